@@ -1,0 +1,31 @@
+# tilewise_room(NAME [EXCLUDE folder...] LINK ...): the static library tilewise_NAME of every .cpp in
+# folder NAME and below it.
+function(tilewise_room name)
+  cmake_parse_arguments(ROOM "" "" "EXCLUDE;LINK" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${tilewise_SOURCE_DIR}/${name}/*.cpp)
+  foreach(folder ${ROOM_EXCLUDE})
+    list(FILTER sources EXCLUDE REGEX "/${name}/${folder}/[^/]*$")
+  endforeach()
+  if(NOT sources)  # while the room is being written
+    file(TOUCH ${CMAKE_BINARY_DIR}/empty.cpp)
+    set(sources ${CMAKE_BINARY_DIR}/empty.cpp)
+  endif()
+  add_library(tilewise_${name} STATIC ${sources})
+  add_library(tilewise::${name} ALIAS tilewise_${name})
+  tilewise_options(tilewise_${name})
+  target_link_libraries(tilewise_${name} ${ROOM_LINK})
+endfunction()
+
+# What every target of ours is built with.
+function(tilewise_options target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${tilewise_SOURCE_DIR}/include>
+                             $<INSTALL_INTERFACE:include> PRIVATE ${tilewise_SOURCE_DIR})
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+                         -Wold-style-cast -Woverloaded-virtual $<$<BOOL:${TILEWISE_WERROR}>:-Werror>)
+  # GCC 12 warns of overlapping copies inside its own std::string (GCC bug 105651).
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(${target} PRIVATE -Wno-restrict)
+  endif()
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()

@@ -1,0 +1,23 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "tilewise/record.hpp"
+
+namespace tilewise {
+
+enum class MatchKind : std::uint8_t { exact, nearest, default_ };
+/// "exact", "nearest", "default".
+std::string_view to_string(MatchKind kind);
+
+/// How a lookup was answered.
+struct Match {
+  MatchKind kind = MatchKind::default_;
+  Candidate candidate;
+  double distance = 0;  ///< |log2 m'/m| + |log2 n'/n| + |log2 k'/k|; 0 for exact
+  std::optional<Record> record;  ///< what it stands on; none for default
+  bool stale = false;   ///< the measurement was of another source or compiler
+  std::string why;      ///< one sentence for people
+};
+
+}  // namespace tilewise

@@ -1,0 +1,46 @@
+#pragma once
+#include <cmath>
+#include <random>
+#include <string>
+
+#include "tilewise/problem.hpp"
+
+namespace tilewise::test {
+
+inline constexpr Layout kLayouts[] = {Layout::nn, Layout::nt, Layout::tn, Layout::tt};
+
+inline Problem make_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
+                            int alignment = 16) {
+  Problem problem;
+  problem.layout = layout;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.alignment = {alignment, alignment, alignment};
+  return problem;
+}
+
+/// Sizes spread over orders of magnitude, edges included; any layout and alignment.
+inline Problem random_problem(std::mt19937_64& generator, std::int64_t largest) {
+  const auto size = [&]() -> std::int64_t {
+    std::uniform_real_distribution<double> exponent(0.0, 1.0);
+    const double x = exponent(generator);
+    const auto value = std::int64_t(std::pow(double(largest), x));
+    switch (generator() % 4) {
+      case 0:
+        return value;
+      case 1:
+        return (value + 31) / 32 * 32;
+      case 2:
+        return value / 2 * 2 + 1;
+      default:
+        return value + 1;
+    }
+  };
+  Problem problem = make_problem(kLayouts[generator() % 4], size(), size(), size());
+  const auto alignment = [&] { return 4 << (generator() % 3); };
+  problem.alignment = {alignment(), alignment(), alignment()};
+  return problem;
+}
+
+}  // namespace tilewise::test

@@ -1,0 +1,73 @@
+#include "tilewise/plan.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace tilewise {
+namespace {
+
+constexpr std::array<std::string_view, 4> kRoles{"pack_a", "pack_b", "multiply", "reduce"};
+
+// In the order of Argument::Kind.
+constexpr std::array<std::string_view, 18> kKinds{
+    "a",         "b",        "c",        "workspace",    "lda",         "ldb",
+    "ldc",       "stride_a", "stride_b", "stride_c",     "k",           "integer64",
+    "integer32", "alpha",    "beta",     "alpha_device", "beta_device", "tensor_map"};
+static_assert(kKinds.size() == static_cast<std::size_t>(Argument::Kind::tensor_map) + 1);
+
+struct Field {
+  std::uint32_t bytes, alignment;
+};
+
+Field field_of(Argument::Kind kind, DType accumulator) {
+  switch (kind) {
+    case Argument::Kind::integer32:
+      return {4, 4};
+    case Argument::Kind::alpha:
+    case Argument::Kind::beta: {
+      const auto bytes = static_cast<std::uint32_t>(bytes_of(accumulator));
+      return {bytes, bytes};
+    }
+    case Argument::Kind::tensor_map:
+      return {128, 64};
+    default:
+      return {8, 8};
+  }
+}
+
+std::uint32_t rounded_up(std::uint32_t value, std::uint32_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+std::string to_string(const KernelSpec& kernel) {
+  std::string text = kernel.source + ":" + kernel.entry;
+  for (const auto& [name, value] : kernel.defines) {
+    text += " " + name + "=" + std::to_string(value);
+  }
+  return text;
+}
+
+std::string_view to_string(StepRole role) { return kRoles.at(static_cast<std::size_t>(role)); }
+
+std::string_view to_string(Argument::Kind kind) {
+  return kKinds.at(static_cast<std::size_t>(kind));
+}
+
+ArgumentLayout layout_of(const std::vector<Argument>& arguments, DType accumulator) {
+  ArgumentLayout layout;
+  layout.offsets.reserve(arguments.size());
+  std::uint32_t alignment = 1;
+  for (const Argument& argument : arguments) {
+    const Field field = field_of(argument.kind, accumulator);
+    const std::uint32_t offset = rounded_up(layout.bytes, field.alignment);
+    layout.offsets.push_back(offset);
+    layout.bytes = offset + field.bytes;
+    alignment = std::max(alignment, field.alignment);
+  }
+  layout.bytes = rounded_up(layout.bytes, alignment);
+  return layout;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,174 @@
+#include "tilewise/problem.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr std::array<std::string_view, 4> kLayouts{"nn", "nt", "tn", "tt"};
+constexpr std::int64_t kLargestSize = std::int64_t{1} << 40;
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blank = " \t\r\n";
+  const auto first = text.find_first_not_of(blank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+[[noreturn]] void bad_size(std::string_view item, const std::string& why) {
+  throw Error(ErrorKind::invalid_argument,
+              "bad size \"" + std::string(item) + "\": " + why +
+                  ". A size is N or MxNxK, each number 1 .. 2^40, as in 1024,1024x512x2048");
+}
+
+std::int64_t parse_extent(std::string_view item, std::string_view number) {
+  std::int64_t value = 0;
+  const char* end = number.data() + number.size();
+  const auto [stopped, error] = std::from_chars(number.data(), end, value);
+  const std::string seen = "\"" + std::string(number) + "\"";
+  if (error == std::errc::result_out_of_range) bad_size(item, seen + " is out of range");
+  if (error != std::errc{} || stopped != end) bad_size(item, seen + " is not a whole number");
+  if (value < 1) bad_size(item, seen + " is less than 1");
+  if (value > kLargestSize) bad_size(item, seen + " is more than 2^40 (1099511627776)");
+  return value;
+}
+
+std::vector<std::string_view> split(std::string_view text, std::string_view separators) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const auto at = text.find_first_of(separators);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+Size parse_size(std::string_view item) {
+  if (item.empty()) bad_size(item, "it is empty");
+  const auto parts = split(item, "xX");
+  if (parts.size() != 1 && parts.size() != 3) {
+    bad_size(item, "it has " + std::to_string(parts.size()) + " numbers");
+  }
+  std::array<std::int64_t, 3> extents{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    extents[i] = parse_extent(item, parts[parts.size() == 1 ? 0 : i]);
+  }
+  return {extents[0], extents[1], extents[2]};
+}
+
+std::string types_text(const Problem& problem) {
+  std::string text(to_string(problem.a));
+  if (problem.b == problem.a && problem.c == problem.a && problem.accumulator == problem.a) {
+    return text;
+  }
+  for (const DType type : {problem.b, problem.c, problem.accumulator}) {
+    text += "," + std::string(to_string(type));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view to_string(Layout layout) { return kLayouts.at(static_cast<std::size_t>(layout)); }
+
+Layout parse_layout(std::string_view name) {
+  const auto found = std::find(kLayouts.begin(), kLayouts.end(), name);
+  if (found == kLayouts.end()) {
+    throw Error(ErrorKind::invalid_argument,
+                "unknown layout \"" + std::string(name) + "\"; the layouts are nn, nt, tn, tt");
+  }
+  return static_cast<Layout>(found - kLayouts.begin());
+}
+
+std::string size_text(const Problem& problem) {
+  return std::to_string(problem.m) + "x" + std::to_string(problem.n) + "x" +
+         std::to_string(problem.k);
+}
+
+std::string to_string(const Problem& problem) {
+  std::string text = std::string(to_string(problem.layout)) + " " + size_text(problem) + " " +
+                     types_text(problem) + " " + std::string(to_string(problem.math));
+  if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
+  return text + " align " + std::to_string(problem.alignment.a) + "," +
+         std::to_string(problem.alignment.b) + "," + std::to_string(problem.alignment.c);
+}
+
+double flops_of(const Problem& problem) {
+  return 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+         static_cast<double>(problem.k) * static_cast<double>(problem.batch);
+}
+
+double operand_bytes(const Problem& problem) {
+  const auto m = static_cast<double>(problem.m);
+  const auto n = static_cast<double>(problem.n);
+  const auto k = static_cast<double>(problem.k);
+  return static_cast<double>(problem.batch) *
+         (m * k * bytes_of(problem.a) + k * n * bytes_of(problem.b) + m * n * bytes_of(problem.c));
+}
+
+std::vector<Size> parse_sizes(std::string_view text) {
+  if (trimmed(text).empty()) {
+    throw Error(ErrorKind::invalid_argument,
+                "no sizes given; write them as 1024,4096 or MxNxK, as in 1024x512x2048");
+  }
+  std::vector<Size> sizes;
+  for (const std::string_view item : split(text, ",")) {
+    const Size size = parse_size(trimmed(item));
+    if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+int common_alignment(std::initializer_list<std::uint64_t> values, int limit) {
+  // The lowest set bit of all values together is the largest power of two that divides each.
+  std::uint64_t bits = static_cast<std::uint64_t>(limit);
+  for (const std::uint64_t value : values) bits |= value;
+  return static_cast<int>(bits & (~bits + 1));
+}
+
+Alignment natural_alignment(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType a,
+                            DType b, DType c) {
+  Problem problem;
+  problem.layout = layout;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  const auto aligned = [](std::int64_t ld, DType type) {
+    return common_alignment(
+        {static_cast<std::uint64_t>(ld) * static_cast<std::uint64_t>(bytes_of(type))});
+  };
+  return {aligned(min_lda(problem), a), aligned(min_ldb(problem), b), aligned(min_ldc(problem), c)};
+}
+
+std::int64_t min_lda(const Problem& p) { return a_transposed(p.layout) ? p.m : p.k; }
+std::int64_t min_ldb(const Problem& p) { return b_transposed(p.layout) ? p.k : p.n; }
+std::int64_t min_ldc(const Problem& p) { return p.n; }
+std::int64_t rows_a(const Problem& p) { return a_transposed(p.layout) ? p.k : p.m; }
+std::int64_t rows_b(const Problem& p) { return b_transposed(p.layout) ? p.n : p.k; }
+
+}  // namespace tilewise
+
+std::size_t std::hash<tilewise::Problem>::operator()(const tilewise::Problem& p) const noexcept {
+  // Multiply and rotate each part in (odd constant: 2^64 over the golden ratio). No allocation:
+  // this is on the hot path.
+  std::uint64_t h = 0;
+  const auto mix = [&h](std::uint64_t value) {
+    h = (h ^ value) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 29;
+  };
+  mix(static_cast<std::uint64_t>(p.m));
+  mix(static_cast<std::uint64_t>(p.n));
+  mix(static_cast<std::uint64_t>(p.k));
+  mix(static_cast<std::uint64_t>(p.batch));
+  mix(static_cast<std::uint64_t>(p.layout) | static_cast<std::uint64_t>(p.a) << 8 |
+      static_cast<std::uint64_t>(p.b) << 16 | static_cast<std::uint64_t>(p.c) << 24 |
+      static_cast<std::uint64_t>(p.accumulator) << 32 | static_cast<std::uint64_t>(p.math) << 40);
+  mix(static_cast<std::uint64_t>(p.alignment.a) | static_cast<std::uint64_t>(p.alignment.b) << 16 |
+      static_cast<std::uint64_t>(p.alignment.c) << 32);
+  return static_cast<std::size_t>(h);
+}

@@ -1,0 +1,35 @@
+#include "tilewise/record.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+// On-disk names, in the order of the enum: never rename one.
+constexpr std::array<std::string_view, 5> kOutcomes{"ok", "compile_error", "launch_error",
+                                                    "wrong_result", "timeout"};
+
+}  // namespace
+
+std::string_view to_string(Outcome outcome) {
+  return kOutcomes.at(static_cast<std::size_t>(outcome));
+}
+
+Outcome parse_outcome(std::string_view name) {
+  const auto found = std::find(kOutcomes.begin(), kOutcomes.end(), name);
+  if (found == kOutcomes.end()) {
+    throw Error(ErrorKind::invalid_argument,
+                "unknown outcome \"" + std::string(name) +
+                    "\"; the outcomes are ok, compile_error, launch_error, wrong_result, timeout");
+  }
+  return static_cast<Outcome>(found - kOutcomes.begin());
+}
+
+double tflops_of(const Problem& problem, double microseconds) {
+  return microseconds > 0 ? flops_of(problem) / microseconds * 1e-6 : 0;
+}
+
+}  // namespace tilewise
