@@ -1,0 +1,75 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "device/cuda/context.hpp"
+#include "device/device.hpp"
+
+namespace tilewise::cuda {
+
+/// The driver's memory pool for workspaces; empty on a device without pools.
+class WorkspacePool {
+ public:
+  explicit WorkspacePool(const PrimaryContext& context);
+  ~WorkspacePool();
+  WorkspacePool(const WorkspacePool&) = delete;
+  WorkspacePool& operator=(const WorkspacePool&) = delete;
+  CUmemoryPool handle() const { return handle_; }
+
+ private:
+  const PrimaryContext& context_;
+  CUmemoryPool handle_ = nullptr;
+};
+
+/// A GPU behind NVIDIA's driver. Every function may be called from several threads at once; what is
+/// not to be shared between threads (a stream being captured, a graph, an event) is the caller's.
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(const Driver& driver, CUdevice device, DeviceInfo info);
+
+  const DeviceInfo& info() const override { return info_; }
+  std::string driver_version() const override;
+  DeviceStatus status() const override;
+
+  std::unique_ptr<LoadedKernel> load(const Image& image, std::uint32_t shared_bytes,
+                                     std::uint32_t cluster_blocks) override;
+  void launch(const LoadedKernel& kernel, const LaunchShape& shape, const void* arguments,
+              Stream stream) override;
+  void encode_tensor_map(const TensorMapRecipe& recipe, const void* base, std::int64_t stride_bytes,
+                         void* map) override;
+
+  void* allocate(std::int64_t bytes) override;
+  void free(void* pointer) noexcept override;
+  void* allocate_async(std::int64_t bytes, Stream stream) override;
+  void free_async(void* pointer, Stream stream) override;
+  void* allocate_host(std::int64_t bytes) override;
+  void free_host(void* pointer) noexcept override;
+
+  void copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) override;
+  void copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) override;
+  void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) override;
+  void fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) override;
+
+  Stream create_stream() override;
+  void destroy_stream(Stream stream) noexcept override;
+  void synchronize(Stream stream) override;
+  std::unique_ptr<Event> create_event() override;
+  std::unique_ptr<LaunchGraph> capture(Stream stream,
+                                       const std::function<void()>& enqueue) override;
+  bool capturing(Stream stream) const override;
+
+  const PrimaryContext& context() const { return *context_; }
+
+ private:
+  [[noreturn]] void fail_allocation(CUresult result, std::int64_t bytes, const char* what) const;
+
+  DeviceInfo info_;
+  std::shared_ptr<const PrimaryContext> context_;
+  const Driver& driver_;
+  WorkspacePool pool_;
+};
+
+inline CUstream stream_handle(Stream stream) { return static_cast<CUstream>(stream); }
+inline CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+}  // namespace tilewise::cuda

@@ -1,0 +1,35 @@
+#pragma once
+#include <memory>
+
+#include "device/cuda/context.hpp"
+#include "device/device.hpp"
+
+namespace tilewise::cuda {
+
+/// An image loaded into a context. Immutable after construction.
+class CudaKernel final : public LoadedKernel {
+ public:
+  CudaKernel(std::shared_ptr<const PrimaryContext> context, const Image& image);
+  ~CudaKernel() override;
+  CudaKernel(const CudaKernel&) = delete;
+  CudaKernel& operator=(const CudaKernel&) = delete;
+
+  ResourceUsage usage() const override;
+  CUfunction function() const { return function_; }
+  const std::string& name() const { return name_; }
+
+  /// Lets launches ask for that much dynamic shared memory; over 48 KB needs saying beforehand.
+  void allow_shared(std::uint32_t bytes, int device_limit);
+  /// Lets launches ask for clusters over 8 blocks, which not every GPU of the family can place.
+  void allow_large_clusters();
+
+ private:
+  int attribute(CUfunction_attribute which) const;
+
+  std::shared_ptr<const PrimaryContext> context_;
+  std::string name_;
+  CUmodule module_ = nullptr;
+  CUfunction function_ = nullptr;
+};
+
+}  // namespace tilewise::cuda

@@ -1,0 +1,152 @@
+#include <cstdio>
+
+#include "device/cuda/cuda_device.hpp"
+#include "device/cuda/facts.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise::cuda {
+namespace {
+
+std::string bytes_text(std::int64_t bytes) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%lld bytes (%.2f GiB)", static_cast<long long>(bytes),
+                static_cast<double>(bytes) / (1LL << 30));
+  return text;
+}
+
+}  // namespace
+
+WorkspacePool::WorkspacePool(const PrimaryContext& context) : context_(context) {
+  const Driver& driver = context.driver();
+  if (!attribute_of(driver, context.device(), CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)) return;
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = context.device();
+  const CurrentContext current(context);
+  driver.check(driver.pool_create(&handle_, &properties), "making the workspace pool");
+  // Kept until the pool goes: giving memory back at each synchronization would cost every call.
+  cuuint64_t threshold = UINT64_MAX;
+  driver.pool_set_attribute(handle_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+}
+
+WorkspacePool::~WorkspacePool() {
+  if (!handle_) return;
+  const CurrentContext current(context_);
+  context_.driver().pool_destroy(handle_);
+}
+
+void CudaDevice::fail_allocation(CUresult result, std::int64_t bytes, const char* what) const {
+  std::size_t free_bytes = 0, total_bytes = 0;
+  if (result != CUDA_ERROR_OUT_OF_MEMORY ||
+      driver_.mem_get_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) {
+    driver_.fail(result, "allocating " + bytes_text(bytes) + " of " + what);
+  }
+  throw Error(ErrorKind::out_of_memory,
+              "out of " + std::string(what) + ": " + bytes_text(bytes) + " wanted, and " +
+                  bytes_text(static_cast<std::int64_t>(free_bytes)) + " of " +
+                  bytes_text(static_cast<std::int64_t>(total_bytes)) + " free on " + info_.name);
+}
+
+void* CudaDevice::allocate(std::int64_t bytes) {
+  if (bytes <= 0) return nullptr;
+  const CurrentContext current(*context_);
+  CUdeviceptr pointer = 0;
+  CUresult result = driver_.mem_alloc(&pointer, static_cast<std::size_t>(bytes));
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_.handle()) {
+    // What the workspace pool holds and nobody uses may be what is missing.
+    driver_.pool_trim(pool_.handle(), 0);
+    result = driver_.mem_alloc(&pointer, static_cast<std::size_t>(bytes));
+  }
+  if (result != CUDA_SUCCESS) fail_allocation(result, bytes, "device memory");
+  return reinterpret_cast<void*>(pointer);
+}
+
+void CudaDevice::free(void* pointer) noexcept {
+  if (!pointer) return;
+  const CurrentContext current(*context_);
+  driver_.mem_free(address(pointer));
+}
+
+void* CudaDevice::allocate_async(std::int64_t bytes, Stream stream) {
+  if (bytes <= 0) return nullptr;
+  if (!pool_.handle()) {
+    if (capturing(stream)) {
+      throw Error(ErrorKind::unsupported,
+                  info_.name +
+                      " has no memory pools, so a product that needs workspace cannot be "
+                      "captured into a graph");
+    }
+    return allocate(bytes);
+  }
+  const CurrentContext current(*context_);
+  CUdeviceptr pointer = 0;
+  const CUresult result = driver_.pool_alloc(&pointer, static_cast<std::size_t>(bytes),
+                                             pool_.handle(), stream_handle(stream));
+  if (result != CUDA_SUCCESS) fail_allocation(result, bytes, "device memory for workspace");
+  return reinterpret_cast<void*>(pointer);
+}
+
+void CudaDevice::free_async(void* pointer, Stream stream) {
+  if (!pointer) return;
+  const CurrentContext current(*context_);
+  if (pool_.handle()) {
+    driver_.check(driver_.mem_free_async(address(pointer), stream_handle(stream)),
+                  "freeing workspace");
+  } else {
+    // Waits for the work that uses it: slow, and right.
+    driver_.check(driver_.mem_free(address(pointer)), "freeing workspace");
+  }
+}
+
+void* CudaDevice::allocate_host(std::int64_t bytes) {
+  if (bytes <= 0) return nullptr;
+  const CurrentContext current(*context_);
+  void* pointer = nullptr;
+  const CUresult result =
+      driver_.mem_host_alloc(&pointer, static_cast<std::size_t>(bytes), CU_MEMHOSTALLOC_PORTABLE);
+  if (result != CUDA_SUCCESS) {
+    driver_.fail(result, "allocating " + bytes_text(bytes) + " of page-locked host memory");
+  }
+  return pointer;
+}
+
+void CudaDevice::free_host(void* pointer) noexcept {
+  if (!pointer) return;
+  const CurrentContext current(*context_);
+  driver_.mem_free_host(pointer);
+}
+
+void CudaDevice::copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) {
+  if (bytes <= 0) return;
+  const CurrentContext current(*context_);
+  driver_.check(driver_.memcpy_to_device(address(to), from, static_cast<std::size_t>(bytes),
+                                         stream_handle(stream)),
+                "copying to the device");
+}
+
+void CudaDevice::copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) {
+  if (bytes <= 0) return;
+  const CurrentContext current(*context_);
+  driver_.check(driver_.memcpy_to_host(to, address(from), static_cast<std::size_t>(bytes),
+                                       stream_handle(stream)),
+                "copying from the device");
+}
+
+void CudaDevice::copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) {
+  if (bytes <= 0) return;
+  const CurrentContext current(*context_);
+  driver_.check(driver_.memcpy_on_device(address(to), address(from),
+                                         static_cast<std::size_t>(bytes), stream_handle(stream)),
+                "copying on the device");
+}
+
+void CudaDevice::fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) {
+  if (words <= 0) return;
+  const CurrentContext current(*context_);
+  driver_.check(driver_.memset_d32(address(to), value, static_cast<std::size_t>(words),
+                                   stream_handle(stream)),
+                "filling device memory");
+}
+
+}  // namespace tilewise::cuda

@@ -1,0 +1,139 @@
+#include "device/cuda/nvml.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "device/cuda/library.hpp"
+
+namespace tilewise::cuda {
+namespace {
+
+// NVML's interface, as far as it is used: its header is in no wheel that we need otherwise.
+using NvmlDevice = void*;
+using NvmlResult = int;
+constexpr NvmlResult kSuccess = 0;
+constexpr NvmlResult kInsufficientSize = 7;
+constexpr int kClockSm = 1;
+constexpr int kClockMemory = 2;
+constexpr int kTemperatureGpu = 0;
+struct NvmlUtilization {
+  unsigned gpu, memory;
+};
+
+/// The functions, each null where the library lacks it. NVML stays initialised until the process
+/// ends: starting it takes milliseconds.
+struct Nvml {
+  Library library;
+  NvmlResult (*init)() = nullptr;
+  NvmlResult (*device_count)(unsigned*) = nullptr;
+  NvmlResult (*driver_version)(char*, unsigned) = nullptr;
+  NvmlResult (*handle_by_uuid)(const char*, NvmlDevice*) = nullptr;
+  NvmlResult (*clock)(NvmlDevice, int, unsigned*) = nullptr;
+  NvmlResult (*power)(NvmlDevice, unsigned*) = nullptr;
+  NvmlResult (*power_limit)(NvmlDevice, unsigned*) = nullptr;
+  NvmlResult (*temperature)(NvmlDevice, int, unsigned*) = nullptr;
+  NvmlResult (*utilization)(NvmlDevice, NvmlUtilization*) = nullptr;
+  NvmlResult (*throttle_reasons)(NvmlDevice, unsigned long long*) = nullptr;
+  NvmlResult (*processes)(NvmlDevice, unsigned*, void*) = nullptr;
+  bool ready = false;
+
+  Nvml() {
+    std::string why;
+    library = Library::open("libnvidia-ml.so.1", why);
+    if (!library.get(init, "nvmlInit_v2")) return;
+    library.get(device_count, "nvmlDeviceGetCount_v2");
+    library.get(driver_version, "nvmlSystemGetDriverVersion");
+    library.get(handle_by_uuid, "nvmlDeviceGetHandleByUUID");
+    library.get(clock, "nvmlDeviceGetClockInfo");
+    library.get(power, "nvmlDeviceGetPowerUsage");
+    library.get(power_limit, "nvmlDeviceGetEnforcedPowerLimit");
+    library.get(temperature, "nvmlDeviceGetTemperature");
+    library.get(utilization, "nvmlDeviceGetUtilizationRates");
+    // Renamed in driver 535; the old name may go.
+    if (!library.get(throttle_reasons, "nvmlDeviceGetCurrentClocksEventReasons")) {
+      library.get(throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+    }
+    library.get(processes, "nvmlDeviceGetComputeRunningProcesses_v3");
+    ready = init() == kSuccess;
+  }
+};
+
+const Nvml& nvml() {
+  static const Nvml& instance = *new Nvml();
+  return instance;
+}
+
+/// The value a getter gives, 0 where it is missing or refuses.
+template <typename Getter, typename... Arguments>
+double ask(Getter getter, Arguments... arguments) {
+  unsigned value = 0;
+  return getter && getter(arguments..., &value) == kSuccess ? value : 0.0;
+}
+
+/// NVML gives the number of processes it has no room for when it is given no room at all.
+int process_count(const Nvml& monitor, NvmlDevice device) {
+  unsigned count = 0;
+  if (!monitor.processes) return -1;
+  const NvmlResult result = monitor.processes(device, &count, nullptr);
+  return result == kSuccess || result == kInsufficientSize ? static_cast<int>(count) : -1;
+}
+
+}  // namespace
+
+int nvml_device_count() {
+  const Nvml& monitor = nvml();
+  unsigned count = 0;
+  if (!monitor.ready || !monitor.device_count || monitor.device_count(&count) != kSuccess)
+    return -1;
+  return static_cast<int>(count);
+}
+
+std::string nvml_driver_version() {
+  const Nvml& monitor = nvml();
+  std::array<char, 96> text{};
+  if (!monitor.ready || !monitor.driver_version ||
+      monitor.driver_version(text.data(), text.size() - 1) != kSuccess) {
+    return "";
+  }
+  return text.data();
+}
+
+void nvml_fill_status(const std::string& uuid, bool own_context, DeviceStatus& status) {
+  const Nvml& monitor = nvml();
+  NvmlDevice device = nullptr;
+  if (!monitor.ready || !monitor.handle_by_uuid ||
+      monitor.handle_by_uuid(uuid.c_str(), &device) != kSuccess) {
+    return;
+  }
+  status.sm_clock_mhz = ask(monitor.clock, device, kClockSm);
+  status.memory_clock_mhz = ask(monitor.clock, device, kClockMemory);
+  status.power_w = ask(monitor.power, device) / 1000;
+  status.power_limit_w = ask(monitor.power_limit, device) / 1000;
+  status.temperature_c = ask(monitor.temperature, device, kTemperatureGpu);
+  NvmlUtilization utilization{};
+  if (monitor.utilization && monitor.utilization(device, &utilization) == kSuccess) {
+    status.utilization_percent = static_cast<int>(utilization.gpu);
+  }
+  unsigned long long reasons = 0;
+  if (monitor.throttle_reasons && monitor.throttle_reasons(device, &reasons) == kSuccess) {
+    status.throttle = throttle_words(reasons);
+  }
+  // By count, not by process id: in a container NVML's ids are not ours.
+  const int processes = process_count(monitor, device);
+  status.other_processes = processes < 0 ? -1 : std::max(0, processes - (own_context ? 1 : 0));
+}
+
+std::string throttle_words(unsigned long long reasons) {
+  // Idle (1) and settings a person chose for the display (0x100) slow nothing down that runs.
+  constexpr std::pair<unsigned long long, const char*> kReasons[] = {
+      {0x2, "application clocks"}, {0x4, "power cap"}, {0x8, "hardware slowdown"},
+      {0x10, "sync boost"},        {0x20, "thermal"},  {0x40, "hardware thermal"},
+      {0x80, "power brake"}};
+  std::vector<std::string> words;
+  for (const auto& [bit, name] : kReasons) {
+    if (reasons & bit) words.push_back(name);
+  }
+  return join(words);
+}
+
+}  // namespace tilewise::cuda

@@ -1,0 +1,250 @@
+#include <nvrtc.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "device/cuda/cuda.hpp"
+#include "device/cuda/driver.hpp"
+#include "device/cuda/library.hpp"
+#include "device/cuda/ptxas_log.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise::cuda {
+namespace {
+
+constexpr int kOldestNvrtc = 12;
+
+/// The library's functions, as far as they are used; those of version 12.0 and later agree.
+struct NvrtcApi {
+  Library library;
+  decltype(&::nvrtcVersion) version = nullptr;
+  decltype(&::nvrtcGetNumSupportedArchs) architecture_count = nullptr;
+  decltype(&::nvrtcGetSupportedArchs) architectures = nullptr;
+  decltype(&::nvrtcGetErrorString) error_string = nullptr;
+  decltype(&::nvrtcCreateProgram) create_program = nullptr;
+  decltype(&::nvrtcDestroyProgram) destroy_program = nullptr;
+  decltype(&::nvrtcCompileProgram) compile_program = nullptr;
+  decltype(&::nvrtcGetProgramLogSize) log_size = nullptr;
+  decltype(&::nvrtcGetProgramLog) log = nullptr;
+  decltype(&::nvrtcGetCUBINSize) cubin_size = nullptr;
+  decltype(&::nvrtcGetCUBIN) cubin = nullptr;
+
+  explicit NvrtcApi(Library opened) : library(std::move(opened)) {
+    const auto need = [this](auto& function, const char* symbol) {
+      if (!library.get(function, symbol)) {
+        throw Error(ErrorKind::compiler, "it lacks " + std::string(symbol));
+      }
+    };
+    need(version, "nvrtcVersion");
+    need(architecture_count, "nvrtcGetNumSupportedArchs");
+    need(architectures, "nvrtcGetSupportedArchs");
+    need(error_string, "nvrtcGetErrorString");
+    need(create_program, "nvrtcCreateProgram");
+    need(destroy_program, "nvrtcDestroyProgram");
+    need(compile_program, "nvrtcCompileProgram");
+    need(log_size, "nvrtcGetProgramLogSize");
+    need(log, "nvrtcGetProgramLog");
+    need(cubin_size, "nvrtcGetCUBINSize");
+    need(cubin, "nvrtcGetCUBIN");
+  }
+
+  void check(nvrtcResult result, const std::string& tried) const {
+    if (result != NVRTC_SUCCESS) {
+      throw Error(ErrorKind::compiler, tried + " failed: " + error_string(result));
+    }
+  }
+};
+
+std::vector<const char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<const char*> result;
+  for (const std::string& text : texts) result.push_back(text.c_str());
+  return result;
+}
+
+/// One NVRTC program from source to binary.
+class Program {
+ public:
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+
+  Program(const NvrtcApi& api, const std::string& name, const std::string& text,
+          const Headers& headers)
+      : api_(api) {
+    std::vector<const char*> names, texts;
+    for (const auto& [header, content] : headers) {
+      names.push_back(header.c_str());
+      texts.push_back(content.c_str());
+    }
+    api_.check(api_.create_program(&program_, text.c_str(), name.c_str(),
+                                   static_cast<int>(names.size()), texts.data(), names.data()),
+               "giving " + name + " to NVRTC");
+  }
+  ~Program() { api_.destroy_program(&program_); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  nvrtcResult compile(const std::vector<std::string>& options) {
+    return api_.compile_program(program_, static_cast<int>(options.size()),
+                                pointers(options).data());
+  }
+
+  std::string log() const {
+    std::size_t size = 0;
+    api_.check(api_.log_size(program_, &size), "reading NVRTC's log");
+    std::string text(size, '\0');
+    if (size > 0) api_.check(api_.log(program_, text.data()), "reading NVRTC's log");
+    while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
+    return text;
+  }
+
+  std::vector<std::uint8_t> binary() const {
+    std::size_t size = 0;
+    api_.check(api_.cubin_size(program_, &size), "reading NVRTC's binary");
+    std::vector<std::uint8_t> bytes(size);
+    api_.check(api_.cubin(program_, reinterpret_cast<char*>(bytes.data())),
+               "reading NVRTC's binary");
+    return bytes;
+  }
+
+ private:
+  const NvrtcApi& api_;
+  nvrtcProgram program_ = nullptr;
+};
+
+/// Whether a binary holds a kernel of this name: each has its code in a section named after it.
+bool has_kernel(const std::vector<std::uint8_t>& binary, const std::string& entry) {
+  const std::string section = ".text." + entry;
+  const auto* begin = reinterpret_cast<const std::uint8_t*>(section.c_str());
+  // With the terminating zero, so that "simt" is not found in "simt_wide".
+  return std::search(binary.begin(), binary.end(), begin, begin + section.size() + 1) !=
+         binary.end();
+}
+
+class Nvrtc final : public Compiler {
+ public:
+  explicit Nvrtc(Library library) : api_(std::move(library)) {
+    api_.check(api_.version(&major_, &minor_), "asking NVRTC for its version");
+    if (major_ < kOldestNvrtc) {
+      throw Error(ErrorKind::compiler, "it is " + version() + ", and " +
+                                           std::to_string(kOldestNvrtc) + ".0 or newer is needed");
+    }
+    read_architectures();
+    // Later versions know more options, and an unknown one is an error.
+    for (const char* option : {"--modify-stack-limit=false", "--no-cache"}) {
+      if (Program(api_, "option.cu", "", {}).compile({option}) == NVRTC_SUCCESS) {
+        options_.push_back(option);
+      }
+    }
+  }
+
+  std::string identity() const override { return version() + " " + join(options_, " "); }
+  std::string version() const override {
+    return "NVRTC " + std::to_string(major_) + "." + std::to_string(minor_);
+  }
+  std::vector<Target> targets() const override { return targets_; }
+
+  CompileResult compile(const CompileRequest& request) const override;
+
+ private:
+  void read_architectures();
+  std::vector<std::string> options_for(const CompileRequest& request) const;
+
+  NvrtcApi api_;
+  int major_ = 0, minor_ = 0;
+  std::vector<Target> targets_;
+  std::vector<std::string> options_{"-default-device", "-std=c++17", "--ptxas-options=-v"};
+};
+
+void Nvrtc::read_architectures() {
+  int count = 0;
+  api_.check(api_.architecture_count(&count), "asking NVRTC for its targets");
+  std::vector<int> numbers(static_cast<std::size_t>(count));
+  api_.check(api_.architectures(numbers.data()), "asking NVRTC for its targets");
+  for (const int number : numbers) {
+    const Target plain{number / 10, number % 10, false};
+    targets_.push_back(plain);
+    // From 9.0 on, each has instructions of its own under the 'a' suffix.
+    if (plain.major >= 9) targets_.push_back({plain.major, plain.minor, true});
+  }
+}
+
+std::vector<std::string> Nvrtc::options_for(const CompileRequest& request) const {
+  std::vector<std::string> options = options_;
+  options.push_back("-arch=" + to_string(request.target));
+  for (const auto& [name, value] : request.kernel.defines) {
+    options.push_back("-D" + name + "=" + std::to_string(value));
+  }
+  return options;
+}
+
+CompileResult Nvrtc::compile(const CompileRequest& request) const {
+  if (std::find(targets_.begin(), targets_.end(), request.target) == targets_.end()) {
+    std::vector<std::string> names;
+    for (const Target& target : targets_) names.push_back(to_string(target));
+    throw Error(ErrorKind::unsupported, version() + " cannot compile for " +
+                                            to_string(request.target) + "; it can for " +
+                                            join(names));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  Program program(api_, request.kernel.source, request.text, request.headers);
+  const nvrtcResult result = program.compile(options_for(request));
+  CompileResult compiled;
+  compiled.log = program.log();
+  const auto finish = [&] {
+    const std::chrono::duration<double, std::milli> taken =
+        std::chrono::steady_clock::now() - start;
+    compiled.milliseconds = taken.count();
+  };
+  if (result == NVRTC_ERROR_COMPILATION) {
+    finish();
+    return compiled;
+  }
+  // Anything else that is no success is not the source's fault.
+  api_.check(result, "compiling " + to_string(request.kernel) +
+                         (compiled.log.empty() ? "" : " (" + compiled.log + ")"));
+  Image image;
+  image.binary = program.binary();
+  finish();
+  if (!has_kernel(image.binary, request.kernel.entry)) {
+    compiled.log += "\n" + request.kernel.source + ": no kernel extern \"C\" __global__ named \"" +
+                    request.kernel.entry + "\"";
+    return compiled;
+  }
+  image.kernel = request.kernel;
+  image.target = request.target;
+  image.log = compiled.log;
+  image.usage = usage_in_log(compiled.log, request.kernel.entry);
+  image.compile_ms = compiled.milliseconds;
+  compiled.image = std::move(image);
+  return compiled;
+}
+
+}  // namespace
+
+std::unique_ptr<Compiler> load_compiler(const std::string& path) {
+  const LibrarySearch search =
+      find_library({"libnvrtc", {13, 12}, path, "TILEWISE_NVRTC"}, driver_major());
+  std::vector<std::string> refused;
+  for (const LibraryCandidate& candidate : search.candidates) {
+    std::string why;
+    Library library = open_with_neighbours(candidate, {"libnvrtc-builtins"}, why);
+    if (!library) {
+      // The loader's words begin with the library's name.
+      refused.push_back(why);
+      continue;
+    }
+    try {
+      return std::make_unique<Nvrtc>(std::move(library));
+    } catch (const Error& error) {
+      refused.push_back(candidate.path + ": " + error.what());
+    }
+  }
+  std::string message = "no NVRTC (libnvrtc.so.13 or libnvrtc.so.12) to compile kernels with";
+  message += "; looked in " + join(search.places);
+  if (!refused.empty()) message += "; tried: " + join(refused, "; ");
+  message +=
+      "; install a CUDA toolkit, or NVRTC alone with `pip install nvidia-cuda-nvrtc`, or name "
+      "its file or folder by TILEWISE_NVRTC";
+  throw Error(ErrorKind::compiler, message);
+}
+
+}  // namespace tilewise::cuda

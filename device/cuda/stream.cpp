@@ -1,0 +1,152 @@
+#include "device/cuda/cuda_device.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise::cuda {
+namespace {
+
+class CudaEvent final : public Event {
+ public:
+  explicit CudaEvent(std::shared_ptr<const PrimaryContext> context)
+      : context_(std::move(context)), driver_(context_->driver()) {
+    const CurrentContext current(*context_);
+    driver_.check(driver_.event_create(&event_, CU_EVENT_DEFAULT), "making an event");
+  }
+  ~CudaEvent() override {
+    const CurrentContext current(*context_);
+    driver_.event_destroy(event_);
+  }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  void record(Stream stream) override {
+    const CurrentContext current(*context_);
+    driver_.check(driver_.event_record(event_, stream_handle(stream)), "recording an event");
+  }
+  void wait() override {
+    const CurrentContext current(*context_);
+    driver_.check(driver_.event_synchronize(event_), "waiting for an event");
+  }
+  bool reached() const override {
+    const CurrentContext current(*context_);
+    const CUresult result = driver_.event_query(event_);
+    if (result == CUDA_ERROR_NOT_READY) return false;
+    driver_.check(result, "asking whether an event is reached");
+    return true;
+  }
+  double microseconds_since(const Event& start) const override {
+    const CurrentContext current(*context_);
+    float milliseconds = 0;
+    const auto& from = static_cast<const CudaEvent&>(start);
+    driver_.check(driver_.event_elapsed_time(&milliseconds, from.event_, event_),
+                  "reading the time between two events");
+    return static_cast<double>(milliseconds) * 1e3;
+  }
+
+ private:
+  std::shared_ptr<const PrimaryContext> context_;
+  const Driver& driver_;
+  CUevent event_ = nullptr;
+};
+
+class CudaGraph final : public LaunchGraph {
+ public:
+  /// Instantiates a recorded graph, which stays the caller's.
+  CudaGraph(std::shared_ptr<const PrimaryContext> context, CUgraph graph)
+      : context_(std::move(context)), driver_(context_->driver()) {
+    driver_.check(driver_.graph_instantiate(&executable_, graph, 0), "instantiating a graph");
+  }
+  ~CudaGraph() override {
+    const CurrentContext current(*context_);
+    driver_.graph_exec_destroy(executable_);
+  }
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+
+  void launch(Stream stream) override {
+    const CurrentContext current(*context_);
+    driver_.check(driver_.graph_launch(executable_, stream_handle(stream)), "launching a graph");
+  }
+
+ private:
+  std::shared_ptr<const PrimaryContext> context_;
+  const Driver& driver_;
+  CUgraphExec executable_ = nullptr;
+};
+
+/// A stream being captured; ends the capture on every way out.
+class Capture {
+ public:
+  Capture(const Driver& driver, CUstream stream) : driver_(driver), stream_(stream) {
+    // Of this thread alone: what other threads do meanwhile is not refused.
+    driver_.check(driver_.stream_begin_capture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                  "beginning to capture a stream");
+    open_ = true;
+  }
+  ~Capture() {
+    if (open_) driver_.stream_end_capture(stream_, &graph_);
+    if (graph_) driver_.graph_destroy(graph_);
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  CUgraph end() {
+    open_ = false;
+    driver_.check(driver_.stream_end_capture(stream_, &graph_), "capturing a stream");
+    return graph_;
+  }
+
+ private:
+  const Driver& driver_;
+  CUstream stream_;
+  CUgraph graph_ = nullptr;
+  bool open_ = false;
+};
+
+}  // namespace
+
+Stream CudaDevice::create_stream() {
+  const CurrentContext current(*context_);
+  CUstream stream = nullptr;
+  driver_.check(driver_.stream_create(&stream, CU_STREAM_NON_BLOCKING), "making a stream");
+  return stream;
+}
+
+void CudaDevice::destroy_stream(Stream stream) noexcept {
+  if (!stream) return;
+  const CurrentContext current(*context_);
+  driver_.stream_destroy(stream_handle(stream));
+}
+
+void CudaDevice::synchronize(Stream stream) {
+  const CurrentContext current(*context_);
+  driver_.check(driver_.stream_synchronize(stream_handle(stream)), "waiting for a stream");
+}
+
+std::unique_ptr<Event> CudaDevice::create_event() { return std::make_unique<CudaEvent>(context_); }
+
+std::unique_ptr<LaunchGraph> CudaDevice::capture(Stream stream,
+                                                 const std::function<void()>& enqueue) {
+  if (!stream) {
+    throw Error(ErrorKind::invalid_argument,
+                "the default stream cannot be captured: use one of create_stream()");
+  }
+  const CurrentContext current(*context_);
+  Capture recording(driver_, stream_handle(stream));
+  enqueue();
+  const CUgraph graph = recording.end();
+  std::size_t nodes = 0;
+  driver_.check(driver_.graph_get_nodes(graph, nullptr, &nodes), "reading a captured graph");
+  if (nodes == 0) throw Error(ErrorKind::device, "nothing was enqueued while capturing a stream");
+  return std::make_unique<CudaGraph>(context_, graph);
+}
+
+bool CudaDevice::capturing(Stream stream) const {
+  if (!stream) return false;  // the default stream cannot be captured
+  const CurrentContext current(*context_);
+  CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+  driver_.check(driver_.stream_is_capturing(stream_handle(stream), &state),
+                "asking whether a stream is captured");
+  return state != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+}  // namespace tilewise::cuda
