@@ -1,0 +1,51 @@
+#include "db/state.hpp"
+#include "db/tables.hpp"
+
+namespace tilewise {
+namespace {
+
+const std::string kUpsert = upsert("baselines", "problem_id, gpu, library, version, variant",
+                                   kMeasurementColumns + ", environment_id, date");
+
+}  // namespace
+
+Baseline read_baseline(Query& row) {
+  Baseline baseline;
+  baseline.problem = read_problem(row);
+  row.read(baseline.gpu, baseline.library, baseline.version, baseline.variant);
+  baseline.measurement = read_measurement(row).value_or(Measurement{});
+  baseline.environment = read_environment(row);
+  row.read(baseline.environment.date);
+  return baseline;
+}
+
+void put_baseline(const Connection& connection, const Baseline& baseline, Replace replace) {
+  const std::int64_t problem = put_problem(connection, baseline.problem);
+  const std::int64_t environment = put_environment(connection, baseline.environment);
+  Query query = connection.query(
+      kUpsert + (replace == Replace::if_newer ? " WHERE excluded.date > baselines.date" : ""));
+  query.bind(problem, baseline.gpu, baseline.library, baseline.version, baseline.variant);
+  bind_measurement(query, baseline.measurement);
+  query.bind(environment, baseline.environment.date).run();
+}
+
+void Database::add(const Baseline& baseline) {
+  const std::lock_guard lock(state_->mutex);
+  Transaction transaction(state_->connection);
+  put_baseline(state_->connection, baseline, Replace::always);
+  transaction.commit();
+}
+
+std::vector<Baseline> Database::baselines(const std::optional<Problem>& problem,
+                                          const std::string& gpu) const {
+  const std::lock_guard lock(state_->mutex);
+  std::string sql = "SELECT " + kBaselineColumns + " FROM " + kBaselineTables +
+                    " WHERE ? IN (b.gpu, '')" + (problem ? " AND b.problem_id = ?" : "") +
+                    " ORDER BY p.m, p.n, p.k, p.layout, p.id, b.gpu, library, version, variant";
+  Query query = state_->connection.query(sql);
+  query.bind(gpu);
+  if (problem) query.bind(find_problem(state_->connection, *problem).value_or(0));
+  return state_->rows(query, "baseline", read_baseline);
+}
+
+}  // namespace tilewise

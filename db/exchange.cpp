@@ -1,0 +1,348 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "db/base64.hpp"
+#include "db/kernel_text.hpp"
+#include "db/state.hpp"
+#include "db/tables.hpp"
+
+// The JSON form of a database: {"format": "tilewise", "version": 1, "records": [...], "winners":
+// [...], "baselines": [...], "searches": [...], "images": [...]}. Records carry their ids, to which
+// winners and images refer; an import gives new ones.
+namespace tilewise {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "tilewise";
+constexpr int kVersion = 1;
+
+Error bad_import(const std::string& why) {
+  return {ErrorKind::invalid_argument, "nothing was imported: " + why};
+}
+
+// Out ---------------------------------------------------------------------------------------------
+
+Json search_json(const Search& s) {
+  return {{"problem", Json::parse(to_json(s.problem))},
+          {"gpu", s.gpu},
+          {"strategy", s.strategy},
+          {"seed", s.seed},
+          {"space", s.space},
+          {"budget_seconds", s.budget_seconds},
+          {"max_evaluations", s.max_evaluations},
+          {"finished", s.finished},
+          {"evaluations", s.evaluations},
+          {"seconds", s.seconds},
+          {"date", s.date}};
+}
+
+/// An image as stored, with the ids of the records that use it.
+struct StoredImage {
+  Image image;
+  std::vector<std::int64_t> records;
+};
+
+Json image_json(const StoredImage& stored) {
+  const Image& image = stored.image;
+  return {{"kernel", to_string(image.kernel)},
+          {"target", to_string(image.target)},
+          {"launch_revision", image.launch_revision},
+          {"source_hash", image.source_hash},
+          {"registers", image.usage.registers},
+          {"spill_bytes", image.usage.spill_bytes},
+          {"static_shared_bytes", image.usage.static_shared_bytes},
+          {"stack_bytes", image.usage.stack_bytes},
+          {"compile_ms", image.compile_ms},
+          {"log", image.log},
+          {"binary", to_base64(image.binary)},
+          {"records", stored.records}};
+}
+
+StoredImage read_stored_image(Query& row) {
+  StoredImage stored;
+  stored.image = read_image(row);
+  std::string records;
+  row.read(stored.image.log, stored.image.binary, records);
+  stored.records = Json::parse(records).get<std::vector<std::int64_t>>();
+  return stored;
+}
+
+/// Of a GPU: the images its records name, and those that name none but fit by launch revision.
+const std::string kImages =
+    "SELECT " + kImageColumns +
+    ", log, binary, (SELECT json_group_array(record_id) FROM record_images WHERE image_id = "
+    "images.id "
+    "AND (?1 = '' OR record_id IN (SELECT id FROM records WHERE gpu = ?1))) AS users FROM images "
+    "WHERE ?1 = '' OR users != '[]' OR (id NOT IN (SELECT image_id FROM record_images) AND "
+    "launch_revision IN (SELECT launch_revision FROM records WHERE gpu = ?1)) "
+    "ORDER BY kernel, target, launch_revision";
+const std::string kSearches =
+    "SELECT " + kSearchColumns + " FROM " + kSearchTables + " WHERE ? IN (s.gpu, '') ORDER BY s.id";
+const std::string kRecords =
+    "SELECT " + kRecordColumns + " FROM " + kRecordTables + " WHERE ? IN (r.gpu, '') ORDER BY r.id";
+const std::string kBaselines = "SELECT " + kBaselineColumns + " FROM " + kBaselineTables +
+                               " WHERE ? IN (b.gpu, '') ORDER BY b.problem_id, b.gpu, library";
+const std::string kWinners = "SELECT " + kRecordColumns + ", w.since, w.quarantined FROM " +
+                             kRecordTables +
+                             " JOIN winners AS w ON w.record_id = r.id WHERE ? IN (r.gpu, '') "
+                             "ORDER BY r.id";
+
+/// Reads the record too, so that a winner is left out when its record is.
+Json read_winner_json(Query& row) {
+  Json json = {{"record", read_record(row).id}};
+  json["since"] = row.next<std::string>();
+  json["quarantined"] = row.next<std::string>();
+  return json;
+}
+
+// In ----------------------------------------------------------------------------------------------
+
+struct ImportedWinner {
+  std::int64_t record_id = 0;  // as in the text
+  std::string since, quarantined;
+};
+
+/// A whole text, read and checked before anything is written.
+struct Imported {
+  std::vector<Record> records;
+  std::vector<ImportedWinner> winners;
+  std::vector<Baseline> baselines;
+  std::vector<Search> searches;
+  std::vector<StoredImage> images;
+};
+
+ImportedWinner winner_from(const Json& json) {
+  return {json.at("record").get<std::int64_t>(), json.at("since").get<std::string>(),
+          json.at("quarantined").get<std::string>()};
+}
+
+Search search_from(const Json& json) {
+  Search s;
+  s.problem = problem_from_json(json.at("problem").dump());
+  json.at("gpu").get_to(s.gpu);
+  json.at("strategy").get_to(s.strategy);
+  json.at("seed").get_to(s.seed);
+  json.at("space").get_to(s.space);
+  // JSON has no infinity: null stands for a search without a budget.
+  const Json& budget = json.at("budget_seconds");
+  s.budget_seconds = budget.is_null() ? HUGE_VAL : budget.get<double>();
+  json.at("max_evaluations").get_to(s.max_evaluations);
+  json.at("finished").get_to(s.finished);
+  json.at("evaluations").get_to(s.evaluations);
+  json.at("seconds").get_to(s.seconds);
+  json.at("date").get_to(s.date);
+  return s;
+}
+
+StoredImage image_from(const Json& json) {
+  StoredImage stored;
+  Image& image = stored.image;
+  image.kernel = parse_kernel(json.at("kernel").get<std::string>());
+  image.target = parse_target(json.at("target").get<std::string>());
+  json.at("launch_revision").get_to(image.launch_revision);
+  json.at("source_hash").get_to(image.source_hash);
+  json.at("registers").get_to(image.usage.registers);
+  json.at("spill_bytes").get_to(image.usage.spill_bytes);
+  json.at("static_shared_bytes").get_to(image.usage.static_shared_bytes);
+  json.at("stack_bytes").get_to(image.usage.stack_bytes);
+  json.at("compile_ms").get_to(image.compile_ms);
+  json.at("log").get_to(image.log);
+  image.binary = from_base64(json.at("binary").get<std::string>());
+  json.at("records").get_to(stored.records);
+  return stored;
+}
+
+/// Every item of the array json[key] by `read`; an absent key is an empty array.
+template <class Read>
+auto items(const Json& json, const char* key, Read read) {
+  std::vector<decltype(read(json))> found;
+  if (!json.contains(key)) return found;
+  if (!json.at(key).is_array()) throw bad_import(std::string("\"") + key + "\" is no array");
+  for (const Json& item : json.at(key)) {
+    try {
+      found.push_back(read(item));
+    } catch (const std::exception& error) {  // ours, or the JSON library's
+      throw bad_import(std::string(key) + "[" + std::to_string(found.size()) +
+                       "]: " + error.what());
+    }
+  }
+  return found;
+}
+
+void check_format(const Json& json) {
+  if (json.is_discarded()) throw bad_import("the text is not JSON");
+  if (!json.is_object() || json.value("format", Json()) != kFormat) {
+    throw bad_import("the JSON is no export of Tilewise (\"format\" is not \"tilewise\")");
+  }
+  const Json version = json.value("version", Json());
+  if (!version.is_number_integer() || version != kVersion) {
+    throw bad_import("its version is " + version.dump() + "; this program knows version " +
+                     std::to_string(kVersion));
+  }
+}
+
+void check_references(const Imported& data) {
+  std::map<std::int64_t, const Record*> records;
+  for (const Record& record : data.records) {
+    if (!records.emplace(record.id, &record).second) {
+      throw bad_import("two records have the id " + std::to_string(record.id));
+    }
+  }
+  for (const ImportedWinner& winner : data.winners) {
+    const auto found = records.find(winner.record_id);
+    if (found == records.end()) {
+      throw bad_import("a winner refers to record " + std::to_string(winner.record_id) +
+                       ", which is not there");
+    }
+    if (const Outcome outcome = found->second->outcome;
+        winner.quarantined.empty() && outcome != Outcome::ok) {
+      throw bad_import("the winner " + std::to_string(winner.record_id) + " has the outcome " +
+                       std::string(to_string(outcome)));
+    }
+  }
+}
+
+Imported parse_import(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  check_format(json);
+  Imported data;
+  data.records =
+      items(json, "records", [](const Json& item) { return record_from_json(item.dump()); });
+  data.winners = items(json, "winners", winner_from);
+  data.baselines =
+      items(json, "baselines", [](const Json& item) { return baseline_from_json(item.dump()); });
+  data.searches = items(json, "searches", search_from);
+  data.images = items(json, "images", image_from);
+  check_references(data);
+  return data;
+}
+
+struct RowId {
+  std::int64_t id = 0;
+  std::string date;
+};
+
+/// The stored row that `record` would replace.
+std::optional<RowId> find_record(const Connection& db, const Record& record) {
+  const auto problem = find_problem(db, record.problem);
+  Query query = db.query(
+      "SELECT id, date FROM records WHERE problem_id = ? AND gpu = ? AND kernel_template = ? AND "
+      "configuration = ? AND source_hash = ?");
+  query.bind(problem.value_or(0), record.gpu, record.candidate.kernel_template,
+             record.candidate.configuration.text(), record.source_hash);
+  if (!query.step()) return {};
+  RowId row;
+  query.read(row.id, row.date);
+  return row;
+}
+
+/// Whether a winner that is not quarantined may take the place of the one stored for its problem.
+bool beats_stored_winner(const Connection& db, std::int64_t record_id) {
+  Query query = db.query(
+      "SELECT r.outcome, r.median_us, r.spread, w.record_id, w.quarantined != '', s.median_us, "
+      "s.spread FROM records AS r "
+      "LEFT JOIN winners AS w ON w.problem_id = r.problem_id AND w.gpu = r.gpu "
+      "LEFT JOIN records AS s ON s.id = w.record_id WHERE r.id = ?");
+  if (!query.bind(record_id).step()) return false;
+  std::string outcome;
+  double median = 0, spread = 0, stored_median = 0, stored_spread = 0;
+  query.read(outcome, median, spread);
+  // The record here may be a later one than the text's: then it must be ok itself.
+  if (outcome != to_string(Outcome::ok)) return false;
+  if (query.null()) return true;
+  std::int64_t stored = 0;
+  bool quarantined = false;
+  query.read(stored, quarantined, stored_median, stored_spread);
+  if (quarantined) return true;
+  return stored != record_id && median < stored_median * (1 - std::max(spread, stored_spread));
+}
+
+bool has_winner(const Connection& db, std::int64_t record_id) {
+  Query query = db.query(
+      "SELECT 1 FROM winners AS w JOIN records AS r ON w.problem_id = r.problem_id AND "
+      "w.gpu = r.gpu WHERE r.id = ?");
+  return query.bind(record_id).step();
+}
+
+void import_winner(const Connection& db, const ImportedWinner& winner, std::int64_t record_id) {
+  const bool wanted =
+      winner.quarantined.empty() ? beats_stored_winner(db, record_id) : !has_winner(db, record_id);
+  if (wanted) put_winner(db, record_id, winner.since, winner.quarantined);
+}
+
+void import_search(const Connection& db, const Search& s) {
+  bool known = false;
+  {
+    Query query = db.query(
+        "SELECT 1 FROM searches WHERE problem_id = ? AND gpu = ? AND strategy = ? AND seed = ? AND "
+        "space = ? AND budget_seconds = ? AND max_evaluations = ? AND date = ?");
+    query.bind(find_problem(db, s.problem).value_or(0), s.gpu, s.strategy,
+               std::bit_cast<std::int64_t>(s.seed), s.space, s.budget_seconds, s.max_evaluations,
+               s.date);
+    known = query.step();
+  }
+  if (!known) add_search(db, s);
+}
+
+/// One that is here already stays.
+void import_image(const Connection& db, const StoredImage& stored,
+                  const std::map<std::int64_t, std::int64_t>& ids) {
+  const std::int64_t known = find_image(db, stored.image);
+  const std::int64_t id = known != 0 ? known : put_image_row(db, stored.image);
+  for (const std::int64_t record : stored.records) {
+    if (const auto found = ids.find(record); found != ids.end()) link_image(db, found->second, id);
+  }
+}
+
+}  // namespace
+
+std::string Database::export_json(const std::string& gpu, bool with_images) const {
+  const std::lock_guard lock(state_->mutex);
+  const Connection& db = state_->connection;
+  Transaction transaction(db, Transaction::Kind::read);
+  Json json = {{"format", kFormat}, {"version", kVersion}};
+  const auto put = [&](const char* key, const std::string& sql, const char* what, auto read,
+                       auto form) {
+    Query query = db.query(sql);
+    query.bind(gpu);
+    json[key] = Json::array();
+    for (const auto& row : state_->rows(query, what, read)) json[key].push_back(form(row));
+  };
+  const auto parsed = [](const auto& value) { return Json::parse(to_json(value)); };
+  put("records", kRecords, "record", read_record, parsed);
+  put("winners", kWinners, "winner", read_winner_json, [](const Json& item) { return item; });
+  put("baselines", kBaselines, "baseline", read_baseline, parsed);
+  put("searches", kSearches, "search", read_search, search_json);
+  if (with_images) put("images", kImages, "image", read_stored_image, image_json);
+  // A compiler's words may be no valid UTF-8: replaced rather than refused.
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::int64_t Database::import_json(const std::string& text) {
+  const Imported data = parse_import(text);
+  const std::lock_guard lock(state_->mutex);
+  const Connection& db = state_->connection;
+  Transaction transaction(db);
+  std::int64_t added = 0;
+  std::map<std::int64_t, std::int64_t> ids;  // of the text -> of this database
+  for (const Record& record : data.records) {
+    const auto stored = find_record(db, record);
+    const bool newer = !stored || stored->date < record.environment.date;
+    ids[record.id] = newer ? put_record(db, record) : stored->id;
+    added += stored ? 0 : 1;
+  }
+  for (const ImportedWinner& winner : data.winners) {
+    import_winner(db, winner, ids.at(winner.record_id));
+  }
+  for (const Baseline& baseline : data.baselines) put_baseline(db, baseline, Replace::if_newer);
+  for (const Search& search : data.searches) import_search(db, search);
+  for (const StoredImage& image : data.images) import_image(db, image, ids);
+  transaction.commit();
+  return added;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,42 @@
+#include "db/kernel_text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+Error bad_kernel(std::string_view text) {
+  return {ErrorKind::invalid_argument,
+          "bad kernel \"" + std::string(text.substr(0, 200)) +
+              "\"; it is written SOURCE:ENTRY NAME=NUMBER ..., as in simt.cu:simt TILE_M=128"};
+}
+
+}  // namespace
+
+KernelSpec parse_kernel(std::string_view text) {
+  const auto word_end = [](std::string_view rest) { return std::min(rest.find(' '), rest.size()); };
+  std::string_view rest = text;
+  const std::string_view name = rest.substr(0, word_end(rest));
+  const auto colon = name.rfind(':');
+  if (colon == std::string_view::npos) throw bad_kernel(text);
+  KernelSpec kernel{std::string(name.substr(0, colon)), std::string(name.substr(colon + 1)), {}};
+  for (rest.remove_prefix(name.size()); !rest.empty();) {
+    rest.remove_prefix(1);  // the blank
+    const std::string_view define = rest.substr(0, word_end(rest));
+    const auto equals = define.find('=');
+    if (equals == std::string_view::npos) throw bad_kernel(text);
+    std::int64_t value = 0;
+    const char* end = define.data() + define.size();
+    const auto [stopped, error] = std::from_chars(define.data() + equals + 1, end, value);
+    if (error != std::errc{} || stopped != end) throw bad_kernel(text);
+    kernel.defines.emplace_back(std::string(define.substr(0, equals)), value);
+    rest.remove_prefix(define.size());
+  }
+  return kernel;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,179 @@
+#include "db/open.hpp"
+
+#include <sqlite3.h>
+
+#include <chrono>
+#include <thread>
+
+#include "db/schema.hpp"
+#include "db/sqlite_error.hpp"
+
+namespace tilewise {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string network_warning(const fs::path& path, std::string_view network) {
+  return "database " + path.string() + " is on a network file system (" + std::string(network) +
+         "): it works, but slowly, and several machines writing at once are at the mercy of its "
+         "locks; better name a local file with --db";
+}
+
+void make_folder(const fs::path& path) {
+  const fs::path folder = fs::absolute(path).parent_path();
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error && !fs::is_directory(folder)) {
+    throw database_error(path, "its folder " + folder.string() + " cannot be made (" +
+                                   error.message() +
+                                   "); make it, or name another file with --db or TILEWISE_DB");
+  }
+}
+
+void refuse_folder(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    throw database_error(path, "it is a folder; name a file in it with --db or TILEWISE_DB");
+  }
+}
+
+void set_pragmas(const Connection& connection) {
+  connection.execute(
+      "PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
+      // Files come from other machines: nothing in a schema may run functions, and a damaged page
+      // is found when it is read.
+      "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
+}
+
+/// Switching to WAL needs the file alone for a moment, and SQLite does not wait for that by itself.
+std::string set_journal_mode(const Connection& connection, const std::string& mode) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  for (;;) {
+    try {
+      return connection.text("PRAGMA journal_mode = " + mode);
+    } catch (const Error&) {
+      const bool busy = connection.last_code() == SQLITE_BUSY;
+      if (!busy || std::chrono::steady_clock::now() > give_up) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+}
+
+void use_wal(const Connection& connection) {
+  set_journal_mode(connection, "WAL");
+  connection.execute("PRAGMA synchronous = NORMAL");
+}
+
+/// A file that others have open in WAL mode cannot be switched; the next to open it alone will do
+/// it.
+bool leave_wal(const Connection& connection) {
+  connection.set_busy_timeout(1000);
+  bool left = false;
+  try {
+    left = connection.text("PRAGMA journal_mode = DELETE") == "delete";
+  } catch (const Error&) {
+    if (connection.last_code() != SQLITE_BUSY) throw;
+  }
+  connection.set_busy_timeout(Connection::kBusyMilliseconds);
+  return left;
+}
+
+void use_rollback_journal(OpenedFile& file) {
+  if (!leave_wal(file.connection)) {
+    file.warnings.push_back("database " + file.connection.path().string() +
+                            " is used in WAL mode by another process, which a network file system "
+                            "does not support: do not write from several machines");
+  }
+  file.connection.execute("PRAGMA synchronous = FULL");
+}
+
+bool has_bytes(const std::string& path) {
+  std::error_code error;
+  const auto bytes = fs::file_size(path, error);
+  return !error && bytes > 0;
+}
+
+std::string log_not_seen(const fs::path& path) {
+  return "it can only be read, and the rows in " + path.string() +
+         "-wal are not seen; open it once where it can be written";
+}
+
+/// WAL mode needs two files beside the database. Where they cannot be made, the file is read as it
+/// is: nobody can be writing to read-only media.
+OpenedFile connect_for_reading(const fs::path& path) {
+  OpenedFile file{Connection(path, Connection::Access::read), {}};
+  switch (file.connection.probe()) {
+    case SQLITE_OK:
+      return file;
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+    case SQLITE_IOERR:
+      // A half-written file, to be rolled back first, must not be read as it is.
+      if (has_bytes(path.string() + "-journal")) file.connection.fail();
+      break;
+    default:
+      file.connection.fail();
+  }
+  file.connection = Connection(path, Connection::Access::immutable);
+  if (has_bytes(path.string() + "-wal")) {
+    file.warnings.push_back("database " + path.string() + ": " + log_not_seen(path));
+  }
+  return file;
+}
+
+}  // namespace
+
+OpenedFile open_for_writing(const fs::path& path, std::string_view network) {
+  make_folder(path);
+  refuse_folder(path);
+  OpenedFile file{Connection(path, Connection::Access::write), {}};
+  if (file.connection.read_only()) {
+    throw sqlite_error(path, SQLITE_READONLY, "opened read-only: no permission to write");
+  }
+  is_new(file.connection);  // refuses what is not ours before anything is changed
+  set_pragmas(file.connection);
+  if (network.empty()) {
+    use_wal(file.connection);
+  } else {
+    file.warnings.push_back(network_warning(path, network));
+    use_rollback_journal(file);
+  }
+  migrate(file.connection);
+  return file;
+}
+
+OpenedFile open_for_reading(const fs::path& path, std::string_view network) {
+  refuse_folder(path);
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    throw database_error(
+        path, "there is no such file" + (error ? " (" + error.message() + ")" : std::string()) +
+                  "; tune something first (autotune --sizes 1024), or name another "
+                  "file with --db or TILEWISE_DB");
+  }
+  OpenedFile file = connect_for_reading(path);
+  if (is_new(file.connection)) {
+    throw database_error(path, file.warnings.empty()
+                                   ? "it is empty; tune something first (autotune --sizes 1024)"
+                                   : log_not_seen(path));
+  }
+  if (const auto version = file.connection.integer("PRAGMA user_version");
+      version < latest_version()) {
+    throw database_error(path, "it was written by an older Tilewise (schema version " +
+                                   std::to_string(version) + ", now " +
+                                   std::to_string(latest_version()) +
+                                   "); open it once where it can be written, as autotune does");
+  }
+  set_pragmas(file.connection);
+  if (!network.empty()) file.warnings.push_back(network_warning(path, network));
+  return file;
+}
+
+OpenedFile open_in_memory() {
+  OpenedFile file{Connection(), {}};
+  set_pragmas(file.connection);
+  migrate(file.connection);
+  return file;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,24 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "db/sqlite.hpp"
+
+namespace tilewise {
+
+struct OpenedFile {
+  Connection connection;
+  std::vector<std::string> warnings;
+};
+
+/// Opens for writing: makes the folder and the file when absent, migrates when older. WAL, or a
+/// rollback journal when `network` names the network file system the file is on.
+OpenedFile open_for_writing(const std::filesystem::path& path, std::string_view network);
+/// Opens what exists for reading; immutable where WAL's companion files cannot be made.
+OpenedFile open_for_reading(const std::filesystem::path& path, std::string_view network);
+/// An empty database in memory.
+OpenedFile open_in_memory();
+
+}  // namespace tilewise

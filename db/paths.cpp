@@ -1,0 +1,62 @@
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "db/database.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// The user's home directory: HOME, else what the system's user table says; empty when neither
+/// does.
+fs::path home() {
+  if (const std::string home = environment("HOME"); !home.empty()) return home;
+  const passwd* user = getpwuid(getuid());
+  return user && user->pw_dir ? user->pw_dir : "";
+}
+
+/// A base directory of the XDG specification; it says that relative values are to be ignored.
+fs::path base_directory(const char* variable, const char* below_home) {
+  const fs::path base = environment(variable);
+  if (base.is_absolute()) return base;
+  const fs::path at_home = home();
+  return at_home.is_absolute() ? at_home / below_home : fs::path();
+}
+
+fs::path standard_path() {
+  const fs::path base = base_directory("XDG_DATA_HOME", ".local/share");
+  return base.empty() ? base : base / "tilewise" / "tilewise.db";
+}
+
+}  // namespace
+
+fs::path default_database_path(const std::string& option) {
+  if (!option.empty()) return option;
+  if (const std::string path = environment("TILEWISE_DB"); !path.empty()) return path;
+  const fs::path path = standard_path();
+  if (path.empty()) {
+    throw Error(ErrorKind::database,
+                "there is no home directory to keep the database in; name a file with --db or "
+                "TILEWISE_DB, or set HOME");
+  }
+  return path;
+}
+
+fs::path image_cache_path(const fs::path& database) {
+  if (fs::absolute(database).lexically_normal() == standard_path().lexically_normal()) {
+    const fs::path base = base_directory("XDG_CACHE_HOME", ".cache");
+    if (!base.empty()) return base / "tilewise" / "images.db";
+  }
+  return database.string() + ".cache";
+}
+
+}  // namespace tilewise

@@ -1,0 +1,162 @@
+#include "db/rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+std::vector<std::string> names_in(std::string_view list) {
+  std::vector<std::string> names;
+  std::string name;
+  for (const char letter : std::string(list) + ",") {
+    if (letter == ',') {
+      names.push_back(std::move(name));
+      name.clear();
+    } else if (letter != ' ') {
+      name += letter;
+    }
+  }
+  return names;
+}
+
+/// JSON has no NaN: null stands for it, as NULL does in SQLite.
+std::string samples_text(const std::vector<double>& samples) {
+  return nlohmann::json(samples).dump();
+}
+
+std::vector<double> parse_samples(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  std::vector<double> samples;
+  if (!json.is_array()) {
+    throw Error(ErrorKind::invalid_argument, "samples_us is no JSON array: " + text.substr(0, 80));
+  }
+  for (const auto& sample : json) {
+    if (!sample.is_number() && !sample.is_null()) {
+      throw Error(ErrorKind::invalid_argument, "a sample is no number: " + text.substr(0, 80));
+    }
+    samples.push_back(sample.is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                       : sample.get<double>());
+  }
+  return samples;
+}
+
+void bind_problem(Query& query, const Problem& p) {
+  query.bind(to_string(p.layout), p.m, p.n, p.k, to_string(p.a), to_string(p.b), to_string(p.c),
+             to_string(p.accumulator), to_string(p.math), p.batch, p.alignment.a, p.alignment.b,
+             p.alignment.c);
+}
+
+}  // namespace
+
+Problem read_problem(Query& row) {
+  Problem p;
+  std::string layout, a, b, c, accumulator, math;
+  row.read(layout, p.m, p.n, p.k, a, b, c, accumulator, math, p.batch, p.alignment.a, p.alignment.b,
+           p.alignment.c);
+  p.layout = parse_layout(layout);
+  p.a = parse_dtype(a);
+  p.b = parse_dtype(b);
+  p.c = parse_dtype(c);
+  p.accumulator = parse_dtype(accumulator);
+  p.math = parse_math_mode(math);
+  return p;
+}
+
+std::optional<std::int64_t> find_problem(const Connection& connection, const Problem& problem) {
+  Query query = connection.query(
+      "SELECT id FROM problems WHERE layout = ? AND m = ? AND n = ? AND k = ? AND a_type = ? AND "
+      "b_type = ? AND c_type = ? AND accumulator = ? AND math = ? AND batch = ? AND align_a = ? "
+      "AND "
+      "align_b = ? AND align_c = ?");
+  bind_problem(query, problem);
+  if (!query.step()) return {};
+  return query.next<std::int64_t>();
+}
+
+std::int64_t put_problem(const Connection& connection, const Problem& problem) {
+  if (const auto id = find_problem(connection, problem)) return *id;
+  Query query = connection.query(
+      "INSERT INTO problems (layout, m, n, k, a_type, b_type, c_type, accumulator, math, batch, "
+      "align_a, align_b, align_c) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id");
+  bind_problem(query, problem);
+  query.step();
+  return query.next<std::int64_t>();
+}
+
+Environment read_environment(Query& row) {
+  Environment e;
+  row.read(e.driver, e.compiler, e.host);
+  return e;
+}
+
+std::int64_t put_environment(const Connection& connection, const Environment& e) {
+  // Nothing is changed where it exists, but only an update returns the id.
+  Query query = connection.query(
+      "INSERT INTO environments (driver, compiler, host) VALUES (?, ?, ?) "
+      "ON CONFLICT DO UPDATE SET driver = excluded.driver RETURNING id");
+  query.bind(e.driver, e.compiler, e.host).step();
+  return query.next<std::int64_t>();
+}
+
+std::optional<Measurement> read_measurement(Query& row) {
+  if (row.null()) {
+    row.skip(10);
+    return {};
+  }
+  Measurement m;
+  std::string samples;
+  row.read(m.samples, m.median_us, m.spread, m.launches_per_sample, samples, m.cold, m.method,
+           m.sm_clock_mhz, m.power_w, m.host_us);
+  m.samples_us = parse_samples(samples);
+  return m;
+}
+
+void bind_measurement(Query& query, const std::optional<Measurement>& m) {
+  if (!m) {
+    for (int i = 0; i < 10; ++i) query.bind(nullptr);
+    return;
+  }
+  query.bind(m->samples, m->median_us, m->spread, m->launches_per_sample,
+             samples_text(m->samples_us), m->cold, m->method, m->sm_clock_mhz, m->power_w,
+             m->host_us);
+}
+
+ResourceUsage read_usage(Query& row) {
+  ResourceUsage usage;
+  row.read(usage.registers, usage.spill_bytes, usage.static_shared_bytes, usage.stack_bytes);
+  return usage;
+}
+
+void bind_usage(Query& query, const ResourceUsage& usage) {
+  query.bind(usage.registers, usage.spill_bytes, usage.static_shared_bytes, usage.stack_bytes);
+}
+
+std::string upsert(const std::string& table, const std::string& keys, const std::string& values) {
+  std::string marks, updates;
+  for (std::size_t i = names_in(keys).size(); i > 0; --i) marks += "?, ";
+  for (const std::string& name : names_in(values)) {
+    updates += (updates.empty() ? "" : ", ") + name + " = excluded." + name;
+    marks += "?, ";
+  }
+  marks.resize(marks.size() - 2);
+  return "INSERT INTO " + table + " (" + keys + ", " + values + ") VALUES (" + marks +
+         ") ON CONFLICT (" + keys + ") DO UPDATE SET " + updates;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+}  // namespace tilewise

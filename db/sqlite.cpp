@@ -1,0 +1,218 @@
+#include "db/sqlite.hpp"
+
+#include <sqlite3.h>
+
+#include <cstring>
+#include <limits>
+
+#include "db/sqlite_error.hpp"
+
+namespace tilewise {
+namespace {
+
+/// SQLite's file URI: everything but plain characters is escaped, so that any path works.
+std::string file_uri(const std::filesystem::path& path) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+  constexpr std::string_view hex = "0123456789ABCDEF";
+  std::string uri = "file:";
+  for (const char letter : std::filesystem::absolute(path).string()) {
+    if (plain.find(letter) != std::string_view::npos) {
+      uri += letter;
+    } else {
+      const auto byte = static_cast<unsigned char>(letter);
+      uri += {'%', hex[byte >> 4], hex[byte & 15]};
+    }
+  }
+  return uri;
+}
+
+}  // namespace
+
+// Query -------------------------------------------------------------------------------------------
+
+Query::Query(const Connection& connection, sqlite3_stmt* statement)
+    : connection_(&connection), statement_(statement) {}
+
+Query::~Query() {
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+}
+
+void Query::check(int code) const {
+  if (code != SQLITE_OK) connection_->fail();
+}
+
+bool Query::step() {
+  column_ = 0;
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) return true;
+  if (code != SQLITE_DONE) connection_->fail();
+  return false;
+}
+
+bool Query::null() const { return sqlite3_column_type(statement_, column_) == SQLITE_NULL; }
+
+void Query::put_null() { check(sqlite3_bind_null(statement_, ++parameter_)); }
+
+void Query::put_integer(std::int64_t value) {
+  check(sqlite3_bind_int64(statement_, ++parameter_, value));
+}
+
+void Query::put_real(double value) { check(sqlite3_bind_double(statement_, ++parameter_, value)); }
+
+void Query::put_text(std::string_view value) {
+  // An empty view may have no address, which SQLite would take for NULL.
+  check(sqlite3_bind_text64(statement_, ++parameter_, value.data() ? value.data() : "",
+                            value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+}
+
+void Query::put_bytes(std::span<const std::uint8_t> value) {
+  ++parameter_;
+  check(value.empty() ? sqlite3_bind_zeroblob(statement_, parameter_, 0)
+                      : sqlite3_bind_blob64(statement_, parameter_, value.data(), value.size(),
+                                            SQLITE_TRANSIENT));
+}
+
+std::int64_t Query::get_integer() { return sqlite3_column_int64(statement_, column_++); }
+
+void Query::get(double& out) {
+  out = null() ? std::numeric_limits<double>::quiet_NaN()
+               : sqlite3_column_double(statement_, column_);
+  ++column_;
+}
+
+void Query::get(std::string& out) {
+  const unsigned char* text = sqlite3_column_text(statement_, column_);
+  const auto bytes = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column_));
+  out.assign(text, text + (text ? bytes : 0));
+  ++column_;
+}
+
+void Query::get(std::vector<std::uint8_t>& out) {
+  const auto* data = static_cast<const std::uint8_t*>(sqlite3_column_blob(statement_, column_));
+  const auto bytes = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column_));
+  out.assign(data, data + (data ? bytes : 0));
+  ++column_;
+}
+
+void Query::does_not_fit(std::int64_t value) const {
+  throw Error(ErrorKind::invalid_argument,
+              std::string("the value ") + std::to_string(value) + " of column " +
+                  sqlite3_column_name(statement_, column_ - 1) + " is out of range");
+}
+
+// Connection --------------------------------------------------------------------------------------
+
+void Connection::Close::operator()(sqlite3* connection) const noexcept {
+  sqlite3_close_v2(connection);
+}
+
+void Connection::Finalize::operator()(sqlite3_stmt* statement) const noexcept {
+  sqlite3_finalize(statement);
+}
+
+Connection::Connection(std::filesystem::path path, Access access) : path_(std::move(path)) {
+  const bool write = access == Access::write;
+  open(file_uri(path_) + (access == Access::immutable ? "?immutable=1" : ""),
+       write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
+}
+
+Connection::Connection() : path_(":memory:") {
+  open("file::memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+}
+
+void Connection::open(const std::string& uri, int flags) {
+  // Callers serialise, so SQLite needs no mutex of its own.
+  sqlite3* raw = nullptr;
+  const int code =
+      sqlite3_open_v2(uri.c_str(), &raw, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+  connection_.reset(raw);
+  if (!raw) throw sqlite_error(path_, code, sqlite3_errstr(code));
+  if (code != SQLITE_OK) fail();
+  sqlite3_extended_result_codes(raw, 1);
+  set_busy_timeout(kBusyMilliseconds);
+}
+
+void Connection::execute(const std::string& sql) const {
+  if (sqlite3_exec(connection_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail();
+}
+
+Query Connection::query(const std::string& sql) const {
+  Statement& statement = statements_[sql];
+  if (!statement) {
+    sqlite3_stmt* raw = nullptr;
+    if (sqlite3_prepare_v3(connection_.get(), sql.c_str(), static_cast<int>(sql.size()),
+                           SQLITE_PREPARE_PERSISTENT, &raw, nullptr) != SQLITE_OK) {
+      fail();
+    }
+    statement.reset(raw);
+  }
+  return {*this, statement.get()};
+}
+
+std::int64_t Connection::integer(const std::string& sql) const {
+  Query found = query(sql);
+  return found.step() ? found.next<std::int64_t>() : 0;
+}
+
+std::string Connection::text(const std::string& sql) const {
+  Query found = query(sql);
+  return found.step() ? found.next<std::string>() : "";
+}
+
+int Connection::probe() const {
+  return sqlite3_exec(connection_.get(), "SELECT count(*) FROM sqlite_schema", nullptr, nullptr,
+                      nullptr) &
+         0xff;
+}
+
+std::int64_t Connection::changes() const { return sqlite3_changes64(connection_.get()); }
+
+bool Connection::in_transaction() const { return sqlite3_get_autocommit(connection_.get()) == 0; }
+
+bool Connection::read_only() const { return sqlite3_db_readonly(connection_.get(), "main") == 1; }
+
+void Connection::set_busy_timeout(int milliseconds) const {
+  sqlite3_busy_timeout(connection_.get(), milliseconds);
+}
+
+int Connection::last_code() const { return sqlite3_extended_errcode(connection_.get()) & 0xff; }
+
+void Connection::fail() const {
+  sqlite3* db = connection_.get();
+  std::string words = sqlite3_errmsg(db);
+  const int code = last_code();
+  if (const int number = sqlite3_system_errno(db);
+      number != 0 && (code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_FULL)) {
+    words += std::string(", ") + std::strerror(number);
+  }
+  throw sqlite_error(path_, code, words);
+}
+
+// Transaction -------------------------------------------------------------------------------------
+
+Transaction::Transaction(const Connection& connection, Kind kind) : connection_(connection) {
+  // SQLite would begin, and refuse only what follows.
+  if (kind == Kind::write && connection.read_only()) {
+    throw sqlite_error(connection.path(), SQLITE_READONLY, sqlite3_errstr(SQLITE_READONLY));
+  }
+  connection.query(kind == Kind::write ? "BEGIN IMMEDIATE" : "BEGIN").run();
+}
+
+Transaction::~Transaction() {
+  // A full disk may have ended the transaction already.
+  if (!open_ || !connection_.in_transaction()) return;
+  try {
+    connection_.execute("ROLLBACK");
+  } catch (const Error&) {
+    // Nothing was committed; the failure that brought us here is the one to tell of.
+  }
+}
+
+void Transaction::commit() {
+  connection_.query("COMMIT").run();
+  open_ = false;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,72 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "db/database.hpp"
+#include "db/rows.hpp"
+#include "db/sqlite.hpp"
+
+// What a table's file lends to others: the statements behind Database's members, for use inside a
+// transaction of the caller.
+namespace tilewise {
+
+/// Columns of a whole record, for "SELECT ... FROM kRecordTables"; the read function takes them.
+inline const std::string kRecordColumns =
+    "r.id, " + kProblemColumns +
+    ", r.gpu, kernel_template, configuration, source_hash, launch_revision, outcome, detail, " +
+    kMeasurementColumns + ", " + kUsageColumns +
+    ", compile_ms, error_ratio, normwise_error, predicted_us, " + kEnvironmentColumns + ", r.date";
+inline const std::string kRecordTables =
+    "records AS r JOIN problems AS p ON p.id = r.problem_id "
+    "JOIN environments AS e ON e.id = r.environment_id";
+Record read_record(Query& row);
+
+/// A filter as " WHERE ... ORDER BY ... LIMIT ..." on kRecordTables, with its parameters.
+class RecordCondition {
+ public:
+  RecordCondition(const Connection& connection, const RecordFilter& filter);
+  const std::string& sql() const { return sql_; }
+  void bind(Query& query) const;
+
+ private:
+  std::optional<std::int64_t> problem_;
+  std::string gpu_, kernel_template_, outcome_;
+  std::int64_t limit_;
+  std::string sql_;
+};
+
+std::int64_t put_record(const Connection& connection, const Record& record);
+void put_winner(const Connection& connection, std::int64_t record_id, const std::string& since,
+                const std::string& quarantined);
+enum class Replace { always, if_newer };
+void put_baseline(const Connection& connection, const Baseline& baseline, Replace replace);
+/// The id of the image of the same key; 0 when there is none.
+std::int64_t find_image(const Connection& connection, const Image& image);
+std::int64_t put_image_row(const Connection& connection, const Image& image);
+void link_image(const Connection& connection, std::int64_t record_id, std::int64_t image_id);
+std::int64_t add_search(const Connection& connection, const Search& search);
+
+/// Columns of an image but its binary and log.
+inline const std::string kImageColumns =
+    "kernel, target, launch_revision, source_hash, " + kUsageColumns + ", compile_ms";
+Image read_image(Query& row);
+
+/// Columns of a whole baseline, for "SELECT ... FROM kBaselineTables".
+inline const std::string kBaselineColumns =
+    kProblemColumns + ", b.gpu, library, version, variant, " + kMeasurementColumns + ", " +
+    kEnvironmentColumns + ", b.date";
+inline const std::string kBaselineTables =
+    "baselines AS b JOIN problems AS p ON p.id = b.problem_id "
+    "JOIN environments AS e ON e.id = b.environment_id";
+Baseline read_baseline(Query& row);
+
+/// Columns of a whole search, for "SELECT ... FROM kSearchTables".
+inline const std::string kSearchColumns = "s.id, " + kProblemColumns +
+                                          ", gpu, strategy, seed, space, budget_seconds, "
+                                          "max_evaluations, finished, evaluations, seconds, "
+                                          "date";
+inline const std::string kSearchTables = "searches AS s JOIN problems AS p ON p.id = s.problem_id";
+Search read_search(Query& row);
+
+}  // namespace tilewise

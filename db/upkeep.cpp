@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "db/state.hpp"
+#include "db/tables.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr double kStaleClaimSeconds = 120;
+
+/// Records whose images are kept: winners, and the 8 fastest others of each problem and GPU.
+const std::string kWithKept = R"sql(
+WITH kept (id) AS (
+  SELECT record_id FROM winners
+  UNION
+  SELECT id FROM (
+    SELECT id, row_number() OVER (PARTITION BY problem_id, gpu ORDER BY median_us, id) AS place
+    FROM records
+    WHERE outcome = 'ok' AND median_us IS NOT NULL
+      AND id NOT IN (SELECT record_id FROM winners))
+  WHERE place <= 8)
+)sql";
+
+// An image that names its records stays with them. One that names none stays as long as a kept
+// record that no image names might need it, which its launch revision tells.
+const std::string kDropImages = kWithKept + R"sql(
+DELETE FROM images
+WHERE id NOT IN (SELECT image_id FROM record_images WHERE record_id IN (SELECT id FROM kept))
+  AND NOT (
+    id NOT IN (SELECT image_id FROM record_images)
+    AND launch_revision IN (
+      SELECT launch_revision FROM records
+      WHERE id IN (SELECT id FROM kept) AND id NOT IN (SELECT record_id FROM record_images)))
+)sql";
+
+constexpr const char* kDropLosers = R"sql(
+DELETE FROM records
+WHERE source_hash NOT IN (SELECT value FROM json_each(?1))
+  AND id NOT IN (SELECT record_id FROM winners)
+)sql";
+
+constexpr const char* kDropClaims =
+    "DELETE FROM claims WHERE abs((julianday('now') - 2440587.5) * 86400 - since) > ?";
+
+// What goes with the records whose ids are the JSON array ?1, in this order.
+constexpr const char* kRemovals[] = {
+    // images that only they use
+    R"sql(DELETE FROM images
+          WHERE id IN (SELECT image_id FROM record_images
+                       WHERE record_id IN (SELECT value FROM json_each(?1)))
+            AND id NOT IN (SELECT image_id FROM record_images
+                           WHERE record_id NOT IN (SELECT value FROM json_each(?1))))sql",
+    // images that name no record, and whose launch revision goes
+    R"sql(DELETE FROM images
+          WHERE id NOT IN (SELECT image_id FROM record_images)
+            AND launch_revision IN (SELECT launch_revision FROM records
+                                    WHERE id IN (SELECT value FROM json_each(?1)))
+            AND launch_revision NOT IN (SELECT launch_revision FROM records
+                                        WHERE id NOT IN (SELECT value FROM json_each(?1))))sql",
+    // baselines of problems that have no other record
+    R"sql(DELETE FROM baselines
+          WHERE (problem_id, gpu) IN (SELECT problem_id, gpu FROM records
+                                      WHERE id IN (SELECT value FROM json_each(?1)))
+            AND (problem_id, gpu) NOT IN (SELECT problem_id, gpu FROM records
+                                          WHERE id NOT IN (SELECT value FROM json_each(?1))))sql",
+    // searches that had found them
+    R"sql(DELETE FROM searches
+          WHERE (problem_id, gpu) IN (SELECT problem_id, gpu FROM records
+                                      WHERE id IN (SELECT value FROM json_each(?1))))sql",
+    "DELETE FROM records WHERE id IN (SELECT value FROM json_each(?1))",
+};
+
+/// Problems and environments that nothing refers to any more.
+void drop_orphans(const Connection& db) {
+  db.query(
+        "DELETE FROM problems WHERE id NOT IN (SELECT problem_id FROM records "
+        "UNION SELECT problem_id FROM baselines UNION SELECT problem_id FROM searches)")
+      .run();
+  db.query(
+        "DELETE FROM environments WHERE id NOT IN (SELECT environment_id FROM records "
+        "UNION SELECT environment_id FROM baselines)")
+      .run();
+}
+
+std::string chosen_ids(const Connection& db, const RecordFilter& filter) {
+  const RecordCondition condition(db, filter);
+  Query query = db.query("SELECT r.id FROM " + kRecordTables + condition.sql());
+  condition.bind(query);
+  auto ids = nlohmann::json::array();
+  while (query.step()) ids.push_back(query.next<std::int64_t>());
+  return ids.dump();
+}
+
+std::int64_t bytes_of(const Connection& db) {
+  return db.integer("PRAGMA page_count") * db.integer("PRAGMA page_size");
+}
+
+}  // namespace
+
+DatabaseCounts Database::counts() const {
+  const std::lock_guard lock(state_->mutex);
+  const Connection& db = state_->connection;
+  Transaction transaction(db, Transaction::Kind::read);
+  DatabaseCounts counts;
+  counts.records = db.integer("SELECT count(*) FROM records");
+  counts.winners = db.integer("SELECT count(*) FROM winners");
+  counts.baselines = db.integer("SELECT count(*) FROM baselines");
+  counts.images = db.integer("SELECT count(*) FROM images");
+  counts.searches = db.integer("SELECT count(*) FROM searches");
+  counts.bytes = bytes_of(db);
+  return counts;
+}
+
+std::int64_t Database::remove(const RecordFilter& filter) {
+  const std::lock_guard lock(state_->mutex);
+  const Connection& db = state_->connection;
+  Transaction transaction(db);
+  const std::string ids = chosen_ids(db, filter);
+  for (const char* removal : kRemovals) db.query(removal).bind(ids).run();
+  const std::int64_t removed = db.changes();  // of the last one: the records
+  drop_orphans(db);
+  transaction.commit();
+  return removed;
+}
+
+std::int64_t Database::prune(const std::vector<std::string>& current_source_hashes) {
+  const std::lock_guard lock(state_->mutex);
+  const Connection& db = state_->connection;
+  const std::int64_t before = bytes_of(db);
+  {
+    Transaction transaction(db);
+    db.query(kDropClaims).bind(kStaleClaimSeconds).run();
+    if (!current_source_hashes.empty()) {
+      db.query(kDropLosers).bind(nlohmann::json(current_source_hashes).dump()).run();
+    }
+    db.query(kDropImages).run();
+    drop_orphans(db);
+    transaction.commit();
+  }
+  // The pages return to the file system only when the log has been written back and cut.
+  db.execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
+  return std::max<std::int64_t>(0, before - bytes_of(db));
+}
+
+}  // namespace tilewise
