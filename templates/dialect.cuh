@@ -1,0 +1,95 @@
+// The kernel dialect: the few words in which every kernel here is written, so that NVRTC and a CPU
+// compiler build the same source. Rules:
+//   - a kernel takes one struct by value;
+//   - all shared memory is dynamic and comes from shared_floats();
+//   - unrolling and every PTX instruction stand behind the wrappers below;
+//   - no header but this one; parameters arrive as macros, checked by static_assert in words.
+#pragma once
+
+typedef long long Int64;  // offsets: m x ld passes 2^31
+
+#define TILEWISE_PRAGMA(text) _Pragma(#text)
+#define UNROLL_ALL TILEWISE_PRAGMA(unroll)
+#define UNROLL_BY(count) TILEWISE_PRAGMA(unroll count)
+
+// A kernel of at most `threads` threads, of which `blocks` blocks must fit on a multiprocessor.
+#define KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
+#define ARGUMENTS const __grid_constant__
+#define DEVICE static __device__ __forceinline__
+#define DEVICE_MEMBER __device__ __forceinline__  // of a struct; `static` is then the member's own
+
+// The block's shared memory, aligned for 16-byte access.
+DEVICE float* shared_floats() {
+  extern __shared__ __align__(128) float tilewise_shared[];
+  return tilewise_shared;
+}
+
+DEVICE void barrier() { __syncthreads(); }
+
+DEVICE float multiply_add(float x, float y, float sum) { return __fmaf_rn(x, y, sum); }
+
+// COUNT (1, 2 or 4) neighbouring floats at an address aligned to all of them, as one access.
+template <int COUNT>
+DEVICE void load_vector(float (&to)[COUNT], const float* from) {
+  static_assert(COUNT == 1 || COUNT == 2 || COUNT == 4, "an access is 4, 8 or 16 bytes wide");
+  if constexpr (COUNT == 4) {
+    const float4 v = *reinterpret_cast<const float4*>(from);
+    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+  } else if constexpr (COUNT == 2) {
+    const float2 v = *reinterpret_cast<const float2*>(from);
+    to[0] = v.x, to[1] = v.y;
+  } else {
+    to[0] = *from;
+  }
+}
+
+template <int COUNT>
+DEVICE void store_vector(float* to, const float (&from)[COUNT]) {
+  static_assert(COUNT == 1 || COUNT == 2 || COUNT == 4, "an access is 4, 8 or 16 bytes wide");
+  if constexpr (COUNT == 4) {
+    *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]);
+  } else if constexpr (COUNT == 2) {
+    *reinterpret_cast<float2*>(to) = make_float2(from[0], from[1]);
+  } else {
+    *to = from[0];
+  }
+}
+
+// The first `valid` of COUNT floats (at most COUNT, may be negative), zeros for the rest. Nothing past
+// them is touched.
+template <int COUNT>
+DEVICE void load_edge(float (&to)[COUNT], const float* from, int valid) {
+  if (valid >= COUNT) {
+    load_vector<COUNT>(to, from);
+  } else {
+    UNROLL_ALL
+    for (int e = 0; e < COUNT; ++e) to[e] = e < valid ? from[e] : 0.0f;
+  }
+}
+
+#if PREFETCH >= 3
+// Starts copying the first `valid` of COUNT floats from global to shared memory, zeros for the rest
+// (cp.async with a source size; sm_80 and later). The data is there after copies_done().
+template <int COUNT>
+DEVICE void copy_async(float* to_shared, const float* from, int valid) {
+  const int bytes = valid >= COUNT ? COUNT * 4 : (valid > 0 ? valid * 4 : 0);
+  const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
+  if constexpr (COUNT == 4) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from),
+                 "n"(COUNT * 4), "r"(bytes)
+                 : "memory");
+  }
+}
+
+// Closes the group of copies started since the last call.
+DEVICE void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Waits until at most PENDING groups of this thread are on their way. Others' copies: barrier().
+template <int PENDING>
+DEVICE void copies_done() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+#endif

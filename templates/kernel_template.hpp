@@ -1,0 +1,71 @@
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tilewise/configuration.hpp"
+#include "tilewise/device_info.hpp"
+#include "tilewise/plan.hpp"
+#include "tilewise/problem.hpp"
+
+namespace tilewise {
+
+/// A tunable with its values. `labels`, when not empty, names each value for people.
+struct Parameter {
+  std::string name;
+  std::vector<int> values;
+  std::string help;  ///< one line
+  std::vector<std::string> labels = {};
+};
+
+/// What a constraint looks at. Everything is a plain value: no device is needed.
+struct ConstraintInput {
+  const Problem& problem;
+  const Configuration& configuration;
+  const DeviceInfo& device;
+};
+
+/// A named condition a configuration must meet. `reads` lists every parameter `holds` looks at, so
+/// that a partial configuration can be refused early; a test checks that the list is complete.
+struct Constraint {
+  std::string name;
+  std::vector<std::string> reads;
+  std::string text;  ///< in words: "TILE_M is a multiple of THREAD_M"
+  std::function<bool(const ConstraintInput&)> holds;
+  /// About speed only: the search obeys it, serving a stored winner or a default does not.
+  bool for_search_only = false;
+};
+
+/// A kernel source plus its parameters, named constraints, and the plan it makes.
+/// All members are pure functions; safe to call from any thread.
+struct KernelTemplate {
+  std::string name;     ///< "simt"
+  std::string summary;  ///< one line for `autotune templates`
+  int revision = 1;  ///< raised when arguments or meaning change: stored images stop being served
+  std::vector<Parameter> parameters;
+  std::vector<Constraint> constraints;
+  /// Types and math modes it can do on a device at all.
+  std::function<bool(const Problem&, const DeviceInfo&)> supports;
+  /// Requires a valid configuration (see rejection()).
+  std::function<Plan(const Problem&, const Configuration&, const DeviceInfo&)> plan;
+  /// Valid for every problem of this layout and type with element alignment.
+  std::function<Configuration(const Problem&, const DeviceInfo&)> default_configuration;
+};
+
+/// Every template, in one explicit table (catalog.cpp).
+std::span<const KernelTemplate> catalog();
+/// Throws Error(not_found) naming the templates there are.
+const KernelTemplate& find_template(std::string_view name);
+
+/// Empty when valid, else the first reason: "unknown parameter X", "TILE_M=3 is not one of ...", or
+/// "constraint shared_fits: ...". Also checks supports().
+std::string rejection(const KernelTemplate& kernel, const Problem& problem,
+                      const Configuration& configuration, const DeviceInfo& device);
+
+/// Raised with the plan's meaning: argument layout rules, step roles.
+inline constexpr int kPlanRevision = 1;
+/// "simt.1 plan.1": whether a stored image may be served. Needs no compiler.
+std::string launch_revision(const KernelTemplate& kernel);
+
+}  // namespace tilewise

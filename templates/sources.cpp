@@ -1,0 +1,135 @@
+#include "templates/sources.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <deque>
+#include <mutex>
+
+#include "templates/embedded_sources.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+/// Headers are named in full so that a source is what its text and they say, nothing from the
+/// machine.
+bool is_header(std::string_view name) { return name.ends_with(".cuh"); }
+
+std::deque<KernelSource> built_in() {
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::deque<KernelSource> sources;
+  for (int i = 0; i < kEmbeddedSourceCount; ++i) {
+    const EmbeddedSource& file = kEmbeddedSources[i];
+    if (is_header(file.name))
+      headers.emplace_back(file.name, file.text);
+    else
+      sources.push_back({file.name, file.text, {}});
+  }
+  for (KernelSource& source : sources) source.headers = headers;
+  return sources;
+}
+
+std::deque<KernelSource>& sources() {
+  static std::deque<KernelSource> all = built_in();
+  return all;
+}
+
+/// The text without comments, and with every run of blanks as one space: what a compiler sees.
+std::string essence(std::string_view text) {
+  std::string out;
+  const auto blank = [&] {
+    if (!out.empty() && out.back() != ' ' && out.back() != '\n') out += ' ';
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) == "//") {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+      continue;
+    }
+    if (text.substr(i, 2) == "/*") {
+      i = std::min(text.find("*/", i), text.size()) + 1;
+      blank();
+    } else if (text[i] == '\n') {
+      // A line's end matters to the preprocessor; empty lines do not.
+      while (!out.empty() && out.back() == ' ') out.pop_back();
+      if (!out.empty() && out.back() != '\n') out += '\n';
+    } else if (std::isspace(static_cast<unsigned char>(text[i]))) {
+      blank();
+    } else if (text[i] == '"') {
+      const std::size_t end = text.find('"', i + 1);
+      const std::size_t stop = end == text.npos ? text.size() - 1 : end;
+      out += text.substr(i, stop - i + 1);
+      i = stop;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::string hex(XXH128_hash_t hash) {
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
+  return text;
+}
+
+/// A source's essence with the headers it includes, directly or not, in order.
+std::string with_includes(const KernelSource& source) {
+  std::string all = essence(source.text);
+  std::vector<bool> taken(source.headers.size(), false);
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t i = 0; i < source.headers.size(); ++i) {
+      if (taken[i] || all.find("#include \"" + source.headers[i].first + '"') == all.npos) continue;
+      taken[i] = more = true;
+      all += essence(source.headers[i].second);
+    }
+  }
+  return all;
+}
+
+/// Hash of a source alone: computed once a source, since the tuner asks for every candidate.
+const std::string& text_hash(const KernelSource& source) {
+  static std::mutex mutex;
+  static std::deque<std::pair<const KernelSource*, std::string>> known;
+  const std::lock_guard lock(mutex);
+  for (const auto& [of, hash] : known)
+    if (of == &source) return hash;
+  const std::string all = with_includes(source);
+  known.emplace_back(&source, hex(XXH3_128bits(all.data(), all.size())));
+  return known.back().second;
+}
+
+}  // namespace
+
+const KernelSource& kernel_source(std::string_view name) {
+  for (const KernelSource& source : sources())
+    if (source.name == name) return source;
+  throw Error(ErrorKind::not_found, "no kernel source '" + std::string(name) + "' in this program");
+}
+
+void add_kernel_source(KernelSource source) {
+  for (const KernelSource& known : sources())
+    if (known.name == source.name)
+      throw Error(ErrorKind::invalid_argument, "a kernel source '" + source.name + "' exists");
+  sources().push_back(std::move(source));
+}
+
+std::vector<std::string> kernel_source_names() {
+  std::vector<std::string> names;
+  for (const KernelSource& source : sources()) names.push_back(source.name);
+  return names;
+}
+
+std::string kernel_text_hash(std::string_view name) { return text_hash(kernel_source(name)); }
+
+std::string source_hash(const KernelSpec& kernel, std::string_view compiler) {
+  std::string all = text_hash(kernel_source(kernel.source)) + '\n' + to_string(kernel) + '\n';
+  all += compiler;
+  return hex(XXH3_128bits(all.data(), all.size()));
+}
+
+}  // namespace tilewise

@@ -1,0 +1,37 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tilewise/plan.hpp"
+
+namespace tilewise {
+
+/// A kernel's source text with the headers it includes (name, text), ready for a compiler. Built
+/// into the program from templates/*.cu and *.cuh at build time.
+struct KernelSource {
+  std::string name;
+  std::string text;
+  std::vector<std::pair<std::string, std::string>> headers;
+};
+
+/// Throws Error(not_found) for a name that is not built in.
+const KernelSource& kernel_source(std::string_view name);
+
+/// Adds a source that is not built in (tests, experiments). Throws Error(invalid_argument) when the
+/// name is taken. Not safe beside concurrent lookups.
+void add_kernel_source(KernelSource source);
+
+/// Every source's file name.
+std::vector<std::string> kernel_source_names();
+
+/// Hash of a source's text with its includes, comments and blank space aside.
+std::string kernel_text_hash(std::string_view name);
+
+/// Hash (XXH3-128, hex) of a kernel's source with its includes, comments and blank space aside, its
+/// defines, and `compiler` (the compiler's version and options): whether a measurement may be
+/// reused and whether to recompile.
+std::string source_hash(const KernelSpec& kernel, std::string_view compiler);
+
+}  // namespace tilewise

@@ -1,0 +1,49 @@
+#include <algorithm>
+
+#include "templates/kernel_template.hpp"
+
+namespace tilewise {
+namespace {
+
+std::string list_of(const std::vector<int>& values) {
+  std::string text;
+  for (int value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
+  return text;
+}
+
+std::string bad_values(const KernelTemplate& kernel, const Configuration& configuration) {
+  for (const auto& [name, value] : configuration.values()) {
+    const auto same_name = [&name = name](const Parameter& p) { return p.name == name; };
+    if (std::none_of(kernel.parameters.begin(), kernel.parameters.end(), same_name))
+      return "unknown parameter " + name;
+  }
+  for (const Parameter& parameter : kernel.parameters) {
+    const int* value = configuration.find(parameter.name);
+    if (!value) return "parameter " + parameter.name + " is missing";
+    const std::vector<int>& allowed = parameter.values;
+    if (std::find(allowed.begin(), allowed.end(), *value) == allowed.end())
+      return parameter.name + "=" + std::to_string(*value) + " is not one of " + list_of(allowed);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string rejection(const KernelTemplate& kernel, const Problem& problem,
+                      const Configuration& configuration, const DeviceInfo& device) {
+  if (!kernel.supports(problem, device))
+    return kernel.name + " does not support " + to_string(problem) + " on " + device.name;
+  // Constraints may divide by what they read: they are asked about known values only.
+  if (std::string bad = bad_values(kernel, configuration); !bad.empty()) return bad;
+  for (const Constraint& constraint : kernel.constraints)
+    if (!constraint.for_search_only && !constraint.holds({problem, configuration, device}))
+      return "constraint " + constraint.name + ": " + constraint.text;
+  return "";
+}
+
+std::string launch_revision(const KernelTemplate& kernel) {
+  return kernel.name + "." + std::to_string(kernel.revision) + " plan." +
+         std::to_string(kPlanRevision);
+}
+
+}  // namespace tilewise
