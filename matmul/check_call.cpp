@@ -1,0 +1,166 @@
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "matmul/executable.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+/// One matrix of a call, as stored.
+struct Operand {
+  const char* name;
+  const void* pointer;
+  std::int64_t rows, columns, ld, stride;
+  DType type;
+};
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorKind::invalid_argument, message);
+}
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+/// Bytes from the first to one past the last element of all batches; nothing past 2^63.
+std::optional<std::int64_t> span_bytes(const Operand& x, std::int64_t batch) {
+  std::int64_t rows = 0, batches = 0, bytes = 0;
+  if (__builtin_mul_overflow(x.rows - 1, x.ld, &rows) ||
+      __builtin_mul_overflow(batch - 1, batch > 1 ? x.stride : 0, &batches) ||
+      __builtin_add_overflow(rows, x.columns, &rows) ||
+      __builtin_add_overflow(rows, batches, &rows) ||
+      __builtin_mul_overflow(rows, std::int64_t{bytes_of(x.type)}, &bytes))
+    return std::nullopt;
+  return bytes;
+}
+
+struct Range {
+  std::uint64_t begin = 0, end = 0;
+};
+bool intersect(const Range& x, const Range& y) { return x.begin < y.end && y.begin < x.end; }
+
+void check_leading_dimension(const Operand& x, const char* letters) {
+  if (x.ld < x.columns)
+    refuse("ld" + std::string(letters) + " = " + number(x.ld) + " is shorter than a row of " +
+           x.name + ", which has " + number(x.columns) + " elements as stored");
+}
+
+void check_stride(const Operand& x, std::int64_t batch) {
+  if (batch > 1 && x.stride < 0)
+    refuse("the batch stride of " + std::string(x.name) + " is " + number(x.stride) +
+           "; strides are 0 or more");
+}
+
+/// The matrices of C are written, so no two may share an element: they follow one another, or lie
+/// side by side within each other's rows.
+void check_batches_of_c(const Operand& c, std::int64_t batch) {
+  if (batch <= 1) return;
+  const std::optional<std::int64_t> one = span_bytes(c, 1);
+  const bool follow = one && c.stride >= *one / bytes_of(c.type);
+  std::int64_t width = 0;
+  const bool side_by_side = c.stride >= c.columns &&
+                            !__builtin_mul_overflow(batch - 1, c.stride, &width) &&
+                            !__builtin_add_overflow(width, c.columns, &width) && c.ld >= width;
+  if (!follow && !side_by_side)
+    refuse("the batch stride of C is " + number(c.stride) + ", so that matrices of " +
+           number(c.rows) + " rows with ldc = " + number(c.ld) + " overlap one another");
+}
+
+/// Address range of a matrix that is touched.
+Range check_pointer(const Operand& x, std::int64_t batch) {
+  const auto address = reinterpret_cast<std::uintptr_t>(x.pointer);
+  const auto element = static_cast<std::uint64_t>(bytes_of(x.type));
+  if (!x.pointer) refuse(std::string(x.name) + " is a null pointer, but it would be touched");
+  if (address % element != 0)
+    refuse("the address of " + std::string(x.name) + " is not a multiple of its " +
+           number(bytes_of(x.type)) + "-byte elements: it is off by " +
+           std::to_string(address % element));
+  const std::optional<std::int64_t> bytes = span_bytes(x, batch);
+  std::uint64_t end = 0;
+  if (!bytes ||
+      __builtin_add_overflow(std::uint64_t{address}, static_cast<std::uint64_t>(*bytes), &end))
+    refuse("the extent of " + std::string(x.name) + " passes the address space: " + number(x.rows) +
+           " rows with a leading dimension of " + number(x.ld) + " elements, batch " +
+           number(batch));
+  return {address, end};
+}
+
+void check_scalar(const char* name, const void* pointer, DType type) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  if (address % static_cast<std::uint64_t>(bytes_of(type)) != 0)
+    refuse("the device address of " + std::string(name) + " is not a multiple of " +
+           number(bytes_of(type)) + " bytes");
+}
+
+Operand operand_a(const Problem& p, const Call& call) {
+  const bool t = a_transposed(p.layout);
+  return {"A", call.a, t ? p.k : p.m, t ? p.m : p.k, call.lda, call.stride_a, p.a};
+}
+Operand operand_b(const Problem& p, const Call& call) {
+  const bool t = b_transposed(p.layout);
+  return {"B", call.b, t ? p.n : p.k, t ? p.k : p.n, call.ldb, call.stride_b, p.b};
+}
+Operand operand_c(const Problem& p, const Call& call) {
+  return {"C", call.c, p.m, p.n, call.ldc, call.stride_c, p.c};
+}
+
+int alignment_of(const Operand& x, std::int64_t batch) {
+  const auto element = static_cast<std::uint64_t>(bytes_of(x.type));
+  return common_alignment({reinterpret_cast<std::uintptr_t>(x.pointer),
+                           static_cast<std::uint64_t>(x.ld) * element,
+                           batch > 1 ? static_cast<std::uint64_t>(x.stride) * element : 0});
+}
+
+}  // namespace
+
+bool is_empty(const Problem& problem) {
+  return problem.m == 0 || problem.n == 0 || problem.batch == 0;
+}
+
+bool reads_operands(const Problem& problem, const Call& call) {
+  // Every accumulator there is so far is f32, and the narrowed alpha is what kernels get.
+  return !is_empty(problem) && problem.k > 0 &&
+         (call.alpha_device || static_cast<float>(call.alpha) != 0.0F);
+}
+
+void check_sizes(const Problem& problem) {
+  const auto check = [](const char* name, std::int64_t value) {
+    if (value < 0)
+      refuse(std::string(name) + " = " + number(value) + " is negative; sizes are 0 or more");
+  };
+  check("m", problem.m);
+  check("n", problem.n);
+  check("k", problem.k);
+  check("batch", problem.batch);
+}
+
+void check_call(const Problem& problem, const Call& call) {
+  check_sizes(problem);
+  const Operand a = operand_a(problem, call), b = operand_b(problem, call),
+                c = operand_c(problem, call);
+  check_leading_dimension(a, "a");
+  check_leading_dimension(b, "b");
+  check_leading_dimension(c, "c");
+  check_stride(a, problem.batch);
+  check_stride(b, problem.batch);
+  check_stride(c, problem.batch);
+  if (is_empty(problem)) return;
+
+  check_batches_of_c(c, problem.batch);
+  check_scalar("alpha", call.alpha_device, problem.accumulator);
+  check_scalar("beta", call.beta_device, problem.accumulator);
+  const Range written = check_pointer(c, problem.batch);
+  if (!reads_operands(problem, call)) return;
+  for (const Operand* read : {&a, &b})
+    if (intersect(written, check_pointer(*read, problem.batch)))
+      refuse("C overlaps " + std::string(read->name) +
+             ": their address ranges, first to last element, intersect; C must be apart from both");
+}
+
+Alignment alignment_of(const Problem& problem, const Call& call) {
+  return {alignment_of(operand_a(problem, call), problem.batch),
+          alignment_of(operand_b(problem, call), problem.batch),
+          alignment_of(operand_c(problem, call), problem.batch)};
+}
+
+}  // namespace tilewise

@@ -1,0 +1,257 @@
+#include "matmul/executable.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+template <class T>
+void store(std::byte* to, T value) {
+  std::memcpy(to, &value, sizeof value);
+}
+
+bool is_pack(StepRole role) { return role == StepRole::pack_a || role == StepRole::pack_b; }
+
+/// A host scalar in the accumulator's type. Every accumulator there is so far is f32.
+void store_scalar(std::byte* to, double value) { store(to, static_cast<float>(value)); }
+
+/// Stream-ordered memory that is given back even when a launch throws.
+class Workspace {
+ public:
+  Workspace(Device& device, std::int64_t bytes, Stream stream)
+      : device_(device),
+        stream_(stream),
+        pointer_(bytes > 0 ? device.allocate_async(bytes, stream) : nullptr) {}
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  ~Workspace() {
+    try {
+      release();
+    } catch (...) {  // only while another exception is on its way, which says more
+    }
+  }
+  void release() {
+    if (void* pointer = std::exchange(pointer_, nullptr)) device_.free_async(pointer, stream_);
+  }
+  void* data() const { return pointer_; }
+
+ private:
+  Device& device_;
+  Stream stream_;
+  void* pointer_;
+};
+
+const void* base_address(const Argument& base, const Call& call, const void* workspace) {
+  switch (base.kind) {
+    case Argument::Kind::a:
+      return call.a;
+    case Argument::Kind::b:
+      return call.b;
+    case Argument::Kind::c:
+      return call.c;
+    default:
+      return static_cast<const std::byte*>(workspace) + base.value;
+  }
+}
+
+std::int64_t stride_elements(const Argument& stride, const Call& call) {
+  switch (stride.kind) {
+    case Argument::Kind::lda:
+      return call.lda;
+    case Argument::Kind::ldb:
+      return call.ldb;
+    case Argument::Kind::ldc:
+      return call.ldc;
+    default:
+      return stride.value;
+  }
+}
+
+/// Refuses recipes whose base or stride no call can fill in, when built rather than when launched.
+void check_recipe(const TensorMapRecipe& recipe) {
+  using Kind = Argument::Kind;
+  const Kind base = recipe.base.kind, stride = recipe.stride.kind;
+  if (base != Kind::a && base != Kind::b && base != Kind::c && base != Kind::workspace)
+    throw Error(
+        ErrorKind::invalid_argument,
+        "tensor map: the base must be a, b, c or workspace, not " + std::string(to_string(base)));
+  if (stride != Kind::lda && stride != Kind::ldb && stride != Kind::ldc &&
+      stride != Kind::integer64)
+    throw Error(ErrorKind::invalid_argument,
+                "tensor map: the stride must be lda, ldb, ldc or integer64, not " +
+                    std::string(to_string(stride)));
+}
+
+/// Loads each distinct kernel once.
+std::map<KernelSpec, std::shared_ptr<LoadedKernel>> load_kernels(Device& device, const Plan& plan,
+                                                                 std::span<const Image> images) {
+  if (images.size() != plan.steps.size())
+    throw Error(ErrorKind::invalid_argument,
+                "executable: the plan has " + std::to_string(plan.steps.size()) + " steps but " +
+                    std::to_string(images.size()) + " images came with it");
+  const std::map<KernelSpec, KernelNeed> needs = kernel_needs(plan);
+  std::map<KernelSpec, std::shared_ptr<LoadedKernel>> kernels;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const KernelSpec& spec = plan.steps[i].kernel;
+    if (images[i].kernel != spec)
+      throw Error(ErrorKind::invalid_argument, "executable: step " + std::to_string(i) +
+                                                   " needs the image of " + to_string(spec) +
+                                                   ", not of " + to_string(images[i].kernel));
+    const KernelNeed& need = needs.at(spec);
+    if (!kernels.count(spec))
+      kernels[spec] = device.load(images[i], need.shared_bytes, need.cluster_blocks);
+  }
+  return kernels;
+}
+
+}  // namespace
+
+std::map<KernelSpec, KernelNeed> kernel_needs(const Plan& plan) {
+  std::map<KernelSpec, KernelNeed> needs;
+  for (const LaunchStep& step : plan.steps) {
+    KernelNeed& need = needs[step.kernel];
+    need.shared_bytes = std::max(need.shared_bytes, step.shared_bytes);
+    need.cluster_blocks =
+        std::max(need.cluster_blocks, static_cast<std::uint32_t>(volume(step.cluster)));
+  }
+  return needs;
+}
+
+Executable::Executable(Device& device, const Problem& problem, Plan plan,
+                       std::span<const Image> images)
+    : Executable(device, problem, plan, load_kernels(device, plan, images)) {}
+
+Executable::Executable(Device& device, const Problem& problem, Plan plan,
+                       const std::map<KernelSpec, std::shared_ptr<LoadedKernel>>& kernels)
+    : device_(&device), problem_(problem), plan_(std::move(plan)) {
+  std::for_each(plan_.tensor_maps.begin(), plan_.tensor_maps.end(), check_recipe);
+  for (const LaunchStep& step : plan_.steps)
+    steps_.push_back(make_step(step, kernels.at(step.kernel)));
+}
+
+/// Fills in the constants of a step's argument struct, and notes where a call's fields go.
+Executable::Step Executable::make_step(const LaunchStep& step,
+                                       std::shared_ptr<LoadedKernel> kernel) const {
+  const ArgumentLayout layout = layout_of(step.arguments, problem_.accumulator);
+  if (layout.bytes > kMaxArgumentBytes)
+    throw Error(ErrorKind::unsupported,
+                to_string(step.kernel) + ": its arguments take " + std::to_string(layout.bytes) +
+                    " bytes; a kernel takes " + std::to_string(kMaxArgumentBytes) + " at most");
+  Step made{std::move(kernel),
+            {step.grid, step.block, step.cluster, step.shared_bytes, step.programmatic},
+            step.role,
+            std::vector<std::byte>(layout.bytes),
+            {}};
+  for (std::size_t i = 0; i < step.arguments.size(); ++i) {
+    const auto& [kind, value] = step.arguments[i];
+    std::byte* field = made.arguments.data() + layout.offsets[i];
+    if (kind == Argument::Kind::integer64) {
+      store(field, value);
+    } else if (kind == Argument::Kind::integer32) {
+      store(field, static_cast<std::int32_t>(value));
+    } else {
+      if (kind == Argument::Kind::tensor_map &&
+          (value < 0 || value >= static_cast<std::int64_t>(plan_.tensor_maps.size())))
+        throw Error(ErrorKind::invalid_argument,
+                    to_string(step.kernel) + ": tensor map " + std::to_string(value) + " of " +
+                        std::to_string(plan_.tensor_maps.size()) + " is not there");
+      made.patches.push_back({kind, layout.offsets[i], value});
+    }
+  }
+  return made;
+}
+
+void Executable::launch(const Call& call) const {
+  if (is_empty(problem_)) return;
+  const bool zero = !reads_operands(problem_, call);
+  Workspace workspace(*device_, plan_.workspace_bytes, call.stream);
+  for (const Step& step : steps_) {
+    if (zero && is_pack(step.role)) continue;
+    alignas(128) std::byte arguments[kMaxArgumentBytes];
+    fill(step, call, zero, workspace.data(), arguments);
+    device_->launch(*step.kernel, step.shape, arguments, call.stream);
+  }
+  workspace.release();
+}
+
+/// Writes a step's whole argument struct. `zero`: A and B are not to be touched, so k is told to be
+/// 0 and tensor maps, which nobody reads then, stay zero.
+void Executable::fill(const Step& step, const Call& call, bool zero, void* workspace,
+                      std::byte* arguments) const {
+  std::copy(step.arguments.begin(), step.arguments.end(), arguments);
+  for (const Patch& patch : step.patches)
+    fill_field(patch, call, zero, workspace, arguments + patch.offset);
+}
+
+void Executable::fill_field(const Patch& patch, const Call& call, bool zero, void* workspace,
+                            std::byte* field) const {
+  using Kind = Argument::Kind;
+  switch (patch.kind) {
+    case Kind::a:
+      return store(field, call.a);
+    case Kind::b:
+      return store(field, call.b);
+    case Kind::c:
+      return store(field, call.c);
+    case Kind::workspace:
+      return store(field, static_cast<std::byte*>(workspace) + patch.value);
+    case Kind::lda:
+      return store(field, call.lda);
+    case Kind::ldb:
+      return store(field, call.ldb);
+    case Kind::ldc:
+      return store(field, call.ldc);
+    case Kind::stride_a:
+      return store(field, call.stride_a);
+    case Kind::stride_b:
+      return store(field, call.stride_b);
+    case Kind::stride_c:
+      return store(field, call.stride_c);
+    case Kind::k:
+      return store(field, zero ? std::int64_t{0} : problem_.k);
+    case Kind::alpha:
+      return store_scalar(field, call.alpha);
+    case Kind::beta:
+      return store_scalar(field, call.beta);
+    case Kind::alpha_device:
+      return store(field, call.alpha_device);
+    case Kind::beta_device:
+      return store(field, call.beta_device);
+    case Kind::tensor_map: {
+      if (zero) return;
+      const TensorMapRecipe& recipe = plan_.tensor_maps[static_cast<std::size_t>(patch.value)];
+      return device_->encode_tensor_map(
+          recipe, base_address(recipe.base, call, workspace),
+          stride_elements(recipe.stride, call) * bytes_of(recipe.type), field);
+    }
+    case Kind::integer64:
+    case Kind::integer32:
+      return;  // constants, filled in by make_step()
+  }
+}
+
+std::vector<BoundLaunch> Executable::bind(const Call& call, void* workspace) const {
+  std::vector<BoundLaunch> launches;
+  if (is_empty(problem_)) return launches;
+  const bool zero = !reads_operands(problem_, call);
+  for (const Step& step : steps_) {
+    if (zero && is_pack(step.role)) continue;
+    BoundLaunch& bound = launches.emplace_back();
+    bound.kernel = step.kernel.get();
+    bound.shape = step.shape;
+    fill(step, call, zero, workspace, bound.arguments.data());
+  }
+  return launches;
+}
+
+std::vector<ResourceUsage> Executable::usage() const {
+  std::vector<ResourceUsage> usages;
+  for (const Step& step : steps_) usages.push_back(step.kernel->usage());
+  return usages;
+}
+
+}  // namespace tilewise

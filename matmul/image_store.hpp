@@ -1,0 +1,50 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/database.hpp"
+#include "device/compiler.hpp"
+#include "tilewise/image.hpp"
+
+namespace tilewise {
+
+/// Where images come from: the database, its cache, or the compiler - in that order. Thread-safe.
+class ImageStore {
+ public:
+  /// Any of the three may be null. `cache` takes compiled images that are nobody's finalist;
+  /// without one, what is compiled is kept by the caller or not at all.
+  ImageStore(Database* database, Database* cache, const Compiler* compiler)
+      : database_(database), cache_(cache), compiler_(compiler) {}
+
+  /// A stored image whose launch revision matches. With `source_hash` given, it must match too.
+  std::optional<Image> stored(const KernelSpec& kernel, const Target& target,
+                              const std::string& launch_revision,
+                              const std::string& source_hash = "") const;
+
+  struct Made {
+    std::optional<Image> image;
+    std::string log;        ///< why not, when there is none
+    bool compiled = false;  ///< false: it was stored
+  };
+  /// Stored with the current source hash, else compiled (and put into the cache). Processes that
+  /// share a cache compile an image once: the others wait for it. Throws Error(compiler) when a
+  /// compile is needed and there is no compiler.
+  Made make(const KernelSpec& kernel, const Target& target,
+            const std::string& launch_revision) const;
+
+  const Compiler* compiler() const { return compiler_; }
+
+ private:
+  Made compile(const KernelSpec& kernel, const Target& target, const std::string& launch_revision,
+               const std::string& hash) const;
+  void keep(const Image& image, std::string& log) const;
+
+  Database* database_;
+  Database* cache_;
+  const Compiler* compiler_;
+};
+
+}  // namespace tilewise

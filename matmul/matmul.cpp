@@ -1,0 +1,132 @@
+#include "tilewise/matmul.hpp"
+
+#include <array>
+#include <filesystem>
+
+#include "device/cuda/cuda.hpp"
+#include "matmul/state.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+/// What a thread remembers of the problems it has met, so that a served call takes no lock. Entries
+/// of a Matmul that is gone are never asked for, since its id never comes back.
+struct Remembered {
+  std::uint64_t instance = 0;
+  Problem problem;
+  const Executable* executable = nullptr;
+};
+constexpr std::size_t kRemembered = 64;  // a power of two
+constinit thread_local std::array<Remembered, kRemembered> remembered{};
+
+Remembered& slot_of(std::uint64_t instance, const Problem& problem) {
+  return remembered[(std::hash<Problem>{}(problem) + instance) % kRemembered];
+}
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+/// Where compiled defaults are kept between processes; nothing when that cannot be.
+std::optional<Database> open_image_cache(const std::filesystem::path& path, bool may_create) {
+  try {
+    if (may_create) return Database::open(path, OpenMode::read_write);
+    if (is_there(path)) return Database::open(path, OpenMode::read_only);
+  } catch (const Error&) {  // a cache is a convenience
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<Device> open(const std::string& which) {
+  return which == "current" ? cuda::open_current_device() : cuda::open_device(which);
+}
+
+Problem f32_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k) {
+  Problem problem;
+  problem.layout = layout;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  return problem;
+}
+
+}  // namespace
+
+MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& options) {
+  MatmulParts parts;
+  parts.device = std::move(device);
+  const std::filesystem::path path = default_database_path(options.database);
+  if (is_there(path)) {
+    parts.database = Database::open(path, OpenMode::read_only);
+  } else {
+    parts.notes.push_back("there is no database " + path.string() +
+                          ", so every product is served by a default; autotune makes one");
+  }
+  parts.open_cache = [path, may_create = options.compile_missing] {
+    return open_image_cache(image_cache_path(path), may_create);
+  };
+  parts.load_compiler = [where = options.nvrtc] { return cuda::load_compiler(where); };
+  parts.compile_missing = options.compile_missing;
+  parts.warn = options.warn;
+  return parts;
+}
+
+Matmul::Matmul(MatmulOptions options)
+    : Matmul(std::make_unique<State>(parts_for(open(options.device), options))) {}
+Matmul::Matmul(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Matmul::~Matmul() = default;
+Matmul::Matmul(Matmul&&) noexcept = default;
+Matmul& Matmul::operator=(Matmul&&) noexcept = default;
+
+Matmul make_matmul(MatmulParts parts) {
+  return Matmul(std::make_unique<Matmul::State>(std::move(parts)));
+}
+
+void Matmul::operator()(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
+                        const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
+                        float beta, float* c, std::int64_t ldc, Stream stream) {
+  Call call;
+  call.a = a;
+  call.b = b;
+  call.c = c;
+  call.lda = lda;
+  call.ldb = ldb;
+  call.ldc = ldc;
+  call.alpha = alpha;
+  call.beta = beta;
+  call.stream = stream;
+  (*this)(f32_problem(layout, m, n, k), call);
+}
+
+void Matmul::operator()(const Problem& problem, const Call& call) {
+  check_call(problem, call);
+  if (is_empty(problem)) return;
+  Problem asked = problem;
+  asked.alignment = alignment_of(problem, call);
+  Remembered& slot = slot_of(state_->id(), asked);
+  if (slot.instance != state_->id() || slot.problem != asked)
+    slot = {state_->id(), asked, &state_->executable(asked, call.stream)};
+  slot.executable->launch(call);
+}
+
+Match Matmul::explain(const Problem& problem) const {
+  check_sizes(problem);
+  return state_->explain(problem);
+}
+
+void Matmul::prepare(const Problem& problem) {
+  check_sizes(problem);
+  if (!is_empty(problem)) state_->executable(problem, nullptr);
+}
+
+void matmul(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
+            const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta,
+            float* c, std::int64_t ldc, Stream stream) {
+  // Never destroyed: at exit the driver may be gone before it.
+  static Matmul& instance = *new Matmul;
+  instance(layout, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, stream);
+}
+
+}  // namespace tilewise

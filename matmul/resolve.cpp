@@ -1,0 +1,223 @@
+#include "matmul/resolve.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <tuple>
+
+#include "templates/sources.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+double log_ratio(std::int64_t x, std::int64_t y) {
+  const auto at_least_1 = [](std::int64_t v) {
+    return static_cast<double>(std::max<std::int64_t>(v, 1));
+  };
+  return std::abs(std::log2(at_least_1(x) / at_least_1(y)));
+}
+
+bool no_more_aligned(const Alignment& tuned, const Alignment& asked) {
+  return tuned.a <= asked.a && tuned.b <= asked.b && tuned.c <= asked.c;
+}
+
+double alignment_gap(const Alignment& x, const Alignment& y) {
+  return log_ratio(x.a, y.a) + log_ratio(x.b, y.b) + log_ratio(x.c, y.c);
+}
+
+const KernelTemplate* known_template(const std::string& name) {
+  for (const KernelTemplate& kernel : catalog())
+    if (kernel.name == name) return &kernel;
+  return nullptr;
+}
+
+/// Why a winner cannot be served by this version; empty when it can.
+std::string unusable(const Winner& winner) {
+  const Candidate& candidate = winner.record.candidate;
+  if (!winner.quarantined.empty()) return "is quarantined: " + winner.quarantined;
+  const KernelTemplate* kernel = known_template(candidate.kernel_template);
+  if (!kernel) return "is of a kernel template this version does not know";
+  for (const auto& [name, value] : candidate.configuration.values()) {
+    const auto same_name = [&](const Parameter& p) { return p.name == name; };
+    if (std::none_of(kernel->parameters.begin(), kernel->parameters.end(), same_name))
+      return "has the parameter " + name + ", which this version does not know";
+  }
+  return "";
+}
+
+bool serves(const Winner& winner, const Problem& problem, const DeviceInfo& device) {
+  const Record& record = winner.record;
+  return same_kind(record.problem, problem) &&
+         no_more_aligned(record.problem.alignment, problem.alignment) &&
+         rejection(find_template(record.candidate.kernel_template), problem,
+                   record.candidate.configuration, device)
+             .empty();
+}
+
+/// Smaller is better.
+auto rank(const Winner& winner, const Problem& problem) {
+  const Record& record = winner.record;
+  const double time =
+      record.measurement ? record.measurement->median_us : std::numeric_limits<double>::infinity();
+  return std::tuple(distance_between(record.problem, problem),
+                    log_ratio(record.problem.batch, problem.batch),
+                    alignment_gap(record.problem.alignment, problem.alignment), time, record.id);
+}
+
+std::string format(const char* pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+/// "nn 1024x1024x1024 f32".
+std::string short_text(const Problem& problem) {
+  std::string text = std::string(to_string(problem.layout)) + " " + size_text(problem) + " " +
+                     std::string(to_string(problem.a));
+  if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
+  return text;
+}
+
+std::string alignment_text(const Alignment& x) {
+  return std::to_string(x.a) + "," + std::to_string(x.b) + "," + std::to_string(x.c);
+}
+
+/// "measured on this GPU for nn 1024x1024x1024 f32 on 2026-11-21: 41.2 us (52.1 TFLOP/s)".
+std::string measured_text(const Record& record) {
+  std::string text = "measured on this GPU for " + short_text(record.problem);
+  if (!record.environment.date.empty()) text += " on " + record.environment.date.substr(0, 10);
+  if (record.measurement) {
+    const double us = record.measurement->median_us;
+    text += ": " + format("%.4g us", us) + format(" (%.3g TFLOP/s)", tflops_of(record.problem, us));
+  }
+  return text;
+}
+
+std::string tune_command(const Problem& problem, const DeviceInfo& device) {
+  // The first digits of a UUID name a device whatever its index is today.
+  std::string command = "autotune --device " +
+                        (device.uuid.empty() ? std::string("0") : device.uuid.substr(0, 12)) +
+                        " --sizes " + size_text(problem);
+  if (problem.layout != Layout::nn)
+    command += " --layout " + std::string(to_string(problem.layout));
+  const Alignment natural = natural_alignment(problem.layout, problem.m, problem.n, problem.k,
+                                              problem.a, problem.b, problem.c);
+  if (problem.alignment != natural) command += " --align " + alignment_text(problem.alignment);
+  return command;
+}
+
+const LaunchStep* multiply_step(const Plan& plan) {
+  for (const LaunchStep& step : plan.steps)
+    if (step.role == StepRole::multiply) return &step;
+  return nullptr;
+}
+
+/// Why a record's measurement is of something else than what runs now; empty when it is not.
+std::string staleness(const Record& record, const DeviceInfo& device, const std::string& compiler) {
+  const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
+  const std::string revision = launch_revision(kernel);
+  if (record.launch_revision != revision)
+    return "measured with launch revision '" + record.launch_revision + "', this version has '" +
+           revision + "' and must compile it";
+  if (compiler.empty()) return "";
+  if (!rejection(kernel, record.problem, record.candidate.configuration, device).empty())
+    return "its configuration is no longer valid for the sizes it was measured with";
+  const Plan plan = kernel.plan(record.problem, record.candidate.configuration, device);
+  const LaunchStep* multiply = multiply_step(plan);
+  if (multiply && source_hash(multiply->kernel, compiler) != record.source_hash)
+    return "the kernel's source or the compiler has changed since";
+  return "";
+}
+
+}  // namespace
+
+bool same_kind(const Problem& x, const Problem& y) {
+  return x.layout == y.layout && x.a == y.a && x.b == y.b && x.c == y.c &&
+         x.accumulator == y.accumulator && x.math == y.math;
+}
+
+double distance_between(const Problem& x, const Problem& y) {
+  return log_ratio(x.m, y.m) + log_ratio(x.n, y.n) + log_ratio(x.k, y.k);
+}
+
+Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler)
+    : device_(device), compiler_(std::move(compiler)) {
+  for (Winner& winner : winners) {
+    if (winner.record.gpu != gpu_key(device)) continue;
+    const std::string why_not = unusable(winner);
+    if (why_not.empty()) {
+      winners_.push_back(std::move(winner));
+    } else {
+      notes_.push_back("the winner for " + to_string(winner.record.problem) + " (record " +
+                       std::to_string(winner.record.id) + ", " +
+                       winner.record.candidate.kernel_template + ") is not served: it " + why_not);
+    }
+  }
+}
+
+Resolver Resolver::with_compiler(std::string identity) const {
+  Resolver other = *this;
+  other.compiler_ = std::move(identity);
+  return other;
+}
+
+Match Resolver::resolve(const Problem& problem, const std::vector<Candidate>& refused) const {
+  const Winner* winner = best(problem, refused);
+  return winner ? answer(problem, *winner) : default_answer(problem, refused);
+}
+
+const Winner* Resolver::best(const Problem& problem, const std::vector<Candidate>& refused) const {
+  const Winner* best = nullptr;
+  for (const Winner& winner : winners_) {
+    if (std::count(refused.begin(), refused.end(), winner.record.candidate) > 0) continue;
+    if (best && !(rank(winner, problem) < rank(*best, problem))) continue;
+    if (serves(winner, problem, device_)) best = &winner;
+  }
+  return best;
+}
+
+Match Resolver::answer(const Problem& problem, const Winner& winner) const {
+  const Record& record = winner.record;
+  Match match;
+  match.kind = record.problem == problem ? MatchKind::exact : MatchKind::nearest;
+  match.candidate = record.candidate;
+  match.distance = distance_between(record.problem, problem);
+  match.record = record;
+  match.why = measured_text(record);
+  if (match.kind == MatchKind::nearest) {
+    match.why = "the nearest of " + std::to_string(winners_.size()) + " stored, " +
+                format("at distance %.2f", match.distance) + " in log2 of the sizes: " + match.why;
+    if (record.problem.alignment != problem.alignment)
+      match.why += ", tuned for alignment " + alignment_text(record.problem.alignment) +
+                   " where this has " + alignment_text(problem.alignment);
+  }
+  const std::string stale = staleness(record, device_, compiler_);
+  match.stale = !stale.empty();
+  if (match.stale) match.why += "; stale: " + stale;
+  return match;
+}
+
+Match Resolver::default_answer(const Problem& problem,
+                               const std::vector<Candidate>& refused) const {
+  std::vector<const KernelTemplate*> order;
+  for (const KernelTemplate& kernel : catalog()) order.push_back(&kernel);
+  std::stable_partition(order.begin(), order.end(),
+                        [](const KernelTemplate* kernel) { return kernel->name == "simt"; });
+  for (const KernelTemplate* kernel : order) {
+    if (!kernel->supports(problem, device_)) continue;
+    Match match;
+    match.candidate = {kernel->name, kernel->default_configuration(problem, device_)};
+    if (!rejection(*kernel, problem, match.candidate.configuration, device_).empty()) continue;
+    if (std::count(refused.begin(), refused.end(), match.candidate) > 0) continue;
+    match.why = "nothing stored for " + short_text(problem) + " serves it on this GPU, so " +
+                kernel->name + "'s default does; to tune it: " + tune_command(problem, device_);
+    return match;
+  }
+  throw Error(ErrorKind::unsupported,
+              (refused.empty() ? "no kernel template does " : "every kernel failed that does ") +
+                  to_string(problem) + " on " + device_.name);
+}
+
+}  // namespace tilewise

@@ -1,0 +1,53 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/database.hpp"
+#include "templates/kernel_template.hpp"
+#include "tilewise/device_info.hpp"
+#include "tilewise/match.hpp"
+
+namespace tilewise {
+
+/// Same layout, types and math mode: what a record of one may say about the other.
+bool same_kind(const Problem& x, const Problem& y);
+
+/// |log2 m'/m| + |log2 n'/n| + |log2 k'/k|. A size of 0 counts as 1.
+double distance_between(const Problem& x, const Problem& y);
+
+/// Problem -> match, from memory only. Built once from a database's winners; immutable,
+/// thread-safe.
+class Resolver {
+ public:
+  /// Winners of another GPU are left out. Those of templates or parameters this version does not
+  /// know are skipped with a message in notes(), and so are quarantined ones. `compiler` is the
+  /// compiler's identity when one is loaded (then a winner whose source hash differs is called
+  /// stale), else empty.
+  Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler = "");
+
+  /// Exact, else nearest (smallest distance_between() among winners of the same kind whose
+  /// constraints hold for this problem; a record of lower alignment serves higher, never the
+  /// reverse; ties go to the nearer batch, then the nearer alignment, then the faster), else the
+  /// default of the first template that can do it, `simt` before others. Always valid for
+  /// `problem`. `refused`: candidates not to answer with (their image is missing or broken). Throws
+  /// Error(unsupported) when nothing is left.
+  Match resolve(const Problem& problem, const std::vector<Candidate>& refused = {}) const;
+
+  /// The same winners judged against a compiler.
+  Resolver with_compiler(std::string identity) const;
+
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  const Winner* best(const Problem& problem, const std::vector<Candidate>& refused) const;
+  Match answer(const Problem& problem, const Winner& winner) const;
+  Match default_answer(const Problem& problem, const std::vector<Candidate>& refused) const;
+
+  std::vector<Winner> winners_;
+  DeviceInfo device_;
+  std::string compiler_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace tilewise

@@ -1,0 +1,218 @@
+#include "matmul/state.hpp"
+
+#include <atomic>
+#include <iostream>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+std::uint64_t next_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// "stored for nn 1024x1024x1024 ... (record 7)", "simt's default".
+std::string described(const Match& match) {
+  if (!match.record) return match.candidate.kernel_template + "'s default";
+  return "record " + std::to_string(match.record->id) + ", the winner for " +
+         to_string(match.record->problem) + ",";
+}
+
+}  // namespace
+
+Matmul::State::State(MatmulParts parts)
+    : device_(std::move(parts.device)),
+      database_(std::move(parts.database)),
+      parts_(std::move(parts)),
+      id_(next_id()) {
+  if (!parts_.warn)
+    parts_.warn = [](const std::string& line) { std::cerr << "tilewise: " + line + "\n"; };
+  for (const std::string& note : parts_.notes) warn_once(note);
+  std::vector<Winner> winners;
+  if (database_) {
+    for (const std::string& warning : database_->warnings()) warn_once(warning);
+    winners = database_->winners(gpu_key(device_->info()));
+  }
+  resolver_.emplace(std::move(winners), device_->info());
+  for (const std::string& note : resolver_->notes()) warn_once(note);
+}
+
+const Executable* Matmul::State::find(const Problem& problem) const {
+  const std::shared_lock lock(table_mutex_);
+  const auto found = table_.find(problem);
+  return found == table_.end() ? nullptr : found->second.get();
+}
+
+const Executable& Matmul::State::executable(const Problem& problem, Stream stream) {
+  if (const Executable* found = find(problem)) return *found;
+  if (device_->capturing(stream))
+    throw Error(ErrorKind::invalid_argument,
+                "the first product of " + to_string(problem) +
+                    " cannot be captured, since its kernel is not loaded yet: call prepare() with "
+                    "this problem (its alignment included) before the capture begins");
+  const std::lock_guard making(make_mutex_);
+  if (const Executable* found = find(problem)) return *found;
+  std::unique_ptr<Executable> made = make(problem);
+  const std::unique_lock lock(table_mutex_);
+  return *(table_[problem] = std::move(made));
+}
+
+/// Tries matches, best first, until one can be loaded. A match that fails is not tried again in
+/// this process. It is marked in the database only once another has loaded, since until then the
+/// fault may be the device's.
+std::unique_ptr<Executable> Matmul::State::make(const Problem& problem) {
+  std::vector<std::pair<Match, Attempt>> failures;
+  for (;;) {
+    Match match;
+    try {
+      match = resolver_->resolve(problem, refused(problem));
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::unsupported) give_up(problem);
+      throw;
+    }
+    Attempt tried = attempt(problem, match.candidate);
+    if (tried.executable) {
+      for (const auto& [failed, failure] : failures) {
+        warn_once(described(failed) + " is set aside: " + failure.why_not);
+        if (failed.record && failure.broken) quarantine(*failed.record, failure.why_not);
+      }
+      if (match.stale) warn_once(described(match) + " is stale: " + match.why);
+      return std::move(tried.executable);
+    }
+    refusals_.push_back({problem, match.candidate, tried.why_not});
+    failures.emplace_back(std::move(match), std::move(tried));
+  }
+}
+
+Matmul::State::Attempt Matmul::State::attempt(const Problem& problem, const Candidate& candidate) {
+  const KernelTemplate& kernel = find_template(candidate.kernel_template);
+  Plan plan = kernel.plan(problem, candidate.configuration, device_->info());
+  Attempt attempt;
+  std::map<KernelSpec, std::shared_ptr<LoadedKernel>> kernels;
+  for (const auto& [spec, need] : kernel_needs(plan)) {
+    kernels[spec] = load(spec, need, launch_revision(kernel), attempt);
+    if (!kernels[spec]) return attempt;
+  }
+  attempt.executable = std::make_unique<Executable>(*device_, problem, std::move(plan), kernels);
+  return attempt;
+}
+
+std::shared_ptr<LoadedKernel> Matmul::State::load(const KernelSpec& kernel, const KernelNeed& need,
+                                                  const std::string& launch_revision,
+                                                  Attempt& attempt) {
+  const auto known = loaded_.find(kernel);
+  if (known != loaded_.end() && known->second.need.shared_bytes >= need.shared_bytes &&
+      known->second.need.cluster_blocks >= need.cluster_blocks)
+    return known->second.kernel;
+  const std::optional<Image> found = image(kernel, launch_revision, attempt);
+  if (!found) return nullptr;
+  try {
+    std::shared_ptr<LoadedKernel> made =
+        device_->load(*found, need.shared_bytes, need.cluster_blocks);
+    loaded_[kernel] = {need, made};
+    return made;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::device) throw;
+    attempt.why_not = "the image of " + to_string(kernel) + " does not load: " + error.what();
+    attempt.broken = true;
+    return nullptr;
+  }
+}
+
+/// From the database, else from the cache, else compiled: each is opened or loaded only when those
+/// before it have nothing.
+std::optional<Image> Matmul::State::image(const KernelSpec& kernel,
+                                          const std::string& launch_revision, Attempt& attempt) {
+  const Target& target = device_->info().target;
+  Database* database = database_ ? &*database_ : nullptr;
+  if (auto found = ImageStore(database, nullptr, nullptr).stored(kernel, target, launch_revision))
+    return found;
+  if (auto found = ImageStore(nullptr, cache(), nullptr).stored(kernel, target, launch_revision))
+    return found;
+  if (!compiler()) {
+    attempt.why_not = "no image of " + to_string(kernel) + " for " + to_string(target) +
+                      " is stored, and " + no_compiler_;
+    return std::nullopt;
+  }
+  ImageStore::Made made =
+      ImageStore(database, cache(), compiler()).make(kernel, target, launch_revision);
+  if (!made.image) {
+    attempt.why_not = to_string(kernel) + " does not compile: " + first_line(made.log);
+    attempt.broken = true;
+  }
+  return std::move(made.image);
+}
+
+Match Matmul::State::explain(const Problem& problem) {
+  // Only a compiler can say whether a kernel's source hash is still the one that was measured.
+  std::call_once(informed_once_, [this] {
+    const Compiler* known = compiler();
+    informed_ = known ? resolver_->with_compiler(known->identity()) : *resolver_;
+  });
+  const std::lock_guard making(make_mutex_);
+  return informed_->resolve(problem, refused(problem));
+}
+
+std::vector<Candidate> Matmul::State::refused(const Problem& problem) const {
+  std::vector<Candidate> candidates;
+  for (const Refusal& refusal : refusals_)
+    if (same_kind(refusal.problem, problem)) candidates.push_back(refusal.candidate);
+  return candidates;
+}
+
+/// So that the next process does not try it again. A database that cannot be written keeps it.
+void Matmul::State::quarantine(const Record& record, const std::string& why) {
+  try {
+    if (database_->read_only())
+      Database::open(database_->path(), OpenMode::read_write).quarantine(record.id, why);
+    else
+      database_->quarantine(record.id, why);
+  } catch (const Error& error) {
+    warn_once("record " + std::to_string(record.id) +
+              " could not be marked in the database: " + error.what());
+  }
+}
+
+/// Says what to do when all that could serve a problem has failed; returns when nothing was tried.
+void Matmul::State::give_up(const Problem& problem) const {
+  for (const Refusal& refusal : refusals_)
+    if (same_kind(refusal.problem, problem))
+      throw Error(ErrorKind::compiler,
+                  "no kernel for " + to_string(problem) + " can be served: " + refusal.why_not +
+                      ". Tune it where there is a compiler (autotune --sizes " +
+                      size_text(problem) + " --layout " + std::string(to_string(problem.layout)) +
+                      "), or let calls compile: leave compile_missing on and install NVRTC (a CUDA "
+                      "toolkit, or pip install nvidia-cuda-nvrtc; TILEWISE_NVRTC names it where it "
+                      "is not found by itself)");
+}
+
+Database* Matmul::State::cache() {
+  std::call_once(cache_once_, [this] {
+    if (parts_.open_cache) cache_ = parts_.open_cache();
+  });
+  return cache_ ? &*cache_ : nullptr;
+}
+
+const Compiler* Matmul::State::compiler() {
+  std::call_once(compiler_once_, [this] {
+    no_compiler_ = parts_.compile_missing ? "there is no compiler" : "compile_missing is off";
+    if (!parts_.compile_missing || !parts_.load_compiler) return;
+    try {
+      compiler_ = parts_.load_compiler();
+    } catch (const Error& error) {
+      no_compiler_ += std::string(": ") + error.what();
+    }
+  });
+  return compiler_.get();
+}
+
+void Matmul::State::warn_once(const std::string& line) {
+  const std::lock_guard lock(warn_mutex_);
+  if (warned_.insert(line).second) parts_.warn(line);
+}
+
+}  // namespace tilewise

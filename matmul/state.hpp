@@ -1,0 +1,87 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "matmul/executable.hpp"
+#include "matmul/image_store.hpp"
+#include "matmul/matmul_internal.hpp"
+#include "matmul/resolve.hpp"
+
+namespace tilewise {
+
+/// Everything behind a Matmul but the per-thread memory of problems: problem -> executable, made on
+/// first need and kept until the end. All functions are thread-safe. One executable is made at a
+/// time; finding one that is there waits for nobody's making.
+struct Matmul::State {
+ public:
+  explicit State(MatmulParts parts);
+
+  /// The executable that serves a problem. Throws Error(invalid_argument) when it is not there yet
+  /// and `stream` is being captured: loading and compiling have no place in a graph.
+  const Executable& executable(const Problem& problem, Stream stream);
+  Match explain(const Problem& problem);
+  Device& device() { return *device_; }
+  /// Never used again by another State, even after this one is gone.
+  std::uint64_t id() const { return id_; }
+
+ private:
+  struct Loaded {
+    KernelNeed need;
+    std::shared_ptr<LoadedKernel> kernel;
+  };
+  struct Refusal {
+    Problem problem;  ///< its kind counts: other layouts have other kernels
+    Candidate candidate;
+    std::string why_not;
+  };
+  /// A try to make one match's executable: either it is there, or why not.
+  struct Attempt {
+    std::unique_ptr<Executable> executable;
+    std::string why_not;
+    bool broken = false;  ///< the image or the source is bad, rather than missing
+  };
+
+  const Executable* find(const Problem& problem) const;
+  std::unique_ptr<Executable> make(const Problem& problem);
+  Attempt attempt(const Problem& problem, const Candidate& candidate);
+  std::shared_ptr<LoadedKernel> load(const KernelSpec& kernel, const KernelNeed& need,
+                                     const std::string& launch_revision, Attempt& attempt);
+  std::optional<Image> image(const KernelSpec& kernel, const std::string& launch_revision,
+                             Attempt& attempt);
+  std::vector<Candidate> refused(const Problem& problem) const;
+  void quarantine(const Record& record, const std::string& why);
+  void give_up(const Problem& problem) const;
+  Database* cache();
+  const Compiler* compiler();
+  void warn_once(const std::string& line);
+
+  std::unique_ptr<Device> device_;
+  std::optional<Database> database_, cache_;
+  std::unique_ptr<Compiler> compiler_;
+  std::string no_compiler_;  ///< why there is none
+  MatmulParts parts_;        ///< the rest of it: hooks and options
+  std::once_flag cache_once_, compiler_once_, informed_once_;
+  std::optional<Resolver> resolver_;
+  std::optional<Resolver> informed_;  ///< knows the compiler; for explain()
+  const std::uint64_t id_;
+
+  mutable std::shared_mutex table_mutex_;
+  std::unordered_map<Problem, std::unique_ptr<Executable>> table_;
+
+  mutable std::mutex make_mutex_;  ///< guards what follows
+  std::vector<Refusal> refusals_;
+  std::map<KernelSpec, Loaded> loaded_;  ///< shared by all sizes of a configuration
+
+  std::mutex warn_mutex_;
+  std::set<std::string> warned_;
+};
+
+}  // namespace tilewise

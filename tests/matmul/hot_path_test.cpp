@@ -1,0 +1,49 @@
+#include <cstdlib>
+#include <new>
+
+#include "matmul_fixture.hpp"
+
+// Replaced for the whole program, to count what a served call allocates. Not inlined, so that the
+// compiler takes each pair for a pair.
+namespace {
+thread_local bool counting = false;
+thread_local int allocations = 0;
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  if (counting) ++allocations;
+  if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace tilewise {
+namespace {
+
+TEST(Counting, Counts) {
+  counting = true;
+  const std::vector<int> values(3);
+  counting = false;
+  EXPECT_EQ(values.size(), 3u);
+  EXPECT_EQ(allocations, 1);
+}
+
+TEST_F(MatmulTest, AServedCallAllocatesNothing) {
+  Matmul multiply = make_matmul(std::move(parts));
+  const Problem problem = problem_of(8, 8, 8);
+  Operands x(problem);
+  device->on_launch = nullptr;
+  multiply(problem, x.call);
+  allocations = 0;
+  counting = true;
+  for (int i = 0; i < 100; ++i)
+    multiply(Layout::nn, 8, 8, 8, 1, x.a.data(), 8, x.b.data(), 8, 0, x.c.data(), 8);
+  counting = false;
+  EXPECT_EQ(allocations, 0);
+  EXPECT_EQ(device->launch_count, 101);
+  EXPECT_EQ(device->loads, 1);
+}
+
+}  // namespace
+}  // namespace tilewise

@@ -1,0 +1,128 @@
+#include "matmul/image_store.hpp"
+
+#include <thread>
+
+#include "matmul_fixture.hpp"
+#include "templates/sources.hpp"
+
+namespace tilewise {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kRevision = "naive.1 plan.1";
+
+class ImageStoreTest : public testing::Test {
+ protected:
+  ImageStoreTest() {
+    Problem problem;
+    problem.m = problem.n = problem.k = 8;
+    const KernelTemplate& naive = find_template("naive");
+    const DeviceInfo info = nominal_device(target);
+    kernel =
+        naive.plan(problem, naive.default_configuration(problem, info), info).steps.back().kernel;
+  }
+
+  Image image_of(const std::string& hash, std::uint8_t mark) const {
+    Image image;
+    image.kernel = kernel;
+    image.target = target;
+    image.launch_revision = kRevision;
+    image.source_hash = hash;
+    image.binary = {mark};
+    return image;
+  }
+
+  const Target target = parse_target("sm_90a");
+  KernelSpec kernel;
+  Database database = Database::in_memory(), cache = Database::in_memory();
+  std::atomic<int> compiles{0};
+  FakeCompiler compiler{&compiles};
+};
+
+TEST_F(ImageStoreTest, LooksInTheDatabaseThenInTheCache) {
+  const ImageStore store(&database, &cache, nullptr);
+  EXPECT_FALSE(store.stored(kernel, target, kRevision));
+  cache.put_image(image_of("old", 1));
+  EXPECT_EQ(store.stored(kernel, target, kRevision)->binary.front(), 1);
+  database.put_image(image_of("new", 2));
+  EXPECT_EQ(store.stored(kernel, target, kRevision)->binary.front(), 2);
+  EXPECT_EQ(store.stored(kernel, target, kRevision, "old")->binary.front(), 1);
+  EXPECT_FALSE(store.stored(kernel, target, kRevision, "other"));
+  EXPECT_FALSE(store.stored(kernel, target, "naive.2 plan.1"));
+  EXPECT_FALSE(store.stored(kernel, parse_target("sm_80"), kRevision));
+  EXPECT_FALSE(ImageStore(nullptr, nullptr, nullptr).stored(kernel, target, kRevision));
+}
+
+TEST_F(ImageStoreTest, CompilesOnceAndKeepsIt) {
+  const ImageStore store(&database, &cache, &compiler);
+  const ImageStore::Made first = store.make(kernel, target, kRevision);
+  ASSERT_TRUE(first.image);
+  EXPECT_TRUE(first.compiled);
+  EXPECT_EQ(first.image->source_hash, source_hash(kernel, compiler.identity()));
+  EXPECT_EQ(first.image->launch_revision, kRevision);
+  const ImageStore::Made second = store.make(kernel, target, kRevision);
+  EXPECT_FALSE(second.compiled);
+  EXPECT_EQ(second.image->binary, first.image->binary);
+  EXPECT_EQ(compiles, 1);
+  EXPECT_EQ(database.counts().images, 0) << "the database is for winners and finalists";
+  EXPECT_EQ(cache.counts().images, 1);
+}
+
+TEST_F(ImageStoreTest, AnImageOfAnotherSourceIsCompiledAgain) {
+  cache.put_image(image_of("old", 9));
+  const ImageStore store(&database, &cache, &compiler);
+  EXPECT_TRUE(store.make(kernel, target, kRevision).compiled);
+  EXPECT_NE(store.stored(kernel, target, kRevision)->source_hash, "old");
+}
+
+TEST_F(ImageStoreTest, ARefusedSourceIsDataAndLeavesNoClaim) {
+  FakeCompiler refusing(&compiles, kernel.source);
+  const ImageStore store(&database, &cache, &refusing);
+  for (int i = 1; i <= 2; ++i) {
+    const ImageStore::Made made = store.make(kernel, target, kRevision);
+    EXPECT_FALSE(made.image);
+    EXPECT_THAT(made.log, HasSubstr("error: refused"));
+    EXPECT_EQ(compiles, i);
+  }
+}
+
+TEST_F(ImageStoreTest, WithoutACompilerOnlyWhatIsStoredCanBeHad) {
+  const ImageStore store(&database, &cache, nullptr);
+  EXPECT_THROW(store.make(kernel, target, kRevision), Error);
+  database.put_image(image_of("any", 3));
+  EXPECT_FALSE(store.make(kernel, target, kRevision).compiled);
+}
+
+TEST_F(ImageStoreTest, WaitsForWhoeverCompilesTheSame) {
+  ASSERT_TRUE(cache.claim_image(kernel, target));
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    cache.put_image(image_of(source_hash(kernel, compiler.identity()), 7));
+  });
+  const ImageStore::Made made =
+      ImageStore(&database, &cache, &compiler).make(kernel, target, kRevision);
+  other.join();
+  EXPECT_FALSE(made.compiled);
+  EXPECT_EQ(made.image->binary.front(), 7);
+  EXPECT_EQ(compiles, 0);
+}
+
+TEST_F(ImageStoreTest, ThreadsCompileOnceBetweenThem) {
+  const ImageStore store(&database, &cache, &compiler);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] { EXPECT_TRUE(store.make(kernel, target, kRevision).image); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(compiles, 1);
+}
+
+TEST_F(ImageStoreTest, NoCacheIsNoObstacle) {
+  const ImageStore::Made made =
+      ImageStore(nullptr, nullptr, &compiler).make(kernel, target, kRevision);
+  EXPECT_TRUE(made.image);
+  EXPECT_TRUE(made.compiled);
+}
+
+}  // namespace
+}  // namespace tilewise

@@ -1,0 +1,289 @@
+#include "matmul/resolve.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "templates/sources.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr const char* kCompiler = "fake 1.0 -O3";
+
+const DeviceInfo& device() {
+  static const DeviceInfo info = nominal_device(parse_target("sm_90a"));
+  return info;
+}
+
+Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, Layout layout = Layout::nn) {
+  Problem problem;
+  problem.layout = layout;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.alignment = natural_alignment(layout, m, n, k, problem.a, problem.b, problem.c);
+  return problem;
+}
+
+/// The default of a template, told apart from others by its raster or unroll value.
+Candidate candidate(const Problem& problem, const std::string& kernel = "simt") {
+  return {kernel, find_template(kernel).default_configuration(problem, device())};
+}
+
+Candidate with(Candidate candidate, const std::string& parameter, int value) {
+  candidate.configuration.set(parameter, value);
+  return candidate;
+}
+
+std::string current_hash(const Problem& problem, const Candidate& candidate) {
+  const Plan plan =
+      find_template(candidate.kernel_template).plan(problem, candidate.configuration, device());
+  for (const LaunchStep& step : plan.steps)
+    if (step.role == StepRole::multiply) return source_hash(step.kernel, kCompiler);
+  return "";
+}
+
+Winner winner(std::int64_t id, const Problem& problem, const Candidate& candidate,
+              double microseconds = 100) {
+  Winner made;
+  made.record.id = id;
+  made.record.problem = problem;
+  made.record.candidate = candidate;
+  made.record.gpu = gpu_key(device());
+  made.record.measurement.emplace();
+  made.record.measurement->median_us = microseconds;
+  made.record.environment.date = "2026-11-21T10:00:00Z";
+  for (const KernelTemplate& kernel : catalog())
+    if (kernel.name == candidate.kernel_template) {
+      made.record.launch_revision = launch_revision(kernel);
+      made.record.source_hash = current_hash(problem, candidate);
+    }
+  return made;
+}
+
+Winner default_winner(std::int64_t id, const Problem& problem, double microseconds = 100) {
+  return winner(id, problem, candidate(problem), microseconds);
+}
+
+std::int64_t served(const Resolver& resolver, const Problem& problem) {
+  const Match match = resolver.resolve(problem);
+  return match.record ? match.record->id : 0;
+}
+
+TEST(Distance, IsInLogarithmsOfTheSizes) {
+  EXPECT_DOUBLE_EQ(distance_between(problem_of(64, 64, 64), problem_of(64, 64, 64)), 0);
+  EXPECT_DOUBLE_EQ(distance_between(problem_of(64, 64, 64), problem_of(128, 32, 512)), 1 + 1 + 3);
+  // Volume is no measure: 1 x N x N is far from the cube of as many products.
+  EXPECT_GT(distance_between(problem_of(1, 4096, 4096), problem_of(256, 256, 256)), 15);
+  // Nor does it overflow, or stumble over 0.
+  const std::int64_t huge = std::int64_t{1} << 40;
+  EXPECT_DOUBLE_EQ(distance_between(problem_of(huge, huge, huge), problem_of(1, 1, 1)), 120);
+  EXPECT_DOUBLE_EQ(distance_between(problem_of(8, 8, 0), problem_of(8, 8, 2)), 1);
+}
+
+TEST(Resolver, AnswersWithTheRecordOfTheProblemItself) {
+  const Problem problem = problem_of(1024, 1024, 1024);
+  const Resolver resolver({default_winner(7, problem, 41.2)}, device(), kCompiler);
+  const Match match = resolver.resolve(problem);
+  EXPECT_EQ(match.kind, MatchKind::exact);
+  EXPECT_EQ(match.candidate, candidate(problem));
+  EXPECT_EQ(match.distance, 0);
+  EXPECT_FALSE(match.stale) << match.why;
+  ASSERT_TRUE(match.record);
+  EXPECT_EQ(match.record->id, 7);
+  EXPECT_EQ(match.why,
+            "measured on this GPU for nn 1024x1024x1024 f32 on 2026-11-21: 41.2 us (52.1 TFLOP/s)");
+}
+
+TEST(Resolver, NearestIsNearestInLogSpace) {
+  const Resolver resolver({default_winner(1, problem_of(512, 512, 512)),
+                           default_winner(2, problem_of(4096, 4096, 4096)),
+                           default_winner(3, problem_of(64, 4096, 4096))},
+                          device());
+  EXPECT_EQ(served(resolver, problem_of(640, 640, 640)), 1);
+  EXPECT_EQ(served(resolver, problem_of(2048, 2048, 2048)), 2);
+  EXPECT_EQ(served(resolver, problem_of(16, 4096, 4096)), 3);
+  const Match match = resolver.resolve(problem_of(1024, 512, 512));
+  EXPECT_EQ(match.kind, MatchKind::nearest);
+  EXPECT_DOUBLE_EQ(match.distance, 1);
+  EXPECT_THAT(match.why, AllOf(HasSubstr("nearest of 3"), HasSubstr("distance 1.00"),
+                               HasSubstr("nn 512x512x512 f32")));
+}
+
+TEST(Resolver, OtherLayoutsAndGpusSayNothing) {
+  const Problem problem = problem_of(512, 512, 512);
+  Winner elsewhere = default_winner(2, problem);
+  elsewhere.record.gpu = "Other|8.0|108";
+  const Resolver resolver({default_winner(1, problem_of(512, 512, 512, Layout::tn)), elsewhere},
+                          device());
+  EXPECT_EQ(resolver.resolve(problem).kind, MatchKind::default_);
+  EXPECT_EQ(served(resolver, problem_of(512, 512, 512, Layout::tn)), 1);
+  EXPECT_THAT(resolver.notes(), IsEmpty());
+}
+
+TEST(Resolver, LowerAlignmentServesHigherNeverTheReverse) {
+  Problem low = problem_of(512, 512, 512), high = low;
+  low.alignment = {4, 4, 4};
+  {
+    const Resolver resolver({default_winner(1, low)}, device());
+    const Match match = resolver.resolve(high);
+    EXPECT_EQ(match.kind, MatchKind::nearest);
+    EXPECT_EQ(match.distance, 0);
+    EXPECT_THAT(match.why, HasSubstr("tuned for alignment 4,4,4 where this has 16,16,16"));
+  }
+  {
+    const Resolver resolver({default_winner(1, high)}, device());
+    EXPECT_EQ(resolver.resolve(low).kind, MatchKind::default_);
+    Problem mixed = high;  // one operand is enough
+    mixed.alignment.b = 8;
+    EXPECT_EQ(resolver.resolve(mixed).kind, MatchKind::default_);
+    EXPECT_EQ(resolver.resolve(high).kind, MatchKind::exact);
+  }
+}
+
+TEST(Resolver, ConstraintsAreThoseOfTheRealProblem) {
+  // Partial sums have rows of n, so that with SPLIT_K vectors of C ask for a multiple in n.
+  const Problem tuned = problem_of(256, 256, 4096);
+  Candidate split = with(candidate(tuned), "SPLIT_K", 4);
+  split = with(with(split, "TRANSPOSE_B", 0), "VECTOR_C", 4);
+  ASSERT_EQ(rejection(find_template("simt"), tuned, split.configuration, device()), "");
+  const Resolver resolver({winner(1, tuned, split)}, device());
+  EXPECT_EQ(served(resolver, problem_of(256, 320, 4096)), 1);
+  Problem odd = problem_of(256, 257, 4096);
+  odd.alignment = {16, 16, 16};  // as with padded leading dimensions
+  EXPECT_EQ(resolver.resolve(odd).kind, MatchKind::default_);
+}
+
+TEST(Resolver, TiesGoToTheNearerAlignmentThenTheFaster) {
+  const Problem problem = problem_of(512, 512, 512);
+  Problem low = problem, lower = problem;
+  low.alignment = {16, 16, 8};
+  lower.alignment = {4, 4, 4};
+  EXPECT_EQ(served(Resolver({default_winner(1, lower, 10), default_winner(2, low, 20)}, device()),
+                   problem),
+            2);
+  // 256 and 1024 are as far from 512.
+  const Winner slow = default_winner(1, problem_of(512, 512, 256), 20);
+  const Winner fast = default_winner(2, problem_of(512, 512, 1024), 10);
+  EXPECT_EQ(served(Resolver({slow, fast}, device()), problem), 2);
+  EXPECT_EQ(served(Resolver({fast, slow}, device()), problem), 2);
+}
+
+TEST(Resolver, WithNothingStoredTheDefaultSaysHowToTuneIt) {
+  const Match match = Resolver({}, device()).resolve(problem_of(1000, 1000, 1000));
+  EXPECT_EQ(match.kind, MatchKind::default_);
+  EXPECT_EQ(match.candidate.kernel_template, "simt");
+  EXPECT_FALSE(match.record);
+  EXPECT_THAT(match.why, HasSubstr("autotune --device 0 --sizes 1000x1000x1000"));
+  EXPECT_THAT(match.why, Not(HasSubstr("--layout")));
+  EXPECT_THAT(match.why, Not(HasSubstr("--align")));
+
+  DeviceInfo named = device();
+  named.uuid = "GPU-1f2e3d4c-0000";
+  Problem odd = problem_of(64, 64, 64, Layout::tn);
+  odd.alignment.b = 4;
+  EXPECT_THAT(
+      Resolver({}, named).resolve(odd).why,
+      HasSubstr("autotune --device GPU-1f2e3d4c --sizes 64x64x64 --layout tn --align 16,4,16"));
+}
+
+TEST(Resolver, TheDefaultIsValidForAnythingAsked) {
+  const Resolver resolver({}, device());
+  for (const Layout layout : {Layout::nn, Layout::nt, Layout::tn, Layout::tt})
+    for (const std::int64_t size : {std::int64_t{1}, std::int64_t{17}, std::int64_t{1} << 20}) {
+      Problem problem = problem_of(size, size, size, layout);
+      problem.alignment = {4, 4, 4};
+      const Candidate chosen = resolver.resolve(problem).candidate;
+      EXPECT_EQ(
+          rejection(find_template(chosen.kernel_template), problem, chosen.configuration, device()),
+          "");
+    }
+  EXPECT_EQ(resolver.resolve(problem_of(8, 8, 0)).kind, MatchKind::default_);
+}
+
+TEST(Resolver, WhatThisVersionDoesNotKnowIsSkippedWithANote) {
+  const Problem problem = problem_of(512, 512, 512);
+  Winner unknown = default_winner(1, problem);
+  unknown.record.candidate.kernel_template = "from_the_future";
+  const Winner parameter = winner(2, problem, with(candidate(problem), "WARP_SPECIALISED", 1));
+  Winner bad = default_winner(3, problem);
+  bad.quarantined = "image does not load";
+  const Winner good = default_winner(4, problem_of(1024, 1024, 1024));
+  const Resolver resolver({unknown, parameter, bad, good}, device());
+  EXPECT_EQ(served(resolver, problem), 4);
+  EXPECT_THAT(resolver.notes(),
+              ElementsAre(AllOf(HasSubstr("record 1"), HasSubstr("from_the_future")),
+                          AllOf(HasSubstr("record 2"), HasSubstr("WARP_SPECIALISED")),
+                          AllOf(HasSubstr("record 3"), HasSubstr("image does not load"))));
+}
+
+TEST(Resolver, AValueThatIsNoLongerOfferedIsNotServed) {
+  const Problem problem = problem_of(512, 512, 512);
+  const Resolver resolver({winner(1, problem, with(candidate(problem), "RASTER", 3))}, device());
+  EXPECT_EQ(resolver.resolve(problem).kind, MatchKind::default_);
+}
+
+TEST(Resolver, RefusedCandidatesGiveWayToTheNextUntilNothingIsLeft) {
+  const Problem problem = problem_of(512, 512, 512);
+  const Candidate first = with(candidate(problem), "RASTER", 4);
+  const Candidate second = with(candidate(problem), "RASTER", 1);
+  const Resolver resolver(
+      {winner(1, problem, first), winner(2, problem_of(1024, 512, 512), second)}, device());
+  std::vector<Candidate> refused;
+  std::vector<std::string> order;
+  for (std::size_t i = 0; i < 2 + catalog().size(); ++i) {
+    const Match match = resolver.resolve(problem, refused);
+    order.push_back(match.record ? std::to_string(match.record->id)
+                                 : match.candidate.kernel_template);
+    refused.push_back(match.candidate);
+  }
+  EXPECT_THAT(order, ElementsAre("1", "2", "simt", "tiled", "naive"));
+  try {
+    resolver.resolve(problem, refused);
+    FAIL() << "everything was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("nn 512x512x512"));
+  }
+}
+
+TEST(Resolver, SaysWhenAMeasurementIsStale) {
+  const Problem problem = problem_of(512, 512, 512);
+  Winner other_source = default_winner(1, problem);
+  other_source.record.source_hash = "0123";
+  // Without a compiler there is no telling.
+  const Resolver unaware({other_source}, device());
+  EXPECT_FALSE(unaware.resolve(problem).stale);
+  const Match match = unaware.with_compiler(kCompiler).resolve(problem);
+  EXPECT_TRUE(match.stale);
+  EXPECT_THAT(match.why, HasSubstr("source or the compiler has changed"));
+  EXPECT_EQ(match.kind, MatchKind::exact) << "stale is not unusable";
+
+  Winner other_revision = default_winner(1, problem);
+  other_revision.record.launch_revision = "simt.0 plan.0";
+  const Match revised = Resolver({other_revision}, device()).resolve(problem);
+  EXPECT_TRUE(revised.stale);
+  EXPECT_THAT(revised.why, AllOf(HasSubstr("simt.0 plan.0"), HasSubstr("must compile")));
+}
+
+TEST(Resolver, ABatchNoTemplateCanDoIsRefusedInWords) {
+  Problem problem = problem_of(512, 512, 512);
+  problem.batch = 4;
+  try {
+    Resolver({default_winner(1, problem_of(512, 512, 512))}, device()).resolve(problem);
+    GTEST_SKIP() << "a template does batches now";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("batch 4"));
+  }
+}
+
+}  // namespace
+}  // namespace tilewise
