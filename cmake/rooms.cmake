@@ -6,10 +6,6 @@ function(tilewise_room name)
   foreach(folder ${ROOM_EXCLUDE})
     list(FILTER sources EXCLUDE REGEX "/${name}/${folder}/[^/]*$")
   endforeach()
-  if(NOT sources)  # while the room is being written
-    file(TOUCH ${CMAKE_BINARY_DIR}/empty.cpp)
-    set(sources ${CMAKE_BINARY_DIR}/empty.cpp)
-  endif()
   add_library(tilewise_${name} STATIC ${sources})
   add_library(tilewise::${name} ALIAS tilewise_${name})
   tilewise_options(tilewise_${name})
@@ -23,9 +19,10 @@ function(tilewise_options target)
                              $<INSTALL_INTERFACE:include> PRIVATE ${tilewise_SOURCE_DIR})
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
                          -Wold-style-cast -Woverloaded-virtual $<$<BOOL:${TILEWISE_WERROR}>:-Werror>)
-  # GCC 12 warns of overlapping copies inside its own std::string (GCC bug 105651).
+  # GCC 12 warns of overlapping copies inside its own std::string (GCC bug 105651), and of parts of an
+  # std::optional that is empty (GCC bug 80635).
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    target_compile_options(${target} PRIVATE -Wno-restrict)
+    target_compile_options(${target} PRIVATE -Wno-restrict -Wno-maybe-uninitialized)
   endif()
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()

@@ -9,19 +9,19 @@ namespace tilewise {
 
 /// What hardware can do, by name. Constraints ask for these, never for a capability number.
 enum class Feature : std::uint8_t {
-  cp_async,         ///< asynchronous copies global -> shared (8.0)
-  ldmatrix,         ///< 7.5
-  mma_f16,          ///< tensor cores for f16 (7.5)
-  mma_i8,           ///< 7.5
-  mma_bf16,         ///< 8.0
-  mma_tf32,         ///< 8.0
-  mma_f64,          ///< 8.0, 9.0, 10.0
-  mma_fp8,          ///< 8.9
-  mbarrier,         ///< 8.0
-  tma,              ///< tensor memory accelerator (9.0)
-  clusters,         ///< thread block clusters, distributed shared memory (9.0)
+  cp_async,             ///< asynchronous copies global -> shared (8.0)
+  ldmatrix,             ///< 7.5
+  mma_f16,              ///< tensor cores for f16 (7.5)
+  mma_i8,               ///< 7.5
+  mma_bf16,             ///< 8.0
+  mma_tf32,             ///< 8.0
+  mma_f64,              ///< 8.0, 9.0, 10.0
+  mma_fp8,              ///< 8.9
+  mbarrier,             ///< 8.0
+  tma,                  ///< tensor memory accelerator (9.0)
+  clusters,             ///< thread block clusters, distributed shared memory (9.0)
   programmatic_launch,  ///< griddepcontrol (9.0)
-  wgmma,            ///< 9.0 with architecture-specific target (sm_90a)
+  wgmma,                ///< 9.0 with architecture-specific target (sm_90a)
   count_,
 };
 std::string_view to_string(Feature feature);

@@ -6,7 +6,8 @@ namespace tilewise {
 
 /// What kind of thing went wrong at a boundary. The command line maps each kind to an exit status.
 enum class ErrorKind {
-  invalid_argument,  ///< the caller asked for something that cannot be (bad size, bad layout, overlap)
+  invalid_argument,  ///< the caller asked for something that cannot be (bad size, bad layout,
+                     ///< overlap)
   not_found,         ///< nothing stored answers the question
   unsupported,       ///< a correct request that this device or build cannot serve
   no_device,         ///< no driver, no GPU, or the index or UUID names none

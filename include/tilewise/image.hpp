@@ -10,8 +10,8 @@ namespace tilewise {
 
 /// What the compiler said a kernel uses.
 struct ResourceUsage {
-  int registers = 0;         ///< per thread
-  int spill_bytes = 0;       ///< spill stores + loads, bytes per thread
+  int registers = 0;    ///< per thread
+  int spill_bytes = 0;  ///< spill stores + loads, bytes per thread
   int static_shared_bytes = 0;
   int stack_bytes = 0;
   bool operator==(const ResourceUsage&) const = default;
@@ -39,7 +39,6 @@ struct Occupancy {
 
 /// Resident blocks per multiprocessor for a step on a device, by the counting rules of NVIDIA's
 /// occupancy calculator (registers are handed out per warp in units of 256).
-Occupancy occupancy_of(const LaunchStep& step, const ResourceUsage& usage,
-                             const DeviceInfo& info);
+Occupancy occupancy_of(const LaunchStep& step, const ResourceUsage& usage, const DeviceInfo& info);
 
 }  // namespace tilewise

@@ -14,10 +14,10 @@ std::string_view to_string(MatchKind kind);
 struct Match {
   MatchKind kind = MatchKind::default_;
   Candidate candidate;
-  double distance = 0;  ///< |log2 m'/m| + |log2 n'/n| + |log2 k'/k|; 0 for exact
+  double distance = 0;           ///< |log2 m'/m| + |log2 n'/n| + |log2 k'/k|; 0 for exact
   std::optional<Record> record;  ///< what it stands on; none for default
-  bool stale = false;   ///< the measurement was of another source or compiler
-  std::string why;      ///< one sentence for people
+  bool stale = false;            ///< the measurement was of another source or compiler
+  std::string why;               ///< one sentence for people
 };
 
 }  // namespace tilewise

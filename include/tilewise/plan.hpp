@@ -37,15 +37,24 @@ std::string_view to_string(StepRole role);
 /// beta the size of the accumulator type, tensor_map 128 bytes aligned to 64.
 struct Argument {
   enum class Kind : std::uint8_t {
-    a, b, c,                  ///< the call's pointers
-    workspace,                ///< workspace + value (bytes)
-    lda, ldb, ldc,            ///< the call's leading dimensions (elements, 8 bytes)
-    stride_a, stride_b, stride_c,
-    k,                        ///< the problem's k, or 0 when alpha is 0 (8 bytes)
-    integer64, integer32,     ///< value
-    alpha, beta,              ///< host values in the accumulator's type
-    alpha_device, beta_device,  ///< pointer, or null when the host value counts
-    tensor_map,               ///< value = index into Plan::tensor_maps
+    a,
+    b,
+    c,          ///< the call's pointers
+    workspace,  ///< workspace + value (bytes)
+    lda,
+    ldb,
+    ldc,  ///< the call's leading dimensions (elements, 8 bytes)
+    stride_a,
+    stride_b,
+    stride_c,
+    k,  ///< the problem's k, or 0 when alpha is 0 (8 bytes)
+    integer64,
+    integer32,  ///< value
+    alpha,
+    beta,  ///< host values in the accumulator's type
+    alpha_device,
+    beta_device,  ///< pointer, or null when the host value counts
+    tensor_map,   ///< value = index into Plan::tensor_maps
   };
   Kind kind;
   std::int64_t value = 0;
@@ -82,11 +91,11 @@ struct TensorMapRecipe {
 
 /// The work a plan does, by count: what the cost model, `explain` and the ladder speak of.
 struct Work {
-  double flops = 0;           ///< useful 2mnk
-  double issued_flops = 0;    ///< with the padding of edge tiles
-  double global_bytes = 0;    ///< requested from global memory by all blocks (L2 may serve some)
+  double flops = 0;             ///< useful 2mnk
+  double issued_flops = 0;      ///< with the padding of edge tiles
+  double global_bytes = 0;      ///< requested from global memory by all blocks (L2 may serve some)
   double compulsory_bytes = 0;  ///< operands and result moved once
-  double shared_bytes = 0;    ///< read from shared memory by all threads
+  double shared_bytes = 0;      ///< read from shared memory by all threads
   auto operator<=>(const Work&) const = default;
 };
 

@@ -24,11 +24,11 @@ struct Measurement {
   int samples = 0;    ///< how many groups were timed
   int launches_per_sample = 0;
   std::vector<double> samples_us;  ///< the first 32 samples at most
-  bool cold = true;      ///< operands came from DRAM (buffers rotated past twice the L2)
-  std::string method;    ///< "graph": a CUDA graph of launches between two events
-  double sm_clock_mhz = 0;  ///< 0 when not known
-  double power_w = 0;       ///< 0 when not known
-  double host_us = 0;       ///< host time per launch as enqueued; 0 when not measured
+  bool cold = true;                ///< operands came from DRAM (buffers rotated past twice the L2)
+  std::string method;              ///< "graph": a CUDA graph of launches between two events
+  double sm_clock_mhz = 0;         ///< 0 when not known
+  double power_w = 0;              ///< 0 when not known
+  double host_us = 0;              ///< host time per launch as enqueued; 0 when not measured
   bool operator==(const Measurement&) const = default;
 };
 
@@ -37,7 +37,7 @@ struct Environment {
   std::string driver;    ///< "580.159" or CUDA driver API version "13.0"
   std::string compiler;  ///< "NVRTC 13.0"
   std::string host;
-  std::string date;      ///< ISO 8601, UTC
+  std::string date;  ///< ISO 8601, UTC
   bool operator==(const Environment&) const = default;
 };
 
@@ -76,13 +76,13 @@ struct Baseline {
 /// TFLOP/s of a median time for a problem.
 double tflops_of(const Problem& problem, double microseconds);
 
-// JSON forms, one object each, keys spelled as the fields above; enums by name, binaries left out. A
-// Problem is {"layout":"nn","m":..,"n":..,"k":..,"dtype":"f32","math":"strict","batch":1,
+// JSON forms, one object each, keys spelled as the fields above; enums by name, binaries left out.
+// A Problem is {"layout":"nn","m":..,"n":..,"k":..,"dtype":"f32","math":"strict","batch":1,
 // "align":[16,16,16]}, a Candidate {"kernel_template":"simt","configuration":{..}}; inside a Record
-// they are the values of "problem" and "candidate". Doubles keep every bit; NaN and infinity are the
-// strings "nan", "inf", "-inf". Text in and out so that no header needs a JSON library. The from_
-// functions throw Error(invalid_argument) on bad input, ignore keys they do not know, and leave
-// the default where a key that may be absent is.
+// they are the values of "problem" and "candidate". Doubles keep every bit; NaN and infinity are
+// the strings "nan", "inf", "-inf". Text in and out so that no header needs a JSON library. The
+// from_ functions throw Error(invalid_argument) on bad input, ignore keys they do not know, and
+// leave the default where a key that may be absent is.
 std::string to_json(const Problem& problem);
 std::string to_json(const Candidate& candidate);
 std::string to_json(const Measurement& measurement);

@@ -1,0 +1,19 @@
+// Tilewise in a program of your own: one object, one call. On device pointers, leave out `.host`
+// and name the stream.
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+#include "tilewise/matmul.hpp"
+
+int main() try {
+  const std::int64_t m = 512, n = 256, k = 1024;
+  const std::vector<float> a(m * k, 0.5F), b(k * n, 2.0F);
+  std::vector<float> c(m * n);
+  tilewise::Matmul matmul;
+  matmul.host(tilewise::Layout::nn, m, n, k, 1.0F, a.data(), k, b.data(), n, 0.0F, c.data(), n);
+  std::printf("C[0][0..2] = %g %g %g (each is %g)\n", c[0], c[1], c[2], 0.5 * 2.0 * k);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,87 @@
+# The rules that no compiler checks, read off the source text:
+#   - rooms include only rooms below them: include <- {templates, device, db} <- matmul <- tuner <- cli;
+#   - sqlite3.h only in db/, cuda.h and nvrtc.h only in device/cuda/, CLI11 only in tuner/cli/;
+#   - nlohmann/json only in .cpp files;
+#   - no file of more than 450 lines.
+# Usage: cmake -DROOT=<tree> -P check_includes.cmake
+cmake_minimum_required(VERSION 3.22)
+
+# What each room may include, as the first folder(s) of the include path.
+set(vocabulary_may tilewise vocabulary)
+set(include_may tilewise)
+set(templates_may tilewise templates)
+set(device_may tilewise device)
+set(db_may tilewise db)
+set(matmul_may tilewise templates device db matmul)
+set(tuner_may tilewise templates device db matmul tuner)
+set(cli_may tilewise templates device db matmul tuner)
+
+# Header (a regular expression) and the one folder that may include it.
+set(owned "sqlite3\\.h=db" "cuda\\.h=device/cuda" "nvrtc\\.h=device/cuda" "nvml\\.h=device/cuda"
+          "cublas[A-Za-z_0-9]*\\.h=device/cuda" "CLI/.*=tuner/cli" "CLI11.*=tuner/cli")
+set(rooms vocabulary include templates device db matmul tuner)
+set(examples_may tilewise)  # what a program of somebody else's may
+set(bench_may ${cli_may})
+set(tests_may ${cli_may} vocabulary tests)
+set(largest 450)
+set(problems "")
+set(count 0)
+
+function(complain file text)
+  set(problems "${problems}  ${file}: ${text}\n" PARENT_SCOPE)
+endfunction()
+
+foreach(room ${rooms} examples bench tests)
+  file(GLOB_RECURSE files RELATIVE "${ROOT}" "${ROOT}/${room}/*.cpp" "${ROOT}/${room}/*.hpp"
+       "${ROOT}/${room}/*.h" "${ROOT}/${room}/*.c" "${ROOT}/${room}/*.cu"
+       "${ROOT}/${room}/*.cuh")
+  foreach(file ${files})
+    math(EXPR count "${count} + 1")
+    set(who ${room})
+    if(file MATCHES "^tuner/cli/")
+      set(who cli)
+    endif()
+    file(READ "${ROOT}/${file}" text)
+    string(REGEX REPLACE "[^\n]" "" newlines "${text}")
+    string(LENGTH "${newlines}" lines)
+    if(lines GREATER largest)
+      complain(${file} "${lines} lines; a file has at most ${largest}")
+    endif()
+    # The include lines; brackets and semicolons elsewhere would upset CMake's lists.
+    string(REGEX MATCHALL "(^|\n)[ \t]*#[ \t]*include[ \t]*[<\"][^>\"\n]+[>\"]" includes "${text}")
+    foreach(line ${includes})
+      string(REGEX REPLACE "^.*[<\"]([^>\"]+)[>\"]$" "\\1" header "${line}")
+      string(REGEX MATCH "^[^/]+" folder "${header}")
+      if(folder IN_LIST rooms AND NOT folder IN_LIST ${who}_may AND header MATCHES "/")
+        complain(${file} "includes ${header}; ${who} may include only ${${who}_may}")
+      endif()
+      if(header MATCHES "^tuner/cli/" AND NOT who MATCHES "^(cli|tests)$")
+        complain(${file} "includes ${header}; only tuner/cli may")
+      endif()
+      if(header MATCHES "^include/")
+        complain(${file} "includes ${header}; write tilewise/...")
+      endif()
+      foreach(rule ${owned})
+        string(REGEX MATCH "^(.*)=(.*)$" _ "${rule}")
+        if(header MATCHES "^${CMAKE_MATCH_1}$")
+          string(REGEX MATCH "^(.*)=(.*)$" _ "${rule}")
+          set(owner ${CMAKE_MATCH_2})
+          if(NOT file MATCHES "^${owner}/" AND NOT file MATCHES "^(bench|tests)/")
+            complain(${file} "includes ${header}; only ${owner} may")
+          endif()
+        endif()
+      endforeach()
+      if(header MATCHES "^nlohmann/" AND room IN_LIST rooms AND NOT file MATCHES "\\.cpp$")
+        complain(${file} "includes ${header}; only .cpp files may")
+      endif()
+    endforeach()
+  endforeach()
+endforeach()
+
+if(count EQUAL 0)
+  message(FATAL_ERROR "no source was found below ${ROOT}")
+endif()
+if(problems)
+  message(FATAL_ERROR "The rules of the house are broken (docs/architecture.md):\n${problems}")
+endif()
+message(STATUS "${count} files keep the rules")

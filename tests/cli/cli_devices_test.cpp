@@ -1,0 +1,87 @@
+// What the program says about GPUs, on a made-up driver that shows two of them (no real one is
+// needed).
+#include <gmock/gmock.h>
+
+#include "tests/cli/program.hpp"
+
+namespace cli_test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class CliDevices : public ProgramTest {
+ protected:
+  void SetUp() override {
+    const std::string source = std::string(TILEWISE_SOURCE_DIR) + "/tests/device/fake_driver.cpp";
+    const std::string command =
+        "c++ -std=c++17 -shared -fPIC -o '" + file("driver.so").string() + "' '" + source + "'";
+    if (std::system(command.c_str()) != 0) GTEST_SKIP() << "no C++ compiler here";
+    unset("CUDA_VISIBLE_DEVICES");
+    set("TILEWISE_CUDA_DRIVER", file("driver.so"));
+  }
+};
+
+TEST_F(CliDevices, ListsEveryGpuWithPeaksByFormula) {
+  const Json devices = run({"devices", "--json"}).json().at("devices");
+  ASSERT_EQ(devices.size(), 2U);
+  const Json& first = devices[0];
+  const double clock = first.at("clock_khz").get<double>() * 1e3;
+  EXPECT_DOUBLE_EQ(
+      first.at("peak_flops").get<double>(),
+      first.at("multiprocessors").get<double>() * first.at("fp32_lanes").get<double>() * 2 * clock);
+  EXPECT_DOUBLE_EQ(first.at("balance_flop_per_byte").get<double>(),
+                   first.at("peak_flops").get<double>() / first.at("peak_bandwidth").get<double>());
+  const auto n = first.at("largest_square").get<double>();
+  EXPECT_LE(3 * n * n * 4, first.at("status").at("free_bytes").get<double>());
+  EXPECT_EQ(run({"devices", "--device", "1", "--json"}).json().at("devices")[0].at("index"), 1);
+  EXPECT_EQ(
+      run({"devices", "--device", devices[1].at("uuid"), "--json"}).json().at("devices").size(),
+      1U);
+}
+
+TEST_F(CliDevices, TheTableFitsTheTerminal) {
+  set("COLUMNS", "60");
+  const Result result = run({"devices"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_LE(widest_line(result.out), 60U) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("NVIDIA"));
+}
+
+TEST_F(CliDevices, ADeviceThatIsNotThereIsAnsweredWithThoseThatAre) {
+  for (const std::string device : {"9", "GPU-ffff"}) {
+    const Result result = run({"--device", device, "--sizes", "64"});
+    EXPECT_EQ(result.status, 3);
+    EXPECT_THAT(result.err,
+                AllOf(HasSubstr(device), HasSubstr("0 (NVIDIA"), HasSubstr("1 (NVIDIA")));
+  }
+}
+
+TEST_F(CliDevices, WhatDoesNotFitIsRefusedBeforeTuningWithBothNumbers) {
+  const Result result = run({"--sizes", "64,17000"});
+  EXPECT_EQ(result.status, 7);
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("17000x17000x17000"), testing::ContainsRegex("needs [0-9.]+ GiB"),
+                    testing::ContainsRegex("; [0-9.]+ [GM]iB")));
+}
+
+TEST_F(CliDevices, QueryAnswersForAGpuOfThisMachine) {
+  ASSERT_EQ(run({"db", "info", "--db", file("none.db")}).status, 5);
+  unset("TILEWISE_DB");
+  const Json answers =
+      run({"query", "--device", "all", "--sizes", "64", "--json"}).json().at("answers");
+  ASSERT_EQ(answers.size(), 2U);
+  for (const Json& answer : answers) EXPECT_EQ(answer.at("match"), "default");
+  EXPECT_NE(answers[0].at("gpu"), answers[1].at("gpu"));
+}
+
+TEST_F(CliDevices, AFailureInTheWorkerProcessIsReportedInItsOwnWords) {
+  const Result result = run({"--sizes", "64", "--only", "naive", "--json"});
+  if (result.status == 4) GTEST_SKIP() << "no NVRTC: " << result.err;
+  EXPECT_EQ(result.status, 1) << result.err;
+  EXPECT_EQ(result.json().at("error").at("kind"), "device");
+  EXPECT_THAT(result.err, HasSubstr("words of the fake"));
+}
+
+}  // namespace
+}  // namespace cli_test

@@ -1,0 +1,118 @@
+#pragma once
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+/// Runs the real program and says what came of it. Each test has a folder of its own, in which the
+/// database, the home directory and everything written lie.
+namespace cli_test {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+struct Result {
+  int status = -1;
+  std::string out, err;
+
+  Json json() const {
+    const Json parsed = Json::parse(out, nullptr, false);
+    EXPECT_FALSE(parsed.is_discarded()) << "stdout is not one JSON document:\n" << out;
+    return parsed;
+  }
+};
+
+class ProgramTest : public testing::Test {
+ protected:
+  ProgramTest() {
+    std::string pattern = (fs::temp_directory_path() / "autotune-test-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    variables_ = {{"PATH", "/usr/bin:/bin"},
+                  {"HOME", folder_.string()},
+                  {"TILEWISE_DB", database().string()},
+                  {"LC_ALL", "C"}};
+    for (const char* name : {"LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "TILEWISE_NVRTC",
+                             "CUDA_VISIBLE_DEVICES", "VIRTUAL_ENV"})
+      if (const char* value = std::getenv(name)) variables_[name] = value;
+  }
+  ~ProgramTest() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  fs::path database() const { return folder_ / "test.db"; }
+  fs::path file(const std::string& name) const { return folder_ / name; }
+  void set(const std::string& name, const std::string& value) { variables_[name] = value; }
+  void unset(const std::string& name) { variables_.erase(name); }
+  void hide_gpus() { set("CUDA_VISIBLE_DEVICES", ""); }
+
+  void write(const fs::path& path, const std::string& text) const {
+    std::ofstream(path, std::ios::binary) << text;
+  }
+  std::string read(const fs::path& path) const {
+    std::ifstream stream(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  /// Starts the program; stdin from `input`, which need not exist.
+  pid_t start(const std::vector<std::string>& arguments, const fs::path& input) const {
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, file("stdout").c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, 2, file("stderr").c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    std::vector<std::string> words{TILEWISE_AUTOTUNE}, settings;
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    for (const auto& [name, value] : variables_) settings.push_back(name + "=" + value);
+    pid_t pid = -1;
+    const int error = posix_spawn(&pid, TILEWISE_AUTOTUNE, &actions, nullptr,
+                                  pointers(words).data(), pointers(settings).data());
+    posix_spawn_file_actions_destroy(&actions);
+    EXPECT_EQ(error, 0) << "cannot start " << TILEWISE_AUTOTUNE;
+    return pid;
+  }
+
+  Result finish(pid_t pid) const {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read(file("stdout")),
+            read(file("stderr"))};
+  }
+
+  Result run(const std::vector<std::string>& arguments, const fs::path& input = "/dev/null") const {
+    return finish(start(arguments, input));
+  }
+
+ private:
+  static std::vector<char*> pointers(std::vector<std::string>& words) {
+    std::vector<char*> list;
+    for (std::string& word : words) list.push_back(word.data());
+    list.push_back(nullptr);
+    return list;
+  }
+
+  fs::path folder_;
+  std::map<std::string, std::string> variables_;
+};
+
+/// Characters of the longest line.
+inline std::size_t widest_line(const std::string& text) {
+  std::size_t widest = 0, start = 0;
+  for (std::size_t end; (end = text.find('\n', start)) != std::string::npos; start = end + 1)
+    widest = std::max(widest, end - start);
+  return widest;
+}
+
+}  // namespace cli_test

@@ -1,0 +1,350 @@
+#include "templates/search_space.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+using testing::HasSubstr;
+
+int get(const ConstraintInput& in, const char* name) { return in.configuration.at(name); }
+
+/// TILE is a multiple of THREAD x VECTOR; FREE is read by nobody.
+KernelTemplate small_template(const std::string& name = "small") {
+  KernelTemplate t;
+  t.name = name;
+  t.revision = 3;
+  t.parameters = {{"TILE", {8, 16, 32, 64}, ""},
+                  {"THREAD", {2, 4, 8, 16}, ""},
+                  {"VECTOR", {1, 2, 4}, ""},
+                  {"FREE", {0, 1}, ""}};
+  t.constraints = {
+      {"whole_vectors",
+       {"TILE", "THREAD", "VECTOR"},
+       "TILE is a multiple of THREAD x VECTOR",
+       [](const ConstraintInput& in) {
+         return get(in, "TILE") % (get(in, "THREAD") * get(in, "VECTOR")) == 0;
+       }},
+      {"tile_not_over_m",
+       {"TILE"},
+       "TILE is at most m",
+       [](const ConstraintInput& in) { return get(in, "TILE") <= in.problem.m; }},
+  };
+  t.supports = [](const Problem& p, const DeviceInfo&) { return p.batch == 1; };
+  t.default_configuration = [](const Problem&, const DeviceInfo&) {
+    return Configuration{{"TILE", 8}, {"THREAD", 2}, {"VECTOR", 1}, {"FREE", 0}};
+  };
+  return t;
+}
+
+/// Twelve parameters of eight values in chains: about one raw configuration in 10^5 is valid.
+KernelTemplate sparse_template() {
+  KernelTemplate t = small_template("sparse");
+  t.parameters.clear();
+  t.constraints.clear();
+  for (int i = 0; i < 12; ++i)
+    t.parameters.push_back({"P" + std::to_string(i + 10), {0, 1, 2, 3, 4, 5, 6, 7}, ""});
+  for (int i = 0; i + 1 < 12; ++i) {
+    const std::string x = t.parameters[i].name, y = t.parameters[i + 1].name;
+    t.constraints.push_back(
+        {x + "_near_" + y, {x, y}, "differ by at most 1", [x, y](const auto& in) {
+           return std::abs(in.configuration.at(x) - in.configuration.at(y)) <= 1;
+         }});
+  }
+  return t;
+}
+
+Problem problem(std::int64_t m = 32) {
+  Problem p;
+  p.m = p.n = p.k = m;
+  return p;
+}
+
+bool valid(const KernelTemplate& t, const Problem& p, const Configuration& c) {
+  return rejection(t, p, c, {}).empty();
+}
+
+std::set<Configuration> brute_force(const KernelTemplate& t, const Problem& p) {
+  std::set<Configuration> found;
+  for (int tile : {8, 16, 32, 64})
+    for (int thread : {2, 4, 8, 16})
+      for (int vector : {1, 2, 4})
+        for (int free : {0, 1}) {
+          Configuration c{{"TILE", tile}, {"THREAD", thread}, {"VECTOR", vector}, {"FREE", free}};
+          if (valid(t, p, c)) found.insert(c);
+        }
+  return found;
+}
+
+std::string message_of(const std::function<void()>& action, ErrorKind kind) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+TEST(Rejection, SaysTheFirstReason) {
+  const KernelTemplate t = small_template();
+  const Configuration good{{"TILE", 8}, {"THREAD", 2}, {"VECTOR", 1}, {"FREE", 0}};
+  const auto why = [&](const char* name, int value) {
+    Configuration c = good;
+    c.set(name, value);
+    return rejection(t, problem(), c, {});
+  };
+  EXPECT_EQ(rejection(t, problem(), good, {}), "");
+  EXPECT_EQ(why("WARP", 1), "unknown parameter WARP");
+  EXPECT_EQ(why("TILE", 9), "TILE=9 is not one of 8, 16, 32, 64");
+  EXPECT_EQ(why("THREAD", 16), "constraint whole_vectors: TILE is a multiple of THREAD x VECTOR");
+  EXPECT_EQ(why("TILE", 64), "constraint tile_not_over_m: TILE is at most m");
+  EXPECT_EQ(rejection(t, problem(), {{"TILE", 8}}, {}), "parameter THREAD is missing");
+  Problem batched = problem();
+  batched.batch = 2;
+  EXPECT_THAT(rejection(t, batched, good, {}), HasSubstr("does not support"));
+}
+
+TEST(Rejection, ServingIgnoresWhatIsForTheSearchOnly) {
+  KernelTemplate t = small_template();
+  t.constraints[1].for_search_only = true;
+  const Candidate big{"small", {{"TILE", 64}, {"THREAD", 2}, {"VECTOR", 1}, {"FREE", 0}}};
+  EXPECT_EQ(rejection(t, problem(), big.configuration, {}), "");
+  EXPECT_FALSE(SearchSpace(problem(), {}, {&t}).contains(big));
+  t.default_configuration = [&](const Problem&, const DeviceInfo&) { return big.configuration; };
+  EXPECT_THAT(SearchSpace(problem(), {}, {&t}).defaults(), testing::ElementsAre(big));
+}
+
+TEST(LaunchRevision, NamesTemplateAndPlan) {
+  EXPECT_EQ(launch_revision(small_template()), "small.3 plan." + std::to_string(kPlanRevision));
+}
+
+TEST(SearchSpace, ListsExactlyTheValidOnesEachOnce) {
+  const KernelTemplate t = small_template();
+  const SearchSpace space(problem(), {}, {&t});
+  std::vector<Configuration> listed;
+  space.for_each([&](const Candidate& c) {
+    EXPECT_EQ(c.kernel_template, "small");
+    EXPECT_TRUE(space.contains(c));
+    listed.push_back(c.configuration);
+    return true;
+  });
+  const std::set<Configuration> expected = brute_force(t, problem());
+  EXPECT_EQ(listed.size(), expected.size());
+  EXPECT_EQ(std::set<Configuration>(listed.begin(), listed.end()), expected);
+  EXPECT_EQ(space.count(1000), static_cast<std::int64_t>(expected.size()));
+  EXPECT_EQ(space.count(static_cast<std::int64_t>(expected.size())), space.count(1000));
+  EXPECT_EQ(space.count(static_cast<std::int64_t>(expected.size()) - 1), std::nullopt);
+  EXPECT_EQ(space.raw_size(), 4 * 4 * 3 * 2);
+}
+
+TEST(SearchSpace, VisitingStopsWhenAsked) {
+  const KernelTemplate one = small_template("one"), two = small_template("two");
+  const SearchSpace space(problem(), {}, {&one, &two});
+  int visits = 0;
+  space.for_each([&](const Candidate&) { return ++visits < 3; });
+  EXPECT_EQ(visits, 3);
+}
+
+TEST(SearchSpace, PrunesInsteadOfListingTheProduct) {
+  KernelTemplate t = sparse_template();
+  // The first pair can never hold: 8^12 raw configurations are refused after 64 questions.
+  int asked = 0;
+  t.constraints[0].holds = [&asked](const ConstraintInput&) { return ++asked < 0; };
+  EXPECT_EQ(SearchSpace(problem(), {}, {&t}).count(10), 0);
+  EXPECT_LE(asked, 64);
+}
+
+TEST(SearchSpace, RandomIsUniformInADenseSpace) {
+  const KernelTemplate t = small_template();
+  const SearchSpace space(problem(), {}, {&t});
+  std::mt19937_64 generator(7);
+  std::map<Candidate, int> counts;
+  const int draws = 20000;
+  for (int i = 0; i < draws; ++i) ++counts[space.random(generator).value()];
+  const double expected = draws / static_cast<double>(brute_force(t, problem()).size());
+  EXPECT_EQ(counts.size(), brute_force(t, problem()).size());
+  for (const auto& [candidate, count] : counts)
+    EXPECT_NEAR(count, expected, 6 * std::sqrt(expected)) << to_string(candidate);
+}
+
+TEST(SearchSpace, RandomFindsValidOnesInASparseSpace) {
+  const KernelTemplate t = sparse_template();
+  const SearchSpace space(problem(), {}, {&t});
+  std::mt19937_64 generator(1);
+  std::set<Candidate> found;
+  for (int i = 0; i < 200; ++i) {
+    const auto candidate = space.random(generator);
+    ASSERT_TRUE(candidate && space.contains(*candidate));
+    found.insert(*candidate);
+  }
+  EXPECT_GT(found.size(), 190u);
+}
+
+TEST(SearchSpace, RandomIsDeterministicAndTriesEveryTemplate) {
+  KernelTemplate none = small_template("none");
+  none.constraints.push_back({"never", {}, "never", [](const ConstraintInput&) { return false; }});
+  const KernelTemplate some = small_template("some");
+  const SearchSpace space(problem(), {}, {&none, &some});
+  std::mt19937_64 one(5), two(5);
+  for (int i = 0; i < 20; ++i) {
+    const auto candidate = space.random(one);
+    ASSERT_TRUE(candidate);
+    EXPECT_EQ(candidate->kernel_template, "some");
+    EXPECT_EQ(candidate, space.random(two));
+  }
+  EXPECT_EQ(space.random_of(none, one), std::nullopt);
+  EXPECT_EQ(SearchSpace(problem(), {}, {&none}).random(one), std::nullopt);
+}
+
+TEST(SearchSpace, MillionRawDrawsTakeSeconds) {
+  KernelTemplate t = sparse_template();
+  t.constraints.push_back({"never", {"P10", "P21"}, "never", [](const ConstraintInput& in) {
+                             return get(in, "P10") > 7;
+                           }});
+  const SearchSpace space(problem(), {}, {&t});
+  std::mt19937_64 generator(1);
+  EXPECT_EQ(space.random(generator, 1'000'000), std::nullopt);  // ctest's time limit is the measure
+}
+
+TEST(SearchSpace, NeighboursChangeOneParameterNearestFirst) {
+  const KernelTemplate t = small_template();
+  const SearchSpace space(problem(), {}, {&t});
+  const Candidate from{"small", {{"TILE", 16}, {"THREAD", 2}, {"VECTOR", 1}, {"FREE", 0}}};
+  const auto changes = [&](const Candidate& to) {
+    int count = 0;
+    for (const auto& [name, value] : to.configuration.values())
+      count += value != from.configuration.at(name);
+    return count;
+  };
+  const std::vector<Candidate> neighbours = space.neighbours(from);
+  std::set<Candidate> singles;
+  for (const Configuration& c : brute_force(t, problem()))
+    if (changes({"small", c}) == 1) singles.insert({"small", c});
+  ASSERT_GE(neighbours.size(), singles.size());
+  for (std::size_t i = 0; i < neighbours.size(); ++i) {
+    EXPECT_TRUE(space.contains(neighbours[i]));
+    EXPECT_EQ(changes(neighbours[i]), i < singles.size() ? 1 : 2) << to_string(neighbours[i]);
+  }
+  EXPECT_EQ(std::set<Candidate>(neighbours.begin(), neighbours.end()).size(), neighbours.size());
+  std::vector<int> threads;
+  for (const Candidate& n : neighbours)
+    if (changes(n) == 1 && n.configuration.at("THREAD") != 2)
+      threads.push_back(n.configuration.at("THREAD"));
+  EXPECT_THAT(threads, testing::ElementsAre(4, 8, 16));
+  EXPECT_TRUE(space.neighbours({"elsewhere", from.configuration}).empty());
+}
+
+TEST(SearchSpace, NeighboursCrossCoupledConstraints) {
+  // A valley one wide: A and B are equal, so that neither can change alone.
+  KernelTemplate t = small_template("coupled");
+  t.parameters = {{"A", {1, 2, 4, 8}, ""}, {"B", {1, 2, 4, 8}, ""}};
+  t.constraints = {{"equal", {"A", "B"}, "A is B", [](const ConstraintInput& in) {
+                      return get(in, "A") == get(in, "B");
+                    }}};
+  const SearchSpace space(problem(), {}, {&t});
+  const auto neighbours = space.neighbours({"coupled", {{"A", 2}, {"B", 2}}});
+  std::vector<int> values;
+  for (const Candidate& n : neighbours) values.push_back(n.configuration.at("A"));
+  EXPECT_THAT(values, testing::UnorderedElementsAre(1, 4, 8));
+}
+
+TEST(SearchSpace, SubspaceNarrowsAndRefusesNonsense) {
+  const KernelTemplate one = small_template("one");
+  KernelTemplate two = small_template("two");
+  two.parameters[0].values = {8};
+  const SearchSpace space(problem(), {}, {&one, &two}, {{"TILE", {16, 32}}, {"FREE", {1}}});
+  ASSERT_EQ(space.templates().size(), 1u) << "two has neither value of TILE";
+  space.for_each([](const Candidate& c) {
+    EXPECT_GE(c.configuration.at("TILE"), 16);
+    EXPECT_EQ(c.configuration.at("FREE"), 1);
+    return true;
+  });
+  EXPECT_TRUE(space.defaults().empty());
+  const auto make = [&](Subspace subspace) {
+    return message_of([&] { SearchSpace(problem(), {}, {&one}, subspace); },
+                      ErrorKind::invalid_argument);
+  };
+  EXPECT_EQ(make({{"WARP", {1}}}),
+            "no chosen template has a parameter WARP; there are FREE, THREAD, TILE, VECTOR");
+  EXPECT_EQ(make({{"TILE", {8, 9}}}), "TILE=9 is not one of 8, 16, 32, 64");
+}
+
+TEST(SearchSpace, LeavesOutTemplatesThatCannot) {
+  const KernelTemplate t = small_template();
+  Problem batched = problem();
+  batched.batch = 4;
+  EXPECT_THAT(message_of([&] { SearchSpace(batched, {}, {&t}); }, ErrorKind::unsupported),
+              HasSubstr("no chosen kernel template can do"));
+}
+
+TEST(SearchSpace, ATemplateMistakeIsNamed) {
+  KernelTemplate t = small_template();
+  t.constraints[0].reads.push_back("TYLE");
+  EXPECT_THAT(message_of([&] { SearchSpace(problem(), {}, {&t}); }, ErrorKind::invalid_argument),
+              HasSubstr("whole_vectors of template small reads TYLE"));
+}
+
+TEST(SearchSpace, RejectionsCountTheFirstRefusal) {
+  const KernelTemplate t = small_template();
+  const SearchSpace space(problem(), {}, {&t});
+  std::mt19937_64 generator(3);
+  const auto rejections = space.rejections(generator, 9600);
+  std::int64_t refused = 0;
+  for (const auto& [name, count] : rejections) refused += count;
+  const double valid_share = static_cast<double>(brute_force(t, problem()).size()) / 96;
+  EXPECT_NEAR(static_cast<double>(refused), 9600 * (1 - valid_share), 300);
+  EXPECT_GT(rejections.at("whole_vectors"), 0);
+  EXPECT_GT(rejections.at("tile_not_over_m"), 0);
+}
+
+TEST(SearchSpace, OfTheCatalogIsSoundForManyProblems) {
+  std::mt19937_64 generator(11);
+  for (const Target& target : known_targets())
+    for (const std::int64_t size : {1, 33, 1024}) {
+      Problem p = problem(size);
+      p.alignment = {4, 4, 4};
+      const SearchSpace space(p, nominal_device(target), select_templates());
+      for (const Candidate& candidate : space.defaults())
+        EXPECT_EQ(rejection(find_template(candidate.kernel_template), p, candidate.configuration,
+                            space.device()),
+                  "");
+      EXPECT_EQ(space.defaults().size(), space.templates().size());
+      for (int i = 0; i < 5; ++i) {
+        const auto candidate = space.random(generator);
+        ASSERT_TRUE(candidate);
+        EXPECT_EQ(rejection(find_template(candidate->kernel_template), p, candidate->configuration,
+                            space.device()),
+                  "");
+      }
+    }
+}
+
+TEST(SelectTemplates, ByNameOnceOrAll) {
+  EXPECT_EQ(select_templates().size(), catalog().size());
+  const std::string name = catalog().front().name;
+  EXPECT_EQ(select_templates({name, name}).size(), 1u);
+  EXPECT_THROW(select_templates({"nonesuch"}), Error);
+}
+
+TEST(ParseSubspace, ReadsAndRefuses) {
+  EXPECT_EQ(parse_subspace("TILE_M=64,128,64;PREFETCH=2"),
+            (Subspace{{"TILE_M", {64, 128}}, {"PREFETCH", {2}}}));
+  EXPECT_TRUE(parse_subspace("").empty());
+  for (const char* bad : {"TILE_M", "=3", "TILE_M=", "TILE_M=a", "TILE_M=1;", "TILE_M=1,",
+                          "TILE_M=1;TILE_M=2", "TILE_M=99999999999"})
+    EXPECT_FALSE(message_of([&] { parse_subspace(bad); }, ErrorKind::invalid_argument).empty())
+        << bad;
+}
+
+}  // namespace
+}  // namespace tilewise

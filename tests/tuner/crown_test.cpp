@@ -1,0 +1,75 @@
+#include "tuner/crown.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tuner/reproduce.hpp"
+
+namespace tilewise {
+namespace {
+
+Record timed(const std::string& name, double us, double spread = 0.01) {
+  Record record;
+  record.candidate.kernel_template = name;
+  record.measurement = Measurement{};
+  record.measurement->median_us = us;
+  record.measurement->spread = spread;
+  return record;
+}
+
+TEST(Crown, BeatsByMoreThanTheLargerSpread) {
+  const auto beats_at = [](double us, double spread, double other_us, double other_spread) {
+    return beats(*timed("a", us, spread).measurement,
+                 *timed("b", other_us, other_spread).measurement);
+  };
+  EXPECT_TRUE(beats_at(98, 0.01, 100, 0.01));
+  EXPECT_FALSE(beats_at(99.5, 0.01, 100, 0.01));
+  EXPECT_FALSE(beats_at(98, 0.01, 100, 0.05));
+  EXPECT_FALSE(beats_at(98, 0.05, 100, 0.01));
+  EXPECT_FALSE(beats_at(100, 0, 100, 0));
+  EXPECT_FALSE(beats_at(std::nan(""), 0.01, 100, 0.01));
+  EXPECT_FALSE(beats_at(50, std::nan(""), 100, 0.01));
+}
+
+TEST(Crown, FinalistsAreTheBestWithinTenPercentAndWhoIsServed) {
+  Record failed = timed("failed", 1);
+  failed.outcome = Outcome::wrong_result;
+  const std::vector<Record> all{timed("c", 108),           timed("a", 100),   failed,
+                                timed("far", 120),         timed("old", 150), timed("b", 101),
+                                timed("nan", std::nan(""))};
+  const auto names = [&](int count, std::optional<Candidate> incumbent = {}) {
+    std::string text;
+    for (const Record& r : pick_finalists(all, count, incumbent))
+      text += r.candidate.kernel_template + " ";
+    return text;
+  };
+  EXPECT_EQ(names(6), "a b c ");
+  EXPECT_EQ(names(2), "a b ");
+  EXPECT_EQ(names(2, Candidate{"old", {}}), "a b old ");
+  EXPECT_EQ(names(6, Candidate{"b", {}}), "a b c ");
+  EXPECT_EQ(names(2, Candidate{"failed", {}}), "a b ");
+}
+
+TEST(Crown, TheIncumbentStaysUnlessBeaten) {
+  const Candidate old{"old", {}};
+  const auto who = [&](std::vector<Record> raced) {
+    const Record* winner = crown(raced, old);
+    return winner ? winner->candidate.kernel_template : "";
+  };
+  EXPECT_EQ(who({timed("new", 99.5), timed("old", 100)}), "old");
+  EXPECT_EQ(who({timed("new", 90), timed("old", 100)}), "new");
+  EXPECT_EQ(who({timed("new", 90)}), "new");
+  Record broken = timed("old", 1);
+  broken.outcome = Outcome::launch_error;
+  EXPECT_EQ(who({timed("new", 200), broken}), "new");
+  EXPECT_EQ(who({broken}), "");
+}
+
+TEST(Reproduce, QuotesForTheShell) {
+  EXPECT_EQ(reproduce_command("autotune tune --device 0", {"simt", {{"TILE_K", 8}}}),
+            R"(autotune tune --device 0 --only 'simt {"TILE_K":8}')");
+}
+
+}  // namespace
+}  // namespace tilewise

@@ -1,0 +1,265 @@
+// Every template on a real GPU: a pairwise spread of configurations, all layouts, odd sizes,
+// leading dimensions larger than the row, pointers off by one element, guard zones, NaN and
+// infinity. TILEWISE_TEST_CONFIGURATIONS sets how many configurations a template gets (default 60):
+// fewer under a sanitizer.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+#include "device/cuda/cuda.hpp"
+#include "matmul/executable.hpp"
+#include "templates/search_space.hpp"
+#include "templates/sources.hpp"
+#include "tests/support/pairwise.hpp"
+#include "tests/support/problems.hpp"
+#include "tilewise/error.hpp"
+#include "tuner/reference.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr float kCanary = 12345.0f;
+constexpr std::int64_t kGuard = 1024;  // elements before and after C
+
+/// A matrix as stored, inside a larger buffer.
+struct Stored {
+  std::int64_t rows, columns, ld, offset;
+  std::vector<float> data;
+
+  Stored(std::int64_t r, std::int64_t c, int alignment, std::int64_t guard)
+      : rows(r), columns(c), ld(0), offset(guard + (alignment >= 16 ? 0 : alignment / 4)) {
+    ld = alignment >= 16 ? (columns + 3) / 4 * 4 + 4 : columns + (columns % 2 ? 2 : 1);
+    if (alignment == 8) ld = (columns + 1) / 2 * 2 + 2;
+    data.assign(std::size_t(offset + rows * ld + guard + 4), kCanary);
+  }
+  float& at(std::int64_t r, std::int64_t c) { return data[std::size_t(offset + r * ld + c)]; }
+};
+
+class TemplatesGpu : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    try {
+      device_ = cuda::open_device("auto");
+      compiler_ = cuda::load_compiler();
+    } catch (const Error& error) {
+      why_ = error.what();
+    }
+  }
+  static void TearDownTestSuite() {
+    device_.reset();
+    compiler_.reset();
+  }
+  void SetUp() override {
+    if (!device_ || !compiler_) GTEST_SKIP() << why_;
+  }
+
+  static std::vector<Image> compile(const Plan& plan) {
+    std::vector<Image> images;
+    for (const LaunchStep& step : plan.steps) {
+      const KernelSource& source = kernel_source(step.kernel.source);
+      CompileResult made =
+          compiler_->compile({step.kernel, source.text, source.headers, device_->info().target});
+      if (!made.image) throw std::runtime_error(to_string(step.kernel) + "\n" + made.log);
+      images.push_back(std::move(*made.image));
+    }
+    return images;
+  }
+
+  struct Operands {
+    Stored a, b, c;
+  };
+
+  static Operands make_operands(const Problem& p, std::uint64_t seed) {
+    Operands o{Stored(rows_a(p), min_lda(p), p.alignment.a, 0),
+               Stored(rows_b(p), min_ldb(p), p.alignment.b, 0),
+               Stored(p.m, p.n, p.alignment.c, kGuard)};
+    std::mt19937_64 generator(seed);
+    const auto fill = [&](Stored& s) {
+      for (std::int64_t r = 0; r < s.rows; ++r)
+        for (std::int64_t c = 0; c < s.columns; ++c) s.at(r, c) = float(int(generator() % 7) - 3);
+    };
+    fill(o.a), fill(o.b), fill(o.c);
+    return o;
+  }
+
+  /// Runs the executable and leaves the whole C buffer, guards included, in `o.c.data`.
+  static void run(const Executable& executable, Operands& o, double alpha, double beta) {
+    const auto upload = [&](const Stored& s) {
+      DeviceBuffer buffer(*device_, std::int64_t(s.data.size() * 4));
+      device_->copy_to_device(buffer.data(), s.data.data(), buffer.bytes(), nullptr);
+      return buffer;
+    };
+    const DeviceBuffer a = upload(o.a), b = upload(o.b), c = upload(o.c);
+    Call call;
+    call.a = static_cast<float*>(a.data()) + o.a.offset;
+    call.b = static_cast<float*>(b.data()) + o.b.offset;
+    call.c = static_cast<float*>(c.data()) + o.c.offset;
+    call.lda = o.a.ld, call.ldb = o.b.ld, call.ldc = o.c.ld;
+    call.alpha = alpha, call.beta = beta;
+    executable.launch(call);
+    device_->copy_to_host(o.c.data.data(), c.data(), c.bytes(), nullptr);
+    device_->synchronize(nullptr);
+  }
+
+  /// Exact comparison with the CPU reference, padding and guards included. Empty when right.
+  static std::string check(const Problem& p, const Executable& executable, double alpha,
+                           double beta, std::uint64_t seed) {
+    Operands o = make_operands(p, seed);
+    if (beta == 0)  // never read: poison
+      for (std::int64_t r = 0; r < p.m; ++r)
+        for (std::int64_t c = 0; c < p.n; ++c) o.c.at(r, c) = std::nanf("");
+    Operands expected = o;
+    reference_multiply(p.layout, p.m, p.n, p.k, alpha, &expected.a.at(0, 0), o.a.ld,
+                       &expected.b.at(0, 0), o.b.ld, beta, &expected.c.at(0, 0), o.c.ld, 1);
+    run(executable, o, alpha, beta);
+    for (std::size_t i = 0; i < o.c.data.size(); ++i)
+      if (!(o.c.data[i] == expected.c.data[i])) {
+        const std::int64_t at = std::int64_t(i) - o.c.offset;
+        return "element " + std::to_string(at) + " (row " + std::to_string(at / o.c.ld) +
+               ", column " + std::to_string(at % o.c.ld) + ") is " + std::to_string(o.c.data[i]) +
+               " instead of " + std::to_string(expected.c.data[i]);
+      }
+    return "";
+  }
+
+  struct Case {
+    Candidate candidate;
+    Problem problem;  // its layout and alignment count
+    std::vector<Image> images;
+    std::string error;
+  };
+
+  /// A pairwise spread of a template's configurations, in every layout, compiled on all cores.
+  static std::vector<Case> spread(const KernelTemplate& kernel, int alignment) {
+    const char* wanted = std::getenv("TILEWISE_TEST_CONFIGURATIONS");
+    const std::size_t limit = wanted ? std::strtoul(wanted, nullptr, 10) : 60;
+    std::vector<Case> cases;
+    for (const Layout layout : test::kLayouts) {
+      const Problem typical = test::make_problem(layout, 1536, 1536, 1536, alignment);
+      const SearchSpace space(typical, device_->info(), {&kernel});
+      for (const Candidate& c : test::pairwise_cover(space, 5 + std::uint64_t(layout),
+                                                     std::max<std::size_t>(1, limit / 4)))
+        cases.push_back({c, typical, {}, ""});
+    }
+    std::atomic<std::size_t> next = 0;
+    std::vector<std::jthread> pool;
+    for (unsigned t = 0; t < std::max(1u, std::thread::hardware_concurrency()); ++t)
+      pool.emplace_back([&] {
+        for (std::size_t i = next++; i < cases.size(); i = next++) try {
+            cases[i].images = compile(
+                kernel.plan(cases[i].problem, cases[i].candidate.configuration, device_->info()));
+          } catch (const std::exception& error) {
+            cases[i].error = error.what();
+          }
+      });
+    pool.clear();
+    return cases;
+  }
+
+  static void check_spread(const std::string& name, int alignment) {
+    const KernelTemplate& kernel = find_template(name);
+    const Size shapes[] = {{1, 1, 1},      {17, 33, 9},     {65, 127, 40},
+                           {128, 64, 100}, {200, 300, 129}, {37, 5, 1000}};
+    int ran = 0;
+    for (const Case& c : spread(kernel, alignment)) {
+      ASSERT_EQ(c.error, "");
+      for (const Size& size : shapes) {
+        Problem p = c.problem;
+        p.m = size.m, p.n = size.n, p.k = size.k;
+        if (!rejection(kernel, p, c.candidate.configuration, device_->info()).empty()) continue;
+        const Executable executable(
+            *device_, p, kernel.plan(p, c.candidate.configuration, device_->info()), c.images);
+        ASSERT_EQ(check(p, executable, 1, 0, 1 + std::uint64_t(ran)), "")
+            << to_string(c.candidate) << " for " << to_string(p);
+        ASSERT_EQ(check(p, executable, -2, 3, 2 + std::uint64_t(ran)), "")
+            << to_string(c.candidate) << " for " << to_string(p);
+        ++ran;
+      }
+    }
+    EXPECT_GT(ran, 5);
+    std::printf("%s, alignment %d: %d cases\n", name.c_str(), alignment, ran);
+  }
+
+  inline static std::unique_ptr<Device> device_;
+  inline static std::unique_ptr<Compiler> compiler_;
+  inline static std::string why_;
+};
+
+TEST_F(TemplatesGpu, NaiveIsExact) { check_spread("naive", 4); }
+TEST_F(TemplatesGpu, TiledIsExact) { check_spread("tiled", 4); }
+TEST_F(TemplatesGpu, SimtIsExactOnAlignedOperands) { check_spread("simt", 16); }
+TEST_F(TemplatesGpu, SimtIsExactOnHalfAlignedOperands) { check_spread("simt", 8); }
+TEST_F(TemplatesGpu, SimtIsExactOnUnalignedOperands) { check_spread("simt", 4); }
+
+// A NaN or an infinity touches its own row (column) of C and nothing else; zero times infinity is
+// NaN; tiles' padding must not turn them into more.
+TEST_F(TemplatesGpu, NanAndInfinityStayWhereTheyBelong) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const KernelTemplate& kernel : catalog()) {
+    for (const Case& c : spread(kernel, 4)) {
+      ASSERT_EQ(c.error, "");
+      Problem p = c.problem;
+      p.m = 45, p.n = 71, p.k = 53;
+      if (!rejection(kernel, p, c.candidate.configuration, device_->info()).empty()) continue;
+      const Executable executable(
+          *device_, p, kernel.plan(p, c.candidate.configuration, device_->info()), c.images);
+      Operands o = make_operands(p, 3);
+      const auto a = [&](std::int64_t i, std::int64_t l) -> float& {
+        return a_transposed(p.layout) ? o.a.at(l, i) : o.a.at(i, l);
+      };
+      const auto b = [&](std::int64_t l, std::int64_t j) -> float& {
+        return b_transposed(p.layout) ? o.b.at(j, l) : o.b.at(l, j);
+      };
+      a(7, 52) = std::nanf("");  // row 7, in the last element of k
+      a(44, 0) = inf;            // the last row
+      b(52, 70) = -inf;          // the last column
+      Operands expected = o;
+      reference_multiply(p.layout, p.m, p.n, p.k, 1, &expected.a.at(0, 0), o.a.ld,
+                         &expected.b.at(0, 0), o.b.ld, 1, &expected.c.at(0, 0), o.c.ld, 1);
+      run(executable, o, 1, 1);
+      for (std::int64_t i = 0; i < p.m; ++i)
+        for (std::int64_t j = 0; j < p.n; ++j) {
+          const float got = o.c.at(i, j), want = expected.c.at(i, j);
+          ASSERT_TRUE(std::isnan(want) ? std::isnan(got) : got == want)
+              << to_string(c.candidate) << " at " << i << ',' << j << ": " << got << " for "
+              << want;
+        }
+      // alpha = 0: A and B are not looked at; k = 0: there is nothing to look at.
+      o = make_operands(p, 4);
+      a(7, 5) = std::nanf("");
+      Operands scaled = o;
+      run(executable, o, 0, 2);
+      for (std::int64_t i = 0; i < p.m; ++i)
+        for (std::int64_t j = 0; j < p.n; ++j) ASSERT_EQ(o.c.at(i, j), 2 * scaled.c.at(i, j));
+    }
+  }
+}
+
+TEST_F(TemplatesGpu, ResultsAreTheSameFromRunToRun) {
+  const KernelTemplate& kernel = find_template("simt");
+  for (const Case& c : spread(kernel, 16)) {
+    Problem p = c.problem;
+    p.m = 300, p.n = 200, p.k = 777;
+    if (!rejection(kernel, p, c.candidate.configuration, device_->info()).empty()) continue;
+    const Executable executable(
+        *device_, p, kernel.plan(p, c.candidate.configuration, device_->info()), c.images);
+    Operands first = make_operands(p, 9);
+    std::mt19937_64 generator(1);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (float& x : first.a.data) x = uniform(generator);
+    for (float& x : first.b.data) x = uniform(generator);
+    Operands second = first;
+    run(executable, first, 1, 0);
+    run(executable, second, 1, 0);
+    ASSERT_EQ(std::memcmp(first.c.data.data(), second.c.data.data(), first.c.data.size() * 4), 0)
+        << to_string(c.candidate);
+  }
+}
+
+}  // namespace
+}  // namespace tilewise

@@ -1,0 +1,463 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "templates/sources.hpp"
+#include "tilewise/error.hpp"
+#include "tuner/reproduce.hpp"
+#include "tuner/tuner.hpp"
+
+namespace tilewise {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kRefused = 3;  // X that the compiler refuses
+constexpr int kWrong = 5;    // X whose result is wrong
+
+const char* source_name() {
+  static const bool added = [] {
+    add_kernel_source({"tune_test.cu", "kernel", {}});
+    return true;
+  }();
+  return added ? "tune_test.cu" : "";
+}
+
+/// X and Y from 0 to 7; a pack step that all share, then the multiply step.
+KernelTemplate grid_template(const std::string& name = "grid") {
+  KernelTemplate t;
+  t.name = name;
+  t.parameters = {{"X", {0, 1, 2, 3, 4, 5, 6, 7}, ""}, {"Y", {0, 1, 2, 3, 4, 5, 6, 7}, ""}};
+  t.supports = [](const Problem&, const DeviceInfo&) { return true; };
+  t.plan = [name](const Problem&, const Configuration& c, const DeviceInfo&) {
+    LaunchStep pack, multiply;
+    pack.role = StepRole::pack_a;
+    pack.kernel = {source_name(), "pack", {}};
+    multiply.kernel = {source_name(), name, {{"X", c.at("X")}, {"Y", c.at("Y")}}};
+    Plan plan;
+    plan.steps = {pack, multiply};
+    return plan;
+  };
+  t.default_configuration = [](const Problem&, const DeviceInfo&) {
+    return Configuration{{"X", 0}, {"Y", 0}};
+  };
+  return t;
+}
+
+class FakeCompiler : public Compiler {
+ public:
+  std::string identity() const override { return name + " -O9"; }
+  std::string version() const override { return name; }
+  std::vector<Target> targets() const override { return {{9, 0, true}}; }
+  CompileResult compile(const CompileRequest& request) const override {
+    ++count;
+    for (const auto& [define, value] : request.kernel.defines)
+      if (define == "X" && value == kRefused) return {std::nullopt, "too much shared data", 1};
+    Image image;
+    image.binary = {1, 2, 3};
+    image.compile_ms = 1;
+    return {image, "", 1};
+  }
+  std::string name = "fake 1";
+  mutable std::atomic<int> count{0};
+};
+
+using Point = std::pair<std::int64_t, std::int64_t>;
+
+Point point_of(const Plan& plan) {
+  const auto& defines = plan.steps.at(1).kernel.defines;
+  return {defines.at(0).second, defines.at(1).second};
+}
+
+class FakeEvaluator : public Evaluator {
+ public:
+  DeviceInfo device_info() override {
+    DeviceInfo info = nominal_device({9, 0, true});
+    info.name = "made-up GPU";
+    return info;
+  }
+  std::string driver_version() override { return "580.1"; }
+  void begin(const Problem& problem, std::shared_ptr<const Reference> reference) override {
+    EXPECT_EQ(reference->problem(), problem);
+    ++begins;
+  }
+  Evaluation evaluate(const EvaluationRequest& request) override {
+    EXPECT_EQ(request.images.size(), request.plan.steps.size());
+    if (static_cast<int>(evaluated.size()) == break_after)
+      throw Error(ErrorKind::device, "the device is gone");
+    evaluated.push_back(point_of(request.plan));
+    if (stop && static_cast<int>(evaluated.size()) == stop_after) stop->store(true);
+    std::this_thread::sleep_for(nap);
+    return measured(request.plan, time);
+  }
+  RaceResult race(const std::vector<EvaluationRequest>& finalists, bool) override {
+    ++races;
+    RaceResult result;
+    for (const EvaluationRequest& request : finalists) {
+      raced.push_back(point_of(request.plan));
+      result.finalists.push_back(measured(request.plan, race_time ? race_time : time));
+      if (race_dies) result.finalists.back() = {Outcome::timeout, "no answer", {}, 0, 0, {}};
+    }
+    Baseline baseline;
+    baseline.library = "cuBLAS";
+    baseline.version = "13";
+    baseline.variant = "default";
+    baseline.measurement.median_us = 90;
+    result.baselines = {baseline};
+    return result;
+  }
+  Evaluation measured(const Plan& plan, const std::function<double(Point)>& landscape) const {
+    Evaluation evaluation;
+    evaluation.outcome = point_of(plan).first == kWrong ? Outcome::wrong_result : Outcome::ok;
+    if (evaluation.outcome == Outcome::ok) {
+      evaluation.measurement = Measurement{};
+      evaluation.measurement->median_us = landscape(point_of(plan));
+      evaluation.measurement->spread = spread;
+    } else {
+      evaluation.detail = "C[1][2] = 3 instead of 5 (exact)";
+    }
+    return evaluation;
+  }
+
+  /// Best at X = 6, Y = 2.
+  std::function<double(Point)> time = [](Point p) {
+    return 100.0 + 7 * std::abs(static_cast<double>(p.first) - 6) +
+           5 * std::abs(static_cast<double>(p.second) - 2);
+  };
+  std::function<double(Point)> race_time;
+  double spread = 0.01;
+  std::vector<Point> evaluated, raced;
+  int begins = 0, races = 0, break_after = -1, stop_after = -1;
+  bool race_dies = false;
+  std::atomic<bool>* stop = nullptr;
+  std::chrono::milliseconds nap{0};
+};
+
+struct Tune : testing::Test {
+  Tune() {
+    problem.m = problem.n = problem.k = 8;
+    options.strategy = "exhaustive";
+    options.templates = {&kernel};
+    options.compile_threads = 1;
+    options.reproduce = "autotune tune --device 0 " + problem_options(problem);
+  }
+  TuneResult run() {
+    TuneContext context{database, &cache, &compiler, evaluator, progress, &stop};
+    return tune(problem, options, context);
+  }
+  std::vector<Record> records() const { return database.records({}); }
+  Point winner() const {
+    const auto stored = database.winner(problem, gpu);
+    if (!stored) return {-1, -1};
+    const Configuration& c = stored->record.candidate.configuration;
+    return {c.at("X"), c.at("Y")};
+  }
+  void forget_counts() {
+    compiler.count = 0;
+    evaluator.evaluated.clear();
+    evaluator.raced.clear();
+    evaluator.races = evaluator.begins = 0;
+  }
+
+  const KernelTemplate kernel = grid_template();
+  Problem problem;
+  TuneOptions options;
+  Database database = Database::in_memory();
+  Database cache = Database::in_memory();
+  FakeCompiler compiler;
+  FakeEvaluator evaluator;
+  std::function<void(const TuneProgress&)> progress;
+  std::atomic<bool> stop{false};
+  const std::string gpu = gpu_key(evaluator.device_info());
+};
+
+TEST_F(Tune, FindsTheOptimumAndStoresEverything) {
+  const TuneResult result = run();
+  EXPECT_EQ(winner(), Point(6, 2));
+  ASSERT_TRUE(result.winner);
+  EXPECT_EQ(result.winner->record.measurement->median_us, 100);
+  EXPECT_EQ(result.evaluated, 64);
+  EXPECT_EQ(result.rejected, 16);  // X is 3 or 5
+  EXPECT_EQ(result.compiled, 64);
+  EXPECT_EQ(result.reused, 0);
+  EXPECT_FALSE(result.interrupted || result.already_done);
+  EXPECT_EQ(compiler.count, 65) << "64 multiply kernels, and one pack kernel for all";
+  EXPECT_EQ(evaluator.begins, 1);
+  EXPECT_EQ(evaluator.races, 1);
+  ASSERT_EQ(result.baselines.size(), 1u);
+  EXPECT_EQ(result.baselines[0].problem, problem);
+  EXPECT_EQ(result.baselines[0].gpu, gpu);
+  const Record& best = result.winner->record;
+  EXPECT_EQ(best.gpu, gpu);
+  EXPECT_EQ(best.launch_revision, launch_revision(kernel));
+  EXPECT_EQ(best.environment.driver, "580.1");
+  EXPECT_EQ(best.environment.compiler, "fake 1");
+  EXPECT_EQ(best.environment.date.size(), 20u);
+  EXPECT_EQ(best.source_hash,
+            source_hash({source_name(), "grid", {{"X", 6}, {"Y", 2}}}, compiler.identity()));
+}
+
+TEST_F(Tune, LocalFindsItToo) {
+  options.strategy = "local";
+  options.max_evaluations = 50;
+  const TuneResult result = run();
+  EXPECT_EQ(result.evaluated, 50);
+  EXPECT_EQ(winner(), Point(6, 2));
+}
+
+TEST_F(Tune, CommitsAsItGoes) {
+  int seen = 0;
+  std::set<std::string> phases;
+  progress = [&](const TuneProgress& now) {
+    phases.insert(now.phase);
+    EXPECT_EQ(*now.problem, problem);
+    if (!now.last) return;
+    ++seen;
+    EXPECT_EQ(now.evaluated, seen);
+    ASSERT_TRUE(database.record(now.last->id));
+    EXPECT_EQ(database.counts().records, seen);
+  };
+  run();
+  EXPECT_EQ(seen, 64);
+  EXPECT_EQ(phases, (std::set<std::string>{"reference", "search", "race", "done"}));
+}
+
+TEST_F(Tune, ASecondIdenticalRunDoesNothing) {
+  run();
+  forget_counts();
+  const TuneResult result = run();
+  EXPECT_TRUE(result.already_done);
+  EXPECT_EQ(compiler.count, 0);
+  EXPECT_TRUE(evaluator.evaluated.empty());
+  EXPECT_EQ(evaluator.races, 0);
+  EXPECT_EQ(evaluator.begins, 0);
+  ASSERT_TRUE(result.winner);
+  EXPECT_EQ(result.baselines.size(), 1u);
+  EXPECT_EQ(database.searches(problem, gpu).size(), 1u);
+
+  options.budget_seconds /= 2;  // asks for less
+  EXPECT_TRUE(run().already_done);
+  options.seed = 2;
+  EXPECT_FALSE(run().already_done);
+  EXPECT_TRUE(evaluator.evaluated.empty()) << "every candidate is known";
+}
+
+TEST_F(Tune, AQuarantinedWinnerIsLookedForAgain) {
+  run();
+  database.quarantine(database.winner(problem, gpu)->record.id, "broke");
+  EXPECT_FALSE(run().already_done);
+  EXPECT_EQ(database.winner(problem, gpu)->quarantined, "");
+}
+
+TEST_F(Tune, ForceMeasuresAgain) {
+  run();
+  forget_counts();
+  evaluator.time = [](Point p) { return p == Point(1, 1) ? 50.0 : 200.0; };
+  options.force = true;
+  const TuneResult result = run();
+  EXPECT_EQ(result.evaluated, 64);
+  EXPECT_EQ(result.reused, 0);
+  EXPECT_EQ(compiler.count, 8) << "images are kept; what was refused is tried again";
+  EXPECT_EQ(evaluator.evaluated.front(), Point(6, 2)) << "whoever is served comes first";
+  EXPECT_EQ(winner(), Point(1, 1));
+  EXPECT_EQ(database.counts().records, 64) << "one row a configuration";
+}
+
+TEST_F(Tune, AnInterruptedRunKeepsAllAndIsResumed) {
+  evaluator.stop = &stop;
+  evaluator.stop_after = 10;
+  const TuneResult first = run();
+  EXPECT_TRUE(first.interrupted);
+  EXPECT_EQ(first.evaluated, 10);
+  EXPECT_EQ(database.counts().records, 10);
+  EXPECT_EQ(evaluator.races, 0);
+  ASSERT_TRUE(first.winner) << "the best so far is served where nothing was";
+  const std::set<Point> before(evaluator.evaluated.begin(), evaluator.evaluated.end());
+
+  stop = false;
+  evaluator.stop = nullptr;
+  forget_counts();
+  const TuneResult second = run();
+  EXPECT_FALSE(second.interrupted || second.already_done);
+  EXPECT_EQ(second.reused, 10);
+  EXPECT_EQ(second.evaluated, 54);
+  for (const Point& p : evaluator.evaluated) EXPECT_FALSE(before.count(p));
+  EXPECT_EQ(winner(), Point(6, 2));
+  const auto searches = database.searches(problem, gpu);
+  ASSERT_EQ(searches.size(), 1u);
+  EXPECT_TRUE(searches[0].finished);
+  EXPECT_EQ(searches[0].evaluations, 64);
+}
+
+TEST_F(Tune, AnInterruptionDoesNotDethroneTheWinner) {
+  run();
+  stop = true;
+  options.force = true;
+  EXPECT_TRUE(run().interrupted);
+  EXPECT_EQ(winner(), Point(6, 2));
+}
+
+TEST_F(Tune, StaysWithinTheBudget) {
+  options.strategy = "random";
+  options.budget_seconds = 0.4;
+  evaluator.nap = std::chrono::milliseconds(20);
+  const TuneResult result = run();
+  EXPECT_GT(result.evaluated, 2);
+  EXPECT_LT(result.evaluated, 30);
+  EXPECT_LT(result.seconds, 2);
+  EXPECT_TRUE(result.winner);
+  EXPECT_TRUE(run().already_done) << "a budget used up is a finished search";
+}
+
+TEST_F(Tune, StopsAtTheLimitOfEvaluations) {
+  options.max_evaluations = 7;
+  EXPECT_EQ(run().evaluated, 7);
+  EXPECT_EQ(evaluator.races, 1);
+  options.max_evaluations = 9;
+  const TuneResult more = run();
+  EXPECT_FALSE(more.already_done);
+  EXPECT_EQ(more.reused, 7);
+}
+
+TEST_F(Tune, RejectedCandidatesAreRecordsWithTheirCommand) {
+  run();
+  std::map<Outcome, int> counts;
+  for (const Record& record : records()) {
+    ++counts[record.outcome];
+    if (record.outcome == Outcome::ok) continue;
+    EXPECT_THAT(record.detail,
+                HasSubstr(record.outcome == Outcome::compile_error ? "too much shared data"
+                                                                   : "C[1][2] = 3 instead of 5"));
+    EXPECT_THAT(record.detail,
+                HasSubstr("reproduce: autotune tune --device 0 --sizes 8x8x8 --layout nn --align "
+                          "16,16,16 --only '" +
+                          to_string(record.candidate) + "'"));
+  }
+  EXPECT_EQ(counts,
+            (std::map<Outcome, int>{
+                {Outcome::ok, 48}, {Outcome::compile_error, 8}, {Outcome::wrong_result, 8}}));
+}
+
+TEST_F(Tune, AWinnerIsReplacedOnlyByMoreThanTheSpread) {
+  options.subspace = {{"X", {6}}, {"Y", {2}}};
+  run();
+  ASSERT_EQ(winner(), Point(6, 2));
+  // Found later: first one that is faster by less than the spread, then by more.
+  evaluator.time = [](Point p) {
+    return p == Point(6, 2) ? 100.0 : p == Point(1, 1) ? 99.5 : 105.0;
+  };
+  options.subspace = {{"X", {1, 2}}};
+  run();
+  EXPECT_THAT(evaluator.raced, testing::Contains(Point(6, 2))) << "it must be beaten side by side";
+  EXPECT_EQ(winner(), Point(6, 2));
+  const std::string since = database.winner(problem, gpu)->since;
+  evaluator.time = [](Point p) { return p == Point(4, 4) ? 97.0 : 100.0; };
+  options.subspace = {{"X", {4}}};
+  run();
+  EXPECT_EQ(winner(), Point(4, 4));
+}
+
+TEST_F(Tune, TheRaceDecidesNotTheSearch) {
+  evaluator.race_time = [this](Point p) {
+    return p == Point(6, 2) ? 109.0 : evaluator.time(p);  // it was lucky in the search
+  };
+  run();
+  EXPECT_EQ(winner(), Point(6, 1)) << "105 us, as 6,3 has; the first of equals";
+}
+
+TEST_F(Tune, ARaceThatDiesChangesNothing) {
+  evaluator.race_dies = true;
+  const TuneResult result = run();
+  EXPECT_EQ(winner(), Point(6, 2)) << "the best of the search, since nothing was served before";
+  for (const Record& record : records()) EXPECT_NE(record.outcome, Outcome::timeout);
+  ASSERT_TRUE(result.winner);
+}
+
+TEST_F(Tune, ImagesOfFinalistsAreKeptThoseOfLosersAreInTheCache) {
+  options.finalists = 3;
+  run();
+  EXPECT_EQ(database.counts().images, 3 + 1) << "three multiply kernels and their pack";
+  const auto stored = [&](const Database& where, int x, int y) {
+    return where
+        .image({source_name(), "grid", {{"X", x}, {"Y", y}}}, evaluator.device_info().target,
+               launch_revision(kernel))
+        .has_value();
+  };
+  EXPECT_TRUE(stored(database, 6, 2));
+  EXPECT_TRUE(stored(database, 6, 1));
+  EXPECT_FALSE(stored(database, 0, 0));
+  EXPECT_TRUE(stored(cache, 0, 0));
+  EXPECT_EQ(evaluator.raced.size(), 3u);
+}
+
+TEST_F(Tune, WorksWithoutACache) {
+  TuneContext context{database, nullptr, &compiler, evaluator, {}, nullptr};
+  EXPECT_EQ(tune(problem, options, context).evaluated, 64);
+  EXPECT_EQ(winner(), Point(6, 2));
+  EXPECT_EQ(database.counts().images, 7);
+}
+
+TEST_F(Tune, ABrokenDeviceEndsTheRunAfterWhatIsCommitted) {
+  evaluator.break_after = 12;
+  try {
+    run();
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+  }
+  EXPECT_EQ(database.counts().records, 12);
+  evaluator.break_after = -1;
+  EXPECT_EQ(run().reused, 12);
+}
+
+TEST_F(Tune, AnotherCompilerMakesMeasurementsStale) {
+  run();
+  const std::int64_t before = database.winner(problem, gpu)->record.id;
+  forget_counts();
+  compiler.name = "fake 2";
+  const TuneResult result = run();
+  EXPECT_FALSE(result.already_done);
+  EXPECT_EQ(result.reused, 0);
+  EXPECT_EQ(result.evaluated, 64);
+  EXPECT_EQ(evaluator.evaluated.front(), Point(6, 2)) << "whoever is served comes first";
+  EXPECT_EQ(winner(), Point(6, 2));
+  EXPECT_NE(database.winner(problem, gpu)->record.id, before) << "served with today's measurement";
+}
+
+TEST_F(Tune, WithoutACompilerStoredImagesAreEvaluated) {
+  TuneContext context{database, &cache, nullptr, evaluator, {}, nullptr};
+  try {
+    tune(problem, options, context);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::compiler);
+    EXPECT_THAT(error.what(), HasSubstr("no image is stored"));
+  }
+  run();
+  problem.m = 16;  // another size: its kernels are there
+  forget_counts();
+  const TuneResult result = tune(problem, options, context);
+  EXPECT_EQ(result.evaluated, 56) << "all but those that were refused";
+  EXPECT_EQ(result.compiled, 0);
+  EXPECT_EQ(winner(), Point(6, 2));
+}
+
+TEST_F(Tune, RefusesNonsense) {
+  options.strategy = "annealing";
+  EXPECT_THROW(run(), Error);
+  options.strategy = "local";
+  options.budget_seconds = 0;
+  EXPECT_THROW(run(), Error);
+  options.budget_seconds = 1;
+  problem.k = 0;
+  EXPECT_THROW(run(), Error);
+}
+
+}  // namespace
+}  // namespace tilewise

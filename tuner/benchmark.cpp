@@ -1,0 +1,230 @@
+#include "tuner/benchmark.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "tilewise/error.hpp"
+#include "tuner/sampler.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr std::int64_t kMaxSets = 512;
+constexpr double kSampleMicroseconds = 500;  // a sample lasts at least this long, where sets allow
+constexpr double kWarmUpMicroseconds = 10'000;
+constexpr double kRoundMicroseconds = 10'000;
+// An estimate from one launch holds some of the host's cost: only what is this far behind the best
+// is left at that.
+constexpr double kHopelessEstimate = 4;
+constexpr double kEstimateNoise = 50;  // microseconds
+constexpr int kHostLaunches = 20;
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+struct Placements {
+  Placement a, b, c;
+  explicit Placements(const Problem& p)
+      : a(tight_placement(rows_a(p), min_lda(p), bytes_of(p.a), p.alignment.a)),
+        b(tight_placement(rows_b(p), min_ldb(p), bytes_of(p.b), p.alignment.b)),
+        c(tight_placement(p.m, p.n, bytes_of(p.c), p.alignment.c)) {}
+  std::int64_t bytes() const { return a.bytes + b.bytes + c.bytes; }
+};
+
+}  // namespace
+
+std::int64_t TimingBuffers::set_bytes(const Problem& problem) {
+  return Placements(problem).bytes();
+}
+
+std::int64_t TimingBuffers::sets_wanted(const Problem& problem, const DeviceInfo& info, bool cold) {
+  if (!cold) return 1;
+  const std::int64_t bytes = std::max<std::int64_t>(1, set_bytes(problem));
+  return std::clamp<std::int64_t>(divide_up(2 * info.l2_bytes, bytes), 1, kMaxSets);
+}
+
+TimingBuffers::TimingBuffers(Device& device, Stream stream, const Reference& reference,
+                             std::int64_t sets) {
+  const Placements places(reference.problem());
+  while (std::ssize(sets_) < sets) {
+    try {
+      sets_.push_back({DeviceMatrix(device, places.a), DeviceMatrix(device, places.b),
+                       DeviceMatrix(device, places.c)});
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::out_of_memory || sets_.empty()) throw;
+      break;
+    }
+  }
+  const HostBuffer staging(device,
+                           std::max({staging_bytes_for(places.a), staging_bytes_for(places.b),
+                                     staging_bytes_for(places.c)}));
+  const Set& first = sets_.front();
+  upload(device, stream, staging, first.a, reference.a(DataSet::bounded));
+  upload(device, stream, staging, first.b, reference.b(DataSet::bounded));
+  upload(device, stream, staging, first.c, reference.c0(DataSet::bounded));
+  for (const Set& set : sets_) {
+    if (&set != &first) {
+      device.copy_on_device(set.a.allocation(), first.a.allocation(), places.a.bytes, stream);
+      device.copy_on_device(set.b.allocation(), first.b.allocation(), places.b.bytes, stream);
+      device.copy_on_device(set.c.allocation(), first.c.allocation(), places.c.bytes, stream);
+    }
+    Call call;
+    call.a = set.a.data();
+    call.b = set.b.data();
+    call.c = set.c.data();
+    call.lda = places.a.ld;
+    call.ldb = places.b.ld;
+    call.ldc = places.c.ld;
+    call.stream = stream;
+    calls_.push_back(call);
+  }
+  device.synchronize(stream);
+}
+
+Benchmark::Benchmark(Device& device, Stream stream, const Problem& problem,
+                     const TimingBuffers& buffers, const TimingOptions& options)
+    : device_(device),
+      stream_(stream),
+      buffers_(buffers),
+      options_(options),
+      start_(device.create_event()),
+      end_(device.create_event()) {
+  const std::int64_t l2 = device.info().l2_bytes;
+  rotation_is_cold_ = std::ssize(buffers.calls()) * TimingBuffers::set_bytes(problem) >= 2 * l2;
+  // With one set there is nothing to rotate over, and with enough of one there is no need.
+  if (!options.cold || l2 == 0 || TimingBuffers::set_bytes(problem) >= 2 * l2) return;
+  try {
+    scratch_ = DeviceBuffer(device, 2 * l2);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::out_of_memory) throw;  // without it, records say warm
+  }
+}
+
+// Microseconds of one product as enqueued; the first launch (which may set things up) left out.
+double Benchmark::estimate(const Enqueue& enqueue) {
+  enqueue(buffers_.calls().front());
+  start_->record(stream_);
+  enqueue(buffers_.calls().back());
+  end_->record(stream_);
+  end_->wait();
+  return end_->microseconds_since(*start_);
+}
+
+// A graph of enough launches for a sample. It comes round all the sets, a whole number of times,
+// or, where that would take too long or the sets are too few for the L2, has the L2 emptied before
+// it.
+Benchmark::Timed Benchmark::prepare(const Enqueue& enqueue, double estimate_us) {
+  const std::vector<Call>& calls = buffers_.calls();
+  const std::int64_t sets = std::ssize(calls);
+  const double us = std::max(estimate_us, 0.5);
+  const auto wanted =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(kSampleMicroseconds / us)));
+  const double longest_us = 1e6 * options_.max_seconds / std::max(1, options_.min_samples);
+  Timed timed;
+  timed.estimate_us = estimate_us;
+  timed.launches = divide_up(wanted, sets) * sets;
+  if (options_.cold && scratch_.data() &&
+      (!rotation_is_cold_ || static_cast<double>(timed.launches) * us > longest_us)) {
+    timed.flush = true;
+    timed.launches = std::min(wanted, sets);
+  }
+  timed.graph = device_.capture(stream_, [&] {
+    for (std::int64_t i = 0; i < timed.launches; ++i) {
+      enqueue(calls[static_cast<std::size_t>(i % sets)]);
+    }
+  });
+  return timed;
+}
+
+double Benchmark::sample(Timed& timed) {
+  if (timed.flush) device_.fill32(scratch_.data(), 0, scratch_.bytes() / 4, stream_);
+  start_->record(stream_);
+  timed.graph->launch(stream_);
+  end_->record(stream_);
+  end_->wait();
+  return end_->microseconds_since(*start_) / static_cast<double>(timed.launches);
+}
+
+double Benchmark::host_microseconds(const Enqueue& enqueue, double estimate_us) {
+  const std::vector<Call>& calls = buffers_.calls();
+  if (estimate_us * kHostLaunches > kWarmUpMicroseconds * 10) return 0;  // not worth the wait
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < kHostLaunches; ++i) enqueue(calls[i % calls.size()]);
+  const std::chrono::duration<double, std::micro> taken = std::chrono::steady_clock::now() - start;
+  device_.synchronize(stream_);
+  return taken.count() / kHostLaunches;
+}
+
+void Benchmark::describe(Measurement& measurement, const Timed& timed) const {
+  measurement.launches_per_sample = static_cast<int>(timed.launches);
+  measurement.cold = options_.cold && (rotation_is_cold_ || timed.flush);
+  measurement.method = "graph";
+}
+
+Measurement Benchmark::measure(const Enqueue& enqueue, double best_us) {
+  const double estimate_us = estimate(enqueue);
+  if (best_us > 0 && estimate_us > kHopelessEstimate * best_us + kEstimateNoise) {
+    Measurement measurement = measurement_of({&estimate_us, 1});
+    measurement.launches_per_sample = 1;
+    measurement.cold = options_.cold && rotation_is_cold_;
+    measurement.method = "event";
+    return measurement;
+  }
+  Timed timed = prepare(enqueue, estimate_us);
+  for (double warm_us = 0; warm_us < std::min(kWarmUpMicroseconds, 1e6 * options_.max_seconds);) {
+    warm_us += std::max(1.0, sample(timed) * static_cast<double>(timed.launches));
+  }
+  Sampler sampler(options_, best_us);
+  for (bool enough = false; !enough;) {
+    const double us = sample(timed);
+    enough = sampler.add(us, us * static_cast<double>(timed.launches) * 1e-6);
+  }
+  Measurement measurement = sampler.measurement();
+  describe(measurement, timed);
+  timed.graph->launch(stream_);  // so that clock and power are those of work
+  const DeviceStatus status = device_.status();
+  device_.synchronize(stream_);
+  measurement.sm_clock_mhz = status.sm_clock_mhz;
+  measurement.power_w = status.power_w;
+  measurement.host_us = host_microseconds(enqueue, measurement.median_us);
+  return measurement;
+}
+
+std::vector<Measurement> Benchmark::race(std::span<const Enqueue> contestants) {
+  const std::size_t count = contestants.size();
+  std::vector<Timed> timed;
+  for (const Enqueue& enqueue : contestants) timed.push_back(prepare(enqueue, estimate(enqueue)));
+  std::vector<std::vector<double>> rounds(count);
+  for (int round = 0; round < options_.race_rounds; ++round) {
+    for (std::size_t turn = 0; turn < count; ++turn) {
+      // Another one begins each round, so that nobody always follows the same neighbour's heat.
+      const std::size_t i = (turn + static_cast<std::size_t>(round)) % count;
+      sample(timed[i]);
+      double total_us = 0;
+      int samples = 0;
+      for (double spent_us = 0; spent_us < kRoundMicroseconds; ++samples) {
+        const double us = sample(timed[i]);
+        total_us += us;
+        spent_us += std::max(1.0, us * static_cast<double>(timed[i].launches));
+      }
+      rounds[i].push_back(total_us / samples);
+    }
+  }
+  std::vector<Measurement> measurements;
+  for (std::size_t i = 0; i < count; ++i) {
+    timed[i].graph->launch(stream_);
+    const DeviceStatus status = device_.status();
+    device_.synchronize(stream_);
+    Measurement measurement = measurement_of(rounds[i]);
+    describe(measurement, timed[i]);
+    measurement.sm_clock_mhz = status.sm_clock_mhz;
+    measurement.power_w = status.power_w;
+    measurement.host_us = host_microseconds(contestants[i], measurement.median_us);
+    measurements.push_back(std::move(measurement));
+  }
+  return measurements;
+}
+
+}  // namespace tilewise

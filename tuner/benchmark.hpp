@@ -1,0 +1,76 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tilewise/record.hpp"
+#include "tuner/evaluator.hpp"
+#include "tuner/placement.hpp"
+#include "tuner/validator.hpp"
+
+namespace tilewise {
+
+/// The buffers that timed launches rotate over: as many sets of A, B and C, filled with the bounded
+/// data, as it takes to exceed twice the L2, within what memory allows.
+class TimingBuffers {
+ public:
+  /// Bytes of one set.
+  static std::int64_t set_bytes(const Problem& problem);
+  /// How many sets make products cold: enough to exceed twice the L2, 512 at most.
+  static std::int64_t sets_wanted(const Problem& problem, const DeviceInfo& info, bool cold);
+
+  /// Takes fewer sets when memory runs out; none is an Error(out_of_memory).
+  TimingBuffers(Device& device, Stream stream, const Reference& reference, std::int64_t sets);
+  /// Somebody else's buffers as the only set.
+  explicit TimingBuffers(const Call& borrowed) : calls_{borrowed} {}
+
+  /// One for each set; alpha = 1, beta = 0.
+  const std::vector<Call>& calls() const { return calls_; }
+
+ private:
+  struct Set {
+    DeviceMatrix a, b, c;
+  };
+  std::vector<Set> sets_;
+  std::vector<Call> calls_;
+};
+
+/// Times products on a device by the rules of docs/measuring.md. Not thread-safe.
+class Benchmark {
+ public:
+  /// `buffers` must outlive this. Takes a scratch buffer of twice the L2 when the sets alone do not
+  /// exceed that (and memory allows).
+  Benchmark(Device& device, Stream stream, const Problem& problem, const TimingBuffers& buffers,
+            const TimingOptions& options);
+
+  /// `best_us` > 0: what is far behind is timed briefly.
+  Measurement measure(const Enqueue& enqueue, double best_us);
+
+  /// Contestants measured alternately for options.race_rounds rounds; each round's time is the mean
+  /// of some 10 ms. A contestant that fails throws what the device throws.
+  std::vector<Measurement> race(std::span<const Enqueue> contestants);
+
+ private:
+  struct Timed {
+    std::unique_ptr<LaunchGraph> graph;
+    std::int64_t launches = 0;
+    bool flush = false;  ///< empty the L2 before each run: it does not come round all the sets
+    double estimate_us = 0;
+  };
+  double estimate(const Enqueue& enqueue);
+  Timed prepare(const Enqueue& enqueue, double estimate_us);
+  double sample(Timed& timed);
+  double host_microseconds(const Enqueue& enqueue, double estimate_us);
+  void describe(Measurement& measurement, const Timed& timed) const;
+
+  Device& device_;
+  Stream stream_;
+  const TimingBuffers& buffers_;
+  TimingOptions options_;
+  bool rotation_is_cold_;  ///< the sets together exceed twice the L2
+  DeviceBuffer scratch_;
+  std::unique_ptr<Event> start_, end_;
+};
+
+}  // namespace tilewise

@@ -1,0 +1,97 @@
+#include "tuner/cli/bench.hpp"
+
+#include "device/cuda/cuda.hpp"
+#include "templates/kernel_template.hpp"
+#include "tilewise/error.hpp"
+#include "tuner/cli/output.hpp"
+
+namespace tilewise::cli {
+
+void add_device_option(CLI::App& app, std::string& device, const std::string& text) {
+  app.add_option("--device", device, text)->type_name("{auto,all,0,1,UUID}")->capture_default_str();
+}
+
+void add_nvrtc_option(CLI::App& app, std::string& nvrtc) {
+  app.add_option("--nvrtc", nvrtc,
+                 "NVRTC: the library file or its folder (else TILEWISE_NVRTC, else searched)")
+      ->type_name("PATH");
+}
+
+void add_database_option(CLI::App& app, std::string& database) {
+  app.add_option("--db", database, "Database file (else TILEWISE_DB, else the user's data folder)")
+      ->type_name("FILE");
+}
+
+void add_bench_options(CLI::App& app, BenchOptions& options) {
+  add_device_option(app, options.device, "GPU: auto (the first), all, an index, or a UUID");
+  app.add_flag("--in-process", options.in_process,
+               "Measure in this process, not in a worker that may die (for debuggers)");
+  app.add_flag("--warm", options.warm, "Time with operands left in the cache");
+  add_nvrtc_option(app, options.nvrtc);
+}
+
+std::vector<Gpu> gpus_to_measure_on(const std::string& device) {
+  try {
+    return choose_gpus(device, true);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_device || (device != "auto" && device != "all")) throw;
+    throw Error(ErrorKind::no_device,
+                std::string(error.what()) +
+                    "; without a GPU, kernels can still be compiled: autotune compile --arch sm_90 "
+                    "--sizes 1024");
+  }
+}
+
+std::unique_ptr<Compiler> compiler_if_any(const std::string& nvrtc) {
+  try {
+    return cuda::load_compiler(nvrtc);
+  } catch (const Error& error) {
+    if (!nvrtc.empty() || error.kind() != ErrorKind::compiler) throw;
+    warn(std::string(error.what()) + " (only stored images can be measured)");
+    return nullptr;
+  }
+}
+
+Bench::Bench(const Gpu& gpu, const BenchOptions& options) {
+  TimingOptions timing;
+  timing.cold = !options.warm;
+  if (options.in_process) {
+    device_ = cuda::open_device(gpu.which);
+    baseline_ = cuda::load_cublas(*device_);
+    evaluator_ = make_local_evaluator(*device_, baseline_.get(), timing);
+    return;
+  }
+  WorkerOptions worker;
+  worker.device = gpu.which;
+  worker.timing = timing;
+  evaluator_ = make_worker_evaluator(worker);
+}
+
+DeviceStatus status_of(const Gpu& gpu) { return cuda::open_device(gpu.which)->status(); }
+
+Trial try_candidate(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
+                    const ImageStore& images, Evaluator& evaluator) {
+  const KernelTemplate& kernel = find_template(candidate.kernel_template);
+  const std::string reason = rejection(kernel, problem, candidate.configuration, info);
+  if (!reason.empty())
+    throw Error(ErrorKind::invalid_argument,
+                to_string(candidate) + " is not valid here: " + reason);
+  Trial trial;
+  EvaluationRequest request;
+  request.plan = kernel.plan(problem, candidate.configuration, info);
+  for (const LaunchStep& step : request.plan.steps) {
+    ImageStore::Made made = images.make(step.kernel, info.target, launch_revision(kernel));
+    if (!made.image) {
+      trial.evaluation.outcome = Outcome::compile_error;
+      trial.evaluation.detail = made.log;
+      return trial;
+    }
+    if (made.compiled) trial.compile_ms += made.image->compile_ms;
+    trial.images.push_back(std::move(*made.image));
+  }
+  request.images = trial.images;
+  trial.evaluation = evaluator.evaluate(request);
+  return trial;
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,59 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "matmul/image_store.hpp"
+#include "tuner/cli/gpus.hpp"
+#include "tuner/evaluator.hpp"
+
+/// What subcommands that measure share: a GPU with an evaluator, and one candidate through it.
+namespace tilewise::cli {
+
+struct BenchOptions {
+  std::string device = "auto";
+  bool in_process = false;
+  bool warm = false;
+  std::string nvrtc;
+};
+void add_bench_options(CLI::App& app, BenchOptions& options);
+/// --device alone.
+void add_device_option(CLI::App& app, std::string& device, const std::string& text);
+/// --nvrtc alone.
+void add_nvrtc_option(CLI::App& app, std::string& nvrtc);
+/// --db alone.
+void add_database_option(CLI::App& app, std::string& database);
+
+/// choose_gpus(), one of each kind; without a GPU the error says what can be done without one.
+std::vector<Gpu> gpus_to_measure_on(const std::string& device);
+
+/// NVRTC, or null with a warning where none is found: what is stored may do. One that --nvrtc names
+/// must be there.
+std::unique_ptr<Compiler> compiler_if_any(const std::string& nvrtc);
+
+/// A GPU being measured on. The worker process (or the device, in process) lives as long as this.
+class Bench {
+ public:
+  Bench(const Gpu& gpu, const BenchOptions& options);
+  Evaluator& evaluator() { return *evaluator_; }
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<BaselineLibrary> baseline_;
+  std::unique_ptr<Evaluator> evaluator_;
+};
+
+/// The state of a GPU now. Opens the device and closes it again.
+DeviceStatus status_of(const Gpu& gpu);
+
+/// One candidate, compiled (or found stored), validated and timed once.
+struct Trial {
+  Evaluation evaluation;
+  std::vector<Image> images;  ///< fewer than steps when one did not compile
+  double compile_ms = 0;      ///< 0: everything was stored
+};
+/// `evaluator` has begun with `problem`.
+Trial try_candidate(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
+                    const ImageStore& images, Evaluator& evaluator);
+
+}  // namespace tilewise::cli

@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/command.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+/// What a shell may offer after a chain of subcommands ("db list"; "" at the top).
+struct Word {
+  std::string text;  ///< "--sizes", "query"
+  std::string help;
+  std::vector<std::string> values;  ///< of an option that takes one, where they are known
+  bool takes_value = false;
+};
+struct Place {
+  std::string chain;
+  std::vector<Word> words;
+  std::vector<std::string> commands;  ///< names that lead one step further
+};
+
+/// Choices as a type name spells them: "{nn,nt,tn,tt}".
+std::vector<std::string> choices(const std::string& type_name) {
+  const auto open = type_name.find('{'), close = type_name.find('}');
+  if (open == std::string::npos || close == std::string::npos) return {};
+  return CLI::detail::split(type_name.substr(open + 1, close - open - 1), ',');
+}
+
+Place place_of(const CLI::App& app, const std::string& chain) {
+  Place place{chain, {}, {}};
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_group().empty()) continue;
+    place.commands.push_back(command->get_name());
+    place.words.push_back({command->get_name(), command->get_description(), {}, false});
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    const bool takes_value = option->get_items_expected_max() > 0;
+    const auto values = takes_value ? choices(option->get_type_name()) : std::vector<std::string>{};
+    for (const std::string& name : option->get_lnames())
+      place.words.push_back({"--" + name, option->get_description(), values, takes_value});
+    if (option->get_positional())
+      for (const std::string& value : values)
+        place.words.push_back({value, option->get_description(), {}, false});
+    for (const std::string& name : option->get_snames())
+      place.words.push_back({"-" + name, option->get_description(), values, takes_value});
+  }
+  return place;
+}
+
+void collect(const CLI::App& app, const std::string& chain, std::vector<Place>& places) {
+  places.push_back(place_of(app, chain));
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (!command->get_group().empty())
+      collect(*command, chain.empty() ? command->get_name() : chain + " " + command->get_name(),
+              places);
+}
+
+/// Every place, made from the parser itself. At the top, tune's options are offered too: it is the
+/// command that is meant when none is named.
+std::vector<Place> places_of(const CLI::App& root) {
+  std::vector<Place> places;
+  collect(root, "", places);
+  const auto tune = std::find_if(places.begin(), places.end(),
+                                 [](const Place& place) { return place.chain == "tune"; });
+  for (const Word& word : tune->words) {
+    const auto same = [&](const Word& other) { return other.text == word.text; };
+    auto& top = places.front().words;
+    if (std::none_of(top.begin(), top.end(), same)) top.push_back(word);
+  }
+  return places;
+}
+
+std::string joined(const std::vector<std::string>& parts) { return CLI::detail::join(parts, " "); }
+
+/// `text` inside single quotes of any of the three shells: without what would end or mean
+/// something.
+std::string plain(std::string text) {
+  text.erase(std::remove_if(text.begin(), text.end(),
+                            [](char c) { return c == '\'' || c == '\\' || c == '\n'; }),
+             text.end());
+  return text;
+}
+
+/// Cases of a bash or zsh `case "$chain $word"` that walk the chain of subcommands.
+std::string walk_cases(const std::vector<Place>& places) {
+  std::string text;
+  for (const Place& place : places)
+    for (const std::string& name : place.commands)
+      text += "      '" + place.chain + " " + name + "') chain='" +
+              (place.chain.empty() ? "" : place.chain + " ") + name + "' ;;\n";
+  return text;
+}
+
+std::string bash_script(const std::vector<Place>& places) {
+  std::string text =
+      "# Completion of autotune for bash: eval \"$(autotune completion bash)\"\n"
+      "_autotune() {\n"
+      "  local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" "
+      "chain='' word\n"
+      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+      "    case \"$chain $word\" in\n" +
+      walk_cases(places) +
+      "    esac\n"
+      "  done\n"
+      "  case \"$chain $previous\" in\n";
+  for (const Place& place : places)
+    for (const Word& word : place.words)
+      if (word.takes_value)
+        text += "    '" + place.chain + " " + word.text + "') COMPREPLY=($(compgen -W '" +
+                joined(word.values) + "' -- \"$current\")); return ;;\n";
+  text += "  esac\n  case \"$chain\" in\n";
+  for (const Place& place : places) {
+    std::vector<std::string> words;
+    for (const Word& word : place.words) words.push_back(word.text);
+    text += "    '" + place.chain + "') COMPREPLY=($(compgen -W '" + joined(words) +
+            "' -- \"$current\")) ;;\n";
+  }
+  return text + "  esac\n}\ncomplete -o default -F _autotune autotune\n";
+}
+
+std::string zsh_script(const std::vector<Place>& places) {
+  std::string text =
+      "#compdef autotune\n"
+      "# Completion of autotune for zsh: autotune completion zsh > a folder of $fpath, as "
+      "_autotune\n"
+      "_autotune() {\n"
+      "  local chain='' word\n"
+      "  local -a items\n"
+      "  for word in \"${(@)words[2,CURRENT-1]}\"; do\n"
+      "    case \"$chain $word\" in\n" +
+      walk_cases(places) +
+      "    esac\n"
+      "  done\n"
+      "  case \"$chain ${words[CURRENT-1]}\" in\n";
+  for (const Place& place : places)
+    for (const Word& word : place.words)
+      if (word.takes_value)
+        text += "    '" + place.chain + " " + word.text + "') " +
+                (word.values.empty() ? "_files" : "compadd -- " + joined(word.values)) +
+                "; return ;;\n";
+  text += "  esac\n  case \"$chain\" in\n";
+  for (const Place& place : places) {
+    text += "    '" + place.chain + "') items=(\n";
+    for (const Word& word : place.words) {
+      std::string help = plain(word.help);
+      std::replace(help.begin(), help.end(), ':', ',');  // a colon ends the word in an item
+      text += "      '" + word.text + ":" + help + "'\n";
+    }
+    text += "    ) ;;\n";
+  }
+  return text + "  esac\n  _describe autotune items || _files\n}\ncompdef _autotune autotune\n";
+}
+
+std::string fish_script(const std::vector<Place>& places) {
+  std::string text =
+      "# Completion of autotune for fish: autotune completion fish | source\n"
+      "function __autotune_chain\n"
+      "  set -l chain ''\n"
+      "  for word in (commandline -opc)[2..-1]\n"
+      "    switch \"$chain $word\"\n";
+  for (const Place& place : places)
+    for (const std::string& name : place.commands)
+      text += "      case '" + place.chain + " " + name + "'\n        set chain '" +
+              (place.chain.empty() ? "" : place.chain + " ") + name + "'\n";
+  text +=
+      "    end\n"
+      "  end\n"
+      "  echo $chain\n"
+      "end\n";
+  for (const Place& place : places) {
+    const std::string at =
+        "complete -c autotune -n 'test (__autotune_chain) = \"" + place.chain + "\"' ";
+    for (const Word& word : place.words) {
+      const bool long_name = word.text.rfind("--", 0) == 0, option = word.text.rfind("-", 0) == 0;
+      std::string line = at;
+      line += long_name ? "-l " + word.text.substr(2)
+              : option  ? "-s " + word.text.substr(1)
+                        : "-f -a '" + word.text + "'";
+      if (word.takes_value)
+        line += word.values.empty() ? " -r" : " -x -a '" + joined(word.values) + "'";
+      text += line + " -d '" + plain(word.help) + "'\n";
+    }
+  }
+  return text;
+}
+
+struct CompletionCommand {
+  const CLI::App* root = nullptr;
+  std::string shell;
+};
+
+void setup(CLI::App& app, CompletionCommand& options) {
+  options.root = app.get_parent();
+  app.add_option("shell", options.shell, "Which shell")
+      ->type_name("{bash,zsh,fish}")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+  app.footer(examples({"eval \"$(autotune completion bash)\"",
+                       "autotune completion zsh > ~/.zfunc/_autotune",
+                       "autotune completion fish | source"}));
+}
+
+int run_completion(const CompletionCommand& options, const Output& output) {
+  const std::vector<Place> places = places_of(*options.root);
+  const std::string script = options.shell == "bash"  ? bash_script(places)
+                             : options.shell == "zsh" ? zsh_script(places)
+                                                      : fish_script(places);
+  if (output.json)
+    print_document(nlohmann::ordered_json{{"shell", options.shell}, {"script", script}}.dump(2));
+  else
+    print_line(script);
+  return kOk;
+}
+
+}  // namespace
+
+void add_completion(CLI::App& app, Selection& selection) {
+  add_command<CompletionCommand>(app, selection, "completion",
+                                 "Print a completion script for a shell", setup, run_completion);
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,249 @@
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/bench.hpp"
+#include "tuner/cli/command.hpp"
+#include "tuner/cli/inputs.hpp"
+#include "tuner/cli/stored.hpp"
+#include "tuner/cli/tune_report.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+// --- path, info
+// -------------------------------------------------------------------------------------
+
+struct FileCommand {
+  std::string database;
+};
+
+void setup_file(CLI::App& app, FileCommand& options) { add_database_option(app, options.database); }
+
+int run_path(const FileCommand& options, const Output& output) {
+  const auto path = default_database_path(options.database);
+  const auto cache = image_cache_path(path);
+  if (output.json)
+    print_document(text_of({{"database", path.string()}, {"cache", cache.string()}}));
+  else
+    print_line(path.string());
+  if (output.verbose && !output.json) print_line(cache.string());
+  return kOk;
+}
+
+Json counts_json(const DatabaseCounts& counts) {
+  return {{"records", counts.records},     {"winners", counts.winners},
+          {"baselines", counts.baselines}, {"images", counts.images},
+          {"searches", counts.searches},   {"bytes", counts.bytes}};
+}
+
+int run_info(const FileCommand& options, const Output& output) {
+  const Database database = open_to_read(options.database, output);
+  const DatabaseCounts counts = database.counts();
+  const auto cache = image_cache_path(default_database_path(options.database));
+  std::error_code ignored;
+  const auto size = std::filesystem::file_size(cache, ignored);
+  const double cache_bytes = ignored ? 0 : static_cast<double>(size);
+  if (output.json) {
+    print_document(text_of({{"database", database.path().string()},
+                            {"counts", counts_json(counts)},
+                            {"gpus", database.gpus()},
+                            {"cache", {{"path", cache.string()}, {"bytes", cache_bytes}}}}));
+    return kOk;
+  }
+  print_line("database   " + database.path().string() + ", " +
+             format_bytes(static_cast<double>(counts.bytes)));
+  print_line("cache      " + cache.string() + ", " + format_bytes(cache_bytes));
+  print_line("records    " + std::to_string(counts.records));
+  print_line("winners    " + std::to_string(counts.winners));
+  print_line("baselines  " + std::to_string(counts.baselines));
+  print_line("images     " + std::to_string(counts.images));
+  print_line("searches   " + std::to_string(counts.searches));
+  for (const std::string& key : database.gpus()) print_line("GPU        " + key);
+  return kOk;
+}
+
+// --- list, delete
+// -----------------------------------------------------------------------------------
+
+/// Which records: several filters when several GPUs or problems are named.
+struct FilterOptions {
+  std::string database;
+  std::string gpu;
+  std::string kernel_template;
+  std::string outcome;
+  ProblemOptions problems;
+};
+
+void add_filter_options(CLI::App& app, FilterOptions& options) {
+  add_gpu_option(app, options.gpu);
+  app.add_option("--template", options.kernel_template, "Of this kernel template")
+      ->type_name("NAME");
+  app.add_option("--outcome", options.outcome, "With this outcome")
+      ->type_name("{ok,compile_error,launch_error,wrong_result,timeout}");
+  add_problem_options(app, options.problems, "");
+  for (const char* name : {"--layout", "--dtype", "--math", "--align"})
+    app.get_option(name)->needs("--sizes");
+  add_database_option(app, options.database);
+}
+
+bool has_filter(const FilterOptions& options) {
+  return !options.gpu.empty() || !options.kernel_template.empty() || !options.outcome.empty() ||
+         !options.problems.sizes.empty();
+}
+
+std::vector<RecordFilter> filters_of(const FilterOptions& options, const Database& database,
+                                     std::int64_t limit) {
+  RecordFilter common;
+  common.kernel_template = options.kernel_template;
+  if (!options.outcome.empty()) common.outcome = parse_outcome(options.outcome);
+  common.limit = limit;
+  std::vector<std::optional<Problem>> problems{std::nullopt};
+  if (!options.problems.sizes.empty()) {
+    problems.clear();
+    for (const Problem& problem : problems_of(options.problems)) problems.emplace_back(problem);
+  }
+  std::vector<std::string> gpus{""};
+  if (!options.gpu.empty()) gpus = stored_gpus(database, options.gpu);
+  std::vector<RecordFilter> filters;
+  for (const std::string& gpu : gpus)
+    for (const auto& problem : problems) {
+      filters.push_back(common);
+      filters.back().gpu = gpu;
+      filters.back().problem = problem;
+    }
+  return filters;
+}
+
+struct ListCommand {
+  FilterOptions filter;
+  std::int64_t limit = 20;
+};
+
+void setup_list(CLI::App& app, ListCommand& options) {
+  add_filter_options(app, options.filter);
+  app.add_option("--limit", options.limit, "The newest so many; 0: all")
+      ->type_name("N")
+      ->check(whole_number(0))
+      ->capture_default_str();
+  app.footer(
+      examples({"autotune db list", "autotune db list --gpu H200 --outcome wrong_result --limit 0",
+                "autotune db list --sizes 1024 --json"}));
+}
+
+int run_list(const ListCommand& options, const Output& output) {
+  const Database database = open_to_read(options.filter.database, output);
+  std::vector<Record> records;
+  for (const RecordFilter& filter : filters_of(options.filter, database, options.limit))
+    for (Record& record : database.records(filter)) records.push_back(std::move(record));
+  if (output.json) {
+    Json document{{"database", database.path().string()}, {"records", Json::array()}};
+    for (const Record& record : records)
+      document["records"].push_back(Json::parse(to_json(record)));
+    print_document(text_of(document));
+    return kOk;
+  }
+  Table table({{"id", true},
+               {"GPU", false, true, 3},
+               {"problem"},
+               {"outcome"},
+               {"time", true},
+               {"date", false, false, 2},
+               {"candidate", false, true, 1}});
+  for (const Record& record : records)
+    table.add({std::to_string(record.id), record.gpu.substr(0, record.gpu.find('|')),
+               std::string(to_string(record.problem.layout)) + " " + size_text(record.problem),
+               std::string(to_string(record.outcome)),
+               record.measurement ? format_microseconds(record.measurement->median_us) : "-",
+               record.environment.date.substr(0, 10),
+               output.verbose ? to_string(record.candidate) : short_text(record.candidate)});
+  if (table.empty())
+    print_line("no records");
+  else
+    table.print(output);
+  return kOk;
+}
+
+struct DeleteCommand {
+  FilterOptions filter;
+  bool all = false;
+};
+
+void setup_delete(CLI::App& app, DeleteCommand& options) {
+  add_filter_options(app, options.filter);
+  app.add_flag("--all", options.all, "Every record; needed when nothing else is named");
+  app.footer(
+      "Deletes records with their winners, and images nobody needs any more.\n\n" +
+      examples({"autotune db delete --gpu \"RTX 3090\"",
+                "autotune db delete --template naive --sizes 1024", "autotune db delete --all"}));
+}
+
+int run_delete(const DeleteCommand& options, const Output& output) {
+  if (!options.all && !has_filter(options.filter))
+    throw Error(
+        ErrorKind::invalid_argument,
+        "db delete: say which (--gpu, --template, --outcome, --sizes), or --all for everything");
+  if (options.all && has_filter(options.filter))
+    throw Error(ErrorKind::invalid_argument, "db delete: --all and a filter contradict each other");
+  const auto path = default_database_path(options.filter.database);
+  open_to_read(options.filter.database, output);  // deleting must not create a database
+  std::int64_t deleted = 0;
+  if (std::filesystem::exists(path)) {
+    Database database = Database::open(path);
+    for (const RecordFilter& filter : filters_of(options.filter, database, 0))
+      deleted += database.remove(filter);
+  }
+  if (output.json)
+    print_document(text_of({{"deleted", deleted}}));
+  else
+    print_line(std::to_string(deleted) + " records deleted");
+  return kOk;
+}
+
+// --- prune
+// ------------------------------------------------------------------------------------------
+
+int run_prune(const FileCommand& options, const Output& output) {
+  const auto path = default_database_path(options.database);
+  const auto cache = image_cache_path(path);
+  open_to_read(options.database, output);
+  const auto prune = [](const std::filesystem::path& file) {
+    std::error_code ignored;
+    return std::filesystem::exists(file, ignored) ? Database::open(file).prune() : std::int64_t{0};
+  };
+  const std::int64_t from_database = prune(path), from_cache = prune(cache);
+  if (output.json)
+    print_document(text_of({{"freed_bytes", from_database + from_cache},
+                            {"database_bytes", from_database},
+                            {"cache_bytes", from_cache}}));
+  else
+    print_line(format_bytes(static_cast<double>(from_database + from_cache)) + " freed");
+  return kOk;
+}
+
+}  // namespace
+
+void add_db(CLI::App& app, Selection& selection) {
+  CLI::App* db = app.add_subcommand("db", "Look into and tidy the database");
+  db->require_subcommand(1);
+  db->footer(examples({"autotune db path", "autotune db list --gpu H200 --limit 5",
+                       "autotune db delete --gpu \"RTX 3090\"", "autotune db prune"}));
+  add_command<FileCommand>(*db, selection, "path", "Where the database is", setup_file, run_path)
+      ->footer(examples({"autotune db path", "sqlite3 \"$(autotune db path)\""}));
+  add_command<FileCommand>(*db, selection, "info", "How much is in it, for which GPUs", setup_file,
+                           run_info)
+      ->footer(examples({"autotune db info", "autotune db info --json"}));
+  add_command<ListCommand>(*db, selection, "list", "List records, newest first", setup_list,
+                           run_list);
+  add_command<DeleteCommand>(*db, selection, "delete", "Delete records", setup_delete, run_delete);
+  add_command<FileCommand>(*db, selection, "prune",
+                           "Drop what is not needed to serve; empty the image cache", setup_file,
+                           run_prune)
+      ->footer(examples({"autotune db prune", "autotune db prune --db shared.db"}));
+}
+
+}  // namespace tilewise::cli

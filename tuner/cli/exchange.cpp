@@ -1,0 +1,110 @@
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/bench.hpp"
+#include "tuner/cli/command.hpp"
+#include "tuner/cli/stored.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ExportCommand {
+  std::string file = "-";
+  std::string gpu;
+  std::string database;
+  bool images = false;
+};
+
+void setup_export(CLI::App& app, ExportCommand& options) {
+  app.add_option("file", options.file, "Written; - is standard output")
+      ->type_name("FILE")
+      ->capture_default_str();
+  add_gpu_option(app, options.gpu);
+  app.add_flag("--images", options.images, "With the compiled images, for machines without NVRTC");
+  add_database_option(app, options.database);
+  app.footer(
+      examples({"autotune export winners.json", "autotune export --gpu H200 --images h200.json",
+                "autotune export | ssh other autotune import -"}));
+}
+
+std::string exported(const ExportCommand& options, const Output& output) {
+  const Database database = open_to_read(options.database, output);
+  if (options.gpu.empty()) return database.export_json("", options.images);
+  const std::vector<std::string> gpus = stored_gpus(database, options.gpu);
+  if (gpus.size() > 1)
+    throw Error(ErrorKind::invalid_argument,
+                "--gpu: '" + options.gpu + "' names several stored GPUs: '" + gpus[0] + "', '" +
+                    gpus[1] + "'; an export takes one, or all of them without --gpu");
+  return database.export_json(gpus.front(), options.images);
+}
+
+int run_export(const ExportCommand& options, const Output& output) {
+  std::string text = exported(options, output);
+  text.erase(text.find_last_not_of('\n') + 1);
+  if (options.file == "-") {
+    print_line(text);  // is JSON already
+    return kOk;
+  }
+  std::ofstream file(options.file, std::ios::binary | std::ios::trunc);
+  file << text << '\n';
+  file.close();
+  if (!file) throw Error(ErrorKind::io, "cannot write '" + options.file + "'");
+  if (output.json)
+    print_document(Json{{"file", options.file}, {"bytes", text.size() + 1}}.dump(2));
+  else
+    note(output, "written to " + options.file);
+  return kOk;
+}
+
+struct ImportCommand {
+  std::string file;
+  std::string database;
+};
+
+void setup_import(CLI::App& app, ImportCommand& options) {
+  app.add_option("file", options.file, "An export; - is standard input")
+      ->type_name("FILE")
+      ->required();
+  add_database_option(app, options.database);
+  app.footer(
+      "All of the file is taken, or nothing. Of a record that is stored already, the newer "
+      "stays.\n\n" +
+      examples({"autotune import winners.json", "autotune import - < winners.json"}));
+}
+
+std::string contents_of(const std::string& file) {
+  if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(stream), {});
+  if (!stream.is_open() || stream.bad()) throw Error(ErrorKind::io, "cannot read '" + file + "'");
+  return text;
+}
+
+int run_import(const ImportCommand& options, const Output& output) {
+  const std::string text = contents_of(options.file);
+  Database database = Database::open(default_database_path(options.database));
+  const std::int64_t fresh = database.import_json(text);
+  if (output.json)
+    print_document(Json{{"imported", fresh}, {"database", database.path().string()}}.dump(2));
+  else
+    print_line(std::to_string(fresh) + " new records in " + database.path().string());
+  return kOk;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Selection& selection) {
+  add_command<ExportCommand>(app, selection, "export", "Write what is stored as JSON", setup_export,
+                             run_export);
+}
+
+void add_import(CLI::App& app, Selection& selection) {
+  add_command<ImportCommand>(app, selection, "import", "Take in what another machine exported",
+                             setup_import, run_import);
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,164 @@
+#include "tuner/cli/gpus.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <limits>
+#include <set>
+
+#include "device/cuda/cuda.hpp"
+#include "tilewise/error.hpp"
+#include "tuner/cli/inputs.hpp"
+#include "tuner/cli/output.hpp"
+#include "tuner/reference.hpp"
+#include "tuner/validator.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+bool is_index(const std::string& text) {
+  return !text.empty() && text.size() <= 4 &&
+         text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+bool is_uuid(const std::string& text) {
+  return text.rfind("GPU-", 0) == 0 || text.rfind("MIG-", 0) == 0;
+}
+
+std::vector<Gpu> all_gpus() {
+  std::vector<Gpu> gpus;
+  for (const DeviceInfo& info : cuda::list_devices()) {
+    const int index = static_cast<int>(gpus.size());
+    gpus.push_back({index, info.uuid.empty() ? std::to_string(index) : info.uuid, info});
+  }
+  return gpus;
+}
+
+std::string names_of(const std::vector<Gpu>& gpus) {
+  std::string names;
+  for (const Gpu& gpu : gpus)
+    names += (names.empty() ? "" : ", ") + std::to_string(gpu.index) + " (" + gpu.info.name + ", " +
+             gpu.info.uuid + ")";
+  return names;
+}
+
+std::vector<Gpu> chosen(const std::string& device, const std::vector<Gpu>& gpus) {
+  if (device == "auto") return {gpus.front()};
+  std::vector<Gpu> matches;
+  for (const Gpu& gpu : gpus) {
+    const bool same =
+        is_index(device) ? std::stoi(device) == gpu.index : gpu.info.uuid.rfind(device, 0) == 0;
+    if (same) matches.push_back(gpu);
+  }
+  if (matches.size() == 1) return matches;
+  throw Error(ErrorKind::no_device,
+              "--device " + device + (matches.empty() ? " names no GPU" : " names several GPUs") +
+                  "; there are " + names_of(gpus));
+}
+
+double host_bytes_available() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string name;
+  for (double kib = 0; meminfo >> name >> kib; meminfo.ignore(64, '\n'))
+    if (name == "MemAvailable:") return kib * 1024;
+  return std::numeric_limits<double>::infinity();  // not known: let the allocation itself decide
+}
+
+}  // namespace
+
+std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind) {
+  if (device != "auto" && device != "all" && !is_index(device) && !is_uuid(device))
+    throw Error(
+        ErrorKind::invalid_argument,
+        "--device: '" + device + "' is not auto, all, an index (0, 1, ...) or a UUID (GPU-...)");
+  const std::vector<Gpu> gpus = all_gpus();
+  if (device != "all") return chosen(device, gpus);
+  if (!one_of_each_kind) return gpus;
+  std::vector<Gpu> kinds;
+  std::set<std::string> seen;
+  for (const Gpu& gpu : gpus)
+    if (seen.insert(gpu_key(gpu.info)).second) kinds.push_back(gpu);
+  return kinds;
+}
+
+DeviceInfo nominal_from_key(const std::string& key) {
+  const auto count_at = key.rfind('|');
+  const auto target_at = count_at == std::string::npos || count_at == 0
+                             ? std::string::npos
+                             : key.rfind('|', count_at - 1);
+  int count = 0;
+  if (target_at != std::string::npos)
+    std::from_chars(key.data() + count_at + 1, key.data() + key.size(), count);
+  if (count <= 0)
+    throw Error(ErrorKind::invalid_argument,
+                "'" + key + "' is not a GPU key; those read NAME|CAPABILITY|MULTIPROCESSORS");
+  const Target target = parse_target(key.substr(target_at + 1, count_at - target_at - 1));
+  DeviceInfo info = nominal_device(best_target(target.major, target.minor));
+  info.name = key.substr(0, target_at);
+  info.multiprocessors = count;
+  return info;
+}
+
+std::vector<Target> parse_targets(const std::string& text) {
+  if (text == "all") return known_targets();
+  std::vector<Target> targets;
+  for (const std::string& name : split_list(text)) {
+    const Target target = parse_target(name);
+    if (std::find(targets.begin(), targets.end(), target) == targets.end())
+      targets.push_back(target);
+  }
+  if (targets.empty())
+    throw Error(ErrorKind::invalid_argument,
+                "--arch: empty; give targets as in sm_90,sm_80, or all");
+  return targets;
+}
+
+std::vector<std::string> doubts(const DeviceStatus& status) {
+  std::vector<std::string> lines;
+  if (status.other_processes > 0)
+    lines.push_back(std::to_string(status.other_processes) + " other compute process" +
+                    (status.other_processes == 1 ? "" : "es") +
+                    " on the GPU: times may be too long");
+  else if (status.utilization_percent >= 20)
+    lines.push_back("the GPU is " + std::to_string(status.utilization_percent) +
+                    "% busy: times may be too long");
+  if (!status.throttle.empty()) lines.push_back("the GPU is throttled: " + status.throttle);
+  return lines;
+}
+
+double host_bytes_needed(const Problem& problem) {
+  const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n);
+  const ReferenceLimits limits;
+  const bool sampled = flops_of(problem) > limits.flops || elements > limits.elements;
+  // Two data sets, a copy of the result, and, where every element is checked, 16 bytes for each.
+  return 2 * operand_bytes(problem) + elements * bytes_of(problem.c) +
+         (sampled ? 0 : 16 * elements);
+}
+
+void check_host_memory(const Problem& problem) {
+  const double needed = host_bytes_needed(problem);
+  const double available = host_bytes_available();
+  if (needed <= available) return;
+  throw Error(ErrorKind::out_of_memory, to_string(problem) + " needs " + format_bytes(needed) +
+                                            " of host memory for test data and reference; " +
+                                            format_bytes(available) + " are available");
+}
+
+double device_bytes_needed(const Problem& problem) {
+  const double operands = operand_bytes(problem);
+  if (operands > 1e17) return operands;  // near where 64-bit counts of bytes end
+  return static_cast<double>(Validator::minimal_bytes(problem));
+}
+
+void check_device_memory(const Problem& problem, const DeviceInfo& info,
+                         const DeviceStatus& status) {
+  const double needed = device_bytes_needed(problem);
+  if (needed <= static_cast<double>(status.free_bytes)) return;
+  throw Error(ErrorKind::out_of_memory,
+              to_string(problem) + " needs " + format_bytes(needed) + " of device memory; " +
+                  format_bytes(static_cast<double>(status.free_bytes)) + " of " +
+                  format_bytes(static_cast<double>(status.total_bytes)) + " are free on " +
+                  info.name);
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,43 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+#include "tilewise/device_info.hpp"
+#include "tilewise/problem.hpp"
+
+namespace tilewise::cli {
+
+/// A GPU that --device chose: what to open it by, and what it says of itself.
+struct Gpu {
+  int index = 0;
+  std::string which;  ///< for cuda::open_device and the worker
+  DeviceInfo info;
+};
+
+/// "auto" (the first), an index, a UUID, or "all" (every GPU, or one of each kind when
+/// `one_of_each_kind`: alike GPUs share their records). Creates no context. Throws
+/// Error(invalid_argument) for what can be none of these, Error(no_device) for what is not there.
+std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind);
+
+/// The facts of a stored gpu_key ("NVIDIA H200|9.0|132"), typical for its capability, for answering
+/// without that GPU. Throws Error(invalid_argument).
+DeviceInfo nominal_from_key(const std::string& key);
+/// The targets of "sm_90,sm_80" or "all".
+std::vector<Target> parse_targets(const std::string& text);
+
+/// The least device memory that measuring a problem takes: A, B and C with their guards. With more,
+/// buffers are rotated (docs/measuring.md).
+double device_bytes_needed(const Problem& problem);
+/// Bytes of host memory that its test data and reference take.
+double host_bytes_needed(const Problem& problem);
+/// Throws Error(out_of_memory) with both numbers.
+void check_host_memory(const Problem& problem);
+void check_device_memory(const Problem& problem, const DeviceInfo& info,
+                         const DeviceStatus& status);
+
+/// What makes measurements on this GPU doubtful now: other processes, throttling, load. May be
+/// empty.
+std::vector<std::string> doubts(const DeviceStatus& status);
+
+}  // namespace tilewise::cli

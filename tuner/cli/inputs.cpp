@@ -1,0 +1,189 @@
+#include "tuner/cli/inputs.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorKind::invalid_argument, message);
+}
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+/// parse_sizes() stops at the first bad item; a person who typed three wants to hear of three.
+std::vector<Size> sizes_of(const std::string& text) {
+  std::vector<Size> sizes;
+  std::string bad;
+  std::istringstream items(text);
+  for (std::string item; std::getline(items, item, ',');) {
+    try {
+      for (const Size& size : parse_sizes(item))
+        if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+    } catch (const Error&) {
+      bad += (bad.empty() ? "'" : ", '") + item + "'";
+    }
+  }
+  if (!bad.empty())
+    refuse("--sizes: " + bad + (bad.find(", ") == std::string::npos ? " is" : " are") +
+           " not allowed; a size is N or MxNxK with each number from 1 to 2^40, as in "
+           "1024,4096,1024x512x2048");
+  if (sizes.empty()) refuse("--sizes: empty; give sizes as in 1024,4096,1024x512x2048");
+  return sizes;
+}
+
+int parse_alignment(const std::string& text, DType type) {
+  int value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+  const bool power_of_two = whole && value >= 1 && value <= 16 && (value & (value - 1)) == 0;
+  if (!power_of_two || value < bytes_of(type))
+    refuse("--align: '" + text + "' is not allowed; alignments are auto, or powers of two from " +
+           std::to_string(bytes_of(type)) + " (an element of " + std::string(to_string(type)) +
+           ") to 16 bytes: one for all operands, or three as in 16,4,16");
+  return value;
+}
+
+Alignment alignment_for(const Problem& problem, const std::string& text) {
+  if (text == "auto")
+    return natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a, problem.b,
+                             problem.c);
+  const auto parts = split_list(text);
+  if (parts.size() == 1) {
+    const int all = parse_alignment(parts[0], problem.a);
+    return {all, all, all};
+  }
+  if (parts.size() != 3)
+    refuse("--align: '" + text + "' has " + std::to_string(parts.size()) +
+           " values; give auto, one value for all operands, or three (A,B,C)");
+  return {parse_alignment(parts[0], problem.a), parse_alignment(parts[1], problem.b),
+          parse_alignment(parts[2], problem.c)};
+}
+
+}  // namespace
+
+void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default) {
+  options.sizes = sizes_default;
+  CLI::Option* sizes =
+      app.add_option("--sizes", options.sizes, "N or MxNxK, several with commas: 1024,4096x64x512")
+          ->type_name("SIZES");
+  if (!sizes_default.empty()) sizes->capture_default_str();
+  app.add_option("--layout", options.layout,
+                 "How A and B are stored (n as is, t transposed); a list, or all")
+      ->type_name("{nn,nt,tn,tt,all}")
+      ->capture_default_str();
+  app.add_option("--dtype", options.dtype, "Element type")
+      ->type_name("{f32}")
+      ->capture_default_str();
+  app.add_option("--math", options.math, "Math mode")->type_name("{strict}")->capture_default_str();
+  app.add_option("--align", options.align,
+                 "Bytes that pointers and rows are aligned to: auto, one value, or A,B,C")
+      ->type_name("{auto,16,8,4}")
+      ->capture_default_str();
+}
+
+std::vector<Layout> parse_layouts(const std::string& text) {
+  if (text == "all") return {Layout::nn, Layout::nt, Layout::tn, Layout::tt};
+  std::vector<Layout> layouts;
+  for (const std::string& name : split_list(text)) {
+    try {
+      const Layout layout = parse_layout(name);
+      if (std::find(layouts.begin(), layouts.end(), layout) == layouts.end())
+        layouts.push_back(layout);
+    } catch (const Error&) {
+      refuse("--layout: unknown layout '" + name + "'; there are nn, nt, tn, tt, and all");
+    }
+  }
+  if (layouts.empty()) refuse("--layout: empty; there are nn, nt, tn, tt, and all");
+  return layouts;
+}
+
+std::vector<Problem> problems_of(const ProblemOptions& options) {
+  if (options.sizes.empty())
+    refuse("--sizes is required: which products, as in --sizes 1024,4096,1024x512x2048");
+  const std::vector<Size> sizes = sizes_of(options.sizes);
+  const std::vector<Layout> layouts = parse_layouts(options.layout);
+  const DType type = parse_dtype(options.dtype);
+  const MathMode math = parse_math_mode(options.math);
+  std::vector<Problem> problems;
+  for (const Layout layout : layouts) {
+    for (const Size& size : sizes) {
+      Problem problem;
+      problem.layout = layout;
+      problem.m = size.m, problem.n = size.n, problem.k = size.k;
+      problem.a = problem.b = problem.c = problem.accumulator = type;
+      problem.math = math;
+      problem.alignment = alignment_for(problem, options.align);
+      problems.push_back(problem);
+    }
+  }
+  return problems;
+}
+
+void add_candidate_options(CLI::App& app, CandidateOptions& options) {
+  app.add_option("--templates", options.templates,
+                 "Only these kernel templates, with commas (see: autotune templates)")
+      ->type_name("NAMES");
+  app.add_option("--subspace", options.subspace,
+                 "Only these parameter values: 'TILE_M=64,128;PREFETCH=2'")
+      ->type_name("VALUES");
+}
+
+std::vector<const KernelTemplate*> templates_of(const CandidateOptions& options) {
+  return select_templates(split_list(options.templates));
+}
+
+Subspace subspace_of(const CandidateOptions& options) {
+  return options.subspace.empty() ? Subspace{} : parse_subspace(options.subspace);
+}
+
+Candidate parse_candidate(const std::string& text, const Problem& problem,
+                          const DeviceInfo& device) {
+  const auto brace = text.find('{');
+  const KernelTemplate& kernel = find_template(trimmed(text.substr(0, brace)));
+  if (!kernel.supports(problem, device))
+    refuse("--only: template " + kernel.name + " does not support " + to_string(problem) + " on " +
+           device.name);
+  Candidate candidate{kernel.name, brace == std::string::npos
+                                       ? kernel.default_configuration(problem, device)
+                                       : Configuration::parse(text.substr(brace))};
+  const std::string reason = rejection(kernel, problem, candidate.configuration, device);
+  if (!reason.empty()) refuse("--only: " + to_string(candidate) + " is not valid here: " + reason);
+  return candidate;
+}
+
+double parse_seconds(const std::string& option, const std::string& text) {
+  double value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(parsed.ptr, text.data() + text.size());
+  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  const double seconds = value * scale;
+  if (parsed.ec != std::errc() || !(seconds > 0) || !std::isfinite(seconds))
+    refuse(option + ": '" + text +
+           "' is not allowed; give seconds above 0, as in 60, 90s, 2m, 1.5h");
+  return seconds;
+}
+
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  CLI::Validator validator = CLI::Range(least, most);
+  return validator.description("");
+}
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream items(text);
+  for (std::string item; std::getline(items, item, ',');)
+    if (item = trimmed(item); !item.empty()) parts.push_back(item);
+  return parts;
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,52 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "templates/search_space.hpp"
+#include "tilewise/configuration.hpp"
+#include "tilewise/problem.hpp"
+
+/// Options that several subcommands share, and how their text becomes values. Everything here
+/// throws Error(invalid_argument) that names the option, the value seen and what is allowed.
+namespace tilewise::cli {
+
+/// Which problems: every size in every layout.
+struct ProblemOptions {
+  std::string sizes;
+  std::string layout = "nn";
+  std::string dtype = "f32";
+  std::string math = "strict";
+  std::string align = "auto";
+};
+/// `sizes_default` is shown in --help; empty: --sizes must be given.
+void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default);
+/// Needs --sizes. Every bad size is named, not the first one only.
+std::vector<Problem> problems_of(const ProblemOptions& options);
+/// The layouts of "nn,tn" or "all".
+std::vector<Layout> parse_layouts(const std::string& text);
+/// Which candidates.
+struct CandidateOptions {
+  std::string templates;
+  std::string subspace;
+};
+void add_candidate_options(CLI::App& app, CandidateOptions& options);
+std::vector<const KernelTemplate*> templates_of(const CandidateOptions& options);
+Subspace subspace_of(const CandidateOptions& options);
+
+/// "simt {"TILE_M":64,...}", or "simt" alone for its default configuration. Throws when the
+/// candidate is not valid for the problem on the device, with the constraint it breaks.
+Candidate parse_candidate(const std::string& text, const Problem& problem,
+                          const DeviceInfo& device);
+
+/// "90", "90s", "2m", "1.5h" -> seconds, more than 0.
+double parse_seconds(const std::string& option, const std::string& text);
+
+/// A whole number from `least` to `most`, said in an error but not in --help.
+CLI::Validator whole_number(std::int64_t least, std::int64_t most = 1'000'000'000'000);
+
+/// "a,b,,c" -> a, b, c.
+std::vector<std::string> split_list(const std::string& text);
+
+}  // namespace tilewise::cli

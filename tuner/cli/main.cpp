@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <iostream>
+#include <new>
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/command.hpp"
+#include "tuner/cli/suggest.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+constexpr void (*kCommands[])(CLI::App&, Selection&) = {
+    add_tune,      add_query, add_devices, add_compile, add_verify,     add_space,
+    add_templates, add_db,    add_export,  add_import,  add_completion, add_worker,
+};
+
+constexpr const char* kDefaultCommand = "tune";
+
+constexpr const char* kFooter =
+    R"(Without a subcommand, tune is meant. `autotune SUBCOMMAND --help` shows its options and examples.
+
+Examples:
+  autotune --device 0 --sizes 1024,4096      tune two square products on the first GPU
+  autotune query                             what is stored, for every GPU
+  autotune devices                           the GPUs, their peak rate and bandwidth
+  autotune compile --arch sm_90 --sizes 1024 compile without a GPU
+
+Exit status: 0 ok; 1 unexpected failure; 2 bad usage or input; 3 no driver or no such GPU;
+  4 no run-time compiler; 5 database; 6 no valid candidate, or a stored winner moved or is wrong;
+  7 out of memory; 130 interrupted (what was measured is kept).
+
+Environment: TILEWISE_DB (database file), TILEWISE_NVRTC (NVRTC library or folder),
+  CUDA_VISIBLE_DEVICES, NO_COLOR, COLUMNS.)";
+
+std::string version_text() {
+  return std::string("autotune ") + TILEWISE_VERSION + " (" + TILEWISE_BUILD_TYPE + ")";
+}
+
+std::string json_text(const nlohmann::ordered_json& document) {
+  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+int report(const std::string& kind, const std::string& message, int status, bool json) {
+  std::cout.flush();
+  std::cerr << "autotune: " << styled("error:", Style::bad, colours(StandardStream::err)) << ' '
+            << message << '\n';
+  if (json) print_document(json_text({{"error", {{"kind", kind}, {"message", message}}}}));
+  return status;
+}
+
+/// Help and version are no failures; CLI11 reports them by throwing.
+int print_requested(const CLI::App& app, const CLI::Success& request, bool json) {
+  if (request.get_name() != "CallForVersion") {
+    std::cout << app.help();
+  } else if (json) {
+    print_document(json_text({{"version", TILEWISE_VERSION}, {"build", TILEWISE_BUILD_TYPE}}));
+  } else {
+    print_line(version_text());
+  }
+  return kOk;
+}
+
+void add_all(CLI::App& app, Selection& selection) {
+  app.name("autotune");
+  app.footer(kFooter);
+  app.get_formatter()->column_width(34);
+  app.get_formatter()->label("OPTIONS", "options");
+  app.set_version_flag("--version", version_text(), "Print version and build type");
+  for (const auto add : kCommands) add(app, selection);
+  app.require_subcommand(1);
+}
+
+int parse_and_run(CLI::App& app, Selection& selection, std::vector<std::string> arguments) {
+  const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  try {
+    if (arguments.empty()) {
+      std::cout << app.help();
+      return kOk;
+    }
+    const std::string& first = arguments.front();
+    if (first.rfind("-", 0) == 0 && first != "--help" && first != "-h" && first != "--version")
+      arguments.insert(arguments.begin(), kDefaultCommand);
+    refuse_unknown_command(app, arguments.front());
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    app.parse(std::move(arguments));
+    return selection.run();
+  } catch (const CLI::Success& request) {
+    return print_requested(app, request, json);
+  } catch (const CLI::ParseError& error) {
+    return report("usage", error.what() + suggestion(app), kUsage, json);
+  } catch (const Error& error) {
+    return report(to_string(error.kind()), error.what(), exit_code(error.kind()), json);
+  } catch (const std::bad_alloc&) {
+    return report("out_of_memory", "out of host memory", kOutOfMemory, json);
+  } catch (const std::exception& error) {
+    return report("unexpected", error.what(), kFailure, json);
+  }
+}
+
+}  // namespace
+
+ExitCode exit_code(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::invalid_argument:
+    case ErrorKind::not_found:
+    case ErrorKind::unsupported:
+    case ErrorKind::io:
+      return kUsage;
+    case ErrorKind::no_device:
+      return kNoDevice;
+    case ErrorKind::compiler:
+      return kNoCompiler;
+    case ErrorKind::database:
+      return kDatabase;
+    case ErrorKind::out_of_memory:
+      return kOutOfMemory;
+    case ErrorKind::device:
+      return kFailure;
+  }
+  return kFailure;
+}
+
+void add_output_options(CLI::App& app, Output& output) {
+  app.add_flag("--json", output.json, "One JSON document on stdout");
+  app.add_flag("-q,--quiet", output.quiet, "No progress, no notes");
+  app.add_flag("-v,--verbose", output.verbose, "More detail");
+}
+
+std::string examples(std::initializer_list<const char*> lines) {
+  std::string text = "Examples:";
+  for (const char* line : lines) text += std::string("\n  ") + line;
+  return text;
+}
+
+int run_cli(int argc, char** argv) {
+  CLI::App app("Tunes matrix products on the GPU that is there, and remembers what it found.");
+  Selection selection;
+  add_all(app, selection);
+  const int status = parse_and_run(app, selection, std::vector<std::string>(argv + 1, argv + argc));
+  std::cout.flush();
+  if (!std::cout) return report("io", "cannot write to standard output", kFailure, false);
+  return status;
+}
+
+}  // namespace tilewise::cli
+
+int main(int argc, char** argv) { return tilewise::cli::run_cli(argc, argv); }

@@ -1,0 +1,171 @@
+#include "tuner/cli/output.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <numeric>
+
+namespace tilewise::cli {
+namespace {
+
+constexpr std::size_t kGap = 2;           // blanks between columns
+constexpr std::size_t kFlexibleMin = 12;  // a flexible column is never cut below this
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string padded(const std::string& text, std::size_t width, bool right) {
+  if (text.size() > width)
+    return width <= 2 ? text.substr(0, width) : text.substr(0, width - 2) + "..";
+  const std::string blanks(width - text.size(), ' ');
+  return right ? blanks + text : text + blanks;
+}
+
+std::string without_trailing_blanks(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+}  // namespace
+
+int terminal_width() {
+  const std::string columns = environment("COLUMNS");
+  int width = 0;
+  const auto parsed = std::from_chars(columns.data(), columns.data() + columns.size(), width);
+  if (parsed.ec == std::errc() && width > 0) return width;
+  winsize size{};
+  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) return size.ws_col;
+  return 0;
+}
+
+bool colours(StandardStream stream) {
+  const int fd = stream == StandardStream::out ? STDOUT_FILENO : STDERR_FILENO;
+  return isatty(fd) && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
+}
+
+std::string styled(const std::string& text, Style style, bool enabled) {
+  if (!enabled || style == Style::plain) return text;
+  const char* code = style == Style::bold   ? "1"
+                     : style == Style::good ? "32"
+                     : style == Style::bad  ? "31"
+                                            : "2";
+  return std::string("\x1b[") + code + "m" + text + "\x1b[0m";
+}
+
+Table::Fit Table::fit(std::size_t width) const {
+  Fit fit;
+  for (const Column& column : columns_) fit.widths.push_back(column.title.size());
+  for (const auto& row : rows_)
+    for (std::size_t i = 0; i < row.size(); ++i)
+      fit.widths[i] = std::max(fit.widths[i], row[i].size());
+  fit.shown.resize(columns_.size());
+  std::iota(fit.shown.begin(), fit.shown.end(), std::size_t{0});
+  if (width == 0) return fit;
+
+  const auto total = [&] {
+    std::size_t sum = 0;
+    for (const std::size_t i : fit.shown) sum += fit.widths[i] + kGap;
+    return sum - std::min(sum, kGap);
+  };
+  const auto cut_flexible = [&](std::size_t least) {
+    for (const std::size_t i : fit.shown) {
+      if (!columns_[i].flexible || total() <= width) continue;
+      const std::size_t excess = total() - width;
+      const std::size_t floor = std::min(fit.widths[i], least);
+      fit.widths[i] = std::max(floor, fit.widths[i] - std::min(excess, fit.widths[i]));
+    }
+  };
+  cut_flexible(kFlexibleMin);
+  while (total() > width && fit.shown.size() > 1) {
+    const auto last = std::max_element(
+        fit.shown.begin(), fit.shown.end(),
+        [&](std::size_t x, std::size_t y) { return columns_[x].optional < columns_[y].optional; });
+    if (columns_[*last].optional == 0) break;
+    fit.shown.erase(last);
+  }
+  cut_flexible(4);
+  return fit;
+}
+
+std::string Table::text(int width, bool colour) const {
+  const Fit fitted = fit(width > 0 ? static_cast<std::size_t>(width) : 0);
+  const auto line = [&](const auto& cell) {
+    std::string text;
+    for (const std::size_t i : fitted.shown) {
+      if (!text.empty()) text += std::string(kGap, ' ');
+      text += padded(cell(i), fitted.widths[i], columns_[i].right);
+    }
+    return without_trailing_blanks(text);
+  };
+  std::string result =
+      styled(line([&](std::size_t i) { return columns_[i].title; }), Style::bold, colour) + "\n";
+  for (const auto& row : rows_)
+    result += line([&](std::size_t i) { return i < row.size() ? row[i] : std::string(); }) + "\n";
+  return result;
+}
+
+void Table::print(const Output& output) const {
+  const int width = terminal_width();
+  std::cout << text(width, colours(StandardStream::out));
+  const Fit fitted = fit(width > 0 ? static_cast<std::size_t>(width) : 0);
+  std::string hidden;
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    if (std::find(fitted.shown.begin(), fitted.shown.end(), i) == fitted.shown.end())
+      hidden += (hidden.empty() ? "" : ", ") + columns_[i].title;
+  if (!hidden.empty()) note(output, "(too narrow for: " + hidden + "; --json has everything)");
+}
+
+void print_document(const std::string& json) { std::cout << json << '\n'; }
+
+void print_line(const std::string& text) { std::cout << text << '\n'; }
+
+void note(const Output& output, const std::string& text) {
+  if (!output.quiet) std::cerr << text << '\n';
+}
+
+void warn(const std::string& text) {
+  std::cerr << "autotune: " << styled("warning:", Style::bad, colours(StandardStream::err)) << ' '
+            << text << '\n';
+}
+
+std::string format_number(double value, int decimals) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
+  return buffer;
+}
+
+std::string format_microseconds(double us) {
+  if (us < 1e3) return format_number(us, us < 10 ? 2 : 1) + " us";
+  if (us < 1e6) return format_number(us / 1e3, us < 1e4 ? 3 : 2) + " ms";
+  return format_number(us / 1e6, 2) + " s";
+}
+
+std::string format_bytes(double bytes) {
+  static constexpr const char* kUnits[] = {"B",   "KiB", "MiB", "GiB", "TiB",
+                                           "PiB", "EiB", "ZiB", "YiB"};
+  std::size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < std::size(kUnits)) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return format_number(bytes, unit == 0 ? 0 : 1) + " " + kUnits[unit];
+}
+
+std::string format_seconds(double seconds) {
+  const auto whole = static_cast<long long>(std::max(0.0, seconds) + 0.5);
+  if (whole < 100) return std::to_string(whole) + " s";
+  const std::string rest = std::to_string(whole % 60);
+  return std::to_string(whole / 60) + " min " + (rest.size() < 2 ? "0" : "") + rest + " s";
+}
+
+std::string format_percent(double fraction) { return format_number(100 * fraction, 1) + "%"; }
+
+}  // namespace tilewise::cli

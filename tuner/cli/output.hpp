@@ -1,0 +1,73 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// What people and programs read: results on stdout (a table, or one JSON document), everything
+/// else on stderr.
+namespace tilewise::cli {
+
+struct Output {
+  bool json = false;
+  bool quiet = false;
+  bool verbose = false;
+};
+
+/// Columns of the terminal: COLUMNS, else what stdout says, else 0 (no limit: a pipe or a file).
+int terminal_width();
+
+enum class StandardStream { out, err };
+/// True when that stream is a terminal and neither NO_COLOR nor TERM=dumb asks for plain text.
+bool colours(StandardStream stream);
+
+enum class Style { plain, bold, good, bad, dim };
+std::string styled(const std::string& text, Style style, bool enabled);
+
+/// A column of a table. When the terminal is too narrow, `flexible` columns are cut short first,
+/// then columns are left out, those with the highest `optional` first (0 = always there).
+struct Column {
+  std::string title;
+  bool right = false;
+  bool flexible = false;
+  int optional = 0;
+};
+
+/// Text in columns. Cells are plain text: their length is their width.
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  bool empty() const { return rows_.empty(); }
+  /// `width` 0 = no limit.
+  std::string text(int width, bool colour) const;
+  /// To stdout, as wide as the terminal. Says on stderr which columns were left out.
+  void print(const Output& output) const;
+
+ private:
+  struct Fit {
+    std::vector<std::size_t> shown;   ///< indices of columns
+    std::vector<std::size_t> widths;  ///< of every column
+  };
+  Fit fit(std::size_t width) const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// One JSON document (already as text) on stdout.
+void print_document(const std::string& json);
+/// A line on stdout.
+void print_line(const std::string& text);
+/// A line on stderr, unless --quiet.
+void note(const Output& output, const std::string& text);
+/// "autotune: warning: ..." on stderr, even with --quiet.
+void warn(const std::string& text);
+
+// Numbers for people (JSON has them unrounded).
+std::string format_number(double value, int decimals);
+std::string format_microseconds(double microseconds);  ///< "12.3 us", "4.56 ms", "1.20 s"
+std::string format_bytes(double bytes);                ///< "12.0 KiB", "141.0 GiB"
+std::string format_seconds(double seconds);            ///< "45 s", "2 min 05 s"
+std::string format_percent(double fraction);           ///< "0.3%"
+
+}  // namespace tilewise::cli

@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "device/cuda/cuda.hpp"
+#include "matmul/resolve.hpp"
+#include "tuner/cli/bench.hpp"
+#include "tuner/cli/command.hpp"
+#include "tuner/cli/gpus.hpp"
+#include "tuner/cli/inputs.hpp"
+#include "tuner/cli/stored.hpp"
+#include "tuner/cli/tune_report.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct QueryCommand {
+  ProblemOptions problems;
+  std::string device;
+  std::string gpu;
+  std::string database;
+  bool stale = false;
+  std::string nvrtc;
+};
+
+void setup(CLI::App& app, QueryCommand& options) {
+  auto* device = app.add_option("--device", options.device, "A GPU of this machine")
+                     ->type_name("{auto,all,0,1,UUID}");
+  add_gpu_option(app, options.gpu);
+  app.get_option("--gpu")->excludes(device);
+  add_problem_options(app, options.problems, "");
+  app.add_flag("--stale", options.stale, "Also say which are stale: loads NVRTC");
+  add_nvrtc_option(app, options.nvrtc);
+  app.get_option("--nvrtc")->needs("--stale");
+  for (const char* name : {"--layout", "--dtype", "--math", "--align", "--stale"})
+    app.get_option(name)->needs("--sizes");
+  add_database_option(app, options.database);
+  app.footer(
+      "Without --sizes: the stored winners. With --sizes: how each product would be answered\n"
+      "(exact, nearest, default). Without --device and --gpu: for every stored GPU.\n\n" +
+      examples({"autotune query", "autotune query --gpu \"NVIDIA H200\" --json",
+                "autotune query --device 0 --sizes 1024,3000x500x700 --layout all"}));
+}
+
+/// A GPU asked about: its key, and its facts (typical ones when it is not here; a listing needs
+/// none).
+struct Subject {
+  std::string key;
+  DeviceInfo info;
+};
+
+std::vector<Subject> subjects_of(const QueryCommand& options, const Database& database,
+                                 bool with_facts) {
+  std::vector<Subject> subjects;
+  if (!options.device.empty()) {
+    for (const Gpu& gpu : choose_gpus(options.device, true))
+      subjects.push_back({gpu_key(gpu.info), gpu.info});
+    return subjects;
+  }
+  for (const std::string& key : stored_gpus(database, options.gpu))
+    subjects.push_back({key, with_facts ? nominal_from_key(key) : DeviceInfo{}});
+  return subjects;
+}
+
+// --- the stored winners
+// -----------------------------------------------------------------------------
+
+Json winner_json(const Winner& winner) {
+  Json json = Json::parse(to_json(winner.record));
+  json["since"] = winner.since;
+  json["quarantined"] = winner.quarantined;
+  if (winner.record.measurement)
+    json["tflops"] = tflops_of(winner.record.problem, winner.record.measurement->median_us);
+  return json;
+}
+
+std::string listing_json(const Database& database, const std::vector<Subject>& subjects) {
+  Json document;
+  document["database"] = database.path().string();
+  document["gpus"] = Json::array();
+  for (const Subject& subject : subjects) {
+    Json gpu{{"gpu", subject.key}, {"winners", Json::array()}, {"baselines", Json::array()}};
+    for (const Winner& winner : database.winners(subject.key))
+      gpu["winners"].push_back(winner_json(winner));
+    for (const Baseline& baseline : database.baselines({}, subject.key))
+      gpu["baselines"].push_back(Json::parse(to_json(baseline)));
+    document["gpus"].push_back(gpu);
+  }
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+void print_listing(const Database& database, const std::vector<Subject>& subjects,
+                   const Output& output) {
+  const auto baselines = database.baselines();
+  for (const Subject& subject : subjects) {
+    print_line(subject.key);
+    Table table({{"problem"},
+                 {"align", false, false, 6},
+                 {"time", true},
+                 {"TFLOP/s", true},
+                 {"spread", true, false, 4},
+                 {"cuBLAS", true, false, 3},
+                 {"ratio", true, false, 2},
+                 {"since", false, false, 5},
+                 {"configuration", false, true}});
+    for (const Winner& winner : database.winners(subject.key)) {
+      const Record& record = winner.record;
+      const Measurement measured = record.measurement.value_or(Measurement{});
+      const Baseline* other = baseline_of(baselines, record.problem, subject.key);
+      const Alignment& align = record.problem.alignment;
+      const std::string name =
+          output.verbose ? to_string(record.candidate) : short_text(record.candidate);
+      table.add(
+          {std::string(to_string(record.problem.layout)) + " " + size_text(record.problem),
+           std::to_string(align.a) + "," + std::to_string(align.b) + "," + std::to_string(align.c),
+           format_microseconds(measured.median_us),
+           format_number(tflops_of(record.problem, measured.median_us), 2),
+           format_percent(measured.spread),
+           other ? format_microseconds(other->measurement.median_us) : "-",
+           other ? format_number(other->measurement.median_us / measured.median_us, 2) + "x" : "-",
+           winner.since.substr(0, 10),
+           winner.quarantined.empty() ? name : "(not served: " + winner.quarantined + ") " + name});
+    }
+    if (table.empty())
+      print_line("  no winners stored");
+    else
+      table.print(output);
+  }
+}
+
+// --- how a product would be answered
+// ----------------------------------------------------------------
+
+struct Answer {
+  Subject subject;
+  Problem problem;
+  Match match;
+};
+
+std::vector<Answer> answers_for(const std::vector<Problem>& problems, const Database& database,
+                                const std::vector<Subject>& subjects, const std::string& compiler) {
+  std::vector<Answer> answers;
+  for (const Subject& subject : subjects) {
+    const Resolver resolver(database.winners(subject.key), subject.info, compiler);
+    for (const std::string& line : resolver.notes()) warn(line);
+    for (const Problem& problem : problems)
+      answers.push_back({subject, problem, resolver.resolve(problem)});
+  }
+  return answers;
+}
+
+std::string answers_json(const Database& database, const std::vector<Answer>& answers) {
+  Json document;
+  document["database"] = database.path().string();
+  document["answers"] = Json::array();
+  for (const Answer& answer : answers) {
+    Json json;
+    json["gpu"] = answer.subject.key;
+    json["problem"] = Json::parse(to_json(answer.problem));
+    json["match"] = std::string(to_string(answer.match.kind));
+    json["distance"] = answer.match.distance;
+    json["stale"] = answer.match.stale;
+    json["why"] = answer.match.why;
+    json["candidate"] = Json::parse(to_json(answer.match.candidate));
+    json["record"] = nullptr;
+    if (answer.match.record) json["record"] = Json::parse(to_json(*answer.match.record));
+    document["answers"].push_back(json);
+  }
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+void print_answers(const std::vector<Answer>& answers, const Output& output) {
+  Table table({{"GPU", false, true, 5},
+               {"problem"},
+               {"match"},
+               {"distance", true, false, 3},
+               {"from", false, false, 2},
+               {"stale", false, false, 4},
+               {"configuration", false, true}});
+  for (const Answer& answer : answers) {
+    const Match& match = answer.match;
+    table.add({answer.subject.info.name,
+               std::string(to_string(answer.problem.layout)) + " " + size_text(answer.problem),
+               std::string(to_string(match.kind)), format_number(match.distance, 2),
+               match.record ? size_text(match.record->problem) : "-", match.stale ? "yes" : "-",
+               output.verbose ? to_string(match.candidate) : short_text(match.candidate)});
+  }
+  table.print(output);
+  if (output.verbose)
+    for (const Answer& answer : answers)
+      print_line(to_string(answer.problem) + ": " + answer.match.why);
+}
+
+int run_query(const QueryCommand& options, const Output& output) {
+  std::vector<Problem> problems;
+  if (!options.problems.sizes.empty()) problems = problems_of(options.problems);
+  const Database database = open_to_read(options.database, output);
+  const std::vector<Subject> subjects = subjects_of(options, database, !problems.empty());
+  if (subjects.empty() && !problems.empty())
+    throw Error(ErrorKind::not_found,
+                "nothing is stored for any GPU; say which one: --device or --gpu");
+  const std::string compiler = options.stale ? cuda::load_compiler(options.nvrtc)->identity() : "";
+  if (problems.empty()) {
+    if (output.json)
+      print_document(listing_json(database, subjects));
+    else if (subjects.empty())
+      print_line("no winners stored in " + database.path().string());
+    else
+      print_listing(database, subjects, output);
+    return kOk;
+  }
+  const std::vector<Answer> answers = answers_for(problems, database, subjects, compiler);
+  if (output.json)
+    print_document(answers_json(database, answers));
+  else
+    print_answers(answers, output);
+  return kOk;
+}
+
+}  // namespace
+
+void add_query(CLI::App& app, Selection& selection) {
+  add_command<QueryCommand>(app, selection, "query",
+                            "Show stored winners, or how a product would be answered", setup,
+                            run_query);
+}
+
+}  // namespace tilewise::cli

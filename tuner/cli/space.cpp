@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tuner/cli/bench.hpp"
+#include "tuner/cli/command.hpp"
+#include "tuner/cli/gpus.hpp"
+#include "tuner/cli/inputs.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kCountLimit = 20'000;  // beyond this a count is estimated
+
+struct SpaceCommand {
+  ProblemOptions problems;
+  CandidateOptions candidates;
+  std::string arch;
+  std::string device = "auto";
+  int draws = 20'000;
+  std::uint64_t seed = 1;
+};
+
+void setup(CLI::App& app, SpaceCommand& options) {
+  add_problem_options(app, options.problems, "1024");
+  add_device_option(app, options.device, "GPU: auto (the first), an index, or a UUID");
+  app.add_option("--arch", options.arch, "A typical GPU of this target instead; needs no GPU here")
+      ->type_name("{sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120}")
+      ->excludes("--device");
+  add_candidate_options(app, options.candidates);
+  app.add_option("--draws", options.draws, "Random configurations to try per template")
+      ->type_name("N")
+      ->check(whole_number(1, 100'000'000))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Of the draws")->type_name("N")->capture_default_str();
+  app.footer(examples(
+      {"autotune space --arch sm_90 --sizes 1024",
+       "autotune space --device 0 --sizes 4096 --templates simt --subspace 'PREFETCH=2'"}));
+}
+
+/// What is known of one template's configurations for one problem.
+struct Count {
+  std::string target;
+  Problem problem;
+  std::string kernel_template;
+  double raw = 0;
+  std::int64_t draws = 0, refused = 0;
+  std::optional<std::int64_t> exact;  ///< valid ones, when they are few
+  std::map<std::string, std::int64_t> reasons;
+
+  double acceptance() const {
+    return static_cast<double>(draws - refused) / static_cast<double>(draws);
+  }
+  double valid() const { return exact ? static_cast<double>(*exact) : raw * acceptance(); }
+};
+
+Count count_template(const SearchSpace& space, const SpaceCommand& options) {
+  std::mt19937_64 generator(options.seed);
+  Count count{to_string(space.device().target),
+              space.problem(),
+              space.templates().front()->name,
+              space.raw_size(),
+              options.draws,
+              0,
+              {},
+              space.rejections(generator, options.draws)};
+  for (const auto& [name, refused] : count.reasons) count.refused += refused;
+  if (count.raw * count.acceptance() < static_cast<double>(kCountLimit))
+    count.exact = space.count(kCountLimit);
+  return count;
+}
+
+std::vector<DeviceInfo> devices_of(const SpaceCommand& options) {
+  std::vector<DeviceInfo> devices;
+  if (options.arch.empty()) {
+    for (const Gpu& gpu : choose_gpus(options.device, true)) devices.push_back(gpu.info);
+    return devices;
+  }
+  for (const Target& target : parse_targets(options.arch))
+    devices.push_back(nominal_device(best_target(target.major, target.minor)));
+  return devices;
+}
+
+std::string json_of(const std::vector<Count>& counts) {
+  Json document{{"spaces", Json::array()}};
+  for (const Count& count : counts) {
+    Json json;
+    json["target"] = count.target;
+    json["problem"] = Json::parse(to_json(count.problem));
+    json["template"] = count.kernel_template;
+    json["raw"] = count.raw;
+    json["draws"] = count.draws;
+    json["acceptance"] = count.acceptance();
+    json["valid"] = count.valid();
+    json["valid_is_exact"] = count.exact.has_value();
+    json["rejections"] = Json::object();
+    for (const auto& [name, refused] : count.reasons) json["rejections"][name] = refused;
+    document["spaces"].push_back(json);
+  }
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+/// "324", "8.8e10".
+std::string count_text(double value) {
+  if (value < 1e7) return format_number(value, 0);
+  char text[32];
+  const int exponent = static_cast<int>(std::log10(value));
+  std::snprintf(text, sizeof text, "%.1fe%d", value / std::pow(10, exponent), exponent);
+  return text;
+}
+
+std::string problem_text(const Count& count) {
+  return std::string(to_string(count.problem.layout)) + " " + size_text(count.problem);
+}
+
+/// Most frequent first.
+std::vector<std::pair<std::string, std::int64_t>> ranked(const Count& count) {
+  std::vector<std::pair<std::string, std::int64_t>> reasons(count.reasons.begin(),
+                                                            count.reasons.end());
+  std::stable_sort(reasons.begin(), reasons.end(),
+                   [](const auto& x, const auto& y) { return x.second > y.second; });
+  return reasons;
+}
+
+void print_counts(const std::vector<Count>& counts, const Output& output) {
+  Table table({{"target", false, false, 2},
+               {"problem", false, false, 1},
+               {"template"},
+               {"raw", true},
+               {"valid draws", true},
+               {"valid", true}});
+  Table reasons({{"target", false, false, 2},
+                 {"problem", false, false, 1},
+                 {"template"},
+                 {"refused by"},
+                 {"draws", true},
+                 {"share", true}});
+  for (const Count& count : counts) {
+    table.add({count.target, problem_text(count), count.kernel_template, count_text(count.raw),
+               format_percent(count.acceptance()),
+               (count.exact ? "" : "about ") + count_text(count.valid())});
+    for (const auto& [name, refused] : ranked(count))
+      if (refused > 0)
+        reasons.add(
+            {count.target, problem_text(count), count.kernel_template, name,
+             std::to_string(refused),
+             format_percent(static_cast<double>(refused) / static_cast<double>(count.draws))});
+  }
+  table.print(output);
+  if (reasons.empty()) return;
+  print_line("");
+  reasons.print(output);
+}
+
+int run_space(const SpaceCommand& options, const Output& output) {
+  const std::vector<Problem> problems = problems_of(options.problems);
+  std::vector<Count> counts;
+  for (const DeviceInfo& device : devices_of(options))
+    for (const Problem& problem : problems) {
+      const SearchSpace all(problem, device, templates_of(options.candidates),
+                            subspace_of(options.candidates));
+      for (const KernelTemplate* kernel : all.templates()) {
+        Subspace own;
+        for (const auto& [name, values] : subspace_of(options.candidates))
+          for (const Parameter& parameter : kernel->parameters)
+            if (parameter.name == name) own[name] = values;
+        counts.push_back(count_template(SearchSpace(problem, device, {kernel}, own), options));
+      }
+    }
+  if (output.json)
+    print_document(json_of(counts));
+  else
+    print_counts(counts, output);
+  return kOk;
+}
+
+}  // namespace
+
+void add_space(CLI::App& app, Selection& selection) {
+  add_command<SpaceCommand>(app, selection, "space",
+                            "How large the search is, and why configurations are refused", setup,
+                            run_space);
+}
+
+}  // namespace tilewise::cli

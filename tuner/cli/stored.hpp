@@ -1,0 +1,26 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "db/database.hpp"
+#include "tilewise/device_info.hpp"
+#include "tuner/cli/output.hpp"
+
+/// What subcommands that read the database share.
+namespace tilewise::cli {
+
+/// Opened to read. The default database may not be there yet: then it is empty, and a note says so.
+Database open_to_read(const std::string& option, const Output& output);
+
+/// Adds --gpu.
+void add_gpu_option(CLI::App& app, std::string& gpu);
+/// Stored GPU keys that contain `part` (upper and lower case alike; empty = all). Throws
+/// Error(not_found) naming those stored when `part` is not empty and none does.
+std::vector<std::string> stored_gpus(const Database& database, const std::string& part);
+
+/// The default-call baseline of a problem, or null.
+const Baseline* baseline_of(const std::vector<Baseline>& baselines, const Problem& problem,
+                            const std::string& gpu);
+
+}  // namespace tilewise::cli

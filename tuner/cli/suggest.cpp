@@ -1,0 +1,79 @@
+#include "tuner/cli/suggest.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+/// Levenshtein distance.
+std::size_t distance(const std::string& x, const std::string& y) {
+  std::vector<std::size_t> row(y.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= x.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= y.size(); ++j) {
+      const std::size_t replaced = diagonal + (x[i - 1] == y[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[y.size()];
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t best_distance = 3;  // two slips are a near miss, three are another word
+  for (const std::string& name : known) {
+    const std::size_t d = distance(word, name);
+    if (d < best_distance) best_distance = d, best = name;
+  }
+  return best;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (!command->get_group().empty()) names.push_back(command->get_name());
+  return names;
+}
+
+bool is_command(const CLI::App& app, const std::string& word) {
+  return !app.get_subcommands([&](const CLI::App* x) { return x->get_name() == word; }).empty();
+}
+
+}  // namespace
+
+void refuse_unknown_command(const CLI::App& app, const std::string& word) {
+  if (word.rfind("-", 0) == 0) return;
+  if (is_command(app, word)) return;
+  const std::vector<std::string> names = command_names(app);
+  const std::string near = nearest(word, names);
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  throw Error(ErrorKind::invalid_argument,
+              "unknown subcommand '" + word + "'" +
+                  (near.empty() ? "; there are " + list : "; did you mean '" + near + "'?"));
+}
+
+std::string suggestion(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command->get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  for (const std::string& word : app.remaining(true)) {
+    if (is_command(app, word))
+      return " (options go after the subcommand: autotune " + word + " ...)";
+    if (word.rfind("--", 0) != 0) continue;
+    const std::string near = nearest(word.substr(0, word.find('=')), known);
+    if (!near.empty()) return " (did you mean " + near + "?)";
+  }
+  return "";
+}
+
+}  // namespace tilewise::cli

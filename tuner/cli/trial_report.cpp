@@ -1,0 +1,109 @@
+#include "tuner/cli/trial_report.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "templates/kernel_template.hpp"
+#include "tuner/cli/output.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Dim3& d) {
+  return std::to_string(d.x) + "x" + std::to_string(d.y) + "x" + std::to_string(d.z);
+}
+
+Plan plan_of(const TrialReport& report) {
+  return find_template(report.candidate.kernel_template)
+      .plan(report.problem, report.candidate.configuration, report.device);
+}
+
+void print_steps(const TrialReport& report, const Plan& plan) {
+  Table table({{"step"},
+               {"grid"},
+               {"block"},
+               {"registers", true},
+               {"spill", true},
+               {"shared", true},
+               {"blocks/SM", true}});
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const LaunchStep& step = plan.steps[i];
+    std::vector<std::string> row{std::string(to_string(step.role)), text_of(step.grid),
+                                 text_of(step.block)};
+    if (i < report.trial.images.size()) {
+      const ResourceUsage& usage = report.trial.images[i].usage;
+      const Occupancy occupancy = occupancy_of(step, usage, report.device);
+      row.insert(row.end(), {std::to_string(usage.registers), std::to_string(usage.spill_bytes),
+                             std::to_string(usage.static_shared_bytes) + "+" +
+                                 std::to_string(step.shared_bytes),
+                             std::to_string(occupancy.blocks) + " (" + occupancy.limit + ")"});
+    }
+    table.add(std::move(row));
+  }
+  table.print(Output{});
+}
+
+void print_measurement(const TrialReport& report) {
+  const Evaluation& evaluation = report.trial.evaluation;
+  print_line("error: " + format_number(evaluation.error_ratio, 4) + " of the bound, norm-wise " +
+             Json(evaluation.normwise_error).dump());
+  if (!evaluation.measurement) return;
+  const Measurement& measured = *evaluation.measurement;
+  print_line("time: " + format_microseconds(measured.median_us) + ", spread " +
+             format_percent(measured.spread) + ", " + std::to_string(measured.samples) +
+             " samples of " + std::to_string(measured.launches_per_sample) + " launches, " +
+             (measured.cold ? "cold" : "warm") + ", by " + measured.method);
+  print_line("rate: " + format_number(tflops_of(report.problem, measured.median_us), 2) +
+             " TFLOP/s");
+  if (measured.sm_clock_mhz > 0)
+    print_line("clock: " + format_number(measured.sm_clock_mhz, 0) + " MHz, " +
+               format_number(measured.power_w, 0) + " W");
+}
+
+}  // namespace
+
+void print_trials(const std::vector<TrialReport>& reports) {
+  for (const TrialReport& report : reports) {
+    const Evaluation& evaluation = report.trial.evaluation;
+    const Plan plan = plan_of(report);
+    print_line(to_string(report.problem) + " on " + report.device.name);
+    print_line("candidate: " + to_string(report.candidate));
+    print_steps(report, plan);
+    print_line("workspace: " + format_bytes(static_cast<double>(plan.workspace_bytes)));
+    print_line("compiled: " + (report.trial.compile_ms > 0
+                                   ? format_number(report.trial.compile_ms, 0) + " ms"
+                                   : std::string("no, stored")));
+    print_line("outcome: " + std::string(to_string(evaluation.outcome)));
+    if (!evaluation.detail.empty()) print_line(evaluation.detail);
+    if (evaluation.outcome == Outcome::ok) print_measurement(report);
+    print_line("");
+  }
+}
+
+std::string trials_json(const std::vector<TrialReport>& reports) {
+  Json document;
+  document["results"] = Json::array();
+  for (const TrialReport& report : reports) {
+    const Evaluation& evaluation = report.trial.evaluation;
+    Json json;
+    json["gpu"] = gpu_key(report.device);
+    json["problem"] = Json::parse(to_json(report.problem));
+    json["candidate"] = Json::parse(to_json(report.candidate));
+    json["outcome"] = std::string(to_string(evaluation.outcome));
+    json["detail"] = evaluation.detail;
+    json["measurement"] = nullptr;
+    if (evaluation.measurement) {
+      json["measurement"] = Json::parse(to_json(*evaluation.measurement));
+      json["tflops"] = tflops_of(report.problem, evaluation.measurement->median_us);
+    }
+    json["error_ratio"] = evaluation.error_ratio;
+    json["normwise_error"] = evaluation.normwise_error;
+    json["compile_ms"] = report.trial.compile_ms;
+    json["plan"] = Json::parse(to_json(plan_of(report)));
+    document["results"].push_back(json);
+  }
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace tilewise::cli

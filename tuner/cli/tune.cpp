@@ -1,0 +1,208 @@
+#include <algorithm>
+
+#include "tuner/cli/bench.hpp"
+#include "tuner/cli/command.hpp"
+#include "tuner/cli/inputs.hpp"
+#include "tuner/cli/progress.hpp"
+#include "tuner/cli/signals.hpp"
+#include "tuner/cli/trial_report.hpp"
+#include "tuner/cli/tune_report.hpp"
+#include "tuner/reproduce.hpp"
+#include "tuner/strategy.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+struct TuneCommand {
+  ProblemOptions problems;
+  CandidateOptions candidates;
+  BenchOptions bench;
+  TuneOptions tune;
+  std::string budget = "60s";
+  std::string only;
+  std::string database;
+  bool no_cache = false;
+};
+
+std::string strategy_names() {
+  std::string names = "{";
+  for (const StrategyInfo& strategy : strategies())
+    names += (names.size() > 1 ? "," : "") + strategy.name;
+  return names + "}";
+}
+
+void setup(CLI::App& app, TuneCommand& options) {
+  add_problem_options(app, options.problems, "");
+  add_bench_options(app, options.bench);
+  app.add_option("--budget", options.budget, "Time per problem, compiling counted: 60, 90s, 2m")
+      ->type_name("TIME")
+      ->capture_default_str();
+  app.add_option("--max-evaluations", options.tune.max_evaluations,
+                 "Candidates per problem; 0: no limit")
+      ->type_name("N")
+      ->check(whole_number(0));
+  app.add_option("--strategy", options.tune.strategy, "How candidates are chosen")
+      ->type_name(strategy_names())
+      ->capture_default_str();
+  app.add_option("--seed", options.tune.seed, "Of the strategy's random numbers")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--finalists", options.tune.finalists,
+                 "How many race, interleaved, for the first place")
+      ->type_name("N")
+      ->check(whole_number(1, 64))
+      ->capture_default_str();
+  app.add_option("--jobs", options.tune.compile_threads, "Compiler threads; 0: all cores")
+      ->type_name("N")
+      ->check(whole_number(0, 1024));
+  app.add_flag("--force", options.tune.force, "Measure again what is stored");
+  add_candidate_options(app, options.candidates);
+  app.add_option("--only", options.only, "Validate and time just this candidate; stores nothing")
+      ->type_name("CANDIDATE");
+  for (const char* name : {"--templates", "--subspace"}) app.get_option(name)->excludes("--only");
+  add_database_option(app, options.database);
+  app.add_flag("--no-cache", options.no_cache, "Keep no images but those of winners and finalists");
+  app.footer(examples({"autotune --device 0 --sizes 1024,4096",
+                       "autotune tune --sizes 1024x512x2048 --layout nn,nt --budget 2m",
+                       "autotune tune --sizes 4096 --templates simt --subspace 'TILE_M=64,128' "
+                       "--strategy exhaustive",
+                       "autotune tune --sizes 512 --only tiled --in-process"}));
+}
+
+/// Everything about the command line that can be wrong, before anything is opened.
+TuneOptions checked(const TuneCommand& options) {
+  TuneOptions tune_options = options.tune;
+  tune_options.budget_seconds = parse_seconds("--budget", options.budget);
+  const auto all = strategies();
+  const bool known = std::any_of(all.begin(), all.end(), [&](const StrategyInfo& strategy) {
+    return strategy.name == tune_options.strategy;
+  });
+  if (!known)
+    throw Error(ErrorKind::invalid_argument, "--strategy: unknown strategy '" +
+                                                 tune_options.strategy + "'; there are " +
+                                                 strategy_names());
+  if (!options.candidates.templates.empty())
+    tune_options.templates = templates_of(options.candidates);
+  tune_options.subspace = subspace_of(options.candidates);
+  return tune_options;
+}
+
+struct Run {
+  const TuneCommand& options;
+  const Output& output;
+  TuneOptions tune;
+  std::vector<Problem> problems;
+  Database database;
+  std::optional<Database> cache;
+  std::unique_ptr<Compiler> compiler;
+};
+
+std::string reproduce_prefix(const Run& run, const Gpu& gpu, const Problem& problem) {
+  return "autotune tune --device " + std::to_string(gpu.index) + " " + problem_options(problem) +
+         (run.options.bench.warm ? " --warm" : "");
+}
+
+Tuned tune_problem(Run& run, const Gpu& gpu, Bench& bench, const Problem& problem,
+                   Progress& progress) {
+  const auto before = run.database.winner(problem, gpu_key(gpu.info));
+  TuneOptions tune_options = run.tune;
+  tune_options.reproduce = reproduce_prefix(run, gpu, problem);
+  const auto show = [&](const TuneProgress& now) {
+    if (now.last && run.output.verbose)
+      progress.say(record_line(*now.last, tune_options.reproduce));
+    progress.show(progress_line(now));
+  };
+  TuneContext context{
+      run.database,  run.cache ? &*run.cache : nullptr, run.compiler.get(), bench.evaluator(), show,
+      &interrupted()};
+  return summarize(gpu, problem, tune(problem, tune_options, context), before, run.database);
+}
+
+/// Before anything is tuned: a run that fails after an hour for its last problem's size is no use.
+void check_gpu(const Gpu& gpu, const std::vector<Problem>& problems) {
+  const DeviceStatus status = status_of(gpu);
+  for (const Problem& problem : problems) check_device_memory(problem, gpu.info, status);
+  for (const std::string& doubt : doubts(status)) warn(gpu.info.name + ": " + doubt);
+}
+
+int tune_all(Run& run, const std::vector<Gpu>& gpus) {
+  std::vector<Tuned> results;
+  std::optional<Error> failure;
+  try {
+    Progress progress(run.output);
+    for (const Gpu& gpu : gpus) {
+      Bench bench(gpu, run.options.bench);
+      for (const Problem& problem : run.problems)
+        if (!interrupted()) results.push_back(tune_problem(run, gpu, bench, problem, progress));
+    }
+  } catch (const Error& error) {
+    if (results.empty()) throw;
+    failure = error;  // what was found before is shown first
+  }
+  if (run.output.json)
+    print_document(tuned_json(results, interrupted(), failure));
+  else
+    print_tuned(results, run.output);
+  if (failure) {
+    note(Output{}, std::string("autotune: error: ") + failure->what());
+    return exit_code(failure->kind());
+  }
+  if (interrupted()) return kInterrupted;
+  const bool all_won = std::all_of(results.begin(), results.end(), [](const Tuned& tuned) {
+    return tuned.result.winner.has_value();
+  });
+  return all_won ? kOk : kNoWinner;
+}
+
+/// --only: one candidate on every problem and GPU, in full; the command that reproduces a
+/// rejection.
+int try_only(Run& run, const std::vector<Gpu>& gpus) {
+  const ImageStore images(&run.database, run.cache ? &*run.cache : nullptr, run.compiler.get());
+  std::vector<TrialReport> reports;
+  for (const Gpu& gpu : gpus) {
+    Bench bench(gpu, run.options.bench);
+    const DeviceInfo info = bench.evaluator().device_info();
+    for (const Problem& problem : run.problems) {
+      if (interrupted()) break;
+      const Candidate candidate = parse_candidate(run.options.only, problem, info);
+      bench.evaluator().begin(problem,
+                              std::make_shared<const Reference>(Reference::compute(problem)));
+      reports.push_back({problem, candidate, info,
+                         try_candidate(problem, candidate, info, images, bench.evaluator())});
+    }
+  }
+  if (run.output.json)
+    print_document(trials_json(reports));
+  else
+    print_trials(reports);
+  if (interrupted()) return kInterrupted;
+  const bool all_ok = std::all_of(reports.begin(), reports.end(), [](const TrialReport& report) {
+    return report.trial.evaluation.outcome == Outcome::ok;
+  });
+  return all_ok ? kOk : kNoWinner;
+}
+
+int run_tune(const TuneCommand& options, const Output& output) {
+  const TuneOptions tune_options = checked(options);
+  const std::vector<Problem> problems = problems_of(options.problems);
+  for (const Problem& problem : problems) check_host_memory(problem);
+  const auto path = default_database_path(options.database);
+  Run run{options, output, tune_options, problems, Database::open(path), {}, nullptr};
+  for (const std::string& warning : run.database.warnings()) warn(warning);
+  const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device);
+  for (const Gpu& gpu : gpus) check_gpu(gpu, problems);
+  if (!options.no_cache) run.cache = Database::open(image_cache_path(path));
+  run.compiler = compiler_if_any(options.bench.nvrtc);
+  catch_interrupts();
+  return options.only.empty() ? tune_all(run, gpus) : try_only(run, gpus);
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, Selection& selection) {
+  add_command<TuneCommand>(app, selection, "tune",
+                           "Find the fastest kernel for each problem and remember it (the default)",
+                           setup, run_tune);
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,263 @@
+#include "tuner/cli/tune_report.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "tuner/reproduce.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const Baseline* find_variant(const std::vector<Baseline>& baselines, const std::string& variant) {
+  for (const Baseline& baseline : baselines)
+    if (baseline.variant == variant) return &baseline;
+  return nullptr;
+}
+
+/// A column and what it says of a result.
+struct Field {
+  Column column;
+  std::function<std::string(const Tuned&)> cell;
+};
+
+/// `cell` for results that have a winner, "-" for others.
+Field measured_field(Column column,
+                     const std::function<std::string(const Tuned&, const Measurement&)>& cell) {
+  return {std::move(column), [cell](const Tuned& tuned) {
+            const auto& winner = tuned.result.winner;
+            return winner && winner->record.measurement ? cell(tuned, *winner->record.measurement)
+                                                        : std::string("-");
+          }};
+}
+
+/// The baseline's time and how many times longer than ours it is.
+void add_baseline_fields(std::vector<Field>& fields, const std::string& title,
+                         const std::string& variant, int optional) {
+  const auto text = [variant](bool ratio) {
+    return [variant, ratio](const Tuned& tuned, const Measurement& ours) -> std::string {
+      const Baseline* other = find_variant(tuned.baselines, variant);
+      if (!other) return "-";
+      if (!ratio) return format_microseconds(other->measurement.median_us);
+      return format_number(other->measurement.median_us / ours.median_us, 2) + "x";
+    };
+  };
+  fields.push_back(measured_field({title, true, false, optional + 1}, text(false)));
+  fields.push_back(measured_field({"ratio", true, false, optional}, text(true)));
+}
+
+std::vector<Field> fields_for(bool with_gpu, bool with_best, bool verbose) {
+  std::vector<Field> fields;
+  if (with_gpu)
+    fields.push_back(
+        {{"GPU", false, true}, [](const Tuned& tuned) { return tuned.gpu.info.name; }});
+  fields.push_back({{"problem"}, [](const Tuned& tuned) {
+                      return std::string(to_string(tuned.problem.layout)) + " " +
+                             size_text(tuned.problem);
+                    }});
+  fields.push_back(measured_field({"time", true}, [](const Tuned&, const Measurement& measured) {
+    return format_microseconds(measured.median_us);
+  }));
+  fields.push_back(
+      measured_field({"TFLOP/s", true}, [](const Tuned& tuned, const Measurement& measured) {
+        return format_number(tflops_of(tuned.problem, measured.median_us), 2);
+      }));
+  fields.push_back(measured_field(
+      {"spread", true, false, 4},
+      [](const Tuned&, const Measurement& measured) { return format_percent(measured.spread); }));
+  add_baseline_fields(fields, "cuBLAS", "default", 1);
+  if (with_best) add_baseline_fields(fields, "best Lt", "lt_best", 5);
+  fields.push_back({{"stored", false, false, 3}, [](const Tuned& tuned) { return tuned.stored; }});
+  fields.push_back({{"configuration", false, true}, [verbose](const Tuned& tuned) {
+                      if (!tuned.result.winner)
+                        return std::string(tuned.result.interrupted
+                                               ? "interrupted before any was found"
+                                               : "no valid candidate found");
+                      const Candidate& candidate = tuned.result.winner->record.candidate;
+                      return verbose ? to_string(candidate) : short_text(candidate);
+                    }});
+  return fields;
+}
+
+void print_detail(const Tuned& tuned) {
+  print_line("\n" + to_string(tuned.problem) + " on " + tuned.gpu.info.name + ": " +
+             std::to_string(tuned.result.evaluated) + " evaluated, " +
+             std::to_string(tuned.result.rejected) + " rejected, " +
+             std::to_string(tuned.result.compiled) + " compiled, " +
+             std::to_string(tuned.result.reused) + " reused in " +
+             format_seconds(tuned.result.seconds));
+  Table fastest({{"fastest", true},
+                 {"TFLOP/s", true},
+                 {"spread", true, false, 1},
+                 {"candidate", false, true}});
+  for (const Record& record : tuned.fastest)
+    fastest.add({format_microseconds(record.measurement->median_us),
+                 format_number(tflops_of(record.problem, record.measurement->median_us), 2),
+                 format_percent(record.measurement->spread), to_string(record.candidate)});
+  if (!fastest.empty()) fastest.print(Output{});
+  std::string outcomes = "outcomes of all its records:";
+  for (const auto& [outcome, count] : tuned.outcomes)
+    outcomes += " " + std::string(to_string(outcome)) + " " + std::to_string(count);
+  print_line(outcomes);
+}
+
+Json result_json(const Tuned& tuned) {
+  const TuneResult& result = tuned.result;
+  Json json;
+  json["gpu"] = gpu_key(tuned.gpu.info);
+  json["problem"] = Json::parse(to_json(tuned.problem));
+  json["winner"] = nullptr;
+  if (result.winner) {
+    json["winner"] = Json::parse(to_json(result.winner->record));
+    json["winner"]["since"] = result.winner->since;
+    if (result.winner->record.measurement)
+      json["tflops"] = tflops_of(tuned.problem, result.winner->record.measurement->median_us);
+  }
+  json["stored"] = tuned.stored;
+  json["baselines"] = Json::array();
+  for (const Baseline& baseline : tuned.baselines)
+    json["baselines"].push_back(Json::parse(to_json(baseline)));
+  json["fastest"] = Json::array();
+  for (const Record& record : tuned.fastest)
+    json["fastest"].push_back(Json::parse(to_json(record)));
+  json["outcomes"] = Json::object();
+  for (const auto& [outcome, count] : tuned.outcomes)
+    json["outcomes"][std::string(to_string(outcome))] = count;
+  json["evaluated"] = result.evaluated;
+  json["rejected"] = result.rejected;
+  json["compiled"] = result.compiled;
+  json["reused"] = result.reused;
+  json["seconds"] = result.seconds;
+  json["interrupted"] = result.interrupted;
+  json["already_done"] = result.already_done;
+  return json;
+}
+
+}  // namespace
+
+Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
+                const std::optional<Winner>& before, const Database& database) {
+  Tuned tuned{gpu, problem, std::move(result), {}, "none", {}, {}};
+  const std::string key = gpu_key(gpu.info);
+  tuned.baselines =
+      tuned.result.baselines.empty() ? database.baselines(problem, key) : tuned.result.baselines;
+  if (tuned.result.winner)
+    tuned.stored = !before                                                             ? "new"
+                   : before->record.candidate == tuned.result.winner->record.candidate ? "kept"
+                                                                                       : "replaced";
+  RecordFilter filter;
+  filter.problem = problem;
+  filter.gpu = key;
+  for (Record& record : database.records(filter)) {
+    ++tuned.outcomes[record.outcome];
+    if (record.outcome == Outcome::ok && record.measurement)
+      tuned.fastest.push_back(std::move(record));
+  }
+  const auto faster = [](const Record& x, const Record& y) {
+    return x.measurement->median_us < y.measurement->median_us;
+  };
+  std::sort(tuned.fastest.begin(), tuned.fastest.end(), faster);
+  if (tuned.fastest.size() > 5) tuned.fastest.resize(5);
+  return tuned;
+}
+
+std::string progress_line(const TuneProgress& progress) {
+  std::string line;
+  if (progress.problem)
+    line = std::string(to_string(progress.problem->layout)) + " " + size_text(*progress.problem) +
+           "  ";
+  line += progress.phase;
+  if (progress.phase == "search" && progress.budget_seconds > 0)
+    line += ", " + format_seconds(progress.budget_seconds - progress.seconds) + " left";
+  line += "  " + std::to_string(progress.evaluated) + " evaluated, " +
+          std::to_string(progress.rejected) + " rejected, " + std::to_string(progress.reused) +
+          " reused";
+  if (progress.best && progress.best->measurement) {
+    const double us = progress.best->measurement->median_us;
+    line += "  best " + format_microseconds(us) + ", " +
+            format_number(tflops_of(progress.best->problem, us), 2) + " TFLOP/s, " +
+            short_text(progress.best->candidate);
+  }
+  return line;
+}
+
+std::string record_line(const Record& record, const std::string& reproduce) {
+  const std::string name = to_string(record.candidate);
+  if (record.outcome == Outcome::ok && record.measurement)
+    return format_microseconds(record.measurement->median_us) + " +- " +
+           format_percent(record.measurement->spread) + "  " + name;
+  return std::string(to_string(record.outcome)) + "  " + name + ": " +
+         record.detail.substr(0, record.detail.find('\n')) + "\n  " +
+         reproduce_command(reproduce, record.candidate);
+}
+
+void print_tuned(const std::vector<Tuned>& results, const Output& output) {
+  bool with_gpu = false, with_best = false;
+  for (const Tuned& tuned : results) {
+    with_gpu |= tuned.gpu.index != results.front().gpu.index;
+    with_best |= find_variant(tuned.baselines, "lt_best") != nullptr;
+  }
+  const std::vector<Field> fields = fields_for(with_gpu, with_best, output.verbose);
+  std::vector<Column> columns;
+  for (const Field& field : fields) columns.push_back(field.column);
+  Table table(columns);
+  for (const Tuned& tuned : results) {
+    std::vector<std::string> row;
+    for (const Field& field : fields) row.push_back(field.cell(tuned));
+    table.add(std::move(row));
+  }
+  if (!table.empty()) table.print(output);
+  if (output.verbose)
+    for (const Tuned& tuned : results) print_detail(tuned);
+}
+
+std::string tuned_json(const std::vector<Tuned>& results, bool interrupted_run,
+                       const std::optional<Error>& failure) {
+  Json document;
+  document["devices"] = Json::array();
+  std::vector<std::string> seen;
+  for (const Tuned& tuned : results) {
+    const std::string key = gpu_key(tuned.gpu.info);
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
+    seen.push_back(key);
+    document["devices"].push_back(Json::parse(to_json(tuned.gpu.info)));
+  }
+  document["results"] = Json::array();
+  for (const Tuned& tuned : results) document["results"].push_back(result_json(tuned));
+  document["interrupted"] = interrupted_run;
+  if (failure)
+    document["error"] = {{"kind", to_string(failure->kind())}, {"message", failure->what()}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string short_text(const Candidate& candidate) {
+  const Configuration& configuration = candidate.configuration;
+  std::string text = candidate.kernel_template;
+  std::vector<std::string> used;
+  const auto shape = [&](std::initializer_list<const char*> names) {
+    std::string part;
+    for (const char* name : names) {
+      const int* value = configuration.find(name);
+      if (!value) return;
+      part += (part.empty() ? "" : "x") + std::to_string(*value);
+    }
+    used.insert(used.end(), names.begin(), names.end());
+    text += " " + part;
+  };
+  shape({"TILE_M", "TILE_N", "TILE_K"});
+  shape({"THREAD_M", "THREAD_N"});
+  for (const auto& [name, value] : configuration.values()) {
+    if (std::find(used.begin(), used.end(), name) != used.end()) continue;
+    std::string initials;
+    for (std::size_t i = 0; i < name.size(); ++i)
+      if (i == 0 || name[i - 1] == '_')
+        initials += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+    text += " " + initials + std::to_string(value);
+  }
+  return text;
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,41 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tilewise/error.hpp"
+#include "tuner/cli/gpus.hpp"
+#include "tuner/cli/output.hpp"
+#include "tuner/tuner.hpp"
+
+namespace tilewise::cli {
+
+/// What tuning one problem on one GPU came to.
+struct Tuned {
+  Gpu gpu;
+  Problem problem;
+  TuneResult result;
+  std::vector<Baseline> baselines;  ///< of this run, else the stored ones
+  std::string stored;  ///< "new", "replaced", "kept": the winner beside the one stored before
+  std::vector<Record> fastest;               ///< five at most, fastest first
+  std::map<Outcome, std::int64_t> outcomes;  ///< of all stored records of the problem
+};
+/// `before`: the winner stored when the run began.
+Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
+                const std::optional<Winner>& before, const Database& database);
+
+/// The moving line of a run: phase, time left, counts, the best so far.
+std::string progress_line(const TuneProgress& progress);
+/// A committed record in one line, for -v; a rejected one with the command that reproduces it.
+std::string record_line(const Record& record, const std::string& reproduce);
+
+void print_tuned(const std::vector<Tuned>& results, const Output& output);
+/// {"devices":[...],"results":[...]} with "interrupted", and "error" when `failure` is given.
+std::string tuned_json(const std::vector<Tuned>& results, bool interrupted,
+                       const std::optional<Error>& failure);
+
+/// "simt 128x128x8 8x8 pf2 u4": tile and thread shapes, then initials with values.
+std::string short_text(const Candidate& candidate);
+
+}  // namespace tilewise::cli

@@ -1,0 +1,37 @@
+#include "device/cuda/cuda.hpp"
+#include "tuner/cli/command.hpp"
+#include "tuner/cli/inputs.hpp"
+#include "tuner/cli/signals.hpp"
+#include "tuner/evaluator.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+/// The process that validates and times, apart so that it may die. Started by the tuner; not for
+/// people.
+struct WorkerCommand {
+  int fd = -1;
+};
+
+void setup(CLI::App& app, WorkerCommand& options) {
+  app.add_option("--fd", options.fd, "Socket to the parent")->required()->check(whole_number(0));
+  app.group("");  // hidden
+}
+
+int run(const WorkerCommand& options, const Output&) {
+  ignore_interrupts();
+  return run_worker(options.fd, [](const std::string& which) {
+    WorkerDevice worker;
+    worker.device = cuda::open_device(which);
+    worker.baseline = cuda::load_cublas(*worker.device);
+    return worker;
+  });
+}
+
+}  // namespace
+
+void add_worker(CLI::App& app, Selection& selection) {
+  add_command<WorkerCommand>(app, selection, "worker", "Serves evaluations to a tuner", setup, run);
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,123 @@
+#include "tuner/compile_ahead.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "templates/sources.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+// Beyond this the device is the bottleneck for any kernel worth timing, and a search that is so
+// many proposals ahead of its results learns late.
+constexpr unsigned kMostThreads = 16;
+
+std::size_t thread_count(int asked) {
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  return std::min(asked > 0 ? static_cast<unsigned>(asked) : cores, kMostThreads);
+}
+
+const LaunchStep* multiply_step(const Plan& plan) {
+  const auto step = std::find_if(plan.steps.begin(), plan.steps.end(),
+                                 [](const LaunchStep& s) { return s.role == StepRole::multiply; });
+  return step == plan.steps.end() ? nullptr : &*step;
+}
+
+}  // namespace
+
+Built build(const Candidate& candidate, const KernelTemplate& kernel, const Problem& problem,
+            const DeviceInfo& device, const ImageStore& store) {
+  Built built;
+  built.candidate = candidate;
+  built.launch_revision = launch_revision(kernel);
+  built.plan = kernel.plan(problem, candidate.configuration, device);
+  const LaunchStep* multiply = multiply_step(built.plan);
+  if (multiply && store.compiler())
+    built.source_hash = source_hash(multiply->kernel, store.compiler()->identity());
+  for (const LaunchStep& step : built.plan.steps) {
+    if (!store.compiler() && !store.stored(step.kernel, device.target, built.launch_revision)) {
+      built.missing = true;
+      return built;
+    }
+    ImageStore::Made made = store.make(step.kernel, device.target, built.launch_revision);
+    built.compiled |= made.compiled;
+    if (!made.image) {
+      built.refusal = made.log.empty() ? "the compiler gave no image and no reason" : made.log;
+      return built;
+    }
+    built.compile_ms += made.image->compile_ms;
+    if (&step == multiply) built.source_hash = made.image->source_hash;
+    built.images.push_back(std::move(*made.image));
+  }
+  return built;
+}
+
+std::string current_source_hash(const Candidate& candidate, const KernelTemplate& kernel,
+                                const Problem& problem, const DeviceInfo& device,
+                                const ImageStore& store) {
+  const Plan plan = kernel.plan(problem, candidate.configuration, device);
+  const LaunchStep* multiply = multiply_step(plan);
+  if (!multiply) return "";
+  if (store.compiler()) return source_hash(multiply->kernel, store.compiler()->identity());
+  const auto image = store.stored(multiply->kernel, device.target, launch_revision(kernel));
+  return image ? image->source_hash : "";
+}
+
+CompileAhead::CompileAhead(const Problem& problem, const DeviceInfo& device,
+                           const ImageStore& store, int threads)
+    : problem_(problem), device_(device), store_(store) {
+  const std::size_t count = thread_count(threads);
+  for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+}
+
+CompileAhead::~CompileAhead() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  job_added_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void CompileAhead::add(const Candidate& candidate, const KernelTemplate& kernel) {
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back({candidate, &kernel});
+  }
+  ++under_way_;
+  job_added_.notify_one();
+}
+
+std::optional<Built> CompileAhead::take(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  if (!result_added_.wait_for(lock, patience, [this] { return !results_.empty(); }))
+    return std::nullopt;
+  Result result = std::move(results_.front());
+  results_.pop_front();
+  --under_way_;
+  if (result.error) std::rethrow_exception(result.error);
+  return std::move(result.built);
+}
+
+void CompileAhead::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    job_added_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
+    if (ending_) return;
+    const Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    Result result;
+    try {
+      result.built = build(job.candidate, *job.kernel, problem_, device_, store_);
+    } catch (...) {
+      result.error = std::current_exception();
+    }
+    lock.lock();
+    results_.push_back(std::move(result));
+    result_added_.notify_one();
+  }
+}
+
+}  // namespace tilewise

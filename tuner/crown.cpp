@@ -1,0 +1,55 @@
+#include "tuner/crown.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tilewise {
+namespace {
+
+// A race corrects what was measured once by a few percent, hardly by more.
+constexpr double kWithin = 1.10;
+
+bool faster(const Record& x, const Record& y) { return time_of(x) < time_of(y); }
+
+}  // namespace
+
+bool is_ok(const Record& record) {
+  return record.outcome == Outcome::ok && record.measurement && record.measurement->median_us > 0 &&
+         std::isfinite(record.measurement->median_us);
+}
+
+double time_of(const Record& record) {
+  return is_ok(record) ? record.measurement->median_us : std::numeric_limits<double>::infinity();
+}
+
+std::vector<Record> pick_finalists(std::vector<Record> records, int count,
+                                   const std::optional<Candidate>& incumbent) {
+  std::erase_if(records, [](const Record& r) { return !is_ok(r); });
+  std::stable_sort(records.begin(), records.end(), faster);
+  std::vector<Record> finalists;
+  for (const Record& record : records) {
+    const bool close = time_of(record) <= kWithin * time_of(records.front());
+    const bool in_front = close && finalists.size() < static_cast<std::size_t>(std::max(1, count));
+    if (in_front || record.candidate == incumbent) finalists.push_back(record);
+  }
+  return finalists;
+}
+
+bool beats(const Measurement& challenger, const Measurement& incumbent) {
+  const double spread = std::max(challenger.spread, incumbent.spread);
+  return challenger.median_us * (1 + spread) < incumbent.median_us;
+}
+
+const Record* crown(const std::vector<Record>& raced, const std::optional<Candidate>& incumbent) {
+  const Record* best = nullptr;
+  const Record* served = nullptr;
+  for (const Record& record : raced) {
+    if (!is_ok(record)) continue;
+    if (!best || faster(record, *best)) best = &record;
+    if (record.candidate == incumbent) served = &record;
+  }
+  return served && !beats(*best->measurement, *served->measurement) ? served : best;
+}
+
+}  // namespace tilewise

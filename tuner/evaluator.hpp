@@ -1,0 +1,95 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+#include "tilewise/image.hpp"
+#include "tilewise/plan.hpp"
+#include "tilewise/record.hpp"
+#include "tuner/reference.hpp"
+
+namespace tilewise {
+
+/// A compiled candidate: plain values, so that it can cross to another process.
+struct EvaluationRequest {
+  Plan plan;
+  std::vector<Image> images;  ///< one per step
+  double best_us = 0;  ///< the best so far; a candidate far behind is timed briefly. 0 = none
+};
+
+struct Evaluation {
+  Outcome outcome = Outcome::launch_error;
+  std::string detail;
+  std::optional<Measurement> measurement;
+  double error_ratio = 0;     ///< finite: 1e30 stands for infinitely wrong
+  double normwise_error = 0;  ///< finite likewise
+  ResourceUsage usage;        ///< of the multiply step, as loaded
+};
+
+/// Finalists measured again, interleaved over several rounds in one process, another library
+/// beside.
+struct RaceResult {
+  std::vector<Evaluation> finalists;  ///< in the order given
+  std::vector<Baseline> baselines;    ///< problem, library, version, variant, measurement filled in
+};
+
+/// Timing rules; defaults are those of docs/measuring.md.
+struct TimingOptions {
+  bool cold = true;
+  double max_seconds = 0.25;  ///< per candidate, warm-up not counted
+  int min_samples = 5, max_samples = 100;
+  double target_spread = 0.003;  ///< stop when the median is known this well (relative)
+  int race_rounds = 7;
+};
+
+/// Validates and times candidates of one problem at a time on one device. Failures are outcomes;
+/// only a failure of the evaluator itself throws. Not thread-safe.
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  virtual DeviceInfo device_info() = 0;
+  virtual std::string driver_version() = 0;
+  /// Sets the problem: operands go to the device. Throws Error(out_of_memory) with numbers,
+  /// Error(invalid_argument) for an empty C.
+  virtual void begin(const Problem& problem, std::shared_ptr<const Reference> reference) = 0;
+  /// Validates (both data sets, both scalars, canaries, untouched inputs), then times.
+  virtual Evaluation evaluate(const EvaluationRequest& request) = 0;
+  /// Validates each once more and times those that pass, alternating. When one of them breaks the
+  /// device or hangs, all that were not judged yet get its outcome, and the caller may race the
+  /// rest.
+  virtual RaceResult race(const std::vector<EvaluationRequest>& finalists, bool with_baselines) = 0;
+};
+
+/// In this process, on a device that the caller keeps alive. A sticky device error ends it:
+/// evaluate() reports launch_error for the culprit, and every later call throws.
+std::unique_ptr<Evaluator> make_local_evaluator(Device& device, BaselineLibrary* baseline,
+                                                const TimingOptions& timing = {});
+
+struct WorkerOptions {
+  std::string program;  ///< executable that has the hidden `worker` subcommand; empty: this one
+  std::string device = "auto";  ///< as `--device`
+  double timeout_seconds =
+      20;  ///< watchdog per evaluation; a hang is killed and is Outcome::timeout
+  TimingOptions timing;
+};
+
+/// In a child process that may die: an illegal address, a hang or a crash is an outcome, the worker
+/// is started again and the run goes on. Throws Error(no_device) and the like when the worker
+/// cannot start at all.
+std::unique_ptr<Evaluator> make_worker_evaluator(const WorkerOptions& options);
+
+/// What a worker process works with.
+struct WorkerDevice {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<BaselineLibrary> baseline;  ///< may be null
+};
+
+/// The child's side (`PROGRAM worker --fd N`): serves requests on the socket `fd` until it closes;
+/// dies with its parent, ignores SIGINT. Returns the exit status. `open_device` is called once with
+/// the device's name; what it throws reaches the parent.
+int run_worker(int fd, const std::function<WorkerDevice(const std::string&)>& open_device);
+
+}  // namespace tilewise

@@ -1,0 +1,201 @@
+#include "tuner/evaluator_local.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+// Left free for candidates' workspaces (packed operands) and the driver.
+constexpr double kUsableShare = 0.75;
+
+std::string mebibytes(std::int64_t bytes) { return std::to_string((bytes >> 20) + 1) + " MiB"; }
+
+Enqueue launches_of(const Executable& executable) {
+  return [&executable](const Call& call) { executable.launch(call); };
+}
+
+ResourceUsage multiply_usage(const Executable& executable) {
+  const auto& steps = executable.plan().steps;
+  const auto multiply = std::find_if(steps.begin(), steps.end(), [](const LaunchStep& step) {
+    return step.role == StepRole::multiply;
+  });
+  if (multiply == steps.end()) return {};
+  return executable.usage()[static_cast<std::size_t>(multiply - steps.begin())];
+}
+
+// For finalists that were not raced, since another one broke the device.
+void fail_beside(Evaluation& evaluation, const std::string& why) {
+  if (evaluation.outcome != Outcome::ok && !evaluation.detail.empty()) return;
+  evaluation.outcome = Outcome::launch_error;
+  evaluation.detail = "not raced: the device failed on another finalist: " + why;
+}
+
+}  // namespace
+
+LocalEvaluator::LocalEvaluator(Device& device, BaselineLibrary* baseline,
+                               const TimingOptions& timing)
+    : device_(device), baseline_(baseline), timing_(timing), stream_(device) {}
+
+void LocalEvaluator::require_working() const {
+  if (broken()) {
+    throw Error(ErrorKind::device, "the device is unusable in this process since: " + broken_);
+  }
+}
+
+void LocalEvaluator::begin(const Problem& problem, std::shared_ptr<const Reference> reference) {
+  require_working();
+  if (problem.m <= 0 || problem.n <= 0) {
+    throw Error(ErrorKind::invalid_argument,
+                "there is nothing to measure: C is " + size_text(problem) + " (MxNxK), empty");
+  }
+  bench_ = {};  // before the next one's buffers are taken
+  problem_ = problem;
+  bench_ = make_bench(problem, reference);
+}
+
+// Everything resident and many buffer sets where memory allows; else the data are copied anew for
+// each run and sets are fewer; at the least A, B and C are on the device once.
+LocalEvaluator::Bench LocalEvaluator::make_bench(
+    const Problem& problem, const std::shared_ptr<const Reference>& reference) {
+  const std::int64_t minimal = Validator::minimal_bytes(problem);
+  const std::int64_t resident = Validator::resident_bytes(problem);
+  const std::int64_t set = TimingBuffers::set_bytes(problem);
+  const std::int64_t wanted = TimingBuffers::sets_wanted(problem, device_.info(), timing_.cold);
+  const DeviceStatus status = device_.status();
+  const std::int64_t free =
+      status.total_bytes > 0 ? status.free_bytes : device_.info().memory_bytes;
+  if (minimal > free) {
+    throw Error(ErrorKind::out_of_memory,
+                to_string(problem) + ": A, B and C with their guards need " + mebibytes(minimal) +
+                    " on the device, " + mebibytes(free) + " are free");
+  }
+  const auto usable = static_cast<std::int64_t>(kUsableShare * static_cast<double>(free));
+  const bool all = resident + set <= usable;
+  const std::int64_t rest = usable - (all ? resident : minimal);
+  const std::int64_t sets =
+      std::clamp<std::int64_t>(rest / std::max<std::int64_t>(1, set), 0, wanted);
+  Bench bench;
+  bench.validator = std::make_unique<Validator>(device_, stream_.get(), reference, all);
+  bench.buffers = sets > 0
+                      ? std::make_unique<TimingBuffers>(device_, stream_.get(), *reference, sets)
+                      : std::make_unique<TimingBuffers>(bench.validator->timing_call());
+  bench.benchmark =
+      std::make_unique<Benchmark>(device_, stream_.get(), problem, *bench.buffers, timing_);
+  return bench;
+}
+
+// A refused launch is over when it is reported; after an illegal address nothing works any more.
+void LocalEvaluator::note_failure(const std::string& what, Evaluation& evaluation) {
+  evaluation.outcome = Outcome::launch_error;
+  evaluation.detail = what;
+  evaluation.measurement.reset();
+  try {
+    device_.synchronize(stream_.get());
+    device_.synchronize(nullptr);
+  } catch (const Error&) {
+    broken_ = what;
+  }
+}
+
+// Null when the candidate was rejected; `evaluation` says why.
+std::unique_ptr<Executable> LocalEvaluator::load_and_validate(const EvaluationRequest& request,
+                                                              Evaluation& evaluation) {
+  try {
+    auto executable = std::make_unique<Executable>(device_, problem_, request.plan, request.images);
+    evaluation.usage = multiply_usage(*executable);
+    const Verdict verdict = bench_.validator->validate(launches_of(*executable));
+    evaluation.outcome = verdict.outcome;
+    evaluation.detail = verdict.detail;
+    evaluation.error_ratio = verdict.error_ratio;
+    evaluation.normwise_error = verdict.normwise_error;
+    if (verdict.outcome == Outcome::ok) return executable;
+  } catch (const Error& error) {
+    note_failure(error.what(), evaluation);
+  }
+  return nullptr;
+}
+
+Evaluation LocalEvaluator::evaluate(const EvaluationRequest& request) {
+  require_working();
+  if (!bench_.benchmark) throw Error(ErrorKind::invalid_argument, "evaluate() before begin()");
+  Evaluation evaluation;
+  const auto executable = load_and_validate(request, evaluation);
+  if (!executable) return evaluation;
+  try {
+    evaluation.measurement = bench_.benchmark->measure(launches_of(*executable), request.best_us);
+  } catch (const Error& error) {
+    note_failure(error.what(), evaluation);
+  }
+  return evaluation;
+}
+
+// Tried once beforehand: a library that fails must not cost the finalists their race.
+bool LocalEvaluator::baseline_takes_part(bool with_baselines) {
+  if (!with_baselines || !baseline_ || !baseline_->supports(problem_)) return false;
+  try {
+    baseline_->multiply(problem_, bench_.buffers->calls().front());
+    device_.synchronize(stream_.get());
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+RaceResult LocalEvaluator::race(const std::vector<EvaluationRequest>& finalists,
+                                bool with_baselines) {
+  require_working();
+  if (!bench_.benchmark) throw Error(ErrorKind::invalid_argument, "race() before begin()");
+  RaceResult result;
+  std::vector<std::unique_ptr<Executable>> executables;
+  std::vector<Enqueue> contestants;
+  std::vector<std::size_t> places;  // contestant -> finalist
+  for (const EvaluationRequest& finalist : finalists) {
+    Evaluation& evaluation = result.finalists.emplace_back();
+    if (broken()) {
+      fail_beside(evaluation, broken_);
+      continue;
+    }
+    auto executable = load_and_validate(finalist, evaluation);
+    if (!executable) continue;
+    places.push_back(result.finalists.size() - 1);
+    contestants.push_back(launches_of(*executable));
+    executables.push_back(std::move(executable));
+  }
+  if (broken()) {
+    for (const std::size_t place : places) fail_beside(result.finalists[place], broken_);
+    return result;
+  }
+  if (contestants.empty()) return result;
+  const bool baseline = baseline_takes_part(with_baselines);
+  if (baseline) {
+    contestants.push_back([this](const Call& call) { baseline_->multiply(problem_, call); });
+  }
+  try {
+    const std::vector<Measurement> measurements = bench_.benchmark->race(contestants);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      result.finalists[places[i]].measurement = measurements[i];
+    }
+    if (baseline) {
+      Baseline& entry = result.baselines.emplace_back();
+      entry.problem = problem_;
+      entry.gpu = gpu_key(device_.info());
+      entry.library = baseline_->name();
+      entry.version = baseline_->version();
+      entry.variant = "default";
+      entry.measurement = measurements.back();
+    }
+  } catch (const Error& error) {
+    for (const std::size_t place : places) note_failure(error.what(), result.finalists[place]);
+  }
+  return result;
+}
+
+std::unique_ptr<Evaluator> make_local_evaluator(Device& device, BaselineLibrary* baseline,
+                                                const TimingOptions& timing) {
+  return std::make_unique<LocalEvaluator>(device, baseline, timing);
+}
+
+}  // namespace tilewise

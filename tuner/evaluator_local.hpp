@@ -1,0 +1,50 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "matmul/executable.hpp"
+#include "tuner/benchmark.hpp"
+#include "tuner/evaluator.hpp"
+#include "tuner/validator.hpp"
+
+namespace tilewise {
+
+/// The evaluator in this process: what make_local_evaluator() gives, and what a worker runs.
+class LocalEvaluator : public Evaluator {
+ public:
+  LocalEvaluator(Device& device, BaselineLibrary* baseline, const TimingOptions& timing);
+
+  DeviceInfo device_info() override { return device_.info(); }
+  std::string driver_version() override { return device_.driver_version(); }
+  void begin(const Problem& problem, std::shared_ptr<const Reference> reference) override;
+  Evaluation evaluate(const EvaluationRequest& request) override;
+  RaceResult race(const std::vector<EvaluationRequest>& finalists, bool with_baselines) override;
+
+  /// Whether the device failed for good: every later call throws.
+  bool broken() const { return !broken_.empty(); }
+
+ private:
+  // What belongs to one problem, in the order in which it is made.
+  struct Bench {
+    std::unique_ptr<Validator> validator;
+    std::unique_ptr<TimingBuffers> buffers;
+    std::unique_ptr<Benchmark> benchmark;
+  };
+  void require_working() const;
+  Bench make_bench(const Problem& problem, const std::shared_ptr<const Reference>& reference);
+  void note_failure(const std::string& what, Evaluation& evaluation);
+  std::unique_ptr<Executable> load_and_validate(const EvaluationRequest& request,
+                                                Evaluation& evaluation);
+  bool baseline_takes_part(bool with_baselines);
+
+  Device& device_;
+  BaselineLibrary* baseline_;
+  TimingOptions timing_;
+  OwnedStream stream_;
+  Problem problem_;
+  Bench bench_;
+  std::string broken_;  ///< the driver's words when the device failed for good
+};
+
+}  // namespace tilewise

@@ -1,0 +1,110 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "device/device.hpp"
+
+namespace tilewise {
+
+/// A quiet NaN with a payload of its own: what C is poisoned with, and what lies in guard zones, in
+/// the gaps between rows, and around inputs. Reading it spoils a result, writing over it is seen.
+inline constexpr std::uint32_t kPoison = 0x7FC5A5A5;
+
+/// How a matrix lies in an allocation that is 256-byte aligned: `before` bytes, then rows of `ld`
+/// elements, then what is left of `bytes`.
+struct Placement {
+  std::int64_t rows = 0, columns = 0, element_bytes = 4;
+  std::int64_t ld = 0;      ///< elements
+  std::int64_t before = 0;  ///< bytes
+  std::int64_t bytes = 0;   ///< the whole allocation
+  std::int64_t row_bytes() const { return ld * element_bytes; }
+};
+
+/// For validation: address and leading dimension aligned exactly as promised and no better, rows
+/// longer than needed, and at least 4 KB and one row of guard before and after.
+Placement guarded_placement(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes,
+                            int alignment);
+/// For timing: as tight as the promised alignment allows, no guards.
+Placement tight_placement(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes,
+                          int alignment);
+
+/// Page-locked host memory with an owner. Move-only.
+class HostBuffer {
+ public:
+  HostBuffer() = default;
+  HostBuffer(Device& device, std::int64_t bytes)
+      : device_(&device),
+        pointer_(bytes > 0 ? device.allocate_host(bytes) : nullptr),
+        bytes_(bytes) {}
+  HostBuffer(HostBuffer&& other) noexcept { *this = std::move(other); }
+  HostBuffer& operator=(HostBuffer&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(pointer_, other.pointer_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~HostBuffer() {
+    if (pointer_) device_->free_host(pointer_);
+  }
+  std::byte* data() const { return static_cast<std::byte*>(pointer_); }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  Device* device_ = nullptr;
+  void* pointer_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+/// A stream with an owner.
+class OwnedStream {
+ public:
+  explicit OwnedStream(Device& device) : device_(device), stream_(device.create_stream()) {}
+  OwnedStream(const OwnedStream&) = delete;
+  OwnedStream& operator=(const OwnedStream&) = delete;
+  ~OwnedStream() { device_.destroy_stream(stream_); }
+  Stream get() const { return stream_; }
+
+ private:
+  Device& device_;
+  Stream stream_;
+};
+
+/// A matrix in device memory.
+class DeviceMatrix {
+ public:
+  DeviceMatrix() = default;
+  DeviceMatrix(Device& device, const Placement& placement)
+      : buffer_(device, placement.bytes), placement_(placement) {}
+  const Placement& placement() const { return placement_; }
+  void* allocation() const { return buffer_.data(); }
+  void* data() const { return static_cast<std::byte*>(buffer_.data()) + placement_.before; }
+
+ private:
+  DeviceBuffer buffer_;
+  Placement placement_;
+};
+
+/// The least staging memory the copies below need: one row.
+std::int64_t staging_bytes_for(const Placement& placement);
+
+/// Poisons the whole allocation, then copies in `values` (tightly packed rows), through `staging`.
+/// The copies are done when it returns.
+void upload(Device& device, Stream stream, const HostBuffer& staging, const DeviceMatrix& to,
+            std::span<const std::byte> values);
+
+/// Whether a matrix still holds `values` and poison all around them.
+bool unchanged(Device& device, Stream stream, const HostBuffer& staging, const DeviceMatrix& matrix,
+               std::span<const std::byte> values);
+
+/// In a host copy of a whole allocation: the offset from the matrix's first byte to the first byte
+/// around it (guard zones, gaps between rows) that is no longer poison; nothing is wrong: `found`
+/// false.
+struct GuardCheck {
+  bool found = false;
+  std::int64_t offset = 0;
+};
+GuardCheck broken_guard(const Placement& placement, const std::byte* copy);
+
+}  // namespace tilewise

@@ -1,0 +1,99 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "tilewise/problem.hpp"
+
+namespace tilewise {
+
+/// The two kinds of test data (docs/measuring.md): small integers whose every partial sum is exact,
+/// and uniform [-1, 1] held to an error bound.
+enum class DataSet : std::uint8_t { exact, bounded };
+
+/// alpha and beta that every candidate is checked with: (1, 0), and non-trivial ones.
+struct Scalars {
+  double alpha = 1, beta = 0;
+};
+
+/// What a comparison found. ok is NaN-safe: !(error <= bound) anywhere means not ok.
+struct Comparison {
+  bool ok = false;
+  double error_ratio = 0;  ///< largest |got - ref| / bound (exact data: 0 or infinity)
+  double normwise_error =
+      0;              ///< ||got - ref|| / ||ref||, bounded data only (of the samples, if sampled)
+  std::string worst;  ///< "C[17][4] = 3 instead of 5 (exact data)" when not ok
+};
+
+/// Memory that a child process can map: an anonymous memory file. Move-only.
+class SharedBlock {
+ public:
+  SharedBlock() = default;
+  explicit SharedBlock(
+      std::size_t bytes);  ///< Throws Error(out_of_memory) with the bytes asked for
+  static SharedBlock map(int fd, std::size_t bytes);  ///< read-only view; takes ownership of fd
+  SharedBlock(SharedBlock&& other) noexcept;
+  SharedBlock& operator=(SharedBlock&& other) noexcept;
+  ~SharedBlock();
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+  int fd() const { return fd_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  int fd_ = -1;
+};
+
+/// Up to how many flops (2mnk) and how many elements of C a reference holds every element of C.
+struct ReferenceLimits {
+  double flops = 2.0 * 4096 * 4096 * 4096;
+  double elements = 8192.0 * 8192;
+};
+
+/// Test data and expected results of one problem, computed once on all cores in f64 and shared by
+/// all candidates, in one flat block that a worker process maps. Small problems hold every element;
+/// larger ones hold sampled rows, columns, tile edges and corners exactly plus Freivalds vectors (C
+/// x against A (B x)) that cover every element. Tightly packed operands (leading dimension = row
+/// length). Immutable once computed; thread-safe.
+class Reference {
+ public:
+  /// Computes. `threads` 0 = all cores. 4096^3 takes at most 5 s on 16 cores. Throws
+  /// Error(invalid_argument) for negative sizes, Error(unsupported) for a batch,
+  /// Error(out_of_memory).
+  static Reference compute(const Problem& problem, std::uint64_t seed = 1, int threads = 0,
+                           const ReferenceLimits& limits = {});
+  /// The same block, mapped by another process. Throws Error(invalid_argument) when it is another
+  /// problem's.
+  static Reference attach(const Problem& problem, SharedBlock block);
+
+  const Problem& problem() const { return problem_; }
+  const SharedBlock& block() const { return block_; }
+  /// Whether it holds samples and Freivalds vectors instead of every element.
+  bool sampled() const;
+  /// Operands as stored, and C before the product.
+  std::span<const std::byte> a(DataSet set) const;
+  std::span<const std::byte> b(DataSet set) const;
+  std::span<const std::byte> c0(DataSet set) const;
+  /// The scalars a candidate is checked with: index 0 is (1, 0); index 1 is not trivial (integers
+  /// for exact data).
+  static Scalars scalars(DataSet set, int index);
+  /// Compares a result (m x n, leading dimension ldc elements) on all cores. `scalars` are any that
+  /// were applied; exactness is promised for those of scalars(set, 0 and 1).
+  Comparison compare(DataSet set, const Scalars& scalars, const void* got, std::int64_t ldc,
+                     int threads = 0) const;
+
+ private:
+  Reference(const Problem& problem, SharedBlock block);
+  Problem problem_;
+  SharedBlock block_;
+};
+
+/// Plain f64-accumulated product for tests and small jobs: C = alpha op(A) op(B) + beta C with
+/// leading dimensions; beta = 0 never reads C; follows BLAS on NaN and infinity. f32 operands.
+void reference_multiply(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, double alpha,
+                        const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
+                        double beta, float* c, std::int64_t ldc, int threads = 0);
+
+}  // namespace tilewise

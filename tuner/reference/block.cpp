@@ -1,0 +1,79 @@
+#include "tuner/reference/block.hpp"
+
+#include "tuner/reference/generate.hpp"
+
+namespace tilewise {
+namespace {
+
+// Hands out consecutive, 64-byte aligned pieces of a block; with a null base it only counts.
+class Cursor {
+ public:
+  explicit Cursor(std::byte* base) : base_(base) {}
+  template <typename T>
+  T* take(std::int64_t count) {
+    T* piece = base_ ? reinterpret_cast<T*>(base_ + used_) : nullptr;
+    used_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return piece;
+  }
+  StoredProducts products(std::int64_t rows, std::int64_t columns) {
+    StoredProducts stored{rows, columns, nullptr, nullptr, nullptr};
+    stored.exact = take<float>(rows * columns);
+    stored.bounded = take<double>(rows * columns);
+    stored.absolute = take<float>(rows * columns);
+    return stored;
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace
+
+std::size_t BlockLayout::place(const Problem& problem, const Header& header, std::byte* base) {
+  Cursor cursor(base);
+  header_ = cursor.take<Header>(1);
+  for (std::size_t set = 0; set < 2; ++set) {
+    operands_[set * 3] = cursor.take<float>(rows_a(problem) * min_lda(problem));
+    operands_[set * 3 + 1] = cursor.take<float>(rows_b(problem) * min_ldb(problem));
+    operands_[set * 3 + 2] = cursor.take<float>(problem.m * problem.n);
+  }
+  if (!header.sampled) {
+    full = cursor.products(problem.m, problem.n);
+    return cursor.used();
+  }
+  rows = cursor.products(header.row_count, problem.n);
+  columns = cursor.products(problem.m, header.column_count);
+  x = cursor.take<double>(problem.n * kVectors);
+  for (FreivaldsVectors& set : vectors) {
+    set.product = cursor.take<double>(problem.m * kVectors);
+    set.c0 = cursor.take<double>(problem.m * kVectors);
+  }
+  FreivaldsVectors& bounded = vectors[static_cast<std::size_t>(DataSet::bounded)];
+  bounded.absolute_product = cursor.take<double>(problem.m * kVectors);
+  bounded.absolute_c0 = cursor.take<double>(problem.m * kVectors);
+  return cursor.used();
+}
+
+std::size_t BlockLayout::bytes_for(const Problem& problem, const Header& header) {
+  return BlockLayout().place(problem, header, nullptr);
+}
+
+BlockLayout::BlockLayout(const Problem& problem, std::byte* base) {
+  place(problem, *reinterpret_cast<const Header*>(base), base);
+}
+
+float* BlockLayout::operand(DataSet set, int which) const {
+  return operands_[static_cast<std::size_t>(set) * 3 + static_cast<std::size_t>(which)];
+}
+
+std::uint64_t block_hash(const Problem& problem) {
+  std::uint64_t hash = static_cast<std::uint64_t>(problem.layout);
+  for (const std::int64_t value : {problem.m, problem.n, problem.k}) {
+    hash = mixed_bits(hash, static_cast<std::uint64_t>(value));
+  }
+  return hash;
+}
+
+}  // namespace tilewise

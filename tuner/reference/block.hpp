@@ -1,0 +1,68 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "tuner/reference.hpp"
+
+namespace tilewise {
+
+/// Products of a set of rows and a set of columns of C: exact data's A B (integers below 2^24, so
+/// f32 holds them), bounded data's A B, and its |A| |B| rounded up. Row-major, leading dimension
+/// `columns`.
+struct StoredProducts {
+  std::int64_t rows = 0, columns = 0;
+  float* exact = nullptr;
+  double* bounded = nullptr;
+  float* absolute = nullptr;
+};
+
+/// One data set's Freivalds vectors, kVectors values a row: A (B x), C0 x, |A| (|B| |x|), |C0| |x|.
+/// The absolute ones are null for exact data.
+struct FreivaldsVectors {
+  double* product = nullptr;
+  double* c0 = nullptr;
+  double* absolute_product = nullptr;
+  double* absolute_c0 = nullptr;
+};
+
+/// Where everything lies in a reference's flat block; the one description of it.
+class BlockLayout {
+ public:
+  static constexpr int kVectors = 4;
+  static constexpr int kMaxSamples = 32;
+
+  /// Starts the block: says what the rest is.
+  struct Header {
+    std::array<char, 8> magic;
+    std::uint64_t problem_hash;
+    std::uint64_t seed;
+    std::uint64_t sampled;
+    std::int64_t row_count, column_count;
+    std::array<std::int64_t, kMaxSamples> rows, columns;  // samples: which rows and columns of C
+  };
+
+  /// Of a block to be: how long it must be.
+  static std::size_t bytes_for(const Problem& problem, const Header& header);
+  /// Of a block whose header is written.
+  BlockLayout(const Problem& problem, std::byte* base);
+
+  const Header& header() const { return *header_; }
+  float* operand(DataSet set, int which) const;  ///< 0 = A, 1 = B, 2 = C0
+
+  StoredProducts full;           ///< every element; empty when sampled
+  StoredProducts rows, columns;  ///< sampled rows (x n) and columns (m x); empty when not
+  double* x = nullptr;           ///< n x kVectors: small integers, never zero
+  std::array<FreivaldsVectors, 2> vectors;  ///< by data set
+
+ private:
+  std::size_t place(const Problem& problem, const Header& header, std::byte* base);
+  BlockLayout() = default;
+  Header* header_ = nullptr;
+  std::array<float*, 6> operands_{};
+};
+
+/// What identifies the problem a block was computed for.
+std::uint64_t block_hash(const Problem& problem);
+
+}  // namespace tilewise

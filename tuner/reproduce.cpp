@@ -1,0 +1,26 @@
+#include "tuner/reproduce.hpp"
+
+namespace tilewise {
+namespace {
+
+/// In single quotes, as every POSIX shell reads it.
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+}  // namespace
+
+std::string problem_options(const Problem& problem) {
+  const Alignment& align = problem.alignment;
+  return "--sizes " + size_text(problem) + " --layout " + std::string(to_string(problem.layout)) +
+         " --align " + std::to_string(align.a) + "," + std::to_string(align.b) + "," +
+         std::to_string(align.c);
+}
+
+std::string reproduce_command(const std::string& prefix, const Candidate& candidate) {
+  return prefix + " --only " + quoted(to_string(candidate));
+}
+
+}  // namespace tilewise

@@ -1,0 +1,44 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "tilewise/record.hpp"
+#include "tuner/evaluator.hpp"
+
+namespace tilewise {
+
+/// The value below which a share of the samples lies (linear between neighbours). NaN when empty.
+double quantile(std::span<const double> samples, double share);
+/// Half the interquartile range over the median.
+double relative_spread(std::span<const double> samples);
+
+/// Decides when a time is known well enough: plain numbers in, no clock, no device.
+class Sampler {
+ public:
+  /// `best_us`: the best time so far, 0 = none.
+  Sampler(const TimingOptions& options, double best_us) : options_(options), best_us_(best_us) {}
+
+  /// One sample (microseconds a product) and what it took to get (seconds). True: enough.
+  ///  - the median's own uncertainty, 1.86 spread / sqrt(samples), is within the target, and there
+  ///    are min_samples;
+  ///  - max_samples, or max_seconds (four times that before min_samples are there);
+  ///  - three samples, the fastest of which is over twice the best so far: it cannot win.
+  bool add(double microseconds, double seconds);
+
+  double median() const { return quantile(samples_, 0.5); }
+  double spread() const { return relative_spread(samples_); }
+  const std::vector<double>& samples() const { return samples_; }
+  /// Median, spread, count and the first samples filled in.
+  Measurement measurement() const;
+
+ private:
+  TimingOptions options_;
+  double best_us_;
+  double seconds_ = 0;
+  std::vector<double> samples_;
+};
+
+/// A measurement of these samples.
+Measurement measurement_of(std::span<const double> samples);
+
+}  // namespace tilewise

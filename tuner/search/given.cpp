@@ -1,0 +1,33 @@
+#include <utility>
+
+#include "tuner/search/search.hpp"
+
+namespace tilewise {
+namespace {
+
+/// A list, in its order.
+class Given : public Strategy {
+ public:
+  explicit Given(std::vector<Candidate> candidates) : candidates_(std::move(candidates)) {}
+
+  std::optional<Candidate> next() override {
+    while (next_ < candidates_.size())
+      if (const Candidate& candidate = candidates_[next_++]; seen_.add(candidate)) return candidate;
+    return std::nullopt;
+  }
+
+  void observe(const Candidate& candidate, std::optional<double>) override { seen_.add(candidate); }
+
+ private:
+  std::vector<Candidate> candidates_;
+  std::size_t next_ = 0;
+  Seen seen_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_given(std::vector<Candidate> candidates) {
+  return std::make_unique<Given>(std::move(candidates));
+}
+
+}  // namespace tilewise

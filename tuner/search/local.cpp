@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "tuner/search/search.hpp"
+
+namespace tilewise {
+namespace {
+
+// What the search starts from, beside the defaults.
+constexpr int kSamplesPerTemplate = 10;
+// A template is dropped from sampling when so many of its candidates are known and the best of them
+// takes so many times as long as the best of all.
+constexpr int kDropAfter = 8;
+constexpr double kDropFactor = 2;
+// Of a hundred proposals after the start: random samples, children of two good ones; the others are
+// neighbours of the best.
+constexpr std::size_t kSamplePercent = 10;
+constexpr std::size_t kChildPercent = 40;
+constexpr std::size_t kParents = 10;
+constexpr int kTries = 40;
+
+/// Local search from the best: its neighbours in random order, those of the next best when they are
+/// used up. The first that improves is the best from then on. Results come back late, several
+/// improvements of one best at a time: children, which take each parameter from one of two good
+/// parents, put them together. A share of random samples keeps it from staying in one valley.
+class Local : public Strategy {
+ public:
+  Local(const SearchSpace& space, std::uint64_t seed)
+      : space_(space), draws_(space, seed), defaults_(space.defaults()) {
+    for (const KernelTemplate* kernel : space.templates()) tallies_[kernel->name].kernel = kernel;
+    for (int i = 0; i < kSamplesPerTemplate; ++i)
+      for (const KernelTemplate* kernel : space.templates()) samples_.push_back(kernel);
+  }
+
+  std::optional<Candidate> next() override {
+    std::optional<Candidate> candidate = propose();
+    if (candidate) seen_.add(*candidate);
+    return candidate;
+  }
+
+  void observe(const Candidate& candidate, std::optional<double> microseconds) override {
+    seen_.add(candidate);
+    Tally& tally = tallies_[candidate.kernel_template];
+    ++tally.known;
+    if (!microseconds || !(*microseconds > 0)) return;
+    if (!tally.best_us || *microseconds < *tally.best_us) tally.best_us = microseconds;
+    ranking_.emplace(*microseconds, Centre{candidate, std::nullopt});
+  }
+
+ private:
+  struct Centre {
+    Candidate candidate;
+    std::optional<std::vector<Candidate>> moves;  // asked for when needed; used up from the back
+  };
+  struct Tally {
+    const KernelTemplate* kernel = nullptr;
+    int known = 0;
+    std::optional<double> best_us;
+  };
+
+  std::optional<Candidate> propose() {
+    if (auto candidate = start()) return candidate;
+    const std::size_t dice = random_index(draws_.generator(), 100);
+    std::optional<Candidate> candidate;
+    if (dice < kSamplePercent)
+      candidate = sample();
+    else if (dice < kSamplePercent + kChildPercent)
+      candidate = child();
+    if (!candidate) candidate = neighbour();
+    return candidate ? candidate : draws_.next(seen_);
+  }
+
+  std::optional<Candidate> start() {
+    while (!defaults_.empty()) {
+      Candidate candidate = std::move(defaults_.back());
+      defaults_.pop_back();
+      if (!seen_.has(candidate)) return candidate;
+    }
+    while (!samples_.empty()) {
+      const KernelTemplate* kernel = samples_.back();
+      samples_.pop_back();
+      if (!in_play(tallies_[kernel->name])) continue;
+      if (auto candidate = draws_.next_of(*kernel, seen_)) return candidate;
+    }
+    return std::nullopt;
+  }
+
+  bool in_play(const Tally& tally) const {
+    if (tally.known < kDropAfter || ranking_.empty()) return true;
+    return tally.best_us && *tally.best_us <= kDropFactor * ranking_.begin()->first;
+  }
+
+  std::optional<Candidate> sample() {
+    std::vector<const KernelTemplate*> kernels;
+    for (const auto& [name, tally] : tallies_)
+      if (tally.kernel && in_play(tally)) kernels.push_back(tally.kernel);
+    if (kernels.empty()) return std::nullopt;
+    return draws_.next_of(*kernels[random_index(draws_.generator(), kernels.size())], seen_);
+  }
+
+  std::optional<Candidate> child() {
+    const std::size_t parents = std::min(kParents, ranking_.size());
+    if (parents < 2) return std::nullopt;
+    auto& generator = draws_.generator();
+    for (int i = 0; i < kTries; ++i) {
+      // The better of two draws takes the one part.
+      const Candidate& one =
+          ranked(std::min(random_index(generator, parents), random_index(generator, parents)));
+      const Candidate& other = ranked(random_index(generator, parents));
+      if (one.kernel_template != other.kernel_template) continue;
+      Candidate mixed = one;
+      for (const auto& [name, value] : other.configuration.values())
+        if (random_index(generator, 2)) mixed.configuration.set(name, value);
+      if (!seen_.has(mixed) && space_.contains(mixed)) return mixed;
+    }
+    return std::nullopt;
+  }
+
+  const Candidate& ranked(std::size_t rank) const {
+    return std::next(ranking_.begin(), static_cast<std::ptrdiff_t>(rank))->second.candidate;
+  }
+
+  std::optional<Candidate> neighbour() {
+    for (auto& [microseconds, centre] : ranking_) {
+      if (!centre.moves) centre.moves = shuffled(space_.neighbours(centre.candidate));
+      while (!centre.moves->empty()) {
+        Candidate candidate = std::move(centre.moves->back());
+        centre.moves->pop_back();
+        if (!seen_.has(candidate)) return candidate;
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> shuffled(std::vector<Candidate> candidates) {
+    for (std::size_t i = candidates.size(); i > 1; --i)
+      std::swap(candidates[i - 1], candidates[random_index(draws_.generator(), i)]);
+    return candidates;
+  }
+
+  const SearchSpace& space_;
+  RandomDraws draws_;
+  Seen seen_;
+  std::vector<Candidate> defaults_;
+  std::vector<const KernelTemplate*> samples_;  // templates to draw from before the search proper
+  std::map<std::string, Tally> tallies_;        // by template
+  std::multimap<double, Centre> ranking_;       // by microseconds
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed) {
+  return std::make_unique<Local>(space, seed);
+}
+
+}  // namespace tilewise

@@ -1,0 +1,47 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "tuner/strategy.hpp"
+
+namespace tilewise {
+
+std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_t seed);
+std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed);
+std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed);
+/// Just these, in order. Exhaustive search over its list, too.
+std::unique_ptr<Strategy> make_given(std::vector<Candidate> candidates);
+
+/// What is known already: proposed, or measured by an earlier run. Shared by the strategies,
+/// because none may propose a candidate twice.
+class Seen {
+ public:
+  /// False when it was seen before.
+  bool add(const Candidate& candidate) { return seen_.insert(candidate).second; }
+  bool has(const Candidate& candidate) const { return seen_.count(candidate) != 0; }
+
+ private:
+  std::set<Candidate> seen_;
+};
+
+/// Uniform candidates without repetition, down to the very last of a small space.
+class RandomDraws {
+ public:
+  RandomDraws(const SearchSpace& space, std::uint64_t seed) : space_(space), generator_(seed) {}
+  /// A candidate not in `seen`; nothing when the space is used up, or so nearly that it cannot be
+  /// told.
+  std::optional<Candidate> next(const Seen& seen);
+  /// The same, of one template.
+  std::optional<Candidate> next_of(const KernelTemplate& kernel, const Seen& seen);
+  std::mt19937_64& generator() { return generator_; }
+
+ private:
+  const SearchSpace& space_;
+  std::mt19937_64 generator_;
+  bool listed_ = false;
+  std::vector<Candidate> rest_;  // once listed: what was left, in random order
+};
+
+}  // namespace tilewise

@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "db/database.hpp"
+#include "templates/search_space.hpp"
+
+namespace tilewise {
+
+/// Hash of what a search can find: template names, revisions, parameters and their values (as
+/// narrowed), constraints, kernel sources, compiler.
+std::string space_hash(const SearchSpace& space, const Subspace& subspace,
+                       const std::string& compiler);
+
+/// Whether `wanted` asks for nothing that `stored` did not do: same strategy, seed and space, at
+/// least the budget and the evaluations.
+bool covers(const Search& stored, const Search& wanted);
+
+/// The row for this search: an identical one of an earlier run that did not finish, else a new one.
+Search begin_search(Database& database, const Search& wanted);
+
+/// Now, as ISO 8601 in UTC, and this machine's name: facts of a record.
+std::string now_text();
+std::string host_name();
+
+}  // namespace tilewise

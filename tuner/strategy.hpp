@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "templates/search_space.hpp"
+
+namespace tilewise {
+
+/// Chooses what to evaluate next. next() may be called many times before results come back, since
+/// compiles run ahead of the device. Deterministic for a seed and an order of results. Not thread-safe.
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+  /// A candidate not proposed before, or nothing when the space (or what is worth trying) is used up.
+  virtual std::optional<Candidate> next() = 0;
+  /// `microseconds` is nothing for a rejected candidate. Also called for what an earlier run measured.
+  virtual void observe(const Candidate& candidate, std::optional<double> microseconds) = 0;
+};
+
+struct StrategyInfo {
+  std::string name;
+  std::string summary;
+  std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed);
+};
+
+/// exhaustive, random, local: one explicit table.
+std::span<const StrategyInfo> strategies();
+/// Throws Error(invalid_argument) naming those there are. `space` must outlive the strategy.
+std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
+                                        std::uint64_t seed);
+
+}  // namespace tilewise

@@ -1,0 +1,23 @@
+#include "tuner/tuner.hpp"
+
+#include "tuner/tuning.hpp"
+
+namespace tilewise {
+
+TuneResult tune(const Problem& problem, const TuneOptions& options, TuneContext& context) {
+  Tuning run(problem, options, context);
+  if (run.finished_before()) return run.finish();
+
+  run.recall();
+  run.propose();  // compiling starts while the CPU computes the reference
+  run.prepare();
+  while (run.goes_on()) {
+    run.propose();
+    if (run.nothing_under_way()) break;  // the space is used up
+    if (const std::optional<Built> built = run.next_built()) run.judge(*built);
+  }
+  run.race();
+  return run.finish();
+}
+
+}  // namespace tilewise

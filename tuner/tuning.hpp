@@ -1,0 +1,77 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "matmul/image_store.hpp"
+#include "templates/search_space.hpp"
+#include "tuner/compile_ahead.hpp"
+#include "tuner/strategy.hpp"
+#include "tuner/tuner.hpp"
+
+namespace tilewise {
+
+/// One run of tune(): its steps, in the order tune() takes them. Not thread-safe.
+class Tuning {
+ public:
+  Tuning(const Problem& problem, const TuneOptions& options, TuneContext& context);
+
+  /// An identical search had finished, and its winner is still served.
+  bool finished_before();
+  /// What earlier runs measured of today's sources: the strategy learns of it, nothing is measured
+  /// twice.
+  void recall();
+  /// Reference and operands.
+  void prepare();
+  /// Until the budget (less the race's share), the limit or Ctrl-C.
+  bool goes_on();
+  /// Candidates from the strategy to the compiler threads, until these have enough.
+  void propose();
+  bool nothing_under_way() const { return ahead_->under_way() == 0; }
+  /// Nothing when none became ready for a moment.
+  std::optional<Built> next_built();
+  /// Evaluates, commits the record, tells the strategy.
+  void judge(const Built& built);
+  /// Finalists once more, side by side; names the winner and keeps their images.
+  void race();
+  TuneResult finish();
+
+ private:
+  double seconds() const;
+  bool stopped() const { return context_.stop && context_.stop->load(); }
+  const Record* best() const;  ///< of known_; null when there is none
+  double best_us() const;      ///< 0 when there is none
+  const KernelTemplate* kernel_of(const Candidate& candidate) const;
+  bool is_current(const Record& record) const;
+  std::unique_ptr<Strategy> make_chooser() const;
+  Search wanted_search() const;
+  Environment environment() const;
+  Record record_of(const Built& built) const;
+  void commit(Record record);
+  std::vector<Built> build_all(const std::vector<Record>& records);
+  bool measure_again(std::vector<Record>& finalists, const std::vector<Built>& built);
+  void keep_images(const std::vector<Record>& records, const std::vector<Built>& built);
+  void report(const std::string& phase, const Record* last = nullptr);
+
+  const Problem problem_;
+  const TuneOptions options_;
+  TuneContext& context_;
+  const std::chrono::steady_clock::time_point started_;
+  const DeviceInfo device_;
+  const std::string gpu_;
+  const SearchSpace space_;
+  const ImageStore store_;
+  std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<CompileAhead> ahead_;
+  std::optional<Search> search_;
+  std::optional<Candidate> incumbent_;  ///< of the stored winner, where it can be built here
+  std::optional<Candidate> first_;      ///< the incumbent, while it waits to be measured first
+  std::vector<Record> known_;           ///< ok, of this run and recalled
+  std::int64_t proposed_ = 0;
+  TuneResult result_;
+};
+
+}  // namespace tilewise

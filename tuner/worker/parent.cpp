@@ -1,0 +1,146 @@
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "tilewise/error.hpp"
+#include "tuner/evaluator.hpp"
+#include "tuner/worker/process.hpp"
+#include "tuner/worker/protocol.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr double kStartSeconds = 60;  // a context, a library, after a driver has cleaned up
+constexpr double kBeginSeconds = 120;
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g s", seconds);
+  return text;
+}
+
+// Why there is no reply.
+struct Loss {
+  Outcome outcome = Outcome::launch_error;
+  std::string why;
+};
+
+class WorkerEvaluator : public Evaluator {
+ public:
+  explicit WorkerEvaluator(const WorkerOptions& options)
+      : options_(options), program_(options.program.empty() ? "/proc/self/exe" : options.program) {
+    start();
+  }
+
+  DeviceInfo device_info() override { return ready_.device; }
+  std::string driver_version() override { return ready_.driver; }
+
+  void begin(const Problem& problem, std::shared_ptr<const Reference> reference) override {
+    problem_ = problem;
+    reference_ = std::move(reference);
+    begun_ = false;
+    require_ready();
+  }
+
+  Evaluation evaluate(const EvaluationRequest& request) override {
+    require_ready();
+    Loss loss;
+    const auto reply = exchange(encode(request), options_.timeout_seconds, loss);
+    if (!reply) return lost(loss);
+    const EvaluationReply answer = decode_evaluation_reply(*reply);
+    if (answer.broken) stop();
+    return answer.evaluation;
+  }
+
+  RaceResult race(const std::vector<EvaluationRequest>& finalists, bool with_baselines) override {
+    require_ready();
+    Loss loss;
+    const double seconds = options_.timeout_seconds * static_cast<double>(finalists.size() + 1);
+    const auto reply = exchange(encode(RaceRequest{finalists, with_baselines}), seconds, loss);
+    if (!reply) return {std::vector<Evaluation>(finalists.size(), lost(loss)), {}};
+    RaceReply answer = decode_race_reply(*reply);
+    if (answer.broken) stop();
+    return std::move(answer.result);
+  }
+
+ private:
+  // Starts a worker and has it open the device.
+  void start() {
+    process_.emplace(program_);
+    Loss loss;
+    const auto reply = exchange(encode(OpenRequest{options_.device}), kStartSeconds, loss);
+    if (!reply) throw Error(ErrorKind::device, "the worker process did not start: " + loss.why);
+    ready_ = decode_ready(*reply);
+    begun_ = false;
+  }
+
+  void stop() {
+    process_.reset();
+    begun_ = false;
+  }
+
+  // A worker that lives and knows the problem: one that died is started again here.
+  void require_ready() {
+    if (!reference_) throw Error(ErrorKind::invalid_argument, "evaluate() before begin()");
+    if (!process_) start();
+    if (begun_) return;
+    Message message = encode(BeginRequest{problem_, options_.timing, reference_->block().bytes()});
+    message.fd = reference_->block().fd();
+    Loss loss;
+    if (!exchange(message, kBeginSeconds, loss)) {
+      throw Error(ErrorKind::device,
+                  "the worker process could not take " + to_string(problem_) + ": " + loss.why);
+    }
+    begun_ = true;
+  }
+
+  // Sends a request and waits for its reply; nothing when the worker was lost over it, which is
+  // then stopped. Throws the Error that the worker sends instead.
+  std::optional<Message> exchange(const Message& request, double seconds, Loss& loss) {
+    const Deadline deadline = deadline_in(seconds);
+    Message reply;
+    Transfer transfer = Transfer::closed;
+    try {
+      transfer = process_->channel().send(request, deadline);
+      // One that died while it was sent to may have said why before.
+      if (transfer != Transfer::timeout) transfer = process_->channel().receive(reply, deadline);
+      if (transfer == Transfer::done && type_of(reply) == "error") throw decode_error(reply);
+    } catch (const Error&) {
+      stop();
+      throw;
+    }
+    if (transfer == Transfer::done) return reply;
+    if (transfer == Transfer::timeout) {
+      loss = {Outcome::timeout, "no end after " + seconds_text(seconds) +
+                                    "; the worker process was " + process_->end()};
+    } else {
+      loss = {Outcome::launch_error, "the worker process died: " + process_->own_end()};
+    }
+    stop();
+    return {};
+  }
+
+  static Evaluation lost(const Loss& loss) {
+    Evaluation evaluation;
+    evaluation.outcome = loss.outcome;
+    evaluation.detail = loss.why;
+    return evaluation;
+  }
+
+  WorkerOptions options_;
+  std::string program_;
+  Ready ready_;
+  std::optional<WorkerProcess> process_;
+  bool begun_ = false;  ///< the running worker has the problem
+  Problem problem_;
+  std::shared_ptr<const Reference> reference_;
+};
+
+}  // namespace
+
+std::unique_ptr<Evaluator> make_worker_evaluator(const WorkerOptions& options) {
+  return std::make_unique<WorkerEvaluator>(options);
+}
+
+}  // namespace tilewise

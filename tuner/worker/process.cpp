@@ -1,0 +1,130 @@
+#include "tuner/worker/process.hpp"
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr int kChildFd = 3;
+// A driver that tears down a context with a kernel in it may hold the process for seconds.
+constexpr double kKillSeconds = 30;
+constexpr double kOwnEndSeconds = 2;
+
+class SpawnSettings {
+ public:
+  explicit SpawnSettings(int child_socket) {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawnattr_init(&attributes_);
+    posix_spawn_file_actions_adddup2(&actions_, child_socket, kChildFd);
+    posix_spawn_file_actions_adddup2(&actions_, STDERR_FILENO, STDOUT_FILENO);
+    // Blocked from the first instruction on: Ctrl-C is the parent's to handle.
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    sigaddset(&mask, SIGINT);
+    posix_spawnattr_setsigmask(&attributes_, &mask);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+  ~SpawnSettings() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+  posix_spawnattr_t attributes_{};
+};
+
+[[noreturn]] void fail(const std::string& program, int error) {
+  throw Error(ErrorKind::io,
+              "cannot start the worker process " + program + ": " + std::strerror(error));
+}
+
+std::string describe(int status) {
+  if (WIFEXITED(status)) return "exit status " + std::to_string(WEXITSTATUS(status));
+  if (!WIFSIGNALED(status)) return "an end of an unknown kind";
+  const int number = WTERMSIG(status);
+  return "signal " + std::to_string(number) + " (" + strsignal(number) + ")";
+}
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(const std::string& program) {
+  std::array<int, 2> sockets{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) fail(program, errno);
+  int error = 0;
+  {
+    const SpawnSettings settings(sockets[1]);
+    std::string path = program, command = "worker", option = "--fd";
+    std::string number = std::to_string(kChildFd);
+    std::array<char*, 5> arguments = {path.data(), command.data(), option.data(), number.data(),
+                                      nullptr};
+    error = posix_spawn(&pid_, path.c_str(), settings.actions(), settings.attributes(),
+                        arguments.data(), environ);
+  }
+  close(sockets[1]);
+  if (error != 0) {
+    close(sockets[0]);
+    fail(program, error);
+  }
+  socket_ = sockets[0];
+}
+
+WorkerProcess::WorkerProcess(WorkerProcess&& other) noexcept { *this = std::move(other); }
+
+WorkerProcess& WorkerProcess::operator=(WorkerProcess&& other) noexcept {
+  std::swap(pid_, other.pid_);
+  std::swap(socket_, other.socket_);
+  std::swap(status_, other.status_);
+  return *this;
+}
+
+WorkerProcess::~WorkerProcess() {
+  end();
+  if (socket_ >= 0) close(socket_);
+}
+
+// Whether it is over (its status is then kept) within so long.
+bool WorkerProcess::reap(double seconds) noexcept {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (;;) {
+    const pid_t reaped = waitpid(pid_, &status_, WNOHANG);
+    if (reaped != 0 && !(reaped < 0 && errno == EINTR)) {
+      pid_ = -1;
+      return true;
+    }
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+std::string WorkerProcess::end() noexcept {
+  if (pid_ < 0) return describe(status_);
+  kill(pid_, SIGKILL);
+  const bool over = reap(kKillSeconds);
+  pid_ = -1;  // one that the driver holds for longer is left to it
+  return over ? "killed" : "killed, but still held by the driver";
+}
+
+std::string WorkerProcess::own_end() noexcept {
+  if (pid_ >= 0 && !reap(kOwnEndSeconds)) return end();
+  return describe(status_);
+}
+
+}  // namespace tilewise
