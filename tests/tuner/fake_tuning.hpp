@@ -31,6 +31,7 @@ inline const char* source_name() {
 
 /// X and Y from 0 to 7; a pack step that all share, then the multiply step.
 inline KernelTemplate grid_template(const std::string& name = "grid") {
+  source_name();  // a search is known by all sources there are: added before the first
   KernelTemplate t;
   t.name = name;
   t.parameters = {{"X", {0, 1, 2, 3, 4, 5, 6, 7}, ""}, {"Y", {0, 1, 2, 3, 4, 5, 6, 7}, ""}};
