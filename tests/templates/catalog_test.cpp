@@ -22,26 +22,42 @@ const LaunchStep& multiply_of(const Plan& plan) {
   throw std::runtime_error("no multiply step");
 }
 
-/// Calls `check(problem, candidate, plan, device)` for thousands of valid candidates.
-template <class Check>
-void for_random_plans(const Check& check) {
-  std::mt19937_64 generator(20261121);
-  int seen = 0;
-  for (const Target& target : known_targets()) {
-    const DeviceInfo device = nominal_device(target);
-    for (int i = 0; i < 25; ++i) {
-      const Problem problem = test::random_problem(generator, 5000);
-      const SearchSpace space(problem, device, select_templates());
-      for (int draw = 0; draw < 15; ++draw) {
-        const auto candidate = space.random(generator);
-        if (!candidate) continue;
-        const KernelTemplate& kernel = find_template(candidate->kernel_template);
-        check(problem, *candidate, kernel.plan(problem, candidate->configuration, device), device);
-        ++seen;
+struct Sample {
+  Problem problem;
+  Candidate candidate;
+  Plan plan;
+  DeviceInfo device;
+};
+
+/// Thousands of valid candidates for random problems on every target, drawn once.
+const std::vector<Sample>& samples() {
+  static const std::vector<Sample> drawn = [] {
+    std::vector<Sample> all;
+    std::mt19937_64 generator(20261121);
+    for (const Target& target : known_targets()) {
+      const DeviceInfo device = nominal_device(target);
+      for (int i = 0; i < 25; ++i) {
+        const Problem problem = test::random_problem(generator, 5000);
+        const SearchSpace space(problem, device, select_templates());
+        for (int draw = 0; draw < 15; ++draw) {
+          const auto candidate = space.random(generator);
+          if (!candidate) continue;
+          const KernelTemplate& kernel = find_template(candidate->kernel_template);
+          all.push_back({problem, *candidate,
+                         kernel.plan(problem, candidate->configuration, device), device});
+        }
       }
     }
-  }
-  EXPECT_GT(seen, 2000);
+    return all;
+  }();
+  return drawn;
+}
+
+/// Calls `check(problem, candidate, plan, device)` for each of them.
+template <class Check>
+void for_random_plans(const Check& check) {
+  for (const Sample& s : samples()) check(s.problem, s.candidate, s.plan, s.device);
+  EXPECT_GT(samples().size(), 2000U);
 }
 
 TEST(Catalog, NamesAreUniqueAndEverythingIsExplained) {
