@@ -2,6 +2,7 @@
 // configurations. No GPU and no compiler: constraints and plans are pure functions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "templates/kernel_template.hpp"
@@ -123,21 +124,19 @@ TEST(Catalog, EveryValueOfEveryParameterIsReachable) {
   // sm_90a.
   const DeviceInfo device = device_of("sm_90a");
   std::mt19937_64 generator(11);
-  for (const KernelTemplate& kernel : catalog()) {
-    std::set<std::pair<std::string, int>> reached;
-    for (const Problem& problem :
-         {make_problem(Layout::nn, 4096, 4096, 4096), make_problem(Layout::nt, 4095, 4095, 4095, 4),
-          make_problem(Layout::tn, 128, 128, 65536), make_problem(Layout::tt, 1000, 1000, 1000)}) {
-      const SearchSpace space(problem, device, {&kernel});
-      for (int i = 0; i < 1500; ++i)
-        if (const auto c = space.random(generator))
-          for (const auto& [name, value] : c->configuration.values()) reached.emplace(name, value);
-    }
+  const Problem problems[] = {
+      make_problem(Layout::nn, 4096, 4096, 4096), make_problem(Layout::nt, 4095, 4095, 4095, 4),
+      make_problem(Layout::tn, 128, 128, 65536), make_problem(Layout::tt, 1000, 1000, 1000)};
+  for (const KernelTemplate& kernel : catalog())
     for (const Parameter& p : kernel.parameters)
       for (const int value : p.values)
-        EXPECT_TRUE(reached.contains({p.name, value}))
+        EXPECT_TRUE(
+            std::any_of(std::begin(problems), std::end(problems),
+                        [&](const Problem& problem) {
+                          const SearchSpace space(problem, device, {&kernel}, {{p.name, {value}}});
+                          return space.random(generator).has_value();
+                        }))
             << kernel.name << ' ' << p.name << '=' << value;
-  }
 }
 
 TEST(Plan, GridCoversTheOutputExactlyOnce) {
