@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Runs a command that prints one JSON document and keeps it in bench/results/ with what a result must
-carry: command, commit, GPU, driver, clocks, power limit, date, seconds, peak host memory.
+carry: command, commit, GPU, driver, clocks, power limit, date, seconds, peak host memory (of the command
+and its children together: proportional set size, so that what they share counts once; sampled twice a
+second).
 
     bench/record.py h200_tune -- ./autotune --device 0 --sizes 1024,4096 --json --db /tmp/new.db
 """
 import datetime
 import json
 import pathlib
-import resource
 import subprocess
 import sys
 import time
@@ -26,6 +27,43 @@ def gpu_facts():
     return {"gpu": name, "driver": driver, "max_sm_clock_mhz": float(clock), "power_limit_w": float(power)}
 
 
+def descendants(pid):
+    """The process and everything below it."""
+    found = [pid]
+    for parent in found:
+        try:
+            for task in pathlib.Path(f"/proc/{parent}/task").iterdir():
+                found += [int(child) for child in (task / "children").read_text().split()]
+        except OSError:
+            pass  # it ended meanwhile
+    return found
+
+
+def memory_kb(pid):
+    """Proportional set size of a process and its descendants."""
+    total = 0
+    for one in descendants(pid):
+        try:
+            text = pathlib.Path(f"/proc/{one}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        total += int(next(line for line in text.splitlines() if line.startswith("Pss:")).split()[1])
+    return total
+
+
+def run_watched(command):
+    """Runs it; returns status, standard output, peak memory in kB."""
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    peak = 0
+    while True:
+        peak = max(peak, memory_kb(child.pid))
+        try:
+            output, _ = child.communicate(timeout=0.5)
+            return child.returncode, output, peak
+        except subprocess.TimeoutExpired:
+            pass
+
+
 def main():
     if len(sys.argv) < 4 or sys.argv[2] != "--":
         sys.exit(__doc__)
@@ -34,18 +72,18 @@ def main():
     commit = subprocess.run(git + ["rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     dirty = subprocess.run(git + ["status", "--porcelain", "-uno"], capture_output=True, text=True)
     started = time.monotonic()
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    status, output, peak_kb = run_watched(command)
     seconds = time.monotonic() - started
-    if done.returncode != 0:
-        sys.exit(f"{command[0]} ended with status {done.returncode}: nothing is kept")
+    if status != 0:
+        sys.exit(f"{command[0]} ended with status {status}: nothing is kept")
     result = {
         "command": " ".join(command),
         "commit": commit.stdout.strip() + ("+changes" if dirty.stdout.strip() else ""),
         "date": datetime.date.today().isoformat(),
         **gpu_facts(),
         "seconds": round(seconds, 1),
-        "peak_process_mb": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024),
-        "result": json.loads(done.stdout),
+        "peak_memory_mb": round(peak_kb / 1024),
+        "result": json.loads(output),
     }
     path = ROOT / "bench" / "results" / f"{name}.json"
     path.write_text(json.dumps(result, indent=1) + "\n")

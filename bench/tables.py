@@ -35,6 +35,7 @@ def tune_table(name):
                 f"{'cold' if run['result']['results'][0]['winner']['measurement']['cold'] else 'warm'}"
                 + (f"; {run['seconds']:.0f} s in all" if "seconds" in run else "")
                 + (f", largest process {run['peak_process_mb']} MB" if "peak_process_mb" in run else "")
+                + (f", {run['peak_memory_mb']} MB of host memory" if "peak_memory_mb" in run else "")
                 + (f", database {run['database_mb']} MB" if "database_mb" in run else "") + ".")
     return "\n".join(rows)
 
