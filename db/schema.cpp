@@ -163,6 +163,8 @@ std::int64_t version_of(const Connection& connection) {
 std::span<const Migration> migrations() { return kMigrations; }
 
 bool is_new(const Connection& connection, std::span<const Migration> steps) {
+  // One snapshot for all three questions: another process may be making the file right now.
+  const Transaction snapshot(connection, Transaction::Kind::read);
   const std::int64_t owner = connection.integer("PRAGMA application_id");
   const std::int64_t version = version_of(connection);
   if (owner == kApplicationId) {

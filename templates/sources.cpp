@@ -69,13 +69,6 @@ std::string essence(std::string_view text) {
   return out;
 }
 
-std::string hex(XXH128_hash_t hash) {
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return text;
-}
-
 /// A source's essence with the headers it includes, directly or not, in order.
 std::string with_includes(const KernelSource& source) {
   std::string all = essence(source.text);
@@ -99,7 +92,7 @@ const std::string& text_hash(const KernelSource& source) {
   for (const auto& [of, hash] : known)
     if (of == &source) return hash;
   const std::string all = with_includes(source);
-  known.emplace_back(&source, hex(XXH3_128bits(all.data(), all.size())));
+  known.emplace_back(&source, hash_text(all));
   return known.back().second;
 }
 
@@ -124,12 +117,20 @@ std::vector<std::string> kernel_source_names() {
   return names;
 }
 
+std::string hash_text(std::string_view text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  char hex[33];
+  std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
+  return hex;
+}
+
 std::string kernel_text_hash(std::string_view name) { return text_hash(kernel_source(name)); }
 
 std::string source_hash(const KernelSpec& kernel, std::string_view compiler) {
   std::string all = text_hash(kernel_source(kernel.source)) + '\n' + to_string(kernel) + '\n';
   all += compiler;
-  return hex(XXH3_128bits(all.data(), all.size()));
+  return hash_text(all);
 }
 
 }  // namespace tilewise

@@ -2,22 +2,12 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <ctime>
 
 #include "templates/sources.hpp"
 
 namespace tilewise {
 namespace {
-
-/// FNV-1a, 64 bits: a name for a text, nothing that an adversary chooses.
-std::string hash_of(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (unsigned char byte : text) hash = (hash ^ byte) * 0x100000001b3u;
-  char hex[17];
-  std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(hash));
-  return hex;
-}
 
 std::string values_text(const std::vector<int>& values) {
   std::string text;
@@ -41,7 +31,7 @@ std::string space_hash(const SearchSpace& space, const Subspace& subspace,
   // Which sources a template's plans use depends on the configuration (packs): all of them count.
   for (const std::string& name : kernel_source_names())
     text += name + " " + kernel_text_hash(name) + "\n";
-  return hash_of(text);
+  return hash_text(text);
 }
 
 bool covers(const Search& stored, const Search& wanted) {

@@ -11,13 +11,16 @@
 namespace tilewise {
 
 /// Chooses what to evaluate next. next() may be called many times before results come back, since
-/// compiles run ahead of the device. Deterministic for a seed and an order of results. Not thread-safe.
+/// compiles run ahead of the device. Deterministic for a seed and an order of results. Not
+/// thread-safe.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// A candidate not proposed before, or nothing when the space (or what is worth trying) is used up.
+  /// A candidate not proposed before, or nothing when the space (or what is worth trying) is used
+  /// up.
   virtual std::optional<Candidate> next() = 0;
-  /// `microseconds` is nothing for a rejected candidate. Also called for what an earlier run measured.
+  /// `microseconds` is nothing for a rejected candidate. Also called for what an earlier run
+  /// measured.
   virtual void observe(const Candidate& candidate, std::optional<double> microseconds) = 0;
 };
 

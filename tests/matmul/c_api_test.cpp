@@ -99,8 +99,8 @@ int main(void) {
   tilewise_destroy(matmul);
   return status == TILEWISE_OK ? 0 : tilewise_last_error()[0];
 })";
-  const std::string command = "cc -std=c99 -Wall -Wextra -pedantic -Werror -fsyntax-only -I" +
-                              std::string(TILEWISE_SOURCE_DIR) + "/include " + file;
+  const std::string command = "cc -std=c99 -Wall -Wextra -pedantic -Werror -fsyntax-only -I'" +
+                              std::string(TILEWISE_SOURCE_DIR) + "/include' '" + file + "'";
   EXPECT_EQ(std::system(command.c_str()), 0);
   std::filesystem::remove(file);
 }

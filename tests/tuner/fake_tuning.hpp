@@ -1,0 +1,143 @@
+#pragma once
+// A made-up template, compiler and evaluator: tuning without CUDA, on a landscape that is a
+// formula.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "templates/sources.hpp"
+#include "tilewise/error.hpp"
+#include "tuner/tuner.hpp"
+
+namespace tilewise {
+
+inline constexpr int kRefused = 3;  // X that the compiler refuses
+inline constexpr int kWrong = 5;    // X whose result is wrong
+
+inline const char* source_name() {
+  static const bool added = [] {
+    add_kernel_source({"tune_test.cu", "kernel", {}});
+    return true;
+  }();
+  return added ? "tune_test.cu" : "";
+}
+
+/// X and Y from 0 to 7; a pack step that all share, then the multiply step.
+inline KernelTemplate grid_template(const std::string& name = "grid") {
+  source_name();  // a search is known by all sources there are: added before the first
+  KernelTemplate t;
+  t.name = name;
+  t.parameters = {{"X", {0, 1, 2, 3, 4, 5, 6, 7}, ""}, {"Y", {0, 1, 2, 3, 4, 5, 6, 7}, ""}};
+  t.supports = [](const Problem&, const DeviceInfo&) { return true; };
+  t.plan = [name](const Problem&, const Configuration& c, const DeviceInfo&) {
+    LaunchStep pack, multiply;
+    pack.role = StepRole::pack_a;
+    pack.kernel = {source_name(), "pack", {}};
+    multiply.kernel = {source_name(), name, {{"X", c.at("X")}, {"Y", c.at("Y")}}};
+    Plan plan;
+    plan.steps = {pack, multiply};
+    return plan;
+  };
+  t.default_configuration = [](const Problem&, const DeviceInfo&) {
+    return Configuration{{"X", 0}, {"Y", 0}};
+  };
+  return t;
+}
+
+class FakeCompiler : public Compiler {
+ public:
+  std::string identity() const override { return name + " -O9"; }
+  std::string version() const override { return name; }
+  std::vector<Target> targets() const override { return {{9, 0, true}}; }
+  CompileResult compile(const CompileRequest& request) const override {
+    ++count;
+    for (const auto& [define, value] : request.kernel.defines)
+      if (define == "X" && value == kRefused) return {std::nullopt, "too much shared data", 1};
+    Image image;
+    image.binary = {1, 2, 3};
+    image.compile_ms = 1;
+    return {image, "", 1};
+  }
+  std::string name = "fake 1";
+  mutable std::atomic<int> count{0};
+};
+
+using Point = std::pair<std::int64_t, std::int64_t>;
+
+inline Point point_of(const Plan& plan) {
+  const auto& defines = plan.steps.at(1).kernel.defines;
+  return {defines.at(0).second, defines.at(1).second};
+}
+
+class FakeEvaluator : public Evaluator {
+ public:
+  DeviceInfo device_info() override {
+    DeviceInfo info = nominal_device({9, 0, true});
+    info.name = "made-up GPU";
+    return info;
+  }
+  std::string driver_version() override { return "580.1"; }
+  void begin(const Problem& problem, std::shared_ptr<const Reference> reference) override {
+    EXPECT_EQ(reference->problem(), problem);
+    ++begins;
+  }
+  Evaluation evaluate(const EvaluationRequest& request) override {
+    EXPECT_EQ(request.images.size(), request.plan.steps.size());
+    if (static_cast<int>(evaluated.size()) == break_after)
+      throw Error(ErrorKind::device, "the device is gone");
+    evaluated.push_back(point_of(request.plan));
+    if (stop && static_cast<int>(evaluated.size()) == stop_after) stop->store(true);
+    std::this_thread::sleep_for(nap);
+    return measured(request.plan, time);
+  }
+  RaceResult race(const std::vector<EvaluationRequest>& finalists, bool) override {
+    ++races;
+    RaceResult result;
+    for (const EvaluationRequest& request : finalists) {
+      raced.push_back(point_of(request.plan));
+      result.finalists.push_back(measured(request.plan, race_time ? race_time : time));
+      if (race_dies) result.finalists.back() = {Outcome::timeout, "no answer", {}, 0, 0, {}};
+    }
+    Baseline baseline;
+    baseline.library = "cuBLAS";
+    baseline.version = "13";
+    baseline.variant = "default";
+    baseline.measurement.median_us = 90;
+    result.baselines = {baseline};
+    return result;
+  }
+  Evaluation measured(const Plan& plan, const std::function<double(Point)>& landscape) const {
+    Evaluation evaluation;
+    evaluation.outcome = point_of(plan).first == kWrong ? Outcome::wrong_result : Outcome::ok;
+    if (evaluation.outcome == Outcome::ok) {
+      evaluation.measurement = Measurement{};
+      evaluation.measurement->median_us = landscape(point_of(plan));
+      evaluation.measurement->spread = spread;
+    } else {
+      evaluation.detail = "C[1][2] = 3 instead of 5 (exact)";
+    }
+    return evaluation;
+  }
+
+  /// Best at X = 6, Y = 2.
+  std::function<double(Point)> time = [](Point p) {
+    return 100.0 + 7 * std::abs(static_cast<double>(p.first) - 6) +
+           5 * std::abs(static_cast<double>(p.second) - 2);
+  };
+  std::function<double(Point)> race_time;
+  double spread = 0.01;
+  std::vector<Point> evaluated, raced;
+  int begins = 0, races = 0, break_after = -1, stop_after = -1;
+  bool race_dies = false;
+  std::atomic<bool>* stop = nullptr;
+  std::chrono::milliseconds nap{0};
+};
+
+}  // namespace tilewise
