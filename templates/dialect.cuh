@@ -9,9 +9,9 @@
 typedef long long Int64;  // offsets: m x ld passes 2^31
 
 #define TILEWISE_PRAGMA(text) _Pragma(#text)
-#ifdef TILEWISE_HOST  // the CPU executor, device/host/cuda_on_cpu.hpp
-#define UNROLL_ALL TILEWISE_PRAGMA(GCC unroll 16)
-#define UNROLL_BY(count) TILEWISE_PRAGMA(GCC unroll count)
+#ifdef TILEWISE_HOST  // the CPU executor, device/host/cuda_on_cpu.hpp; its compiler knows by itself
+#define UNROLL_ALL
+#define UNROLL_BY(count)
 #else
 #define UNROLL_ALL TILEWISE_PRAGMA(unroll)
 #define UNROLL_BY(count) TILEWISE_PRAGMA(unroll count)

@@ -35,7 +35,7 @@ DeviceInfo device_info(const std::string& which);
 std::unique_ptr<Device> open_device(const std::string& which, const HostOptions& options = {});
 
 struct CompilerOptions {
-  std::string flags = "-O2";
+  std::string flags = "-O3";  ///< kernels need it: it unrolls what a thread keeps in registers
   /// A folder for sources and binaries, where debuggers find them; empty: a temporary one, removed
   /// after each kernel.
   std::string keep_in;

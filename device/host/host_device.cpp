@@ -12,6 +12,7 @@ namespace tilewise::host {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
+constexpr std::int64_t kMuch = std::int64_t{16} << 20;
 
 std::string text(const Dim3& d) {
   return std::to_string(d.x) + "x" + std::to_string(d.y) + "x" + std::to_string(d.z);
@@ -99,13 +100,13 @@ void* HostDevice::allocate(std::int64_t bytes) {
   return pointer;
 }
 
-/// The system promises memory that it does not have, so its own word is asked first.
+/// The system promises memory that it does not have, so for much its own word is asked first.
 void* HostDevice::aligned_memory(std::int64_t bytes) const {
-  const MemoryFacts memory = memory_facts();
   void* pointer = nullptr;
-  if ((memory.free_bytes == 0 || bytes <= memory.free_bytes) &&
+  if ((bytes < kMuch || bytes <= memory_facts().free_bytes) &&
       posix_memalign(&pointer, kAlignment, static_cast<std::size_t>(bytes)) == 0)
     return pointer;
+  const MemoryFacts memory = memory_facts();
   throw Error(ErrorKind::out_of_memory, "out of memory: " + std::to_string(bytes) +
                                             " bytes wanted, and " + mebibytes(memory.free_bytes) +
                                             " of " + mebibytes(memory.total_bytes) + " free on " +
