@@ -7,7 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "device/cuda/cuda.hpp"
+#include "device/machines.hpp"
 #include "matmul/executable.hpp"
 #include "matmul/image_store.hpp"
 #include "matmul/matmul_internal.hpp"
@@ -128,8 +128,8 @@ Json measure(const Options& options) {
   asked.database = options.database;
   const Problem problem = problem_of(options);
   // Two handles of one context: the Matmul keeps its own.
-  const std::unique_ptr<Device> own = cuda::open_device(options.device);
-  std::unique_ptr<Device> to_serve = cuda::open_device(options.device);
+  const std::unique_ptr<Device> own = open_device(options.device);
+  std::unique_ptr<Device> to_serve = open_device(options.device);
   Device& device = *own;
   bool compiler_loaded = false;
 

@@ -15,6 +15,16 @@ add_library(tilewise_sqlite INTERFACE)
 target_include_directories(tilewise_sqlite SYSTEM INTERFACE ${SQLITE3_INCLUDE_DIR})
 target_link_libraries(tilewise_sqlite INTERFACE ${SQLITE3_LIBRARY} m ${CMAKE_DL_LIBS} Threads::Threads)
 
+# Boost.Context: the fibers of the CPU executor. Static where possible, for the same reason.
+set(Boost_USE_STATIC_LIBS ${TILEWISE_STATIC_SQLITE})
+find_package(Boost 1.71 QUIET COMPONENTS context)
+if(NOT Boost_FOUND AND Boost_USE_STATIC_LIBS)
+  set(Boost_USE_STATIC_LIBS OFF)
+endif()
+find_package(Boost 1.71 REQUIRED COMPONENTS context)
+add_library(tilewise_fibers INTERFACE)
+target_link_libraries(tilewise_fibers INTERFACE Boost::context)
+
 # xxHash, header-only use (XXH_INLINE_ALL): nothing to install beside the program.
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 add_library(tilewise_xxhash INTERFACE)

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "device/cuda/cuda.hpp"
+#include "device/machines.hpp"
 #include "matmul/state.hpp"
 #include "tilewise/error.hpp"
 
@@ -40,7 +41,7 @@ std::optional<Database> open_image_cache(const std::filesystem::path& path, bool
 }
 
 std::unique_ptr<Device> open(const std::string& which) {
-  return which == "current" ? cuda::open_current_device() : cuda::open_device(which);
+  return which == "current" ? cuda::open_current_device() : open_device(which);
 }
 
 Problem f32_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -56,6 +57,7 @@ Problem f32_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t 
 
 MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& options) {
   MatmulParts parts;
+  const Target target = device ? device->info().target : Target{};
   parts.device = std::move(device);
   const std::filesystem::path path = default_database_path(options.database);
   if (is_there(path)) {
@@ -67,7 +69,7 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   parts.open_cache = [path, may_create = options.compile_missing] {
     return open_image_cache(image_cache_path(path), may_create);
   };
-  parts.load_compiler = [where = options.nvrtc] { return cuda::load_compiler(where); };
+  parts.load_compiler = [target, where = options.nvrtc] { return load_compiler(target, where); };
   parts.compile_missing = options.compile_missing;
   parts.warn = options.warn;
   return parts;

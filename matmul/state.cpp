@@ -185,9 +185,11 @@ void Matmul::State::give_up(const Problem& problem) const {
                   "no kernel for " + to_string(problem) + " can be served: " + refusal.why_not +
                       ". Tune it where there is a compiler (autotune --sizes " +
                       size_text(problem) + " --layout " + std::string(to_string(problem.layout)) +
-                      "), or let calls compile: leave compile_missing on and install NVRTC (a CUDA "
-                      "toolkit, or pip install nvidia-cuda-nvrtc; TILEWISE_NVRTC names it where it "
-                      "is not found by itself)");
+                      "), or let calls compile: leave compile_missing on and install " +
+                      (device_->info().target.host
+                           ? "a C++ compiler (TILEWISE_CXX names it)"
+                           : "NVRTC (a CUDA toolkit, or pip install nvidia-cuda-nvrtc; "
+                             "TILEWISE_NVRTC names it where it is not found by itself)"));
 }
 
 Database* Matmul::State::cache() {

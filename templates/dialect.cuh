@@ -9,8 +9,13 @@
 typedef long long Int64;  // offsets: m x ld passes 2^31
 
 #define TILEWISE_PRAGMA(text) _Pragma(#text)
+#ifdef TILEWISE_HOST  // the CPU executor, device/host/cuda_on_cpu.hpp; its compiler knows by itself
+#define UNROLL_ALL
+#define UNROLL_BY(count)
+#else
 #define UNROLL_ALL TILEWISE_PRAGMA(unroll)
 #define UNROLL_BY(count) TILEWISE_PRAGMA(unroll count)
+#endif
 
 // A kernel of at most `threads` threads, of which `blocks` blocks must fit on a multiprocessor.
 #define KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
@@ -20,11 +25,22 @@ typedef long long Int64;  // offsets: m x ld passes 2^31
 
 // The block's shared memory, aligned for 16-byte access.
 DEVICE float* shared_floats() {
+#ifdef TILEWISE_HOST
+  return static_cast<float*>(tilewise_host::thread().block->shared);
+#else
   extern __shared__ __align__(128) float tilewise_shared[];
   return tilewise_shared;
+#endif
 }
 
+#ifdef TILEWISE_HOST
+// Says where in the kernel it stands.
+DEVICE void barrier(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  __syncthreads(file, line);
+}
+#else
 DEVICE void barrier() { __syncthreads(); }
+#endif
 
 DEVICE float multiply_add(float x, float y, float sum) { return __fmaf_rn(x, y, sum); }
 
@@ -72,7 +88,11 @@ DEVICE void load_edge(float (&to)[COUNT], const float* from, int valid) {
 // (cp.async with a source size; sm_80 and later). The data is there after copies_done().
 template <int COUNT>
 DEVICE void copy_async(float* to_shared, const float* from, int valid) {
-  const int bytes = valid >= COUNT ? COUNT * 4 : (valid > 0 ? valid * 4 : 0);
+  const int inside = valid >= COUNT ? COUNT : (valid > 0 ? valid : 0);
+#ifdef TILEWISE_HOST
+  tilewise_host::copy_async(to_shared, from, COUNT, inside);
+#else
+  const int bytes = inside * 4;
   const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
   if constexpr (COUNT == 4) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
@@ -82,14 +102,25 @@ DEVICE void copy_async(float* to_shared, const float* from, int valid) {
                  "n"(COUNT * 4), "r"(bytes)
                  : "memory");
   }
+#endif
 }
 
 // Closes the group of copies started since the last call.
-DEVICE void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+DEVICE void copies_commit() {
+#ifdef TILEWISE_HOST
+  tilewise_host::runtime->copies_commit();
+#else
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
 
 // Waits until at most PENDING groups of this thread are on their way. Others' copies: barrier().
 template <int PENDING>
 DEVICE void copies_done() {
+#ifdef TILEWISE_HOST
+  tilewise_host::runtime->copies_wait(PENDING);
+#else
   asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+#endif
 }
 #endif

@@ -1,6 +1,6 @@
 # The rules that no compiler checks, read off the source text:
 #   - rooms include only rooms below them: include <- {templates, device, db} <- matmul <- tuner <- cli;
-#   - sqlite3.h only in db/, cuda.h and nvrtc.h only in device/cuda/, CLI11 only in tuner/cli/;
+#   - sqlite3.h only in db/, cuda.h and nvrtc.h only in device/cuda/, Boost only in device/host/, CLI11 only in tuner/cli/;
 #   - nlohmann/json only in .cpp files;
 #   - no file of more than 450 lines.
 # Usage: cmake -DROOT=<tree> -P check_includes.cmake
@@ -18,7 +18,7 @@ set(cli_may tilewise templates device db matmul tuner)
 
 # Header (a regular expression) and the one folder that may include it.
 set(owned "sqlite3\\.h=db" "cuda\\.h=device/cuda" "nvrtc\\.h=device/cuda" "nvml\\.h=device/cuda"
-          "cublas[A-Za-z_0-9]*\\.h=device/cuda" "CLI/.*=tuner/cli" "CLI11.*=tuner/cli")
+          "cublas[A-Za-z_0-9]*\\.h=device/cuda" "boost/.*=device/host" "CLI/.*=tuner/cli" "CLI11.*=tuner/cli")
 set(rooms vocabulary include templates device db matmul tuner)
 set(examples_may tilewise)  # what a program of somebody else's may
 set(bench_may ${cli_may})

@@ -40,9 +40,9 @@ constexpr std::array kNominal{
 };
 
 [[noreturn]] void bad_target(std::string_view text) {
-  throw Error(
-      ErrorKind::invalid_argument,
-      "bad target \"" + std::string(text) + "\"; write it as sm_90, sm_90a, compute_90, 90 or 9.0");
+  throw Error(ErrorKind::invalid_argument, "bad target \"" + std::string(text) +
+                                               "\"; write it as sm_90, sm_90a, compute_90, 90 or "
+                                               "9.0, and the CPU's as host or host:sm_90");
 }
 
 int parse_digits(std::string_view digits, std::string_view text) {
@@ -60,12 +60,15 @@ std::string_view to_string(Feature feature) {
 }
 
 std::string to_string(const Target& target) {
-  return "sm_" + std::to_string(target.major) + std::to_string(target.minor) +
-         (target.specific ? "a" : "");
+  return (target.host ? "host:sm_" : "sm_") + std::to_string(target.major) +
+         std::to_string(target.minor) + (target.specific ? "a" : "");
 }
 
 Target parse_target(std::string_view text) {
+  if (text == "host") return default_host_target();
   std::string_view rest = text;
+  const bool host = rest.starts_with("host:");
+  if (host) rest.remove_prefix(5);
   for (const std::string_view prefix : {"sm_", "compute_"}) {
     if (rest.starts_with(prefix)) {
       rest.remove_prefix(prefix.size());
@@ -79,7 +82,7 @@ Target parse_target(std::string_view text) {
   const std::string_view minor = rest.substr(rest.size() - 1);
   rest.remove_suffix(1);
   if (rest.ends_with('.')) rest.remove_suffix(1);
-  const Target target{parse_digits(rest, text), parse_digits(minor, text), specific};
+  const Target target{parse_digits(rest, text), parse_digits(minor, text), specific, host};
   if (target.major == 0) bad_target(text);
   return target;
 }
@@ -87,6 +90,14 @@ Target parse_target(std::string_view text) {
 Target best_target(int major, int minor) {
   return {major, minor, (major == 9 || major == 10) && minor == 0};
 }
+
+Target best_target(const Target& named) {
+  Target best = best_target(named.major, named.minor);
+  best.host = named.host;
+  return best;
+}
+
+Target default_host_target() { return {8, 0, false, true}; }
 
 Features features_of(const Target& target) {
   const int capability = target.major * 10 + target.minor;
@@ -117,7 +128,7 @@ const std::vector<Target>& known_targets() {
 }
 
 std::string gpu_key(const DeviceInfo& info) {
-  return info.name + "|" + std::to_string(info.target.major) + "." +
+  return info.name + (info.target.host ? "|host:" : "|") + std::to_string(info.target.major) + "." +
          std::to_string(info.target.minor) + "|" + std::to_string(info.multiprocessors);
 }
 

@@ -1,31 +1,15 @@
 #include "device/cuda/kernel.hpp"
 
-#include <elf.h>
-
 #include <array>
-#include <cstring>
 
 #include "device/cuda/cuda_device.hpp"
+#include "device/elf.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::cuda {
 namespace {
 
 constexpr std::uint32_t kPortableClusterBlocks = 8;
-
-/// Whether a binary is a cubin (an ELF file) with all the bytes its header speaks of. The driver
-/// reads as far as the headers say, so what was cut short on its way must not reach it.
-bool is_whole_cubin(const std::vector<std::uint8_t>& binary) {
-  Elf64_Ehdr header;
-  if (binary.size() < sizeof header) return false;
-  std::memcpy(&header, binary.data(), sizeof header);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
-  const auto fits = [&](std::uint64_t offset, std::uint64_t count, std::uint64_t entry_bytes) {
-    return offset <= binary.size() && count * entry_bytes <= binary.size() - offset;
-  };
-  return fits(header.e_shoff, header.e_shnum, header.e_shentsize) &&
-         fits(header.e_phoff, header.e_phnum, header.e_phentsize);
-}
 
 /// Loads a cubin. The log has what the driver says beyond its error code.
 CUmodule load_module(const Driver& driver, const Image& image, const std::string& name) {
@@ -48,7 +32,7 @@ CUmodule load_module(const Driver& driver, const Image& image, const std::string
 
 CudaKernel::CudaKernel(std::shared_ptr<const PrimaryContext> context, const Image& image)
     : context_(std::move(context)), name_(image.kernel.source + ":" + image.kernel.entry) {
-  if (!is_whole_cubin(image.binary)) {
+  if (!is_whole_elf(image.binary)) {
     throw Error(ErrorKind::invalid_argument, "the image of " + name_ + " (" +
                                                  std::to_string(image.binary.size()) +
                                                  " bytes) is no cubin or is cut short");

@@ -30,17 +30,23 @@ using Features = std::bitset<static_cast<std::size_t>(Feature::count_)>;
 inline bool has(const Features& f, Feature x) { return f.test(static_cast<std::size_t>(x)); }
 
 /// What to compile for: compute capability and, where the architecture-specific instructions are
-/// wanted, the `a` suffix. Text form "sm_90a".
+/// wanted, the `a` suffix. Text form "sm_90a"; "host:sm_90a" is the CPU that emulates it.
 struct Target {
   int major = 0, minor = 0;
   bool specific = false;  ///< the 'a' suffix
+  bool host = false;      ///< the CPU, with this capability's features
   auto operator<=>(const Target&) const = default;
 };
 std::string to_string(const Target& target);
-/// Accepts sm_90, sm_90a, compute_90, 90, 9.0. Throws Error(invalid_argument).
+/// Accepts sm_90, sm_90a, compute_90, 90, 9.0, each of them after "host:", and "host" alone, which is
+/// default_host_target(). Throws Error(invalid_argument).
 Target parse_target(std::string_view text);
 /// The best target for a capability: sm_90a for 9.0, sm_100a for 10.0, else plain.
 Target best_target(int major, int minor);
+/// The same of a target's capability; on the CPU what it emulates.
+Target best_target(const Target& named);
+/// What "host" emulates: the newest capability whose instructions the CPU executor has all of.
+Target default_host_target();
 Features features_of(const Target& target);
 /// The targets this project compiles and tests for: sm_75 80 86 89 90a 100 120.
 const std::vector<Target>& known_targets();
@@ -48,7 +54,9 @@ const std::vector<Target>& known_targets();
 /// What a device states about itself. A plain value: constraints and plans are functions of it, so
 /// everything about a GPU can be tested without one.
 struct DeviceInfo {
-  std::string name;  ///< "NVIDIA H200", or "sm_90 (nominal)" when compiling without a device
+  /// "NVIDIA H200"; "CPU: Intel(R) Xeon(R) Processor"; "sm_90 (nominal)" when compiling without a
+  /// device.
+  std::string name;
   std::string uuid;  ///< "GPU-xxxxxxxx-...", empty when nominal
   Target target;
   Features features;
@@ -71,7 +79,7 @@ struct DeviceInfo {
 };
 
 /// What a GPU's records are keyed by: "NVIDIA H200|9.0|132". Driver, clocks and host are facts of a
-/// record, not of the key.
+/// record, not of the key. The CPU's read "CPU: Intel(R) Xeon(R) Processor|host:8.0|16".
 std::string gpu_key(const DeviceInfo& info);
 
 /// Typical facts of a capability (shared memory, threads, lanes from NVIDIA's programming guide),

@@ -24,7 +24,8 @@ class CliDevices : public ProgramTest {
 
 TEST_F(CliDevices, ListsEveryGpuWithPeaksByFormula) {
   const Json devices = run({"devices", "--json"}).json().at("devices");
-  ASSERT_EQ(devices.size(), 2U);
+  ASSERT_EQ(devices.size(), 3U) << "two GPUs and the CPU";
+  EXPECT_EQ(devices[2].at("index"), "host");
   const Json& first = devices[0];
   const double clock = first.at("clock_khz").get<double>() * 1e3;
   EXPECT_DOUBLE_EQ(

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 class CliGpu : public ProgramTest {
  protected:
   void SetUp() override {
-    const Result devices = run({"devices"});
+    const Result devices = run({"devices", "--device", "0"});
     if (devices.status == 3) GTEST_SKIP() << devices.err;
     ASSERT_EQ(devices.status, 0) << devices.err;
   }

@@ -47,6 +47,18 @@ TEST(Targets, TextRoundTrips) {
   EXPECT_EQ(all, "sm_75 sm_80 sm_86 sm_89 sm_90a sm_100 sm_120 ");
 }
 
+TEST(Targets, TheCpuIsATargetOfItsOwn) {
+  EXPECT_EQ(parse_target("host:sm_90a"), (Target{9, 0, true, true}));
+  EXPECT_EQ(parse_target("host:9.0"), (Target{9, 0, false, true}));
+  EXPECT_EQ(parse_target("host"), default_host_target());
+  EXPECT_EQ(to_string(default_host_target()), "host:sm_80");
+  EXPECT_EQ(to_string(best_target(Target{9, 0, false, true})), "host:sm_90a");
+  EXPECT_EQ(parse_target(to_string(Target{9, 0, true, true})), (Target{9, 0, true, true}));
+  EXPECT_NE((Target{9, 0, true, true}), (Target{9, 0, true}));
+  for (const char* text : {"host:", "host:host", "host90", "sm_90:host", "host:sm_9"})
+    EXPECT_THROW(parse_target(text), Error) << text;
+}
+
 TEST(FeatureTable, FollowsTheCapability) {
   const auto names = [](const char* target) {
     std::string text;

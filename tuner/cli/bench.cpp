@@ -1,14 +1,32 @@
 #include "tuner/cli/bench.hpp"
 
-#include "device/cuda/cuda.hpp"
+#include "device/machines.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/cli/output.hpp"
 
 namespace tilewise::cli {
 
+namespace {
+
+/// On the CPU times compare candidates and no more: there is no cache to empty that a GPU would
+/// have, and other processes disturb whatever the number of samples.
+TimingOptions timing_on_the_cpu() {
+  TimingOptions timing;
+  timing.cold = false;
+  timing.max_seconds = 0.1;
+  timing.max_samples = 20;
+  timing.target_spread = 0.02;
+  timing.race_rounds = 5;
+  return timing;
+}
+
+}  // namespace
+
 void add_device_option(CLI::App& app, std::string& device, const std::string& text) {
-  app.add_option("--device", device, text)->type_name("{auto,all,0,1,UUID}")->capture_default_str();
+  app.add_option("--device", device, text)
+      ->type_name("{auto,all,0,1,UUID,host}")
+      ->capture_default_str();
 }
 
 void add_nvrtc_option(CLI::App& app, std::string& nvrtc) {
@@ -23,7 +41,9 @@ void add_database_option(CLI::App& app, std::string& database) {
 }
 
 void add_bench_options(CLI::App& app, BenchOptions& options) {
-  add_device_option(app, options.device, "GPU: auto (the first), all, an index, or a UUID");
+  add_device_option(
+      app, options.device,
+      "GPU: auto (the first, else the CPU), all, an index, a UUID; or the CPU: host, host:sm_90");
   app.add_flag("--in-process", options.in_process,
                "Measure in this process, not in a worker that may die (for debuggers)");
   app.add_flag("--warm", options.warm, "Time with operands left in the cache");
@@ -31,20 +51,27 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
 }
 
 std::vector<Gpu> gpus_to_measure_on(const std::string& device) {
+  std::vector<Gpu> gpus;
   try {
-    return choose_gpus(device, true);
+    gpus = choose_gpus(device, true);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::no_device || (device != "auto" && device != "all")) throw;
+    if (error.kind() != ErrorKind::no_device || device != "all") throw;
     throw Error(ErrorKind::no_device,
                 std::string(error.what()) +
-                    "; without a GPU, kernels can still be compiled: autotune compile --arch sm_90 "
-                    "--sizes 1024");
+                    "; without a GPU, kernels can be compiled (autotune compile --arch sm_90 "
+                    "--sizes 1024), and run on the CPU (--device host)");
   }
+  for (const Gpu& gpu : gpus)
+    if (gpu.info.target.host)
+      warn((gpu.why_host.empty() ? "" : gpu.why_host + ", so ") + "kernels run on the CPU, as " +
+           to_string(gpu.info.target).substr(5) +
+           "; times are the CPU's and say nothing about a GPU");
+  return gpus;
 }
 
-std::unique_ptr<Compiler> compiler_if_any(const std::string& nvrtc) {
+std::unique_ptr<Compiler> compiler_if_any(const Target& target, const std::string& nvrtc) {
   try {
-    return cuda::load_compiler(nvrtc);
+    return load_compiler(target, nvrtc);
   } catch (const Error& error) {
     if (!nvrtc.empty() || error.kind() != ErrorKind::compiler) throw;
     warn(std::string(error.what()) + " (only stored images can be measured)");
@@ -55,9 +82,10 @@ std::unique_ptr<Compiler> compiler_if_any(const std::string& nvrtc) {
 Bench::Bench(const Gpu& gpu, const BenchOptions& options) {
   TimingOptions timing;
   timing.cold = !options.warm;
+  if (gpu.info.target.host) timing = timing_on_the_cpu();
   if (options.in_process) {
-    device_ = cuda::open_device(gpu.which);
-    baseline_ = cuda::load_cublas(*device_);
+    device_ = open_device(gpu.which);
+    baseline_ = load_baseline(*device_);
     evaluator_ = make_local_evaluator(*device_, baseline_.get(), timing);
     return;
   }
@@ -67,7 +95,7 @@ Bench::Bench(const Gpu& gpu, const BenchOptions& options) {
   evaluator_ = make_worker_evaluator(worker);
 }
 
-DeviceStatus status_of(const Gpu& gpu) { return cuda::open_device(gpu.which)->status(); }
+DeviceStatus status_of(const Gpu& gpu) { return open_device(gpu.which)->status(); }
 
 Trial try_candidate(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
                     const ImageStore& images, Evaluator& evaluator) {

@@ -24,12 +24,13 @@ void add_nvrtc_option(CLI::App& app, std::string& nvrtc);
 /// --db alone.
 void add_database_option(CLI::App& app, std::string& database);
 
-/// choose_gpus(), one of each kind; without a GPU the error says what can be done without one.
+/// choose_gpus(), one of each kind. Says plainly when that is the CPU; where "all" finds no GPU,
+/// the error says what can be done without one.
 std::vector<Gpu> gpus_to_measure_on(const std::string& device);
 
-/// NVRTC, or null with a warning where none is found: what is stored may do. One that --nvrtc names
-/// must be there.
-std::unique_ptr<Compiler> compiler_if_any(const std::string& nvrtc);
+/// The target's compiler, or null with a warning where none is found: what is stored may do. An
+/// NVRTC that --nvrtc names must be there.
+std::unique_ptr<Compiler> compiler_if_any(const Target& target, const std::string& nvrtc);
 
 /// A GPU being measured on. The worker process (or the device, in process) lives as long as this.
 class Bench {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "device/cuda/cuda.hpp"
+#include "device/machines.hpp"
 #include "matmul/image_store.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
@@ -106,7 +106,7 @@ std::vector<Job> jobs_for(const CompileCommand& options) {
   std::vector<Job> jobs;
   std::map<std::string, bool> seen;
   for (const Target& named : parse_targets(options.arch)) {
-    const DeviceInfo device = nominal_device(best_target(named.major, named.minor));
+    const DeviceInfo device = nominal_device(best_target(named));
     for (const Problem& problem : problems) {
       for (const Candidate& candidate : candidates_for(options, problem, device)) {
         const Plan plan =
@@ -214,11 +214,21 @@ void print_jobs(const std::vector<Job>& jobs, const Output& output) {
   table.print(output);
 }
 
+std::unique_ptr<Compiler> compiler_for(const CompileCommand& options) {
+  const std::vector<Target> targets = parse_targets(options.arch);
+  for (const Target& target : targets)
+    if (target.host != targets.front().host)
+      throw Error(
+          ErrorKind::invalid_argument,
+          "--arch: the CPU (host) and GPUs have different compilers; name one kind at a time");
+  return load_compiler(targets.front(), options.nvrtc);
+}
+
 int run_compile(const CompileCommand& options, const Output& output) {
   std::vector<Job> jobs = jobs_for(options);
   std::optional<Database> database;
   if (!options.no_store) database = Database::open(default_database_path(options.database));
-  const std::unique_ptr<Compiler> compiler = cuda::load_compiler(options.nvrtc);
+  const std::unique_ptr<Compiler> compiler = compiler_for(options);
   // What is compiled goes where served images are kept, not into the cache.
   Database* images_in = database ? &*database : nullptr;
   const ImageStore images(images_in, images_in, compiler.get());

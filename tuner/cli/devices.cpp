@@ -15,12 +15,15 @@ struct DevicesCommand {
 };
 
 void setup(CLI::App& app, DevicesCommand& options) {
-  add_device_option(app, options.device, "GPU: all, auto (the first), an index, or a UUID");
+  add_device_option(
+      app, options.device,
+      "all, auto (the first GPU, else the CPU), an index, a UUID; or host, host:sm_90");
   app.footer(
       "Peak rate = multiprocessors x lanes x 2 x clock; bandwidth = bus width x memory clock x 2;\n"
       "balance = peak rate / bandwidth: a kernel that does fewer flops per byte waits for "
       "memory.\n\n" +
-      examples({"autotune devices", "autotune devices --device 0 --json"}));
+      examples({"autotune devices", "autotune devices --device 0 --json",
+                "autotune devices --device host:sm_90 --verbose"}));
 }
 
 struct Shown {
@@ -67,7 +70,7 @@ std::string json_of(const std::vector<Shown>& all) {
   for (const Shown& shown : all) {
     const DeviceInfo& info = shown.gpu.info;
     Json json = Json::parse(to_json(info));
-    json["index"] = shown.gpu.index;
+    json["index"] = info.target.host ? Json(shown.gpu.which) : Json(shown.gpu.index);
     json["gpu"] = gpu_key(info);
     json["peak_flops"] = peak_flops(info);
     json["peak_bandwidth"] = peak_bandwidth(info);
@@ -83,7 +86,7 @@ std::string json_of(const std::vector<Shown>& all) {
 void print_verbose(const Shown& shown) {
   const DeviceInfo& info = shown.gpu.info;
   const auto bytes = [](std::int64_t value) { return format_bytes(static_cast<double>(value)); };
-  print_line("\n" + std::to_string(shown.gpu.index) + "  " + info.name + "  " + info.uuid);
+  print_line("\n" + device_name(shown.gpu) + "  " + info.name + "  " + info.uuid);
   print_line("  key: " + gpu_key(info) + ", target " + to_string(info.target));
   print_line("  L2 " + bytes(info.l2_bytes) + "; shared memory " + bytes(info.shared_per_block) +
              " a block, " + bytes(info.shared_per_multiprocessor) + " a multiprocessor");
@@ -119,7 +122,7 @@ void print_all(const std::vector<Shown>& all, const Output& output) {
                {"largest", true, false, 7}});
   for (const Shown& shown : all) {
     const DeviceInfo& info = shown.gpu.info;
-    table.add({std::to_string(shown.gpu.index), info.name,
+    table.add({device_name(shown.gpu), info.name,
                std::to_string(info.target.major) + "." + std::to_string(info.target.minor),
                std::to_string(info.multiprocessors), std::to_string(info.clock_khz / 1000) + " MHz",
                format_bytes(static_cast<double>(info.memory_bytes)),
@@ -133,12 +136,26 @@ void print_all(const std::vector<Shown>& all, const Output& output) {
     for (const Shown& shown : all) print_verbose(shown);
   for (const Shown& shown : all)
     for (const std::string& doubt : shown.doubts)
-      warn("GPU " + std::to_string(shown.gpu.index) + ": " + doubt);
+      warn("device " + device_name(shown.gpu) + ": " + doubt);
+}
+
+/// "all" is every GPU, and the CPU after them.
+std::vector<Gpu> devices_to_show(const std::string& device) {
+  if (device != "all") return choose_gpus(device, false);
+  std::vector<Gpu> gpus;
+  try {
+    gpus = choose_gpus(device, false);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_device) throw;
+    warn(error.what());
+  }
+  gpus.push_back(choose_gpus("host", false).front());
+  return gpus;
 }
 
 int run_devices(const DevicesCommand& options, const Output& output) {
   std::vector<Shown> all;
-  for (const Gpu& gpu : choose_gpus(options.device, false)) all.push_back(look_at(gpu));
+  for (const Gpu& gpu : devices_to_show(options.device)) all.push_back(look_at(gpu));
   if (output.json)
     print_document(json_of(all));
   else
@@ -150,8 +167,8 @@ int run_devices(const DevicesCommand& options, const Output& output) {
 
 void add_devices(CLI::App& app, Selection& selection) {
   add_command<DevicesCommand>(app, selection, "devices",
-                              "List GPUs: peak rate, bandwidth, balance, memory, state", setup,
-                              run_devices);
+                              "List GPUs and the CPU: peak rate, bandwidth, balance, memory, state",
+                              setup, run_devices);
 }
 
 }  // namespace tilewise::cli

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "device/cuda/cuda.hpp"
+#include "device/host/host.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/output.hpp"
@@ -34,6 +35,20 @@ std::vector<Gpu> all_gpus() {
   return gpus;
 }
 
+Gpu the_host(const std::string& which) { return {kHostIndex, which, host::device_info(which), ""}; }
+
+/// The first GPU, or the CPU with the reason.
+Gpu first_gpu_or_host() {
+  try {
+    return all_gpus().front();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_device) throw;
+    Gpu gpu = the_host("host");
+    gpu.why_host = error.what();
+    return gpu;
+  }
+}
+
 std::string names_of(const std::vector<Gpu>& gpus) {
   std::string names;
   for (const Gpu& gpu : gpus)
@@ -43,7 +58,6 @@ std::string names_of(const std::vector<Gpu>& gpus) {
 }
 
 std::vector<Gpu> chosen(const std::string& device, const std::vector<Gpu>& gpus) {
-  if (device == "auto") return {gpus.front()};
   std::vector<Gpu> matches;
   for (const Gpu& gpu : gpus) {
     const bool same =
@@ -67,10 +81,12 @@ double host_bytes_available() {
 }  // namespace
 
 std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind) {
-  if (device != "auto" && device != "all" && !is_index(device) && !is_uuid(device))
-    throw Error(
-        ErrorKind::invalid_argument,
-        "--device: '" + device + "' is not auto, all, an index (0, 1, ...) or a UUID (GPU-...)");
+  if (host::is_host(device)) return {the_host(device)};
+  if (device == "auto") return {first_gpu_or_host()};
+  if (device != "all" && !is_index(device) && !is_uuid(device))
+    throw Error(ErrorKind::invalid_argument,
+                "--device: '" + device +
+                    "' is not auto, all, an index (0, 1, ...), a UUID (GPU-...) or host");
   const std::vector<Gpu> gpus = all_gpus();
   if (device != "all") return chosen(device, gpus);
   if (!one_of_each_kind) return gpus;
@@ -79,6 +95,10 @@ std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind) {
   for (const Gpu& gpu : gpus)
     if (seen.insert(gpu_key(gpu.info)).second) kinds.push_back(gpu);
   return kinds;
+}
+
+std::string device_name(const Gpu& gpu) {
+  return gpu.index == kHostIndex ? gpu.which : std::to_string(gpu.index);
 }
 
 DeviceInfo nominal_from_key(const std::string& key) {
@@ -93,7 +113,7 @@ DeviceInfo nominal_from_key(const std::string& key) {
     throw Error(ErrorKind::invalid_argument,
                 "'" + key + "' is not a GPU key; those read NAME|CAPABILITY|MULTIPROCESSORS");
   const Target target = parse_target(key.substr(target_at + 1, count_at - target_at - 1));
-  DeviceInfo info = nominal_device(best_target(target.major, target.minor));
+  DeviceInfo info = nominal_device(best_target(target));
   info.name = key.substr(0, target_at);
   info.multiprocessors = count;
   return info;

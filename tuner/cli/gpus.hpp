@@ -8,17 +8,23 @@
 
 namespace tilewise::cli {
 
-/// A GPU that --device chose: what to open it by, and what it says of itself.
+/// A GPU (or the CPU as one) that --device chose: what to open it by, and what it says of itself.
+inline constexpr int kHostIndex = -1;
 struct Gpu {
-  int index = 0;
-  std::string which;  ///< for cuda::open_device and the worker
+  int index = 0;      ///< kHostIndex: the CPU
+  std::string which;  ///< for open_device() and the worker
   DeviceInfo info;
+  std::string why_host = {};  ///< of the CPU that "auto" chose: why no GPU was
 };
 
-/// "auto" (the first), an index, a UUID, or "all" (every GPU, or one of each kind when
-/// `one_of_each_kind`: alike GPUs share their records). Creates no context. Throws
-/// Error(invalid_argument) for what can be none of these, Error(no_device) for what is not there.
+/// "auto" (the first, else the CPU), an index, a UUID, "all" (every GPU, or one of each kind when
+/// `one_of_each_kind`: alike GPUs share their records), "host" or "host:sm_90". Creates no context.
+/// Throws Error(invalid_argument) for what can be none of these, Error(no_device) for what is not
+/// there.
 std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind);
+
+/// What --device calls it by: "0", "host", "host:sm_90a".
+std::string device_name(const Gpu& gpu);
 
 /// The facts of a stored gpu_key ("NVIDIA H200|9.0|132"), typical for its capability, for answering
 /// without that GPU. Throws Error(invalid_argument).

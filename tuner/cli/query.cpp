@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "device/cuda/cuda.hpp"
+#include "device/machines.hpp"
 #include "matmul/resolve.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
@@ -25,12 +25,13 @@ struct QueryCommand {
 };
 
 void setup(CLI::App& app, QueryCommand& options) {
-  auto* device = app.add_option("--device", options.device, "A GPU of this machine")
-                     ->type_name("{auto,all,0,1,UUID}");
+  auto* device =
+      app.add_option("--device", options.device, "A GPU of this machine, or its CPU (host)")
+          ->type_name("{auto,all,0,1,UUID,host}");
   add_gpu_option(app, options.gpu);
   app.get_option("--gpu")->excludes(device);
   add_problem_options(app, options.problems, "");
-  app.add_flag("--stale", options.stale, "Also say which are stale: loads NVRTC");
+  app.add_flag("--stale", options.stale, "Also say which are stale: loads the compiler");
   add_nvrtc_option(app, options.nvrtc);
   app.get_option("--nvrtc")->needs("--stale");
   for (const char* name : {"--layout", "--dtype", "--math", "--align", "--stale"})
@@ -139,9 +140,11 @@ struct Answer {
 };
 
 std::vector<Answer> answers_for(const std::vector<Problem>& problems, const Database& database,
-                                const std::vector<Subject>& subjects, const std::string& compiler) {
+                                const std::vector<Subject>& subjects, const QueryCommand& options) {
   std::vector<Answer> answers;
   for (const Subject& subject : subjects) {
+    const std::string compiler =
+        options.stale ? load_compiler(subject.info.target, options.nvrtc)->identity() : "";
     const Resolver resolver(database.winners(subject.key), subject.info, compiler);
     for (const std::string& line : resolver.notes()) warn(line);
     for (const Problem& problem : problems)
@@ -200,7 +203,6 @@ int run_query(const QueryCommand& options, const Output& output) {
   if (subjects.empty() && !problems.empty())
     throw Error(ErrorKind::not_found,
                 "nothing is stored for any GPU; say which one: --device or --gpu");
-  const std::string compiler = options.stale ? cuda::load_compiler(options.nvrtc)->identity() : "";
   if (problems.empty()) {
     if (output.json)
       print_document(listing_json(database, subjects));
@@ -210,7 +212,7 @@ int run_query(const QueryCommand& options, const Output& output) {
       print_listing(database, subjects, output);
     return kOk;
   }
-  const std::vector<Answer> answers = answers_for(problems, database, subjects, compiler);
+  const std::vector<Answer> answers = answers_for(problems, database, subjects, options);
   if (output.json)
     print_document(answers_json(database, answers));
   else

@@ -81,7 +81,7 @@ std::vector<DeviceInfo> devices_of(const SpaceCommand& options) {
     return devices;
   }
   for (const Target& target : parse_targets(options.arch))
-    devices.push_back(nominal_device(best_target(target.major, target.minor)));
+    devices.push_back(nominal_device(best_target(target)));
   return devices;
 }
 

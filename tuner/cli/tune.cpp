@@ -13,12 +13,14 @@
 namespace tilewise::cli {
 namespace {
 
+constexpr double kCpuBudgetSeconds = 20;
+
 struct TuneCommand {
   ProblemOptions problems;
   CandidateOptions candidates;
   BenchOptions bench;
   TuneOptions tune;
-  std::string budget = "60s";
+  std::string budget;
   std::string only;
   std::string database;
   bool no_cache = false;
@@ -34,9 +36,9 @@ std::string strategy_names() {
 void setup(CLI::App& app, TuneCommand& options) {
   add_problem_options(app, options.problems, "");
   add_bench_options(app, options.bench);
-  app.add_option("--budget", options.budget, "Time per problem, compiling counted: 60, 90s, 2m")
-      ->type_name("TIME")
-      ->capture_default_str();
+  app.add_option("--budget", options.budget,
+                 "Time per problem, compiling counted: 60, 90s, 2m (else 60s; on the CPU 20s)")
+      ->type_name("TIME");
   app.add_option("--max-evaluations", options.tune.max_evaluations,
                  "Candidates per problem; 0: no limit")
       ->type_name("N")
@@ -66,13 +68,20 @@ void setup(CLI::App& app, TuneCommand& options) {
                        "autotune tune --sizes 1024x512x2048 --layout nn,nt --budget 2m",
                        "autotune tune --sizes 4096 --templates simt --subspace 'TILE_M=64,128' "
                        "--strategy exhaustive",
-                       "autotune tune --sizes 512 --only tiled --in-process"}));
+                       "autotune tune --device host --sizes 512 --only tiled --in-process"}));
+}
+
+/// On the CPU a product takes milliseconds, and what compiles takes the cores from what is timed.
+void suit_the_cpu(TuneOptions& tune, const Gpu& host, const TuneCommand& options) {
+  if (options.budget.empty()) tune.budget_seconds = kCpuBudgetSeconds;
+  if (tune.compile_threads == 0) tune.compile_threads = std::max(1, host.info.multiprocessors / 2);
 }
 
 /// Everything about the command line that can be wrong, before anything is opened.
 TuneOptions checked(const TuneCommand& options) {
   TuneOptions tune_options = options.tune;
-  tune_options.budget_seconds = parse_seconds("--budget", options.budget);
+  if (!options.budget.empty())
+    tune_options.budget_seconds = parse_seconds("--budget", options.budget);
   const auto all = strategies();
   const bool known = std::any_of(all.begin(), all.end(), [&](const StrategyInfo& strategy) {
     return strategy.name == tune_options.strategy;
@@ -98,7 +107,7 @@ struct Run {
 };
 
 std::string reproduce_prefix(const Run& run, const Gpu& gpu, const Problem& problem) {
-  return "autotune tune --device " + std::to_string(gpu.index) + " " + problem_options(problem) +
+  return "autotune tune --device " + device_name(gpu) + " " + problem_options(problem) +
          (run.options.bench.warm ? " --warm" : "");
 }
 
@@ -191,8 +200,9 @@ int run_tune(const TuneCommand& options, const Output& output) {
   for (const std::string& warning : run.database.warnings()) warn(warning);
   const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device);
   for (const Gpu& gpu : gpus) check_gpu(gpu, problems);
+  if (gpus.front().info.target.host) suit_the_cpu(run.tune, gpus.front(), options);
   if (!options.no_cache) run.cache = Database::open(image_cache_path(path));
-  run.compiler = compiler_if_any(options.bench.nvrtc);
+  run.compiler = compiler_if_any(gpus.front().info.target, options.bench.nvrtc);
   catch_interrupts();
   return options.only.empty() ? tune_all(run, gpus) : try_only(run, gpus);
 }

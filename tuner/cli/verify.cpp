@@ -148,7 +148,7 @@ void verify_gpu(const Gpu& gpu, const VerifyCommand& options, const std::vector<
   const std::string key = gpu_key(gpu.info);
   const std::vector<Winner> winners = winners_to_verify(database, key, problems);
   if (winners.empty()) return;
-  const std::unique_ptr<Compiler> compiler = compiler_if_any(options.bench.nvrtc);
+  const std::unique_ptr<Compiler> compiler = compiler_if_any(gpu.info.target, options.bench.nvrtc);
   const ImageStore images(&database, nullptr, compiler.get());
   for (const std::string& doubt : doubts(status_of(gpu))) warn(gpu.info.name + ": " + doubt);
   Bench bench(gpu, options.bench);

@@ -1,4 +1,4 @@
-#include "device/cuda/cuda.hpp"
+#include "device/machines.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/signals.hpp"
@@ -22,8 +22,8 @@ int run(const WorkerCommand& options, const Output&) {
   ignore_interrupts();
   return run_worker(options.fd, [](const std::string& which) {
     WorkerDevice worker;
-    worker.device = cuda::open_device(which);
-    worker.baseline = cuda::load_cublas(*worker.device);
+    worker.device = open_device(which);
+    worker.baseline = load_baseline(*worker.device);
     return worker;
   });
 }

@@ -43,7 +43,7 @@ Json image_to_json(const Image& image) {
   return {{"source", image.kernel.source},
           {"entry", image.kernel.entry},
           {"defines", defines},
-          {"target", {image.target.major, image.target.minor, image.target.specific}},
+          {"target", to_string(image.target)},
           {"source_hash", image.source_hash},
           {"launch_revision", image.launch_revision},
           {"bytes", image.binary.size()}};
@@ -57,8 +57,7 @@ Image image_from_json(const Json& json, const std::vector<std::uint8_t>& blob, s
   for (const Json& define : json.at("defines")) {
     image.kernel.defines.emplace_back(define.at(0), define.at(1));
   }
-  const Json& target = json.at("target");
-  image.target = {target.at(0), target.at(1), target.at(2)};
+  image.target = parse_target(json.at("target").get<std::string>());
   image.source_hash = json.at("source_hash");
   image.launch_revision = json.at("launch_revision");
   const std::size_t bytes = json.at("bytes");

@@ -1,0 +1,13 @@
+# Writes OUTPUT: the array NAME of TYPE (declared in HEADER, in namespace NAMESPACE), one raw string
+# literal per file of FILES (comma-separated), and how many they are.
+string(REPLACE "," ";" files "${FILES}")
+set(text "// Made by cmake/embed.cmake.\n#include \"${HEADER}\"\n\n")
+string(APPEND text "namespace ${NAMESPACE} {\n\nconst ${TYPE} ${NAME}s[] = {\n")
+foreach(file ${files})
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} body)
+  string(APPEND text "    {\"${name}\", R\"kernel(${body})kernel\"},\n")
+endforeach()
+string(APPEND text "};\nconst int ${NAME}Count = sizeof(${NAME}s) / sizeof(${NAME}s[0]);\n\n")
+string(APPEND text "}  // namespace ${NAMESPACE}\n")
+file(WRITE ${OUTPUT} "${text}")

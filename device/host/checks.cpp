@@ -1,0 +1,107 @@
+#include "device/host/checks.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <new>
+
+#if defined(TILEWISE_CHECK_ADDRESS)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#elif defined(TILEWISE_CHECK_THREADS)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace tilewise::host {
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kStagger = 37;  // lines between the tops of neighbours; coprime to a page's
+
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+}  // namespace
+
+Stacks::Stacks(unsigned count) : bytes_(count * kStackBytes) {
+  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  memory_ = static_cast<char*>(memory);
+  // Where the system allows no more mappings, a stack that runs over goes unnoticed.
+  for (unsigned i = 0; i < count; ++i)
+    if (mprotect(memory_ + i * kStackBytes, page_bytes(), PROT_NONE) != 0) break;
+}
+
+Stacks::~Stacks() { munmap(memory_, bytes_); }
+
+char* Stacks::bottom(unsigned index) const { return memory_ + index * kStackBytes + page_bytes(); }
+
+char* Stacks::top(unsigned index) const {
+  const std::size_t lines = index * kStagger % (page_bytes() / kLine);
+  return memory_ + (index + 1) * kStackBytes - lines * kLine;
+}
+
+#if defined(TILEWISE_CHECK_ADDRESS)
+
+FiberChecks::FiberChecks(const Stacks& stacks, unsigned count)
+    : stacks_(stacks), count_(count), states_(count + 1) {}
+FiberChecks::~FiberChecks() = default;
+
+// A block that was given up leaves poison on its stacks.
+void FiberChecks::block_begins(unsigned threads) {
+  for (unsigned i = 0; i < threads; ++i) {
+    states_[i] = nullptr;
+    char* bottom = stacks_.bottom(i);
+    __asan_unpoison_memory_region(bottom, static_cast<std::size_t>(stacks_.top(i) - bottom));
+  }
+}
+
+void FiberChecks::before_switch(unsigned from, unsigned to, bool for_good) {
+  const bool own = to == count_;
+  const void* bottom = own ? own_bottom_ : stacks_.bottom(to);
+  const std::size_t bytes =
+      own ? own_bytes_ : static_cast<std::size_t>(stacks_.top(to) - stacks_.bottom(to));
+  __sanitizer_start_switch_fiber(for_good ? nullptr : &states_[from], bottom, bytes);
+}
+
+// The first switch comes from the OS thread's own stack: so it becomes known.
+void FiberChecks::after_switch(unsigned at) {
+  const void* bottom = nullptr;
+  std::size_t bytes = 0;
+  __sanitizer_finish_switch_fiber(states_[at], &bottom, &bytes);
+  if (!own_bottom_) own_bottom_ = bottom, own_bytes_ = bytes;
+}
+
+void FiberChecks::release(Slot) {}
+void FiberChecks::acquire(Slot) {}
+
+#elif defined(TILEWISE_CHECK_THREADS)
+
+FiberChecks::FiberChecks(const Stacks& stacks, unsigned count)
+    : stacks_(stacks), count_(count), states_(count + 1) {}
+
+FiberChecks::~FiberChecks() {
+  for (unsigned i = 0; i < count_; ++i)
+    if (states_[i]) __tsan_destroy_fiber(states_[i]);
+}
+
+void FiberChecks::block_begins(unsigned threads) {
+  states_[count_] = __tsan_get_current_fiber();
+  for (unsigned i = 0; i < threads; ++i)
+    if (!states_[i]) states_[i] = __tsan_create_fiber(0);
+}
+
+void FiberChecks::before_switch(unsigned, unsigned to, bool) {
+  __tsan_switch_to_fiber(states_[to], __tsan_switch_to_fiber_no_sync);
+}
+
+void FiberChecks::after_switch(unsigned) {}
+void FiberChecks::release(Slot slot) { __tsan_release(&slots_[slot]); }
+void FiberChecks::acquire(Slot slot) { __tsan_acquire(&slots_[slot]); }
+
+#endif
+
+}  // namespace tilewise::host

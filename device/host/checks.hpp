@@ -1,0 +1,64 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+// Built with TILEWISE_CHECK_ADDRESS or TILEWISE_CHECK_THREADS in the executables whose kernels are
+// compiled with a sanitizer, which must be told of fibers. Elsewhere the checks are empty.
+namespace tilewise::host {
+
+inline constexpr std::size_t kStackBytes = std::size_t{256} << 10;
+
+/// The stacks of a block's fibers: one mapping, of which only what is used takes memory, with a
+/// page below each stack that nobody may touch.
+class Stacks {
+ public:
+  explicit Stacks(unsigned count);
+  ~Stacks();
+  Stacks(const Stacks&) = delete;
+  Stacks& operator=(const Stacks&) = delete;
+  char* bottom(unsigned index) const;
+  /// Staggered, so that the stacks' hot ends do not share cache sets.
+  char* top(unsigned index) const;
+
+ private:
+  char* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// What sanitizers are told. Fiber `count` is the OS thread's own stack.
+class FiberChecks {
+ public:
+  /// Edges between threads: what was done before release() has happened for whoever comes out of
+  /// acquire() of the same slot. Two barriers that follow one another need slots of their own.
+  enum Slot : unsigned { even, odd, begin, end };
+  static Slot slot_of(unsigned phase) { return phase % 2 == 0 ? even : odd; }
+
+#if defined(TILEWISE_CHECK_ADDRESS) || defined(TILEWISE_CHECK_THREADS)
+  FiberChecks(const Stacks& stacks, unsigned count);
+  ~FiberChecks();
+  FiberChecks(const FiberChecks&) = delete;
+  FiberChecks& operator=(const FiberChecks&) = delete;
+  void block_begins(unsigned threads);
+  void before_switch(unsigned from, unsigned to, bool for_good);
+  void after_switch(unsigned at);
+  void release(Slot slot);
+  void acquire(Slot slot);
+
+ private:
+  const Stacks& stacks_;
+  const unsigned count_;
+  std::vector<void*> states_;  ///< of each fiber: its fake stack, or its thread
+  const void* own_bottom_ = nullptr;
+  std::size_t own_bytes_ = 0;
+  char slots_[4] = {};
+#else
+  FiberChecks(const Stacks&, unsigned) {}
+  void block_begins(unsigned) {}
+  void before_switch(unsigned, unsigned, bool) {}
+  void after_switch(unsigned) {}
+  void release(Slot) {}
+  void acquire(Slot) {}
+#endif
+};
+
+}  // namespace tilewise::host

@@ -1,0 +1,82 @@
+// CUDA's built-ins for a C++ compiler that makes code for the CPU: what the kernel dialect
+// (templates/dialect.cuh) needs of them and no more. Every kernel is compiled behind this header.
+#pragma once
+#define TILEWISE_HOST 1
+#include "image_api.hpp"
+
+#define __global__ __attribute__((visibility("default")))
+#define __device__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __grid_constant__
+
+namespace tilewise_host {
+
+inline const Runtime* runtime = nullptr;
+
+// A fiber's record stays where it is as long as the fiber lives, and a fiber stays on its OS
+// thread, so the compiler may ask once. (The attribute goes with the function, not with the
+// pointer.)
+__attribute__((const, noinline)) static const Thread& thread() { return *runtime->thread(); }
+
+// Calls a kernel, whatever struct it takes.
+template <class Arguments>
+inline void call(void (*kernel)(Arguments), const void* arguments) {
+  kernel(*static_cast<const Arguments*>(arguments));
+}
+template <class Arguments>
+constexpr unsigned bytes_of_argument(void (*)(Arguments)) {
+  return sizeof(Arguments);
+}
+
+#if defined(__AVX2__) && defined(__FMA__)
+constexpr const char* kCpu = "x86-64 avx2 fma";
+#elif defined(__x86_64__)
+constexpr const char* kCpu = "x86-64";
+#elif defined(__aarch64__)
+constexpr const char* kCpu = "aarch64";
+#else
+constexpr const char* kCpu = "other";
+#endif
+
+}  // namespace tilewise_host
+
+#define threadIdx (tilewise_host::thread().index)
+#define blockIdx (tilewise_host::thread().block->index)
+#define blockDim (tilewise_host::thread().block->threads)
+#define gridDim (tilewise_host::thread().block->grid)
+#define warpSize 32
+
+struct __attribute__((aligned(8), may_alias)) float2 {
+  float x, y;
+};
+struct __attribute__((aligned(16), may_alias)) float4 {
+  float x, y, z, w;
+};
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+inline float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+
+// `file` and `line` are the caller's.
+inline void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  tilewise_host::runtime->barrier({file, line});
+}
+inline void __nanosleep(unsigned, const char* file = __builtin_FILE(),
+                        int line = __builtin_LINE()) {
+  tilewise_host::runtime->yield({file, line});
+}
+
+namespace tilewise_host {
+
+// An asynchronous copy writes nothing but poison when it is issued: who reads too early sees it,
+// and so does who still needed what was there. The data land when the thread waits for them.
+inline void copy_async(float* to, const float* from, int floats, int valid) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  for (int i = 0; i < valid; ++i) (void)*static_cast<const volatile float*>(from + i);
+#endif
+  for (int i = 0; i < floats; ++i) to[i] = __builtin_nanf("0x3fffff");
+  runtime->copy(to, from, static_cast<unsigned>(floats) * 4, static_cast<unsigned>(valid) * 4);
+}
+
+}  // namespace tilewise_host

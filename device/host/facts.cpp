@@ -1,0 +1,100 @@
+#include "device/host/facts.hpp"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <limits>
+
+#include "device/host/host.hpp"
+#include "device/host/workers.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise::host {
+namespace {
+
+/// The value of the first line "name : value" of a file below /proc.
+std::string proc_value(const char* path, const std::string& name) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(name)) continue;
+    const auto colon = line.find(':');
+    const auto begin = line.find_first_not_of(" \t", colon + 1);
+    if (colon != line.npos && begin != line.npos) return line.substr(begin);
+  }
+  return "";
+}
+
+std::string processor_name() {
+  for (const char* field : {"model name", "Model", "Hardware"})
+    if (std::string name = proc_value("/proc/cpuinfo", field); !name.empty()) {
+      for (char& c : name)
+        if (c == '|') c = '/';  // which parts a gpu_key
+      return name;
+    }
+  return std::string(processor());
+}
+
+int clock_khz() {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
+  int khz = 0;
+  if (file >> khz) return khz;
+  const std::string mhz = proc_value("/proc/cpuinfo", "cpu MHz");
+  return mhz.empty() ? 0 : static_cast<int>(std::stod(mhz) * 1000);
+}
+
+std::int64_t cache_bytes() {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  if (bytes > 0) return bytes;
+#endif
+  return 0;
+}
+
+}  // namespace
+
+std::string_view processor() {
+#if defined(__x86_64__)
+  static const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return wide ? "x86-64 avx2 fma" : "x86-64";
+#elif defined(__aarch64__)
+  return "aarch64";
+#else
+  return "other";
+#endif
+}
+
+bool runs_here(std::string_view cpu) {
+  return cpu == processor() || (cpu == "x86-64" && processor().starts_with(cpu));
+}
+
+MemoryFacts memory_facts() {
+  const auto bytes = [](const char* name) {
+    const std::string value = proc_value("/proc/meminfo", name);
+    return value.empty() ? std::int64_t{0} : std::int64_t{std::stoll(value)} * 1024;
+  };
+  return {bytes("MemTotal"), bytes("MemAvailable")};
+}
+
+bool is_host(const std::string& which) { return which == "host" || which.starts_with("host:"); }
+
+DeviceInfo device_info(const std::string& which) {
+  const Target named = parse_target(which);
+  if (!named.host)
+    throw Error(ErrorKind::invalid_argument,
+                "'" + which + "' does not name the CPU; write host or host:sm_90");
+  // What a capability allows (threads, shared memory) is what kernels are made for.
+  DeviceInfo info = nominal_device(which == "host" ? named : best_target(named));
+  info.name = "CPU: " + processor_name();
+  info.uuid = "";
+  info.multiprocessors = usable_cores();
+  info.clock_khz = clock_khz();
+  info.memory_clock_khz = 0;  // not stated
+  info.memory_bus_bits = 0;
+  info.memory_bytes = memory_facts().total_bytes;
+  info.l2_bytes = cache_bytes();
+  // Two units of eight floats where AVX2 is compiled for; else four at most, product and sum apart.
+  info.fp32_lanes = processor() == "x86-64 avx2 fma" ? 16 : 4;
+  return info;
+}
+
+}  // namespace tilewise::host

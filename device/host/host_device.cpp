@@ -1,0 +1,155 @@
+#include "device/host/host_device.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "device/host/facts.hpp"
+#include "device/host/loaded_image.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise::host {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+constexpr std::int64_t kMuch = std::int64_t{16} << 20;
+
+std::string text(const Dim3& d) {
+  return std::to_string(d.x) + "x" + std::to_string(d.y) + "x" + std::to_string(d.z);
+}
+
+std::string mebibytes(std::int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+}  // namespace
+
+HostDevice::HostDevice(DeviceInfo info, const HostOptions& options)
+    : info_(std::move(info)), workers_(options) {}
+
+HostDevice::~HostDevice() {
+  for (const auto& [pointer, bytes] : allocations_) std::free(pointer);
+}
+
+DeviceStatus HostDevice::status() const {
+  const MemoryFacts memory = memory_facts();
+  DeviceStatus status;
+  status.free_bytes = memory.free_bytes;
+  status.total_bytes = memory.total_bytes;
+  return status;
+}
+
+std::unique_ptr<LoadedKernel> HostDevice::load(const Image& image, std::uint32_t shared_bytes,
+                                               std::uint32_t cluster_blocks) {
+  if (cluster_blocks > 1)
+    throw Error(ErrorKind::unsupported, "the CPU executor does not emulate clusters of blocks");
+  if (static_cast<std::int64_t>(shared_bytes) > info_.shared_per_block)
+    throw Error(ErrorKind::device, "asking for " + std::to_string(shared_bytes) +
+                                       " bytes of shared memory; a block may have " +
+                                       std::to_string(info_.shared_per_block));
+  return std::make_unique<LoadedImage>(image, shared_bytes);
+}
+
+void HostDevice::launch(const LoadedKernel& kernel, const LaunchShape& shape, const void* arguments,
+                        Stream stream) {
+  if (!recording_of(stream)) return run(kernel, shape, arguments);
+  // The arguments are the caller's only until this returns.
+  const auto& image = static_cast<const LoadedImage&>(kernel).exports();
+  const auto* bytes = static_cast<const std::byte*>(arguments);
+  struct alignas(128) Line {
+    std::byte bytes[128];
+  };
+  std::vector<Line> kept(image.argument_bytes / sizeof(Line) + 1);
+  std::memcpy(kept.data(), bytes, image.argument_bytes);
+  enqueue(stream,
+          [this, &kernel, shape, kept = std::move(kept)] { run(kernel, shape, kept.data()); });
+}
+
+void HostDevice::run(const LoadedKernel& loaded, const LaunchShape& shape, const void* arguments) {
+  // Whoever launches loaded the kernel on this very device, so its type is known.
+  const auto& kernel = static_cast<const LoadedImage&>(loaded);
+  const std::string launching = "launching " + kernel.name() + " with grid " + text(shape.grid) +
+                                ", block " + text(shape.block) + ", cluster " +
+                                text(shape.cluster) + " and " + std::to_string(shape.shared_bytes) +
+                                " bytes of shared memory: ";
+  if (volume(shape.grid) == 0 || volume(shape.block) == 0 || volume(shape.block) > kMostThreads)
+    throw Error(ErrorKind::device,
+                launching + "a block has 1 to 1024 threads, a grid 1 block or more");
+  if (volume(shape.cluster) > 1)
+    throw Error(ErrorKind::unsupported, launching + "clusters are not emulated");
+  if (shape.shared_bytes > kernel.shared_bytes())
+    throw Error(ErrorKind::device,
+                launching + "it was loaded for " + std::to_string(kernel.shared_bytes()));
+  BlockWork work;
+  work.image = &kernel.exports();
+  work.arguments = arguments;
+  work.threads = {shape.block.x, shape.block.y, shape.block.z};
+  work.grid = {shape.grid.x, shape.grid.y, shape.grid.z};
+  work.shared_bytes = shape.shared_bytes;
+  const std::string wrong = workers_.run(work);
+  if (!wrong.empty()) throw Error(ErrorKind::device, kernel.name() + ", " + wrong);
+}
+
+void HostDevice::encode_tensor_map(const TensorMapRecipe&, const void*, std::int64_t, void*) {
+  throw Error(ErrorKind::unsupported, "the CPU executor does not emulate tensor maps");
+}
+
+void* HostDevice::allocate(std::int64_t bytes) {
+  if (bytes <= 0) return nullptr;
+  void* pointer = aligned_memory(bytes);
+  const std::lock_guard lock(mutex_);
+  allocations_[pointer] = bytes;
+  return pointer;
+}
+
+/// The system promises memory that it does not have, so for much its own word is asked first.
+void* HostDevice::aligned_memory(std::int64_t bytes) const {
+  void* pointer = nullptr;
+  if ((bytes < kMuch || bytes <= memory_facts().free_bytes) &&
+      posix_memalign(&pointer, kAlignment, static_cast<std::size_t>(bytes)) == 0)
+    return pointer;
+  const MemoryFacts memory = memory_facts();
+  throw Error(ErrorKind::out_of_memory, "out of memory: " + std::to_string(bytes) +
+                                            " bytes wanted, and " + mebibytes(memory.free_bytes) +
+                                            " of " + mebibytes(memory.total_bytes) + " free on " +
+                                            info_.name);
+}
+
+void HostDevice::free(void* pointer) noexcept {
+  if (!pointer) return;
+  const std::lock_guard lock(mutex_);
+  if (allocations_.erase(pointer) > 0) std::free(pointer);
+}
+
+/// A captured product's workspace belongs to the graph: each run uses it from its beginning.
+void* HostDevice::allocate_async(std::int64_t bytes, Stream stream) {
+  Recording* recording = recording_of(stream);
+  if (!recording || bytes <= 0) return allocate(bytes);
+  return recording->workspaces.emplace_back(aligned_memory(bytes), &std::free).get();
+}
+
+void HostDevice::free_async(void* pointer, Stream stream) {
+  if (!recording_of(stream)) free(pointer);
+}
+
+void HostDevice::copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) {
+  if (bytes <= 0) return;
+  enqueue(stream, [=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
+}
+
+void HostDevice::copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) {
+  copy_to_device(to, from, bytes, stream);
+}
+
+void HostDevice::copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) {
+  copy_to_device(to, from, bytes, stream);
+}
+
+void HostDevice::fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) {
+  if (words <= 0) return;
+  enqueue(stream, [=] { std::fill_n(static_cast<std::uint32_t*>(to), words, value); });
+}
+
+std::unique_ptr<Device> open_device(const std::string& which, const HostOptions& options) {
+  return std::make_unique<HostDevice>(device_info(which), options);
+}
+
+}  // namespace tilewise::host

@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/host/image_api.hpp"
+
+namespace tilewise::host {
+
+/// A shared library made of an image, loaded for as long as this lives.
+class LoadedImage final : public LoadedKernel {
+ public:
+  /// Throws Error(device) for what is no image, or one of another processor or revision.
+  LoadedImage(const Image& image, std::uint32_t shared_bytes);
+  ~LoadedImage() override;
+  LoadedImage(const LoadedImage&) = delete;
+  LoadedImage& operator=(const LoadedImage&) = delete;
+
+  /// A CPU's compiler tells neither registers nor spills.
+  ResourceUsage usage() const override { return {}; }
+  const tilewise_host::Exports& exports() const { return *exports_; }
+  const std::string& name() const { return name_; }
+  std::uint32_t shared_bytes() const { return shared_bytes_; }
+
+ private:
+  void check_exports() const;
+
+  std::string name_, folder_;
+  std::uint32_t shared_bytes_;
+  void* library_ = nullptr;
+  const tilewise_host::Exports* exports_ = nullptr;
+};
+
+}  // namespace tilewise::host

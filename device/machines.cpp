@@ -1,0 +1,20 @@
+#include "device/machines.hpp"
+
+#include "device/cuda/cuda.hpp"
+#include "device/host/host.hpp"
+
+namespace tilewise {
+
+std::unique_ptr<Device> open_device(const std::string& which) {
+  return host::is_host(which) ? host::open_device(which) : cuda::open_device(which);
+}
+
+std::unique_ptr<Compiler> load_compiler(const Target& target, const std::string& nvrtc) {
+  return target.host ? host::load_compiler() : cuda::load_compiler(nvrtc);
+}
+
+std::unique_ptr<BaselineLibrary> load_baseline(Device& device) {
+  return device.info().target.host ? nullptr : cuda::load_cublas(device);
+}
+
+}  // namespace tilewise

@@ -1,0 +1,43 @@
+#pragma once
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "device/host/host.hpp"
+
+namespace tilewise::test {
+
+/// The kernel dialect as it is in the tree: this room's tests cannot ask templates/ for it.
+inline std::string dialect_text() {
+  std::ifstream file(std::string(TILEWISE_SOURCE_DIR) + "/templates/dialect.cuh");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The CPU with kernels that a test writes: source NAME.cu with the entry NAME.
+class HostKernels {
+ public:
+  explicit HostKernels(const host::HostOptions& options = {}, const std::string& flags = "-O1")
+      : device_(host::open_device("host", options)), compiler_(host::load_compiler({flags, ""})) {}
+
+  Device& device() { return *device_; }
+  CompileResult compile(const std::string& name, const std::string& text) const {
+    return compiler_->compile({{name + ".cu", name, {}},
+                               text,
+                               {{"dialect.cuh", dialect_text()}},
+                               device_->info().target});
+  }
+  std::unique_ptr<LoadedKernel> load(const std::string& name, const std::string& text,
+                                     std::uint32_t shared_bytes = 0) {
+    const CompileResult made = compile(name, text);
+    if (!made.image) throw std::runtime_error(made.log);
+    return device_->load(*made.image, shared_bytes, 1);
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Compiler> compiler_;
+};
+
+}  // namespace tilewise::test
