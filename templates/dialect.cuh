@@ -88,11 +88,10 @@ DEVICE void load_edge(float (&to)[COUNT], const float* from, int valid) {
 // (cp.async with a source size; sm_80 and later). The data is there after copies_done().
 template <int COUNT>
 DEVICE void copy_async(float* to_shared, const float* from, int valid) {
-  const int inside = valid >= COUNT ? COUNT : (valid > 0 ? valid : 0);
 #ifdef TILEWISE_HOST
-  tilewise_host::copy_async(to_shared, from, COUNT, inside);
+  tilewise_host::copy_async(to_shared, from, COUNT, valid >= COUNT ? COUNT : (valid > 0 ? valid : 0));
 #else
-  const int bytes = inside * 4;
+  const int bytes = valid >= COUNT ? COUNT * 4 : (valid > 0 ? valid * 4 : 0);
   const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
   if constexpr (COUNT == 4) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
