@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <new>
+#include <string>
 
 #if defined(TILEWISE_CHECK_ADDRESS)
 #include <sanitizer/asan_interface.h>
@@ -90,8 +91,11 @@ FiberChecks::~FiberChecks() {
 
 void FiberChecks::block_begins(unsigned threads) {
   states_[count_] = __tsan_get_current_fiber();
-  for (unsigned i = 0; i < threads; ++i)
-    if (!states_[i]) states_[i] = __tsan_create_fiber(0);
+  for (unsigned i = 0; i < threads; ++i) {
+    if (states_[i]) continue;
+    states_[i] = __tsan_create_fiber(0);
+    __tsan_set_fiber_name(states_[i], ("kernel thread " + std::to_string(i)).c_str());
+  }
 }
 
 void FiberChecks::before_switch(unsigned, unsigned to, bool) {

@@ -135,7 +135,8 @@ CompileResult HostCompiler::compile(const CompileRequest& request) const {
   std::filesystem::path folder = temporary.path();
   if (!keep_in_.empty()) {
     folder = std::filesystem::absolute(keep_in_) /
-             std::to_string(std::hash<std::string>{}(to_string(request.kernel)));
+             (request.kernel.entry + "-" +
+              std::to_string(std::hash<std::string>{}(to_string(request.kernel))));
     std::filesystem::create_directories(folder);
   }
   write_sources(request, folder);

@@ -9,10 +9,18 @@
 #include "device/host/block_runner.hpp"
 #include "device/host/facts.hpp"
 #include "device/host/files.hpp"
+#include "device/host/host.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::host {
 namespace {
+
+// A sanitizer's report (and a debugger) looks into the file for lines.
+#if defined(TILEWISE_CHECK_ADDRESS) || defined(TILEWISE_CHECK_THREADS)
+constexpr bool kReportsLines = true;
+#else
+constexpr bool kReportsLines = false;
+#endif
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
   throw Error(ErrorKind::device, "loading " + name + " for the CPU: " + why);
@@ -32,9 +40,8 @@ LoadedImage::LoadedImage(const Image& image, std::uint32_t shared_bytes)
   write_file(path, image.binary.data(), image.binary.size());
   library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_) refuse(name_, dlerror());
-#if defined(TILEWISE_CHECK_ADDRESS) || defined(TILEWISE_CHECK_THREADS)
-  folder_ = folder.keep();  // a report looks up its lines there
-#endif
+  if (kReportsLines || !compiler_options_from_environment().keep_in.empty())
+    folder_ = folder.keep();  // until this is unloaded
   exports_ = static_cast<const tilewise_host::Exports*>(dlsym(library_, "tilewise_image"));
   try {
     check_exports();
