@@ -36,10 +36,14 @@ struct KernelCalls {
   static void barrier(Site site) { running->barrier(site); }
   static void yield(Site site) { running->yield(site); }
   static void copy(void* to, const void* from, unsigned bytes, unsigned valid) {
+    const CallerFrame frame(__builtin_return_address(0));
     running->copy({to, from, bytes, valid, 0});
   }
   static void copies_commit() { running->copies_commit(); }
-  static void copies_wait(int pending) { running->copies_wait(pending); }
+  static void copies_wait(int pending) {
+    const CallerFrame frame(__builtin_return_address(0));
+    running->copies_wait(pending);
+  }
 
   /// Where a fiber begins: `from` is the one that switched to it.
   static void start(context::transfer_t from) {

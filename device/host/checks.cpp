@@ -11,6 +11,12 @@
 #include <sanitizer/common_interface_defs.h>
 #elif defined(TILEWISE_CHECK_THREADS)
 #include <sanitizer/tsan_interface.h>
+
+// What the compiler calls at a function's ends where it instruments them; no header has them.
+extern "C" {
+void __tsan_func_entry(void* caller);
+void __tsan_func_exit();
+}
 #endif
 
 namespace tilewise::host {
@@ -103,6 +109,9 @@ void FiberChecks::before_switch(unsigned, unsigned to, bool) {
 }
 
 void FiberChecks::after_switch(unsigned) {}
+CallerFrame::CallerFrame(void* caller) { __tsan_func_entry(caller); }
+CallerFrame::~CallerFrame() { __tsan_func_exit(); }
+
 void FiberChecks::release(Slot slot) { __tsan_release(&slots_[slot]); }
 void FiberChecks::acquire(Slot slot) { __tsan_acquire(&slots_[slot]); }
 

@@ -61,4 +61,19 @@ class FiberChecks {
 #endif
 };
 
+/// Names the kernel's line in a race report: the executor is not instrumented, so what it does for
+/// a kernel would be reported without the place it was asked from (`caller`, a return address).
+class CallerFrame {
+ public:
+#if defined(TILEWISE_CHECK_THREADS)
+  explicit CallerFrame(void* caller);
+  ~CallerFrame();
+#else
+  explicit CallerFrame(void*) {}
+  ~CallerFrame() {}
+#endif
+  CallerFrame(const CallerFrame&) = delete;
+  CallerFrame& operator=(const CallerFrame&) = delete;
+};
+
 }  // namespace tilewise::host
