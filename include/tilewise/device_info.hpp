@@ -38,8 +38,8 @@ struct Target {
   auto operator<=>(const Target&) const = default;
 };
 std::string to_string(const Target& target);
-/// Accepts sm_90, sm_90a, compute_90, 90, 9.0, each of them after "host:", and "host" alone, which is
-/// default_host_target(). Throws Error(invalid_argument).
+/// Accepts sm_90, sm_90a, compute_90, 90, 9.0, each of them after "host:", and "host" alone, which
+/// is default_host_target(). Throws Error(invalid_argument).
 Target parse_target(std::string_view text);
 /// The best target for a capability: sm_90a for 9.0, sm_100a for 10.0, else plain.
 Target best_target(int major, int minor);

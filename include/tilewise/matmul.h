@@ -42,7 +42,8 @@ typedef enum tilewise_layout {
 typedef struct tilewise_matmul tilewise_matmul;
 
 typedef struct tilewise_options {
-  const char* device; /* NULL or "current": this thread's CUDA context, else 0. An index, a UUID, "host" */
+  const char*
+      device; /* NULL or "current": this thread's CUDA context, else 0. An index, a UUID, "host" */
   const char* database;   /* NULL: TILEWISE_DB, else the user's data directory */
   const char* nvrtc;      /* NULL: searched for. The run-time compiler's library or its folder */
   int no_compile_missing; /* not 0: never compile; a product for which no kernel is stored fails */

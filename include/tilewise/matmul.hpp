@@ -18,7 +18,7 @@ struct MatmulOptions {
   /// "current" (this thread's CUDA context, else 0), an index, a UUID; or "host", the CPU, whose
   /// device pointers are ordinary ones and whose products are done when the call returns.
   std::string device = "current";
-  std::string database;            ///< empty: TILEWISE_DB, else the user's data directory
+  std::string database;  ///< empty: TILEWISE_DB, else the user's data directory
   /// Whether a call for which no image is stored may compile the kernel it needs (about 0.3 s,
   /// once). A call never tunes.
   bool compile_missing = true;
