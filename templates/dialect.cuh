@@ -2,8 +2,9 @@
 // compiler build the same source. Rules:
 //   - a kernel takes one struct by value;
 //   - all shared memory is dynamic and comes from shared_floats();
-//   - unrolling and every PTX instruction stand behind the wrappers below;
-//   - no header but this one; parameters arrive as macros, checked by static_assert in words.
+//   - unrolling and every PTX instruction stand behind the wrappers below, in warp.cuh (shuffles, votes),
+//     mma.cuh (tensor cores) and tma.cuh (tiles the GPU copies by itself);
+//   - no header but these; parameters arrive as macros, checked by static_assert in words.
 #pragma once
 
 typedef long long Int64;  // offsets: m x ld passes 2^31
@@ -14,7 +15,7 @@ typedef long long Int64;  // offsets: m x ld passes 2^31
 #define UNROLL_BY(count)
 #else
 #define UNROLL_ALL TILEWISE_PRAGMA(unroll)
-#define UNROLL_BY(count) TILEWISE_PRAGMA(unroll count)
+#define UNROLL_BY(count) TILEWISE_PRAGMA(unroll (count))
 #endif
 
 // A kernel of at most `threads` threads, of which `blocks` blocks must fit on a multiprocessor.
@@ -23,13 +24,28 @@ typedef long long Int64;  // offsets: m x ld passes 2^31
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_MEMBER __device__ __forceinline__  // of a struct; `static` is then the member's own
 
+// Where in the kernel an operation stands, for what the CPU executor reports: a default argument of the
+// wrappers, empty on a GPU.
+#ifdef TILEWISE_HOST
+typedef tilewise_host::Site SourceLine;
+DEVICE SourceLine source_line(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return {file, line};
+}
+#else
+struct SourceLine {};
+DEVICE SourceLine source_line() { return {}; }
+#endif
+
 // The block's shared memory, aligned for 16-byte access.
 DEVICE float* shared_floats() {
 #ifdef TILEWISE_HOST
   return static_cast<float*>(tilewise_host::thread().block->shared);
 #else
   extern __shared__ __align__(128) float tilewise_shared[];
-  return tilewise_shared;
+  // Through a register of its own: else the compiler finds the address anew wherever it is used.
+  unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(tilewise_shared));
+  asm("" : "+r"(at));
+  return static_cast<float*>(__cvta_shared_to_generic(at));
 #endif
 }
 
@@ -41,6 +57,20 @@ DEVICE void barrier(const char* file = __builtin_FILE(), int line = __builtin_LI
 #else
 DEVICE void barrier() { __syncthreads(); }
 #endif
+
+// Steps of a plan may start before the step before them has finished (programmatic dependent launch,
+// sm_90 and later). What that one wrote is there after this; every thread of a later step calls it.
+DEVICE void previous_step_done() {
+#if !defined(TILEWISE_HOST) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// The next step may start as soon as every block has said so: its blocks then wait where there is room.
+DEVICE void next_step_may_start() {
+#if !defined(TILEWISE_HOST) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 
 DEVICE float multiply_add(float x, float y, float sum) { return __fmaf_rn(x, y, sum); }
 
@@ -57,6 +87,24 @@ DEVICE void load_vector(float (&to)[COUNT], const float* from) {
   } else {
     to[0] = *from;
   }
+}
+
+// As load_vector, for data that nobody will want again: it is the first to leave the caches.
+template <int COUNT>
+DEVICE void load_vector_once(float (&to)[COUNT], const float* from) {
+#ifdef TILEWISE_HOST
+  load_vector<COUNT>(to, from);
+#else
+  if constexpr (COUNT == 4) {
+    const float4 v = __ldcs(reinterpret_cast<const float4*>(from));
+    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+  } else if constexpr (COUNT == 2) {
+    const float2 v = __ldcs(reinterpret_cast<const float2*>(from));
+    to[0] = v.x, to[1] = v.y;
+  } else {
+    to[0] = __ldcs(from);
+  }
+#endif
 }
 
 template <int COUNT>

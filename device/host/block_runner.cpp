@@ -12,16 +12,14 @@ namespace {
 
 namespace context = boost::context::detail;
 
-constexpr std::uint32_t kNever = UINT32_MAX;
 constexpr std::uint64_t kYieldsBetweenLooks = 4096;
 constexpr std::size_t kForgetCopies = 256;  // landed ones are forgotten in batches
 
 // Of this OS thread. A fiber never changes threads.
 thread_local BlockRunner* running = nullptr;
 
-bool same(const Site& x, const Site& y) {
-  return x.line == y.line && (x.file == y.file || std::strcmp(x.file, y.file) == 0);
-}
+}  // namespace
+
 std::string text(const Index& i) {
   return "(" + std::to_string(i.x) + "," + std::to_string(i.y) + "," + std::to_string(i.z) + ")";
 }
@@ -29,12 +27,12 @@ std::string text(const Site& site) {
   return std::string(site.file) + ":" + std::to_string(site.line);
 }
 
-}  // namespace
-
 struct KernelCalls {
   static const Thread* thread() { return &running->current_->thread; }
   static void barrier(Site site) { running->barrier(site); }
   static void yield(Site site) { running->yield(site); }
+  static void warp(const WarpCall& call) { running->warp(call); }
+  static void fault(Site site, const char* what) { running->fault(site, what); }
   static void copy(void* to, const void* from, unsigned bytes, unsigned valid) {
     const CallerFrame frame(__builtin_return_address(0));
     running->copy({to, from, bytes, valid, 0});
@@ -44,6 +42,11 @@ struct KernelCalls {
     const CallerFrame frame(__builtin_return_address(0));
     running->copies_wait(pending);
   }
+  static void transfer_start(const Transfer& transfer) { running->transfers_.push_back(transfer); }
+  static bool transfer_next(const void* barrier, Transfer* transfer) {
+    return running->transfer_next(barrier, *transfer);
+  }
+  static void edge(void* at, bool release) { FiberChecks::edge(at, release); }
 
   /// Where a fiber begins: `from` is the one that switched to it.
   static void start(context::transfer_t from) {
@@ -53,9 +56,11 @@ struct KernelCalls {
 };
 
 const Runtime& kernel_runtime() {
-  static constexpr Runtime runtime{KernelCalls::thread,        KernelCalls::barrier,
-                                   KernelCalls::yield,         KernelCalls::copy,
-                                   KernelCalls::copies_commit, KernelCalls::copies_wait};
+  static constexpr Runtime runtime{
+      KernelCalls::thread,        KernelCalls::barrier,     KernelCalls::yield,
+      KernelCalls::warp,          KernelCalls::fault,       KernelCalls::copy,
+      KernelCalls::copies_commit, KernelCalls::copies_wait, KernelCalls::transfer_start,
+      KernelCalls::transfer_next, KernelCalls::edge};
   return runtime;
 }
 
@@ -64,13 +69,10 @@ BlockRunner::BlockRunner(const HostOptions& options)
       stacks_(kMostThreads),
       checks_(stacks_, kMostThreads),
       fibers_(new Fiber[kMostThreads]),
-      copies_(kMostThreads) {}
+      copies_(kMostThreads),
+      warps_(kMostThreads / kWarp) {}
 
 BlockRunner::~BlockRunner() = default;
-
-unsigned BlockRunner::number_of(const Fiber& fiber) const {
-  return &fiber == &main_ ? kMostThreads : static_cast<unsigned>(&fiber - fibers_.get());
-}
 
 std::string BlockRunner::name_of(unsigned thread) const {
   return "thread " + text(fibers_[thread].thread.index);
@@ -95,25 +97,50 @@ void BlockRunner::prepare(const BlockWork& work, const Index& block) {
   idle_yields_ = 0;
   failure_.clear();
   shared_.prepare(work.shared_bytes);
-  block_ = {block, work.threads, work.grid, shared_.data()};
+  block_ = {block, work.threads, work.grid, shared_.data(), work.shared_bytes};
   order_threads(count_);
   checks_.block_begins(count_);
   for (unsigned i = 0; i < count_; ++i) {
     Fiber& fiber = fibers_[i];
     const unsigned row = i / work.threads.x;
-    fiber.thread = {{i % work.threads.x, row % work.threads.y, row / work.threads.y}, &block_};
+    fiber.thread = {
+        {i % work.threads.x, row % work.threads.y, row / work.threads.y}, i % kWarp, &block_};
     char* top = stacks_.top(i);
     fiber.context = context::make_fcontext(top, static_cast<std::size_t>(top - stacks_.bottom(i)),
                                            &KernelCalls::start);
     fiber.ready_at = 0;
     fiber.file = nullptr;
+    fiber.operation = nullptr;
     Copies& copies = copies_[i];
     copies.pending.clear();
     copies.first = 0;
     copies.groups = 0;
   }
+  for (Warp& warp : warps_) warp.open.clear();
+  transfers_.clear();
   for (unsigned i = 0; i < count_; ++i)
     fibers_[order_[i]].next = &fibers_[order_[(i + 1) % count_]];
+}
+
+/// Runs `to` until something switches back. As little as can be comes after the jump: the processor
+/// guesses wrong where it returns to.
+inline void BlockRunner::switch_to(Fiber& to, bool for_good) {
+  Fiber& me = *current_;
+  current_ = &to;
+  checks_.before_switch(number_of(me), number_of(to), for_good);
+  const context::transfer_t from = context::jump_fcontext(to.context, &me);
+  static_cast<Fiber*>(from.data)->context = from.fctx;
+  checks_.after_switch(number_of(me));
+}
+
+/// The next in the thread order that may run; `from` itself when it is the only one.
+inline BlockRunner::Fiber* BlockRunner::next_ready(Fiber& from) {
+  Fiber* fiber = from.next;
+  while (fiber->ready_at > phase_) {
+    if (fiber == &from) fail_deadlock();
+    fiber = fiber->next;
+  }
+  return fiber;
 }
 
 std::string BlockRunner::run(const BlockWork& work, const Index& block) {
@@ -124,6 +151,7 @@ std::string BlockRunner::run(const BlockWork& work, const Index& block) {
   switch_to(fibers_[order_.front()]);
   checks_.acquire(FiberChecks::end);
   running = nullptr;
+  if (failure_.empty()) failure_ = unfinished_transfer();
   if (failure_.empty()) failure_ = shared_.damage();
   return failure_.empty() ? "" : "block " + text(block) + ": " + failure_;
 }
@@ -137,6 +165,9 @@ void BlockRunner::run_thread() {
   if (arrived_ > 0)
     fail(name_of(number_of(me)) + " ends while " + name_of(first_thread_) +
          " waits at the barrier at " + text(first_site_));
+  if (const Meeting* meeting = waiting_for(number_of(me)))
+    fail(name_of(number_of(me)) + " ends while " + name_of(meeting->thread) + " waits for it " +
+         text(meeting->call));
   checks_.release(FiberChecks::end);
   me.ready_at = kNever;
   ended_ = number_of(me);
@@ -145,44 +176,34 @@ void BlockRunner::run_thread() {
   switch_to(live_ == 0 ? main_ : *next_ready(me), true);
 }
 
-/// Runs `to` until something switches back. As little as can be comes after the jump: the processor
-/// guesses wrong where it returns to.
-void BlockRunner::switch_to(Fiber& to, bool for_good) {
-  Fiber& me = *current_;
-  current_ = &to;
-  checks_.before_switch(number_of(me), number_of(to), for_good);
-  const context::transfer_t from = context::jump_fcontext(to.context, &me);
-  static_cast<Fiber*>(from.data)->context = from.fctx;
-  checks_.after_switch(number_of(me));
-}
+/// Until the current thread may run again.
+void BlockRunner::run_others() { switch_to(*next_ready(*current_)); }
 
-/// The next in the thread order that may run; `from` itself when it is the only one.
-BlockRunner::Fiber* BlockRunner::next_ready(Fiber& from) {
-  Fiber* fiber = from.next;
-  while (fiber->ready_at > phase_) {
-    if (fiber == &from) fail("deadlock: " + where_all_wait());
-    fiber = fiber->next;
-  }
-  return fiber;
-}
-
+/// What a barrier costs is mostly what the processor guesses wrong after a switch and what it must
+/// fetch of the next stack: so little code, a small frame, the switch last.
 void BlockRunner::barrier(Site site) {
   Fiber& me = *current_;
-  if (live_ != count_)
-    fail(name_of(number_of(me)) + " waits at the barrier at " + text(site) + ", but " +
-         name_of(ended_) + " has ended");
-  if (arrived_ == 0)
-    first_site_ = site, first_thread_ = number_of(me);
-  else if (!same(site, first_site_))
-    fail_divergent(me, site);
+  const unsigned number = number_of(me);
+  if (arrived_ == 0) first_site_ = site, first_thread_ = number;
+  if (live_ != count_ || !same(site, first_site_) || waiting_for(number)) fail_barrier(site);
   me.file = site.file, me.line = site.line;
-  const FiberChecks::Slot slot = FiberChecks::slot_of(phase_);
+  const unsigned slot = FiberChecks::slot_of(phase_);
   checks_.release(slot);
   me.ready_at = phase_ + 1;
   idle_yields_ = 0;
   if (++arrived_ == live_) arrived_ = 0, ++phase_;
   switch_to(*next_ready(me));
   checks_.acquire(slot);
+}
+
+void BlockRunner::fail_barrier(Site site) {
+  const unsigned number = number_of(*current_);
+  const std::string here = name_of(number) + " waits at the barrier at " + text(site);
+  if (live_ != count_) fail(here + ", but " + name_of(ended_) + " has ended");
+  if (const Meeting* meeting = waiting_for(number))
+    fail(here + " while " + name_of(meeting->thread) + " waits for it " + text(meeting->call));
+  fail("divergent barrier: " + name_of(number) + " arrives at " + text(site) + ", " +
+       name_of(first_thread_) + " at " + text(first_site_));
 }
 
 void BlockRunner::yield(Site site) {
@@ -202,13 +223,15 @@ void BlockRunner::yield(Site site) {
 /// Ends the block: its fibers are left as they are, and their stacks are used again.
 void BlockRunner::fail(const std::string& what) {
   failure_ = what;
+  checks_.release(FiberChecks::end);
   switch_to(main_, true);
   __builtin_unreachable();
 }
 
-void BlockRunner::fail_divergent(const Fiber& me, Site site) {
-  fail("divergent barrier: " + name_of(number_of(me)) + " arrives at " + text(site) + ", " +
-       name_of(first_thread_) + " at " + text(first_site_));
+void BlockRunner::fail_deadlock() { fail("deadlock: " + where_all_wait()); }
+
+void BlockRunner::fault(Site site, const char* what) {
+  fail(name_of(number_of(*current_)) + " at " + text(site) + ": " + what);
 }
 
 /// "threads 0-31 at simt.cu:200 (barrier), 32-63 ended".
@@ -217,8 +240,9 @@ std::string BlockRunner::where_all_wait() const {
     const Fiber& fiber = fibers_[i];
     if (fiber.ready_at == kNever) return "ended";
     if (!fiber.file) return "not begun";
-    return "at " + text(Site{fiber.file, fiber.line}) +
-           (fiber.ready_at > phase_ ? " (barrier)" : "");
+    const std::string here = "at " + text(Site{fiber.file, fiber.line});
+    if (fiber.ready_at == kForLanes) return here + " (" + fiber.operation + ")";
+    return here + (fiber.ready_at > phase_ ? " (barrier)" : "");
   };
   std::string all;
   for (unsigned i = 0, end; i < count_; i = end) {
@@ -256,6 +280,23 @@ void BlockRunner::copies_wait(int pending) {
   }
   copies.pending.clear();
   copies.first = 0;
+}
+
+bool BlockRunner::transfer_next(const void* barrier, Transfer& transfer) {
+  const auto found = std::find_if(transfers_.begin(), transfers_.end(),
+                                  [&](const Transfer& t) { return t.barrier == barrier; });
+  if (found == transfers_.end()) return false;
+  transfer = *found;
+  transfers_.erase(found);
+  idle_yields_ = 0;
+  return true;
+}
+
+/// A tile that lands after its block has ended may land in another block's shared memory.
+std::string BlockRunner::unfinished_transfer() const {
+  return transfers_.empty() ? ""
+                            : "ends without waiting for the tile that load_tile copies at " +
+                                  text(transfers_.front().site);
 }
 
 }  // namespace tilewise::host

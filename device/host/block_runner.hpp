@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,11 +20,21 @@ using tilewise_host::Index;
 using tilewise_host::Runtime;
 using tilewise_host::Site;
 using tilewise_host::Thread;
+using tilewise_host::Transfer;
+using tilewise_host::WarpCall;
 
 inline constexpr unsigned kMostThreads = 1024;
+inline constexpr unsigned kWarp = 32;
 
 /// The functions that kernels call; they act on the block that runs on the calling OS thread.
 const Runtime& kernel_runtime();
+
+inline bool same(const Site& x, const Site& y) {
+  return x.line == y.line && (x.file == y.file || std::strcmp(x.file, y.file) == 0);
+}
+std::string text(const Index& index);    ///< "(5,0,0)"
+std::string text(const Site& site);      ///< "tiled.cu:47"
+std::string text(const WarpCall& call);  ///< "with shuffle at warp.cu:12 (lanes 0x0000ffff)"
 
 /// What one launch asks of every block.
 struct BlockWork {
@@ -55,6 +66,21 @@ class BlockRunner {
     std::uint32_t ready_at = 0;  ///< the phase from which on it may run
     int line = 0;                ///< where it waits
     const char* file = nullptr;
+    const char* operation = nullptr;  ///< of its warp, when it waits for that
+  };
+  static_assert(sizeof(Fiber) == 64);
+  static constexpr std::uint32_t kNever = UINT32_MAX;     ///< ready_at of a thread that has ended
+  static constexpr std::uint32_t kForLanes = kNever - 1;  ///< of one that waits in a Meeting
+  /// Lanes of one warp that do something together, while not all of them are there.
+  struct Meeting {
+    WarpCall call;  ///< the first one's
+    unsigned thread = 0, arrived = 0;
+    unsigned slot = 0;  ///< see FiberChecks
+    void* brought[kWarp] = {};
+  };
+  struct Warp {
+    std::vector<Meeting> open;
+    unsigned met = 0;  ///< how many meetings that order memory there have been
   };
   struct Copy {
     void* to;
@@ -73,23 +99,41 @@ class BlockRunner {
   void run_thread();
   void switch_to(Fiber& to, bool for_good = false);
   Fiber* next_ready(Fiber& from);
+  void run_others();
   [[noreturn]] void fail(const std::string& what);
-  [[noreturn]] void fail_divergent(const Fiber& me, Site site);
+  [[noreturn, gnu::noinline]] void fail_barrier(Site site);
+  [[noreturn, gnu::noinline]] void fail_deadlock();
   std::string name_of(unsigned thread) const;
   std::string where_all_wait() const;
-  unsigned number_of(const Fiber& fiber) const;
+  unsigned number_of(const Fiber& fiber) const {
+    return &fiber == &main_ ? kMostThreads : static_cast<unsigned>(&fiber - fibers_.get());
+  }
 
   void barrier(Site site);
   void yield(Site site);
+  void warp(const WarpCall& call);
+  Meeting& meeting_of(const WarpCall& call, unsigned thread);
+  void check_lanes(const WarpCall& call, unsigned thread);
+  /// Who waits in vain for a thread that does something else for good.
+  const Meeting* waiting_for(unsigned thread) const {
+    for (const Meeting& meeting : warps_[thread / kWarp].open)
+      if ((meeting.call.lanes >> thread % kWarp & 1U) != 0) return &meeting;
+    return nullptr;
+  }
+  [[noreturn]] void fault(Site site, const char* what);
   void copy(Copy copy);
   void copies_commit();
   void copies_wait(int pending);
+  bool transfer_next(const void* barrier, Transfer& transfer);
+  std::string unfinished_transfer() const;
 
   HostOptions options_;
   Stacks stacks_;
   FiberChecks checks_;
   std::unique_ptr<Fiber[]> fibers_;
   std::vector<Copies> copies_;
+  std::vector<Warp> warps_;
+  std::vector<Transfer> transfers_;  ///< on their way, oldest first
   std::vector<unsigned> order_;
   Fiber main_;
   Fiber* current_ = nullptr;

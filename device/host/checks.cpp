@@ -82,8 +82,9 @@ void FiberChecks::after_switch(unsigned at) {
   if (!own_bottom_) own_bottom_ = bottom, own_bytes_ = bytes;
 }
 
-void FiberChecks::release(Slot) {}
-void FiberChecks::acquire(Slot) {}
+void FiberChecks::release(unsigned) {}
+void FiberChecks::acquire(unsigned) {}
+void FiberChecks::edge(void*, bool) {}
 
 #elif defined(TILEWISE_CHECK_THREADS)
 
@@ -112,8 +113,11 @@ void FiberChecks::after_switch(unsigned) {}
 CallerFrame::CallerFrame(void* caller) { __tsan_func_entry(caller); }
 CallerFrame::~CallerFrame() { __tsan_func_exit(); }
 
-void FiberChecks::release(Slot slot) { __tsan_release(&slots_[slot]); }
-void FiberChecks::acquire(Slot slot) { __tsan_acquire(&slots_[slot]); }
+void FiberChecks::release(unsigned slot) { __tsan_release(&slots_[slot]); }
+void FiberChecks::acquire(unsigned slot) { __tsan_acquire(&slots_[slot]); }
+void FiberChecks::edge(void* at, bool release) {
+  release ? __tsan_release(at) : __tsan_acquire(at);
+}
 
 #endif
 

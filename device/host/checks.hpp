@@ -30,8 +30,9 @@ class FiberChecks {
  public:
   /// Edges between threads: what was done before release() has happened for whoever comes out of
   /// acquire() of the same slot. Two barriers that follow one another need slots of their own.
-  enum Slot : unsigned { even, odd, begin, end };
-  static Slot slot_of(unsigned phase) { return phase % 2 == 0 ? even : odd; }
+  enum Slot : unsigned { even, odd, begin, end, warps, slots = warps + 64 };
+  static unsigned slot_of(unsigned phase) { return phase % 2 == 0 ? even : odd; }
+  static unsigned slot_of_warp(unsigned warp, unsigned met) { return warps + warp * 2 + met % 2; }
 
 #if defined(TILEWISE_CHECK_ADDRESS) || defined(TILEWISE_CHECK_THREADS)
   FiberChecks(const Stacks& stacks, unsigned count);
@@ -41,8 +42,9 @@ class FiberChecks {
   void block_begins(unsigned threads);
   void before_switch(unsigned from, unsigned to, bool for_good);
   void after_switch(unsigned at);
-  void release(Slot slot);
-  void acquire(Slot slot);
+  void release(unsigned slot);
+  void acquire(unsigned slot);
+  static void edge(void* at, bool release);  ///< at a place of the kernel's choice
 
  private:
   const Stacks& stacks_;
@@ -50,14 +52,15 @@ class FiberChecks {
   std::vector<void*> states_;  ///< of each fiber: its fake stack, or its thread
   const void* own_bottom_ = nullptr;
   std::size_t own_bytes_ = 0;
-  char slots_[4] = {};
+  char slots_[Slot::slots] = {};
 #else
   FiberChecks(const Stacks&, unsigned) {}
   void block_begins(unsigned) {}
   void before_switch(unsigned, unsigned, bool) {}
   void after_switch(unsigned) {}
-  void release(Slot) {}
-  void acquire(Slot) {}
+  void release(unsigned) {}
+  void acquire(unsigned) {}
+  static void edge(void*, bool) {}
 #endif
 };
 

@@ -97,7 +97,7 @@ class HostCompiler final : public Compiler {
   CompileResult compile(const CompileRequest& request) const override;
 
  private:
-  std::vector<std::string> command(const KernelSpec& kernel) const;
+  std::vector<std::string> command(const CompileRequest& request) const;
   void write_sources(const CompileRequest& request, const std::filesystem::path& folder) const;
 
   std::vector<std::string> program_;
@@ -105,10 +105,13 @@ class HostCompiler final : public Compiler {
   std::vector<std::string> flags_;
 };
 
-std::vector<std::string> HostCompiler::command(const KernelSpec& kernel) const {
+std::vector<std::string> HostCompiler::command(const CompileRequest& request) const {
   std::vector<std::string> words = program_;
   words.insert(words.end(), flags_.begin(), flags_.end());
-  for (const auto& [name, value] : kernel.defines)
+  // What the emulated GPU lacks must be lacking here too.
+  words.push_back("-D__CUDA_ARCH__=" +
+                  std::to_string(request.target.major * 100 + request.target.minor * 10));
+  for (const auto& [name, value] : request.kernel.defines)
     words.push_back("-D" + name + "=" + std::to_string(value));
   words.insert(words.end(), {"-o", "image.so", "kernel.cpp"});
   return words;
@@ -141,7 +144,7 @@ CompileResult HostCompiler::compile(const CompileRequest& request) const {
   }
   write_sources(request, folder);
   CompileResult compiled;
-  const int status = run_program(command(request.kernel), folder, compiled.log);
+  const int status = run_program(command(request), folder, compiled.log);
   const auto finish = [&] {
     const std::chrono::duration<double, std::milli> taken =
         std::chrono::steady_clock::now() - start;

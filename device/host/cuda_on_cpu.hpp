@@ -12,6 +12,10 @@
 
 namespace tilewise_host {
 
+// Of a function that does something for all lanes or for the hardware: a thread sanitizer must not
+// take it for what the thread did that happens to run it.
+#define TILEWISE_FOR_ALL __attribute__((no_sanitize("thread")))
+
 inline const Runtime* runtime = nullptr;
 
 // A fiber's record stays where it is as long as the fiber lives, and a fiber stays on its OS

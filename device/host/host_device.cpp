@@ -88,10 +88,6 @@ void HostDevice::run(const LoadedKernel& loaded, const LaunchShape& shape, const
   if (!wrong.empty()) throw Error(ErrorKind::device, kernel.name() + ", " + wrong);
 }
 
-void HostDevice::encode_tensor_map(const TensorMapRecipe&, const void*, std::int64_t, void*) {
-  throw Error(ErrorKind::unsupported, "the CPU executor does not emulate tensor maps");
-}
-
 void* HostDevice::allocate(std::int64_t bytes) {
   if (bytes <= 0) return nullptr;
   void* pointer = aligned_memory(bytes);

@@ -5,7 +5,7 @@
 namespace tilewise_host {
 
 /// Raised when anything here changes: images of another revision are not loaded.
-constexpr unsigned kImageRevision = 1;
+constexpr unsigned kImageRevision = 2;
 
 struct Index {
   unsigned x, y, z;
@@ -15,11 +15,13 @@ struct Index {
 struct Block {
   Index index, threads, grid;
   void* shared;
+  unsigned shared_bytes;
 };
 
 /// One thread as its kernel sees it.
 struct Thread {
   Index index;
+  unsigned lane;  ///< within its warp
   const Block* block;
 };
 
@@ -29,15 +31,55 @@ struct Site {
   int line;
 };
 
+/// An operation that the lanes of a warp do together. When all of `lanes` have come, the last does
+/// apply(all): all[i] is what lane i brought as `mine`, and where it finds what it gets.
+struct WarpCall {
+  Site site;
+  const char* name;    ///< "shuffle": lanes that meet must do the same at the same place
+  unsigned lanes;      ///< a bit for each
+  bool orders_memory;  ///< what was written before is seen after
+  void* mine;
+  void (*apply)(void* const* all, const WarpCall& call);
+};
+
+/// What the 128 bytes of an encoded tensor map hold on the CPU.
+constexpr unsigned kTensorMapMark = 0x7457a901;
+struct TensorMapData {
+  unsigned mark;
+  int rank, element_bytes, swizzle_bytes;
+  const void* base;
+  long long dims[3];        ///< elements, innermost first
+  long long stride, batch;  ///< bytes between rows, between matrices
+  int box[3];
+};
+static_assert(sizeof(TensorMapData) <= 128, "a tensor map has 128 bytes");
+
+/// A tile on its way: it counts for `barrier` when it has landed.
+struct Transfer {
+  void* to;
+  TensorMapData map;
+  int x, y;
+  void* barrier;
+  Site site;
+};
+
 /// What a kernel calls.
 struct Runtime {
   const Thread* (*thread)();
   void (*barrier)(Site site);
   void (*yield)(Site site);
+  void (*warp)(const WarpCall& call);
+  /// Ends the block: the calling thread does at `site` what no GPU allows.
+  void (*fault)(Site site, const char* what);
   /// `bytes` are to be copied to `to`, of which `valid` come from `from` and the rest are zeros.
   void (*copy)(void* to, const void* from, unsigned bytes, unsigned valid);
   void (*copies_commit)();
   void (*copies_wait)(int pending);
+  void (*transfer_start)(const Transfer& transfer);
+  /// The next tile that counts for a barrier is taken off the list; false when there is none.
+  bool (*transfer_next)(const void* barrier, Transfer* transfer);
+  /// For a thread sanitizer: what was done before the release has happened for who acquires later.
+  void (*edge)(void* at, bool release);
 };
 
 /// What an image exports under the name tilewise_image.

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "device/host/host.hpp"
 #include "tests/device/host_kernels.hpp"
@@ -74,22 +76,33 @@ TEST(HostExecutor, BarriersHoldAndSharedMemoryIsTheBlocksOwn) {
   }
 }
 
+const char* const kBarriers = R"(#include "dialect.cuh"
+struct Args { float* to; Int64 n; };
+KERNEL(256, 1) barriers(ARGUMENTS Args args) {
+  for (Int64 i = 0; i < args.n; ++i) barrier();
+}
+)";
+
 TEST(HostExecutor, ABarrierOf256ThreadsTakesMicroseconds) {
   HostKernels host({ThreadOrder::forward, 1, 1, 10});
-  const auto kernel = host.load("rotate", kRotate, 1024);
-  std::vector<float> to(256);
-  const Out args{to.data(), 500};
+  const auto kernel = host.load("barriers", kBarriers);
+  constexpr int kCount = 1000;
+  const Out args{nullptr, kCount};
   double best = 1e9;
   for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    host.device().launch(*kernel, {{1, 1, 1}, {256, 1, 1}, {}, 1024, false}, &args, nullptr);
+    host.device().launch(*kernel, {{1, 1, 1}, {256, 1, 1}, {}, 0, false}, &args, nullptr);
     const std::chrono::duration<double, std::micro> taken =
         std::chrono::steady_clock::now() - start;
-    best = std::min(best, taken.count() / 1000);
+    best = std::min(best, taken.count() / kCount);
   }
   RecordProperty("microseconds", std::to_string(best));
   std::printf("a barrier of 256 threads: %.2f us\n", best);
-  EXPECT_LT(best, 50);  // 12 is what is wanted, on a machine that does nothing else
+  EXPECT_LT(best, 200) << "however busy the machine is";
+  double load = 0;
+  if (!(best <= 12) && getloadavg(&load, 1) == 1 && load > std::thread::hardware_concurrency())
+    GTEST_SKIP() << best << " us, on a machine with a load of " << load;
+  EXPECT_LE(best, 12);
 }
 
 TEST(HostExecutor, SharedMemoryIsPoisonedBeforeEachBlock) {

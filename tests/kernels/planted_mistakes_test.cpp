@@ -1,80 +1,18 @@
-// Mistakes planted in the kernels of templates/: each is found by a checker, which names its line.
-#include <gmock/gmock.h>
-#include <sys/wait.h>
+// Mistakes planted in kernels that are found without looking for races: each with its line.
+#include "tests/kernels/planted.hpp"
 
-#include <algorithm>
-#include <cstdio>
-#include <fstream>
-#include <iterator>
-#include <string>
-
+namespace tilewise::test {
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
-
-const std::string kTiled = R"(tiled {"READ_B":2,"TILE":8,"UNROLL":4})";
-const std::string kStaged =
-    R"(simt {"BLOCKS_PER_SM":1,"FMA_ORDER":1,"PACK_A":0,"PACK_B":0,"PREFETCH":4,"RASTER":1,)"
-    R"("SPLIT_K":1,"THREAD_M":4,"THREAD_N":4,"TILE_K":8,"TILE_M":32,"TILE_N":32,)"
-    R"("TRANSPOSE_A":0,"TRANSPOSE_B":0,"UNROLL":4,"VECTOR_A":1,"VECTOR_B":1,"VECTOR_C":1,)"
-    R"("WARP_M":4})";
-
-const std::string kSecondBarrier = "    barrier();\n    a += A_TRANSPOSED";
-
-struct Result {
-  int status = -1;
-  std::string output;
-};
-
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
-Result check(const std::string& checker, const std::string& candidate, const std::string& file,
-             const std::string& from, const std::string& to) {
-  std::string command = quoted(checker) + " --only " + quoted(candidate);
-  if (!file.empty()) command += " --mutate " + file + " " + quoted(from) + " " + quoted(to);
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  Result result;
-  char piece[4096];
-  for (std::size_t got; (got = fread(piece, 1, sizeof piece, pipe)) > 0;)
-    result.output.append(piece, got);
-  const int status = pclose(pipe);
-  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return result;
-}
-
-/// "tiled.cu:47": where a text stands in a kernel source.
-std::string line_of(const std::string& file, const std::string& text) {
-  std::ifstream stream(std::string(TILEWISE_SOURCE_DIR) + "/templates/" + file);
-  const std::string all{std::istreambuf_iterator<char>(stream), {}};
-  const auto at = all.find(text);
-  EXPECT_NE(at, all.npos) << file << " has no \"" << text << '"';
-  return file + ":" +
-         std::to_string(1 + std::count(all.begin(), all.begin() + std::ptrdiff_t(at), '\n'));
-}
 
 TEST(Planted, WithoutAMistakeNothingIsFound) {
   for (const std::string checker : {TILEWISE_CHECK_PLAIN, TILEWISE_CHECK_ASAN, TILEWISE_CHECK_TSAN})
-    for (const std::string& candidate : {kTiled, kStaged}) {
+    for (const std::string& candidate : {kTiled, kStaged, kFragments}) {
       if (checker.empty()) continue;
       const Result result = check(checker, candidate, "", "", "");
       EXPECT_EQ(result.status, 0) << checker << '\n' << result.output;
     }
-}
-
-TEST(Planted, ARemovedBarrierIsARaceOfTwoLines) {
-  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const Result result =
-      check(TILEWISE_CHECK_TSAN, kTiled, "tiled.cu", kSecondBarrier, "\n    a += A_TRANSPOSED");
-  EXPECT_NE(result.status, 0);
-  EXPECT_THAT(result.output, HasSubstr("data race"));
-  EXPECT_THAT(result.output, HasSubstr(line_of("tiled.cu", "sum = multiply_add(tile_a")));
-  EXPECT_THAT(result.output, AnyOf(HasSubstr(line_of("tiled.cu", "tile_a[a_m *")),
-                                   HasSubstr(line_of("tiled.cu", "tile_b[held_b(b_k"))));
 }
 
 TEST(Planted, AnEdgeMaskThatIsOffByOneReadsPastTheMatrix) {
@@ -87,25 +25,15 @@ TEST(Planted, AnEdgeMaskThatIsOffByOneReadsPastTheMatrix) {
 }
 
 TEST(Planted, AWaitOneStageTooLateIsAWrongResultAndARace) {
-  const std::string from = "copies_done<kStages - 2>()", to = "copies_done<kStages - 1>()";
-  const Result plain = check(TILEWISE_CHECK_PLAIN, kStaged, "simt.cu", from, to);
+  const std::string late =
+      "    copies_done<STAGES - 1>();\n    barrier();\n    start(t + STAGES - 1);";
+  const Result plain = check(TILEWISE_CHECK_PLAIN, kStaged, "staged.cu", kStage, late);
   EXPECT_EQ(plain.status, 1);
   EXPECT_THAT(plain.output, HasSubstr("nan instead of"));
   if (std::string(TILEWISE_CHECK_TSAN).empty()) return;
-  const Result result = check(TILEWISE_CHECK_TSAN, kStaged, "simt.cu", from, to);
+  const Result result = check(TILEWISE_CHECK_TSAN, kStaged, "staged.cu", kStage, late);
   EXPECT_THAT(result.output, HasSubstr("data race"));
-  EXPECT_THAT(result.output, HasSubstr(line_of("simt.cu", "copies_done<kStages - 2>")));
-}
-
-TEST(Planted, ACopyIssuedBeforeItsBufferIsFreeIsARace) {
-  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const Result result =
-      check(TILEWISE_CHECK_TSAN, kStaged, "simt.cu", "    barrier();\n    start(t + kStages - 1);",
-            "    start(t + kStages - 1);\n    barrier();");
-  EXPECT_NE(result.status, 0);
-  EXPECT_THAT(result.output, HasSubstr("data race"));
-  EXPECT_THAT(result.output, HasSubstr(line_of("simt.cu", "    barrier();\n    start(t")))
-      << "the line that start() is on now";
+  EXPECT_THAT(result.output, HasSubstr(line_of("staged.cu", kStage)));
 }
 
 TEST(Planted, SharedMemoryWrittenPastItsEnd) {
@@ -116,16 +44,6 @@ TEST(Planted, SharedMemoryWrittenPastItsEnd) {
   if (std::string(TILEWISE_CHECK_ASAN).empty()) return;
   const Result result = check(TILEWISE_CHECK_ASAN, kTiled, "tiled.cu", from, to);
   EXPECT_THAT(result.output, HasSubstr("heap-buffer-overflow"));
-  EXPECT_THAT(result.output, HasSubstr(line_of("tiled.cu", "tile_b[held_b(b_k")));
-}
-
-TEST(Planted, OneArrayWrittenIntoTheOtherWithinSharedMemory) {
-  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const Result result = check(TILEWISE_CHECK_TSAN, kTiled, "tiled.cu",
-                              "tile_a + TILE * (TILE + 1);", "tile_a + TILE * (TILE + 1) - 4;");
-  EXPECT_NE(result.status, 0);
-  EXPECT_THAT(result.output, HasSubstr("data race"));
-  EXPECT_THAT(result.output, HasSubstr(line_of("tiled.cu", "tile_a[a_m *")));
   EXPECT_THAT(result.output, HasSubstr(line_of("tiled.cu", "tile_b[held_b(b_k")));
 }
 
@@ -156,4 +74,17 @@ TEST(Planted, ThreadsThatWaitForWhatNobodyDoes) {
                                        line_of("tiled.cu", kSecondBarrier)));
 }
 
+TEST(Planted, ACrashAndARunawayKernelAreTheirCasesOwn) {
+  const Result crash = check(TILEWISE_CHECK_PLAIN, kTiled, "tiled.cu", "? *a : 0.0f",
+                             "? *reinterpret_cast<const float*>(8) : 0.0f");
+  EXPECT_EQ(crash.status, 1);
+  EXPECT_THAT(crash.output, HasSubstr("for layout nn, alignment 4: ends with Segmentation fault"));
+  const Result runaway =
+      check(TILEWISE_CHECK_PLAIN, kTiled, "tiled.cu", kSecondBarrier,
+            "    for (volatile int i = 0; i == 0;) {}\n    a += A_TRANSPOSED", "--longest 1");
+  EXPECT_EQ(runaway.status, 1);
+  EXPECT_THAT(runaway.output, HasSubstr("for layout nn, alignment 4: does not end"));
+}
+
 }  // namespace
+}  // namespace tilewise::test

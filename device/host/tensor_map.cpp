@@ -1,0 +1,67 @@
+#include <algorithm>
+#include <cstring>
+
+#include "device/host/host_device.hpp"
+#include "device/host/image_api.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise::host {
+namespace {
+
+using tilewise_host::TensorMapData;
+
+/// What a GPU's driver refuses is refused here too, so that a plan which is wrong is found
+/// anywhere.
+void check(const TensorMapRecipe& recipe, const void* base, std::int64_t stride_bytes) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorKind::invalid_argument, "encoding a tensor map with " + what);
+  };
+  const std::size_t rank = recipe.dims.size();
+  const std::int64_t element = bytes_of(recipe.type);
+  if ((rank != 2 && rank != 3) || recipe.box.size() != rank)
+    refuse("rank " + std::to_string(rank) + " and a box of rank " +
+           std::to_string(recipe.box.size()) + "; allowed are 2 and 3, both the same");
+  for (const std::int64_t dim : recipe.dims)
+    if (dim < 1 || dim > std::int64_t{1} << 32)
+      refuse("a dimension of " + std::to_string(dim) + "; allowed are 1 to 2^32");
+  for (const std::int32_t side : recipe.box)
+    if (side < 1 || side > 256)
+      refuse("a box side of " + std::to_string(side) + "; allowed are 1 to 256");
+  if (reinterpret_cast<std::uintptr_t>(base) % 16 != 0)
+    refuse("an address that is no multiple of 16 bytes");
+  for (const std::int64_t stride :
+       {stride_bytes, rank == 3 ? recipe.batch_stride * element : std::int64_t{0}})
+    if (stride % 16 != 0 || stride < 0)
+      refuse("a stride of " + std::to_string(stride) + " bytes; it must be a multiple of 16");
+  const std::int64_t line = recipe.box.front() * element;
+  if (line % 16 != 0)
+    refuse("a box of " + std::to_string(line) + " bytes a row; it must be a multiple of 16");
+  const int swizzle = recipe.swizzle_bytes;
+  if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
+    refuse("a swizzle of " + std::to_string(swizzle) + " bytes; allowed are 0, 32, 64, 128");
+  // The driver takes narrower boxes; how they lie then is nothing that a kernel here relies on.
+  if (swizzle != 0 && line != swizzle)
+    refuse("a swizzle of " + std::to_string(swizzle) + " bytes and a box of " +
+           std::to_string(line) + " bytes a row; the CPU executor wants them equal");
+}
+
+}  // namespace
+
+void HostDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* base,
+                                   std::int64_t stride_bytes, void* map) {
+  check(recipe, base, stride_bytes);
+  TensorMapData data{};
+  data.mark = tilewise_host::kTensorMapMark;
+  data.rank = static_cast<int>(recipe.dims.size());
+  data.element_bytes = bytes_of(recipe.type);
+  data.swizzle_bytes = recipe.swizzle_bytes;
+  data.base = base;
+  std::copy(recipe.dims.begin(), recipe.dims.end(), data.dims);
+  std::copy(recipe.box.begin(), recipe.box.end(), data.box);
+  data.stride = stride_bytes;
+  data.batch = recipe.batch_stride * data.element_bytes;
+  std::memset(map, 0, 128);
+  std::memcpy(map, &data, sizeof data);
+}
+
+}  // namespace tilewise::host

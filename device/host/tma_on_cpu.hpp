@@ -1,0 +1,110 @@
+// What the transfers of templates/tma.cuh mean on the CPU. A tile's place is poisoned when its copy
+// is issued; the data land when some thread looks whether they are there.
+#pragma once
+
+namespace tilewise_host {
+
+// What the 8 bytes of a transfer barrier hold.
+struct TransferState {
+  unsigned short arrivals, missing;  // that a phase wants, and that have not come
+  int bytes_and_parity;  // 2 x the bytes that are still to come (may be below 0 for a while)
+  int bytes() const { return bytes_and_parity >> 1; }
+  int parity() const { return bytes_and_parity & 1; }
+};
+
+inline __attribute__((always_inline)) TransferState& transfer_state(void* barrier, Site site) {
+  const char* begin = static_cast<const char*>(thread().block->shared);
+  const char* at = static_cast<const char*>(barrier);
+  if (at < begin || at + 8 > begin + thread().block->shared_bytes || (at - begin) % 8 != 0)
+    runtime->fault(site, "a transfer barrier must be 8 aligned bytes of the block's shared memory");
+  return *static_cast<TransferState*>(barrier);
+}
+
+// Edges between who arrives (or lands data) in a phase and who sees it end; the barriers themselves
+// order nothing else, and are no data.
+inline void* edge_of(void* barrier, int parity) { return static_cast<char*>(barrier) + 4 * parity; }
+
+TILEWISE_FOR_ALL inline void count_transfer(TransferState& state, int arrivals, int bytes) {
+  state.missing -= arrivals;
+  state.bytes_and_parity += 2 * bytes;
+  if (state.missing == 0 && state.bytes() == 0) {
+    state.missing = state.arrivals;
+    state.bytes_and_parity ^= 1;
+  }
+}
+TILEWISE_FOR_ALL inline int missing_of(const TransferState& state) { return state.missing; }
+TILEWISE_FOR_ALL inline int parity_of(const TransferState& state) { return state.parity(); }
+TILEWISE_FOR_ALL inline void set_transfer(TransferState& state, int arrivals) {
+  state = {static_cast<unsigned short>(arrivals), static_cast<unsigned short>(arrivals), 0};
+}
+
+inline void transfer_init(void* barrier, int arrivals, Site site) {
+  if (arrivals < 1 || arrivals > 1024)
+    runtime->fault(site, "a transfer barrier wants 1 to 1024 arrivals");
+  set_transfer(transfer_state(barrier, site), arrivals);
+}
+
+inline void transfer_arrive(void* barrier, int bytes, Site site) {
+  TransferState& state = transfer_state(barrier, site);
+  const int missing = missing_of(state);
+  if (missing > 1024) runtime->fault(site, "a transfer barrier that was not initialised");
+  if (missing == 0)
+    runtime->fault(site,
+                   "one arrival too many: the phase lacks bytes only, is the stage free already?");
+  runtime->edge(edge_of(barrier, parity_of(state)), true);
+  count_transfer(state, 1, bytes);
+}
+
+// One box of a matrix: also what lies outside counts.
+inline void land_tile(const Transfer& transfer) {
+  const TensorMapData& map = transfer.map;
+  const long long element = map.element_bytes;
+  const long long line = map.box[0] * element;
+  char* to = static_cast<char*>(transfer.to);
+  for (long long row = 0; row < map.box[1]; ++row)
+    for (long long column = 0; column < map.box[0]; ++column) {
+      const long long x = transfer.x + column, y = transfer.y + row;
+      long long at = row * line + column * element;
+      if (map.swizzle_bytes) at ^= (at >> 7 & (map.swizzle_bytes / 16 - 1)) << 4;
+      const bool inside = x >= 0 && x < map.dims[0] && y >= 0 && y < map.dims[1];
+      if (inside)
+        __builtin_memcpy(to + at, static_cast<const char*>(map.base) + y * map.stride + x * element,
+                         element);
+      else
+        __builtin_memset(to + at, 0, element);
+    }
+}
+
+inline bool transfer_done(void* barrier, int parity, Site site) {
+  TransferState& state = transfer_state(barrier, site);
+  for (Transfer transfer; runtime->transfer_next(barrier, &transfer);) {
+    runtime->edge(transfer.to, false);
+    land_tile(transfer);
+    runtime->edge(edge_of(barrier, parity_of(state)), true);
+    const TensorMapData& map = transfer.map;
+    count_transfer(state, 0, -map.box[0] * map.box[1] * map.element_bytes);
+  }
+  if (parity_of(state) == parity) return false;
+  runtime->edge(edge_of(barrier, parity), false);
+  return true;
+}
+
+inline void load_tile(void* to, const void* of, int x, int y, void* barrier, Site site) {
+  const TensorMapData& map = *static_cast<const TensorMapData*>(of);
+  transfer_state(barrier, site);
+  if (map.mark != kTensorMapMark)
+    runtime->fault(site, "load_tile's map is none that this device has encoded");
+  if (map.rank != 2) runtime->fault(site, "load_tile takes the map of a matrix");
+  const unsigned bytes = map.box[0] * map.box[1] * map.element_bytes;
+  const unsigned offset = static_cast<char*>(to) - static_cast<char*>(thread().block->shared);
+  if (static_cast<char*>(to) < thread().block->shared ||
+      offset + bytes > thread().block->shared_bytes)
+    runtime->fault(site, "load_tile writes outside the block's shared memory");
+  if (offset % (map.swizzle_bytes ? 8 * map.swizzle_bytes : 128) != 0)
+    runtime->fault(site, "load_tile's place is not aligned to 128 bytes, or 8 x the swizzle's");
+  __builtin_memset(to, 0xff, bytes);
+  runtime->edge(to, true);
+  runtime->transfer_start({to, map, x, y, barrier, site});
+}
+
+}  // namespace tilewise_host

@@ -1,0 +1,157 @@
+// Tile loads and transfer barriers on the CPU executor.
+#include <gmock/gmock.h>
+
+#include "device/host/host.hpp"
+#include "tests/device/tma_checks.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+using host::ThreadOrder;
+using test::Machine;
+using testing::HasSubstr;
+
+class HostTma : public testing::TestWithParam<ThreadOrder> {
+ protected:
+  std::unique_ptr<Device> device_ = host::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
+  std::unique_ptr<Compiler> compiler_ = host::load_compiler({"-O1", ""});
+  Machine machine_{*device_, *compiler_};
+};
+INSTANTIATE_TEST_SUITE_P(Orders, HostTma,
+                         testing::Values(ThreadOrder::forward, ThreadOrder::reversed,
+                                         ThreadOrder::shuffled));
+
+TEST_P(HostTma, TilesLandSwizzledAndClipped) {
+  for (const int swizzle : {0, 32, 64, 128}) test::check_tiles(machine_, swizzle);
+}
+
+/// What is said of a kernel of 32 threads with this body, where `there` is a barrier for one
+/// arrival and `tile` a place for a tile of 8 x 4 floats of ones. The body's first line is line 8
+/// of bad.cu. Writes args.to[threadIdx.x].
+std::string complaint(const std::string& body, std::vector<float>* to = nullptr,
+                      ThreadOrder order = ThreadOrder::forward) {
+  const auto device = host::open_device("host:sm_90a", {order, 5, 1, 0.2});
+  static const auto compiler = host::load_compiler({"-O0", ""});
+  const Machine machine{*device, *compiler};
+  const auto kernel = machine.load("bad",
+                                   "#include \"tma.cuh\"\n"
+                                   "struct Args { TensorMap map; float* to; int x; int y; };\n"
+                                   "KERNEL(32, 1) bad(ARGUMENTS Args args) {\n"
+                                   "float* tile = shared_floats();\n"
+                                   "auto there = reinterpret_cast<TransferBarrier*>(tile + 32);\n"
+                                   "if (threadIdx.x == 0) transfer_barrier_init(there, 1);\n"
+                                   "barrier();\n" +
+                                       body + "\n}\n",
+                                   {}, 256);
+  const DeviceBuffer from = machine.upload(std::vector<float>(8 * 4, 1.0F)),
+                     out = machine.upload(std::vector<float>(32));
+  TensorMapRecipe recipe;
+  recipe.dims = {8, 4}, recipe.box = {8, 4};
+  test::TilesArguments arguments{{}, out.data(), 0, 0};
+  device->encode_tensor_map(recipe, from.data(), 32, arguments.map);
+  try {
+    device->launch(*kernel, {{1, 1, 1}, {32, 1, 1}, {}, 256, false}, &arguments, nullptr);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  if (to) *to = machine.download<float>(out);
+  return "";
+}
+
+const std::string kIssue =
+    "if (threadIdx.x == 0) { transfer_expect(there, 128);\nload_tile(tile, args.map, 0, 0, there); "
+    "}\n";
+
+TEST(Tma, ATileIsPoisonedUntilItIsWaitedFor) {
+  std::vector<float> to;
+  EXPECT_EQ(
+      complaint("if (threadIdx.x < 32) tile[threadIdx.x] = 5;\nbarrier();\n" + kIssue +
+                    "barrier();\nargs.to[threadIdx.x] = tile[threadIdx.x] != tile[threadIdx.x];\n"
+                    "barrier();\ntransfer_wait(there, 0);\n"
+                    "args.to[threadIdx.x] += tile[threadIdx.x];",
+                &to),
+      "");
+  EXPECT_THAT(to, testing::Each(2.0F)) << "a NaN first, then the one";
+}
+
+TEST(Tma, ATileThatNobodyWaitsFor) {
+  EXPECT_THAT(complaint(kIssue),
+              HasSubstr("block (0,0,0): ends without waiting for the tile that load_tile copies at "
+                        "bad.cu:9"));
+}
+
+TEST(Tma, AWaitForWhatDoesNotComeIsADeadlock) {
+  EXPECT_THAT(complaint("transfer_wait(there, 0);"),
+              HasSubstr("deadlock: threads only wait: threads 0-31 at bad.cu:8"));
+  EXPECT_THAT(complaint("if (threadIdx.x == 0) { transfer_expect(there, 256);\n"
+                        "load_tile(tile, args.map, 0, 0, there); }\ntransfer_wait(there, 0);"),
+              HasSubstr("deadlock: threads only wait: threads 0-31 at bad.cu:10"))
+      << "more bytes are announced than come";
+}
+
+TEST(Tma, MistakesAreNamedWithTheirLine) {
+  EXPECT_THAT(complaint("if (threadIdx.x == 7)\ntransfer_arrive(there + 1);"),
+              HasSubstr("thread (7,0,0) at bad.cu:9: a transfer barrier that was not initialised"));
+  EXPECT_THAT(
+      complaint("if (threadIdx.x == 0) { transfer_expect(there, 128);\ntransfer_arrive(there); }"),
+      HasSubstr("thread (0,0,0) at bad.cu:9: one arrival too many"));
+  EXPECT_THAT(complaint("transfer_arrive(there + 100);"),
+              HasSubstr("bytes of the block's shared memory"));
+  EXPECT_THAT(complaint("load_tile(tile + 1, args.map, 0, 0, there);"),
+              HasSubstr("thread (0,0,0) at bad.cu:8: load_tile's place is not aligned"));
+  EXPECT_THAT(
+      complaint(
+          "load_tile(tile + 32, args.map, 0, 0, there);\nload_tile(tile + 64, args.map, 0, 0, "
+          "there);"),
+      HasSubstr("at bad.cu:9: load_tile writes outside the block's shared memory"));
+  EXPECT_THAT(complaint("TensorMap none = {};\nload_tile(tile, none, 0, 0, there);"),
+              HasSubstr("at bad.cu:9: load_tile's map is none that this device has encoded"));
+}
+
+TEST(Tma, ABarrierForSeveralArrivalsWaitsForAll) {
+  std::vector<float> to;
+  EXPECT_EQ(
+      complaint(
+          "if (threadIdx.x == 0) transfer_barrier_init(there + 1, 31);\nbarrier();\n"
+          "if (threadIdx.x > 0) { tile[threadIdx.x] = 1; transfer_arrive(there + 1); return; }\n"
+          "transfer_wait(there + 1, 0);\nfloat sum = 0;\n"
+          "for (int i = 1; i < 32; ++i) sum += tile[i];\nargs.to[0] = sum;",
+          &to),
+      "");
+  EXPECT_EQ(to.at(0), 31.0F);
+}
+
+TEST(Tma, MapsThatADriverRefusesAreRefused) {
+  const auto device = host::open_device("host:sm_90a");
+  const DeviceBuffer buffer(*device, 4096);
+  const auto refusal = [&](const TensorMapRecipe& recipe, std::int64_t stride, int offset = 0) {
+    std::uint64_t map[16];
+    try {
+      device->encode_tensor_map(recipe, static_cast<char*>(buffer.data()) + offset, stride, map);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  TensorMapRecipe right;
+  right.dims = {40, 24}, right.box = {32, 8}, right.swizzle_bytes = 128;
+  EXPECT_EQ(refusal(right, 176), "");
+  EXPECT_THAT(refusal(right, 180), HasSubstr("a stride of 180 bytes"));
+  EXPECT_THAT(refusal(right, 176, 4), HasSubstr("address"));
+  TensorMapRecipe wrong = right;
+  wrong.box = {32, 257};
+  EXPECT_THAT(refusal(wrong, 176), HasSubstr("a box side of 257; allowed are 1 to 256"));
+  wrong.box = {64, 8};
+  EXPECT_THAT(refusal(wrong, 176), HasSubstr("a box of 256 bytes a row"));
+  wrong = right, wrong.dims = {0, 24};
+  EXPECT_THAT(refusal(wrong, 176), HasSubstr("a dimension of 0"));
+  wrong = right, wrong.dims = {40};
+  EXPECT_THAT(refusal(wrong, 176), HasSubstr("rank 1"));
+  wrong = right, wrong.swizzle_bytes = 16;
+  EXPECT_THAT(refusal(wrong, 176), HasSubstr("a swizzle of 16 bytes"));
+}
+
+}  // namespace
+}  // namespace tilewise

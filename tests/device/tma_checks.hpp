@@ -1,0 +1,72 @@
+#pragma once
+// What the tile loads of templates/tma.cuh must do on any machine, like warp_checks.hpp.
+#include "tests/device/warp_checks.hpp"
+
+namespace tilewise::test {
+
+/// Two boxes side by side, one after the other into the same place: the barrier's phases 0 and 1.
+inline const char* const kTiles = R"(#include "tma.cuh"
+struct Args { TensorMap map; float* to; int x; int y; };
+constexpr int kBytes = BOX_X * BOX_Y * 4;
+KERNEL(64, 1) tiles(ARGUMENTS Args args) {
+  char* shared = reinterpret_cast<char*>(shared_floats());
+  TransferBarrier* there = reinterpret_cast<TransferBarrier*>(shared + (kBytes + 127) / 128 * 128);
+  if (threadIdx.x == 0) transfer_barrier_init(there, 1);
+  barrier();
+  for (int round = 0; round < 2; ++round) {
+    if (threadIdx.x == 0) {
+      transfer_expect(there, kBytes);
+      load_tile(shared, args.map, args.x + round * BOX_X, args.y, there);
+    }
+    transfer_wait(there, round);
+    for (int i = threadIdx.x; i < BOX_X * BOX_Y; i += 64)
+      args.to[round * BOX_X * BOX_Y + i] = *reinterpret_cast<float*>(shared + swizzled<SWIZZLE>(i * 4));
+    barrier();
+  }
+}
+)";
+
+struct TilesArguments {
+  alignas(64) std::uint64_t map[16];
+  void* to;
+  int x, y;
+};
+
+inline Defines tiles_defines(int swizzle) {
+  return {{"BOX_X", swizzle ? swizzle / 4 : 12}, {"BOX_Y", 10}, {"SWIZZLE", swizzle}};
+}
+
+/// A matrix of 24 rows of 40 floats, 44 apart, whose elements count on from 1.
+inline void check_tiles(const Machine& machine, int swizzle) {
+  constexpr int kColumns = 40, kRows = 24, kStride = 44;
+  constexpr std::uint32_t kBytes = 4096;
+  const int width = swizzle ? swizzle / 4 : 12, height = 10;
+  std::vector<float> matrix(kRows * kStride, -1.0F);
+  for (int i = 0; i < kRows * kColumns; ++i)
+    matrix[static_cast<std::size_t>(i / kColumns * kStride + i % kColumns)] =
+        static_cast<float>(i + 1);
+  const DeviceBuffer from = machine.upload(matrix);
+  TensorMapRecipe recipe;
+  recipe.dims = {kColumns, kRows};
+  recipe.box = {width, height};
+  recipe.swizzle_bytes = swizzle;
+  const auto kernel = machine.load("tiles", kTiles, tiles_defines(swizzle), kBytes);
+  for (const auto& [x, y] : {std::pair{0, 0}, {-3, 5}, {30, 20}, {4, -12}, {100, 3}}) {
+    const DeviceBuffer to =
+        machine.upload(std::vector<float>(static_cast<std::size_t>(2 * width * height), 77.0F));
+    TilesArguments arguments{{}, to.data(), x, y};
+    machine.device.encode_tensor_map(recipe, from.data(), kStride * 4, arguments.map);
+    machine.device.launch(*kernel, {{1, 1, 1}, {64, 1, 1}, {}, kBytes, false}, &arguments, nullptr);
+    const auto got = machine.download<float>(to);
+    for (int i = 0; i < 2 * width * height; ++i) {
+      const int column = x + i / (width * height) * width + i % width;
+      const int row = y + i % (width * height) / width;
+      const bool inside = column >= 0 && column < kColumns && row >= 0 && row < kRows;
+      ASSERT_EQ(got[static_cast<std::size_t>(i)],
+                inside ? static_cast<float>(row * kColumns + column + 1) : 0.0F)
+          << "swizzle " << swizzle << ", tile at " << x << ", " << y << ", element " << i;
+    }
+  }
+}
+
+}  // namespace tilewise::test

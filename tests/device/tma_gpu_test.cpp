@@ -1,0 +1,17 @@
+// Tile loads on a GPU: the same check that the CPU executor passes.
+#include "gpu_fixture.hpp"
+#include "tests/device/tma_checks.hpp"
+
+namespace tilewise {
+namespace {
+
+class TmaGpu : public test::GpuTest {};
+
+TEST_F(TmaGpu, TilesLandSwizzledAndClipped) {
+  if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
+  const auto compiler = cuda::load_compiler();
+  for (const int swizzle : {0, 32, 64, 128}) test::check_tiles({*device_, *compiler}, swizzle);
+}
+
+}  // namespace
+}  // namespace tilewise
