@@ -6,6 +6,7 @@ namespace tilewise {
 std::span<const KernelTemplate> catalog() {
   static const std::vector<KernelTemplate> table = {
       simt_template(),
+      skinny_template(),
       tiled_template(),
       naive_template(),
   };

@@ -7,6 +7,7 @@ namespace tilewise {
 KernelTemplate naive_template();
 KernelTemplate tiled_template();
 KernelTemplate simt_template();
+KernelTemplate skinny_template();
 
 /// f32 in, f32 out, strict, one product at a time: what the SIMT families do today.
 bool supports_strict_f32(const Problem& problem, const DeviceInfo& device);

@@ -32,7 +32,7 @@ DEVICE float blend(const Scalars& s, float sum, const float* c) {
   return s.beta == 0.0f ? product : multiply_add(s.beta, *c, product);
 }
 
-// Which output tile a block of the one-dimensional grid works on. Tiles are walked in groups of
+// Which output tile is the index-th, as a block of the one-dimensional grid works on it. Tiles are walked in groups of
 // `raster` tile rows, down each column of the group before going right, so that blocks running at the
 // same time share operand tiles in L2. The grid is one-dimensional since its x alone may pass 65535.
 struct Tile {
@@ -40,17 +40,24 @@ struct Tile {
   int split;
 };
 
-DEVICE Tile tile_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
-  const unsigned tiles_m = static_cast<unsigned>((args.m + tile_m - 1) / tile_m);
-  const unsigned tiles_n = static_cast<unsigned>((args.n + tile_n - 1) / tile_n);
-  unsigned block = blockIdx.x;
-  const unsigned split = block / (tiles_m * tiles_n);
-  block -= split * tiles_m * tiles_n;
-  const unsigned raster = static_cast<unsigned>(args.raster);
-  const unsigned group = block / (raster * tiles_n);
+DEVICE Int64 tile_count(Int64 m, Int64 n, int tile_m, int tile_n) {
+  return (m + tile_m - 1) / tile_m * ((n + tile_n - 1) / tile_n);
+}
+
+DEVICE Tile tile_at(Int64 m, Int64 n, int rows_together, unsigned index, int tile_m, int tile_n) {
+  const unsigned tiles_m = static_cast<unsigned>((m + tile_m - 1) / tile_m);
+  const unsigned tiles_n = static_cast<unsigned>((n + tile_n - 1) / tile_n);
+  const unsigned split = index / (tiles_m * tiles_n);
+  index -= split * tiles_m * tiles_n;
+  const unsigned raster = static_cast<unsigned>(rows_together);
+  const unsigned group = index / (raster * tiles_n);
   const unsigned first = group * raster;
   const unsigned rows = tiles_m - first < raster ? tiles_m - first : raster;
-  const unsigned inside = block - first * tiles_n;
+  const unsigned inside = index - first * tiles_n;
   return {static_cast<Int64>(first + inside % rows) * tile_m,
           static_cast<Int64>(inside / rows) * tile_n, static_cast<int>(split)};
+}
+
+DEVICE Tile tile_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
+  return tile_at(args.m, args.n, args.raster, blockIdx.x, tile_m, tile_n);
 }

@@ -8,6 +8,21 @@ namespace tilewise {
 /// How a pack step changes an operand on its way into the workspace.
 enum class Pack : int { none = 0, pad = 1, transpose = 2 };
 
+/// What one thread of the multiply step does, for the cost model: numbers of instructions. The
+/// defaults are those of a kernel that keeps nothing in shared memory and waits for each load.
+struct ThreadWork {
+  double shared_loads = 0;   ///< from shared memory, a step of k
+  double global_loads = 0;   ///< from global memory (or copies into shared memory), a tile of k
+  double shared_stores = 0;  ///< into shared memory, a tile of k
+  double result_stores = 1;  ///< of C
+  double steps = 1;          ///< of k that it does for a tile
+  double unrolled = 1;       ///< steps of k between two branches
+  double ahead = 0;          ///< tiles that loads are begun before they are used
+  double multiply_add_rate = 0.72;  ///< Schedule's; this is what a serpentine order reaches
+  int registers = 32;               ///< estimated
+  int resident_blocks = 1;          ///< Schedule's
+};
+
 /// What the multiply step of a SIMT template looks like; the rest of the plan follows from it.
 struct MultiplyShape {
   KernelSpec kernel;  ///< without A_TRANSPOSED, B_TRANSPOSED: they follow from layout and packs
@@ -16,8 +31,13 @@ struct MultiplyShape {
   std::uint32_t shared_bytes = 0;
   int splits = 1;  ///< parts of k; more than 1 adds a reduce step
   int raster = 1;  ///< tile rows walked together
+  /// Blocks that run at a time, when the tiles of the last, incomplete wave of them are to be
+  /// shared out evenly (simt.cu, TAIL); 0: every tile is one block's.
+  int tail_slots = 0;
   Pack pack_a = Pack::none, pack_b = Pack::none;
-  double shared_bytes_per_flop = 0;  ///< read from shared memory, for Work
+  bool programmatic = false;  ///< steps wait for one another by themselves (dialect.cuh)
+  bool tensor_maps = false;   ///< the kernel takes maps of A's and B's tiles after MultiplyArgs
+  ThreadWork thread;
 };
 
 /// Whether the operand as the multiply kernel reads it is stored transposed (after its pack).
@@ -31,6 +51,17 @@ int reads_b_alignment(const Problem& problem, Pack pack);
 /// Whether tiles x splits fits the grid's x, and k the kernels' tile counter.
 bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
                std::int64_t tile_k, std::int64_t splits);
+
+/// How the tiles of C are shared out when a wave has `slots` blocks: tiles of full waves are one
+/// block's each, those that are left over are cut into equal shares of tiles of k.
+struct Tail {
+  std::int64_t whole_tiles = 0, rest_tiles = 0;
+  std::int64_t depth = 1;  ///< tiles of k
+  std::int64_t share = 1;  ///< tiles of k for a block of the tail
+  std::int64_t blocks() const { return (rest_tiles * depth + share - 1) / share; }
+};
+Tail tail_of(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n, std::int64_t tile_k,
+             std::int64_t slots);
 
 /// Packs, multiply and reduce, in order. No steps when m or n is 0.
 Plan multiply_plan(const Problem& problem, MultiplyShape shape);

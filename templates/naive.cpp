@@ -1,8 +1,23 @@
+#include <algorithm>
+
 #include "templates/descriptors.hpp"
 #include "templates/multiply_plan.hpp"
 
 namespace tilewise {
 namespace {
+
+/// L1 serves nearly all reads, one line after another: it is what shared memory is to other
+/// kernels.
+ThreadWork thread_work(const Problem& problem, const Configuration& c) {
+  const int rows = c.at("ACROSS") ? std::max(1, 32 / c.at("TILE_N")) : std::min(32, c.at("TILE_M"));
+  const int columns = 32 / rows;  // of C, by a warp
+  ThreadWork thread;
+  thread.shared_loads =
+      (a_transposed(problem.layout) ? 1 : rows) + (b_transposed(problem.layout) ? columns : 1);
+  thread.unrolled = c.at("UNROLL");
+  thread.ahead = c.at("UNROLL") > 1 ? c.at("UNROLL") : 0;  // loads of that many steps go together
+  return thread;
+}
 
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo&) {
   MultiplyShape shape;
@@ -15,8 +30,10 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo&) {
   shape.tile_m = c.at("TILE_M");
   shape.tile_n = c.at("TILE_N");
   shape.threads = shape.tile_m * shape.tile_n;
+  shape.thread = thread_work(problem, c);
   Plan made = multiply_plan(problem, std::move(shape));
-  // Nothing is staged: every multiply-add asks memory for both of its operands.
+  // Nothing is staged: every multiply-add asks memory for both of its operands. What reaches L2 is
+  // less, as the step says.
   made.work.global_bytes = made.work.flops / 2 * 2 * bytes_of(problem.a);
   return made;
 }

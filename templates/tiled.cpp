@@ -1,8 +1,27 @@
+#include <algorithm>
+
 #include "templates/descriptors.hpp"
 #include "templates/multiply_plan.hpp"
 
 namespace tilewise {
 namespace {
+
+/// Shared memory and L1 work in passes of a line. A row of the tile is one; its column (READ_B 1)
+/// is as many as there are words in a bank, fewer where an unrolled loop reads up to four at once.
+/// A load down columns (READ_B 0) is a line a thread, once a tile: one more pass a step.
+ThreadWork thread_work(const Configuration& c) {
+  const int tile = c.at("TILE"), read_b = c.at("READ_B");
+  const double in_a_bank = tile * std::min(32, tile) / 32.0;
+  ThreadWork thread;
+  thread.shared_loads = 2;
+  if (read_b == 0) thread.shared_loads += 1;
+  if (read_b == 1) thread.shared_loads += in_a_bank / std::min(4, c.at("UNROLL")) - 1;
+  thread.global_loads = 2;
+  thread.shared_stores = 2;
+  thread.steps = tile;
+  thread.unrolled = c.at("UNROLL");
+  return thread;
+}
 
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo&) {
   const int tile = c.at("TILE");
@@ -13,7 +32,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo&) {
   shape.tile_m = shape.tile_n = shape.tile_k = tile;
   shape.threads = tile * tile;
   shape.shared_bytes = static_cast<std::uint32_t>(2 * tile * (tile + 1) * 4);
-  shape.shared_bytes_per_flop = 4;  // two words for one multiply-add
+  shape.thread = thread_work(c);
   return multiply_plan(problem, std::move(shape));
 }
 

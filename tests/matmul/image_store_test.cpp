@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kRevision = "naive.1 plan.1";
+constexpr const char* kRevision = "naive.1 plan.2";
 
 class ImageStoreTest : public testing::Test {
  protected:
@@ -49,7 +49,7 @@ TEST_F(ImageStoreTest, LooksInTheDatabaseThenInTheCache) {
   EXPECT_EQ(store.stored(kernel, target, kRevision)->binary.front(), 2);
   EXPECT_EQ(store.stored(kernel, target, kRevision, "old")->binary.front(), 1);
   EXPECT_FALSE(store.stored(kernel, target, kRevision, "other"));
-  EXPECT_FALSE(store.stored(kernel, target, "naive.2 plan.1"));
+  EXPECT_FALSE(store.stored(kernel, target, "naive.2 plan.2"));
   EXPECT_FALSE(store.stored(kernel, parse_target("sm_80"), kRevision));
   EXPECT_FALSE(ImageStore(nullptr, nullptr, nullptr).stored(kernel, target, kRevision));
 }

@@ -126,7 +126,8 @@ TEST(Catalog, EveryValueOfEveryParameterIsReachable) {
   std::mt19937_64 generator(11);
   const Problem problems[] = {
       make_problem(Layout::nn, 4096, 4096, 4096), make_problem(Layout::nt, 4095, 4095, 4095, 4),
-      make_problem(Layout::tn, 128, 128, 65536), make_problem(Layout::tt, 1000, 1000, 1000)};
+      make_problem(Layout::tn, 128, 128, 65536),  make_problem(Layout::tt, 1000, 1000, 1000),
+      make_problem(Layout::nt, 16, 4096, 16384),  make_problem(Layout::tn, 8192, 16, 8192)};
   for (const KernelTemplate& kernel : catalog())
     for (const Parameter& p : kernel.parameters)
       for (const int value : p.values)
@@ -140,38 +141,58 @@ TEST(Catalog, EveryValueOfEveryParameterIsReachable) {
 }
 
 TEST(Plan, GridCoversTheOutputExactlyOnce) {
-  for_random_plans([](const Problem& problem, const Candidate& candidate, const Plan& plan,
-                      const DeviceInfo&) {
-    const LaunchStep& step = multiply_of(plan);
-    const auto value = [&](const char* name) -> std::int64_t {
-      for (const auto& [key, v] : step.kernel.defines)
-        if (key == name) return v;
-      return 0;
-    };
-    const std::int64_t tile_m = value("TILE") ? value("TILE") : value("TILE_M");
-    const std::int64_t tile_n = value("TILE") ? value("TILE") : value("TILE_N");
-    const int* split = candidate.configuration.find("SPLIT_K");
-    const std::int64_t splits = split ? *split : 1;
-    const std::int64_t tiles_m = (problem.m + tile_m - 1) / tile_m;
-    const std::int64_t tiles_n = (problem.n + tile_n - 1) / tile_n;
-    ASSERT_EQ(volume(step.grid), std::uint64_t(tiles_m * tiles_n * splits)) << to_string(candidate);
-    // The kernel's raster order (tile_of_block) must hit each tile once.
-    std::int64_t raster = 0;
-    for (const Argument& a : step.arguments)
-      if (a.kind == Argument::Kind::integer32 && raster == 0) raster = a.value;
-    ASSERT_GE(raster, 1);
-    ASSERT_LE(raster, tiles_m);
-    if (tiles_m * tiles_n > 4000) return;
-    std::set<std::pair<std::int64_t, std::int64_t>> hit;
-    for (std::int64_t block = 0; block < tiles_m * tiles_n; ++block) {
-      const std::int64_t first = block / (raster * tiles_n) * raster;
-      const std::int64_t rows = std::min(tiles_m - first, raster);
-      const std::int64_t inside = block - first * tiles_n;
-      hit.emplace(first + inside % rows, inside / rows);
-    }
-    ASSERT_EQ(std::int64_t(hit.size()), tiles_m * tiles_n);
-    ASSERT_EQ(std::prev(hit.end())->first, tiles_m - 1);
-  });
+  for_random_plans(
+      [](const Problem& problem, const Candidate& candidate, const Plan& plan, const DeviceInfo&) {
+        const LaunchStep& step = multiply_of(plan);
+        const auto value = [&](const char* name) -> std::int64_t {
+          for (const auto& [key, v] : step.kernel.defines)
+            if (key == name) return v;
+          return 0;
+        };
+        std::int64_t tile_m = value("TILE") ? value("TILE") : value("TILE_M");
+        std::int64_t tile_n = value("TILE") ? value("TILE") : value("TILE_N");
+        if (step.kernel.entry == "skinny") {  // rows of the small operand, outputs of the large one
+          const bool lanes_share_k =
+              value("SWAP") ? !value("A_TRANSPOSED") : value("B_TRANSPOSED") != 0;
+          tile_m = value("ROWS");
+          tile_n = value("OUTPUTS") * value("WARPS_N") * (lanes_share_k ? 1 : 32);
+          if (value("SWAP")) std::swap(tile_m, tile_n);
+        }
+        const int* split = candidate.configuration.find("SPLIT_K");
+        const std::int64_t splits = split ? *split : 1;
+        const std::int64_t tiles_m = (problem.m + tile_m - 1) / tile_m;
+        const std::int64_t tiles_n = (problem.n + tile_n - 1) / tile_n;
+        if (value("TAIL")) {  // whole tiles, and blocks that share out the rest
+          const std::int64_t depth = step.arguments[16].value, whole = step.arguments[17].value;
+          const std::int64_t share = step.arguments[18].value, rest = tiles_m * tiles_n - whole;
+          const std::int64_t blocks = std::int64_t(volume(step.grid)) - whole;
+          ASSERT_GT(rest, 0);
+          ASSERT_GE(whole, 0);
+          ASSERT_LE(share, depth);  // so a block meets two tiles at most
+          ASSERT_GE(blocks * share, rest * depth);
+          ASSERT_LT((blocks - 1) * share, rest * depth);
+          ASSERT_GE(depth * value("TILE_K"), problem.k);
+        } else {
+          ASSERT_EQ(volume(step.grid), std::uint64_t(tiles_m * tiles_n * splits))
+              << to_string(candidate);
+        }
+        // The kernel's raster order (tile_of_block) must hit each tile once.
+        std::int64_t raster = 0;
+        for (const Argument& a : step.arguments)
+          if (a.kind == Argument::Kind::integer32 && raster == 0) raster = a.value;
+        ASSERT_GE(raster, 1);
+        ASSERT_LE(raster, tiles_m);
+        if (tiles_m * tiles_n > 4000) return;
+        std::set<std::pair<std::int64_t, std::int64_t>> hit;
+        for (std::int64_t block = 0; block < tiles_m * tiles_n; ++block) {
+          const std::int64_t first = block / (raster * tiles_n) * raster;
+          const std::int64_t rows = std::min(tiles_m - first, raster);
+          const std::int64_t inside = block - first * tiles_n;
+          hit.emplace(first + inside % rows, inside / rows);
+        }
+        ASSERT_EQ(std::int64_t(hit.size()), tiles_m * tiles_n);
+        ASSERT_EQ(std::prev(hit.end())->first, tiles_m - 1);
+      });
 }
 
 TEST(Plan, LaunchesFitTheDevice) {
@@ -213,7 +234,15 @@ TEST(Plan, StepsAreInOrderAndWorkspacePartsDoNotOverlap) {
         std::int64_t least = 0;
         if (uses(StepRole::pack_a)) least += problem.m * problem.k * 4;
         if (uses(StepRole::pack_b)) least += problem.k * problem.n * 4;
-        if (uses(StepRole::reduce)) least += 2 * problem.m * problem.n * 4;
+        const int* tail = candidate.configuration.find("TAIL");
+        if (tail && *tail == 1) {
+          const LaunchStep& step = multiply_of(plan);
+          const std::int64_t blocks = std::int64_t(volume(step.grid)) - step.arguments[17].value;
+          least += blocks * 2 * candidate.configuration.at("TILE_M") *
+                   candidate.configuration.at("TILE_N") * 4;
+        } else if (uses(StepRole::reduce)) {
+          least += 2 * problem.m * problem.n * 4;
+        }
         ASSERT_GE(plan.workspace_bytes, least);
         ASSERT_EQ(offsets.size(), std::size_t(uses(StepRole::pack_a) + uses(StepRole::pack_b) +
                                               uses(StepRole::reduce)));
@@ -228,6 +257,29 @@ struct MultiplyArgs {
   const float *alpha_device, *beta_device;
   long long lda, ldb, ldc, m, n, k;
   int raster, splits;
+  float alpha, beta;
+};
+// simt_flow.cuh's, with TAIL and when TMA fills the tiles.
+struct SimtTailArgs : MultiplyArgs {
+  float* partial;
+  long long depth;
+  int whole_tiles, share;
+};
+struct alignas(64) TensorMap {
+  unsigned char bytes[128];
+};
+struct SimtMapArgs : MultiplyArgs {
+  TensorMap a_map, b_map;
+};
+struct SimtTailMapArgs : SimtTailArgs {
+  TensorMap a_map, b_map;
+};
+struct TailArgs {
+  const float* partial;
+  float* c;
+  const float *alpha_device, *beta_device;
+  long long ldc, m, n, depth;
+  int raster, whole_tiles, share;
   float alpha, beta;
 };
 struct ReduceArgs {
@@ -246,15 +298,30 @@ struct PackArgs {
 
 TEST(Plan, ArgumentsMatchTheKernelsStructs) {
   for_random_plans(
-      [](const Problem& problem, const Candidate&, const Plan& plan, const DeviceInfo&) {
+      [](const Problem& problem, const Candidate& candidate, const Plan& plan, const DeviceInfo&) {
         for (const LaunchStep& step : plan.steps) {
           const ArgumentLayout layout = layout_of(step.arguments, problem.accumulator);
           if (step.role == StepRole::multiply) {
-            ASSERT_EQ(layout.bytes, sizeof(MultiplyArgs));
+            const int* tail = candidate.configuration.find("TAIL");
+            const bool maps = !plan.tensor_maps.empty();
+            if (tail && *tail == 1) {
+              ASSERT_EQ(layout.bytes, maps ? sizeof(SimtTailMapArgs) : sizeof(SimtTailArgs));
+              ASSERT_EQ(layout.offsets[15], sizeof(MultiplyArgs));
+              ASSERT_EQ(layout.offsets[18], sizeof(SimtTailArgs) - sizeof(int));
+            } else {
+              ASSERT_EQ(layout.bytes, maps ? sizeof(SimtMapArgs) : sizeof(MultiplyArgs));
+            }
+            if (maps) {
+              ASSERT_EQ(plan.tensor_maps.size(), 2u);
+              ASSERT_EQ(layout.offsets.back(), sizeof(SimtMapArgs) - sizeof(TensorMap));
+            }
             ASSERT_EQ(layout.offsets[10], offsetof(MultiplyArgs, k));
             ASSERT_EQ(layout.offsets[13], offsetof(MultiplyArgs, alpha));
             ASSERT_EQ(step.arguments[10].kind, Argument::Kind::k);
             ASSERT_EQ(step.arguments[8].value, problem.m);
+          } else if (step.kernel.entry == "tail") {
+            ASSERT_EQ(layout.bytes, sizeof(TailArgs));
+            ASSERT_EQ(layout.offsets[10], offsetof(TailArgs, share));
           } else if (step.role == StepRole::reduce) {
             ASSERT_EQ(layout.bytes, sizeof(ReduceArgs));
             ASSERT_EQ(layout.offsets[7], offsetof(ReduceArgs, splits));

@@ -1,0 +1,299 @@
+// How tiles flow through shared memory while simt's threads multiply: PREFETCH of simt.cu.
+#pragma once
+#include "simt_tiles.cuh"
+#if PREFETCH >= 6
+#include "tma.cuh"
+#include "warp.cuh"
+#endif
+
+// MultiplyArgs, and what only some configurations take; the same fields as multiply_plan.cpp adds.
+struct SimtArgs : MultiplyArgs {
+#if TAIL
+  float* partial;          // [tail block][2][TILE_M][TILE_N]
+  Int64 depth;             // tiles of k
+  int whole_tiles, share;  // tiles of C that one block does; tiles of k for a block of the tail
+#endif
+#if PREFETCH >= 6
+  TensorMap a_map, b_map;
+#endif
+};
+
+// What a block does at a time: a tile of C from (row, column) on, and a part of k.
+struct Part {
+  Int64 row, column;
+  Int64 k_begin, k_size;
+
+  DEVICE_MEMBER int tiles() const { return static_cast<int>((k_size + TILE_K - 1) / TILE_K); }
+};
+
+// Where in the block's tile a thread works.
+struct Who {
+  int lane, group, warp_m, warp_n;  // first row and column of the warp
+  int k0;                           // of each tile's k, the group's first
+
+  DEVICE_MEMBER Who() {
+    constexpr int WARPS_N = TILE_N / (THREAD_N * kWarpN);
+    const int warp = int(threadIdx.x) % kGroupThreads / 32;
+    lane = threadIdx.x % 32;
+    group = int(threadIdx.x) / kGroupThreads;
+    warp_m = warp / WARPS_N * (THREAD_M * WARP_M);
+    warp_n = warp % WARPS_N * (THREAD_N * kWarpN);
+    k0 = group * kGroupDepth;
+  }
+  // Whether any of the warp's part of C is inside the matrix.
+  DEVICE_MEMBER bool multiplies(const SimtArgs& args, const Part& part) const {
+    return part.row + warp_m < args.m && part.column + warp_n < args.n;
+  }
+};
+
+typedef float Sums[THREAD_M][THREAD_N];
+
+#if PREFETCH >= 6
+// Where in a ring of stages a tile's turn is, and the parity of its round.
+struct Turn {
+  int stage = 0, parity = 0;
+  DEVICE_MEMBER void next() {
+    if (++stage == kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+// A ring of stages that TMA fills, asked by one thread, and warps free.
+struct Flow {
+  float* shared;
+  TransferBarrier *full, *free;  // of each stage
+  Turn filled, used;
+
+  DEVICE_MEMBER explicit Flow(float* shared_memory)
+      : shared(shared_memory),
+        full(reinterpret_cast<TransferBarrier*>(shared_memory + kSharedElements)),
+        free(full + kStages) {
+    if (threadIdx.x == 0) {
+      UNROLL_ALL
+      for (int s = 0; s < kStages; ++s) {
+        transfer_barrier_init(full + s, 1);
+        transfer_barrier_init(free + s, kThreads / 32);
+      }
+    }
+    barrier();
+  }
+  DEVICE_MEMBER const float* stage() const { return shared + used.stage * kStageElements; }
+
+  // Asks for tile t of the part; the first round of stages is free: the round before it counts as
+  // complete. To be called by all threads, for each tile in turn.
+  DEVICE_MEMBER void fill(const SimtArgs& args, const Part& part, int t) {
+    if (t >= part.tiles()) return;
+    if (threadIdx.x == 0) {
+      transfer_wait(free + filled.stage, filled.parity ^ 1);
+      transfer_expect(full + filled.stage, kStageElements * 4);
+      float* to = shared + filled.stage * kStageElements;
+      const int k = static_cast<int>(part.k_begin + Int64(t) * TILE_K);
+      load_tile(to, args.a_map, static_cast<int>(part.row), k, full + filled.stage);
+      load_tile(to + OperandA::ELEMENTS, args.b_map, static_cast<int>(part.column), k,
+                full + filled.stage);
+    }
+    filled.next();
+  }
+  DEVICE_MEMBER void wait() const { transfer_wait(full + used.stage, used.parity); }
+  // When the whole warp has read what it wants of the tile.
+  DEVICE_MEMBER void release() {
+    warp_barrier();
+    if (threadIdx.x % 32 == 0) transfer_arrive(free + used.stage);
+    used.next();
+  }
+
+  // A tile less than there are stages is on its way, so that the filling thread waits for warps that
+  // are a tile behind, not for all of them.
+  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part, const Who& who) {
+    constexpr int AHEAD = kStages - 2;
+    const int tiles = part.tiles();
+    UNROLL_ALL
+    for (int t = 0; t < AHEAD; ++t) fill(args, part, t);
+    if (!who.multiplies(args, part)) {  // never the filling thread's warp
+      for (int t = 0; t < tiles; ++t) {
+        wait();
+        release();
+      }
+      return;
+    }
+#if FRAGMENTS == 1
+    for (int t = 0; t < tiles; ++t) {
+      fill(args, part, t + AHEAD);
+      wait();
+      multiply_tile(sums, stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      release();
+    }
+#else
+    Fragments sets[2];
+    if (tiles > 0) {
+      wait();
+      sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+    }
+    for (int t = 0; t < tiles; ++t) {
+      fill(args, part, t + AHEAD);
+      multiply_ahead(sums, sets, stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      release();
+      if (t + 1 < tiles) {
+        wait();
+        sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      }
+      outer_product(sums, sets[1]);
+    }
+#endif
+  }
+};
+
+#else
+// Fetches of both operands by all threads. Tiles that lie wholly inside the matrices need no tests.
+struct Source {
+  OperandA a;
+  OperandB b;
+  int tiles, inner_tiles, k_rest;  // k_rest: of the last tile
+
+  DEVICE_MEMBER Source(const SimtArgs& args, const Part& part)
+      : a(args.a, args.lda, part.row, args.m, part.k_begin),
+        b(args.b, args.ldb, part.column, args.n, part.k_begin),
+        tiles(part.tiles()),
+        k_rest(static_cast<int>(part.k_size - Int64(TILE_K) * (tiles - 1))) {
+    inner_tiles = !a.inside() || !b.inside() ? 0 : (k_rest == TILE_K ? tiles : tiles - 1);
+  }
+  DEVICE_MEMBER int depth(int t) const { return t + 1 < tiles ? TILE_K : k_rest; }
+  DEVICE_MEMBER void advance() {
+    a.advance();
+    b.advance();
+  }
+};
+#endif
+
+#if PREFETCH >= 3 && PREFETCH < 6
+// Stages are filled and used in turn; one is filled again after the barrier that follows its last use.
+struct Flow {
+  float* shared;
+  DEVICE_MEMBER explicit Flow(float* shared_memory) : shared(shared_memory) {}
+
+  static DEVICE_MEMBER int after(int stage) {
+    return stage == (kStages - 1) * kStageElements ? 0 : stage + kStageElements;
+  }
+
+  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part,
+                              const Who& who) const {
+    Source source(args, part);
+    const int tiles = source.tiles;
+    const bool multiplies = who.multiplies(args, part);
+    Waiting<OperandA> a;
+    Waiting<OperandB> b;
+    int filling = 0;  // where the stage that the next tile goes to begins
+    const auto start = [&](int t) {
+      float* stage = shared + filling;
+      if (t < source.inner_tiles) {
+        a.template start<true>(source.a, stage, TILE_K);
+        b.template start<true>(source.b, stage + OperandA::ELEMENTS, TILE_K);
+      } else if (t < tiles) {
+        a.template start<false>(source.a, stage, source.depth(t));
+        b.template start<false>(source.b, stage + OperandA::ELEMENTS, source.depth(t));
+      }
+      source.advance();
+      copies_commit();  // also when there was nothing: the waits count groups
+    };
+    const auto finish = [&](int t) {  // of the tile that was started last
+      if (t < tiles) {
+        a.finish(source.a, shared + filling);
+        b.finish(source.b, shared + filling + OperandA::ELEMENTS);
+      }
+      filling = after(filling);
+    };
+    UNROLL_ALL
+    for (int t = 0; t < kStages - 1; ++t) {
+      start(t);
+      finish(t);
+    }
+    int using_ = 0;
+#if FRAGMENTS == 1
+    for (int t = 0; t < tiles; ++t) {
+      copies_done<kStages - 2>();
+      barrier();
+      start(t + kStages - 1);
+      if (multiplies)
+        multiply_tile(sums, shared + using_, who.warp_m, who.warp_n, who.lane, who.k0);
+      using_ = after(using_);
+      finish(t + kStages - 1);
+    }
+#else
+    Fragments sets[2];
+    copies_done<kStages - 2>();
+    barrier();
+    if (multiplies) sets[0].read(shared, who.warp_m, who.warp_n, who.lane, who.k0);
+    for (int t = 0; t < tiles; ++t) {
+      start(t + kStages - 1);
+      if (multiplies)
+        multiply_ahead(sums, sets, shared + using_, who.warp_m, who.warp_n, who.lane, who.k0);
+      using_ = after(using_);
+      finish(t + kStages - 1);
+      copies_done<kStages - 2>();
+      barrier();  // the next tile is there, this one's stage is free
+      if (multiplies) {
+        // After the last tile this reads old values, which nobody uses.
+        sets[0].read(shared + using_, who.warp_m, who.warp_n, who.lane, who.k0);
+        outer_product(sums, sets[1]);
+      }
+    }
+#endif
+  }
+};
+
+#elif PREFETCH < 3
+struct Flow {
+  float* shared;
+  DEVICE_MEMBER explicit Flow(float* shared_memory) : shared(shared_memory) {}
+
+  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part,
+                              const Who& who) const {
+    Source source(args, part);
+    const int tiles = source.tiles;
+    const bool multiplies = who.multiplies(args, part);
+    float next_a[OperandA::COUNT][VECTOR_A], next_b[OperandB::COUNT][VECTOR_B];
+    const auto fetch = [&](int t) {
+      if (t < source.inner_tiles) {
+        source.a.template load<true>(next_a, TILE_K);
+        source.b.template load<true>(next_b, TILE_K);
+      } else {
+        source.a.template load<false>(next_a, source.depth(t));
+        source.b.template load<false>(next_b, source.depth(t));
+      }
+      source.advance();
+    };
+    const auto hold = [&](int t) {
+      float* stage = shared + t % kStages * kStageElements;
+      source.a.store(stage, next_a);
+      source.b.store(stage + OperandA::ELEMENTS, next_b);
+    };
+#if PREFETCH == 0
+    for (int t = 0; t < tiles; ++t) {
+      fetch(t);
+      hold(t);
+      barrier();
+      if (multiplies) multiply_tile(sums, shared, who.warp_m, who.warp_n, who.lane, who.k0);
+      barrier();
+    }
+#else
+    if (tiles > 0) {
+      fetch(0);
+      hold(0);
+      barrier();
+    }
+    for (int t = 0; t < tiles; ++t) {
+      const bool more = t + 1 < tiles;
+      if (more) fetch(t + 1);
+      if (multiplies)
+        multiply_tile(sums, shared + t % kStages * kStageElements, who.warp_m, who.warp_n, who.lane,
+                      who.k0);
+      if (kStages == 1) barrier();  // one buffer: everybody must be done with it
+      if (more) hold(t + 1);
+      barrier();
+    }
+#endif
+  }
+};
+#endif

@@ -1,0 +1,109 @@
+#pragma once
+#include <algorithm>
+
+#include "templates/kernel_template.hpp"
+#include "templates/multiply_plan.hpp"
+#include "tilewise/configuration.hpp"
+
+namespace tilewise::simt {
+
+/// A parameter that a partial configuration lacks counts as 1: no constraint that is asked reads
+/// it.
+inline int value(const Configuration& c, std::string_view name) {
+  const int* found = c.find(name);
+  return found ? *found : 1;
+}
+
+/// The configuration as plain numbers, and what follows from them; the same arithmetic as simt.cu.
+struct Simt {
+  int tile_m, tile_n, tile_k, thread_m, thread_n, warp_m, slice_k, fragment_k, fragments, unroll;
+  bool transpose_a, transpose_b;
+  Pack pack_a, pack_b;
+  int prefetch, vector_a, vector_b, vector_c, blocks, split, raster;
+  bool tail;
+  bool a_along_k, b_along_k;  // k is contiguous in memory, as the kernel reads the operand
+
+  Simt(const Problem& problem, const Configuration& c)
+      : tile_m(value(c, "TILE_M")),
+        tile_n(value(c, "TILE_N")),
+        tile_k(value(c, "TILE_K")),
+        thread_m(value(c, "THREAD_M")),
+        thread_n(value(c, "THREAD_N")),
+        warp_m(value(c, "WARP_M")),
+        slice_k(value(c, "SLICE_K")),
+        fragment_k(value(c, "FRAGMENT_K")),
+        fragments(value(c, "FRAGMENTS")),
+        unroll(value(c, "UNROLL")),
+        transpose_a(value(c, "TRANSPOSE_A") != 0),
+        transpose_b(value(c, "TRANSPOSE_B") != 0),
+        pack_a(Pack(value(c, "PACK_A"))),
+        pack_b(Pack(value(c, "PACK_B"))),
+        prefetch(value(c, "PREFETCH")),
+        vector_a(value(c, "VECTOR_A")),
+        vector_b(value(c, "VECTOR_B")),
+        vector_c(value(c, "VECTOR_C")),
+        blocks(value(c, "BLOCKS_PER_SM")),
+        split(value(c, "SPLIT_K")),
+        raster(value(c, "RASTER")),
+        tail(value(c, "TAIL") == 1),
+        a_along_k(!reads_a_transposed(problem, pack_a)),
+        b_along_k(reads_b_transposed(problem, pack_b)) {}
+
+  int threads() const { return (tile_m / thread_m) * (tile_n / thread_n) * slice_k; }
+  /// Of a tile's k, for one group of warps.
+  int group_depth() const { return tile_k / slice_k; }
+  /// Blocks that run at a time.
+  int slots(const DeviceInfo& device) const { return device.multiprocessors * blocks; }
+  bool by_tma() const { return prefetch >= 6; }
+  bool by_cp_async() const { return prefetch >= 3 && prefetch < 6; }
+  int stages() const {
+    constexpr int of_prefetch[] = {1, 1, 2, 2, 3, 4, 3, 4, 6};
+    return of_prefetch[prefetch];
+  }
+  bool a_held_k() const { return a_along_k != transpose_a; }
+  bool b_held_k() const { return b_along_k != transpose_b; }
+
+  int tile_elements(int span, int vector, bool held_k, bool transpose) const {
+    const int pad =
+        held_k ? (transpose ? fragment_k : std::max(vector, fragment_k)) : (transpose ? 4 : 0);
+    const int elements = held_k ? span * (tile_k + pad) : tile_k * (span + pad);
+    return (elements + 3) / 4 * 4;
+  }
+  std::uint32_t shared_bytes() const {
+    const int tiles = stages() * (tile_elements(tile_m, vector_a, a_held_k(), transpose_a) +
+                                  tile_elements(tile_n, vector_b, b_held_k(), transpose_b));
+    const int arrivals = by_tma() ? 4 * stages() : 0;  // two counters of 8 bytes a stage, as floats
+    const int exchanged = slice_k > 1 ? slice_k * tile_m * tile_n : 0;  // when groups are added up
+    return static_cast<std::uint32_t>(4 * (std::max(tiles, exchanged) + arrivals));
+  }
+  /// Elements a thread fetches of a tile, in whole vectors.
+  int fetched(int span, int vector) const {
+    return (span * tile_k / vector + threads() - 1) / threads() * vector;
+  }
+  /// Whether an operand's tile waits in registers before it is stored.
+  bool staged(bool transpose, int vector) const {
+    return prefetch == 1 || prefetch == 2 || (by_cp_async() && transpose && vector > 1);
+  }
+  /// Sums, fragments (of several steps of k not all at once), what is on its way, and addresses.
+  int registers() const {
+    const int fetch = (staged(transpose_a, vector_a) ? fetched(tile_m, vector_a) : 0) +
+                      (staged(transpose_b, vector_b) ? fetched(tile_n, vector_b) : 0);
+    const int sets = std::max(fragments, 1) * (fragment_k >= 4 ? fragment_k / 2 : fragment_k);
+    return thread_m * thread_n + std::max(sets, 1) * (thread_m + thread_n) + fetch + 24;
+  }
+  int run_n() const { return run(thread_n, b_held_k()); }
+  /// Instructions that read one operand's fragments, a step of k.
+  double reads(int thread, bool held_k) const {
+    return held_k ? double(thread) / fragment_k : double(thread) / run(thread, false);
+  }
+
+ private:
+  static int run(int thread, bool held_k) {
+    return held_k ? 1 : (thread % 4 == 0 ? 4 : (thread % 2 == 0 ? 2 : 1));
+  }
+};
+
+std::vector<Parameter> parameters();
+std::vector<Constraint> constraints();
+
+}  // namespace tilewise::simt

@@ -1,0 +1,287 @@
+// simt's tiles of A and B in shared memory: how they are filled, and how a thread multiplies what it
+// reads of them. See simt.cu.
+#pragma once
+#include "multiply_args.cuh"
+
+static_assert(TILE_M % (THREAD_M * WARP_M) == 0, "warps tile the block along m");
+static_assert(TILE_N % (THREAD_N * (32 / WARP_M)) == 0, "warps tile the block along n");
+static_assert(TILE_K % (SLICE_K * UNROLL) == 0, "a group's part of TILE_K is whole passes of UNROLL");
+static_assert(UNROLL % FRAGMENT_K == 0, "a pass is whole fragments");
+
+constexpr int kWarpN = 32 / WARP_M;
+constexpr int kGroupThreads = (TILE_M / THREAD_M) * (TILE_N / THREAD_N);
+constexpr int kThreads = kGroupThreads * SLICE_K;
+constexpr int kGroupDepth = TILE_K / SLICE_K;  // of a tile's k, for one group of warps
+constexpr int kPassSteps = UNROLL / FRAGMENT_K;
+constexpr int kStages = PREFETCH == 8 ? 6
+                        : PREFETCH >= 6 ? PREFETCH - 3
+                        : PREFETCH >= 3 ? PREFETCH - 1
+                                        : (PREFETCH == 2 ? 2 : 1);
+static_assert(kThreads <= 1024, "a block has at most 1024 threads");
+
+// One operand's tile: SPAN (of m or n) x TILE_K. `along_k`: k is contiguous in memory. `held_k`: k is
+// contiguous in shared memory.
+template <int SPAN, int THREAD, int WARP, int VECTOR, bool ALONG_K, bool TRANSPOSE>
+struct Operand {
+  static constexpr bool HELD_K = ALONG_K != TRANSPOSE;
+  static constexpr int INNER = ALONG_K ? TILE_K : SPAN;  // contiguous in memory
+  static constexpr int WIDTH = VECTOR;
+  static constexpr int RUNS = INNER / VECTOR;  // vectors in a row of memory
+  static constexpr int VECTORS = SPAN * TILE_K / VECTOR;
+  static constexpr int COUNT = (VECTORS + kThreads - 1) / kThreads;  // vectors a thread loads
+  static constexpr bool EVEN = VECTORS % kThreads == 0;
+  // cp.async turns words, not vectors: these go through registers. A warp then takes two vectors of 16
+  // rows each: it reads whole sectors, and what it stores falls into different banks (a row of
+  // SPAN + 4 words moves four steps of k by half the banks).
+  static constexpr bool STAGED = PREFETCH >= 3 && TRANSPOSE && VECTOR > 1;
+  static_assert(PREFETCH < 6 || (!ALONG_K && !TRANSPOSE), "TMA fills tiles as they lie, k outermost");
+  static constexpr bool ACROSS = STAGED && ALONG_K && RUNS % 2 == 0;
+  // A stored column must not fall into one bank; rows stay aligned for vector access.
+  static constexpr int WIDEST = VECTOR > FRAGMENT_K ? VECTOR : FRAGMENT_K;
+  static constexpr int PAD = HELD_K ? (TRANSPOSE ? FRAGMENT_K : WIDEST) : (TRANSPOSE ? 4 : 0);
+  static constexpr int STRIDE = (HELD_K ? TILE_K : SPAN) + PAD;
+  static constexpr int ELEMENTS = ((HELD_K ? SPAN : TILE_K) * STRIDE + 3) / 4 * 4;
+  // A thread's values come in runs of CHUNK neighbours; runs of a warp lie side by side.
+  static constexpr int CHUNK = HELD_K ? 1 : (THREAD % 4 == 0 ? 4 : (THREAD % 2 == 0 ? 2 : 1));
+  static_assert(INNER % VECTOR == 0, "vectors tile the rows of an operand tile");
+  static_assert(THREAD % CHUNK == 0, "a thread's values come in whole vectors");
+
+  static DEVICE_MEMBER int position(int lane, int i) {  // of value i within the warp's part
+    return i / CHUNK * (WARP * CHUNK) + lane * CHUNK + i % CHUNK;
+  }
+  static DEVICE_MEMBER int held(int s, int k) { return HELD_K ? s * STRIDE + k : k * STRIDE + s; }
+
+  // The threads of a block take the tile's vectors in turn. Where they divide evenly into rows of
+  // memory, a thread's vectors lie one below the other: then addresses take one addition each.
+  static constexpr bool STRAIGHT = kThreads % RUNS == 0;
+  static constexpr int ROWS_APART = STRAIGHT ? kThreads / RUNS : 1;
+
+  struct Place {
+    int inner, outer;
+    bool used;
+  };
+  static DEVICE_MEMBER Place place(int j) {
+    if constexpr (ACROSS) {
+      const int id = int(threadIdx.x) + j * kThreads;
+      return {(id / (2 * SPAN) * 2 + id % 2) * VECTOR, id / 2 % SPAN, EVEN || id < VECTORS};
+    } else if constexpr (STRAIGHT) {
+      const int outer = int(threadIdx.x) / RUNS + j * ROWS_APART;
+      return {int(threadIdx.x) % RUNS * VECTOR, outer, EVEN || outer < VECTORS / RUNS};
+    } else {
+      const int id = int(threadIdx.x) + j * kThreads;
+      return {id % RUNS * VECTOR, id / RUNS, EVEN || id < VECTORS};
+    }
+  }
+
+  const float* corner;  // of the next tile
+  const float* first;   // this thread's first vector of it
+  Int64 ld, rows_apart, tile_apart;
+  int span_left;  // rows or columns of the matrix from the tile's first on, at most SPAN
+
+  DEVICE_MEMBER Operand(const float* matrix, Int64 leading, Int64 span0, Int64 span, Int64 k0)
+      : ld(leading), rows_apart(ROWS_APART * leading), tile_apart(ALONG_K ? TILE_K : TILE_K * leading) {
+    const Int64 left = span - span0;
+    span_left = left < SPAN ? static_cast<int>(left) : SPAN;
+    corner = matrix + (ALONG_K ? span0 * ld + k0 : k0 * ld + span0);
+    const Place p = place(0);
+    first = corner + p.outer * ld + p.inner;
+  }
+  DEVICE_MEMBER void advance() {
+    corner += tile_apart;
+    first += tile_apart;
+  }
+  DEVICE_MEMBER bool inside() const { return span_left == SPAN; }
+  DEVICE_MEMBER const float* vector(int j) const {
+    if constexpr (ACROSS && kThreads % (2 * SPAN) == 0) {
+      return first + j * (kThreads / SPAN) * VECTOR;
+    } else if constexpr (ACROSS && 2 * SPAN == 2 * kThreads) {
+      return first + j / 2 * (2 * VECTOR) + j % 2 * (SPAN / 2) * ld;
+    } else if constexpr (STRAIGHT && !ACROSS) {
+      return first + j * rows_apart;
+    } else {
+      const Place p = place(j);
+      return corner + p.outer * ld + p.inner;
+    }
+  }
+  // How many of the vector's elements are inside the matrix (may be negative). FULL says that the
+  // whole tile is.
+  template <bool FULL>
+  DEVICE_MEMBER int valid(const Place& p, int k_left) const {
+    if (FULL) return VECTOR;
+    const int along = ALONG_K ? k_left - p.inner : span_left - p.inner;
+    const bool row = ALONG_K ? p.outer < span_left : p.outer < k_left;
+    return row ? along : 0;
+  }
+
+  template <bool FULL>
+  DEVICE_MEMBER void load(float (&to)[COUNT][VECTOR], int k_left) const {
+    UNROLL_ALL
+    for (int j = 0; j < COUNT; ++j) {
+      const Place p = place(j);
+      if (p.used) load_edge<VECTOR>(to[j], vector(j), valid<FULL>(p, k_left));
+    }
+  }
+  DEVICE_MEMBER void store(float* tile, const float (&values)[COUNT][VECTOR]) const {
+    UNROLL_ALL
+    for (int j = 0; j < COUNT; ++j) {
+      const Place p = place(j);
+      if (!p.used) continue;
+      if constexpr (!TRANSPOSE && PAD % VECTOR == 0) {
+        store_vector<VECTOR>(tile + p.outer * STRIDE + p.inner, values[j]);
+      } else {
+        UNROLL_ALL
+        for (int e = 0; e < VECTOR; ++e)
+          tile[ALONG_K ? held(p.outer, p.inner + e) : held(p.inner + e, p.outer)] = values[j][e];
+      }
+    }
+  }
+#if PREFETCH >= 3 && PREFETCH < 6
+  // cp.async moves words or vectors to where they belong; vectors that are turned it cannot.
+  template <bool FULL>
+  DEVICE_MEMBER void copy(float* tile, int k_left) const {
+    UNROLL_ALL
+    for (int j = 0; j < COUNT; ++j) {
+      const Place p = place(j);
+      if (!p.used) continue;
+      float* to = tile + (ALONG_K ? held(p.outer, p.inner) : held(p.inner, p.outer));
+      if constexpr (FULL) {
+        copy_async<VECTOR>(to, vector(j), VECTOR);
+      } else {
+        const int inside = valid<false>(p, k_left);
+        copy_async<VECTOR>(to, inside > 0 ? vector(j) : corner, inside);
+      }
+    }
+  }
+#endif
+  // The thread's values at steps k .. k + FRAGMENT_K - 1.
+  static DEVICE_MEMBER void read(float (&to)[FRAGMENT_K][THREAD], const float* tile, int warp_at, int lane,
+                                 int k) {
+    if constexpr (HELD_K) {
+      UNROLL_ALL
+      for (int i = 0; i < THREAD; ++i) {
+        float run[FRAGMENT_K];
+        load_vector<FRAGMENT_K>(run, tile + held(warp_at + position(lane, i), k));
+        UNROLL_ALL
+        for (int e = 0; e < FRAGMENT_K; ++e) to[e][i] = run[e];
+      }
+    } else {
+      UNROLL_ALL
+      for (int e = 0; e < FRAGMENT_K; ++e) {
+        UNROLL_ALL
+        for (int i = 0; i < THREAD; i += CHUNK) {
+          float run[CHUNK];
+          load_vector<CHUNK>(run, tile + held(warp_at + position(lane, i), k + e));
+          UNROLL_ALL
+          for (int c = 0; c < CHUNK; ++c) to[e][i + c] = run[c];
+        }
+      }
+    }
+  }
+};
+
+#if PREFETCH >= 3 && PREFETCH < 6
+// An operand's part of a tile on its way: by cp.async, or through this thread's registers.
+template <typename Of>
+struct Waiting {
+  float values[Of::STAGED ? Of::COUNT : 1][Of::STAGED ? Of::WIDTH : 1];
+
+  template <bool FULL>
+  DEVICE_MEMBER void start(const Of& operand, float* tile, int k_left) {
+    if constexpr (Of::STAGED) {
+      operand.template load<FULL>(values, k_left);
+    } else {
+      operand.template copy<FULL>(tile, k_left);
+    }
+  }
+  DEVICE_MEMBER void finish(const Of& operand, float* tile) const {
+    if constexpr (Of::STAGED) operand.store(tile, values);
+  }
+};
+#endif
+
+using OperandA = Operand<TILE_M, THREAD_M, WARP_M, VECTOR_A, !A_TRANSPOSED, TRANSPOSE_A>;
+using OperandB = Operand<TILE_N, THREAD_N, kWarpN, VECTOR_B, B_TRANSPOSED, TRANSPOSE_B>;
+constexpr int kStageElements = OperandA::ELEMENTS + OperandB::ELEMENTS;
+// The stages, or the sums that groups exchange in the end.
+constexpr int kExchanged = SLICE_K > 1 ? SLICE_K * TILE_M * TILE_N : 0;
+constexpr int kSharedElements =
+    kStages * kStageElements > kExchanged ? kStages * kStageElements : kExchanged;
+
+// Lanes zigzag: bit 0 moves along the shorter side, the next bits along the longer one. Threads that
+// share a value then sit where the shared memory merges their 16-byte reads (pairs xor 1 and xor 2).
+DEVICE int lane_m(int lane) {
+  return WARP_M >= kWarpN ? (kWarpN == 1 ? lane : (lane >> 1) % WARP_M)
+                          : (WARP_M == 1 ? 0 : (lane & 1) | (lane / (2 * kWarpN) << 1));
+}
+DEVICE int lane_n(int lane) {
+  return WARP_M >= kWarpN ? (kWarpN == 1 ? 0 : (lane & 1) | (lane / (2 * WARP_M) << 1))
+                          : (WARP_M == 1 ? lane : (lane >> 1) % kWarpN);
+}
+
+struct Fragments {
+  float a[FRAGMENT_K][THREAD_M], b[FRAGMENT_K][THREAD_N];
+
+  // `stage` holds A's tile and B's; k counts from its beginning.
+  DEVICE_MEMBER void read(const float* stage, int warp_m, int warp_n, int lane, int k) {
+    OperandA::read(a, stage, warp_m, lane_m(lane), k);
+    OperandB::read(b, stage + OperandA::ELEMENTS, warp_n, lane_n(lane), k);
+  }
+};
+
+// sums += a b^T for each step of k in the fragments. FMA_ORDER is the order of the multiply-adds, which
+// decides how often a register is read from the operand cache instead of its bank: 0 row by row, 1 rows
+// in serpentine, 2 serpentine over pairs of rows, 3 each row through all the steps of k.
+DEVICE void outer_product(float (&sums)[THREAD_M][THREAD_N], const Fragments& f) {
+  constexpr int ROWS = FMA_ORDER == 2 && THREAD_M % 2 == 0 ? 2 : 1;
+  constexpr int DEEP = FMA_ORDER == 3 ? FRAGMENT_K : 1;  // steps of k before the next row
+  UNROLL_ALL
+  for (int k0 = 0; k0 < FRAGMENT_K; k0 += DEEP) {
+    UNROLL_ALL
+    for (int i = 0; i < THREAD_M; i += ROWS) {
+      UNROLL_ALL
+      for (int k = k0; k < k0 + DEEP; ++k) {
+        UNROLL_ALL
+        for (int step = 0; step < THREAD_N; ++step) {
+          const int j = FMA_ORDER != 0 && (i / ROWS + k) % 2 ? THREAD_N - 1 - step : step;
+          UNROLL_ALL
+          for (int r = 0; r < ROWS; ++r)
+            sums[i + r][j] = multiply_add(f.a[k][i + r], f.b[k][j], sums[i + r][j]);
+        }
+      }
+    }
+  }
+}
+
+// One group's part of a tile, from k0 on.
+DEVICE void multiply_tile(float (&sums)[THREAD_M][THREAD_N], const float* stage, int warp_m, int warp_n,
+                          int lane, int k0) {
+  UNROLL_BY(kPassSteps)
+  for (int k = 0; k < kGroupDepth; k += FRAGMENT_K) {
+    Fragments now;
+    now.read(stage, warp_m, warp_n, lane, k0 + k);
+    outer_product(sums, now);
+  }
+}
+
+#if FRAGMENTS == 2
+// One group's part of a tile but for the last step, whose fragments it leaves in sets[1]. Those of the
+// first step are in sets[0] already.
+DEVICE void multiply_ahead(float (&sums)[THREAD_M][THREAD_N], Fragments (&sets)[2], const float* stage,
+                           int warp_m, int warp_n, int lane, int k0) {
+  constexpr int STEPS = kGroupDepth / FRAGMENT_K;
+  static_assert(STEPS % 2 == 0, "two sets of fragments take turns within a tile");
+  const auto read = [&](Fragments& set, int step) {
+    set.read(stage, warp_m, warp_n, lane, k0 + step * FRAGMENT_K);
+  };
+  UNROLL_ALL
+  for (int step = 0; step < STEPS - 2; step += 2) {
+    read(sets[1], step + 1);
+    outer_product(sums, sets[0]);
+    read(sets[0], step + 2);
+    outer_product(sums, sets[1]);
+  }
+  read(sets[1], STEPS - 1);
+  outer_product(sums, sets[0]);
+}
+#endif
+
