@@ -110,6 +110,8 @@ std::string json_of(const Match& match) {
   json["distance"] = match.distance;
   json["stale"] = match.stale;
   json["why"] = match.why;
+  json["predicted_us"] = match.predicted_us;
+  json["limited_by"] = match.limited_by;
   json["candidate"] = nlohmann::ordered_json::parse(to_json(match.candidate));
   json["record"] = match.record ? nlohmann::ordered_json::parse(to_json(*match.record)) : nullptr;
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

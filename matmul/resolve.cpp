@@ -6,6 +6,7 @@
 #include <limits>
 #include <tuple>
 
+#include "templates/cost_model.hpp"
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
 
@@ -56,14 +57,36 @@ bool serves(const Winner& winner, const Problem& problem, const DeviceInfo& devi
              .empty();
 }
 
-/// Smaller is better.
-auto rank(const Winner& winner, const Problem& problem) {
-  const Record& record = winner.record;
-  const double time =
-      record.measurement ? record.measurement->median_us : std::numeric_limits<double>::infinity();
-  return std::tuple(distance_between(record.problem, problem),
-                    log_ratio(record.problem.batch, problem.batch),
-                    alignment_gap(record.problem.alignment, problem.alignment), time, record.id);
+Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device) {
+  const KernelTemplate& kernel = find_template(candidate.kernel_template);
+  return estimate(kernel.plan(problem, candidate.configuration, device), device);
+}
+
+/// Fills in what the cost model says of the match, and returns it in words; empty when it cannot
+/// tell.
+std::string predict(Match& match, const Problem& problem, const DeviceInfo& device) {
+  const Cost cost = cost_of(match.candidate, problem, device);
+  match.predicted_us = cost.seconds * 1e6;
+  match.limited_by = cost.seconds > 0 ? to_string(cost.limit) : "";
+  return to_string(cost);
+}
+
+/// Whether `x` answers better than `y`, of two that serve the problem.
+bool nearer(const Winner& x, const Winner& y, const Problem& problem, const DeviceInfo& device) {
+  const auto gaps = [&](const Winner& winner) {
+    const Problem& of = winner.record.problem;
+    return std::tuple(distance_between(of, problem), log_ratio(of.batch, problem.batch),
+                      alignment_gap(of.alignment, problem.alignment));
+  };
+  if (gaps(x) != gaps(y)) return gaps(x) < gaps(y);
+  const auto times = [&](const Winner& winner) {
+    const Record& record = winner.record;
+    return std::tuple(cost_of(record.candidate, problem, device).seconds,
+                      record.measurement ? record.measurement->median_us
+                                         : std::numeric_limits<double>::infinity(),
+                      record.id);
+  };
+  return times(x) < times(y);
 }
 
 std::string format(const char* pattern, double value) {
@@ -172,8 +195,12 @@ const Winner* Resolver::best(const Problem& problem, const std::vector<Candidate
   const Winner* best = nullptr;
   for (const Winner& winner : winners_) {
     if (std::count(refused.begin(), refused.end(), winner.record.candidate) > 0) continue;
-    if (best && !(rank(winner, problem) < rank(*best, problem))) continue;
-    if (serves(winner, problem, device_)) best = &winner;
+    // Most are farther: told by their sizes, before their constraints are looked at.
+    if (best && distance_between(winner.record.problem, problem) >
+                    distance_between(best->record.problem, problem))
+      continue;
+    if (!serves(winner, problem, device_)) continue;
+    if (!best || nearer(winner, *best, problem, device_)) best = &winner;
   }
   return best;
 }
@@ -193,6 +220,8 @@ Match Resolver::answer(const Problem& problem, const Winner& winner) const {
       match.why += ", tuned for alignment " + alignment_text(record.problem.alignment) +
                    " where this has " + alignment_text(problem.alignment);
   }
+  const std::string expected = predict(match, problem, device_);
+  if (!expected.empty()) match.why += "; the cost model expects " + expected;
   const std::string stale = staleness(record, device_, compiler_);
   match.stale = !stale.empty();
   if (match.stale) match.why += "; stale: " + stale;
@@ -211,8 +240,11 @@ Match Resolver::default_answer(const Problem& problem,
     match.candidate = {kernel->name, kernel->default_configuration(problem, device_)};
     if (!rejection(*kernel, problem, match.candidate.configuration, device_).empty()) continue;
     if (std::count(refused.begin(), refused.end(), match.candidate) > 0) continue;
+    const std::string expected = predict(match, problem, device_);
     match.why = "nothing stored for " + short_text(problem) + " serves it on this GPU, so " +
-                kernel->name + "'s default does; to tune it: " + tune_command(problem, device_);
+                kernel->name + "'s default does" +
+                (expected.empty() ? "" : " (the cost model expects " + expected + ")") +
+                "; to tune it: " + tune_command(problem, device_);
     return match;
   }
   throw Error(ErrorKind::unsupported,

@@ -28,7 +28,8 @@ class Resolver {
 
   /// Exact, else nearest (smallest distance_between() among winners of the same kind whose
   /// constraints hold for this problem; a record of lower alignment serves higher, never the
-  /// reverse; ties go to the nearer batch, then the nearer alignment, then the faster), else the
+  /// reverse; ties go to the nearer batch, then the nearer alignment, then to what the cost model
+  /// expects to be faster here, then to the faster where it was measured), else the
   /// default of the first template that can do it, `simt` before others. Always valid for
   /// `problem`. `refused`: candidates not to answer with (their image is missing or broken). Throws
   /// Error(unsupported) when nothing is left.

@@ -115,6 +115,26 @@ void fields(Visit& visit, Some<Argument> auto& x) {
 }
 
 template <class Visit>
+void fields(Visit& visit, Some<Work> auto& x) {
+  visit("flops", x.flops);
+  visit("issued_flops", x.issued_flops);
+  visit("global_bytes", x.global_bytes);
+  visit("compulsory_bytes", x.compulsory_bytes);
+  visit("shared_bytes", x.shared_bytes);
+  visit("instructions", x.instructions);
+}
+
+template <class Visit>
+void fields(Visit& visit, Some<Schedule> auto& x) {
+  visit("rounds", x.rounds);
+  visit("passes", x.passes);
+  visit("ahead", x.ahead);
+  visit("multiply_add_rate", x.multiply_add_rate);
+  visit("registers", x.registers);
+  visit("resident_blocks", x.resident_blocks);
+}
+
+template <class Visit>
 void fields(Visit& visit, Some<LaunchStep> auto& x) {
   visit.required("role", x.role);
   visit.required("kernel", x.kernel);
@@ -124,6 +144,8 @@ void fields(Visit& visit, Some<LaunchStep> auto& x) {
   visit("shared_bytes", x.shared_bytes);
   visit("programmatic", x.programmatic);
   visit.required("arguments", x.arguments);
+  visit("work", x.work);
+  visit("schedule", x.schedule);
 }
 
 template <class Visit>
@@ -136,15 +158,6 @@ void fields(Visit& visit, Some<TensorMapRecipe> auto& x) {
   visit("batch_stride", x.batch_stride);
   visit("swizzle_bytes", x.swizzle_bytes);
   visit("l2_promotion_bytes", x.l2_promotion_bytes);
-}
-
-template <class Visit>
-void fields(Visit& visit, Some<Work> auto& x) {
-  visit("flops", x.flops);
-  visit("issued_flops", x.issued_flops);
-  visit("global_bytes", x.global_bytes);
-  visit("compulsory_bytes", x.compulsory_bytes);
-  visit("shared_bytes", x.shared_bytes);
 }
 
 template <class Visit>

@@ -55,6 +55,16 @@ std::string_view to_string(Argument::Kind kind) {
   return kKinds.at(static_cast<std::size_t>(kind));
 }
 
+Work& Work::operator+=(const Work& other) {
+  flops += other.flops;
+  issued_flops += other.issued_flops;
+  global_bytes += other.global_bytes;
+  compulsory_bytes += other.compulsory_bytes;
+  shared_bytes += other.shared_bytes;
+  instructions += other.instructions;
+  return *this;
+}
+
 ArgumentLayout layout_of(const std::vector<Argument>& arguments, DType accumulator) {
   ArgumentLayout layout;
   layout.offsets.reserve(arguments.size());

@@ -17,6 +17,8 @@ struct Match {
   double distance = 0;           ///< |log2 m'/m| + |log2 n'/n| + |log2 k'/k|; 0 for exact
   std::optional<Record> record;  ///< what it stands on; none for default
   bool stale = false;            ///< the measurement was of another source or compiler
+  double predicted_us = 0;       ///< the cost model's, for the problem asked; 0: not known
+  std::string limited_by;        ///< what the cost model says limits it: "multiply-adds"
   std::string why;               ///< one sentence for people
 };
 

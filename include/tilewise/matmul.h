@@ -75,7 +75,8 @@ tilewise_status tilewise_prepare(tilewise_matmul* matmul, tilewise_layout layout
                                  int64_t n, int64_t k);
 
 /* Says which stored record would serve such a product and why, as JSON: {"match":"exact" |
- * "nearest" | "default", "distance", "stale", "why", "candidate", "record" (null for default)}.
+ * "nearest" | "default", "distance", "stale", "why", "predicted_us" and "limited_by" (the cost
+ * model's; 0 and "" when it cannot tell), "candidate", "record" (null for default)}.
  * Writes at most `capacity` bytes with the closing zero, and the bytes needed for all of it to
  * *needed (may be NULL). TILEWISE_INVALID_ARGUMENT when they do not fit; `text` may be NULL when
  * `capacity` is 0. */

@@ -62,6 +62,32 @@ struct Argument {
 };
 std::string_view to_string(Argument::Kind kind);
 
+/// The work a step or a whole plan does, by count: what the cost model, `explain` and the ladder
+/// speak of. Counts add up over steps.
+struct Work {
+  double flops = 0;             ///< useful 2mnk
+  double issued_flops = 0;      ///< with the padding of edge tiles
+  double global_bytes = 0;      ///< requested from global memory by all blocks (L2 may serve some)
+  double compulsory_bytes = 0;  ///< what a step reads and writes, each byte once
+  double shared_bytes = 0;      ///< through shared memory and L1, in both directions
+  double instructions = 0;      ///< issued by all threads beside the multiply-adds, estimated
+  auto operator<=>(const Work&) const = default;
+  Work& operator+=(const Work& other);
+};
+
+/// How a block goes about its part of a step's work, for the cost model. The defaults are those of
+/// a kernel that loads, computes and stores once.
+struct Schedule {
+  double rounds = 1;  ///< times round the main loop, each with loads from global memory
+  double passes = 1;  ///< times a round that threads wait for what they read of shared memory
+  double ahead = 0;   ///< rounds that loads are begun before they are used; 0: waited for at once
+  /// Share of the multiply-add rate that their order allows: banks of registers are read in turn.
+  double multiply_add_rate = 1;
+  int registers = 32;       ///< a thread's, estimated
+  int resident_blocks = 1;  ///< that the kernel is compiled to fit on a multiprocessor
+  auto operator<=>(const Schedule&) const = default;
+};
+
 /// One launch. `cluster` volume 1 means no cluster. `programmatic`: may start before the step
 /// before it has finished (programmatic dependent launch); the kernel waits by itself.
 struct LaunchStep {
@@ -71,6 +97,8 @@ struct LaunchStep {
   std::uint32_t shared_bytes = 0;  ///< dynamic shared memory; above 48 KB the loader opts in
   bool programmatic = false;
   std::vector<Argument> arguments;
+  Work work;
+  Schedule schedule;
   auto operator<=>(const LaunchStep&) const = default;
 };
 
@@ -89,22 +117,12 @@ struct TensorMapRecipe {
   auto operator<=>(const TensorMapRecipe&) const = default;
 };
 
-/// The work a plan does, by count: what the cost model, `explain` and the ladder speak of.
-struct Work {
-  double flops = 0;             ///< useful 2mnk
-  double issued_flops = 0;      ///< with the padding of edge tiles
-  double global_bytes = 0;      ///< requested from global memory by all blocks (L2 may serve some)
-  double compulsory_bytes = 0;  ///< operands and result moved once
-  double shared_bytes = 0;      ///< read from shared memory by all threads
-  auto operator<=>(const Work&) const = default;
-};
-
 /// What is launched for a candidate. A pure function of problem, configuration and device facts.
 struct Plan {
   std::vector<LaunchStep> steps;
   std::int64_t workspace_bytes = 0;
   std::vector<TensorMapRecipe> tensor_maps;
-  Work work;
+  Work work;  ///< of all steps
   auto operator<=>(const Plan&) const = default;
 };
 

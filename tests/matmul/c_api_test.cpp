@@ -73,6 +73,9 @@ TEST_F(CApiTest, ExplainsAsJson) {
   EXPECT_EQ(json.at("match"), "default");
   EXPECT_TRUE(json.at("record").is_null());
   EXPECT_THAT(json.at("why").get<std::string>(), HasSubstr("autotune"));
+  EXPECT_GT(json.at("predicted_us"), 0);
+  EXPECT_THAT(json.at("why").get<std::string>(),
+              HasSubstr("limited by " + json.at("limited_by").get<std::string>()));
 }
 
 TEST(CApi, CreateWithoutThatDeviceIsAStatus) {

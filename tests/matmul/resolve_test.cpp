@@ -98,8 +98,9 @@ TEST(Resolver, AnswersWithTheRecordOfTheProblemItself) {
   EXPECT_FALSE(match.stale) << match.why;
   ASSERT_TRUE(match.record);
   EXPECT_EQ(match.record->id, 7);
-  EXPECT_EQ(match.why,
-            "measured on this GPU for nn 1024x1024x1024 f32 on 2026-11-21: 41.2 us (52.1 TFLOP/s)");
+  EXPECT_THAT(match.why, testing::StartsWith("measured on this GPU for nn 1024x1024x1024 f32 on "
+                                             "2026-11-21: 41.2 us (52.1 TFLOP/s); the cost model "
+                                             "expects "));
 }
 
 TEST(Resolver, NearestIsNearestInLogSpace) {
@@ -176,6 +177,38 @@ TEST(Resolver, TiesGoToTheNearerAlignmentThenTheFaster) {
   EXPECT_EQ(served(Resolver({fast, slow}, device()), problem), 2);
 }
 
+TEST(Resolver, BetweenEquallyNearTheCostModelDecides) {
+  const Problem asked = problem_of(64, 64, 16384);
+  const Problem half = problem_of(64, 64, 8192), twice = problem_of(64, 64, 32768);
+  // What was faster where it was measured, at half the work, is slower here: one block does it all.
+  const Winner whole = winner(1, half, with(candidate(half), "SPLIT_K", 1), 10);
+  const Winner split = winner(2, twice, with(candidate(twice), "SPLIT_K", 16), 20);
+  EXPECT_EQ(served(Resolver({whole, split}, device()), asked), 2);
+  EXPECT_EQ(served(Resolver({split, whole}, device()), asked), 2);
+  EXPECT_EQ(served(Resolver({whole, split}, device()), problem_of(64, 64, 8192)), 1)
+      << "but the nearer comes first";
+}
+
+TEST(Resolver, SaysWhatTheCostModelExpects) {
+  const Problem problem = problem_of(1024, 1024, 1024);
+  const Match stored = Resolver({default_winner(1, problem)}, device()).resolve(problem);
+  EXPECT_GT(stored.predicted_us, 30);
+  EXPECT_LT(stored.predicted_us, 300);
+  EXPECT_THAT(stored.limited_by, Not(IsEmpty()));
+  EXPECT_THAT(stored.why, HasSubstr("the cost model expects"));
+  EXPECT_THAT(stored.why, HasSubstr("limited by " + stored.limited_by));
+  const Match fallback = Resolver({}, device()).resolve(problem);
+  EXPECT_EQ(fallback.predicted_us, stored.predicted_us);
+  EXPECT_THAT(fallback.why, HasSubstr("limited by " + stored.limited_by + "); to tune it: "));
+
+  DeviceInfo silent = device();
+  silent.clock_khz = 0;
+  const Match unknown = Resolver({}, silent).resolve(problem);
+  EXPECT_EQ(unknown.predicted_us, 0);
+  EXPECT_EQ(unknown.limited_by, "");
+  EXPECT_THAT(unknown.why, Not(HasSubstr("cost model")));
+}
+
 TEST(Resolver, WithNothingStoredTheDefaultSaysHowToTuneIt) {
   const Match match = Resolver({}, device()).resolve(problem_of(1000, 1000, 1000));
   EXPECT_EQ(match.kind, MatchKind::default_);
@@ -244,7 +277,10 @@ TEST(Resolver, RefusedCandidatesGiveWayToTheNextUntilNothingIsLeft) {
                                  : match.candidate.kernel_template);
     refused.push_back(match.candidate);
   }
-  EXPECT_THAT(order, ElementsAre("1", "2", "simt", "tiled", "naive"));
+  std::vector<std::string> expected{"1", "2", "simt"};
+  for (const KernelTemplate& kernel : catalog())
+    if (kernel.name != "simt") expected.push_back(kernel.name);
+  EXPECT_EQ(order, expected);
   try {
     resolver.resolve(problem, refused);
     FAIL() << "everything was refused";

@@ -67,6 +67,8 @@ Plan full_plan() {
   for (int kind = 0; kind <= static_cast<int>(Argument::Kind::tensor_map); ++kind) {
     multiply.arguments.push_back({static_cast<Argument::Kind>(kind), kind * 3});
   }
+  multiply.work = {1e11, 2e11, 3e9, 4e8, 5e9, 6e8};
+  multiply.schedule = {128, 4, 2, 0.75, 168, 2};
   plan.steps = {pack, multiply};
   plan.workspace_bytes = (std::int64_t{1} << 40) + 1;
   plan.tensor_maps = {{{Argument::Kind::workspace, 256},
@@ -77,7 +79,7 @@ Plan full_plan() {
                        1 << 24,
                        128,
                        256}};
-  plan.work = {1e12, 1.25e12, 3.5e9, 2e8, 7e9};
+  plan.work = {1e12, 1.25e12, 3.5e9, 2e8, 7e9, 5e8};
   return plan;
 }
 

@@ -1,0 +1,200 @@
+#include "templates/cost_model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <numeric>
+
+#include "tilewise/image.hpp"
+
+namespace tilewise {
+namespace {
+
+// docs/cost-model.md says where each of these comes from. Cycles are the multiprocessor's.
+constexpr double kWarp = 32;
+constexpr double kSchedulers = 4;             // each issues an instruction of a warp a cycle
+constexpr double kSharedBytesPerCycle = 128;  // of a multiprocessor
+constexpr double kL2BytesPerCycle = 32;       // of L2, for each multiprocessor
+constexpr double kMemoryShare = 0.87;         // of the stated bandwidth that a copy reaches
+constexpr double kIssueCycles = 2.5;          // between two instructions of one warp
+constexpr double kLoadCycles = 500;           // until a load from global memory is there
+constexpr double kSharedLoadCycles = 20;      // until one from shared memory is
+constexpr double kRoundCycles = 80;           // of a round beside its instructions: the barrier
+constexpr double kBlockCycles = 1000;         // to start and to end a block
+constexpr double kRegistersAtEase = 1.3;      // of the estimate: what compilers take if they may
+constexpr double kShortage = 0.6;  // instructions a multiply-add when all registers are missing
+constexpr double kFirstLaunch = 2e-6;
+constexpr double kNextLaunch = 1e-6;
+
+/// What a warp and a block have to do in one round of a step.
+struct Share {
+  double warps;          // of a block
+  double multiply_adds;  // of a warp
+  double instructions;   // of a warp, beside those
+  double shared_bytes;   // of a block
+  double global_bytes;   // of a block
+};
+
+/// The part of the registers a kernel would like that it does not get, since blocks are to fit.
+double register_shortage(const LaunchStep& step, const DeviceInfo& device) {
+  const double resident_threads =
+      static_cast<double>(volume(step.block)) * std::max(1, step.schedule.resident_blocks);
+  const double allowed = std::min(255.0, device.registers_per_multiprocessor / resident_threads);
+  return std::max(0.0, 1 - allowed / (kRegistersAtEase * step.schedule.registers));
+}
+
+Share share_of(const LaunchStep& step, const DeviceInfo& device) {
+  const double blocks = static_cast<double>(volume(step.grid));
+  const double rounds = std::max(1.0, step.schedule.rounds);
+  Share share{};
+  share.warps = std::ceil(static_cast<double>(volume(step.block)) / kWarp);
+  const double warp_rounds = blocks * share.warps * rounds;
+  share.multiply_adds = step.work.issued_flops / 2 / kWarp / warp_rounds;
+  share.instructions = step.work.instructions / kWarp / warp_rounds +
+                       kShortage * register_shortage(step, device) * share.multiply_adds;
+  share.shared_bytes = step.work.shared_bytes / (blocks * rounds);
+  share.global_bytes = step.work.global_bytes / (blocks * rounds);
+  return share;
+}
+
+struct Need {
+  double amount = 0;  // cycles or seconds
+  Limit limit = Limit::launch;
+};
+
+Need largest(std::initializer_list<Need> needs) {
+  return std::max(needs, [](const Need& x, const Need& y) { return x.amount < y.amount; });
+}
+
+/// Cycles of a round while `resident` blocks share a multiprocessor: what its busiest unit needs
+/// for all of them, or what one warp needs by itself, whichever is more.
+Need round_of(const Share& share, const Schedule& schedule, int resident,
+              const DeviceInfo& device) {
+  const double warps = resident * share.warps;
+  // Few warps do not divide evenly over the schedulers.
+  const double turns = warps < 16 ? std::ceil(warps / kSchedulers) : warps / kSchedulers;
+  const double alone = kIssueCycles * (share.multiply_adds + share.instructions) +
+                       kSharedLoadCycles * schedule.passes + kRoundCycles +
+                       (schedule.ahead > 0 ? 0 : kLoadCycles);
+  const double under_way = schedule.ahead > 0 ? kLoadCycles / schedule.ahead : 0;
+  const double stretched = share.multiply_adds / schedule.multiply_add_rate;
+  const double multiplying = warps * stretched * kWarp / device.fp32_lanes;
+  const double issuing = turns * (stretched + share.instructions);
+  // Multiply-adds need slots, too: these are the limit only where others take a good part of them.
+  const bool others = share.instructions > 0.25 * stretched;
+  return largest({{multiplying, Limit::multiply_adds},
+                  {issuing, others ? Limit::instructions : Limit::multiply_adds},
+                  {resident * share.shared_bytes / kSharedBytesPerCycle, Limit::shared_memory},
+                  {resident * share.global_bytes / kL2BytesPerCycle, Limit::l2},
+                  {alone, Limit::latency},
+                  {under_way, Limit::latency}});
+}
+
+/// Cycles of all waves, and what limits most of them.
+Need waves_of(const LaunchStep& step, const StepCost& cost, const DeviceInfo& device) {
+  const Share share = share_of(step, device);
+  const double rounds = std::max(1.0, step.schedule.rounds);
+  const double full_waves = std::floor(cost.waves);
+  const double rest = static_cast<double>(volume(step.grid)) -
+                      full_waves * cost.resident_blocks * device.multiprocessors;
+  const Need full = round_of(share, step.schedule, cost.resident_blocks, device);
+  Need all{full_waves * (kBlockCycles + rounds * full.amount), full.limit};
+  if (!(rest > 0)) return all;
+  // The last wave leaves multiprocessors with fewer blocks, which run faster.
+  const int fewer = static_cast<int>(std::ceil(rest / device.multiprocessors));
+  const Need tail = round_of(share, step.schedule, fewer, device);
+  all.amount += kBlockCycles + rounds * tail.amount;
+  if (full_waves == 0) all.limit = tail.limit;
+  return all;
+}
+
+StepCost step_cost(const LaunchStep& step, bool first, const DeviceInfo& device) {
+  ResourceUsage usage;
+  usage.registers = step.schedule.registers;
+  StepCost cost;
+  cost.role = step.role;
+  cost.resident_blocks = std::max(1, occupancy_of(step, usage, device).blocks);
+  cost.waves = static_cast<double>(volume(step.grid)) /
+               (double(device.multiprocessors) * cost.resident_blocks);
+  const Need waves = waves_of(step, cost, device);
+  const Need needed = largest(
+      {{waves.amount / (device.clock_khz * 1e3), waves.limit},
+       {step.work.compulsory_bytes / (kMemoryShare * peak_bandwidth(device)), Limit::memory}});
+  const double launch = first ? kFirstLaunch : kNextLaunch;
+  cost.seconds = launch + needed.amount;
+  cost.limit = needed.amount < launch ? Limit::launch : needed.limit;
+  return cost;
+}
+
+/// Rank of each value, from 0; equal values share the mean of theirs.
+std::vector<double> ranks_of(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t i, std::size_t j) { return values[i] < values[j]; });
+  std::vector<double> ranks(values.size());
+  for (std::size_t begin = 0; begin < order.size();) {
+    std::size_t end = begin;
+    while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
+    for (std::size_t i = begin; i < end; ++i)
+      ranks[order[i]] = static_cast<double>(begin + end - 1) / 2;
+    begin = end;
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::string_view to_string(Limit limit) {
+  constexpr std::array<std::string_view, 7> names{
+      "launch", "multiply-adds", "instruction issue", "shared memory", "L2", "memory", "latency"};
+  static_assert(names.size() == static_cast<std::size_t>(Limit::latency) + 1);
+  return names.at(static_cast<std::size_t>(limit));
+}
+
+bool can_estimate(const DeviceInfo& device) {
+  return !device.target.host && device.multiprocessors > 0 && device.fp32_lanes > 0 &&
+         device.clock_khz > 0 && peak_bandwidth(device) > 0;
+}
+
+Cost estimate(const Plan& plan, const DeviceInfo& device) {
+  Cost cost;
+  if (!can_estimate(device)) return cost;
+  double longest = 0;
+  for (const LaunchStep& step : plan.steps) {
+    cost.steps.push_back(step_cost(step, cost.steps.empty(), device));
+    const StepCost& last = cost.steps.back();
+    cost.seconds += last.seconds;
+    if (last.seconds > longest) {
+      longest = last.seconds;
+      cost.limit = last.limit;
+    }
+  }
+  return cost;
+}
+
+std::string to_string(const Cost& cost) {
+  if (!(cost.seconds > 0)) return "";
+  char microseconds[32];
+  const double value = cost.seconds * 1e6;
+  std::snprintf(microseconds, sizeof microseconds, value < 1000 ? "%.3g us" : "%.0f us", value);
+  return std::string(microseconds) + ", limited by " + std::string(to_string(cost.limit));
+}
+
+double rank_correlation(std::span<const double> x, std::span<const double> y) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  if (x.size() < 3) return unknown;
+  const std::vector<double> a = ranks_of(x), b = ranks_of(y);
+  const double mean = static_cast<double>(x.size() - 1) / 2;
+  double ab = 0, aa = 0, bb = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    ab += (a[i] - mean) * (b[i] - mean);
+    aa += (a[i] - mean) * (a[i] - mean);
+    bb += (b[i] - mean) * (b[i] - mean);
+  }
+  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : unknown;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,172 @@
+// The cost model before a strategy: what it is right about is found sooner, what it is wrong about
+// is found all the same.
+#include "tuner/search/ordered.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace tilewise {
+namespace {
+
+constexpr int kParameters = 12;
+
+std::string parameter(int i) { return "P" + std::to_string(10 + i); }
+
+KernelTemplate template_of(int parameters, int values) {
+  KernelTemplate t;
+  t.name = "made_up";
+  t.supports = [](const Problem&, const DeviceInfo&) { return true; };
+  for (int i = 0; i < parameters; ++i) {
+    t.parameters.push_back({parameter(i), {}, ""});
+    for (int value = 0; value < values; ++value) t.parameters.back().values.push_back(value);
+  }
+  t.default_configuration = [parameters](const Problem&, const DeviceInfo&) {
+    Configuration c;
+    for (int i = 0; i < parameters; ++i) c.set(parameter(i), 0);
+    return c;
+  };
+  return t;
+}
+
+/// 100 us at best; every parameter has its say.
+double microseconds(const Candidate& candidate) {
+  double time = 100;
+  int i = 0;
+  for (const auto& [name, value] : candidate.configuration.values())
+    time *= 1 + 0.1 * std::abs(value - (7 * ++i + 2) % 4);
+  return time;
+}
+
+double right(const Candidate& candidate) { return microseconds(candidate) * 1e-6; }
+double wrong(const Candidate& candidate) { return 1 / microseconds(candidate); }
+double blind(const Candidate&) { return 0; }
+
+double best_after(Strategy& strategy, int evaluations) {
+  double best = 1e30;
+  for (int i = 0; i < evaluations; ++i) {
+    const auto candidate = strategy.next();
+    if (!candidate) break;
+    best = std::min(best, microseconds(*candidate));
+    strategy.observe(*candidate, microseconds(*candidate));
+  }
+  return best;
+}
+
+/// Mean over seeds of the best after so many evaluations; no prediction: the strategy by itself.
+double mean_best(const SearchSpace& space, const std::string& strategy, int evaluations,
+                 Predict predict) {
+  constexpr int seeds = 10;
+  double mean = 0;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    auto chosen = make_strategy(strategy, space, seed);
+    if (predict) chosen = make_ordered(std::move(chosen), space, seed, predict);
+    mean += best_after(*chosen, evaluations) / seeds;
+  }
+  return mean;
+}
+
+class EachModel : public testing::TestWithParam<double (*)(const Candidate&)> {};
+
+TEST_P(EachModel, ProposesEveryCandidateOnce) {
+  const KernelTemplate kernel = template_of(2, 6);
+  const SearchSpace space({}, {}, {&kernel});
+  for (const char* name : {"local", "random"}) {
+    const auto strategy = make_ordered(make_strategy(name, space, 1), space, 1, GetParam());
+    std::set<Candidate> proposed;
+    while (const auto candidate = strategy->next()) {
+      EXPECT_TRUE(proposed.insert(*candidate).second) << to_string(*candidate) << " came twice";
+      if (proposed.size() % 3 == 0) strategy->observe(*candidate, std::nullopt);
+      if (proposed.size() % 3 == 1) strategy->observe(*candidate, microseconds(*candidate));
+    }
+    EXPECT_EQ(proposed.size(), 36u) << name;
+    EXPECT_EQ(strategy->next(), std::nullopt);
+  }
+}
+
+TEST_P(EachModel, NeverProposesWhatAnEarlierRunMeasured) {
+  const KernelTemplate kernel = template_of(2, 4);
+  const SearchSpace space({}, {}, {&kernel});
+  const auto strategy = make_ordered(make_strategy("local", space, 1), space, 1, GetParam());
+  const Candidate known = space.defaults().front();
+  strategy->observe(known, 5.0);
+  int count = 0;
+  for (; const auto candidate = strategy->next(); ++count) EXPECT_NE(*candidate, known);
+  EXPECT_EQ(count, 15);
+}
+
+TEST_P(EachModel, IsDeterministicForASeed) {
+  const KernelTemplate kernel = template_of(kParameters, 4);
+  const SearchSpace space({}, {}, {&kernel});
+  const auto run = [&](std::uint64_t seed) {
+    const auto strategy =
+        make_ordered(make_strategy("local", space, seed), space, seed, GetParam());
+    std::vector<Candidate> proposed;
+    for (int i = 0; i < 100; ++i) {
+      proposed.push_back(*strategy->next());
+      strategy->observe(proposed.back(), microseconds(proposed.back()));
+    }
+    return proposed;
+  };
+  EXPECT_EQ(run(5), run(5));
+  EXPECT_NE(run(5), run(6));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EachModel, testing::Values(right, wrong, blind));
+
+TEST(Ordered, BeginsWithTheDefaults) {
+  const KernelTemplate kernel = template_of(kParameters, 4);
+  const SearchSpace space({}, {}, {&kernel});
+  const auto strategy = make_ordered(make_strategy("local", space, 1), space, 1, right);
+  EXPECT_EQ(*strategy->next(), space.defaults().front());
+}
+
+TEST(Ordered, SuggestionsReachTheStrategy) {
+  const KernelTemplate kernel = template_of(kParameters, 4);
+  const SearchSpace space({}, {}, {&kernel});
+  std::mt19937_64 generator(7);
+  const Candidate good_elsewhere = *space.random(generator);
+  const auto strategy = make_ordered(make_strategy("local", space, 1), space, 1, blind);
+  strategy->suggest(good_elsewhere);
+  std::vector<Candidate> first;
+  for (int i = 0; i < 6; ++i) first.push_back(*strategy->next());
+  EXPECT_THAT(first, testing::Contains(good_elsewhere));
+}
+
+TEST(Ordered, ARightModelFindsGoodOnesSooner) {
+  const KernelTemplate kernel = template_of(kParameters, 4);
+  const SearchSpace space({}, {}, {&kernel});
+  EXPECT_LT(mean_best(space, "random", 25, right), 0.8 * mean_best(space, "random", 25, {}));
+  EXPECT_LT(mean_best(space, "local", 25, right), 0.9 * mean_best(space, "local", 25, {}));
+}
+
+TEST(Ordered, AWrongModelCostsTimeButHidesNothing) {
+  const KernelTemplate kernel = template_of(kParameters, 4);
+  const SearchSpace space({}, {}, {&kernel});
+  EXPECT_LT(mean_best(space, "local", 400, wrong), 1.15 * mean_best(space, "local", 400, {}));
+}
+
+TEST(Ordered, MostOfWhatLooksHopelessWaits) {
+  const KernelTemplate kernel = template_of(kParameters, 4);
+  const SearchSpace space({}, {}, {&kernel});
+  // Half of the space takes three times as long.
+  const auto time = [](const Candidate& candidate) {
+    return candidate.configuration.at(parameter(0)) < 2 ? 100.0 : 300.0;
+  };
+  const auto strategy = make_ordered(make_strategy("random", space, 3), space, 3, time);
+  int hopeless = 0;
+  constexpr int start = 30, evaluations = 400;
+  for (int i = 0; i < start + evaluations; ++i) {
+    const auto candidate = strategy->next();
+    hopeless += i >= start && time(*candidate) > 200;
+    strategy->observe(*candidate, time(*candidate));
+  }
+  // A quarter of one half, beside all of the other.
+  EXPECT_NEAR(hopeless, evaluations / 5, evaluations / 15);
+}
+
+}  // namespace
+}  // namespace tilewise

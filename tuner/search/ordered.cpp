@@ -1,0 +1,178 @@
+#include "tuner/search/ordered.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <map>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "tuner/search/search.hpp"
+
+namespace tilewise {
+namespace {
+
+// How the search begins, beside what the strategy itself does: so many candidates, each from the
+// best predicted of so many draws by so many steps to the best predicted neighbour, as long as that
+// gains so much.
+constexpr int kFirst = 24;
+constexpr int kDraws = 16;
+constexpr int kSteps = 12;
+constexpr double kGain = 0.003;
+// One of so many at the start is a uniform draw.
+constexpr int kUniformShare = 4;
+// Predicted to take so many times as long as the best measured one is predicted to: over three
+// standard deviations of the model's error in the ratio of two candidates (docs/cost-model.md).
+constexpr double kHopeless = 2;
+// Predicted to take so many times as long as the least that was ever predicted: a single such
+// measurement can cost the whole budget.
+constexpr double kRuinous = 8;
+// Of proposals in a row that are all set aside, so many are looked at before one of them is taken.
+constexpr int kPatience = 1000;
+
+class Ordered : public Strategy {
+ public:
+  Ordered(std::unique_ptr<Strategy> inner, const SearchSpace& space, std::uint64_t seed,
+          Predict predict)
+      : inner_(std::move(inner)),
+        space_(space),
+        predict_(std::move(predict)),
+        draws_(space, ~seed) {}  // not the numbers that `inner` draws from the seed
+
+  std::optional<Candidate> next() override {
+    if (!begun_) begin();
+    std::optional<Candidate> candidate = propose();
+    if (candidate) seen_.add(*candidate);
+    return candidate;
+  }
+
+  void observe(const Candidate& candidate, std::optional<double> microseconds) override {
+    seen_.add(candidate);
+    inner_->observe(candidate, microseconds);
+    if (!microseconds || !(*microseconds > 0) || !(*microseconds < best_us_)) return;
+    best_us_ = *microseconds;
+    best_predicted_ = predict_(candidate);
+  }
+
+  void suggest(const Candidate& candidate) override { inner_->suggest(candidate); }
+
+ private:
+  /// The model's candidates, best predicted first, every fourth a uniform draw.
+  void begin() {
+    begun_ = true;
+    std::multimap<double, Candidate> found;
+    Seen taken;
+    for (int i = 0; i < kFirst - kFirst / kUniformShare; ++i) {
+      std::optional<Candidate> candidate = best_of(kDraws);
+      if (!candidate) break;  // the space is nearly used up
+      *candidate = improved(std::move(*candidate), taken);
+      if (!taken.add(*candidate)) continue;
+      const double predicted = predict_(*candidate);
+      found.emplace(predicted, std::move(*candidate));
+    }
+    for (auto& [predicted, candidate] : found) {
+      first_.push_back(std::move(candidate));
+      if (first_.size() % kUniformShare != kUniformShare - 1) continue;
+      if (auto uniform = draws_.next(seen_)) first_.push_back(std::move(*uniform));
+    }
+    // What cannot be predicted begins with the strategy's own.
+    models_turn_ = !found.empty() && found.begin()->first > 0;
+  }
+
+  /// In turns at first: what the strategy begins with (defaults, say) is at hand at once.
+  std::optional<Candidate> propose() {
+    if (std::exchange(models_turn_, !models_turn_))
+      while (!first_.empty()) {
+        Candidate candidate = std::move(first_.front());
+        first_.pop_front();
+        if (auto taken = considered(std::move(candidate))) return taken;
+      }
+    for (int i = 0; i < kPatience; ++i) {
+      std::optional<Candidate> candidate = inner_->next();
+      if (!candidate) break;
+      if (auto taken = considered(std::move(*candidate))) return taken;
+    }
+    while (!set_aside_.empty()) {
+      Candidate candidate = std::move(set_aside_.begin()->second);
+      set_aside_.erase(set_aside_.begin());
+      if (!seen_.has(candidate)) return candidate;
+    }
+    return std::nullopt;
+  }
+
+  /// The candidate itself, or nothing when it is set aside.
+  std::optional<Candidate> considered(Candidate candidate) {
+    if (seen_.has(candidate)) return std::nullopt;
+    if (may_come(candidate)) return candidate;
+    const double predicted = predict_(candidate);
+    set_aside_.emplace(predicted, std::move(candidate));
+    return std::nullopt;
+  }
+
+  /// The longer it is predicted to take, the less likely: it costs as much more to find out.
+  bool may_come(const Candidate& candidate) {
+    const double predicted = predict_(candidate);
+    if (!(predicted > 0)) return true;
+    least_predicted_ = least_predicted_ > 0 ? std::min(least_predicted_, predicted) : predicted;
+    if (predicted > kRuinous * least_predicted_) return false;
+    if (!(best_predicted_ > 0) || predicted <= kHopeless * best_predicted_) return true;
+    const double times = predicted / best_predicted_;
+    return std::uniform_real_distribution<double>()(draws_.generator()) * times * times < 1;
+  }
+
+  std::optional<Candidate> best_of(int draws) {
+    std::optional<Candidate> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < draws; ++i) {
+      std::optional<Candidate> candidate = draws_.next(seen_);
+      if (!candidate) break;
+      const double predicted = predict_(*candidate);
+      if (best && !(predicted < least)) continue;
+      least = predicted;
+      best = std::move(candidate);
+    }
+    return best;
+  }
+
+  /// Down the model's own slope. Different draws end in different valleys.
+  Candidate improved(Candidate candidate, const Seen& taken) const {
+    double least = predict_(candidate);
+    for (int step = 0; step < kSteps; ++step) {
+      std::optional<Candidate> to;
+      double bound = (1 - kGain) * least;
+      for (Candidate& neighbour : space_.neighbours(candidate)) {
+        const double predicted = predict_(neighbour);
+        if (!(predicted < bound) || seen_.has(neighbour) || taken.has(neighbour)) continue;
+        bound = predicted;
+        to = std::move(neighbour);
+      }
+      if (!to) break;
+      candidate = std::move(*to);
+      least = bound;
+    }
+    return candidate;
+  }
+
+  std::unique_ptr<Strategy> inner_;
+  const SearchSpace& space_;
+  Predict predict_;
+  RandomDraws draws_;
+  Seen seen_;
+  bool begun_ = false;
+  bool models_turn_ = false;
+  std::deque<Candidate> first_;  // the model's, not proposed yet
+  double best_us_ = std::numeric_limits<double>::infinity();
+  double best_predicted_ = 0;   // of the best measured
+  double least_predicted_ = 0;  // of all that was looked at
+  std::multimap<double, Candidate> set_aside_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_ordered(std::unique_ptr<Strategy> inner, const SearchSpace& space,
+                                       std::uint64_t seed, Predict predict) {
+  return std::make_unique<Ordered>(std::move(inner), space, seed, std::move(predict));
+}
+
+}  // namespace tilewise
