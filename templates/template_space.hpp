@@ -1,13 +1,16 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "templates/kernel_template.hpp"
+#include "templates/known_answers.hpp"
 
 namespace tilewise {
 
@@ -21,7 +24,8 @@ inline std::size_t random_index(std::mt19937_64& generator, std::size_t count) {
 
 /// The valid configurations of one kernel template for a problem on a device: SearchSpace's part.
 /// Parameters are set one after another, in an order that lets constraints speak early; each
-/// constraint is asked as soon as all it reads is set. Immutable after construction; thread-safe.
+/// constraint is asked as soon as all it reads is set, and its answers are remembered. Immutable
+/// from outside after construction; thread-safe.
 class TemplateSpace {
  public:
   TemplateSpace(const KernelTemplate& kernel, const Problem& problem, const DeviceInfo& device,
@@ -52,26 +56,43 @@ class TemplateSpace {
     std::string name;
     std::vector<int> values;
   };
-  using Checks = std::vector<const Constraint*>;
+  /// By axis: which of its values.
+  using Point = std::vector<std::uint16_t>;
+  /// A constraint on points. What it reads makes one number: each value's place times a factor.
+  struct Check {
+    struct Read {
+      std::size_t axis;
+      std::uint64_t factor;
+    };
+    const Constraint* constraint;
+    std::vector<Read> reads;
+    std::shared_ptr<KnownAnswers> known;
+  };
+  using Checks = std::vector<Check>;
 
   void order_axes(std::vector<Axis> axes);
-  bool hold(const Checks& checks, const Configuration& configuration) const;
-  bool has_values(const Configuration& configuration) const;
-  const Constraint* refusal(const Configuration& configuration) const;
-  bool visit_from(std::size_t depth, Configuration& configuration,
+  Check make_check(const Constraint& constraint) const;
+  bool holds(const Check& check, const Point& point) const;
+  bool hold(const Checks& checks, const Point& point) const;
+  bool valid(const Point& point) const;
+  std::optional<Point> point_of(const Configuration& configuration) const;
+  Configuration configuration_of(const Point& point) const;
+  const Check* refusal(const Point& point) const;
+  bool visit_from(std::size_t depth, Point& point,
                   const std::function<bool(const Configuration&)>& visit) const;
-  bool draw(std::mt19937_64& generator, Configuration& configuration) const;
-  bool descend(std::size_t depth, std::mt19937_64& generator, Configuration& configuration,
-               int& steps) const;
-  std::optional<Configuration> repaired(const Configuration& broken, const Axis& axis) const;
+  bool draw(std::mt19937_64& generator, Point& point) const;
+  bool descend(std::size_t depth, std::mt19937_64& generator, Point& point, int& steps) const;
+  std::optional<Point> repaired(const Point& broken, std::size_t axis) const;
 
   const KernelTemplate* kernel_;
   Problem problem_;
   DeviceInfo device_;
-  std::vector<Axis> axes_;      // in the order they are set
-  std::vector<Checks> checks_;  // by axis: the constraints that it completes
-  Checks always_;               // constraints that read no parameter
-  Configuration first_;         // every axis at its first value: what draws start from
+  std::vector<Axis> axes_;            // in the order they are set
+  std::vector<Checks> checks_;        // by axis: the constraints that it completes
+  Checks always_;                     // constraints that read no parameter
+  Checks in_order_;                   // all of them, in the template's order
+  Configuration first_;               // every parameter at its first value
+  std::vector<std::size_t> by_name_;  // axes in the order of first_'s names
 };
 
 }  // namespace tilewise

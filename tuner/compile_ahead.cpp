@@ -1,7 +1,11 @@
 #include "tuner/compile_ahead.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
@@ -12,6 +16,16 @@ namespace {
 // Beyond this the device is the bottleneck for any kernel worth timing, and a search that is so
 // many proposals ahead of its results learns late.
 constexpr unsigned kMostThreads = 16;
+
+constexpr std::size_t kBuildsBetweenTrims = 8;
+
+// A compile takes some 30 MB and frees them, of which the C library keeps more and more for each
+// thread: without this, 600 MB after a hundred compiles on 16 threads; with it, 200 to 350.
+void give_memory_back() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
 
 std::size_t thread_count(int asked) {
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
@@ -114,6 +128,7 @@ void CompileAhead::work() {
     } catch (...) {
       result.error = std::current_exception();
     }
+    if (++builds_ % kBuildsBetweenTrims == 0) give_memory_back();
     lock.lock();
     results_.push_back(std::move(result));
     result_added_.notify_one();

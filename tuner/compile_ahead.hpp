@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -73,6 +74,7 @@ class CompileAhead {
   const DeviceInfo device_;
   const ImageStore& store_;
   std::size_t under_way_ = 0;
+  std::atomic<std::size_t> builds_{0};
   std::mutex mutex_;  // guards what follows
   std::condition_variable job_added_, result_added_;
   bool ending_ = false;

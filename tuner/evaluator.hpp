@@ -58,8 +58,9 @@ class Evaluator {
   /// Validates (both data sets, both scalars, canaries, untouched inputs), then times.
   virtual Evaluation evaluate(const EvaluationRequest& request) = 0;
   /// Validates each once more and times those that pass, alternating. When one of them breaks the
-  /// device or hangs, all that were not judged yet get its outcome, and the caller may race the
-  /// rest.
+  /// device or hangs, the worker's evaluator looks for it by evaluating each alone, and races the
+  /// rest again; in this process, or where nobody fails alone, all that were not judged yet get its
+  /// outcome.
   virtual RaceResult race(const std::vector<EvaluationRequest>& finalists, bool with_baselines) = 0;
 };
 

@@ -100,18 +100,22 @@ void LocalEvaluator::note_failure(const std::string& what, Evaluation& evaluatio
   }
 }
 
+void LocalEvaluator::validate(const Enqueue& enqueue, Evaluation& evaluation) {
+  const Verdict verdict = bench_.validator->validate(enqueue);
+  evaluation.outcome = verdict.outcome;
+  evaluation.detail = verdict.detail;
+  evaluation.error_ratio = verdict.error_ratio;
+  evaluation.normwise_error = verdict.normwise_error;
+}
+
 // Null when the candidate was rejected; `evaluation` says why.
 std::unique_ptr<Executable> LocalEvaluator::load_and_validate(const EvaluationRequest& request,
                                                               Evaluation& evaluation) {
   try {
     auto executable = std::make_unique<Executable>(device_, problem_, request.plan, request.images);
     evaluation.usage = multiply_usage(*executable);
-    const Verdict verdict = bench_.validator->validate(launches_of(*executable));
-    evaluation.outcome = verdict.outcome;
-    evaluation.detail = verdict.detail;
-    evaluation.error_ratio = verdict.error_ratio;
-    evaluation.normwise_error = verdict.normwise_error;
-    if (verdict.outcome == Outcome::ok) return executable;
+    validate(launches_of(*executable), evaluation);
+    if (evaluation.outcome == Outcome::ok) return executable;
   } catch (const Error& error) {
     note_failure(error.what(), evaluation);
   }
@@ -126,6 +130,20 @@ Evaluation LocalEvaluator::evaluate(const EvaluationRequest& request) {
   if (!executable) return evaluation;
   try {
     evaluation.measurement = bench_.benchmark->measure(launches_of(*executable), request.best_us);
+  } catch (const Error& error) {
+    note_failure(error.what(), evaluation);
+  }
+  return evaluation;
+}
+
+Evaluation LocalEvaluator::evaluate_enqueued(const Enqueue& enqueue) {
+  require_working();
+  if (!bench_.benchmark) throw Error(ErrorKind::invalid_argument, "evaluate() before begin()");
+  Evaluation evaluation;
+  try {
+    validate(enqueue, evaluation);
+    if (evaluation.outcome == Outcome::ok)
+      evaluation.measurement = bench_.benchmark->measure(enqueue, 0);
   } catch (const Error& error) {
     note_failure(error.what(), evaluation);
   }

@@ -21,6 +21,9 @@ class LocalEvaluator : public Evaluator {
   Evaluation evaluate(const EvaluationRequest& request) override;
   RaceResult race(const std::vector<EvaluationRequest>& finalists, bool with_baselines) override;
 
+  /// Another library's product, judged and timed as a candidate is. After begin().
+  Evaluation evaluate_enqueued(const Enqueue& enqueue);
+
   /// Whether the device failed for good: every later call throws.
   bool broken() const { return !broken_.empty(); }
 
@@ -36,6 +39,7 @@ class LocalEvaluator : public Evaluator {
   void note_failure(const std::string& what, Evaluation& evaluation);
   std::unique_ptr<Executable> load_and_validate(const EvaluationRequest& request,
                                                 Evaluation& evaluation);
+  void validate(const Enqueue& enqueue, Evaluation& evaluation);
   bool baseline_takes_part(bool with_baselines);
 
   Device& device_;

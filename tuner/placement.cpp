@@ -1,11 +1,7 @@
 #include "tuner/placement.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-
-#include "tilewise/problem.hpp"
-#include "tuner/reference/parallel.hpp"
 
 namespace tilewise {
 namespace {
@@ -19,44 +15,14 @@ std::int64_t alignment_unit(std::int64_t element_bytes, int alignment) {
   return std::max<std::int64_t>(1, alignment / element_bytes);
 }
 
-bool is_poison(const std::byte* from, std::int64_t bytes) {
-  for (std::int64_t i = 0; i + 4 <= bytes; i += 4) {
-    std::uint32_t word = 0;
-    std::memcpy(&word, from + i, sizeof word);
-    if (word != kPoison) return false;
-  }
-  return true;
-}
-
 std::int64_t first_not_poison(const std::byte* from, std::int64_t bytes) {
   std::int64_t i = 0;
-  while (i + 4 <= bytes && is_poison(from + i, 4)) i += 4;
-  return i;
-}
-
-void poison(std::byte* to, std::int64_t bytes) {
-  for (std::int64_t i = 0; i + 4 <= bytes; i += 4) std::memcpy(to + i, &kPoison, sizeof kPoison);
-}
-
-// Calls visit(first row, rows) for as many rows at a time as staging holds.
-template <typename Visit>
-void for_row_chunks(const Placement& placement, const HostBuffer& staging, const Visit& visit) {
-  const std::int64_t chunk =
-      std::max<std::int64_t>(1, staging.bytes() / std::max<std::int64_t>(1, placement.row_bytes()));
-  for (std::int64_t row = 0; row < placement.rows; row += chunk) {
-    visit(row, std::min(chunk, placement.rows - row));
+  for (; i + 4 <= bytes; i += 4) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, from + i, sizeof word);
+    if (word != kPoison) break;
   }
-}
-
-constexpr std::int64_t kRowsPerTask = 64;
-
-// Runs visit(row) for rows 0 .. count-1 on all cores.
-template <typename Visit>
-void for_rows(std::int64_t count, const Visit& visit) {
-  parallel_for((count + kRowsPerTask - 1) / kRowsPerTask, 0, [&](std::int64_t task, int) {
-    const std::int64_t end = std::min(count, (task + 1) * kRowsPerTask);
-    for (std::int64_t row = task * kRowsPerTask; row < end; ++row) visit(row);
-  });
+  return i;
 }
 
 }  // namespace
@@ -84,67 +50,41 @@ Placement tight_placement(std::int64_t rows, std::int64_t columns, std::int64_t 
   return placement;
 }
 
-std::int64_t staging_bytes_for(const Placement& placement) {
-  return std::min(placement.bytes, std::max<std::int64_t>(placement.row_bytes(), 16 << 20));
+std::vector<Piece> pieces_of(const Placement& place, std::int64_t most_bytes) {
+  const std::int64_t pitch = std::max<std::int64_t>(1, place.row_bytes());
+  const std::int64_t rows = std::max<std::int64_t>(1, most_bytes / pitch);
+  const std::int64_t end = place.before + place.rows * place.row_bytes();
+  std::vector<Piece> pieces;
+  if (place.before > 0) pieces.push_back({0, place.before, 0, 0});
+  for (std::int64_t row = 0; row < place.rows; row += rows) {
+    const std::int64_t count = std::min(rows, place.rows - row);
+    pieces.push_back({place.before + row * pitch, count * pitch, row, count});
+  }
+  if (place.bytes > end) pieces.push_back({end, place.bytes - end, 0, 0});
+  return pieces;
 }
 
-void upload(Device& device, Stream stream, const HostBuffer& staging, const DeviceMatrix& to,
-            std::span<const std::byte> values) {
-  const Placement& place = to.placement();
-  const std::int64_t payload = place.columns * place.element_bytes, pitch = place.row_bytes();
-  device.fill32(to.allocation(), kPoison, place.bytes / 4, stream);
-  for_row_chunks(place, staging, [&](std::int64_t first, std::int64_t rows) {
-    for_rows(rows, [&](std::int64_t row) {
-      std::byte* line = staging.data() + row * pitch;
-      std::memcpy(line, values.data() + (first + row) * payload, static_cast<std::size_t>(payload));
-      poison(line + payload, pitch - payload);
-    });
-    device.copy_to_device(static_cast<std::byte*>(to.data()) + first * pitch, staging.data(),
-                          rows * pitch, stream);
-    device.synchronize(stream);  // before staging is filled again
-  });
+std::int64_t longest_piece(const Placement& place, std::int64_t most_bytes) {
+  const std::int64_t end = place.before + place.rows * place.row_bytes();
+  const std::int64_t rows = std::min(most_bytes, place.rows * place.row_bytes());
+  return std::max({rows, place.row_bytes(), place.before, place.bytes - end});
 }
 
-bool unchanged(Device& device, Stream stream, const HostBuffer& staging, const DeviceMatrix& matrix,
-               std::span<const std::byte> values) {
-  const Placement& place = matrix.placement();
-  const std::int64_t payload = place.columns * place.element_bytes, pitch = place.row_bytes();
-  std::atomic<bool> same{true};
-  for_row_chunks(place, staging, [&](std::int64_t first, std::int64_t rows) {
-    device.copy_to_host(staging.data(), static_cast<std::byte*>(matrix.data()) + first * pitch,
-                        rows * pitch, stream);
-    device.synchronize(stream);
-    for_rows(rows, [&](std::int64_t row) {
-      const std::byte* line = staging.data() + row * pitch;
-      if (std::memcmp(line, values.data() + (first + row) * payload,
-                      static_cast<std::size_t>(payload)) != 0 ||
-          !is_poison(line + payload, pitch - payload)) {
-        same = false;
-      }
-    });
-  });
-  return same;
+void poison(std::byte* to, std::int64_t bytes) {
+  for (std::int64_t i = 0; i + 4 <= bytes; i += 4) std::memcpy(to + i, &kPoison, sizeof kPoison);
 }
 
-GuardCheck broken_guard(const Placement& place, const std::byte* copy) {
-  const std::int64_t payload = place.columns * place.element_bytes, pitch = place.row_bytes();
+GuardCheck broken_guard(const Placement& place, const Piece& piece, const std::byte* copy) {
   const auto check = [&](std::int64_t from, std::int64_t bytes) {
     const std::int64_t at = first_not_poison(copy + from, bytes);
-    return GuardCheck{at + 4 <= bytes, from + at - place.before};
+    return GuardCheck{at + 4 <= bytes, piece.offset + from + at - place.before};
   };
-  if (const GuardCheck before = check(0, place.before); before.found) return before;
-  std::atomic<std::int64_t> bad_row{place.rows};
-  for_rows(place.rows, [&](std::int64_t row) {
-    if (is_poison(copy + place.before + row * pitch + payload, pitch - payload)) return;
-    std::int64_t seen = bad_row;
-    while (row < seen && !bad_row.compare_exchange_weak(seen, row)) {
-    }
-  });
-  if (bad_row < place.rows) {
-    return check(place.before + bad_row * pitch + payload, pitch - payload);
+  if (piece.rows == 0) return check(0, piece.bytes);
+  const std::int64_t payload = place.columns * place.element_bytes, pitch = place.row_bytes();
+  for (std::int64_t row = 0; row < piece.rows; ++row) {
+    if (const GuardCheck gap = check(row * pitch + payload, pitch - payload); gap.found) return gap;
   }
-  const std::int64_t end = place.before + place.rows * pitch;
-  return check(end, place.bytes - end);
+  return {};
 }
 
 }  // namespace tilewise

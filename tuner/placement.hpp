@@ -1,8 +1,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
+#include <vector>
 
 #include "device/device.hpp"
 
@@ -86,25 +86,26 @@ class DeviceMatrix {
   Placement placement_;
 };
 
-/// The least staging memory the copies below need: one row.
-std::int64_t staging_bytes_for(const Placement& placement);
+/// A stretch of a placement: rows, or a guard zone before or behind them.
+struct Piece {
+  std::int64_t offset = 0, bytes = 0;    ///< in the allocation
+  std::int64_t first_row = 0, rows = 0;  ///< no rows: a guard zone
+};
+/// What a placement consists of, in order, each piece at most `most_bytes` long (or one row, or a
+/// guard zone, where that is longer).
+std::vector<Piece> pieces_of(const Placement& placement, std::int64_t most_bytes);
+/// The longest piece there may be: for that much memory must be at hand.
+std::int64_t longest_piece(const Placement& placement, std::int64_t most_bytes);
 
-/// Poisons the whole allocation, then copies in `values` (tightly packed rows), through `staging`.
-/// The copies are done when it returns.
-void upload(Device& device, Stream stream, const HostBuffer& staging, const DeviceMatrix& to,
-            std::span<const std::byte> values);
+/// Writes poison.
+void poison(std::byte* to, std::int64_t bytes);
 
-/// Whether a matrix still holds `values` and poison all around them.
-bool unchanged(Device& device, Stream stream, const HostBuffer& staging, const DeviceMatrix& matrix,
-               std::span<const std::byte> values);
-
-/// In a host copy of a whole allocation: the offset from the matrix's first byte to the first byte
-/// around it (guard zones, gaps between rows) that is no longer poison; nothing is wrong: `found`
-/// false.
+/// In a host copy of a piece: the offset from the matrix's first byte to the first byte around it
+/// (guard zones, gaps between rows) that is no longer poison; nothing is wrong: `found` false.
 struct GuardCheck {
   bool found = false;
   std::int64_t offset = 0;
 };
-GuardCheck broken_guard(const Placement& placement, const std::byte* copy);
+GuardCheck broken_guard(const Placement& placement, const Piece& piece, const std::byte* copy);
 
 }  // namespace tilewise

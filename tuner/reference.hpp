@@ -1,16 +1,13 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <string>
 
 #include "tilewise/problem.hpp"
+#include "tuner/reference/generate.hpp"
 
 namespace tilewise {
-
-/// The two kinds of test data (docs/measuring.md): small integers whose every partial sum is exact,
-/// and uniform [-1, 1] held to an error bound.
-enum class DataSet : std::uint8_t { exact, bounded };
 
 /// alpha and beta that every candidate is checked with: (1, 0), and non-trivial ones.
 struct Scalars {
@@ -33,6 +30,8 @@ class SharedBlock {
   explicit SharedBlock(
       std::size_t bytes);  ///< Throws Error(out_of_memory) with the bytes asked for
   static SharedBlock map(int fd, std::size_t bytes);  ///< read-only view; takes ownership of fd
+  /// Throws Error(out_of_memory) with both numbers when the system has not got so much to spare.
+  static void require(std::size_t bytes);
   SharedBlock(SharedBlock&& other) noexcept;
   SharedBlock& operator=(SharedBlock&& other) noexcept;
   ~SharedBlock();
@@ -52,16 +51,16 @@ struct ReferenceLimits {
   double elements = 8192.0 * 8192;
 };
 
-/// Test data and expected results of one problem, computed once on all cores in f64 and shared by
-/// all candidates, in one flat block that a worker process maps. Small problems hold every element;
+/// What test data of one problem must give, computed once on all cores in f64 and shared by all
+/// candidates, in one flat block that a worker process maps. Small problems hold every element;
 /// larger ones hold sampled rows, columns, tile edges and corners exactly plus Freivalds vectors (C
-/// x against A (B x)) that cover every element. Tightly packed operands (leading dimension = row
-/// length). Immutable once computed; thread-safe.
+/// x against A (B x)) that cover every element. The operands are not in it: data() makes them.
+/// Immutable once computed; thread-safe.
 class Reference {
  public:
-  /// Computes. `threads` 0 = all cores. 4096^3 takes at most 5 s on 16 cores. Throws
-  /// Error(invalid_argument) for negative sizes, Error(unsupported) for a batch,
-  /// Error(out_of_memory).
+  /// Computes. `threads` 0 = all cores. 4096^3 takes at most 5 s on 16 cores, and beside the block
+  /// the memory of one data set's A and B while it lasts. Throws Error(invalid_argument) for
+  /// negative sizes, Error(unsupported) for a batch, Error(out_of_memory).
   static Reference compute(const Problem& problem, std::uint64_t seed = 1, int threads = 0,
                            const ReferenceLimits& limits = {});
   /// The same block, mapped by another process. Throws Error(invalid_argument) when it is another
@@ -73,14 +72,12 @@ class Reference {
   /// Whether it holds samples and Freivalds vectors instead of every element.
   bool sampled() const;
   /// Operands as stored, and C before the product.
-  std::span<const std::byte> a(DataSet set) const;
-  std::span<const std::byte> b(DataSet set) const;
-  std::span<const std::byte> c0(DataSet set) const;
+  TestData data(DataSet set, Operand operand) const;
   /// The scalars a candidate is checked with: index 0 is (1, 0); index 1 is not trivial (integers
   /// for exact data).
   static Scalars scalars(DataSet set, int index);
-  /// Compares a result (m x n, leading dimension ldc elements) on all cores. `scalars` are any that
-  /// were applied; exactness is promised for those of scalars(set, 0 and 1).
+  /// Compares a whole result (m x n, leading dimension ldc elements) on all cores. `scalars` are
+  /// any that were applied; exactness is promised for those of scalars(set, 0 and 1).
   Comparison compare(DataSet set, const Scalars& scalars, const void* got, std::int64_t ldc,
                      int threads = 0) const;
 
@@ -88,6 +85,23 @@ class Reference {
   Reference(const Problem& problem, SharedBlock block);
   Problem problem_;
   SharedBlock block_;
+};
+
+/// Compares a result that comes in pieces, from any number of threads.
+class ResultCheck {
+ public:
+  /// As Reference::compare(). `reference` must outlive this.
+  ResultCheck(const Reference& reference, DataSet set, const Scalars& scalars);
+  ~ResultCheck();
+  /// Rows first .. first + count - 1, `ld` elements apart; `got` is the first of them. Each row
+  /// once. Thread-safe.
+  void rows(std::int64_t first, std::int64_t count, const void* got, std::int64_t ld);
+  /// When all rows were given. The same for any threads and any order, given the same pieces.
+  Comparison finish(int threads = 0) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 /// Plain f64-accumulated product for tests and small jobs: C = alpha op(A) op(B) + beta C with

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <mutex>
 #include <utility>
 
 namespace tilewise {
@@ -18,13 +18,17 @@ struct Placements {
       : a(guarded_placement(rows_a(p), min_lda(p), bytes_of(p.a), p.alignment.a)),
         b(guarded_placement(rows_b(p), min_ldb(p), bytes_of(p.b), p.alignment.b)),
         c(guarded_placement(p.m, p.n, bytes_of(p.c), p.alignment.c)) {}
+  std::array<Placement, 3> all() const { return {a, b, c}; }
 };
 
-std::string run_name(DataSet set, const Scalars& scalars, bool on_device) {
+// alpha and beta are read there in one run: the second with bounded data.
+bool on_device(DataSet set, int index) { return set == DataSet::bounded && index == 1; }
+
+std::string run_name(DataSet set, const Scalars& scalars, bool scalars_on_device) {
   char text[96];
   std::snprintf(text, sizeof text, "%s data, alpha %g, beta %g%s",
                 set == DataSet::exact ? "exact" : "bounded", scalars.alpha, scalars.beta,
-                on_device ? " (read on the device)" : "");
+                scalars_on_device ? " (read on the device)" : "");
   return text;
 }
 
@@ -32,7 +36,7 @@ std::string run_name(DataSet set, const Scalars& scalars, bool on_device) {
 
 std::int64_t Validator::resident_bytes(const Problem& problem) {
   const Placements places(problem);
-  return 2 * (places.a.bytes + places.b.bytes + places.c.bytes) + places.c.bytes;
+  return 2 * (places.a.bytes + places.b.bytes + places.c.bytes) + 2 * places.c.bytes;
 }
 
 std::int64_t Validator::minimal_bytes(const Problem& problem) {
@@ -42,17 +46,25 @@ std::int64_t Validator::minimal_bytes(const Problem& problem) {
 
 Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Reference> reference,
                      bool resident)
-    : device_(device), stream_(stream), reference_(std::move(reference)), resident_(resident) {
+    : device_(device),
+      stream_(stream),
+      copies_(device),
+      reference_(std::move(reference)),
+      resident_(resident),
+      staging_(device, Placements(reference_->problem()).all()) {
   const Placements places(reference_->problem());
   for (std::size_t set = 0; set < (resident ? 2U : 1U); ++set) {
     inputs_[set].a = DeviceMatrix(device, places.a);
     inputs_[set].b = DeviceMatrix(device, places.b);
     if (resident) inputs_[set].c0 = DeviceMatrix(device, places.c);
+    c_.emplace_back(device, places.c);
+    done_.push_back(device.create_event());
   }
-  c_ = DeviceMatrix(device, places.c);
+  const Scalars scalars = Reference::scalars(DataSet::bounded, 1);
+  const float values[2] = {static_cast<float>(scalars.alpha), static_cast<float>(scalars.beta)};
   scalars_ = DeviceBuffer(device, 256);
-  staging_ = HostBuffer(
-      device, std::max({places.c.bytes, staging_bytes_for(places.a), staging_bytes_for(places.b)}));
+  device_.copy_to_device(scalars_.data(), values, sizeof values, stream_);
+  device_.synchronize(stream_);
   reload();
 }
 
@@ -61,47 +73,47 @@ void Validator::reload() {
   loaded_ = -1;
   if (!resident_) return;
   for (const DataSet set : {DataSet::exact, DataSet::bounded}) {
-    upload(device_, stream_, staging_, inputs(set).a, reference_->a(set));
-    upload(device_, stream_, staging_, inputs(set).b, reference_->b(set));
-    upload(device_, stream_, staging_, inputs(set).c0, reference_->c0(set));
+    upload_inputs(set);
+    staging_.upload(stream_, inputs(set).c0, reference_->data(set, Operand::c0));
   }
 }
 
 void Validator::load(DataSet set) {
   if (resident_ || loaded_ == static_cast<int>(set)) return;
-  upload(device_, stream_, staging_, inputs(set).a, reference_->a(set));
-  upload(device_, stream_, staging_, inputs(set).b, reference_->b(set));
+  upload_inputs(set);
   loaded_ = static_cast<int>(set);
 }
 
+void Validator::upload_inputs(DataSet set) {
+  staging_.upload(stream_, inputs(set).a, reference_->data(set, Operand::a));
+  staging_.upload(stream_, inputs(set).b, reference_->data(set, Operand::b));
+}
+
 // C is poison where beta is 0 and C0 elsewhere; around it there is always poison.
-void Validator::prepare_c(DataSet set, const Scalars& scalars) {
-  const Placement& place = c_.placement();
-  if (scalars.beta == 0) {
-    device_.fill32(c_.allocation(), kPoison, place.bytes / 4, stream_);
+void Validator::prepare_c(const Run& run, const DeviceMatrix& c) {
+  const Placement& place = c.placement();
+  if (Reference::scalars(run.set, run.index).beta == 0) {
+    device_.fill32(c.allocation(), kPoison, place.bytes / 4, stream_);
   } else if (resident_) {
-    device_.copy_on_device(c_.allocation(), inputs(set).c0.allocation(), place.bytes, stream_);
+    device_.copy_on_device(c.allocation(), inputs(run.set).c0.allocation(), place.bytes, stream_);
   } else {
-    upload(device_, stream_, staging_, c_, reference_->c0(set));
+    staging_.upload(stream_, c, reference_->data(run.set, Operand::c0));
   }
 }
 
-Call Validator::call_for(DataSet set, const Scalars& scalars, bool scalars_on_device) {
+Call Validator::call_for(const Run& run, const DeviceMatrix& c) {
+  const Scalars scalars = Reference::scalars(run.set, run.index);
   Call call;
-  call.a = inputs(set).a.data();
-  call.b = inputs(set).b.data();
-  call.c = c_.data();
-  call.lda = inputs(set).a.placement().ld;
-  call.ldb = inputs(set).b.placement().ld;
-  call.ldc = c_.placement().ld;
+  call.a = inputs(run.set).a.data();
+  call.b = inputs(run.set).b.data();
+  call.c = c.data();
+  call.lda = inputs(run.set).a.placement().ld;
+  call.ldb = inputs(run.set).b.placement().ld;
+  call.ldc = c.placement().ld;
   call.alpha = scalars.alpha;
   call.beta = scalars.beta;
   call.stream = stream_;
-  if (scalars_on_device) {
-    const float values[2] = {static_cast<float>(scalars.alpha), static_cast<float>(scalars.beta)};
-    std::memcpy(staging_.data(), values, sizeof values);
-    device_.copy_to_device(scalars_.data(), staging_.data(), sizeof values, stream_);
-    device_.synchronize(stream_);
+  if (on_device(run.set, run.index)) {
     call.alpha_device = scalars_.data();
     call.beta_device = static_cast<float*>(scalars_.data()) + 1;
     call.alpha = call.beta = 9;  // not to be used
@@ -109,38 +121,48 @@ Call Validator::call_for(DataSet set, const Scalars& scalars, bool scalars_on_de
   return call;
 }
 
-bool Validator::run(const Enqueue& enqueue, DataSet set, int index, Verdict& verdict) {
-  const Scalars scalars = Reference::scalars(set, index);
-  const bool on_device = set == DataSet::bounded && index == 1;
-  load(set);
-  prepare_c(set, scalars);
-  enqueue(call_for(set, scalars, on_device));
-  const Placement& place = c_.placement();
-  device_.copy_to_host(staging_.data(), c_.allocation(), place.bytes, stream_);
-  device_.synchronize(stream_);
+void Validator::start(const Enqueue& enqueue, std::size_t number) {
+  const Run& run = kRuns[number];
+  load(run.set);
+  prepare_c(run, c_of(number));
+  enqueue(call_for(run, c_of(number)));
+  done_[number % done_.size()]->record(stream_);
+}
 
-  const Comparison found =
-      reference_->compare(set, scalars, staging_.data() + place.before, place.ld);
+// Waits for a run; its C and what lies around it are compared as they arrive.
+bool Validator::judge(std::size_t number, Verdict& verdict) {
+  const Run& run = kRuns[number];
+  const Scalars scalars = Reference::scalars(run.set, run.index);
+  const Placement& place = c_of(number).placement();
+  done_[number % done_.size()]->wait();
+  ResultCheck check(*reference_, run.set, scalars);
+  std::mutex mutex;
+  GuardCheck guard;  // the first that is broken
+  staging_.download(copies_.get(), c_of(number), [&](const Piece& piece, const std::byte* copy) {
+    if (piece.rows > 0) check.rows(piece.first_row, piece.rows, copy, place.ld);
+    const GuardCheck found = broken_guard(place, piece, copy);
+    const std::lock_guard lock(mutex);
+    if (found.found && (!guard.found || found.offset < guard.offset)) guard = found;
+  });
+
+  const Comparison found = check.finish();
   verdict.error_ratio = std::max(verdict.error_ratio, finite(found.error_ratio));
-  if (set == DataSet::bounded && index == 0) verdict.normwise_error = finite(found.normwise_error);
-  if (!found.ok) {
-    verdict.outcome = Outcome::wrong_result;
-    verdict.detail = found.worst + "; " + run_name(set, scalars, on_device);
-    return false;
+  if (run.set == DataSet::bounded && run.index == 0) {
+    verdict.normwise_error = finite(found.normwise_error);
   }
-  if (const GuardCheck guard = broken_guard(place, staging_.data()); guard.found) {
-    verdict.outcome = Outcome::wrong_result;
-    verdict.detail = "wrote outside C, " + std::to_string(guard.offset) +
-                     " bytes from its first element; " + run_name(set, scalars, on_device);
-    return false;
-  }
-  return true;
+  if (found.ok && !guard.found) return true;
+  verdict.outcome = Outcome::wrong_result;
+  verdict.detail = (found.ok ? "wrote outside C, " + std::to_string(guard.offset) +
+                                   " bytes from its first element"
+                             : found.worst) +
+                   "; " + run_name(run.set, scalars, on_device(run.set, run.index));
+  return false;
 }
 
 bool Validator::inputs_unchanged(DataSet set, Verdict& verdict) {
   const Inputs& in = inputs(set);
-  const bool a = unchanged(device_, stream_, staging_, in.a, reference_->a(set));
-  const bool b = unchanged(device_, stream_, staging_, in.b, reference_->b(set));
+  const bool a = staging_.unchanged(copies_.get(), in.a, reference_->data(set, Operand::a));
+  const bool b = staging_.unchanged(copies_.get(), in.b, reference_->data(set, Operand::b));
   if (a && b) return true;
   verdict.outcome = Outcome::wrong_result;
   verdict.detail = std::string("changed its input ") + (a ? "B" : "A");
@@ -149,22 +171,25 @@ bool Validator::inputs_unchanged(DataSet set, Verdict& verdict) {
 
 Verdict Validator::validate(const Enqueue& enqueue) {
   Verdict verdict;
-  for (const DataSet set : {DataSet::exact, DataSet::bounded}) {
-    bool right = true;
-    for (int index = 0; index < 2 && right; ++index) right = run(enqueue, set, index, verdict);
-    if (!inputs_unchanged(set, verdict) || !right) {
-      reload();  // whoever writes what is wrong may have written where it should not
-      return verdict;
-    }
+  std::size_t started = 0;
+  for (std::size_t number = 0; number < kRuns.size(); ++number) {
+    while (started < std::min(kRuns.size(), number + c_.size())) start(enqueue, started++);
+    const bool right = judge(number, verdict);
+    const bool last_of_set = kRuns[number].index == 1;
+    if (right && !last_of_set) continue;
+    if (!right) device_.synchronize(stream_);  // the next run may be under way
+    if (inputs_unchanged(kRuns[number].set, verdict) && right) continue;
+    reload();  // whoever writes what is wrong may have written where it should not
+    break;
   }
   return verdict;
 }
 
 Call Validator::timing_call() {
   load(DataSet::bounded);
-  prepare_c(DataSet::bounded, Reference::scalars(DataSet::bounded, 1));
+  prepare_c({DataSet::bounded, 1}, c_.front());
   device_.synchronize(stream_);
-  return call_for(DataSet::bounded, {1, 0}, false);
+  return call_for({DataSet::bounded, 0}, c_.front());
 }
 
 }  // namespace tilewise

@@ -3,11 +3,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tilewise/call.hpp"
 #include "tilewise/record.hpp"
 #include "tuner/placement.hpp"
 #include "tuner/reference.hpp"
+#include "tuner/staging.hpp"
 
 namespace tilewise {
 
@@ -24,8 +26,8 @@ using Enqueue = std::function<void(const Call&)>;
 
 /// Runs a candidate of one problem on the reference's data and judges what it wrote: both data
 /// sets, both pairs of scalars, operands aligned exactly as the problem promises, everything around
-/// C and the inputs watched (docs/measuring.md). Device failures pass through as Error. Not
-/// thread-safe.
+/// C and the inputs watched (docs/measuring.md). Where memory allows, a run is judged while the
+/// next one runs. Device failures pass through as Error. Not thread-safe.
 class Validator {
  public:
   /// Device bytes for keeping both data sets there, and for one at a time (copied anew for each
@@ -46,23 +48,36 @@ class Validator {
   struct Inputs {
     DeviceMatrix a, b, c0;
   };
+  // One of the four runs, in the order they are done.
+  struct Run {
+    DataSet set;
+    int index;
+  };
+  static constexpr std::array<Run, 4> kRuns = {
+      {{DataSet::exact, 0}, {DataSet::exact, 1}, {DataSet::bounded, 0}, {DataSet::bounded, 1}}};
   void reload();
   void load(DataSet set);
+  void upload_inputs(DataSet set);
   Inputs& inputs(DataSet set) { return inputs_[resident_ ? static_cast<std::size_t>(set) : 0]; }
-  Call call_for(DataSet set, const Scalars& scalars, bool scalars_on_device);
-  void prepare_c(DataSet set, const Scalars& scalars);
-  bool run(const Enqueue& enqueue, DataSet set, int index, Verdict& verdict);
+  // Runs take turns with what they write into.
+  const DeviceMatrix& c_of(std::size_t run) const { return c_[run % c_.size()]; }
+  Call call_for(const Run& run, const DeviceMatrix& c);
+  void prepare_c(const Run& run, const DeviceMatrix& c);
+  void start(const Enqueue& enqueue, std::size_t number);
+  bool judge(std::size_t number, Verdict& verdict);
   bool inputs_unchanged(DataSet set, Verdict& verdict);
 
   Device& device_;
   Stream stream_;
+  OwnedStream copies_;  // what comes back to the host, while stream_ computes
   std::shared_ptr<const Reference> reference_;
   bool resident_;
   std::array<Inputs, 2> inputs_;  // one a data set, or only the first, holding `loaded_`
   int loaded_ = -1;
-  DeviceMatrix c_;
-  DeviceBuffer scalars_;  // alpha and beta in the accumulator's type
-  HostBuffer staging_;    // page-locked; holds all of C's allocation
+  std::vector<DeviceMatrix> c_;  // two where memory allows, so that one is judged beside a run
+  std::vector<std::unique_ptr<Event>> done_;  // by place in c_: the run that writes it
+  DeviceBuffer scalars_;                      // bounded data's alpha and beta
+  Staging staging_;
 };
 
 }  // namespace tilewise

@@ -206,10 +206,69 @@ TEST(SearchSpace, RandomIsDeterministicAndTriesEveryTemplate) {
   EXPECT_EQ(SearchSpace(problem(), {}, {&none}).random(one), std::nullopt);
 }
 
+TEST(SearchSpace, AsksAConstraintOnceForWhatItReads) {
+  KernelTemplate t = small_template();
+  int asked = 0;
+  t.constraints = {{"counted",
+                    {"TILE", "THREAD"},
+                    "TILE is at least THREAD",
+                    [&asked](const ConstraintInput& in) {
+                      ++asked;
+                      return get(in, "TILE") >= get(in, "THREAD");
+                    }}};
+  const SearchSpace space(problem(), {}, {&t});
+  std::size_t combinations = 1;
+  for (const Parameter& parameter : t.parameters)
+    if (parameter.name == "TILE" || parameter.name == "THREAD")
+      combinations *= parameter.values.size();
+  std::mt19937_64 generator(1);
+  for (int i = 0; i < 1000; ++i) {
+    const auto candidate = space.random(generator);
+    ASSERT_TRUE(candidate);
+    EXPECT_TRUE(space.contains(*candidate));
+    EXPECT_GE(candidate->configuration.at("TILE"), candidate->configuration.at("THREAD"));
+  }
+  EXPECT_LE(asked, static_cast<int>(combinations));
+}
+
+TEST(SearchSpace, ADeadEndIsLeftBehind) {
+  // Of the first parameter's values only one leads anywhere, which only the last one tells.
+  KernelTemplate t = small_template("trap");
+  t.parameters.clear();
+  std::vector<std::string> all;
+  for (int i = 0; i < 12; ++i) {
+    t.parameters.push_back({"P" + std::to_string(10 + i), {0, 1, 2, 3, 4, 5}, ""});
+    all.push_back(t.parameters.back().name);
+  }
+  t.constraints = {{"late", all, "P10 is 3, or all others are 0", [all](const ConstraintInput& in) {
+                      return in.configuration.at("P10") == 3 ||
+                             std::all_of(all.begin() + 1, all.end(), [&](const auto& name) {
+                               return in.configuration.at(name) == 0;
+                             });
+                    }}};
+  const SearchSpace space(problem(), {}, {&t});
+  std::mt19937_64 generator(5);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(space.random(generator, 20'000));
+}
+
+TEST(KnownAnswers, AreRememberedAndNeverMixedUp) {
+  for (const std::uint64_t count : {1ull, 5ull, 100'000ull, 1ull << 40}) {
+    KnownAnswers known(count);
+    for (std::uint64_t i = 0; i < 3000; ++i) {
+      const std::uint64_t combination = i * (count / 3000 + 1) % count;
+      const bool answer = combination % 3 == 0;
+      const auto found = known.find(combination);
+      EXPECT_TRUE(!found || *found == answer) << combination;
+      known.add(combination, answer);
+      EXPECT_EQ(known.find(combination), answer);
+    }
+  }
+}
+
 TEST(SearchSpace, MillionRawDrawsTakeSeconds) {
   KernelTemplate t = sparse_template();
   t.constraints.push_back({"never", {"P10", "P21"}, "never", [](const ConstraintInput& in) {
-                             return get(in, "P10") > 7;
+                             return in.configuration.at("P10") > 7;
                            }});
   const SearchSpace space(problem(), {}, {&t});
   std::mt19937_64 generator(1);

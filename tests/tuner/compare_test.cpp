@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tuner/reference.hpp"
+#include "tuner/reference/parallel.hpp"
 
 namespace tilewise {
 namespace {
@@ -25,8 +26,11 @@ Problem make_problem(std::int64_t m, std::int64_t n, std::int64_t k, Layout layo
   return problem;
 }
 
-const float* data(std::span<const std::byte> bytes) {
-  return reinterpret_cast<const float*>(bytes.data());
+std::vector<float> data(const Reference& reference, DataSet set, Operand operand) {
+  const TestData values = reference.data(set, operand);
+  std::vector<float> all(static_cast<std::size_t>(values.rows() * values.columns()));
+  values.fill_all(all.data(), 0);
+  return all;
 }
 
 // What a right kernel gives (f64 sums, so well within any bound), with a longer leading dimension.
@@ -40,11 +44,12 @@ Result multiply(const Reference& reference, DataSet set, const Scalars& scalars)
   const Problem& p = reference.problem();
   Result result{{}, p.n + 3};
   result.c.assign(static_cast<std::size_t>(p.m * result.ldc), kNaN);
-  for (std::int64_t i = 0; i < p.m; ++i) {
-    for (std::int64_t j = 0; j < p.n; ++j) result.at(i, j) = data(reference.c0(set))[i * p.n + j];
-  }
-  reference_multiply(p.layout, p.m, p.n, p.k, scalars.alpha, data(reference.a(set)), min_lda(p),
-                     data(reference.b(set)), min_ldb(p), scalars.beta, result.c.data(), result.ldc);
+  const TestData c0 = reference.data(set, Operand::c0);
+  for (std::int64_t i = 0; i < p.m; ++i) c0.fill(i * p.n, p.n, &result.c[i * result.ldc]);
+  const std::vector<float> a = data(reference, set, Operand::a);
+  const std::vector<float> b = data(reference, set, Operand::b);
+  reference_multiply(p.layout, p.m, p.n, p.k, scalars.alpha, a.data(), min_lda(p), b.data(),
+                     min_ldb(p), scalars.beta, result.c.data(), result.ldc);
   return result;
 }
 
@@ -116,7 +121,7 @@ TEST_P(Compare, AnUnwrittenElementIsCaught) {
   const Reference reference = compute(make_problem(150, 130, 100, Layout::tt));
   const Scalars scalars = Reference::scalars(DataSet::exact, 1);
   Result result = multiply(reference, DataSet::exact, scalars);
-  result.at(99, 71) = data(reference.c0(DataSet::exact))[99 * 130 + 71];
+  result.at(99, 71) = data(reference, DataSet::exact, Operand::c0)[99 * 130 + 71];
   EXPECT_FALSE(reference.compare(DataSet::exact, scalars, result.c.data(), result.ldc).ok);
 }
 
@@ -140,6 +145,33 @@ TEST_P(Compare, TwoColumnsExchangedAreCaught) {
   EXPECT_FALSE(reference.compare(DataSet::exact, scalars, result.c.data(), result.ldc).ok);
 }
 
+// ---- in pieces ----
+
+TEST_P(Compare, PiecesInAnyOrderFromAnyThreadGiveTheSame) {
+  const Reference reference = compute(make_problem(150, 130, 100, Layout::nt));
+  const Scalars scalars = Reference::scalars(DataSet::bounded, 1);
+  Result result = multiply(reference, DataSet::bounded, scalars);
+  for (const bool spoilt : {false, true}) {
+    if (spoilt) result.at(93, 17) += 1;
+    const auto in_pieces = [&](int threads, bool backwards) {
+      ResultCheck check(reference, DataSet::bounded, scalars);
+      parallel_for(15, threads, [&](std::int64_t index, int) {
+        const std::int64_t first = 10 * (backwards ? 14 - index : index);
+        check.rows(first, 10, &result.c[static_cast<std::size_t>(first * result.ldc)], result.ldc);
+      });
+      return check.finish();
+    };
+    const Comparison one = in_pieces(1, false);
+    EXPECT_EQ(one.ok, !spoilt);
+    for (const Comparison& other : {in_pieces(1, true), in_pieces(3, false)}) {
+      EXPECT_EQ(other.ok, one.ok);
+      EXPECT_EQ(other.worst, one.worst);
+      EXPECT_EQ(other.error_ratio, one.error_ratio);
+      EXPECT_EQ(other.normwise_error, one.normwise_error);
+    }
+  }
+}
+
 // ---- the bound ----
 
 // What the worst honest kernel does: one f32 accumulator along k.
@@ -148,11 +180,15 @@ Result multiply_in_f32(const Reference& reference, const Round& round) {
   const Problem& p = reference.problem();
   Result result{{}, p.n};
   result.c.resize(static_cast<std::size_t>(p.m * p.n));
-  const float *a = data(reference.a(DataSet::bounded)), *b = data(reference.b(DataSet::bounded));
+  const std::vector<float> a = data(reference, DataSet::bounded, Operand::a);
+  const std::vector<float> b = data(reference, DataSet::bounded, Operand::b);
   for (std::int64_t i = 0; i < p.m; ++i) {
     for (std::int64_t j = 0; j < p.n; ++j) {
       float sum = 0;
-      for (std::int64_t l = 0; l < p.k; ++l) sum += round(a[i * p.k + l]) * round(b[l * p.n + j]);
+      for (std::int64_t l = 0; l < p.k; ++l) {
+        sum += round(a[static_cast<std::size_t>(i * p.k + l)]) *
+               round(b[static_cast<std::size_t>(l * p.n + j)]);
+      }
       result.at(i, j) = sum;
     }
   }

@@ -104,7 +104,8 @@ class Device : public tilewise::Device {
   std::int64_t free_bytes = std::int64_t{1} << 30;
   bool broken = false;  ///< a sticky error: every call fails
   std::int64_t launches = 0, graphs = 0, fills = 0;
-  std::int64_t blocks = 0;  ///< allocations alive
+  std::int64_t blocks = 0;      ///< allocations alive
+  std::int64_t host_bytes = 0;  ///< page-locked, alive
 
   void check() const {
     if (broken)
@@ -162,8 +163,14 @@ class Device : public tilewise::Device {
   }
   void* allocate_async(std::int64_t bytes, Stream) override { return allocate(bytes); }
   void free_async(void* pointer, Stream) override { free(pointer); }
-  void* allocate_host(std::int64_t bytes) override { return new_block(bytes); }
-  void free_host(void* pointer) noexcept override { delete_block(pointer); }
+  void* allocate_host(std::int64_t bytes) override {
+    host_bytes += bytes;
+    return new_block(bytes);
+  }
+  void free_host(void* pointer) noexcept override {
+    host_bytes -= sizes_[pointer];
+    delete_block(pointer);
+  }
 
   void copy_to_device(void* to, const void* from, std::int64_t bytes, Stream) override {
     copy(to, from, bytes);

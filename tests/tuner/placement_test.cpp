@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "tests/tuner/fake_device.hpp"
 #include "tilewise/problem.hpp"
@@ -45,72 +45,33 @@ TEST(Placement, TightKeepsThePromiseAndWastesLittle) {
   }
 }
 
-class Upload : public testing::TestWithParam<std::int64_t> {  // bytes of staging
- protected:
-  fake::Device device;
-  Placement place = guarded_placement(37, 19, 4, 4);
-  std::vector<float> values = std::vector<float>(37 * 19);
-  void SetUp() override {
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) + 0.5F;
-  }
-  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(values)); }
-};
-INSTANTIATE_TEST_SUITE_P(Staging, Upload, testing::Values(80, 200, 1 << 20));
-
-TEST_P(Upload, PutsEveryElementInPlaceAndPoisonAround) {
-  const HostBuffer staging(device, GetParam());
-  const DeviceMatrix matrix(device, place);
-  upload(device, nullptr, staging, matrix, bytes());
-  const auto* at = static_cast<const float*>(matrix.data());
-  for (std::int64_t i = 0; i < 37; ++i) {
-    for (std::int64_t j = 0; j < 19; ++j) {
-      ASSERT_EQ(at[i * place.ld + j], values[static_cast<std::size_t>(i * 19 + j)]);
+TEST(Pieces, CoverTheAllocationInOrderWithoutSplittingRows) {
+  for (const Placement& place : {guarded_placement(37, 19, 4, 4), tight_placement(37, 19, 4, 16),
+                                 tight_placement(1, 1, 4, 4), guarded_placement(3, 5000, 4, 16)}) {
+    for (const std::int64_t most : {1, 200, 5000, 1 << 20}) {
+      std::int64_t offset = 0, row = 0, longest = 0;
+      for (const Piece& piece : pieces_of(place, most)) {
+        EXPECT_EQ(piece.offset, offset);
+        offset += piece.bytes;
+        longest = std::max(longest, piece.bytes);
+        if (piece.rows == 0) continue;
+        EXPECT_EQ(piece.first_row, row);
+        EXPECT_EQ(piece.offset, place.before + row * place.row_bytes());
+        EXPECT_EQ(piece.bytes, piece.rows * place.row_bytes());
+        EXPECT_TRUE(piece.bytes <= most || piece.rows == 1);
+        row += piece.rows;
+      }
+      EXPECT_EQ(offset, place.bytes);
+      EXPECT_EQ(row, place.rows);
+      EXPECT_LE(longest, longest_piece(place, most));
     }
-  }
-  EXPECT_FALSE(broken_guard(place, static_cast<const std::byte*>(matrix.allocation())).found);
-  EXPECT_TRUE(unchanged(device, nullptr, staging, matrix, bytes()));
-}
-
-TEST_P(Upload, EveryChangedByteIsSeen) {
-  const HostBuffer staging(device, GetParam());
-  const DeviceMatrix matrix(device, place);
-  upload(device, nullptr, staging, matrix, bytes());
-  auto* first = static_cast<std::byte*>(matrix.data());
-  for (std::int64_t offset = 0; offset < 37 * place.row_bytes(); ++offset) {
-    first[offset] ^= std::byte{1};
-    ASSERT_FALSE(unchanged(device, nullptr, staging, matrix, bytes())) << offset;
-    first[offset] ^= std::byte{1};
-  }
-}
-
-TEST(Guards, EveryWordAroundTheMatrixIsWatched) {
-  fake::Device device;
-  const Placement place = guarded_placement(6, 5, 4, 8);
-  const HostBuffer staging(device, 1 << 16);
-  const DeviceMatrix matrix(device, place);
-  const std::vector<float> values(30, 1);
-  upload(device, nullptr, staging, matrix, std::as_bytes(std::span(values)));
-  auto* all = static_cast<std::byte*>(matrix.allocation());
-  for (std::int64_t offset = 0; offset < place.bytes; offset += 4) {
-    const std::int64_t inside = offset - place.before;
-    const bool element =
-        inside >= 0 && inside < 6 * place.row_bytes() && inside % place.row_bytes() < 5 * 4;
-    std::uint32_t old = 0, zero = 0;
-    std::memcpy(&old, all + offset, 4);
-    std::memcpy(all + offset, &zero, 4);
-    const GuardCheck found = broken_guard(place, all);
-    ASSERT_EQ(found.found, !element) << offset;
-    if (!element) {
-      ASSERT_EQ(found.offset, inside);
-    }
-    std::memcpy(all + offset, &old, 4);
   }
 }
 
 TEST(Buffers, GiveEverythingBack) {
   fake::Device device;
   {
-    const HostBuffer staging(device, 1000);
+    const HostBuffer host(device, 1000);
     HostBuffer other(device, 10);
     other = HostBuffer(device, 20);
     const DeviceMatrix matrix(device, guarded_placement(6, 5, 4, 8));

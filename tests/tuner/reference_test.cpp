@@ -238,8 +238,10 @@ TEST(KnownAnswers, PascalsTriangleTimesItsSignedTwinIsTheIdentity) {
 
 // ---- data ----
 
-std::span<const float> floats(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+Matrix all_of(const TestData& data, int threads = 0) {
+  Matrix values(static_cast<std::size_t>(data.rows() * data.columns()));
+  data.fill_all(values.data(), threads);
+  return values;
 }
 
 TEST(ReferenceData, IsTheSameForAnyNumberOfThreadsAndAnotherForAnotherSeed) {
@@ -248,21 +250,51 @@ TEST(ReferenceData, IsTheSameForAnyNumberOfThreadsAndAnotherForAnotherSeed) {
   ASSERT_EQ(one.block().bytes(), three.block().bytes());
   EXPECT_EQ(std::memcmp(one.block().data(), three.block().data(), one.block().bytes()), 0);
   const Reference other = Reference::compute(p, 6);
-  const auto a = floats(one.a(DataSet::bounded)), b = floats(other.a(DataSet::bounded));
-  EXPECT_FALSE(std::equal(a.begin(), a.end(), b.begin()));
+  const Matrix a = all_of(one.data(DataSet::bounded, Operand::a), 1);
+  EXPECT_EQ(a, all_of(one.data(DataSet::bounded, Operand::a), 3));
+  EXPECT_NE(a, all_of(other.data(DataSet::bounded, Operand::a)));
+}
+
+TEST(ReferenceData, PartsOfItAreWhatTheWholeHoldsThere) {
+  for (const std::int64_t k : {50, 12'000'000}) {  // of the latter, A is sparse
+    for (const Layout layout : {Layout::nn, Layout::tn}) {
+      const TestData data(make_problem(3, 2, k, layout), DataSet::exact, Operand::a, 9);
+      EXPECT_EQ(data.rows(), layout == Layout::nn ? 3 : k);
+      EXPECT_EQ(data.columns(), layout == Layout::nn ? k : 3);
+      const std::int64_t first = data.rows() * data.columns() / 3, count = 40;
+      const Matrix whole = all_of(data);
+      Matrix part(static_cast<std::size_t>(count));
+      data.fill(first, count, part.data());
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + first));
+      EXPECT_TRUE(data.matches(first, count, part.data()));
+      EXPECT_FALSE(data.matches(first + 1, count, part.data()));
+    }
+  }
+}
+
+TEST(ReferenceData, ADifferenceAnywhereDoesNotMatch) {
+  const TestData data(make_problem(40, 50, 60), DataSet::bounded, Operand::b, 1);
+  Matrix values = all_of(data);
+  const auto count = static_cast<std::int64_t>(values.size());
+  EXPECT_TRUE(data.matches(0, count, values.data()));
+  for (std::size_t i = 0; i < values.size(); i += 97) {
+    values[i] = -values[i];
+    ASSERT_FALSE(data.matches(0, count, values.data())) << i;
+    values[i] = -values[i];
+  }
 }
 
 TEST(ReferenceData, BoundedIsInRangeNeverZeroAndCentred) {
-  const Reference reference = Reference::compute(make_problem(200, 210, 190, Layout::tn));
-  for (const auto bytes : {reference.a(DataSet::bounded), reference.b(DataSet::bounded),
-                           reference.c0(DataSet::bounded)}) {
+  const Problem p = make_problem(200, 210, 190, Layout::tn);
+  for (const Operand operand : {Operand::a, Operand::b, Operand::c0}) {
+    const Matrix values = all_of(TestData(p, DataSet::bounded, operand, 1));
     double sum = 0, squares = 0;
-    for (const float x : floats(bytes)) {
+    for (const float x : values) {
       ASSERT_TRUE(x != 0 && std::fabs(x) < 1);
       sum += x;
       squares += x * x;
     }
-    const auto count = static_cast<double>(floats(bytes).size());
+    const auto count = static_cast<double>(values.size());
     EXPECT_NEAR(sum / count, 0, 0.02);
     EXPECT_NEAR(squares / count, 1.0 / 3, 0.01);
   }
@@ -287,8 +319,7 @@ TEST(ReferenceData, ExactIsOfIntegersAndSparseOnlyForVeryLongK) {
   const std::int64_t k = 12'000'000;
   for (const Layout layout : {Layout::nn, Layout::tn}) {
     const Problem p = make_problem(3, 1, k, layout);
-    Matrix a(static_cast<std::size_t>(3 * k));
-    generate(p, DataSet::exact, Operand::a, 1, a.data(), 0);
+    const Matrix a = all_of(TestData(p, DataSet::exact, Operand::a, 1));
     const std::int64_t period = exact_range(p).a_period;
     EXPECT_EQ(period, 3);
     for (std::int64_t row = 0; row < 3; ++row) {
@@ -313,12 +344,18 @@ TEST(ReferenceBlock, AttachesToTheSameProblemOnly) {
     return SharedBlock::map(dup(reference.block().fd()), bytes);
   };
   const Reference attached = Reference::attach(p, map(reference.block().bytes()));
-  const auto c0 = floats(reference.c0(DataSet::exact)), same = floats(attached.c0(DataSet::exact));
-  EXPECT_TRUE(std::equal(c0.begin(), c0.end(), same.begin(), same.end()));
-  EXPECT_NE(c0.data(), same.data());
+  EXPECT_EQ(all_of(reference.data(DataSet::exact, Operand::c0)),
+            all_of(attached.data(DataSet::exact, Operand::c0)));
+  EXPECT_NE(reference.block().data(), attached.block().data());
   EXPECT_THROW(Reference::attach(make_problem(30, 20, 40), map(reference.block().bytes())), Error);
   EXPECT_THROW(Reference::attach(p, map(reference.block().bytes() - 64)), Error);
   EXPECT_THROW(map(reference.block().bytes() + (1 << 20)), Error);
+}
+
+TEST(ReferenceBlock, HoldsResultsAndNoOperands) {
+  const auto bytes =
+      static_cast<double>(Reference::compute(make_problem(64, 64, 5000)).block().bytes());
+  EXPECT_LT(bytes, 64 * 64 * 16 + 4096) << "4 + 8 + 4 bytes an element of C";
 }
 
 TEST(ReferenceBlock, AnAbsurdSizeIsAnErrorWithNumbers) {

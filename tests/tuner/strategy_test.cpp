@@ -191,6 +191,22 @@ TEST(Local, StartsWithTheDefaults) {
   EXPECT_THAT(first, testing::UnorderedElementsAreArray(space.defaults()));
 }
 
+TEST(Local, TriesWhatIsSuggestedRightAfterTheDefaults) {
+  const KernelTemplate large = large_template();
+  const SearchSpace space({}, {}, {&large});
+  std::mt19937_64 generator(7);
+  const Candidate one = *space.random(generator), other = *space.random(generator),
+                  known = *space.random(generator);
+  const auto strategy = make_strategy("local", space, 1);
+  strategy->observe(known, 5.0);
+  for (const Candidate& candidate : {one, known, other, one, space.defaults()[0]})
+    strategy->suggest(candidate);
+  EXPECT_EQ(strategy->next(), space.defaults()[0]);
+  EXPECT_EQ(strategy->next(), one);
+  EXPECT_EQ(strategy->next(), other);
+  EXPECT_FALSE(std::set<Candidate>({known, one, other}).count(*strategy->next()));
+}
+
 TEST(Local, IsClearlyBetterThanRandomOnALargeCoupledSpace) {
   const KernelTemplate large = large_template(), one = small_template("one", 6),
                        two = small_template("two", 6);

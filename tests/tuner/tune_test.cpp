@@ -325,6 +325,16 @@ TEST_F(Tune, WithoutACompilerStoredImagesAreEvaluated) {
   EXPECT_EQ(winner(), Point(6, 2));
 }
 
+TEST_F(Tune, StartsFromWhatWasGoodForSimilarProblems) {
+  run();  // 8x8x8: (6, 2) is best
+  forget_counts();
+  problem.m = problem.n = problem.k = 16;
+  options.strategy = "local";
+  options.max_evaluations = 6;
+  run();
+  EXPECT_THAT(evaluator.evaluated, testing::Contains(Point(6, 2)));
+}
+
 TEST_F(Tune, RefusesNonsense) {
   options.strategy = "annealing";
   EXPECT_THROW(run(), Error);

@@ -118,16 +118,38 @@ TEST(Worker, ADeathIsAnOutcomeThatSaysHow) {
   EXPECT_EQ(run.evaluate("exits").outcome, Outcome::launch_error);
 }
 
-TEST(Worker, ARaceThatDiesJudgesAllFinalists) {
+TEST(Worker, ARaceThatDiesBlamesTheCulpritAloneAndTheRestRaces) {
+  for (const auto& [culprit, why] :
+       {std::pair{"aborts", "signal 6"}, std::pair{"sticky", "illegal memory access"},
+        std::pair{"exits", "exit status 3"}}) {
+    Tuning run;
+    const auto finalists = {fake::make_request(run.problem, "right"),
+                            fake::make_request(run.problem, culprit),
+                            fake::make_request(run.problem, "slow")};
+    const RaceResult result = run.evaluator->race(finalists, true);
+    ASSERT_EQ(result.finalists.size(), 3U);
+    EXPECT_EQ(result.finalists[1].outcome, Outcome::launch_error) << culprit;
+    EXPECT_THAT(result.finalists[1].detail, HasSubstr(why));
+    EXPECT_FALSE(result.finalists[1].measurement);
+    for (const std::size_t i : {0U, 2U}) {
+      EXPECT_EQ(result.finalists[i].outcome, Outcome::ok) << culprit;
+      ASSERT_TRUE(result.finalists[i].measurement);
+      EXPECT_EQ(result.finalists[i].measurement->samples, 2) << "raced, not timed alone";
+    }
+    EXPECT_EQ(result.baselines.size(), 1U);
+    EXPECT_EQ(run.evaluate("right").outcome, Outcome::ok);
+  }
+}
+
+TEST(Worker, ARaceOfCulpritsJudgesEachByItself) {
   Tuning run;
-  const auto finalists = {fake::make_request(run.problem, "right"),
+  const auto finalists = {fake::make_request(run.problem, "exits"),
                           fake::make_request(run.problem, "aborts")};
   const RaceResult result = run.evaluator->race(finalists, true);
   ASSERT_EQ(result.finalists.size(), 2U);
-  for (const Evaluation& evaluation : result.finalists) {
-    EXPECT_EQ(evaluation.outcome, Outcome::launch_error);
-    EXPECT_FALSE(evaluation.measurement);
-  }
+  EXPECT_THAT(result.finalists[0].detail, HasSubstr("exit status 3"));
+  EXPECT_THAT(result.finalists[1].detail, HasSubstr("signal 6"));
+  EXPECT_TRUE(result.baselines.empty());
   EXPECT_EQ(run.evaluate("right").outcome, Outcome::ok);
 }
 

@@ -34,11 +34,6 @@ class Cursor {
 std::size_t BlockLayout::place(const Problem& problem, const Header& header, std::byte* base) {
   Cursor cursor(base);
   header_ = cursor.take<Header>(1);
-  for (std::size_t set = 0; set < 2; ++set) {
-    operands_[set * 3] = cursor.take<float>(rows_a(problem) * min_lda(problem));
-    operands_[set * 3 + 1] = cursor.take<float>(rows_b(problem) * min_ldb(problem));
-    operands_[set * 3 + 2] = cursor.take<float>(problem.m * problem.n);
-  }
   if (!header.sampled) {
     full = cursor.products(problem.m, problem.n);
     return cursor.used();
@@ -62,10 +57,6 @@ std::size_t BlockLayout::bytes_for(const Problem& problem, const Header& header)
 
 BlockLayout::BlockLayout(const Problem& problem, std::byte* base) {
   place(problem, *reinterpret_cast<const Header*>(base), base);
-}
-
-float* BlockLayout::operand(DataSet set, int which) const {
-  return operands_[static_cast<std::size_t>(set) * 3 + static_cast<std::size_t>(which)];
 }
 
 std::uint64_t block_hash(const Problem& problem) {

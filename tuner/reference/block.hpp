@@ -48,8 +48,6 @@ class BlockLayout {
   BlockLayout(const Problem& problem, std::byte* base);
 
   const Header& header() const { return *header_; }
-  float* operand(DataSet set, int which) const;  ///< 0 = A, 1 = B, 2 = C0
-
   StoredProducts full;           ///< every element; empty when sampled
   StoredProducts rows, columns;  ///< sampled rows (x n) and columns (m x); empty when not
   double* x = nullptr;           ///< n x kVectors: small integers, never zero
@@ -59,7 +57,6 @@ class BlockLayout {
   std::size_t place(const Problem& problem, const Header& header, std::byte* base);
   BlockLayout() = default;
   Header* header_ = nullptr;
-  std::array<float*, 6> operands_{};
 };
 
 /// What identifies the problem a block was computed for.

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -9,12 +10,13 @@
 #include "tuner/reference.hpp"
 #include "tuner/reference/block.hpp"
 #include "tuner/reference/parallel.hpp"
-#include "tuner/reference/product.hpp"
+#include "tuner/reference/product_row.hpp"
 
 namespace tilewise {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kChunk = 512;  // elements of C0 made at a time: stay in L1
 // How far the error's norm may lie above u times the norm of |alpha||A||B| + |beta||C0|. Rounding
 // errors of the accumulator partly cancel and stay some ten times below; those of coarser
 // arithmetic, which the bound per element cannot see when k is long, lie above.
@@ -64,87 +66,99 @@ double ratio_of(double error, double bound) {
   return bound > 0 && error < kInfinity ? error / bound : kInfinity;
 }
 
+// Judges single rows of a result, whoever holds them.
 struct Comparer {
   const Problem& problem;
   const BlockLayout& layout;
   DataSet set;
   Scalars scalars;
-  const float* got;
-  std::int64_t ldc;
-  int threads;
+  TestData c0;
   double unit = dtype_info(problem.accumulator).unit_roundoff;
   double output_unit = dtype_info(problem.c).unit_roundoff;
   double gamma_k = gamma(static_cast<double>(problem.k) + 2, unit);
 
-  void element(Findings& findings, std::int64_t i, std::int64_t j, double exact, double bounded,
-               double absolute) const {
-    const double value = got[i * ldc + j];
-    const double c0 = layout.operand(set, 2)[i * problem.n + j];
-    const double old = scalars.beta == 0 ? 0 : scalars.beta * c0;
-    if (set == DataSet::exact) {
-      const double expected = scalars.alpha * exact + old;
-      if (!(value == expected)) findings.note(kInfinity, i, j, value, expected, 0);
-      return;
+  Comparer(const Problem& of, const BlockLayout& block, DataSet data, const Scalars& applied)
+      : problem(of),
+        layout(block),
+        set(data),
+        scalars(applied),
+        c0(of, data, Operand::c0, block.header().seed) {}
+
+  // Exact data's `count` elements from (i, j) on; `want` is A B, `old` is C0 or zeros.
+  void exact(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
+             const float* got, const float* want, const float* old) const {
+    const auto expected = [&](std::int64_t at) {
+      return scalars.alpha * double{want[at]} + scalars.beta * double{old[at]};
+    };
+    bool wrong = false;
+    for (std::int64_t at = 0; at < count; ++at) wrong |= !(double{got[at]} == expected(at));
+    for (std::int64_t at = 0; wrong && at < count; ++at) {
+      if (got[at] == expected(at)) continue;
+      return findings.note(kInfinity, i, j + at, got[at], expected(at), 0);
     }
-    const double expected = scalars.alpha * bounded + old;
-    const double magnitude = std::fabs(scalars.alpha) * absolute + std::fabs(old);
-    const double bound = gamma_k * magnitude + output_unit * std::fabs(expected);
-    const double error = std::fabs(value - expected);
-    findings.note(ratio_of(error, bound), i, j, value, expected, bound);
-    findings.squared_error += error * error;
-    findings.squared_reference += expected * expected;
-    findings.squared_absolute += magnitude * magnitude;
   }
 
-  // One row of stored products against one row of the result.
-  void stored_row(Findings& findings, const StoredProducts& stored, std::int64_t r, std::int64_t i,
-                  const std::int64_t* columns) const {
-    for (std::int64_t c = 0; c < stored.columns; ++c) {
-      const std::int64_t at = r * stored.columns + c, j = columns ? columns[c] : c;
+  // Bounded data's; `want` is A B, `absolute` |A||B|.
+  void bounded(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
+               const float* got, const double* want, const float* absolute,
+               const float* old) const {
+    const double alpha = std::fabs(scalars.alpha), beta = std::fabs(scalars.beta);
+    double squared_error = 0, squared_reference = 0, squared_absolute = 0;
+    for (std::int64_t at = 0; at < count; ++at) {
+      const double expected = scalars.alpha * want[at] + scalars.beta * double{old[at]};
+      const double magnitude = alpha * double{absolute[at]} + beta * std::fabs(double{old[at]});
+      const double bound = gamma_k * magnitude + output_unit * std::fabs(expected);
+      const double error = std::fabs(got[at] - expected);
+      if (!(error / bound <= findings.ratio)) {  // 0 / 0 and NaN, too
+        findings.note(ratio_of(error, bound), i, j + at, got[at], expected, bound);
+      }
+      squared_error += error * error;
+      squared_reference += expected * expected;
+      squared_absolute += magnitude * magnitude;
+    }
+    findings.squared_error += squared_error;
+    findings.squared_reference += squared_reference;
+    findings.squared_absolute += squared_absolute;
+  }
+
+  // `count` elements of row i from column j on, against products from `at` on.
+  void stored(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
+              const float* got, const StoredProducts& products, std::int64_t at) const {
+    float old[kChunk] = {};
+    for (std::int64_t done = 0; done < count; done += kChunk) {
+      const std::int64_t now = std::min(kChunk, count - done), from = at + done;
+      if (scalars.beta != 0) c0.fill(i * problem.n + j + done, now, old);
       if (set == DataSet::exact) {
-        element(findings, i, j, stored.exact[at], 0, 0);
+        exact(findings, i, j + done, now, got + done, products.exact + from, old);
       } else {
-        element(findings, i, j, 0, stored.bounded[at], stored.absolute[at]);
+        bounded(findings, i, j + done, now, got + done, products.bounded + from,
+                products.absolute + from, old);
       }
     }
   }
 
-  // Rows of stored products; `rows` and `columns` say which of C's they are (null: all).
-  void stored(Findings& total, const StoredProducts& products, const std::int64_t* rows,
-              const std::int64_t* columns) const {
-    const std::int64_t chunk =
-        std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(1, products.columns));
-    std::vector<Findings> found(static_cast<std::size_t>((products.rows + chunk - 1) / chunk));
-    parallel_for(std::ssize(found), threads, [&](std::int64_t index, int) {
-      Findings& findings = found[static_cast<std::size_t>(index)];
-      const std::int64_t end = std::min(products.rows, (index + 1) * chunk);
-      for (std::int64_t r = index * chunk; r < end; ++r) {
-        stored_row(findings, products, r, rows ? rows[r] : r, columns);
-      }
-    });
-    for (const Findings& findings : found)
-      total.merge(findings);  // in order: the same for any threads
+  // What samples hold of row i.
+  void sampled(Findings& findings, std::int64_t i, const float* row) const {
+    const auto& header = layout.header();
+    const auto rows_end = header.rows.begin() + header.row_count;
+    const auto found = std::lower_bound(header.rows.begin(), rows_end, i);
+    if (found != rows_end && *found == i) {
+      stored(findings, i, 0, problem.n, row, layout.rows,
+             (found - header.rows.begin()) * problem.n);
+    }
+    for (std::int64_t c = 0; c < header.column_count; ++c) {
+      const std::int64_t j = header.columns[static_cast<std::size_t>(c)];
+      stored(findings, i, j, 1, row + j, layout.columns, i * header.column_count + c);
+    }
   }
 
-  // C x against alpha A (B x) + beta C0 x, row by row. Returns the first bad row, or -1.
-  std::int64_t freivalds(double& ratio) const {
-    const FreivaldsVectors& vectors = layout.vectors[static_cast<std::size_t>(set)];
-    std::mutex mutex;
-    std::int64_t bad = -1;
-    parallel_for(problem.m, threads, [&](std::int64_t i, int) {
-      const double worst = freivalds_row(vectors, i);
-      const std::lock_guard lock(mutex);
-      ratio = std::max(ratio, worst);
-      if (!(worst <= 1) && (bad < 0 || i < bad)) bad = i;
-    });
-    return bad;
-  }
-
-  double freivalds_row(const FreivaldsVectors& vectors, std::int64_t i) const {
+  // Row i of C x against alpha A (B x) + beta C0 x: the largest error over its bound.
+  double freivalds(std::int64_t i, const float* row) const {
     constexpr std::int64_t width = BlockLayout::kVectors;
+    const FreivaldsVectors& vectors = layout.vectors[static_cast<std::size_t>(set)];
     double sums[width] = {};
     for (std::int64_t j = 0; j < problem.n; ++j) {
-      const double value = got[i * ldc + j];
+      const double value = row[j];
       for (std::int64_t v = 0; v < width; ++v) sums[v] += value * layout.x[j * width + v];
     }
     double worst = 0;
@@ -164,25 +178,15 @@ struct Comparer {
     return worst;
   }
 
-  // Computes a row of C in full, to name the element that Freivalds' sums found wrong.
-  void locate(Findings& findings, std::int64_t i) const {
-    const bool transposed = a_transposed(problem.layout);
-    const std::int64_t lda = min_lda(problem);
-    const float* a = layout.operand(set, 0) + (transposed ? i : i * lda);
-    const MatrixView b =
-        MatrixView::of(layout.operand(set, 1), min_ldb(problem), b_transposed(problem.layout));
+  // Computes row i of C in full, to name the element that Freivalds' sums found wrong.
+  void locate(Findings& findings, std::int64_t i, const float* row, int threads) const {
     std::vector<double> plain(static_cast<std::size_t>(problem.n)), absolute(plain);
-    const auto keep = [](std::vector<double>& to) {
-      return [&to](const ProductBlock& block) {
-        std::copy_n(block.values, block.columns, to.begin() + block.column);
-      };
-    };
-    product(1, problem.n, problem.k, MatrixView::of(a, lda, transposed), b, keep(plain),
-            keep(absolute), threads);
-    for (std::int64_t j = 0; j < problem.n; ++j) {
-      const auto at = static_cast<std::size_t>(j);
-      element(findings, i, j, plain[at], plain[at], absolute[at]);
-    }
+    product_row(problem, set, layout.header().seed, i, plain.data(), absolute.data(), threads);
+    std::vector<float> exact_row(plain.begin(), plain.end());  // integers: nothing is lost
+    std::vector<float> absolute_row(absolute.begin(), absolute.end());
+    const StoredProducts products{1, problem.n, exact_row.data(), plain.data(),
+                                  absolute_row.data()};
+    stored(findings, i, 0, problem.n, row, products, 0);
   }
 };
 
@@ -216,36 +220,86 @@ void judge_norm(Comparison& result, const Findings& sums, const Comparer& compar
 
 }  // namespace
 
-Comparison Reference::compare(DataSet set, const Scalars& scalars, const void* got,
-                              std::int64_t ldc, int threads) const {
-  const BlockLayout layout(problem_, block_.data());
-  const auto& header = layout.header();
-  const Comparer comparer{problem_, layout, set, scalars, static_cast<const float*>(got),
-                          ldc,      threads};
-  Findings findings;
-  Comparison result;
-  std::int64_t bad_row = -1;
-  if (header.sampled) {
-    comparer.stored(findings, layout.rows, header.rows.data(), nullptr);
-    comparer.stored(findings, layout.columns, nullptr, header.columns.data());
-    bad_row = comparer.freivalds(result.error_ratio);
-  } else {
-    comparer.stored(findings, layout.full, nullptr, nullptr);
+struct ResultCheck::State {
+  const Problem& problem;
+  const BlockLayout layout;
+  const Comparer comparer;
+  std::mutex mutex;                         // guards what follows
+  std::map<std::int64_t, Findings> pieces;  // by first row: merged in that order
+  double freivalds_ratio = 0;
+  std::int64_t bad_row = -1;  // the first that Freivalds' sums found wrong, and what it held
+  std::vector<float> bad_values;
+
+  State(const Reference& reference, DataSet set, const Scalars& scalars)
+      : problem(reference.problem()),
+        layout(problem, reference.block().data()),
+        comparer(problem, layout, set, scalars) {}
+
+  void note_freivalds(std::int64_t i, const float* row, double ratio) {
+    const std::lock_guard lock(mutex);
+    freivalds_ratio = std::max(freivalds_ratio, ratio);
+    if (ratio <= 1 || (bad_row >= 0 && bad_row < i)) return;
+    bad_row = i;
+    bad_values.assign(row, row + problem.n);
   }
+};
+
+ResultCheck::ResultCheck(const Reference& reference, DataSet set, const Scalars& scalars)
+    : state_(std::make_unique<State>(reference, set, scalars)) {}
+
+ResultCheck::~ResultCheck() = default;
+
+void ResultCheck::rows(std::int64_t first, std::int64_t count, const void* got, std::int64_t ld) {
+  const Comparer& comparer = state_->comparer;
+  const bool sampled = state_->layout.header().sampled != 0;
+  Findings findings;
+  for (std::int64_t i = first; i < first + count; ++i) {
+    const float* row = static_cast<const float*>(got) + (i - first) * ld;
+    if (sampled) {
+      comparer.sampled(findings, i, row);
+      state_->note_freivalds(i, row, comparer.freivalds(i, row));
+    } else {
+      const std::int64_t n = state_->problem.n;
+      comparer.stored(findings, i, 0, n, row, state_->layout.full, i * n);
+    }
+  }
+  const std::lock_guard lock(state_->mutex);
+  state_->pieces.emplace(first, findings);
+}
+
+Comparison ResultCheck::finish(int threads) const {
+  const Comparer& comparer = state_->comparer;
+  Findings findings;
+  for (const auto& [first, piece] : state_->pieces) findings.merge(piece);
+  const std::int64_t bad_row = state_->bad_row;
   if (bad_row >= 0 && !(findings.ratio > 1)) {
     Findings row;
-    comparer.locate(row, bad_row);
+    comparer.locate(row, bad_row, state_->bad_values.data(), threads);
     if (row.ratio > 1) findings = row;
   }
-  result.error_ratio = std::max(result.error_ratio, findings.ratio);
+  Comparison result;
+  result.error_ratio = std::max(state_->freivalds_ratio, findings.ratio);
   result.ok = result.error_ratio <= 1;
   if (findings.ratio > 1) {
-    result.worst = describe(findings, set);
+    result.worst = describe(findings, comparer.set);
   } else if (bad_row >= 0) {
     result.worst = "row " + std::to_string(bad_row) + " of C times a vector is wrong";
   }
-  if (set == DataSet::bounded) judge_norm(result, findings, comparer);
+  if (comparer.set == DataSet::bounded) judge_norm(result, findings, comparer);
   return result;
+}
+
+Comparison Reference::compare(DataSet set, const Scalars& scalars, const void* got,
+                              std::int64_t ldc, int threads) const {
+  ResultCheck check(*this, set, scalars);
+  const std::int64_t chunk =
+      std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(1, problem_.n));
+  parallel_for((problem_.m + chunk - 1) / chunk, threads, [&](std::int64_t index, int) {
+    const std::int64_t first = index * chunk;
+    check.rows(first, std::min(chunk, problem_.m - first),
+               static_cast<const float*>(got) + first * ldc, ldc);
+  });
+  return check.finish(threads);
 }
 
 }  // namespace tilewise

@@ -16,7 +16,7 @@
 namespace tilewise {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'t', 'w', 'r', 'e', 'f', '0', '0', '1'};
+constexpr std::array<char, 8> kMagic = {'t', 'w', 'r', 'e', 'f', '0', '0', '2'};
 constexpr DataSet kSets[] = {DataSet::exact, DataSet::bounded};
 
 // Rows (or columns) to look at exactly: the first and last, both sides of the edges of small tiles
@@ -64,21 +64,58 @@ BlockSink store(double* to, std::int64_t ld) {
   return store(to, ld, [](double value) { return value; });
 }
 
+// An operand in memory, for as long as it is multiplied.
+class Generated {
+ public:
+  Generated(const TestData& data, int threads)
+      : memory_(sizeof(float) *
+                static_cast<std::size_t>(std::max<std::int64_t>(1, data.rows() * data.columns()))),
+        ld_(data.columns()) {
+    data.fill_all(reinterpret_cast<float*>(memory_.data()), threads);
+  }
+  MatrixView view(bool transposed) const {
+    return MatrixView::of(reinterpret_cast<const float*>(memory_.data()), ld_, transposed);
+  }
+
+ private:
+  SharedBlock memory_;  // says in numbers when there is not enough
+  std::int64_t ld_;
+};
+
+// The most that is generated at a time: A and B, then C0 where sums of it are kept.
+std::size_t generated_bytes(const Problem& problem, bool sampled) {
+  const std::int64_t operands =
+      rows_a(problem) * min_lda(problem) + rows_b(problem) * min_ldb(problem);
+  const std::int64_t elements = std::max(operands, sampled ? problem.m * problem.n : 0);
+  return sizeof(float) * static_cast<std::size_t>(elements);
+}
+
+// Fills in what a block holds of one data set.
 struct Computation {
   const Problem& problem;
   const BlockLayout& layout;
+  DataSet set;
   int threads;
 
-  MatrixView a(DataSet set) const {
-    return MatrixView::of(layout.operand(set, 0), min_lda(problem), a_transposed(problem.layout));
-  }
-  MatrixView b(DataSet set) const {
-    return MatrixView::of(layout.operand(set, 1), min_ldb(problem), b_transposed(problem.layout));
+  Generated generated(Operand operand) const {
+    return {TestData(problem, set, operand, layout.header().seed), threads};
   }
 
-  // Both sets' products of op(A)'s and op(B)'s given parts.
-  void multiply(const StoredProducts& to, DataSet set, const MatrixView& left,
-                const MatrixView& right) const {
+  void run() const {
+    {
+      const Generated a = generated(Operand::a), b = generated(Operand::b);
+      const MatrixView left = a.view(a_transposed(problem.layout));
+      const MatrixView right = b.view(b_transposed(problem.layout));
+      if (!layout.header().sampled) return multiply(layout.full, left, right);
+      sampled_rows(left, right);
+      sampled_columns(left, right);
+      freivalds_products(left, right);
+    }
+    freivalds_c0(generated(Operand::c0).view(false));
+  }
+
+  // Products of op(A)'s and op(B)'s given parts.
+  void multiply(const StoredProducts& to, const MatrixView& left, const MatrixView& right) const {
     if (set == DataSet::exact) {
       const auto as_f32 = [](double value) { return static_cast<float>(value); };
       product(to.rows, to.columns, problem.k, left, right, store(to.exact, to.columns, as_f32), {},
@@ -89,9 +126,8 @@ struct Computation {
     }
   }
 
-  void sampled_rows(DataSet set) const {
+  void sampled_rows(const MatrixView& from, const MatrixView& right) const {
     const auto& header = layout.header();
-    const MatrixView from = a(set);
     std::vector<float> rows(static_cast<std::size_t>(header.row_count * problem.k));
     for (std::int64_t r = 0; r < header.row_count; ++r) {
       const std::int64_t row = header.rows[static_cast<std::size_t>(r)];
@@ -100,12 +136,11 @@ struct Computation {
             from.f32[from.transposed ? p * from.ld + row : row * from.ld + p];
       }
     }
-    multiply(layout.rows, set, MatrixView::of(rows.data(), problem.k), b(set));
+    multiply(layout.rows, MatrixView::of(rows.data(), problem.k), right);
   }
 
-  void sampled_columns(DataSet set) const {
+  void sampled_columns(const MatrixView& left, const MatrixView& from) const {
     const auto& header = layout.header();
-    const MatrixView from = b(set);
     const std::int64_t count = header.column_count;
     std::vector<float> columns(static_cast<std::size_t>(problem.k * count));
     for (std::int64_t p = 0; p < problem.k; ++p) {
@@ -115,37 +150,42 @@ struct Computation {
             from.f32[from.transposed ? column * from.ld + p : p * from.ld + column];
       }
     }
-    multiply(layout.columns, set, a(set), MatrixView::of(columns.data(), count));
+    multiply(layout.columns, left, MatrixView::of(columns.data(), count));
   }
 
-  void freivalds(DataSet set) const {
-    constexpr std::int64_t width = BlockLayout::kVectors;
-    const FreivaldsVectors& to = layout.vectors[static_cast<std::size_t>(set)];
+  static constexpr std::int64_t kWidth = BlockLayout::kVectors;
+  const FreivaldsVectors& vectors() const { return layout.vectors[static_cast<std::size_t>(set)]; }
+
+  // A (B x), and for the bounds |A| (|B| |x|).
+  void freivalds_products(const MatrixView& left, const MatrixView& right) const {
     const bool bounds = set == DataSet::bounded;
-    const MatrixView x = MatrixView::of(layout.x, width);
-    const MatrixView c0 = MatrixView::of(layout.operand(set, 2), problem.n);
-    std::vector<double> bx(static_cast<std::size_t>(problem.k * width));
+    std::vector<double> bx(static_cast<std::size_t>(problem.k * kWidth));
     std::vector<double> absolute_bx(bounds ? bx.size() : 0);
-    product(problem.k, width, problem.n, b(set), x, store(bx.data(), width),
-            bounds ? store(absolute_bx.data(), width) : BlockSink{}, threads);
-    product(problem.m, width, problem.k, a(set), MatrixView::of(bx.data(), width),
-            store(to.product, width), {}, threads);
-    product(problem.m, width, problem.n, c0, x, store(to.c0, width),
-            bounds ? store(to.absolute_c0, width) : BlockSink{}, threads);
+    product(problem.k, kWidth, problem.n, right, MatrixView::of(layout.x, kWidth),
+            store(bx.data(), kWidth), bounds ? store(absolute_bx.data(), kWidth) : BlockSink{},
+            threads);
+    product(problem.m, kWidth, problem.k, left, MatrixView::of(bx.data(), kWidth),
+            store(vectors().product, kWidth), {}, threads);
     if (bounds) {
-      product(problem.m, width, problem.k, a(set), MatrixView::of(absolute_bx.data(), width), {},
-              store(to.absolute_product, width), threads);
+      product(problem.m, kWidth, problem.k, left, MatrixView::of(absolute_bx.data(), kWidth), {},
+              store(vectors().absolute_product, kWidth), threads);
     }
   }
 
-  void fill_x() const {
-    for (std::int64_t i = 0; i < problem.n * BlockLayout::kVectors; ++i) {
-      const std::uint64_t bits = mixed_bits(~layout.header().seed, static_cast<std::uint64_t>(i));
-      const auto magnitude = static_cast<double>(1 + (bits & 3));
-      layout.x[i] = (bits & 4) ? magnitude : -magnitude;
-    }
+  void freivalds_c0(const MatrixView& c0) const {
+    product(problem.m, kWidth, problem.n, c0, MatrixView::of(layout.x, kWidth),
+            store(vectors().c0, kWidth),
+            set == DataSet::bounded ? store(vectors().absolute_c0, kWidth) : BlockSink{}, threads);
   }
 };
+
+void fill_x(const Problem& problem, const BlockLayout& layout) {
+  for (std::int64_t i = 0; i < problem.n * BlockLayout::kVectors; ++i) {
+    const std::uint64_t bits = mixed_bits(~layout.header().seed, static_cast<std::uint64_t>(i));
+    const auto magnitude = static_cast<double>(1 + (bits & 3));
+    layout.x[i] = (bits & 4) ? magnitude : -magnitude;
+  }
+}
 
 void check(const Problem& problem) {
   if (problem.m < 0 || problem.n < 0 || problem.k < 0) {
@@ -167,10 +207,6 @@ void check(const Problem& problem) {
   }
 }
 
-std::span<const std::byte> bytes(const float* data, std::int64_t count) {
-  return std::as_bytes(std::span(data, static_cast<std::size_t>(count)));
-}
-
 }  // namespace
 
 Reference::Reference(const Problem& problem, SharedBlock block)
@@ -189,23 +225,13 @@ Reference Reference::compute(const Problem& problem, std::uint64_t seed, int thr
     header.row_count = choose_samples(problem.m, mixed_bits(seed, 100), header.rows);
     header.column_count = choose_samples(problem.n, mixed_bits(seed, 101), header.columns);
   }
-  Reference reference(problem, SharedBlock(BlockLayout::bytes_for(problem, header)));
+  const std::size_t block_bytes = BlockLayout::bytes_for(problem, header);
+  SharedBlock::require(block_bytes + generated_bytes(problem, header.sampled != 0));
+  Reference reference(problem, SharedBlock(block_bytes));
   std::memcpy(reference.block_.data(), &header, sizeof header);
   const BlockLayout layout(problem, reference.block_.data());
-  const Computation computation{problem, layout, threads};
-  if (header.sampled) computation.fill_x();
-  for (const DataSet set : kSets) {
-    generate(problem, set, Operand::a, seed, layout.operand(set, 0), threads);
-    generate(problem, set, Operand::b, seed, layout.operand(set, 1), threads);
-    generate(problem, set, Operand::c0, seed, layout.operand(set, 2), threads);
-    if (header.sampled) {
-      computation.sampled_rows(set);
-      computation.sampled_columns(set);
-      computation.freivalds(set);
-    } else {
-      computation.multiply(layout.full, set, computation.a(set), computation.b(set));
-    }
-  }
+  if (header.sampled) fill_x(problem, layout);
+  for (const DataSet set : kSets) Computation{problem, layout, set, threads}.run();
   return reference;
 }
 
@@ -224,16 +250,8 @@ bool Reference::sampled() const {
   return BlockLayout(problem_, block_.data()).header().sampled != 0;
 }
 
-std::span<const std::byte> Reference::a(DataSet set) const {
-  return bytes(BlockLayout(problem_, block_.data()).operand(set, 0),
-               rows_a(problem_) * min_lda(problem_));
-}
-std::span<const std::byte> Reference::b(DataSet set) const {
-  return bytes(BlockLayout(problem_, block_.data()).operand(set, 1),
-               rows_b(problem_) * min_ldb(problem_));
-}
-std::span<const std::byte> Reference::c0(DataSet set) const {
-  return bytes(BlockLayout(problem_, block_.data()).operand(set, 2), problem_.m * problem_.n);
+TestData Reference::data(DataSet set, Operand operand) const {
+  return {problem_, set, operand, BlockLayout(problem_, block_.data()).header().seed};
 }
 
 Scalars Reference::scalars(DataSet set, int index) {

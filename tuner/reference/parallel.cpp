@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <utility>
 
 namespace tilewise {
 
@@ -35,6 +33,43 @@ void parallel_for(std::int64_t count, int threads,
     work(0);
   }
   if (failure) std::rethrow_exception(failure);
+}
+
+Crew::Crew(int threads) {
+  const int count = thread_count(threads);
+  for (int i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+}
+
+Crew::~Crew() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  added_.notify_all();
+}
+
+std::future<void> Crew::run(std::function<void()> task) {
+  std::packaged_task<void()> packaged(std::move(task));
+  std::future<void> done = packaged.get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(packaged));
+  }
+  added_.notify_one();
+  return done;
+}
+
+void Crew::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    added_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
+    if (ending_) return;
+    std::packaged_task<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
 }
 
 }  // namespace tilewise

@@ -38,14 +38,17 @@ std::string mebibytes(std::size_t bytes) { return std::to_string((bytes >> 20) +
 
 }  // namespace
 
-SharedBlock::SharedBlock(std::size_t bytes) : bytes_(bytes) {
-  // Pages of a memory file are only found missing when touched, by a signal: ask first.
+void SharedBlock::require(std::size_t bytes) {
   const std::size_t available = available_host_bytes();
   if (available > 0 && bytes > available) {
     throw Error(ErrorKind::out_of_memory, "the reference needs " + mebibytes(bytes) +
                                               " of host memory, " + mebibytes(available) +
                                               " are available");
   }
+}
+
+SharedBlock::SharedBlock(std::size_t bytes) : bytes_(bytes) {
+  require(bytes);  // pages of a memory file are only found missing when touched, by a signal
   fd_ = memfd_create("tilewise-reference", MFD_CLOEXEC);
   if (fd_ < 0) fail(bytes, "memfd_create");
   void* memory = MAP_FAILED;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -8,8 +9,9 @@
 namespace tilewise {
 namespace {
 
-// What the search starts from, beside the defaults.
-constexpr int kSamplesPerTemplate = 10;
+// What the search starts from, beside the defaults and what was good for similar problems: fewer
+// leave it in the first valley it finds, more cost more than they gain (docs/measuring.md).
+constexpr int kSamplesPerTemplate = 20;
 // A template is dropped from sampling when so many of its candidates are known and the best of them
 // takes so many times as long as the best of all.
 constexpr int kDropAfter = 8;
@@ -27,8 +29,8 @@ constexpr int kTries = 40;
 /// parents, put them together. A share of random samples keeps it from staying in one valley.
 class Local : public Strategy {
  public:
-  Local(const SearchSpace& space, std::uint64_t seed)
-      : space_(space), draws_(space, seed), defaults_(space.defaults()) {
+  Local(const SearchSpace& space, std::uint64_t seed) : space_(space), draws_(space, seed) {
+    for (Candidate& candidate : space.defaults()) defaults_.push_back(std::move(candidate));
     for (const KernelTemplate* kernel : space.templates()) tallies_[kernel->name].kernel = kernel;
     for (int i = 0; i < kSamplesPerTemplate; ++i)
       for (const KernelTemplate* kernel : space.templates()) samples_.push_back(kernel);
@@ -39,6 +41,8 @@ class Local : public Strategy {
     if (candidate) seen_.add(*candidate);
     return candidate;
   }
+
+  void suggest(const Candidate& candidate) override { suggested_.push_back(candidate); }
 
   void observe(const Candidate& candidate, std::optional<double> microseconds) override {
     seen_.add(candidate);
@@ -73,10 +77,12 @@ class Local : public Strategy {
   }
 
   std::optional<Candidate> start() {
-    while (!defaults_.empty()) {
-      Candidate candidate = std::move(defaults_.back());
-      defaults_.pop_back();
-      if (!seen_.has(candidate)) return candidate;
+    for (std::deque<Candidate>* first : {&defaults_, &suggested_}) {
+      while (!first->empty()) {
+        Candidate candidate = std::move(first->front());
+        first->pop_front();
+        if (!seen_.has(candidate)) return candidate;
+      }
     }
     while (!samples_.empty()) {
       const KernelTemplate* kernel = samples_.back();
@@ -143,7 +149,7 @@ class Local : public Strategy {
   const SearchSpace& space_;
   RandomDraws draws_;
   Seen seen_;
-  std::vector<Candidate> defaults_;
+  std::deque<Candidate> defaults_, suggested_;
   std::vector<const KernelTemplate*> samples_;  // templates to draw from before the search proper
   std::map<std::string, Tally> tallies_;        // by template
   std::multimap<double, Centre> ranking_;       // by microseconds

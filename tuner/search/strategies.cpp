@@ -7,7 +7,8 @@ namespace tilewise {
 
 std::span<const StrategyInfo> strategies() {
   static const std::array<StrategyInfo, 3> table{{
-      {"local", "defaults and a few random samples, then the neighbours of the best", make_local},
+      {"local", "defaults and a few random samples, then the neighbours of the best", make_local,
+       true},
       {"random", "random valid candidates, each once", make_random},
       {"exhaustive", "every valid candidate of a declared subspace, in order", make_exhaustive},
   }};

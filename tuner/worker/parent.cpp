@@ -2,6 +2,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tilewise/error.hpp"
 #include "tuner/evaluator.hpp"
@@ -54,17 +55,55 @@ class WorkerEvaluator : public Evaluator {
   }
 
   RaceResult race(const std::vector<EvaluationRequest>& finalists, bool with_baselines) override {
+    RaceResult result;
+    if (!race_once(finalists, with_baselines, result)) {
+      race_without_culprits(finalists, with_baselines, result);
+    }
+    return result;
+  }
+
+ private:
+  // False when the worker or its device was lost over it: then all have the same outcome.
+  bool race_once(const std::vector<EvaluationRequest>& finalists, bool with_baselines,
+                 RaceResult& result) {
     require_ready();
     Loss loss;
     const double seconds = options_.timeout_seconds * static_cast<double>(finalists.size() + 1);
     const auto reply = exchange(encode(RaceRequest{finalists, with_baselines}), seconds, loss);
-    if (!reply) return {std::vector<Evaluation>(finalists.size(), lost(loss)), {}};
+    if (!reply) {
+      result = {std::vector<Evaluation>(finalists.size(), lost(loss)), {}};
+      return false;
+    }
     RaceReply answer = decode_race_reply(*reply);
     if (answer.broken) stop();
-    return std::move(answer.result);
+    result = std::move(answer.result);
+    return !answer.broken;
   }
 
- private:
+  // Who fails when evaluated alone was to blame; the others race again. Where nobody does, all keep
+  // the outcome of the race.
+  void race_without_culprits(const std::vector<EvaluationRequest>& finalists, bool with_baselines,
+                             RaceResult& result) {
+    std::vector<EvaluationRequest> rest;
+    std::vector<std::size_t> places;  // of the rest among the finalists
+    for (std::size_t i = 0; i < finalists.size(); ++i) {
+      Evaluation alone = evaluate(finalists[i]);
+      if (alone.outcome == Outcome::ok) {
+        rest.push_back(finalists[i]);
+        places.push_back(i);
+      } else {
+        result.finalists[i] = std::move(alone);
+      }
+    }
+    if (rest.empty() || rest.size() == finalists.size()) return;
+    RaceResult again;
+    race_once(rest, with_baselines, again);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      result.finalists[places[i]] = std::move(again.finalists[i]);
+    }
+    result.baselines = std::move(again.baselines);
+  }
+
   // Starts a worker and has it open the device.
   void start() {
     process_.emplace(program_);

@@ -1,0 +1,78 @@
+#include "tuner/warm_start.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tuner/fake_tuning.hpp"
+
+namespace tilewise {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Problem make_problem(std::int64_t size, Layout layout = Layout::nn) {
+  Problem problem;
+  problem.m = problem.n = problem.k = size;
+  problem.layout = layout;
+  return problem;
+}
+
+Candidate candidate(int x, int y) { return {"grid", {{"X", x}, {"Y", y}}}; }
+
+struct WarmStart : testing::Test {
+  const KernelTemplate kernel = grid_template();
+  const std::string gpu = "made-up GPU|9.0|132";
+  Database database = Database::in_memory();
+
+  std::int64_t add(const Problem& problem, const Candidate& of, double median_us) {
+    Record record;
+    record.problem = problem;
+    record.candidate = of;
+    record.gpu = gpu;
+    record.source_hash = "any";
+    if (median_us > 0) {
+      record.measurement.emplace();
+      record.measurement->median_us = median_us;
+    } else {
+      record.outcome = Outcome::wrong_result;
+    }
+    return database.add(record);
+  }
+  std::vector<Candidate> good(const Problem& problem, const Subspace& subspace = {}) const {
+    const SearchSpace space(problem, nominal_device({9, 0, true}), {&kernel}, subspace);
+    return good_elsewhere(database, space, gpu);
+  }
+};
+
+TEST_F(WarmStart, NearestProblemFirstFastestFirstEachOnce) {
+  database.set_winner(add(make_problem(64), candidate(1, 1), 9));
+  add(make_problem(64), candidate(2, 1), 10);
+  database.set_winner(add(make_problem(1000), candidate(4, 4), 5));
+  add(make_problem(1000), candidate(2, 1), 6);
+  EXPECT_THAT(good(make_problem(100)),
+              ElementsAre(candidate(1, 1), candidate(2, 1), candidate(4, 4)));
+  EXPECT_THAT(good(make_problem(900)),
+              ElementsAre(candidate(4, 4), candidate(2, 1), candidate(1, 1)));
+}
+
+TEST_F(WarmStart, OnlyAFewOfEachProblem) {
+  for (int y = 0; y < 8; ++y) {
+    const std::int64_t id = add(make_problem(64), candidate(1, y), 10 + y);
+    if (y == 0) database.set_winner(id);
+  }
+  EXPECT_THAT(good(make_problem(32)),
+              ElementsAre(candidate(1, 0), candidate(1, 1), candidate(1, 2), candidate(1, 3)));
+}
+
+TEST_F(WarmStart, NothingOfTheProblemItselfOfOtherKindsOrInvalidHere) {
+  database.set_winner(add(make_problem(64), candidate(1, 1), 9));
+  EXPECT_THAT(good(make_problem(64)), IsEmpty());
+  EXPECT_THAT(good(make_problem(100, Layout::tt)), IsEmpty());
+  EXPECT_THAT(good(make_problem(100), {{"X", {2, 4}}}), IsEmpty());
+  add(make_problem(64), candidate(2, 2), 0);  // rejected
+  EXPECT_THAT(good(make_problem(100)), ElementsAre(candidate(1, 1)));
+}
+
+}  // namespace
+}  // namespace tilewise

@@ -1,0 +1,58 @@
+#include "tuner/reference/product_row.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tuner/reference/parallel.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr std::int64_t kWidth = 256;  // elements of B made at a time
+
+// Row i of op(A).
+std::vector<float> row_of_a(const Problem& problem, const TestData& a, std::int64_t i) {
+  std::vector<float> row(static_cast<std::size_t>(problem.k));
+  if (!a_transposed(problem.layout)) {
+    a.fill(i * a.columns(), problem.k, row.data());
+  } else {
+    for (std::int64_t p = 0; p < problem.k; ++p) {
+      a.fill(p * a.columns() + i, 1, &row[static_cast<std::size_t>(p)]);
+    }
+  }
+  return row;
+}
+
+}  // namespace
+
+void product_row(const Problem& problem, DataSet set, std::uint64_t seed, std::int64_t i,
+                 double* plain, double* absolute, int threads) {
+  const std::vector<float> row = row_of_a(problem, TestData(problem, set, Operand::a, seed), i);
+  const TestData b(problem, set, Operand::b, seed);
+  const bool transposed = b_transposed(problem.layout);
+  std::fill_n(plain, problem.n, 0.0);
+  std::fill_n(absolute, problem.n, 0.0);
+  const auto add = [&](std::int64_t j, std::int64_t p, float value) {
+    const double term = double{row[static_cast<std::size_t>(p)]} * value;
+    plain[j] += term;
+    absolute[j] += std::fabs(term);
+  };
+  parallel_for((problem.n + kWidth - 1) / kWidth, threads, [&](std::int64_t block, int) {
+    float values[kWidth];
+    const std::int64_t first = block * kWidth, end = std::min(problem.n, first + kWidth);
+    for (std::int64_t p = 0; !transposed && p < problem.k; ++p) {
+      b.fill(p * problem.n + first, end - first, values);
+      for (std::int64_t j = first; j < end; ++j) add(j, p, values[j - first]);
+    }
+    for (std::int64_t j = first; transposed && j < end; ++j) {
+      for (std::int64_t p = 0; p < problem.k; p += kWidth) {
+        const std::int64_t count = std::min(kWidth, problem.k - p);
+        b.fill(j * problem.k + p, count, values);
+        for (std::int64_t q = 0; q < count; ++q) add(j, p + q, values[q]);
+      }
+    }
+  });
+}
+
+}  // namespace tilewise
