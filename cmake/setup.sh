@@ -41,6 +41,7 @@ tw_has_package() {
     libgtest-dev) tw_has_header gtest/gtest.h ;;
     libgmock-dev) tw_has_header gmock/gmock.h ;;
     python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;
+    gnuplot-nox) command -v gnuplot ;;
     ca-certificates) [[ -s /etc/ssl/certs/ca-certificates.crt ]] ;;
     *) tw_fail "no rule for package $1" ;;
   esac >/dev/null
@@ -202,8 +203,9 @@ tw_provide() {
   TW_CUDA=$(tw_find_toolkit) || major=$(tw_wheel_major)
   [[ -n $major ]] && ! tw_wheels_ready "$major" && packages+=(python3-venv ca-certificates)
   missing=$(tw_missing "${packages[@]}")
-  # shellcheck disable=SC2086  # a list of words
-  [[ -z $missing ]] || tw_install $missing
+  # gnuplot draws `ladder --svg` and is not needed to build: it comes when something is installed anyway.
+  # shellcheck disable=SC2046,SC2086  # lists of words
+  [[ -z $missing ]] || tw_install $missing $(tw_missing gnuplot-nox)
   if [[ -z $major ]]; then
     TW_CUDA_OPTIONS=("-DTILEWISE_CUDA_INCLUDE=$TW_CUDA/include"
       "-DTILEWISE_NVRTC_INCLUDE=$TW_CUDA/include")

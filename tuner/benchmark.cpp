@@ -1,6 +1,7 @@
 #include "tuner/benchmark.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "tilewise/error.hpp"
 #include "tuner/sampler.hpp"
+#include "tuner/staging.hpp"
 
 namespace tilewise {
 namespace {
@@ -16,11 +18,18 @@ constexpr std::int64_t kMaxSets = 512;
 constexpr double kSampleMicroseconds = 500;  // a sample lasts at least this long, where sets allow
 constexpr double kWarmUpMicroseconds = 10'000;
 constexpr double kRoundMicroseconds = 10'000;
-// An estimate from one launch holds some of the host's cost: only what is this far behind the best
-// is left at that.
-constexpr double kHopelessEstimate = 4;
-constexpr double kEstimateNoise = 50;  // microseconds
+constexpr double kGlanceMicroseconds = 3'000;
+constexpr std::size_t kGlanceSamples = 5;
+// What is this far behind the best is left at a few launches: it cannot win.
+constexpr double kHopeless = 1.5;
+constexpr double kEstimateNoise = 50;  // microseconds: one launch holds some of the host's cost
 constexpr int kHostLaunches = 20;
+// Launches for the host's time that take the device longer than this are not worth the wait.
+constexpr double kHostPatience = 10'000, kHostPatienceInRace = 100'000;
+
+bool is_hopeless(double estimate_us, double best_us) {
+  return best_us > 0 && estimate_us > kHopeless * best_us + kEstimateNoise;
+}
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -57,13 +66,13 @@ TimingBuffers::TimingBuffers(Device& device, Stream stream, const Reference& ref
       break;
     }
   }
-  const HostBuffer staging(device,
-                           std::max({staging_bytes_for(places.a), staging_bytes_for(places.b),
-                                     staging_bytes_for(places.c)}));
   const Set& first = sets_.front();
-  upload(device, stream, staging, first.a, reference.a(DataSet::bounded));
-  upload(device, stream, staging, first.b, reference.b(DataSet::bounded));
-  upload(device, stream, staging, first.c, reference.c0(DataSet::bounded));
+  {
+    Staging staging(device, std::array{places.a, places.b, places.c});
+    staging.upload(stream, first.a, reference.data(DataSet::bounded, Operand::a));
+    staging.upload(stream, first.b, reference.data(DataSet::bounded, Operand::b));
+    staging.upload(stream, first.c, reference.data(DataSet::bounded, Operand::c0));
+  }
   for (const Set& set : sets_) {
     if (&set != &first) {
       device.copy_on_device(set.a.allocation(), first.a.allocation(), places.a.bytes, stream);
@@ -147,9 +156,9 @@ double Benchmark::sample(Timed& timed) {
   return end_->microseconds_since(*start_) / static_cast<double>(timed.launches);
 }
 
-double Benchmark::host_microseconds(const Enqueue& enqueue, double estimate_us) {
+double Benchmark::host_microseconds(const Enqueue& enqueue, double estimate_us, double patience) {
   const std::vector<Call>& calls = buffers_.calls();
-  if (estimate_us * kHostLaunches > kWarmUpMicroseconds * 10) return 0;  // not worth the wait
+  if (estimate_us * kHostLaunches > patience) return 0;
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < kHostLaunches; ++i) enqueue(calls[i % calls.size()]);
   const std::chrono::duration<double, std::micro> taken = std::chrono::steady_clock::now() - start;
@@ -163,18 +172,28 @@ void Benchmark::describe(Measurement& measurement, const Timed& timed) const {
   measurement.method = "graph";
 }
 
+// A few launches that already show that it cannot win.
+Measurement Benchmark::brief(double us, std::int64_t launches, bool cold,
+                             const char* method) const {
+  Measurement measurement = measurement_of({&us, 1});
+  measurement.launches_per_sample = static_cast<int>(launches);
+  measurement.cold = options_.cold && cold;
+  measurement.method = method;
+  return measurement;
+}
+
 Measurement Benchmark::measure(const Enqueue& enqueue, double best_us) {
   const double estimate_us = estimate(enqueue);
-  if (best_us > 0 && estimate_us > kHopelessEstimate * best_us + kEstimateNoise) {
-    Measurement measurement = measurement_of({&estimate_us, 1});
-    measurement.launches_per_sample = 1;
-    measurement.cold = options_.cold && rotation_is_cold_;
-    measurement.method = "event";
-    return measurement;
-  }
+  if (is_hopeless(estimate_us, best_us)) return brief(estimate_us, 1, rotation_is_cold_, "event");
   Timed timed = prepare(enqueue, estimate_us);
+  sample(timed);  // the first run of a graph brings it to the device
   for (double warm_us = 0; warm_us < std::min(kWarmUpMicroseconds, 1e6 * options_.max_seconds);) {
-    warm_us += std::max(1.0, sample(timed) * static_cast<double>(timed.launches));
+    // A device only slows down as it warms: what is hopeless now stays so.
+    const double us = sample(timed);
+    if (best_us > 0 && us > kHopeless * best_us) {
+      return brief(us, timed.launches, rotation_is_cold_ || timed.flush, "graph, cut short");
+    }
+    warm_us += std::max(1.0, us * static_cast<double>(timed.launches));
   }
   Sampler sampler(options_, best_us);
   for (bool enough = false; !enough;) {
@@ -188,8 +207,20 @@ Measurement Benchmark::measure(const Enqueue& enqueue, double best_us) {
   device_.synchronize(stream_);
   measurement.sm_clock_mhz = status.sm_clock_mhz;
   measurement.power_w = status.power_w;
-  measurement.host_us = host_microseconds(enqueue, measurement.median_us);
+  measurement.host_us = host_microseconds(enqueue, measurement.median_us, kHostPatience);
   return measurement;
+}
+
+double Benchmark::glance(const Enqueue& enqueue, double best_us) {
+  const double estimate_us = estimate(enqueue);
+  if (is_hopeless(estimate_us, best_us)) return estimate_us;
+  Timed timed = prepare(enqueue, estimate_us);
+  for (double warm_us = 0; warm_us < kGlanceMicroseconds;) {
+    warm_us += std::max(1.0, sample(timed) * static_cast<double>(timed.launches));
+  }
+  std::vector<double> samples;
+  while (samples.size() < kGlanceSamples) samples.push_back(sample(timed));
+  return quantile(samples, 0.5);
 }
 
 std::vector<Measurement> Benchmark::race(std::span<const Enqueue> contestants) {
@@ -221,7 +252,8 @@ std::vector<Measurement> Benchmark::race(std::span<const Enqueue> contestants) {
     describe(measurement, timed[i]);
     measurement.sm_clock_mhz = status.sm_clock_mhz;
     measurement.power_w = status.power_w;
-    measurement.host_us = host_microseconds(contestants[i], measurement.median_us);
+    measurement.host_us =
+        host_microseconds(contestants[i], measurement.median_us, kHostPatienceInRace);
     measurements.push_back(std::move(measurement));
   }
   return measurements;

@@ -44,8 +44,13 @@ class Benchmark {
   Benchmark(Device& device, Stream stream, const Problem& problem, const TimingBuffers& buffers,
             const TimingOptions& options);
 
-  /// `best_us` > 0: what is far behind is timed briefly.
+  /// `best_us` > 0: what is far behind is timed briefly, and its method says so: "event" (one
+  /// launch between events) or "graph, cut short" (one sample).
   Measurement measure(const Enqueue& enqueue, double best_us);
+
+  /// Median of a few samples after some milliseconds of warm-up, in microseconds: for choosing
+  /// among many. `best_us` as for measure().
+  double glance(const Enqueue& enqueue, double best_us);
 
   /// Contestants measured alternately for options.race_rounds rounds; each round's time is the mean
   /// of some 10 ms. A contestant that fails throws what the device throws.
@@ -61,7 +66,8 @@ class Benchmark {
   double estimate(const Enqueue& enqueue);
   Timed prepare(const Enqueue& enqueue, double estimate_us);
   double sample(Timed& timed);
-  double host_microseconds(const Enqueue& enqueue, double estimate_us);
+  double host_microseconds(const Enqueue& enqueue, double estimate_us, double patience);
+  Measurement brief(double us, std::int64_t launches, bool cold, const char* method) const;
   void describe(Measurement& measurement, const Timed& timed) const;
 
   Device& device_;

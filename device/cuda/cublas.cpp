@@ -1,46 +1,35 @@
+#include "device/cuda/cublas.hpp"
+
 #include <optional>
 
 #include "device/cuda/cuda.hpp"
 #include "device/cuda/cuda_device.hpp"
-#include "device/cuda/library.hpp"
-#include "tilewise/error.hpp"
 
 namespace tilewise::cuda {
 namespace {
 
-// cuBLAS's interface, as far as it is used, in the 64-bit form of versions 12 and later: its
-// headers are not needed to build.
 using CublasHandle = void*;
-using CublasStatus = int;
-constexpr CublasStatus kSuccess = 0;
-constexpr int kMajorVersion = 0, kMinorVersion = 1, kPatchLevel = 2;
-constexpr int kNotTransposed = 0, kTransposed = 1;
 constexpr int kPointersOnHost = 0, kPointersOnDevice = 1;
-constexpr int kReal32 = 0;       // CUDA_R_32F
-constexpr int kCompute32 = 68;   // CUBLAS_COMPUTE_32F: f32 throughout, no TF32
-constexpr int kDefaultMath = 0;  // CUBLAS_DEFAULT_MATH
+constexpr int kDefaultMath = 0, kPedanticMath = 2;
 constexpr int kDefaultAlgorithm = -1;
-
-/// cuBLAS's own default on Hopper. Ours, so that a captured product needs no allocation.
-constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
 struct CublasApi {
   Library library;
-  CublasStatus (*create)(CublasHandle*) = nullptr;
-  CublasStatus (*destroy)(CublasHandle) = nullptr;
-  CublasStatus (*property)(int, int*) = nullptr;
-  const char* (*status_string)(CublasStatus) = nullptr;
-  CublasStatus (*set_stream)(CublasHandle, CUstream) = nullptr;
-  CublasStatus (*set_workspace)(CublasHandle, void*, std::size_t) = nullptr;
-  CublasStatus (*set_math_mode)(CublasHandle, int) = nullptr;
-  CublasStatus (*set_pointer_mode)(CublasHandle, int) = nullptr;
-  CublasStatus (*gemm)(CublasHandle, int, int, std::int64_t, std::int64_t, std::int64_t,
-                       const void*, const void*, int, std::int64_t, const void*, int, std::int64_t,
-                       const void*, void*, int, std::int64_t, int, int) = nullptr;
-  CublasStatus (*gemm_batched)(CublasHandle, int, int, std::int64_t, std::int64_t, std::int64_t,
-                               const void*, const void*, int, std::int64_t, long long, const void*,
-                               int, std::int64_t, long long, const void*, void*, int, std::int64_t,
-                               long long, std::int64_t, int, int) = nullptr;
+  BlasStatus (*create)(CublasHandle*) = nullptr;
+  BlasStatus (*destroy)(CublasHandle) = nullptr;
+  BlasStatus (*property)(int, int*) = nullptr;
+  const char* (*status_string)(BlasStatus) = nullptr;
+  BlasStatus (*set_stream)(CublasHandle, CUstream) = nullptr;
+  BlasStatus (*set_workspace)(CublasHandle, void*, std::size_t) = nullptr;
+  BlasStatus (*set_math_mode)(CublasHandle, int) = nullptr;
+  BlasStatus (*set_pointer_mode)(CublasHandle, int) = nullptr;
+  BlasStatus (*gemm)(CublasHandle, int, int, std::int64_t, std::int64_t, std::int64_t, const void*,
+                     const void*, int, std::int64_t, const void*, int, std::int64_t, const void*,
+                     void*, int, std::int64_t, int, int) = nullptr;
+  BlasStatus (*gemm_batched)(CublasHandle, int, int, std::int64_t, std::int64_t, std::int64_t,
+                             const void*, const void*, int, std::int64_t, long long, const void*,
+                             int, std::int64_t, long long, const void*, void*, int, std::int64_t,
+                             long long, std::int64_t, int, int) = nullptr;
 
   /// False, with the first missing symbol in `why`, when the library is not one that can be used.
   bool resolve(std::string& why) {
@@ -57,8 +46,8 @@ struct CublasApi {
            need(gemm_batched, "cublasGemmStridedBatchedEx_64");
   }
 
-  void check(CublasStatus status, const char* tried) const {
-    if (status == kSuccess) return;
+  void check(BlasStatus status, const char* tried) const {
+    if (status == kBlasSuccess) return;
     throw Error(ErrorKind::device, std::string(tried) + " failed: " + status_string(status));
   }
 };
@@ -67,12 +56,16 @@ struct CublasApi {
 /// change places and a row-major matrix is its own transpose.
 class Cublas final : public BaselineLibrary {
  public:
-  Cublas(CudaDevice& device, CublasApi api)
-      : device_(device), api_(std::move(api)), workspace_(device, kWorkspaceBytes) {
+  Cublas(CudaDevice& device, CublasMath math, CublasApi api)
+      : device_(device),
+        api_(std::move(api)),
+        compute_(math == CublasMath::pedantic ? kCompute32Pedantic : kCompute32),
+        workspace_(device, kBlasWorkspaceBytes) {
     const CurrentContext current(device_.context());
     api_.check(api_.create(&handle_), "starting cuBLAS");
     try {
-      api_.check(api_.set_math_mode(handle_, kDefaultMath), "setting cuBLAS's math mode");
+      const int mode = math == CublasMath::pedantic ? kPedanticMath : kDefaultMath;
+      api_.check(api_.set_math_mode(handle_, mode), "setting cuBLAS's math mode");
       use_stream(nullptr);
     } catch (const Error&) {
       api_.destroy(handle_);
@@ -87,13 +80,7 @@ class Cublas final : public BaselineLibrary {
   Cublas& operator=(const Cublas&) = delete;
 
   std::string name() const override { return "cuBLAS"; }
-  std::string version() const override {
-    int major = 0, minor = 0, patch = 0;
-    api_.check(api_.property(kMajorVersion, &major), "asking cuBLAS for its version");
-    api_.check(api_.property(kMinorVersion, &minor), "asking cuBLAS for its version");
-    api_.check(api_.property(kPatchLevel, &patch), "asking cuBLAS for its version");
-    return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
-  }
+  std::string version() const override { return version_of(api_); }
   bool supports(const Problem& problem) const override {
     return problem.a == DType::f32 && problem.b == DType::f32 && problem.c == DType::f32 &&
            problem.accumulator == DType::f32 && problem.math == MathMode::strict && problem.m > 0 &&
@@ -107,6 +94,7 @@ class Cublas final : public BaselineLibrary {
 
   CudaDevice& device_;
   CublasApi api_;
+  const int compute_;
   DeviceBuffer workspace_;
   CublasHandle handle_ = nullptr;
   std::optional<Stream> stream_;
@@ -118,7 +106,7 @@ void Cublas::use_stream(Stream stream) {
   stream_.reset();
   api_.check(api_.set_stream(handle_, stream_handle(stream)), "giving cuBLAS a stream");
   // Each change of stream takes cuBLAS back to a workspace of its own.
-  api_.check(api_.set_workspace(handle_, workspace_.data(), kWorkspaceBytes),
+  api_.check(api_.set_workspace(handle_, workspace_.data(), kBlasWorkspaceBytes),
              "giving cuBLAS a workspace");
   stream_ = stream;
 }
@@ -147,46 +135,28 @@ void Cublas::multiply(const Problem& problem, const Call& call) {
   if (problem.batch == 1) {
     api_.check(api_.gemm(handle_, op_b, op_a, problem.n, problem.m, problem.k, alpha_at, call.b,
                          kReal32, call.ldb, call.a, kReal32, call.lda, beta_at, call.c, kReal32,
-                         call.ldc, kCompute32, kDefaultAlgorithm),
+                         call.ldc, compute_, kDefaultAlgorithm),
                "cuBLAS's product");
   } else {
     api_.check(api_.gemm_batched(handle_, op_b, op_a, problem.n, problem.m, problem.k, alpha_at,
                                  call.b, kReal32, call.ldb, call.stride_b, call.a, kReal32,
                                  call.lda, call.stride_a, beta_at, call.c, kReal32, call.ldc,
-                                 call.stride_c, problem.batch, kCompute32, kDefaultAlgorithm),
+                                 call.stride_c, problem.batch, compute_, kDefaultAlgorithm),
                "cuBLAS's batched product");
   }
 }
 
 }  // namespace
 
-std::unique_ptr<BaselineLibrary> load_cublas(Device& device, std::string* why) {
+std::unique_ptr<BaselineLibrary> load_cublas(Device& device, std::string* why, CublasMath math) {
   auto* gpu = dynamic_cast<CudaDevice*>(&device);
-  const auto give_up = [why](const std::string& reason) {
-    if (why) *why = reason;
+  if (!gpu) {
+    if (why) *why = "cuBLAS runs on NVIDIA GPUs only";
     return nullptr;
-  };
-  if (!gpu) return give_up("cuBLAS runs on NVIDIA GPUs only");
-  const LibrarySearch search =
-      find_library({"libcublas", {13, 12}, "", "TILEWISE_CUBLAS"}, driver_major());
-  std::vector<std::string> refused;
-  for (const LibraryCandidate& candidate : search.candidates) {
-    std::string reason;
-    CublasApi api;
-    api.library = open_with_neighbours(candidate, {"libcublasLt"}, reason);
-    if (!api.library) {
-      refused.push_back(reason);
-      continue;
-    }
-    try {
-      if (api.resolve(reason)) return std::make_unique<Cublas>(*gpu, std::move(api));
-    } catch (const Error& error) {
-      reason = error.what();
-    }
-    refused.push_back(candidate.path + ": " + reason);
   }
-  return give_up("no usable cuBLAS (libcublas.so.13 or libcublas.so.12); looked in " +
-                 join(search.places) + (refused.empty() ? "" : "; tried: " + join(refused, "; ")));
+  return load_first_usable<CublasApi>(
+      {"libcublas", {13, 12}, "", "TILEWISE_CUBLAS"}, {"libcublasLt"}, why,
+      [&](CublasApi api) { return std::make_unique<Cublas>(*gpu, math, std::move(api)); });
 }
 
 }  // namespace tilewise::cuda

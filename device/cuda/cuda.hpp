@@ -1,13 +1,15 @@
 #pragma once
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "device/compiler.hpp"
 #include "device/device.hpp"
 
-/// NVIDIA's driver, NVRTC, NVML and cuBLAS, every one loaded at run time. No CUDA type appears
-/// here.
+/// NVIDIA's driver, NVRTC, NVML, cuBLAS and cublasLt, every one loaded at run time. No CUDA type
+/// appears here.
 namespace tilewise::cuda {
 
 /// The GPUs the driver shows (CUDA_VISIBLE_DEVICES obeyed), in its order. Creates no context.
@@ -30,9 +32,32 @@ std::unique_ptr<Device> open_current_device();
 /// Throws Error(compiler) listing where it looked and what to do.
 std::unique_ptr<Compiler> load_compiler(const std::string& path = "");
 
+/// How cuBLAS is told to compute: its default call, or CUBLAS_PEDANTIC_MATH.
+enum class CublasMath : std::uint8_t { default_, pedantic };
+
 /// cuBLAS where its library is found, else null (and `why` says what was tried). Searched like
 /// NVRTC; TILEWISE_CUBLAS names it. Strict f32, no TF32, with a workspace of its own of 32 MiB on
 /// `device`, which must live longer.
-std::unique_ptr<BaselineLibrary> load_cublas(Device& device, std::string* why = nullptr);
+std::unique_ptr<BaselineLibrary> load_cublas(Device& device, std::string* why = nullptr,
+                                             CublasMath math = CublasMath::default_);
+
+/// cublasLt, asked for several ways to do a problem: what a careful user times before settling for
+/// one. Strict f32, no TF32. Not thread-safe.
+class CublasLt {
+ public:
+  virtual ~CublasLt() = default;
+  virtual std::string version() const = 0;  ///< "13.1.0"
+  /// Asks the heuristic for at most `most` candidates for `problem`, best first by its own guess,
+  /// on operands placed as those of `calls` are (leading dimensions of the first; the alignment
+  /// that all share). Returns how many it gave. Forgets what was asked before. Throws
+  /// Error(unsupported) for a batch and empty products, Error(device) with cublasLt's words.
+  virtual int ask(const Problem& problem, std::span<const Call> calls, int most) = 0;
+  /// Enqueues one product by candidate 0 .. ask() - 1. alpha and beta are the host's.
+  virtual void multiply(int candidate, const Call& call) = 0;
+};
+
+/// cublasLt where its library is found (beside cuBLAS), else null, and `why` says what was tried.
+/// With a workspace of its own of 32 MiB on `device`, which must live longer.
+std::unique_ptr<CublasLt> load_cublas_lt(Device& device, std::string* why = nullptr);
 
 }  // namespace tilewise::cuda

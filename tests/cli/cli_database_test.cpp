@@ -119,6 +119,49 @@ TEST_F(CliDatabase, QueryByPartOfAGpusNameShowsItsWinners) {
   EXPECT_EQ(run({"query", "--json"}).json().at("gpus").size(), 2U);
 }
 
+/// Three records of one problem; `times` are those of `tiled` with tiles of 8, 16 and 32.
+Json three_measured(const std::vector<double>& times) {
+  Json document = hand_made();
+  document["winners"] = document["baselines"] = Json::array();
+  document["records"] = Json::array();
+  for (int i = 0; i < 3; ++i) {
+    Json made = record(i + 1, kH200, 1024, times[static_cast<std::size_t>(i)], "tiled");
+    made["candidate"]["configuration"] = {{"TILE", 8 << i}, {"READ_B", 2}, {"UNROLL", 8}};
+    made["predicted_us"] = 10 - i;
+    document["records"].push_back(made);
+  }
+  return document;
+}
+
+TEST_F(CliDatabase, ModelComparesPredictionsOfTodayAndStoredOnesWithWhatWasMeasured) {
+  write(file("three.json"), three_measured({640, 380, 410}).dump());
+  ASSERT_EQ(run({"import", file("three.json")}).status, 0);
+  const Result text = run({"db", "model"});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("NVIDIA H200"), HasSubstr("nn 1024x1024x1024")));
+  const Json rows = run({"db", "model", "--gpu", "H200", "--json"}).json().at("model");
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].at("records"), 3);
+  EXPECT_EQ(rows[0].at("best_of_first_10"), 1);
+  EXPECT_EQ(rows[0].at("stored_predictions"), 3);
+  EXPECT_EQ(rows[0].at("stored_rank_correlation"), 0.5);  // 10, 9, 8 beside 640, 380, 410
+  EXPECT_GE(rows[0].at("rank_correlation"), 0.5) << "tiles of 8 are the slowest";
+  EXPECT_GT(rows[0].at("predicted_over_measured"), 0.5);
+  EXPECT_LT(rows[0].at("predicted_over_measured"), 2);
+}
+
+TEST_F(CliDatabase, ModelLeavesOutWhatThisVersionCannotPlan) {
+  Json document = three_measured({640, 380, 410});
+  document["records"][0]["candidate"]["configuration"]["TILE"] = 9;
+  document["records"][1]["candidate"]["kernel_template"] = "from_the_future";
+  write(file("three.json"), document.dump());
+  ASSERT_EQ(run({"import", file("three.json")}).status, 0);
+  const Json rows = run({"db", "model", "--json"}).json().at("model");
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].at("records"), 1);
+  EXPECT_EQ(rows[0].at("rank_correlation"), nullptr);
+}
+
 TEST_F(CliDatabase, AGpuThatIsNotStoredIsNamedWithThoseThatAre) {
   fill();
   const Result result = run({"query", "--gpu", "A100"});
@@ -136,6 +179,10 @@ TEST_F(CliDatabase, QueryWithSizesSaysExactNearestOrDefault) {
   EXPECT_EQ(answers[0].at("match"), "exact");
   EXPECT_EQ(answers[0].at("distance"), 0.0);
   EXPECT_EQ(answers[0].at("record").at("problem").at("m"), 1024);
+  EXPECT_GT(answers[0].at("predicted_us"), 30);
+  EXPECT_LT(answers[0].at("predicted_us"), 300);
+  EXPECT_THAT(answers[0].at("why").get<std::string>(),
+              HasSubstr("limited by " + answers[0].at("limited_by").get<std::string>()));
   EXPECT_EQ(answers[1].at("match"), "nearest");
   EXPECT_NEAR(answers[1].at("distance").get<double>(), 3 * std::log2(2000. / 1024), 1e-9);
   EXPECT_EQ(answers[2].at("record").at("problem").at("m"), 4096);
@@ -261,6 +308,24 @@ TEST_F(CliDatabase, PruneKeepsWinners) {
   fill();
   EXPECT_GE(run({"db", "prune", "--json"}).json().at("freed_bytes"), 0);
   EXPECT_EQ(run({"db", "info", "--json"}).json().at("counts").at("winners"), 3);
+}
+
+TEST_F(CliDatabase, PruneDropsLosersOfOlderVersionsAndKeepsThoseOfNewer) {
+  Json document = hand_made();
+  Json older = record(5, kH200, 2048, 300, "tiled"), newer = record(6, kH200, 2048, 301, "tiled");
+  Json& values = older["candidate"]["configuration"];
+  values.erase(values.begin());  // a parameter that came later
+  older["source_hash"] = "4567";
+  newer["candidate"]["configuration"]["NOT_YET_KNOWN"] = 1;
+  document["records"].push_back(older);
+  document["records"].push_back(newer);
+  write(file("hand.json"), document.dump());
+  ASSERT_EQ(run({"import", file("hand.json")}).status, 0);
+  ASSERT_EQ(run({"db", "info", "--json"}).json().at("counts").at("records"), 6);
+  ASSERT_EQ(run({"db", "prune"}).status, 0);
+  EXPECT_EQ(run({"db", "info", "--json"}).json().at("counts").at("records"), 5)
+      << "what a compiler that is not here would have made stays";
+  EXPECT_THAT(run({"db", "list", "--json"}).out, HasSubstr("NOT_YET_KNOWN"));
 }
 
 TEST_F(CliDatabase, QueryReadsWhatItMayNotWrite) {

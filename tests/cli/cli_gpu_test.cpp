@@ -32,6 +32,8 @@ TEST_F(CliGpu, TunesThenFindsEverythingStored) {
   EXPECT_EQ(result.at("winner").at("outcome"), "ok");
   EXPECT_EQ(result.at("stored"), "new");
   EXPECT_GT(result.at("evaluated"), 0);
+  EXPECT_GT(result.at("winner").at("predicted_us"), 0);
+  EXPECT_GT(result.at("ranked"), 0);
   const Json again = run(tune({})).json().at("results")[0];
   EXPECT_EQ(again.at("evaluated"), 0);
   EXPECT_EQ(again.at("compiled"), 0);
@@ -61,6 +63,8 @@ TEST_F(CliGpu, OneCandidateAloneIsTriedAndNotStored) {
     EXPECT_EQ(trial.at("outcome"), "ok");
     EXPECT_EQ(trial.at("candidate").at("kernel_template"), "tiled");
     EXPECT_GT(trial.at("measurement").at("median_us"), 0);
+    EXPECT_GT(trial.at("predicted").at("seconds"), 0);
+    EXPECT_EQ(trial.at("predicted").at("steps").size(), trial.at("plan").at("steps").size());
   }
   EXPECT_EQ(run({"db", "info", "--json"}).json().at("counts").at("records"), 0);
 }

@@ -55,6 +55,14 @@ TEST_F(CliHost, VerifyFindsTheWinnerRightAndCompileStoresForTheCpu) {
   EXPECT_EQ(run({"compile", "--arch", "host,sm_80", "--sizes", "33"}).status, 2);
 }
 
+TEST_F(CliHost, RatesThatAreSmallAreNotWrittenInTflops) {
+  ASSERT_EQ(tune("host").status, 0);
+  const auto giga = testing::AllOf(HasSubstr("GFLOP/s"), testing::Not(HasSubstr("TFLOP/s")));
+  EXPECT_THAT(run({"tune", "--device", "host", "--sizes", "33", "--max-evaluations", "3"}).out,
+              giga);
+  EXPECT_THAT(run({"query"}).out, giga);
+}
+
 TEST_F(CliHost, DevicesListsTheCpuAndWhyThereIsNoGpu) {
   const Result result = run({"devices", "--json"});
   EXPECT_EQ(result.status, 0);

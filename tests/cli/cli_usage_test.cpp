@@ -15,10 +15,10 @@ using testing::Not;
 using CliUsage = ProgramTest;
 
 const std::vector<std::vector<std::string>> kCommands = {
-    {"tune"},       {"query"},      {"devices"},      {"compile"},
-    {"verify"},     {"space"},      {"templates"},    {"db"},
-    {"export"},     {"import"},     {"completion"},   {"db", "path"},
-    {"db", "info"}, {"db", "list"}, {"db", "delete"}, {"db", "prune"},
+    {"tune"},         {"query"},       {"devices"},     {"compile"},    {"verify"},
+    {"ladder"},       {"space"},       {"templates"},   {"db"},         {"export"},
+    {"import"},       {"completion"},  {"db", "path"},  {"db", "info"}, {"db", "list"},
+    {"db", "delete"}, {"db", "prune"}, {"db", "model"},
 };
 
 std::vector<std::string> plus(std::vector<std::string> words, const std::string& word) {

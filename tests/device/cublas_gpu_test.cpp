@@ -115,5 +115,98 @@ TEST_F(CublasGpuTest, ABatchIsRight) {
   }
 }
 
+TEST_F(CublasGpuTest, PedanticIsRight) {
+  const auto pedantic = cuda::load_cublas(*device_, nullptr, cuda::CublasMath::pedantic);
+  ASSERT_NE(pedantic, nullptr);
+  Problem problem;
+  problem.m = 65, problem.n = 33, problem.k = 47;
+  Call call;
+  call.lda = min_lda(problem), call.ldb = min_ldb(problem), call.ldc = min_ldc(problem);
+  call.stream = stream_;
+  const auto a = integers(problem.m * problem.k, 3), b = integers(problem.k * problem.n, 4);
+  const DeviceBuffer on_a = upload(a), on_b = upload(b), on_c = filled(65 * 33, 9.0F);
+  call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
+  std::vector<float> expected(65 * 33, 0.0F);
+  reference(problem, call, a, b, expected);
+  pedantic->multiply(problem, call);
+  EXPECT_EQ(read<float>(on_c.data(), expected.size()), expected);
+}
+
+/// cublasLt's candidates for a problem whose pointers are `offset` elements into their allocations.
+class CublasLtGpuTest : public CublasGpuTest {
+ protected:
+  void SetUp() override {
+    CublasGpuTest::SetUp();
+    if (IsSkipped()) return;
+    std::string why;
+    lt_ = cuda::load_cublas_lt(*device_, &why);
+    if (!lt_) GTEST_SKIP() << why;
+  }
+  void TearDown() override {
+    lt_.reset();
+    CublasGpuTest::TearDown();
+  }
+
+  /// Every candidate's product must be right, as enqueued and captured.
+  void expect_all_right(const Problem& problem, std::int64_t offset) {
+    Call call;
+    call.lda = min_lda(problem), call.ldb = min_ldb(problem), call.ldc = min_ldc(problem);
+    call.alpha = 2;
+    call.stream = stream_;
+    const auto a = integers(rows_a(problem) * call.lda + offset, 1);
+    const auto b = integers(rows_b(problem) * call.ldb + offset, 5);
+    const auto count = static_cast<std::size_t>(problem.m * problem.n);
+    const DeviceBuffer on_a = upload(a), on_b = upload(b);
+    const DeviceBuffer on_c(*device_, static_cast<std::int64_t>(count) * 4 + offset * 4);
+    call.a = static_cast<const float*>(on_a.data()) + offset;
+    call.b = static_cast<const float*>(on_b.data()) + offset;
+    call.c = static_cast<float*>(on_c.data()) + offset;
+    std::vector<float> expected(count, 0.0F);
+    reference(problem, call, {a.begin() + offset, a.end()}, {b.begin() + offset, b.end()},
+              expected);
+    const int found = lt_->ask(problem, {&call, 1}, 8);
+    EXPECT_GT(found, 0);
+    EXPECT_LE(found, 8);
+    const auto poison = [&] {
+      device_->fill32(on_c.data(), 0x7FC00000, on_c.bytes() / 4, stream_);
+    };
+    for (int candidate = 0; candidate < found; ++candidate) {
+      poison();
+      lt_->multiply(candidate, call);
+      EXPECT_EQ(read<float>(call.c, count), expected)
+          << to_string(problem) << " candidate " << candidate;
+    }
+    const auto graph = device_->capture(stream_, [&] { lt_->multiply(0, call); });
+    poison();
+    graph->launch(stream_);
+    EXPECT_EQ(read<float>(call.c, count), expected) << to_string(problem) << " captured";
+  }
+  std::unique_ptr<cuda::CublasLt> lt_;
+};
+
+TEST_F(CublasLtGpuTest, AllCandidatesAreRightInAllLayoutsAlignedAndNot) {
+  EXPECT_THAT(lt_->version(), testing::MatchesRegex("1[2-9]\\.[0-9]+\\.[0-9]+"));
+  for (const Layout layout : {Layout::nn, Layout::nt, Layout::tn, Layout::tt}) {
+    Problem problem;
+    problem.layout = layout;
+    problem.m = 132, problem.n = 68, problem.k = 92;
+    expect_all_right(problem, 0);
+    expect_all_right(problem, 1);
+    problem.m = 33, problem.n = 17, problem.k = 25;
+    expect_all_right(problem, 0);
+  }
+  Problem row;
+  row.m = 1, row.n = 256, row.k = 512;
+  expect_all_right(row, 0);
+}
+
+TEST_F(CublasLtGpuTest, ABatchIsRefused) {
+  Problem problem;
+  problem.m = problem.n = problem.k = 8;
+  problem.batch = 2;
+  const Call call;
+  EXPECT_THROW(lt_->ask(problem, {&call, 1}, 8), Error);
+}
+
 }  // namespace
 }  // namespace tilewise::test

@@ -111,6 +111,17 @@ expect_status 1 "$name"
 expect_said "sudo apt-get update && sudo apt-get install -y --no-install-recommends ninja-build" "$name"
 expect_no_call apt-get "$name"
 
+name="what is missing is installed, and gnuplot with it"
+fresh
+autotune TILEWISE_PRETEND_MISSING="ninja-build gnuplot-nox" -- devices
+expect_call "apt-get install -y --no-install-recommends ninja-build gnuplot-nox" "$name"
+
+name="a missing gnuplot keeps nobody from building"
+fresh
+autotune TILEWISE_PRETEND_MISSING="gnuplot-nox" -- --no-install devices
+expect_no_call apt-get "$name"
+[[ $said != *gnuplot* ]] || problem "$name: spoke of gnuplot"
+
 name="apt-get fails"
 autotune APT_FAILS=1 TILEWISE_PRETEND_MISSING="ninja-build" -- devices
 expect_status 1 "$name"

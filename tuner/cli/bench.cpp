@@ -7,22 +7,6 @@
 
 namespace tilewise::cli {
 
-namespace {
-
-/// On the CPU times compare candidates and no more: there is no cache to empty that a GPU would
-/// have, and other processes disturb whatever the number of samples.
-TimingOptions timing_on_the_cpu() {
-  TimingOptions timing;
-  timing.cold = false;
-  timing.max_seconds = 0.1;
-  timing.max_samples = 20;
-  timing.target_spread = 0.02;
-  timing.race_rounds = 5;
-  return timing;
-}
-
-}  // namespace
-
 void add_device_option(CLI::App& app, std::string& device, const std::string& text) {
   app.add_option("--device", device, text)
       ->type_name("{auto,all,0,1,UUID,host}")
@@ -79,10 +63,22 @@ std::unique_ptr<Compiler> compiler_if_any(const Target& target, const std::strin
   }
 }
 
-Bench::Bench(const Gpu& gpu, const BenchOptions& options) {
+// On the CPU times compare candidates and no more: there is no cache to empty that a GPU would
+// have, and other processes disturb whatever the number of samples.
+TimingOptions timing_on(const DeviceInfo& info, bool warm) {
   TimingOptions timing;
-  timing.cold = !options.warm;
-  if (gpu.info.target.host) timing = timing_on_the_cpu();
+  timing.cold = !warm;
+  if (!info.target.host) return timing;
+  timing.cold = false;
+  timing.max_seconds = 0.1;
+  timing.max_samples = 20;
+  timing.target_spread = 0.02;
+  timing.race_rounds = 5;
+  return timing;
+}
+
+Bench::Bench(const Gpu& gpu, const BenchOptions& options) {
+  const TimingOptions timing = timing_on(gpu.info, options.warm);
   if (options.in_process) {
     device_ = open_device(gpu.which);
     baseline_ = load_baseline(*device_);

@@ -32,6 +32,9 @@ std::vector<Gpu> gpus_to_measure_on(const std::string& device);
 /// NVRTC that --nvrtc names must be there.
 std::unique_ptr<Compiler> compiler_if_any(const Target& target, const std::string& nvrtc);
 
+/// How products are timed on a device: cold unless `warm`; on the CPU always warm, and briefly.
+TimingOptions timing_on(const DeviceInfo& info, bool warm);
+
 /// A GPU being measured on. The worker process (or the device, in process) lives as long as this.
 class Bench {
  public:

@@ -1,10 +1,16 @@
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
+#include "device/machines.hpp"
+#include "tilewise/error.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/gpus.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/stored.hpp"
 #include "tuner/cli/tune_report.hpp"
+#include "tuner/compile_ahead.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -207,13 +213,76 @@ int run_delete(const DeleteCommand& options, const Output& output) {
 // --- prune
 // ------------------------------------------------------------------------------------------
 
+/// A parameter that this version does not know: a record of a newer one.
+bool is_newer(const KernelTemplate& kernel, const Configuration& configuration) {
+  const auto& values = configuration.values();
+  return std::any_of(values.begin(), values.end(), [&](const auto& entry) {
+    return std::none_of(kernel.parameters.begin(), kernel.parameters.end(),
+                        [&](const Parameter& p) { return p.name == entry.first; });
+  });
+}
+
+/// A parameter is missing, or has a value that there is no more.
+bool is_older(const KernelTemplate& kernel, const Configuration& configuration) {
+  return std::any_of(
+      kernel.parameters.begin(), kernel.parameters.end(), [&](const Parameter& parameter) {
+        const int* value = configuration.find(parameter.name);
+        return !value || std::count(parameter.values.begin(), parameter.values.end(), *value) == 0;
+      });
+}
+
+/// Says of records whether they are of today's sources. What it cannot judge counts as current:
+/// rows of a newer version, and all where the compiler they would be built with is not here.
+class Sources {
+ public:
+  bool current(const Record& record) {
+    const auto kernels = catalog();
+    const auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const KernelTemplate& k) {
+      return k.name == record.candidate.kernel_template;
+    });
+    const Configuration& configuration = record.candidate.configuration;
+    if (kernel == kernels.end() || is_newer(*kernel, configuration)) return true;
+    if (is_older(*kernel, configuration)) return false;
+    try {
+      const DeviceInfo info = nominal_from_key(record.gpu);
+      const ImageStore store(nullptr, nullptr, &compiler_for(info.target));
+      // What this GPU of nominal facts refuses, the one that was measured need not have.
+      return !rejection(*kernel, record.problem, configuration, info).empty() ||
+             record.source_hash ==
+                 current_source_hash(record.candidate, *kernel, record.problem, info, store);
+    } catch (const Error&) {
+      return true;
+    }
+  }
+
+ private:
+  const Compiler& compiler_for(const Target& target) {
+    std::unique_ptr<Compiler>& compiler = compilers_[target.host ? 1 : 0];
+    if (!compiler) compiler = load_compiler(target);
+    return *compiler;
+  }
+  std::array<std::unique_ptr<Compiler>, 2> compilers_;  // NVRTC, and the CPU's
+};
+
+/// The source hashes of the records to keep. Winners' are among them, so that it says something
+/// even where no other record is current.
+std::vector<std::string> current_hashes(const Database& database) {
+  std::vector<std::string> hashes;
+  Sources sources;
+  for (const Winner& winner : database.winners()) hashes.push_back(winner.record.source_hash);
+  for (const Record& record : database.records({}))
+    if (sources.current(record)) hashes.push_back(record.source_hash);
+  return hashes;
+}
+
 int run_prune(const FileCommand& options, const Output& output) {
   const auto path = default_database_path(options.database);
   const auto cache = image_cache_path(path);
-  open_to_read(options.database, output);
-  const auto prune = [](const std::filesystem::path& file) {
+  const std::vector<std::string> current = current_hashes(open_to_read(options.database, output));
+  const auto prune = [&](const std::filesystem::path& file) {
     std::error_code ignored;
-    return std::filesystem::exists(file, ignored) ? Database::open(file).prune() : std::int64_t{0};
+    return std::filesystem::exists(file, ignored) ? Database::open(file).prune(current)
+                                                  : std::int64_t{0};
   };
   const std::int64_t from_database = prune(path), from_cache = prune(cache);
   if (output.json)
@@ -239,6 +308,7 @@ void add_db(CLI::App& app, Selection& selection) {
       ->footer(examples({"autotune db info", "autotune db info --json"}));
   add_command<ListCommand>(*db, selection, "list", "List records, newest first", setup_list,
                            run_list);
+  add_db_model(*db, selection);
   add_command<DeleteCommand>(*db, selection, "delete", "Delete records", setup_delete, run_delete);
   add_command<FileCommand>(*db, selection, "prune",
                            "Drop what is not needed to serve; empty the image cache", setup_file,

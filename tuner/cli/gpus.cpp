@@ -150,9 +150,10 @@ double host_bytes_needed(const Problem& problem) {
   const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n);
   const ReferenceLimits limits;
   const bool sampled = flops_of(problem) > limits.flops || elements > limits.elements;
-  // Two data sets, a copy of the result, and, where every element is checked, 16 bytes for each.
-  return 2 * operand_bytes(problem) + elements * bytes_of(problem.c) +
-         (sampled ? 0 : 16 * elements);
+  // 16 bytes an element where every one is checked, and what is multiplied while that is computed:
+  // A and B of one data set at a time, or C0.
+  const double c = elements * bytes_of(problem.c), operands = operand_bytes(problem) - c;
+  return sampled ? std::max(operands, c) : operands + 16 * elements;
 }
 
 void check_host_memory(const Problem& problem) {

@@ -10,7 +10,7 @@ namespace tilewise::cli {
 namespace {
 
 constexpr void (*kCommands[])(CLI::App&, Selection&) = {
-    add_tune,      add_query, add_devices, add_compile, add_verify,     add_space,
+    add_tune,      add_query, add_devices, add_compile, add_verify,     add_ladder, add_space,
     add_templates, add_db,    add_export,  add_import,  add_completion, add_worker,
 };
 

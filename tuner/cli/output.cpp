@@ -168,4 +168,9 @@ std::string format_seconds(double seconds) {
 
 std::string format_percent(double fraction) { return format_number(100 * fraction, 1) + "%"; }
 
+std::string format_rate(double tflops) {
+  const RateUnit unit(tflops);
+  return unit.number(tflops) + " " + unit.name();
+}
+
 }  // namespace tilewise::cli

@@ -69,5 +69,19 @@ std::string format_microseconds(double microseconds);  ///< "12.3 us", "4.56 ms"
 std::string format_bytes(double bytes);                ///< "12.0 KiB", "141.0 GiB"
 std::string format_seconds(double seconds);            ///< "45 s", "2 min 05 s"
 std::string format_percent(double fraction);           ///< "0.3%"
+std::string format_rate(double tflops);                ///< "12.34 TFLOP/s", "56.78 GFLOP/s"
+
+/// The unit of a table's rates: TFLOP/s, or GFLOP/s when even the largest is below one TFLOP/s.
+class RateUnit {
+ public:
+  explicit RateUnit(double largest_tflops) : giga_(!(largest_tflops >= 1)) {}
+  std::string name() const { return giga_ ? "GFLOP/s" : "TFLOP/s"; }
+  std::string number(double tflops) const {
+    return format_number(giga_ ? tflops * 1e3 : tflops, 2);
+  }
+
+ private:
+  bool giga_;
+};
 
 }  // namespace tilewise::cli

@@ -96,16 +96,23 @@ void print_listing(const Database& database, const std::vector<Subject>& subject
   const auto baselines = database.baselines();
   for (const Subject& subject : subjects) {
     print_line(subject.key);
+    const std::vector<Winner> winners = database.winners(subject.key);
+    double largest = 0;
+    for (const Winner& winner : winners)
+      if (winner.record.measurement)
+        largest = std::max(largest,
+                           tflops_of(winner.record.problem, winner.record.measurement->median_us));
+    const RateUnit unit(largest);
     Table table({{"problem"},
                  {"align", false, false, 6},
                  {"time", true},
-                 {"TFLOP/s", true},
+                 {unit.name(), true},
                  {"spread", true, false, 4},
                  {"cuBLAS", true, false, 3},
                  {"ratio", true, false, 2},
                  {"since", false, false, 5},
                  {"configuration", false, true}});
-    for (const Winner& winner : database.winners(subject.key)) {
+    for (const Winner& winner : winners) {
       const Record& record = winner.record;
       const Measurement measured = record.measurement.value_or(Measurement{});
       const Baseline* other = baseline_of(baselines, record.problem, subject.key);
@@ -116,7 +123,7 @@ void print_listing(const Database& database, const std::vector<Subject>& subject
           {std::string(to_string(record.problem.layout)) + " " + size_text(record.problem),
            std::to_string(align.a) + "," + std::to_string(align.b) + "," + std::to_string(align.c),
            format_microseconds(measured.median_us),
-           format_number(tflops_of(record.problem, measured.median_us), 2),
+           unit.number(tflops_of(record.problem, measured.median_us)),
            format_percent(measured.spread),
            other ? format_microseconds(other->measurement.median_us) : "-",
            other ? format_number(other->measurement.median_us / measured.median_us, 2) + "x" : "-",
@@ -165,6 +172,8 @@ std::string answers_json(const Database& database, const std::vector<Answer>& an
     json["distance"] = answer.match.distance;
     json["stale"] = answer.match.stale;
     json["why"] = answer.match.why;
+    json["predicted_us"] = answer.match.predicted_us;
+    json["limited_by"] = answer.match.limited_by;
     json["candidate"] = Json::parse(to_json(answer.match.candidate));
     json["record"] = nullptr;
     if (answer.match.record) json["record"] = Json::parse(to_json(*answer.match.record));
@@ -180,6 +189,8 @@ void print_answers(const std::vector<Answer>& answers, const Output& output) {
                {"distance", true, false, 3},
                {"from", false, false, 2},
                {"stale", false, false, 4},
+               {"predicted", true, false, 2},
+               {"limited by", false, false, 1},
                {"configuration", false, true}});
   for (const Answer& answer : answers) {
     const Match& match = answer.match;
@@ -187,6 +198,8 @@ void print_answers(const std::vector<Answer>& answers, const Output& output) {
                std::string(to_string(answer.problem.layout)) + " " + size_text(answer.problem),
                std::string(to_string(match.kind)), format_number(match.distance, 2),
                match.record ? size_text(match.record->problem) : "-", match.stale ? "yes" : "-",
+               match.predicted_us > 0 ? format_microseconds(match.predicted_us) : "-",
+               match.limited_by.empty() ? "-" : match.limited_by,
                output.verbose ? to_string(match.candidate) : short_text(match.candidate)});
   }
   table.print(output);

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"
 #include "tuner/cli/output.hpp"
 
@@ -44,6 +45,28 @@ void print_steps(const TrialReport& report, const Plan& plan) {
   table.print(Output{});
 }
 
+/// What the cost model expects, step by step.
+void print_cost(const Cost& cost) {
+  if (!(cost.seconds > 0)) return;
+  print_line("predicted: " + to_string(cost));
+  for (const StepCost& step : cost.steps)
+    print_line("  " + std::string(to_string(step.role)) + ": " +
+               format_microseconds(step.seconds * 1e6) + ", " + std::string(to_string(step.limit)) +
+               ", " + format_number(step.waves, 2) + " waves of " +
+               std::to_string(step.resident_blocks) + " blocks a multiprocessor");
+}
+
+Json cost_json(const Cost& cost) {
+  Json json{{"seconds", cost.seconds}, {"limit", to_string(cost.limit)}, {"steps", Json::array()}};
+  for (const StepCost& step : cost.steps)
+    json["steps"].push_back({{"role", to_string(step.role)},
+                             {"seconds", step.seconds},
+                             {"limit", to_string(step.limit)},
+                             {"resident_blocks", step.resident_blocks},
+                             {"waves", step.waves}});
+  return json;
+}
+
 void print_measurement(const TrialReport& report) {
   const Evaluation& evaluation = report.trial.evaluation;
   print_line("error: " + format_number(evaluation.error_ratio, 4) + " of the bound, norm-wise " +
@@ -54,8 +77,7 @@ void print_measurement(const TrialReport& report) {
              format_percent(measured.spread) + ", " + std::to_string(measured.samples) +
              " samples of " + std::to_string(measured.launches_per_sample) + " launches, " +
              (measured.cold ? "cold" : "warm") + ", by " + measured.method);
-  print_line("rate: " + format_number(tflops_of(report.problem, measured.median_us), 2) +
-             " TFLOP/s");
+  print_line("rate: " + format_rate(tflops_of(report.problem, measured.median_us)));
   if (measured.sm_clock_mhz > 0)
     print_line("clock: " + format_number(measured.sm_clock_mhz, 0) + " MHz, " +
                format_number(measured.power_w, 0) + " W");
@@ -71,6 +93,7 @@ void print_trials(const std::vector<TrialReport>& reports) {
     print_line("candidate: " + to_string(report.candidate));
     print_steps(report, plan);
     print_line("workspace: " + format_bytes(static_cast<double>(plan.workspace_bytes)));
+    print_cost(estimate(plan, report.device));
     print_line("compiled: " + (report.trial.compile_ms > 0
                                    ? format_number(report.trial.compile_ms, 0) + " ms"
                                    : std::string("no, stored")));
@@ -100,7 +123,10 @@ std::string trials_json(const std::vector<TrialReport>& reports) {
     json["error_ratio"] = evaluation.error_ratio;
     json["normwise_error"] = evaluation.normwise_error;
     json["compile_ms"] = report.trial.compile_ms;
-    json["plan"] = Json::parse(to_json(plan_of(report)));
+    const Plan plan = plan_of(report);
+    json["plan"] = Json::parse(to_json(plan));
+    const Cost cost = estimate(plan, report.device);
+    json["predicted"] = cost.seconds > 0 ? cost_json(cost) : Json();
     document["results"].push_back(json);
   }
   return document.dump(2, ' ', false, Json::error_handler_t::replace);

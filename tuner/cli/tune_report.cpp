@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -49,7 +50,16 @@ void add_baseline_fields(std::vector<Field>& fields, const std::string& title,
   fields.push_back(measured_field({"ratio", true, false, optional}, text(true)));
 }
 
-std::vector<Field> fields_for(bool with_gpu, bool with_best, bool verbose) {
+RateUnit rate_unit(const std::vector<Tuned>& results) {
+  double largest = 0;
+  for (const Tuned& tuned : results)
+    if (tuned.result.winner && tuned.result.winner->record.measurement)
+      largest = std::max(
+          largest, tflops_of(tuned.problem, tuned.result.winner->record.measurement->median_us));
+  return RateUnit(largest);
+}
+
+std::vector<Field> fields_for(bool with_gpu, bool with_best, bool verbose, RateUnit unit) {
   std::vector<Field> fields;
   if (with_gpu)
     fields.push_back(
@@ -62,8 +72,8 @@ std::vector<Field> fields_for(bool with_gpu, bool with_best, bool verbose) {
     return format_microseconds(measured.median_us);
   }));
   fields.push_back(
-      measured_field({"TFLOP/s", true}, [](const Tuned& tuned, const Measurement& measured) {
-        return format_number(tflops_of(tuned.problem, measured.median_us), 2);
+      measured_field({unit.name(), true}, [unit](const Tuned& tuned, const Measurement& measured) {
+        return unit.number(tflops_of(tuned.problem, measured.median_us));
       }));
   fields.push_back(measured_field(
       {"spread", true, false, 4},
@@ -89,19 +99,30 @@ void print_detail(const Tuned& tuned) {
              std::to_string(tuned.result.compiled) + " compiled, " +
              std::to_string(tuned.result.reused) + " reused in " +
              format_seconds(tuned.result.seconds));
+  double largest = 0;
+  for (const Record& record : tuned.fastest)
+    largest = std::max(largest, tflops_of(record.problem, record.measurement->median_us));
+  const RateUnit unit(largest);
   Table fastest({{"fastest", true},
-                 {"TFLOP/s", true},
+                 {unit.name(), true},
                  {"spread", true, false, 1},
+                 {"predicted", true, false, 2},
                  {"candidate", false, true}});
   for (const Record& record : tuned.fastest)
     fastest.add({format_microseconds(record.measurement->median_us),
-                 format_number(tflops_of(record.problem, record.measurement->median_us), 2),
-                 format_percent(record.measurement->spread), to_string(record.candidate)});
+                 unit.number(tflops_of(record.problem, record.measurement->median_us)),
+                 format_percent(record.measurement->spread),
+                 record.predicted_us > 0 ? format_microseconds(record.predicted_us) : "-",
+                 to_string(record.candidate)});
   if (!fastest.empty()) fastest.print(Output{});
   std::string outcomes = "outcomes of all its records:";
   for (const auto& [outcome, count] : tuned.outcomes)
     outcomes += " " + std::string(to_string(outcome)) + " " + std::to_string(count);
   print_line(outcomes);
+  if (std::isfinite(tuned.result.rank_correlation))
+    print_line("cost model: rank correlation " + format_number(tuned.result.rank_correlation, 2) +
+               " of predicted and measured over " + std::to_string(tuned.result.ranked) +
+               " candidates");
 }
 
 Json result_json(const Tuned& tuned) {
@@ -130,6 +151,9 @@ Json result_json(const Tuned& tuned) {
   json["rejected"] = result.rejected;
   json["compiled"] = result.compiled;
   json["reused"] = result.reused;
+  json["ranked"] = result.ranked;
+  json["rank_correlation"] = nullptr;
+  if (std::isfinite(result.rank_correlation)) json["rank_correlation"] = result.rank_correlation;
   json["seconds"] = result.seconds;
   json["interrupted"] = result.interrupted;
   json["already_done"] = result.already_done;
@@ -178,7 +202,7 @@ std::string progress_line(const TuneProgress& progress) {
   if (progress.best && progress.best->measurement) {
     const double us = progress.best->measurement->median_us;
     line += "  best " + format_microseconds(us) + ", " +
-            format_number(tflops_of(progress.best->problem, us), 2) + " TFLOP/s, " +
+            format_rate(tflops_of(progress.best->problem, us)) + ", " +
             short_text(progress.best->candidate);
   }
   return line;
@@ -200,7 +224,8 @@ void print_tuned(const std::vector<Tuned>& results, const Output& output) {
     with_gpu |= tuned.gpu.index != results.front().gpu.index;
     with_best |= find_variant(tuned.baselines, "lt_best") != nullptr;
   }
-  const std::vector<Field> fields = fields_for(with_gpu, with_best, output.verbose);
+  const std::vector<Field> fields =
+      fields_for(with_gpu, with_best, output.verbose, rate_unit(results));
   std::vector<Column> columns;
   for (const Field& field : fields) columns.push_back(field.column);
   Table table(columns);

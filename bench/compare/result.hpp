@@ -1,0 +1,67 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tilewise/device_info.hpp"
+#include "tilewise/match.hpp"
+#include "tilewise/record.hpp"
+
+/// What compare finds, and what is made of it: plain values.
+namespace tilewise::bench {
+
+/// Who takes part, in the order of the table.
+enum class Player { tuned, cublas, cublas_pedantic, cublas_lt };
+inline constexpr Player kPlayers[] = {Player::tuned, Player::cublas, Player::cublas_pedantic,
+                                      Player::cublas_lt};
+/// "tuned", "cublas", "cublas_pedantic", "cublas_lt_best".
+std::string_view to_string(Player player);
+
+/// One player's part in one shape.
+struct Column {
+  Player player = Player::tuned;
+  std::optional<Measurement> measurement;
+  double error_ratio = 0;  ///< largest error over its bound, at most 1 where measured
+  std::string detail;      ///< why there is no measurement; of cublasLt, which candidate it is
+};
+
+/// One shape. `error` is not empty when it could not be measured.
+struct Row {
+  Problem problem;
+  Match match;  ///< what serves it
+  std::vector<Column> columns;
+  std::string error;
+};
+
+/// Null where a player has no time.
+const Measurement* time_of(const Row& row, Player player);
+/// The fastest of the cuBLAS columns; null where there is none.
+const Measurement* better_cublas(const Row& row);
+/// The better cuBLAS column's time over ours: above 1 we are faster.
+std::optional<double> ratio_of(const Row& row);
+
+/// What the physical floor is made of. 0: not known.
+struct Rates {
+  double flops = 0;  ///< a second
+  double bytes = 0;  ///< a second, read and written together
+  std::string source;
+};
+/// Those given (0: not given); else what was measured on an H200 for that GPU; else what the device
+/// states of itself.
+Rates rates_for(const DeviceInfo& info, double flops, double bytes);
+
+/// max(2mnk / peak, operand and result bytes once / copy rate, 2 us), in microseconds; 0 where the
+/// rates are not known (docs/measuring.md).
+double floor_us(const Problem& problem, const Rates& rates);
+
+struct Summary {
+  int compared = 0, failed = 0, not_exact = 0;   ///< not_exact: served by nearest or default
+  double geometric_mean = 0, minimum = 0;        ///< of ratio_of(); 0 when nothing was compared
+  std::vector<const Row*> worst;                 ///< at most three, the smallest ratio first
+  int below_100 = 0, below_097 = 0;              ///< ratios below 1.00, below 0.97
+  double over_floor = 0, cublas_over_floor = 0;  ///< geometric means of time over floor_us()
+};
+/// `rows` must outlive it.
+Summary summarize(const std::vector<Row>& rows, const Rates& rates);
+
+}  // namespace tilewise::bench

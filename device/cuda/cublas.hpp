@@ -1,0 +1,67 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/cuda/driver.hpp"
+#include "device/cuda/library.hpp"
+#include "tilewise/error.hpp"
+
+/// What cuBLAS and cublasLt share: the values of their interface, as far as they are used (their
+/// headers are not needed to build), and how the libraries are found.
+namespace tilewise::cuda {
+
+using BlasStatus = int;
+inline constexpr BlasStatus kBlasSuccess = 0;
+inline constexpr int kMajorVersion = 0, kMinorVersion = 1, kPatchLevel = 2;
+inline constexpr int kNotTransposed = 0, kTransposed = 1;
+inline constexpr int kReal32 = 0;              // CUDA_R_32F
+inline constexpr int kCompute32 = 68;          // CUBLAS_COMPUTE_32F: f32 throughout, no TF32
+inline constexpr int kCompute32Pedantic = 69;  // CUBLAS_COMPUTE_32F_PEDANTIC
+
+/// cuBLAS's own default on Hopper. Ours, so that a captured product needs no allocation.
+inline constexpr std::int64_t kBlasWorkspaceBytes = std::int64_t{32} << 20;
+
+/// "13.1.0", from the library's own function for it.
+template <class Api>
+std::string version_of(const Api& api) {
+  std::string text;
+  for (const int part : {kMajorVersion, kMinorVersion, kPatchLevel}) {
+    int value = 0;
+    api.check(api.property(part, &value), "asking cuBLAS for its version");
+    text += (text.empty() ? "" : ".") + std::to_string(value);
+  }
+  return text;
+}
+
+/// Opens the first library that `query` finds, that has what Api::resolve() asks for and that
+/// `make` makes something of. Null when there is none; then `why` says what was tried.
+template <class Api, class Make>
+auto load_first_usable(const LibraryQuery& query, const std::vector<std::string>& neighbours,
+                       std::string* why, Make make) -> decltype(make(Api{})) {
+  const LibrarySearch search = find_library(query, driver_major());
+  std::vector<std::string> refused;
+  for (const LibraryCandidate& candidate : search.candidates) {
+    std::string reason;
+    Api api;
+    api.library = open_with_neighbours(candidate, neighbours, reason);
+    if (!api.library) {
+      refused.push_back(reason);
+      continue;
+    }
+    try {
+      if (api.resolve(reason)) return make(std::move(api));
+    } catch (const Error& error) {
+      reason = error.what();
+    }
+    refused.push_back(candidate.path + ": " + reason);
+  }
+  if (why) {
+    *why = "no usable " + query.stem + ".so.13 or .so.12; looked in " + join(search.places) +
+           (refused.empty() ? "" : "; tried: " + join(refused, "; "));
+  }
+  return nullptr;
+}
+
+}  // namespace tilewise::cuda

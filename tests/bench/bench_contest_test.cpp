@@ -1,0 +1,139 @@
+// compare's contest on the CPU: what is served is checked and timed, and what is not there is said.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "bench/compare/contest.hpp"
+#include "db/database.hpp"
+#include "device/host/host.hpp"
+#include "templates/kernel_template.hpp"
+#include "templates/sources.hpp"
+
+namespace tilewise::bench {
+namespace {
+
+using testing::HasSubstr;
+
+Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Problem problem;
+  problem.m = m, problem.n = n, problem.k = k;
+  problem.alignment = natural_alignment(problem.layout, m, n, k, problem.a, problem.b, problem.c);
+  return problem;
+}
+
+class ContestOnTheCpu : public testing::Test {
+ protected:
+  ContestOnTheCpu() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "contest-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    options_.device = "host";
+    options_.database = (folder_ / "test.db").string();
+    options_.rounds = 3;
+    setenv("TILEWISE_HOST_FLAGS", "-O1", 1);
+  }
+  ~ContestOnTheCpu() override { std::filesystem::remove_all(folder_); }
+
+  /// A winner without an image: it is compiled when it is served.
+  void store_winner(const Problem& problem) {
+    const DeviceInfo info = host::device_info("host");
+    const KernelTemplate& kernel = find_template("naive");
+    Record record;
+    record.problem = problem;
+    record.candidate = {kernel.name, kernel.default_configuration(problem, info)};
+    record.gpu = gpu_key(info);
+    record.source_hash = "0123";
+    record.launch_revision = launch_revision(kernel);
+    record.measurement.emplace().median_us = 10;
+    record.environment.date = "2026-11-21T10:00:00Z";
+    Database database = Database::open(options_.database);
+    database.set_winner(database.add(record));
+  }
+
+  /// The naive kernel of that problem, but for its products: it adds instead.
+  void store_wrong_image(const Problem& problem) {
+    const DeviceInfo info = host::device_info("host");
+    const KernelTemplate& kernel = find_template("naive");
+    const KernelSource& source = kernel_source("naive.cu");
+    CompileRequest request;
+    request.kernel =
+        kernel.plan(problem, kernel.default_configuration(problem, info), info).steps[0].kernel;
+    request.text = source.text;
+    const std::string include = "#include \"multiply_args.cuh\"\n";
+    const auto at = request.text.find(include);
+    ASSERT_NE(at, std::string::npos);
+    request.text.insert(at + include.size(),
+                        "#define multiply_add(x, y, sum) ((x) + (y) + (sum))\n");
+    request.headers = source.headers;
+    request.target = info.target;
+    std::optional<Image> image = host::load_compiler()->compile(request).image;
+    ASSERT_TRUE(image);
+    image->launch_revision = launch_revision(kernel);
+    Database::open(options_.database).put_image(*image);
+  }
+
+  std::filesystem::path folder_;
+  ContestOptions options_;
+};
+
+TEST_F(ContestOnTheCpu, WinnersAndTheirNeighboursAreServedCheckedAndTimed) {
+  store_winner(problem_of(33, 40, 17));
+  Contest contest(options_);
+  EXPECT_FALSE(contest.timing().cold);
+  const Row exact = contest.run(problem_of(33, 40, 17));
+  EXPECT_EQ(exact.error, "");
+  EXPECT_EQ(exact.match.kind, MatchKind::exact);
+  const Measurement* time = time_of(exact, Player::tuned);
+  ASSERT_NE(time, nullptr);
+  EXPECT_GT(time->median_us, 0);
+  EXPECT_EQ(time->samples, 3);
+  EXPECT_GT(time->host_us, 0);
+  EXPECT_GT(exact.columns[0].error_ratio, 0);
+  EXPECT_LE(exact.columns[0].error_ratio, 1);
+  EXPECT_EQ(contest.run(problem_of(34, 40, 17)).match.kind, MatchKind::nearest);
+}
+
+TEST_F(ContestOnTheCpu, ColumnsOfLibrariesThatAreNotThereSayWhy) {
+  store_winner(problem_of(8, 8, 8));
+  Contest contest(options_);
+  EXPECT_EQ(contest.cublas_version(), "");
+  const Row row = contest.run(problem_of(8, 8, 8));
+  EXPECT_EQ(row.error, "");
+  for (const Player player : {Player::cublas, Player::cublas_pedantic, Player::cublas_lt}) {
+    EXPECT_EQ(time_of(row, player), nullptr);
+    EXPECT_THAT(row.columns[static_cast<std::size_t>(player)].detail, HasSubstr("NVIDIA GPUs"));
+  }
+  EXPECT_FALSE(ratio_of(row).has_value());
+}
+
+TEST_F(ContestOnTheCpu, AShapeThatFailsIsARowAndTheNextOneRuns) {
+  store_winner(problem_of(8, 8, 8));
+  Contest contest(options_);
+  Problem batch = problem_of(8, 8, 8);
+  batch.batch = 2;  // no reference is made for one
+  const Row failed = contest.run(batch);
+  EXPECT_THAT(failed.error, HasSubstr("batch"));
+  EXPECT_EQ(time_of(failed, Player::tuned), nullptr);
+  EXPECT_EQ(contest.run(problem_of(8, 8, 8)).error, "");
+}
+
+TEST_F(ContestOnTheCpu, AWrongProductIsAnErrorAndNeverTimed) {
+  const Problem problem = problem_of(16, 16, 16);
+  store_winner(problem);
+  store_wrong_image(problem);
+  Contest contest(options_);
+  const Row row = contest.run(problem);
+  EXPECT_THAT(row.error, HasSubstr("tuned: wrong result: C["));
+  EXPECT_EQ(time_of(row, Player::tuned), nullptr);
+  EXPECT_GT(row.columns[0].error_ratio, 1);
+}
+
+TEST_F(ContestOnTheCpu, WithoutADatabaseThereIsANote) {
+  const Contest contest(options_);
+  ASSERT_EQ(contest.notes().size(), 1U);
+  EXPECT_THAT(contest.notes().front(), HasSubstr("no database"));
+}
+
+}  // namespace
+}  // namespace tilewise::bench

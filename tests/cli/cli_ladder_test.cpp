@@ -1,0 +1,137 @@
+// The ladder on the CPU: every rung is right, in order, and drawn.
+#include <gmock/gmock.h>
+
+#include "tests/cli/program.hpp"
+
+namespace cli_test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class CliLadder : public ProgramTest {
+ protected:
+  CliLadder() {
+    hide_gpus();
+    set("TILEWISE_HOST_FLAGS", "-O0");  // kernels compile sooner than they would run faster
+  }
+  Result ladder(std::vector<std::string> more) {
+    std::vector<std::string> words{"ladder", "--device", "host", "--size", "36x20x28"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+  /// Stores a winner without a search: the naive kernel's default.
+  void store_a_winner() {
+    const Result tuned = run({"tune", "--device", "host", "--sizes", "36x20x28", "--templates",
+                              "naive", "--max-evaluations", "1", "--in-process"});
+    ASSERT_EQ(tuned.status, 0) << tuned.err;
+  }
+  /// A program of that name, alone on PATH, which keeps what it is told to draw.
+  void put_gnuplot(const std::string& script) {
+    const fs::path program = file("bin") / "gnuplot";
+    fs::create_directories(program.parent_path());
+    write(program, "#!/bin/sh\n" + script);
+    fs::permissions(program, fs::perms::owner_all);
+    set("PATH", program.parent_path().string() + ":/usr/bin:/bin");
+  }
+};
+
+TEST_F(CliLadder, EveryRungIsRightInOrderAndComparedWithTheOneBefore) {
+  store_a_winner();
+  const Result result = ladder({"--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json document = result.json();
+  EXPECT_EQ(document.at("problem").at("m"), 36);
+  EXPECT_FALSE(document.at("cold"));
+  const Json& rungs = document.at("rungs");
+  std::vector<std::string> names;
+  for (const Json& rung : rungs) {
+    names.push_back(rung.at("name"));
+    EXPECT_EQ(rung.at("outcome"), "ok") << rung;
+    EXPECT_EQ(rung.at("rung"), names.size());
+    EXPECT_GT(rung.at("flops"), 0);
+    EXPECT_LE(rung.at("error_ratio"), 1);
+    EXPECT_GT(rung.at("error_ratio"), 0);
+    EXPECT_EQ(rung.at("candidate").is_null(), rung.at("name") == "cpu");
+    EXPECT_EQ(rung.at("bytes_per_flop").is_null(), rung.at("name") == "cpu");
+  }
+  EXPECT_THAT(
+      names, ElementsAre("cpu", "naive", "tiled, B uncoalesced", "tiled, bank conflicts",
+                         "tiled, conflict-free", "outer product", "unrolled", "prefetch", "tuned"));
+  EXPECT_TRUE(rungs[0].at("times_before").is_null());
+  const double before = rungs[1].at("flops"), after = rungs[2].at("flops");
+  EXPECT_DOUBLE_EQ(rungs[2].at("times_before"), after / before);
+  // Tiles of 16 ask for a sixteenth of what the naive kernel asks for, but for the edges.
+  EXPECT_GT(rungs[1].at("bytes_per_flop"), 2 * rungs[2].at("bytes_per_flop").get<double>());
+  const auto of = [&](std::size_t i, const char* parameter) {
+    return rungs[i].at("candidate").at("configuration").at(parameter).get<int>();
+  };
+  EXPECT_THAT((std::vector{of(2, "READ_B"), of(3, "READ_B"), of(4, "READ_B")}),
+              ElementsAre(0, 1, 2));
+  EXPECT_THAT((std::vector{of(5, "PREFETCH"), of(6, "PREFETCH"), of(7, "PREFETCH")}),
+              ElementsAre(0, 0, 2));
+  EXPECT_LT(of(5, "UNROLL"), of(6, "UNROLL"));
+  EXPECT_EQ(rungs[8].at("candidate").at("kernel_template"), "naive") << "the stored winner";
+}
+
+TEST_F(CliLadder, WithoutAWinnerItTunesForOneAndStoresIt) {
+  const Result result = ladder({"--budget", "1s", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.json().at("rungs").back().at("what").get<std::string>(),
+              HasSubstr("tuned just now"));
+  const Json query = run({"query", "--device", "host", "--sizes", "36x20x28", "--json"}).json();
+  EXPECT_EQ(query.at("answers").at(0).at("match"), "exact");
+}
+
+TEST_F(CliLadder, TheTableAndTheFigureShowEveryRungAndThePeak) {
+  store_a_winner();
+  put_gnuplot("cat \"$1\" > \"" + file("told").string() + "\"\n");
+  const Result result = ladder({"--svg", file("it's a ladder.svg").string()});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const std::string told = read(file("told"));
+  for (const char* name : {"cpu", "tiled, bank conflicts", "prefetch", "tuned", "peak"}) {
+    EXPECT_THAT(result.out, HasSubstr(name));
+    EXPECT_THAT(told, HasSubstr(name));
+  }
+  EXPECT_THAT(told, HasSubstr("it''s a ladder.svg"));
+  EXPECT_THAT(told, HasSubstr("nn 36x20x28 f32 on CPU: "));
+}
+
+TEST_F(CliLadder, GnuplotDrawsIt) {
+  if (!fs::exists("/usr/bin/gnuplot")) GTEST_SKIP() << "gnuplot is not installed";
+  store_a_winner();
+  const Result result = ladder({"--quiet", "--svg", file("ladder.svg").string()});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const std::string svg = read(file("ladder.svg"));
+  EXPECT_THAT(svg, HasSubstr("</svg>"));
+  for (const char* name : {">naive<", ">outer product<", ">tuned<", ">GFLOP/s<"})
+    EXPECT_THAT(svg, HasSubstr(name));
+}
+
+TEST_F(CliLadder, AMissingOrFailingGnuplotIsAClearError) {
+  store_a_winner();
+  set("PATH", file("nothing").string());
+  const Result missing = ladder({"--svg", file("x.svg").string()});
+  EXPECT_EQ(missing.status, 2);
+  EXPECT_THAT(missing.err, HasSubstr("gnuplot-nox"));
+  EXPECT_EQ(missing.out, "") << "it is said before anything is measured";
+  put_gnuplot("echo 'no room for a figure' >&2; exit 3\n");
+  const Result failing = ladder({"--svg", file("x.svg").string()});
+  EXPECT_EQ(failing.status, 2);
+  EXPECT_THAT(failing.err, HasSubstr("no room for a figure"));
+  EXPECT_THAT(failing.out, HasSubstr("prefetch")) << "the table comes first";
+}
+
+TEST_F(CliLadder, BadInputIsRefusedWithWhatIsAllowed) {
+  EXPECT_EQ(run({"ladder", "--device", "host", "--size", "64,128"}).status, 2);
+  EXPECT_THAT(run({"ladder", "--device", "host", "--size", "64,128"}).err,
+              HasSubstr("takes one, N or MxNxK"));
+  EXPECT_THAT(run({"ladder", "--device", "all"}).err, HasSubstr("takes one GPU"));
+  EXPECT_EQ(run({"ladder", "--device", "host", "--size", "0"}).status, 2);
+  EXPECT_EQ(run({"ladder", "--device", "host", "--budget", "0"}).status, 2);
+  EXPECT_EQ(run({"ladder", "--device", "host", "--size", "1000000"}).status, 7);
+}
+
+}  // namespace
+}  // namespace cli_test

@@ -1,0 +1,50 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "templates/kernel_template.hpp"
+#include "tuner/cli/bench.hpp"
+#include "tuner/evaluator_local.hpp"
+
+/// The rungs of `autotune ladder`: from a plain loop to the tuned winner (docs/ladder.md).
+namespace tilewise::cli {
+
+/// One rung, and what became of it.
+struct Rung {
+  std::string name;                    ///< "tiled, coalesced"
+  std::string what;                    ///< what it does that the one before does not
+  std::optional<Candidate> candidate;  ///< none: the CPU, or another library
+  std::optional<Measurement> measurement;
+  Outcome outcome = Outcome::ok;
+  std::string detail;                 ///< why there is no time; else what to know about it
+  std::optional<double> error_ratio;  ///< largest error over its bound; none: not compared
+  double bytes_per_flop = 0;          ///< asked of global memory, by count; 0: not known
+};
+
+/// A rung that is a configuration of one of our templates: its default but for a few parameters.
+struct KernelRung {
+  const char* name;
+  const char* what;
+  const char* kernel_template;
+  std::vector<std::pair<const char*, int>> changed;
+};
+/// From the naive kernel to the one that prefetches, slowest idea first.
+const std::vector<KernelRung>& kernel_rungs();
+
+/// The rung's candidate for a problem on a device: what is not changed keeps its default.
+Candidate candidate_of(const KernelRung& rung, const Problem& problem, const DeviceInfo& info);
+
+/// The product on the CPU in f64, on all cores. Where all of it would take more than ten seconds,
+/// some rows of C are computed, and the time is scaled; then it is not compared with the reference.
+Rung measure_cpu(const Problem& problem, const Reference& reference);
+
+/// Compiles, validates and times a candidate. What goes wrong is the rung's outcome and detail.
+Rung measure_candidate(Rung rung, const Problem& problem, const DeviceInfo& info,
+                       const ImageStore& images, LocalEvaluator& evaluator);
+
+/// Validates and times another library. `evaluator` has begun with `problem`.
+Rung measure_library(const Problem& problem, BaselineLibrary& library, LocalEvaluator& evaluator);
+
+}  // namespace tilewise::cli
