@@ -22,12 +22,16 @@ class Strategy {
   /// `microseconds` is nothing for a rejected candidate. Also called for what an earlier run
   /// measured.
   virtual void observe(const Candidate& candidate, std::optional<double> microseconds) = 0;
+  /// A valid candidate worth an early try: it was good for a similar problem. Before the first
+  /// next(). A strategy whose order is its point ignores it.
+  virtual void suggest(const Candidate& candidate) { static_cast<void>(candidate); }
 };
 
 struct StrategyInfo {
   std::string name;
   std::string summary;
   std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed);
+  bool by_model = false;  ///< tuning lets the cost model look over its candidates (ordered.hpp)
 };
 
 /// exhaustive, random, local: one explicit table.

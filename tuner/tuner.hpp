@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,10 @@ struct TuneResult {
   std::int64_t evaluated = 0, rejected = 0, compiled = 0, reused = 0;
   double seconds = 0;
   bool interrupted = false;
+  /// Spearman's rank correlation of the times that the cost model predicted for `ranked` candidates
+  /// with those measured; not a number where fewer than three can be compared.
+  double rank_correlation = std::numeric_limits<double>::quiet_NaN();
+  std::int64_t ranked = 0;
   bool already_done =
       false;  ///< an identical search had finished: nothing was compiled or measured
 };

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "templates/cost_model.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/crown.hpp"
 #include "tuner/reproduce.hpp"
+#include "tuner/search/ordered.hpp"
 #include "tuner/search/search.hpp"
 #include "tuner/search_memory.hpp"
+#include "tuner/warm_start.hpp"
 
 namespace tilewise {
 namespace {
@@ -36,6 +39,13 @@ Record with_evaluation(Record record, const Evaluation& evaluation) {
   return record;
 }
 
+bool by_model(const std::string& strategy) {
+  const auto all = strategies();
+  return std::any_of(all.begin(), all.end(), [&](const StrategyInfo& info) {
+    return info.name == strategy && info.by_model;
+  });
+}
+
 const Built* find_built(const std::vector<Built>& all, const Candidate& candidate) {
   const auto found = std::find_if(all.begin(), all.end(),
                                   [&](const Built& b) { return b.candidate == candidate; });
@@ -56,10 +66,22 @@ Tuning::Tuning(const Problem& problem, const TuneOptions& options, TuneContext& 
       store_(&context.database, context.cache, context.compiler),
       strategy_(make_chooser()) {}
 
+double Tuning::predicted_seconds(const Candidate& candidate) const {
+  const KernelTemplate* kernel = kernel_of(candidate);
+  if (!kernel) return 0;
+  return estimate(kernel->plan(problem_, candidate.configuration, device_), device_).seconds;
+}
+
 /// Without a compiler only stored images can be evaluated: those that some record of this GPU is
 /// of.
 std::unique_ptr<Strategy> Tuning::make_chooser() const {
-  if (context_.compiler) return make_strategy(options_.strategy, space_, options_.seed);
+  if (context_.compiler) {
+    std::unique_ptr<Strategy> named = make_strategy(options_.strategy, space_, options_.seed);
+    if (!by_model(options_.strategy) || !can_estimate(device_)) return named;
+    return make_ordered(
+        std::move(named), space_, options_.seed,
+        [this](const Candidate& candidate) { return predicted_seconds(candidate); });
+  }
   std::vector<Candidate> candidates = space_.defaults();
   RecordFilter filter;
   filter.gpu = gpu_;
@@ -133,6 +155,8 @@ void Tuning::recall() {
       if (ok) known_.push_back(std::move(record));
     }
   if (!incumbent_known) first_ = incumbent_;
+  for (const Candidate& candidate : good_elsewhere(context_.database, space_, gpu_))
+    strategy_->suggest(candidate);
 }
 
 void Tuning::prepare() {
@@ -194,6 +218,7 @@ Record Tuning::record_of(const Built& built) const {
   record.source_hash = built.source_hash;
   record.launch_revision = built.launch_revision;
   record.compile_ms = built.compile_ms;
+  record.predicted_us = estimate(built.plan, device_).seconds * 1e6;
   record.environment = environment();
   return record;
 }
@@ -309,6 +334,7 @@ TuneResult Tuning::finish() {
   result_.winner = context_.database.winner(problem_, gpu_);
   result_.baselines = context_.database.baselines(problem_, gpu_);
   result_.seconds = seconds();
+  rank_predictions();
   if (search_) {
     search_->finished = !result_.interrupted;
     search_->evaluations += result_.evaluated;
@@ -318,6 +344,17 @@ TuneResult Tuning::finish() {
   }
   report("done");
   return result_;
+}
+
+void Tuning::rank_predictions() {
+  std::vector<double> predicted, measured;
+  for (const Record& record : known_) {
+    if (!(record.predicted_us > 0)) continue;
+    predicted.push_back(record.predicted_us);
+    measured.push_back(time_of(record));
+  }
+  result_.ranked = static_cast<std::int64_t>(predicted.size());
+  result_.rank_correlation = rank_correlation(predicted, measured);
 }
 
 void Tuning::report(const std::string& phase, const Record* last) {

@@ -47,6 +47,8 @@ class Tuning {
   const KernelTemplate* kernel_of(const Candidate& candidate) const;
   bool is_current(const Record& record) const;
   std::unique_ptr<Strategy> make_chooser() const;
+  double predicted_seconds(const Candidate& candidate) const;  ///< 0: the model cannot tell
+  void rank_predictions();
   Search wanted_search() const;
   Environment environment() const;
   Record record_of(const Built& built) const;
