@@ -29,10 +29,9 @@ void spread(const KernelTemplate& kernel, const DeviceInfo& device, std::size_t 
             std::uint64_t seed, std::vector<Case>& cases) {
   std::vector<Problem> problems;
   for (const int alignment : {16, 8, 4})
-    for (const Layout layout : test::kLayouts) {
-      const Problem problem = test::make_problem(layout, 1536, 1536, 1536, alignment);
-      if (kernel.supports(problem, device)) problems.push_back(problem);
-    }
+    for (const Layout layout : test::kLayouts)
+      for (const Problem& problem : test::typical_problems(kernel, device, layout, alignment))
+        problems.push_back(problem);
   for (std::size_t i = 0; i < problems.size() && i < limit; ++i) {
     const std::size_t share = limit / problems.size() + (i < limit % problems.size());
     const SearchSpace space(problems[i], device, {&kernel});

@@ -32,12 +32,14 @@ std::vector<Job> jobs_for(const std::vector<Target>& targets, std::size_t limit)
   for (const KernelTemplate& kernel : catalog()) {
     for (std::size_t t = 0; t < targets.size(); ++t) {
       const DeviceInfo device = nominal_device(targets[t]);
-      const Problem problem =
-          test::make_problem(test::kLayouts[t % 4], 1536, 1536, 8192, t % 2 ? 16 : 4);
-      const SearchSpace space(problem, device, {&kernel});
-      for (const Candidate& c : test::pairwise_cover(space, t, limit))
-        for (const LaunchStep& step : kernel.plan(problem, c.configuration, device).steps)
-          jobs.push_back({step.kernel, targets[t], step});
+      const auto problems =
+          test::typical_problems(kernel, device, test::kLayouts[t % 4], t % 2 ? 16 : 4);
+      for (const Problem& problem : problems) {
+        const SearchSpace space(problem, device, {&kernel});
+        for (const Candidate& c : test::pairwise_cover(space, t, limit / problems.size()))
+          for (const LaunchStep& step : kernel.plan(problem, c.configuration, device).steps)
+            jobs.push_back({step.kernel, targets[t], step});
+      }
     }
   }
   // A pack or reduce step appears in many plans: once is enough.

@@ -2,11 +2,29 @@
 #include <random>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "templates/search_space.hpp"
+#include "tests/support/problems.hpp"
 
 namespace tilewise::test {
+
+/// Problems for which a template has candidates: large ones, or, for a template that is for few
+/// rows or few columns, those.
+inline std::vector<Problem> typical_problems(const KernelTemplate& kernel, const DeviceInfo& device,
+                                             Layout layout, int alignment) {
+  std::mt19937_64 generator(1);
+  std::vector<Problem> found;
+  for (const auto& [m, n] : {std::pair{1536, 1536}, {16, 1536}, {1536, 16}}) {
+    const Problem problem = make_problem(layout, m, n, 1536, alignment);
+    if (!found.empty() && found.front().m == found.front().n) break;
+    if (kernel.supports(problem, device) &&
+        SearchSpace(problem, device, {&kernel}).random(generator))
+      found.push_back(problem);
+  }
+  return found;
+}
 
 /// Valid candidates of a space such that any two parameter values that a random draw shows together
 /// stand together in at least one of them: most mistakes need only two values to meet. At most

@@ -139,14 +139,15 @@ class TemplatesGpu : public ::testing::Test {
     const char* wanted = std::getenv("TILEWISE_TEST_CONFIGURATIONS");
     const std::size_t limit = wanted ? std::strtoul(wanted, nullptr, 10) : 60;
     std::vector<Case> cases;
-    int seen = 0;
+
     for (const Layout layout : test::kLayouts) {
-      Problem typical = test::make_problem(layout, 1536, 1536, 1536, alignment);
-      if (kernel.name == "skinny") (seen++ % 2 ? typical.m : typical.n) = 16;
-      const SearchSpace space(typical, device_->info(), {&kernel});
-      for (const Candidate& c : test::pairwise_cover(space, 5 + std::uint64_t(layout),
-                                                     std::max<std::size_t>(1, limit / 4)))
-        cases.push_back({c, typical, {}, ""});
+      const auto problems = test::typical_problems(kernel, device_->info(), layout, alignment);
+      for (const Problem& typical : problems) {
+        const SearchSpace space(typical, device_->info(), {&kernel});
+        const std::size_t share = std::max<std::size_t>(1, limit / 4 / problems.size());
+        for (const Candidate& c : test::pairwise_cover(space, 5 + std::uint64_t(layout), share))
+          cases.push_back({c, typical, {}, ""});
+      }
     }
     std::atomic<std::size_t> next = 0;
     std::vector<std::jthread> pool;
