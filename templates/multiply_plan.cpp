@@ -34,9 +34,9 @@ Packed packed_operand(Stored from, Pack pack, int element_bytes, std::int64_t of
 }
 
 // Instructions that come with one of a kind: its address, its test for the edge, its loop.
-constexpr double kPerGlobalAccess = 14;
-constexpr double kPerResult = 50;
-constexpr double kPerBranch = 10;
+constexpr double kPerGlobalAccess = 5.5;
+constexpr double kPerResult = 55;
+constexpr double kPerExchange = 18;
 // Bytes that pass through shared memory or L1 at a time, whatever part of them a warp wants.
 constexpr double kPassBytes = 128;
 constexpr double kWarp = 32;
@@ -89,8 +89,8 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
   work.instructions =
       thread_tiles * (thread.steps * thread.shared_loads +
                       kPerGlobalAccess * (thread.global_loads + thread.shared_stores) +
-                      kPerBranch * thread.steps / thread.unrolled) +
-      threads_of(step) * kPerResult * thread.result_stores;
+                      thread.pass_instructions * thread.steps / thread.unrolled) +
+      threads_of(step) * (kPerResult * thread.result_stores + kPerExchange * thread.exchanged);
 }
 
 LaunchStep pack_step(StepRole role, Stored from, Pack pack, const Packed& to, int element_bytes) {
@@ -179,8 +179,8 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
     plan.tensor_maps.push_back(std::move(recipe));
   };
   // The fields of MultiplyArgs: a, b, ..., lda, ldb.
-  add(multiply.arguments[0], multiply.arguments[5], problem.m, shape.tile_m);
-  add(multiply.arguments[1], multiply.arguments[6], problem.n, shape.tile_n);
+  if (shape.map_a) add(multiply.arguments[0], multiply.arguments[5], problem.m, shape.tile_m);
+  if (shape.map_b) add(multiply.arguments[1], multiply.arguments[6], problem.n, shape.tile_n);
 }
 
 }  // namespace
@@ -286,7 +286,7 @@ Plan multiply_plan(const Problem& problem, MultiplyShape shape) {
           Argument{Kind::integer32, tail.whole_tiles}, Argument{Kind::integer32, tail.share}})
       multiply.arguments.push_back(more);
   }
-  if (shape.tensor_maps) add_tensor_maps(plan, multiply, problem, shape);
+  add_tensor_maps(plan, multiply, problem, shape);
   state_multiply_work(multiply, problem, shape);
   if (shape.tail_slots > 0)  // on average: blocks of the tail do less than a tile
     multiply.schedule.rounds *= double(tiles_m * tiles_n) / multiply.grid.x;

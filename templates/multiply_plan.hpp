@@ -15,9 +15,11 @@ struct ThreadWork {
   double global_loads = 0;   ///< from global memory (or copies into shared memory), a tile of k
   double shared_stores = 0;  ///< into shared memory, a tile of k
   double result_stores = 1;  ///< of C
+  double exchanged = 0;      ///< sums that it gives to other threads at the end
   double steps = 1;          ///< of k that it does for a tile
-  double unrolled = 1;       ///< steps of k between two branches
-  double ahead = 0;          ///< tiles that loads are begun before they are used
+  double unrolled = 1;       ///< steps of k between two branches: a pass
+  double pass_instructions = 10;    ///< slots that a pass costs beside what it loads and multiplies
+  double ahead = 0;                 ///< tiles that loads are begun before they are used
   double multiply_add_rate = 0.72;  ///< Schedule's; this is what a serpentine order reaches
   int registers = 32;               ///< estimated
   int resident_blocks = 1;          ///< Schedule's
@@ -36,7 +38,8 @@ struct MultiplyShape {
   int tail_slots = 0;
   Pack pack_a = Pack::none, pack_b = Pack::none;
   bool programmatic = false;  ///< steps wait for one another by themselves (dialect.cuh)
-  bool tensor_maps = false;   ///< the kernel takes maps of A's and B's tiles after MultiplyArgs
+  /// The kernel takes a map of A's (B's) tiles, k outermost, as its last argument or two.
+  bool map_a = false, map_b = false;
   ThreadWork thread;
 };
 

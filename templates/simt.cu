@@ -27,8 +27,9 @@
 // PREFETCH, what the next tile does while this one is used:
 //   0 nothing  1 waits in registers  2 registers, then a second buffer (one barrier a tile)
 //   3, 4, 5 flows by cp.async through 2, 3, 4 stages
-//   6, 7, 8 flows by TMA through 3, 4, 6 stages: one thread asks for whole tiles, warps wait for
-//           tiles and free stages each by itself, and no barrier holds the block together
+//   6, 7, 8 a ring of 3, 4, 6 stages: one thread asks TMA for whole tiles as they lie, k outermost; an
+//           operand that is turned or not aligned to 16 bytes goes through registers. Warps wait for
+//           full stages and free them each by itself, no barrier holds the block together
 // Edges: what lies outside the matrices is zero in the tiles; only tiles at an edge pay for testing,
 // and warps that are wholly outside do not multiply.
 //

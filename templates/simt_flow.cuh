@@ -5,6 +5,8 @@
 #include "tma.cuh"
 #include "warp.cuh"
 #endif
+#define A_BY_TMA (PREFETCH >= 6 && A_TRANSPOSED && !TRANSPOSE_A && VECTOR_A == 4)
+#define B_BY_TMA (PREFETCH >= 6 && !B_TRANSPOSED && !TRANSPOSE_B && VECTOR_B == 4)
 
 // MultiplyArgs, and what only some configurations take; the same fields as multiply_plan.cpp adds.
 struct SimtArgs : MultiplyArgs {
@@ -13,10 +15,15 @@ struct SimtArgs : MultiplyArgs {
   Int64 depth;             // tiles of k
   int whole_tiles, share;  // tiles of C that one block does; tiles of k for a block of the tail
 #endif
-#if PREFETCH >= 6
-  TensorMap a_map, b_map;
+#if A_BY_TMA
+  TensorMap a_map;
+#endif
+#if B_BY_TMA
+  TensorMap b_map;
 #endif
 };
+static_assert(bool(A_BY_TMA) == OperandA::BY_TMA && bool(B_BY_TMA) == OperandB::BY_TMA,
+              "the arguments have the maps that the tiles need");
 
 // What a block does at a time: a tile of C from (row, column) on, and a part of k.
 struct Part {
@@ -48,104 +55,6 @@ struct Who {
 
 typedef float Sums[THREAD_M][THREAD_N];
 
-#if PREFETCH >= 6
-// Where in a ring of stages a tile's turn is, and the parity of its round.
-struct Turn {
-  int stage = 0, parity = 0;
-  DEVICE_MEMBER void next() {
-    if (++stage == kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-};
-
-// A ring of stages that TMA fills, asked by one thread, and warps free.
-struct Flow {
-  float* shared;
-  TransferBarrier *full, *free;  // of each stage
-  Turn filled, used;
-
-  DEVICE_MEMBER explicit Flow(float* shared_memory)
-      : shared(shared_memory),
-        full(reinterpret_cast<TransferBarrier*>(shared_memory + kSharedElements)),
-        free(full + kStages) {
-    if (threadIdx.x == 0) {
-      UNROLL_ALL
-      for (int s = 0; s < kStages; ++s) {
-        transfer_barrier_init(full + s, 1);
-        transfer_barrier_init(free + s, kThreads / 32);
-      }
-    }
-    barrier();
-  }
-  DEVICE_MEMBER const float* stage() const { return shared + used.stage * kStageElements; }
-
-  // Asks for tile t of the part; the first round of stages is free: the round before it counts as
-  // complete. To be called by all threads, for each tile in turn.
-  DEVICE_MEMBER void fill(const SimtArgs& args, const Part& part, int t) {
-    if (t >= part.tiles()) return;
-    if (threadIdx.x == 0) {
-      transfer_wait(free + filled.stage, filled.parity ^ 1);
-      transfer_expect(full + filled.stage, kStageElements * 4);
-      float* to = shared + filled.stage * kStageElements;
-      const int k = static_cast<int>(part.k_begin + Int64(t) * TILE_K);
-      load_tile(to, args.a_map, static_cast<int>(part.row), k, full + filled.stage);
-      load_tile(to + OperandA::ELEMENTS, args.b_map, static_cast<int>(part.column), k,
-                full + filled.stage);
-    }
-    filled.next();
-  }
-  DEVICE_MEMBER void wait() const { transfer_wait(full + used.stage, used.parity); }
-  // When the whole warp has read what it wants of the tile.
-  DEVICE_MEMBER void release() {
-    warp_barrier();
-    if (threadIdx.x % 32 == 0) transfer_arrive(free + used.stage);
-    used.next();
-  }
-
-  // A tile less than there are stages is on its way, so that the filling thread waits for warps that
-  // are a tile behind, not for all of them.
-  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part, const Who& who) {
-    constexpr int AHEAD = kStages - 2;
-    const int tiles = part.tiles();
-    UNROLL_ALL
-    for (int t = 0; t < AHEAD; ++t) fill(args, part, t);
-    if (!who.multiplies(args, part)) {  // never the filling thread's warp
-      for (int t = 0; t < tiles; ++t) {
-        wait();
-        release();
-      }
-      return;
-    }
-#if FRAGMENTS == 1
-    for (int t = 0; t < tiles; ++t) {
-      fill(args, part, t + AHEAD);
-      wait();
-      multiply_tile(sums, stage(), who.warp_m, who.warp_n, who.lane, who.k0);
-      release();
-    }
-#else
-    Fragments sets[2];
-    if (tiles > 0) {
-      wait();
-      sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
-    }
-    for (int t = 0; t < tiles; ++t) {
-      fill(args, part, t + AHEAD);
-      multiply_ahead(sums, sets, stage(), who.warp_m, who.warp_n, who.lane, who.k0);
-      release();
-      if (t + 1 < tiles) {
-        wait();
-        sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
-      }
-      outer_product(sums, sets[1]);
-    }
-#endif
-  }
-};
-
-#else
 // Fetches of both operands by all threads. Tiles that lie wholly inside the matrices need no tests.
 struct Source {
   OperandA a;
@@ -165,6 +74,150 @@ struct Source {
     b.advance();
   }
 };
+
+#if PREFETCH >= 3
+// Both operands' parts of a tile on their way.
+struct Coming {
+  Waiting<OperandA> a;
+  Waiting<OperandB> b;
+
+  DEVICE_MEMBER void start(const Source& source, int t, float* stage) {
+    if (t < source.inner_tiles) {
+      a.template start<true>(source.a, stage, TILE_K);
+      b.template start<true>(source.b, stage + OperandA::ELEMENTS, TILE_K);
+    } else if (t < source.tiles) {
+      a.template start<false>(source.a, stage, source.depth(t));
+      b.template start<false>(source.b, stage + OperandA::ELEMENTS, source.depth(t));
+    }
+  }
+  DEVICE_MEMBER void finish(const Source& source, float* stage) const {
+    a.finish(source.a, stage);
+    b.finish(source.b, stage + OperandA::ELEMENTS);
+  }
+};
+#endif
+
+#if PREFETCH >= 6
+// Where in a ring of stages a tile's turn is, and the parity of its round.
+struct Turn {
+  int stage = 0, parity = 0;
+  DEVICE_MEMBER void next() {
+    if (++stage == kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+// A ring of stages. One thread asks TMA for tiles; what TMA cannot bring all threads store. Warps wait for
+// a stage to be full, and free it, each by itself.
+struct Flow {
+  static constexpr int TRANSFERRED = (OperandA::BY_TMA ? TILE_M * TILE_K * 4 : 0) +
+                                     (OperandB::BY_TMA ? TILE_N * TILE_K * 4 : 0);  // bytes a tile
+  static constexpr bool STAGED = OperandA::STAGED || OperandB::STAGED;
+  // A tile less than there are stages is on its way, so that who fills waits for warps that are a tile
+  // behind, not for all of them.
+  static constexpr int AHEAD = kStages - 2;
+
+  float* shared;
+  TransferBarrier *full, *free;  // of each stage
+  Turn filled, used;
+
+  DEVICE_MEMBER explicit Flow(float* shared_memory)
+      : shared(shared_memory),
+        full(reinterpret_cast<TransferBarrier*>(shared_memory + kSharedElements)),
+        free(full + kStages) {
+    if (threadIdx.x == 0) {
+      UNROLL_ALL
+      for (int s = 0; s < kStages; ++s) {
+        transfer_barrier_init(full + s, (TRANSFERRED > 0) + (STAGED ? kThreads / 32 : 0));
+        transfer_barrier_init(free + s, kThreads / 32);
+      }
+    }
+    barrier();
+  }
+  DEVICE_MEMBER const float* stage() const { return shared + used.stage * kStageElements; }
+  DEVICE_MEMBER float* next_stage() const { return shared + filled.stage * kStageElements; }
+
+  // The first round of stages is free: the round before it counts as complete.
+  DEVICE_MEMBER void wait_free() const { transfer_wait(free + filled.stage, filled.parity ^ 1); }
+  DEVICE_MEMBER void wait_full() const { transfer_wait(full + used.stage, used.parity); }
+  // When the whole warp has read what it wants of the tile.
+  DEVICE_MEMBER void release() {
+    warp_barrier();
+    if (threadIdx.x % 32 == 0) transfer_arrive(free + used.stage);
+    used.next();
+  }
+
+  // Begins to bring tile t; for each tile in turn, followed by finish().
+  DEVICE_MEMBER void start(const SimtArgs& args, const Part& part, Source& source, Coming& coming,
+                           int t) const {
+    if (STAGED) {
+      coming.start(source, t, nullptr);
+      source.advance();
+    }
+    if (TRANSFERRED > 0 && threadIdx.x == 0 && t < source.tiles) {
+      wait_free();
+      transfer_expect(full + filled.stage, TRANSFERRED);
+      [[maybe_unused]] const int k = static_cast<int>(part.k_begin + Int64(t) * TILE_K);
+#if A_BY_TMA
+      load_tile(next_stage(), args.a_map, static_cast<int>(part.row), k, full + filled.stage);
+#endif
+#if B_BY_TMA
+      load_tile(next_stage() + OperandA::ELEMENTS, args.b_map, static_cast<int>(part.column), k,
+                full + filled.stage);
+#endif
+    }
+  }
+  DEVICE_MEMBER void finish(const Source& source, const Coming& coming, int t) {
+    if (t >= source.tiles) return;
+    if (STAGED) {
+      wait_free();
+      coming.finish(source, next_stage());
+      warp_barrier();
+      if (threadIdx.x % 32 == 0) transfer_arrive(full + filled.stage);
+    }
+    filled.next();
+  }
+
+  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part, const Who& who) {
+    Source source(args, part);
+    Coming coming;
+    const int tiles = source.tiles;
+    const bool multiplies = who.multiplies(args, part);
+    UNROLL_ALL
+    for (int t = 0; t < AHEAD; ++t) {
+      start(args, part, source, coming, t);
+      finish(source, coming, t);
+    }
+#if FRAGMENTS == 1
+    for (int t = 0; t < tiles; ++t) {
+      start(args, part, source, coming, t + AHEAD);
+      wait_full();
+      if (multiplies) multiply_tile(sums, stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      release();
+      finish(source, coming, t + AHEAD);
+    }
+#else
+    Fragments sets[2];
+    if (tiles > 0) {
+      wait_full();
+      if (multiplies) sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+    }
+    for (int t = 0; t < tiles; ++t) {
+      start(args, part, source, coming, t + AHEAD);
+      if (multiplies) multiply_ahead(sums, sets, stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      release();
+      finish(source, coming, t + AHEAD);
+      if (t + 1 < tiles) {
+        wait_full();
+        if (multiplies) sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      }
+      if (multiplies) outer_product(sums, sets[1]);
+    }
+#endif
+  }
+};
 #endif
 
 #if PREFETCH >= 3 && PREFETCH < 6
@@ -182,26 +235,15 @@ struct Flow {
     Source source(args, part);
     const int tiles = source.tiles;
     const bool multiplies = who.multiplies(args, part);
-    Waiting<OperandA> a;
-    Waiting<OperandB> b;
+    Coming coming;
     int filling = 0;  // where the stage that the next tile goes to begins
     const auto start = [&](int t) {
-      float* stage = shared + filling;
-      if (t < source.inner_tiles) {
-        a.template start<true>(source.a, stage, TILE_K);
-        b.template start<true>(source.b, stage + OperandA::ELEMENTS, TILE_K);
-      } else if (t < tiles) {
-        a.template start<false>(source.a, stage, source.depth(t));
-        b.template start<false>(source.b, stage + OperandA::ELEMENTS, source.depth(t));
-      }
+      coming.start(source, t, shared + filling);
       source.advance();
       copies_commit();  // also when there was nothing: the waits count groups
     };
     const auto finish = [&](int t) {  // of the tile that was started last
-      if (t < tiles) {
-        a.finish(source.a, shared + filling);
-        b.finish(source.b, shared + filling + OperandA::ELEMENTS);
-      }
+      if (t < tiles) coming.finish(source, shared + filling);
       filling = after(filling);
     };
     UNROLL_ALL

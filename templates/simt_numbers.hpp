@@ -54,7 +54,10 @@ struct Simt {
   int group_depth() const { return tile_k / slice_k; }
   /// Blocks that run at a time.
   int slots(const DeviceInfo& device) const { return device.multiprocessors * blocks; }
-  bool by_tma() const { return prefetch >= 6; }
+  bool in_ring() const { return prefetch >= 6; }
+  /// TMA brings tiles as they lie; what it cannot bring goes through registers.
+  bool a_by_tma() const { return in_ring() && !a_along_k && !transpose_a && vector_a == 4; }
+  bool b_by_tma() const { return in_ring() && !b_along_k && !transpose_b && vector_b == 4; }
   bool by_cp_async() const { return prefetch >= 3 && prefetch < 6; }
   int stages() const {
     constexpr int of_prefetch[] = {1, 1, 2, 2, 3, 4, 3, 4, 6};
@@ -67,12 +70,14 @@ struct Simt {
     const int pad =
         held_k ? (transpose ? fragment_k : std::max(vector, fragment_k)) : (transpose ? 4 : 0);
     const int elements = held_k ? span * (tile_k + pad) : tile_k * (span + pad);
-    return (elements + 3) / 4 * 4;
+    const int whole = in_ring() ? 32 : 4;
+    return (elements + whole - 1) / whole * whole;
   }
   std::uint32_t shared_bytes() const {
     const int tiles = stages() * (tile_elements(tile_m, vector_a, a_held_k(), transpose_a) +
                                   tile_elements(tile_n, vector_b, b_held_k(), transpose_b));
-    const int arrivals = by_tma() ? 4 * stages() : 0;  // two counters of 8 bytes a stage, as floats
+    const int arrivals =
+        in_ring() ? 4 * stages() : 0;  // two counters of 8 bytes a stage, as floats
     const int exchanged = slice_k > 1 ? slice_k * tile_m * tile_n : 0;  // when groups are added up
     return static_cast<std::uint32_t>(4 * (std::max(tiles, exchanged) + arrivals));
   }
@@ -81,13 +86,12 @@ struct Simt {
     return (span * tile_k / vector + threads() - 1) / threads() * vector;
   }
   /// Whether an operand's tile waits in registers before it is stored.
-  bool staged(bool transpose, int vector) const {
-    return prefetch == 1 || prefetch == 2 || (by_cp_async() && transpose && vector > 1);
-  }
+  bool a_staged() const { return staged(transpose_a, vector_a, a_by_tma()); }
+  bool b_staged() const { return staged(transpose_b, vector_b, b_by_tma()); }
   /// Sums, fragments (of several steps of k not all at once), what is on its way, and addresses.
   int registers() const {
-    const int fetch = (staged(transpose_a, vector_a) ? fetched(tile_m, vector_a) : 0) +
-                      (staged(transpose_b, vector_b) ? fetched(tile_n, vector_b) : 0);
+    const int fetch =
+        (a_staged() ? fetched(tile_m, vector_a) : 0) + (b_staged() ? fetched(tile_n, vector_b) : 0);
     const int sets = std::max(fragments, 1) * (fragment_k >= 4 ? fragment_k / 2 : fragment_k);
     return thread_m * thread_n + std::max(sets, 1) * (thread_m + thread_n) + fetch + 24;
   }
@@ -98,6 +102,10 @@ struct Simt {
   }
 
  private:
+  bool staged(bool transpose, int vector, bool tma) const {
+    if (in_ring()) return !tma;
+    return prefetch == 1 || prefetch == 2 || (by_cp_async() && transpose && vector > 1);
+  }
   static int run(int thread, bool held_k) {
     return held_k ? 1 : (thread % 4 == 0 ? 4 : (thread % 2 == 0 ? 2 : 1));
   }

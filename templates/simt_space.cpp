@@ -65,30 +65,17 @@ std::vector<Constraint> shape_constraints() {
                  [](const Simt& s, const In& in) {
                    return !s.by_cp_async() || has(in.device.features, Feature::cp_async);
                  }),
-      constraint("has_tma", {"PREFETCH"}, "PREFETCH by TMA needs the feature tma",
+      constraint("has_tma", {"PREFETCH"},
+                 "PREFETCH by TMA (and registers, for what TMA cannot bring) needs the feature tma",
                  [](const Simt& s, const In& in) {
-                   return !s.by_tma() || has(in.device.features, Feature::tma);
-                 }),
-      constraint(
-          "tma_takes_tiles_as_they_lie",
-          {"PREFETCH", "TRANSPOSE_A", "TRANSPOSE_B", "PACK_A", "PACK_B"},
-          "PREFETCH by TMA reads A with m contiguous and B with n contiguous (packs may turn "
-          "them), and turns neither",
-          [](const Simt& s, const In&) {
-            return !s.by_tma() || !(s.a_along_k || s.b_along_k || s.transpose_a || s.transpose_b);
-          }),
-      constraint("tma_moves_16_bytes", {"PREFETCH", "PACK_A", "PACK_B"},
-                 "PREFETCH by TMA needs operands aligned to 16 bytes (a packed one is)",
-                 [](const Simt& s, const In& in) {
-                   return !s.by_tma() || (reads_a_alignment(in.problem, s.pack_a) >= 16 &&
-                                          reads_b_alignment(in.problem, s.pack_b) >= 16);
+                   return !s.in_ring() || has(in.device.features, Feature::tma);
                  }),
       constraint("tma_counts_to_2_31", {"PREFETCH"},
                  "PREFETCH by TMA needs k of at least 1, and m, n, k below 2^31",
                  [](const Simt& s, const In& in) {
                    constexpr std::int64_t limit = std::int64_t{1} << 31;
                    const Problem& p = in.problem;
-                   return !s.by_tma() || (p.k >= 1 && p.k < limit && p.m < limit && p.n < limit);
+                   return !s.in_ring() || (p.k >= 1 && p.k < limit && p.m < limit && p.n < limit);
                  }),
   };
 }
@@ -150,8 +137,8 @@ std::vector<Constraint> resource_constraints() {
                  }),
       constraint("registers_fit",
                  {"TILE_M", "TILE_N", "TILE_K", "THREAD_M", "THREAD_N", "SLICE_K", "FRAGMENT_K",
-                  "FRAGMENTS", "TRANSPOSE_A", "TRANSPOSE_B", "PREFETCH", "VECTOR_A", "VECTOR_B",
-                  "BLOCKS_PER_SM"},
+                  "FRAGMENTS", "TRANSPOSE_A", "TRANSPOSE_B", "PACK_A", "PACK_B", "PREFETCH",
+                  "VECTOR_A", "VECTOR_B", "BLOCKS_PER_SM"},
                  "THREAD_M x THREAD_N sums, fragments and fetched elements fit the registers that "
                  "BLOCKS_PER_SM leaves a thread (at most 255)",
                  [](const Simt& s, const In& in) {
@@ -187,11 +174,6 @@ std::vector<Constraint> search_hints() {
            "several steps of k are read at a time just where a tile is held with k contiguous",
            [](const Simt& s, const In&) {
              return (s.fragment_k > 1) == (s.a_held_k() || s.b_held_k());
-           }),
-      hint("one_way_to_say_tma", {"PREFETCH", "VECTOR_A", "VECTOR_B"},
-           "TMA loads no vectors: VECTOR_A and VECTOR_B are 4 then",
-           [](const Simt& s, const In&) {
-             return !s.by_tma() || (s.vector_a == 4 && s.vector_b == 4);
            }),
       hint("long_passes", {"UNROLL", "TILE_K", "SLICE_K"},
            "a pass is at least 8 steps of k, or a group's whole part",

@@ -30,17 +30,21 @@ struct Operand {
   static constexpr int VECTORS = SPAN * TILE_K / VECTOR;
   static constexpr int COUNT = (VECTORS + kThreads - 1) / kThreads;  // vectors a thread loads
   static constexpr bool EVEN = VECTORS % kThreads == 0;
-  // cp.async turns words, not vectors: these go through registers. A warp then takes two vectors of 16
-  // rows each: it reads whole sectors, and what it stores falls into different banks (a row of
-  // SPAN + 4 words moves four steps of k by half the banks).
-  static constexpr bool STAGED = PREFETCH >= 3 && TRANSPOSE && VECTOR > 1;
-  static_assert(PREFETCH < 6 || (!ALONG_K && !TRANSPOSE), "TMA fills tiles as they lie, k outermost");
-  static constexpr bool ACROSS = STAGED && ALONG_K && RUNS % 2 == 0;
+  // TMA takes tiles as they lie, aligned to 16 bytes. cp.async turns words, not vectors. What neither can
+  // do goes through registers: a warp that turns then takes 32 bytes of each of several rows, whole
+  // sectors, and what it stores falls into different banks (a row of SPAN + 4 words moves four steps
+  // of k by half of them).
+  static constexpr bool BY_TMA = PREFETCH >= 6 && !ALONG_K && !TRANSPOSE && VECTOR == 4;
+  static constexpr bool STAGED = PREFETCH >= 6 ? !BY_TMA : PREFETCH >= 3 && TRANSPOSE && VECTOR > 1;
+  static constexpr bool ACROSS = STAGED && ALONG_K && TRANSPOSE;
+  static constexpr int NEAR = 8 / VECTOR;  // vectors of a row that neighbouring threads take, then
   // A stored column must not fall into one bank; rows stay aligned for vector access.
   static constexpr int WIDEST = VECTOR > FRAGMENT_K ? VECTOR : FRAGMENT_K;
   static constexpr int PAD = HELD_K ? (TRANSPOSE ? FRAGMENT_K : WIDEST) : (TRANSPOSE ? 4 : 0);
   static constexpr int STRIDE = (HELD_K ? TILE_K : SPAN) + PAD;
-  static constexpr int ELEMENTS = ((HELD_K ? SPAN : TILE_K) * STRIDE + 3) / 4 * 4;
+  // The next tile begins where vectors, and tiles by TMA, may.
+  static constexpr int WHOLE = PREFETCH >= 6 ? 32 : 4;
+  static constexpr int ELEMENTS = ((HELD_K ? SPAN : TILE_K) * STRIDE + WHOLE - 1) / WHOLE * WHOLE;
   // A thread's values come in runs of CHUNK neighbours; runs of a warp lie side by side.
   static constexpr int CHUNK = HELD_K ? 1 : (THREAD % 4 == 0 ? 4 : (THREAD % 2 == 0 ? 2 : 1));
   static_assert(INNER % VECTOR == 0, "vectors tile the rows of an operand tile");
@@ -63,7 +67,7 @@ struct Operand {
   static DEVICE_MEMBER Place place(int j) {
     if constexpr (ACROSS) {
       const int id = int(threadIdx.x) + j * kThreads;
-      return {(id / (2 * SPAN) * 2 + id % 2) * VECTOR, id / 2 % SPAN, EVEN || id < VECTORS};
+      return {(id / (NEAR * SPAN) * NEAR + id % NEAR) * VECTOR, id / NEAR % SPAN, EVEN || id < VECTORS};
     } else if constexpr (STRAIGHT) {
       const int outer = int(threadIdx.x) / RUNS + j * ROWS_APART;
       return {int(threadIdx.x) % RUNS * VECTOR, outer, EVEN || outer < VECTORS / RUNS};
@@ -92,10 +96,11 @@ struct Operand {
   }
   DEVICE_MEMBER bool inside() const { return span_left == SPAN; }
   DEVICE_MEMBER const float* vector(int j) const {
-    if constexpr (ACROSS && kThreads % (2 * SPAN) == 0) {
+    if constexpr (ACROSS && kThreads % (NEAR * SPAN) == 0) {
       return first + j * (kThreads / SPAN) * VECTOR;
-    } else if constexpr (ACROSS && 2 * SPAN == 2 * kThreads) {
-      return first + j / 2 * (2 * VECTOR) + j % 2 * (SPAN / 2) * ld;
+    } else if constexpr (ACROSS && NEAR * SPAN % kThreads == 0 && kThreads % NEAR == 0) {
+      constexpr int PASSES = NEAR * SPAN / kThreads;  // over the rows, before the next vectors of them
+      return first + j / PASSES * 8 + j % PASSES * (kThreads / NEAR) * ld;
     } else if constexpr (STRAIGHT && !ACROSS) {
       return first + j * rows_apart;
     } else {
@@ -179,19 +184,19 @@ struct Operand {
   }
 };
 
-#if PREFETCH >= 3 && PREFETCH < 6
-// An operand's part of a tile on its way: by cp.async, or through this thread's registers.
+#if PREFETCH >= 3
+// An operand's part of a tile on its way: through this thread's registers, or by cp.async; TMA is asked
+// elsewhere.
 template <typename Of>
 struct Waiting {
   float values[Of::STAGED ? Of::COUNT : 1][Of::STAGED ? Of::WIDTH : 1];
 
   template <bool FULL>
   DEVICE_MEMBER void start(const Of& operand, float* tile, int k_left) {
-    if constexpr (Of::STAGED) {
-      operand.template load<FULL>(values, k_left);
-    } else {
-      operand.template copy<FULL>(tile, k_left);
-    }
+    if constexpr (Of::STAGED) operand.template load<FULL>(values, k_left);
+#if PREFETCH < 6
+    if constexpr (!Of::STAGED) operand.template copy<FULL>(tile, k_left);
+#endif
   }
   DEVICE_MEMBER void finish(const Of& operand, float* tile) const {
     if constexpr (Of::STAGED) operand.store(tile, values);

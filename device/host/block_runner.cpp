@@ -42,8 +42,12 @@ struct KernelCalls {
     const CallerFrame frame(__builtin_return_address(0));
     running->copies_wait(pending);
   }
-  static void transfer_start(const Transfer& transfer) { running->transfers_.push_back(transfer); }
+  static void transfer_start(const Transfer& transfer) {
+    const Unwatched own_list;
+    running->transfers_.push_back(transfer);
+  }
   static bool transfer_next(const void* barrier, Transfer* transfer) {
+    const Unwatched own_list;
     return running->transfer_next(barrier, *transfer);
   }
   static void edge(void* at, bool release) { FiberChecks::edge(at, release); }

@@ -16,6 +16,8 @@
 extern "C" {
 void __tsan_func_entry(void* caller);
 void __tsan_func_exit();
+void __tsan_ignore_thread_begin();
+void __tsan_ignore_thread_end();
 }
 #endif
 
@@ -112,6 +114,8 @@ void FiberChecks::before_switch(unsigned, unsigned to, bool) {
 void FiberChecks::after_switch(unsigned) {}
 CallerFrame::CallerFrame(void* caller) { __tsan_func_entry(caller); }
 CallerFrame::~CallerFrame() { __tsan_func_exit(); }
+Unwatched::Unwatched() { __tsan_ignore_thread_begin(); }
+Unwatched::~Unwatched() { __tsan_ignore_thread_end(); }
 
 void FiberChecks::release(unsigned slot) { __tsan_release(&slots_[slot]); }
 void FiberChecks::acquire(unsigned slot) { __tsan_acquire(&slots_[slot]); }

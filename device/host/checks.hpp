@@ -64,6 +64,21 @@ class FiberChecks {
 #endif
 };
 
+/// While it lives, what the executor does to its own lists on a kernel thread's behalf is not
+/// looked at: those lists are shared by all threads of a block, which take turns.
+class Unwatched {
+ public:
+#if defined(TILEWISE_CHECK_THREADS)
+  Unwatched();
+  ~Unwatched();
+#else
+  Unwatched() {}
+  ~Unwatched() {}
+#endif
+  Unwatched(const Unwatched&) = delete;
+  Unwatched& operator=(const Unwatched&) = delete;
+};
+
 /// Names the kernel's line in a race report: the executor is not instrumented, so what it does for
 /// a kernel would be reported without the place it was asked from (`caller`, a return address).
 class CallerFrame {
