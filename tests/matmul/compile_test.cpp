@@ -3,6 +3,7 @@
 // many.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <map>
@@ -112,6 +113,64 @@ TEST(CompileEverything, TemplatesCompileForEveryArchitecture) {
   EXPECT_LT(spilled, int(jobs.size()) / 4) << "of " << jobs.size();
   std::printf("%zu kernels for %zu architectures, %d with spills\n", jobs.size(), targets.size(),
               spilled.load());
+}
+
+// What wins on the one architecture that was measured, in the flow that each of the others has:
+// large register tiles for large products, groups of warps for small ones, vectors for few rows.
+std::vector<Candidate> likely_winners(const DeviceInfo& device, const Problem& problem) {
+  const int flow = has(device.features, Feature::tma)        ? 6
+                   : has(device.features, Feature::cp_async) ? 4
+                                                             : 2;
+  const auto simt = [&](const Configuration& changed) {
+    Configuration c = find_template("simt").default_configuration(problem, device);
+    c.set("PREFETCH", flow);
+    for (const char* vector : {"VECTOR_A", "VECTOR_B", "VECTOR_C"}) c.set(vector, 4);
+    for (const auto& [name, value] : changed.values()) c.set(name, value);
+    return Candidate{"simt", c};
+  };
+  Configuration skinny = find_template("skinny").default_configuration(problem, device);
+  skinny.set("VECTOR", 4);
+  return {simt({{"TILE_M", 128},
+                {"TILE_N", 128},
+                {"THREAD_N", 8},
+                {"WARP_M", 4},
+                {"UNROLL", 8},
+                {"BLOCKS_PER_SM", 1}}),
+          simt({{"TILE_M", 64},
+                {"TILE_N", 128},
+                {"THREAD_N", 8},
+                {"WARP_M", 4},
+                {"UNROLL", 8},
+                {"SLICE_K", 2},
+                {"BLOCKS_PER_SM", 1}}),
+          {"skinny", skinny}};
+}
+
+TEST(CompileEverything, LikelyWinnersDoNotSpill) {
+  std::unique_ptr<Compiler> compiler;
+  try {
+    compiler = cuda::load_compiler();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const Problem problem = test::make_problem(Layout::tn, 4096, 4096, 4096);
+  for (const Target& target : compiler->targets()) {
+    const auto known = known_targets();
+    const auto same = std::find_if(known.begin(), known.end(), [&](const Target& t) {
+      return t.major == target.major && t.minor == target.minor;
+    });
+    if (same == known.end()) continue;
+    const DeviceInfo device = nominal_device(*same);
+    for (const Candidate& c : likely_winners(device, problem)) {
+      const KernelTemplate& kernel = find_template(c.kernel_template);
+      ASSERT_EQ(rejection(kernel, problem, c.configuration, device), "") << to_string(*same);
+      const KernelSpec spec = kernel.plan(problem, c.configuration, device).steps.back().kernel;
+      const KernelSource& source = kernel_source(spec.source);
+      const CompileResult made = compiler->compile({spec, source.text, source.headers, *same});
+      ASSERT_TRUE(made.image) << to_string(spec) << made.log;
+      EXPECT_EQ(made.image->usage.spill_bytes, 0) << to_string(*same) << ' ' << to_string(spec);
+    }
+  }
 }
 
 }  // namespace
