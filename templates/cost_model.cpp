@@ -16,16 +16,16 @@ namespace {
 constexpr double kWarp = 32;
 constexpr double kSchedulers = 4;             // each issues an instruction of a warp a cycle
 constexpr double kSharedBytesPerCycle = 128;  // of a multiprocessor
-constexpr double kL2BytesPerCycle = 32;       // of L2, for each multiprocessor
+constexpr double kL2BytesPerCycle = 48;       // of L2, for each multiprocessor
 constexpr double kMemoryShare = 0.87;         // of the stated bandwidth that a copy reaches
-constexpr double kIssueCycles = 2.5;          // between two instructions of one warp
-constexpr double kLoadCycles = 500;           // until a load from global memory is there
-constexpr double kSharedLoadCycles = 20;      // until one from shared memory is
-constexpr double kRoundCycles = 80;           // of a round beside its instructions: the barrier
-constexpr double kBlockCycles = 1000;         // to start and to end a block
+constexpr double kOverlap = 2.5;              // how well several needs overlap: combined()
+constexpr double kLoadCycles = 600;           // until a load from global memory is there
+constexpr double kSharedLoadCycles = 15;      // until one from shared memory is
+constexpr double kRoundCycles = 105;          // of a round beside its instructions: the barrier
+constexpr double kBlockCycles = 1250;         // to start and to end a block
 constexpr double kRegistersAtEase = 1.3;      // of the estimate: what compilers take if they may
-constexpr double kShortage = 0.6;  // instructions a multiply-add when all registers are missing
-constexpr double kFirstLaunch = 2e-6;
+constexpr double kShortage = 0.57;  // instructions a multiply-add when all registers are missing
+constexpr double kFirstLaunch = 1.25e-6;
 constexpr double kNextLaunch = 1e-6;
 
 /// What a warp and a block have to do in one round of a step.
@@ -64,18 +64,25 @@ struct Need {
   Limit limit = Limit::launch;
 };
 
-Need largest(std::initializer_list<Need> needs) {
-  return std::max(needs, [](const Need& x, const Need& y) { return x.amount < y.amount; });
+/// What several needs take together: the largest, if they overlapped wholly, and more the nearer
+/// the others come to it, since a unit that is busy most of the time makes the others wait.
+Need combined(std::initializer_list<Need> needs) {
+  Need all = std::max(needs, [](const Need& x, const Need& y) { return x.amount < y.amount; });
+  if (!(all.amount > 0)) return all;
+  double sum = 0;
+  for (const Need& need : needs) sum += std::pow(need.amount / all.amount, kOverlap);
+  all.amount *= std::pow(sum, 1 / kOverlap);
+  return all;
 }
 
-/// Cycles of a round while `resident` blocks share a multiprocessor: what its busiest unit needs
-/// for all of them, or what one warp needs by itself, whichever is more.
-Need round_of(const Share& share, const Schedule& schedule, int resident,
+/// Cycles of a round while `resident` blocks share a multiprocessor: what its units need for all of
+/// them, and what one warp needs by itself.
+Need round_of(const Share& share, const Schedule& schedule, double resident,
               const DeviceInfo& device) {
   const double warps = resident * share.warps;
   // Few warps do not divide evenly over the schedulers.
   const double turns = warps < 16 ? std::ceil(warps / kSchedulers) : warps / kSchedulers;
-  const double alone = kIssueCycles * (share.multiply_adds + share.instructions) +
+  const double alone = share.multiply_adds + share.instructions +
                        kSharedLoadCycles * schedule.passes + kRoundCycles +
                        (schedule.ahead > 0 ? 0 : kLoadCycles);
   const double under_way = schedule.ahead > 0 ? kLoadCycles / schedule.ahead : 0;
@@ -84,16 +91,27 @@ Need round_of(const Share& share, const Schedule& schedule, int resident,
   const double issuing = turns * (stretched + share.instructions);
   // Multiply-adds need slots, too: these are the limit only where others take a good part of them.
   const bool others = share.instructions > 0.25 * stretched;
-  return largest({{multiplying, Limit::multiply_adds},
-                  {issuing, others ? Limit::instructions : Limit::multiply_adds},
-                  {resident * share.shared_bytes / kSharedBytesPerCycle, Limit::shared_memory},
-                  {resident * share.global_bytes / kL2BytesPerCycle, Limit::l2},
-                  {alone, Limit::latency},
-                  {under_way, Limit::latency}});
+  return combined(
+      {{std::max(multiplying, issuing), others ? Limit::instructions : Limit::multiply_adds},
+       {resident * share.shared_bytes / kSharedBytesPerCycle, Limit::shared_memory},
+       {resident * share.global_bytes / kL2BytesPerCycle, Limit::l2},
+       {alone, Limit::latency},
+       {under_way, Limit::latency}});
+}
+
+/// Blocks on the busiest multiprocessor when there are fewer than fit all of them at a time. They
+/// spread evenly over an idle device. Over one that a step before still fills, they come where that
+/// ends first, and crowd there.
+double busiest_of(double blocks, const LaunchStep& step, const LaunchStep* before, int resident,
+                  const DeviceInfo& device) {
+  const bool full = before && step.programmatic &&
+                    static_cast<double>(volume(before->grid)) >= device.multiprocessors;
+  return full ? std::min<double>(resident, blocks) : std::ceil(blocks / device.multiprocessors);
 }
 
 /// Cycles of all waves, and what limits most of them.
-Need waves_of(const LaunchStep& step, const StepCost& cost, const DeviceInfo& device) {
+Need waves_of(const LaunchStep& step, const LaunchStep* before, const StepCost& cost,
+              const DeviceInfo& device) {
   const Share share = share_of(step, device);
   const double rounds = std::max(1.0, step.schedule.rounds);
   const double full_waves = std::floor(cost.waves);
@@ -103,14 +121,15 @@ Need waves_of(const LaunchStep& step, const StepCost& cost, const DeviceInfo& de
   Need all{full_waves * (kBlockCycles + rounds * full.amount), full.limit};
   if (!(rest > 0)) return all;
   // The last wave leaves multiprocessors with fewer blocks, which run faster.
-  const int fewer = static_cast<int>(std::ceil(rest / device.multiprocessors));
+  const double fewer =
+      busiest_of(rest, step, full_waves > 0 ? nullptr : before, cost.resident_blocks, device);
   const Need tail = round_of(share, step.schedule, fewer, device);
   all.amount += kBlockCycles + rounds * tail.amount;
   if (full_waves == 0) all.limit = tail.limit;
   return all;
 }
 
-StepCost step_cost(const LaunchStep& step, bool first, const DeviceInfo& device) {
+StepCost step_cost(const LaunchStep& step, const LaunchStep* before, const DeviceInfo& device) {
   ResourceUsage usage;
   usage.registers = step.schedule.registers;
   StepCost cost;
@@ -118,11 +137,11 @@ StepCost step_cost(const LaunchStep& step, bool first, const DeviceInfo& device)
   cost.resident_blocks = std::max(1, occupancy_of(step, usage, device).blocks);
   cost.waves = static_cast<double>(volume(step.grid)) /
                (double(device.multiprocessors) * cost.resident_blocks);
-  const Need waves = waves_of(step, cost, device);
-  const Need needed = largest(
+  const Need waves = waves_of(step, before, cost, device);
+  const Need needed = combined(
       {{waves.amount / (device.clock_khz * 1e3), waves.limit},
        {step.work.compulsory_bytes / (kMemoryShare * peak_bandwidth(device)), Limit::memory}});
-  const double launch = first ? kFirstLaunch : kNextLaunch;
+  const double launch = before ? kNextLaunch : kFirstLaunch;
   cost.seconds = launch + needed.amount;
   cost.limit = needed.amount < launch ? Limit::launch : needed.limit;
   return cost;
@@ -163,8 +182,10 @@ Cost estimate(const Plan& plan, const DeviceInfo& device) {
   Cost cost;
   if (!can_estimate(device)) return cost;
   double longest = 0;
+  const LaunchStep* before = nullptr;
   for (const LaunchStep& step : plan.steps) {
-    cost.steps.push_back(step_cost(step, cost.steps.empty(), device));
+    cost.steps.push_back(step_cost(step, before, device));
+    before = &step;
     const StepCost& last = cost.steps.back();
     cost.seconds += last.seconds;
     if (last.seconds > longest) {

@@ -299,4 +299,21 @@ Plan multiply_plan(const Problem& problem, MultiplyShape shape) {
   return plan;
 }
 
+void spread_blocks(Plan& plan, const DeviceInfo& device) {
+  if (device.target.host || device.multiprocessors <= 0) return;
+  for (std::size_t i = 1; i < plan.steps.size(); ++i) {
+    LaunchStep& step = plan.steps[i];
+    if (step.role != StepRole::multiply || !step.programmatic) continue;
+    const std::int64_t share =
+        ceil_div(static_cast<std::int64_t>(volume(step.grid)), device.multiprocessors);
+    // One more would not fit; requests are counted in units of 128 bytes.
+    const std::int64_t bytes = round_up(
+        device.shared_per_multiprocessor / (share + 1) - device.shared_reserved_per_block + 128,
+        128);
+    if (bytes > step.shared_bytes && bytes <= device.shared_per_block &&
+        (bytes + device.shared_reserved_per_block) * share <= device.shared_per_multiprocessor)
+      step.shared_bytes = static_cast<std::uint32_t>(bytes);
+  }
+}
+
 }  // namespace tilewise

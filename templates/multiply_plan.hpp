@@ -69,4 +69,10 @@ Tail tail_of(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n, s
 /// Packs, multiply and reduce, in order. No steps when m or n is 0.
 Plan multiply_plan(const Problem& problem, MultiplyShape shape);
 
+/// Blocks of a step that starts while a pack still runs go where there is room, several to the
+/// first multiprocessors that are free while others stay idle. Where they are few, each asks for so
+/// much shared memory that no multiprocessor takes more than its share. (Measured on an H200: 1024
+/// x 1024 x 1024 with A packed took 97 us instead of 58.)
+void spread_blocks(Plan& plan, const DeviceInfo& device);
+
 }  // namespace tilewise

@@ -77,7 +77,9 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.map_b = s.b_by_tma();
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, c.at("FMA_ORDER"));
-  return multiply_plan(problem, std::move(shape));
+  Plan made = multiply_plan(problem, std::move(shape));
+  spread_blocks(made, device);
+  return made;
 }
 
 /// Held so that fragments are read as vectors, element-wise memory access: right for any alignment.

@@ -102,6 +102,21 @@ TEST(CostModel, ABlockMoreThanAWaveTakesAnother) {
   EXPECT_NEAR(seconds(2 * wave) / seconds(wave), 2, 0.05);
 }
 
+TEST(CostModel, BlocksCrowdWhereAStepBeforeStillFillsTheDevice) {
+  const auto seconds = [](std::uint32_t before, bool programmatic) {
+    LaunchStep multiply = step_of(132);
+    multiply.schedule.rounds = 1000;
+    multiply.work.issued_flops = 1e10;
+    multiply.programmatic = programmatic;
+    Plan plan;
+    plan.steps = {step_of(before), multiply};
+    return estimate(plan, h200()).steps[1].seconds;
+  };
+  EXPECT_EQ(seconds(64, true), seconds(64, false)) << "most of the device is idle";
+  EXPECT_EQ(seconds(264, false), seconds(64, false)) << "the step before has ended";
+  EXPECT_GT(seconds(264, true), 2 * seconds(264, false)) << "eight to a multiprocessor, not one";
+}
+
 TEST(CostModel, ResidencyFollowsRegistersAndSharedMemory) {
   LaunchStep step = step_of(132);
   EXPECT_EQ(cost_of(step).steps[0].resident_blocks, 8);
@@ -213,7 +228,7 @@ TEST(CostModel, PlansCountTheirWork) {
   // A thread's tile: 16 steps of 2 reads, 2 loads, 2 stores; then 1 store of C.
   const double warp_tiles = 4 * 8 * 2;
   EXPECT_EQ(plan.work.shared_bytes, warp_tiles * (32 + 2 + 2) * 128);
-  EXPECT_EQ(plan.work.instructions, 32 * (warp_tiles * (32 + 14 * 4 + 10) + 4 * 8 * 50));
+  EXPECT_EQ(plan.work.instructions, 32 * (warp_tiles * (32 + 5.5 * 4 + 10) + 4 * 8 * 55));
 }
 
 TEST(CostModel, PackAndReduceAreSteps) {

@@ -22,12 +22,12 @@ constexpr int kSteps = 12;
 constexpr double kGain = 0.003;
 // One of so many at the start is a uniform draw.
 constexpr int kUniformShare = 4;
-// Predicted to take so many times as long as the best measured one is predicted to: over three
+// Predicted to take so many times as long as the best measured one is predicted to: nearly three
 // standard deviations of the model's error in the ratio of two candidates (docs/cost-model.md).
 constexpr double kHopeless = 2;
-// Predicted to take so many times as long as the least that was ever predicted: a single such
+// Predicted to take so many times as long: it waits until nothing else is left, since a single such
 // measurement can cost the whole budget.
-constexpr double kRuinous = 8;
+constexpr double kRuinous = 6;
 // Of proposals in a row that are all set aside, so many are looked at before one of them is taken.
 constexpr int kPatience = 1000;
 
@@ -58,12 +58,13 @@ class Ordered : public Strategy {
   void suggest(const Candidate& candidate) override { inner_->suggest(candidate); }
 
  private:
-  /// The model's candidates, best predicted first, every fourth a uniform draw.
+  /// The model's candidates, best predicted first, every fourth a uniform draw. Of those that it
+  /// cannot tell apart it has one.
   void begin() {
     begun_ = true;
-    std::multimap<double, Candidate> found;
+    std::map<double, Candidate> found;  // by prediction
     Seen taken;
-    for (int i = 0; i < kFirst - kFirst / kUniformShare; ++i) {
+    for (int i = 0; i < 2 * kFirst && found.size() < kFirst - kFirst / kUniformShare; ++i) {
       std::optional<Candidate> candidate = best_of(kDraws);
       if (!candidate) break;  // the space is nearly used up
       *candidate = improved(std::move(*candidate), taken);
@@ -80,7 +81,7 @@ class Ordered : public Strategy {
     models_turn_ = !found.empty() && found.begin()->first > 0;
   }
 
-  /// In turns at first: what the strategy begins with (defaults, say) is at hand at once.
+  /// In turns at first, the model before: what the strategy begins with (defaults, say) comes soon.
   std::optional<Candidate> propose() {
     if (std::exchange(models_turn_, !models_turn_))
       while (!first_.empty()) {
@@ -110,14 +111,16 @@ class Ordered : public Strategy {
     return std::nullopt;
   }
 
-  /// The longer it is predicted to take, the less likely: it costs as much more to find out.
+  /// The longer it is predicted to take, the less likely: it costs as much more to find out. What
+  /// the fastest is predicted to take counts, however wrong that is: others are wrong alike.
   bool may_come(const Candidate& candidate) {
     const double predicted = predict_(candidate);
     if (!(predicted > 0)) return true;
-    least_predicted_ = least_predicted_ > 0 ? std::min(least_predicted_, predicted) : predicted;
-    if (predicted > kRuinous * least_predicted_) return false;
-    if (!(best_predicted_ > 0) || predicted <= kHopeless * best_predicted_) return true;
-    const double times = predicted / best_predicted_;
+    if (!(least_predicted_ > 0) || predicted < least_predicted_) least_predicted_ = predicted;
+    const bool measured = best_predicted_ > 0;
+    const double times = predicted / (measured ? best_predicted_ : least_predicted_);
+    if (times > kRuinous) return false;
+    if (!measured || times <= kHopeless) return true;
     return std::uniform_real_distribution<double>()(draws_.generator()) * times * times < 1;
   }
 
@@ -164,7 +167,7 @@ class Ordered : public Strategy {
   std::deque<Candidate> first_;  // the model's, not proposed yet
   double best_us_ = std::numeric_limits<double>::infinity();
   double best_predicted_ = 0;   // of the best measured
-  double least_predicted_ = 0;  // of all that was looked at
+  double least_predicted_ = 0;  // of all that was to come
   std::multimap<double, Candidate> set_aside_;
 };
 
