@@ -24,6 +24,9 @@ struct SimtArgs : MultiplyArgs {
 };
 static_assert(bool(A_BY_TMA) == OperandA::BY_TMA && bool(B_BY_TMA) == OperandB::BY_TMA,
               "the arguments have the maps that the tiles need");
+// load_tile's columns are rows of A^T and columns of B, both from a whole tile on.
+static_assert(!A_BY_TMA || TILE_M % 4 == 0, "tiles of A by TMA begin at multiples of 16 bytes");
+static_assert(!B_BY_TMA || TILE_N % 4 == 0, "tiles of B by TMA begin at multiples of 16 bytes");
 
 // What a block does at a time: a tile of C from (row, column) on, and a part of k.
 struct Part {

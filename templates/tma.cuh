@@ -90,7 +90,9 @@ DEVICE void transfer_wait(TransferBarrier* barrier, int parity, SourceLine at = 
 
 // Starts the copy of the map's box from column x and row y of the matrix on to shared memory, row after row,
 // swizzled as the map says; zeros for what lies outside. By one thread. The bytes count for the barrier's
-// phase. `to` is aligned to 128 bytes, to 8 x the swizzle's when there is one.
+// phase. `to` is aligned to 128 bytes, to 8 x the swizzle's when there is one. x, which may be below 0 or
+// past the edge, is a multiple of 16 bytes of elements (4 floats): the hardware takes any other for an
+// illegal instruction. y is free.
 DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, TransferBarrier* barrier,
                       SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST

@@ -89,6 +89,16 @@ inline bool transfer_done(void* barrier, int parity, Site site) {
   return true;
 }
 
+// A GPU stops with an illegal instruction.
+inline void refuse_column(const TensorMapData& map, int x, Site site) {
+  const int step = 16 / map.element_bytes;
+  if (x % step == 0) return;
+  char text[96];
+  __builtin_snprintf(text, sizeof text,
+                     "load_tile's column must be a multiple of %d (16 bytes), and is %d", step, x);
+  runtime->fault(site, text);
+}
+
 inline void load_tile(void* to, const void* of, int x, int y, void* barrier, Site site) {
   const TensorMapData& map = *static_cast<const TensorMapData*>(of);
   transfer_state(barrier, site);
@@ -102,6 +112,7 @@ inline void load_tile(void* to, const void* of, int x, int y, void* barrier, Sit
     runtime->fault(site, "load_tile writes outside the block's shared memory");
   if (offset % (map.swizzle_bytes ? 8 * map.swizzle_bytes : 128) != 0)
     runtime->fault(site, "load_tile's place is not aligned to 128 bytes, or 8 x the swizzle's");
+  refuse_column(map, x, site);
   __builtin_memset(to, 0xff, bytes);
   runtime->edge(to, true);
   runtime->transfer_start({to, map, x, y, barrier, site});

@@ -248,25 +248,5 @@ TEST_F(CliUsage, CompletionScriptsComeAsJsonToo) {
   EXPECT_EQ(json.at("script").get<std::string>() + "\n", run({"completion", "zsh"}).out);
 }
 
-TEST_F(CliUsage, TheBashCompletionWorksInBash) {
-  write(file("autotune.bash"), run({"completion", "bash"}).out);
-  const auto complete = [&](const std::string& words) {
-    const std::string script = "set -u; source " + file("autotune.bash").string() +
-                               "; COMP_WORDS=(" + words +
-                               "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _autotune; " +
-                               "echo \"${COMPREPLY[*]-}\" > " + file("reply").string();
-    write(file("try.bash"), script);
-    EXPECT_EQ(std::system(("bash -n " + file("autotune.bash").string()).c_str()), 0);
-    EXPECT_EQ(std::system(("bash " + file("try.bash").string()).c_str()), 0);
-    return read(file("reply"));
-  };
-  EXPECT_EQ(complete("autotune q"), "query\n");
-  EXPECT_EQ(complete("autotune --max"), "--max-evaluations\n");
-  EXPECT_EQ(complete("autotune tune --layout n"), "nn nt\n");
-  EXPECT_EQ(complete("autotune db pr"), "prune\n");
-  EXPECT_EQ(complete("autotune db list --out"), "--outcome\n");
-  EXPECT_EQ(complete("autotune completion z"), "zsh\n");
-}
-
 }  // namespace
 }  // namespace cli_test

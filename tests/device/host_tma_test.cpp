@@ -109,6 +109,20 @@ TEST(Tma, MistakesAreNamedWithTheirLine) {
               HasSubstr("at bad.cu:9: load_tile's map is none that this device has encoded"));
 }
 
+TEST(Tma, AColumnThatAGpuRefusesIsRefused) {
+  const auto loaded_from = [](const std::string& column, const std::string& row) {
+    return complaint(
+        "if (threadIdx.x == 5) { transfer_expect(there, 128);\nload_tile(tile, args.map, " +
+        column + ", " + row + ", there); }\ntransfer_wait(there, 0);");
+  };
+  for (const std::string column : {"-3", "1", "2", "30"})
+    EXPECT_THAT(loaded_from(column, "0"),
+                HasSubstr("block (0,0,0): thread (5,0,0) at bad.cu:9: load_tile's column must be a "
+                          "multiple of 4 (16 bytes), and is " +
+                          column));
+  for (const std::string column : {"-4", "0", "4", "100"}) EXPECT_EQ(loaded_from(column, "-3"), "");
+}
+
 TEST(Tma, ABarrierForSeveralArrivalsWaitsForAll) {
   std::vector<float> to;
   EXPECT_EQ(

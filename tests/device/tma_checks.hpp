@@ -36,7 +36,8 @@ inline Defines tiles_defines(int swizzle) {
   return {{"BOX_X", swizzle ? swizzle / 4 : 12}, {"BOX_Y", 10}, {"SWIZZLE", swizzle}};
 }
 
-/// A matrix of 24 rows of 40 floats, 44 apart, whose elements count on from 1.
+/// A matrix of 24 rows of 40 floats, 44 apart, whose elements count on from 1. Columns are
+/// multiples of 4 floats, as load_tile wants; boxes are clipped at every edge.
 inline void check_tiles(const Machine& machine, int swizzle) {
   constexpr int kColumns = 40, kRows = 24, kStride = 44;
   constexpr std::uint32_t kBytes = 4096;
@@ -51,7 +52,8 @@ inline void check_tiles(const Machine& machine, int swizzle) {
   recipe.box = {width, height};
   recipe.swizzle_bytes = swizzle;
   const auto kernel = machine.load("tiles", kTiles, tiles_defines(swizzle), kBytes);
-  for (const auto& [x, y] : {std::pair{0, 0}, {-3, 5}, {30, 20}, {4, -12}, {100, 3}}) {
+  for (const auto& [x, y] :
+       {std::pair{0, 0}, {-4, 5}, {32, 20}, {4, -12}, {36, -3}, {-16, 23}, {100, 3}}) {
     const DeviceBuffer to =
         machine.upload(std::vector<float>(static_cast<std::size_t>(2 * width * height), 77.0F));
     TilesArguments arguments{{}, to.data(), x, y};

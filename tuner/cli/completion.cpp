@@ -19,11 +19,13 @@ struct Place {
   std::vector<std::string> commands;  ///< names that lead one step further
 };
 
-/// Choices as a type name spells them: "{nn,nt,tn,tt}".
+/// Choices as a type name spells them: "{nn,nt,tn,tt}". "UUID" stands for what only the user knows.
 std::vector<std::string> choices(const std::string& type_name) {
   const auto open = type_name.find('{'), close = type_name.find('}');
   if (open == std::string::npos || close == std::string::npos) return {};
-  return CLI::detail::split(type_name.substr(open + 1, close - open - 1), ',');
+  auto values = CLI::detail::split(type_name.substr(open + 1, close - open - 1), ',');
+  values.erase(std::remove(values.begin(), values.end(), "UUID"), values.end());
+  return values;
 }
 
 Place place_of(const CLI::App& app, const std::string& chain) {
@@ -72,13 +74,11 @@ std::vector<Place> places_of(const CLI::App& root) {
 
 std::string joined(const std::vector<std::string>& parts) { return CLI::detail::join(parts, " "); }
 
-/// `text` inside single quotes of any of the three shells: without what would end or mean
-/// something.
-std::string plain(std::string text) {
-  text.erase(std::remove_if(text.begin(), text.end(),
-                            [](char c) { return c == '\'' || c == '\\' || c == '\n'; }),
-             text.end());
-  return text;
+/// `text` in single quotes, where the shell writes an apostrophe as `apostrophe`.
+std::string quoted(const std::string& text, const std::string& apostrophe) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? apostrophe : std::string(1, c);
+  return result + "'";
 }
 
 /// Cases of a bash or zsh `case "$chain $word"` that walk the chain of subcommands.
@@ -96,7 +96,14 @@ std::string bash_script(const std::vector<Place>& places) {
       "# Completion of autotune for bash: eval \"$(autotune completion bash)\"\n"
       "_autotune() {\n"
       "  local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" "
-      "chain='' word\n"
+      "chain='' words='' hidden='' word\n"
+      "  # bash takes --layout=nn apart: '--layout' '=' 'nn'.\n"
+      "  if [[ $current == = ]]; then\n"
+      "    current=''\n"
+      "  elif [[ $previous == = ]]; then\n"
+      "    previous=\"${COMP_WORDS[COMP_CWORD-2]}\"\n"
+      "  fi\n"
+      "  [[ $current == -* ]] || hidden='-*'  # options when one is begun\n"
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
       "    case \"$chain $word\" in\n" +
       walk_cases(places) +
@@ -112,10 +119,13 @@ std::string bash_script(const std::vector<Place>& places) {
   for (const Place& place : places) {
     std::vector<std::string> words;
     for (const Word& word : place.words) words.push_back(word.text);
-    text += "    '" + place.chain + "') COMPREPLY=($(compgen -W '" + joined(words) +
-            "' -- \"$current\")) ;;\n";
+    text += "    '" + place.chain + "') words='" + joined(words) + "' ;;\n";
   }
-  return text + "  esac\n}\ncomplete -o default -F _autotune autotune\n";
+  return text +
+         "  esac\n"
+         "  COMPREPLY=($(compgen -X \"$hidden\" -W \"$words\" -- \"$current\"))\n"
+         "}\n"
+         "complete -o default -F _autotune autotune\n";
 }
 
 std::string zsh_script(const std::vector<Place>& places) {
@@ -124,14 +134,18 @@ std::string zsh_script(const std::vector<Place>& places) {
       "# Completion of autotune for zsh: autotune completion zsh > a folder of $fpath, as "
       "_autotune\n"
       "_autotune() {\n"
-      "  local chain='' word\n"
+      "  local chain='' previous=${words[CURRENT-1]} word\n"
       "  local -a items\n"
+      "  if [[ $PREFIX == --*=* ]]; then\n"
+      "    previous=${PREFIX%%=*}\n"
+      "    compset -P 1 '*='\n"
+      "  fi\n"
       "  for word in \"${(@)words[2,CURRENT-1]}\"; do\n"
       "    case \"$chain $word\" in\n" +
       walk_cases(places) +
       "    esac\n"
       "  done\n"
-      "  case \"$chain ${words[CURRENT-1]}\" in\n";
+      "  case \"$chain $previous\" in\n";
   for (const Place& place : places)
     for (const Word& word : place.words)
       if (word.takes_value)
@@ -141,14 +155,21 @@ std::string zsh_script(const std::vector<Place>& places) {
   text += "  esac\n  case \"$chain\" in\n";
   for (const Place& place : places) {
     text += "    '" + place.chain + "') items=(\n";
-    for (const Word& word : place.words) {
-      std::string help = plain(word.help);
-      std::replace(help.begin(), help.end(), ':', ',');  // a colon ends the word in an item
-      text += "      '" + word.text + ":" + help + "'\n";
-    }
+    for (const Word& word : place.words)
+      text += "      " + quoted(word.text + ":" + word.help, "'\\''") + "\n";
     text += "    ) ;;\n";
   }
-  return text + "  esac\n  _describe autotune items || _files\n}\ncompdef _autotune autotune\n";
+  return text +
+         "  esac\n"
+         "  [[ $PREFIX == -* ]] || items=(${items:#-*})  # options when one is begun\n"
+         "  _describe autotune items || _files\n"
+         "}\n"
+         "# Found in $fpath, this file is the body of the function's first call.\n"
+         "if [[ ${funcstack[1]-} == _autotune ]]; then\n"
+         "  _autotune \"$@\"\n"
+         "else\n"
+         "  compdef _autotune autotune\n"
+         "fi\n";
 }
 
 std::string fish_script(const std::vector<Place>& places) {
@@ -178,7 +199,7 @@ std::string fish_script(const std::vector<Place>& places) {
                         : "-f -a '" + word.text + "'";
       if (word.takes_value)
         line += word.values.empty() ? " -r" : " -x -a '" + joined(word.values) + "'";
-      text += line + " -d '" + plain(word.help) + "'\n";
+      text += line + " -d " + quoted(word.help, "\\'") + "\n";
     }
   }
   return text;
