@@ -82,11 +82,11 @@ const Driver& Driver::loaded() {
 }
 
 const Driver& Driver::initialized() {
-  static const Driver& driver = []() -> const Driver& {
+  static const Driver* const driver = [] {
     start(loaded());
-    return loaded();
+    return &loaded();
   }();
-  return driver;
+  return *driver;
 }
 
 void* Driver::find(const char* symbol, int since) const {
