@@ -71,8 +71,8 @@ Plan multiply_plan(const Problem& problem, MultiplyShape shape);
 
 /// Blocks of a step that starts while a pack still runs go where there is room, several to the
 /// first multiprocessors that are free while others stay idle. Where they are few, each asks for so
-/// much shared memory that no multiprocessor takes more than its share. (Measured on an H200: 1024
-/// x 1024 x 1024 with A packed took 97 us instead of 58.)
+/// much shared memory that no multiprocessor takes more than its share. (Inferred from the times
+/// of a search's records on an H200: docs/cost-model.md; not seen in a trace.)
 void spread_blocks(Plan& plan, const DeviceInfo& device);
 
 }  // namespace tilewise

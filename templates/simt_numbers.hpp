@@ -1,18 +1,12 @@
 #pragma once
 #include <algorithm>
 
+#include "templates/constraints.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/multiply_plan.hpp"
 #include "tilewise/configuration.hpp"
 
 namespace tilewise::simt {
-
-/// A parameter that a partial configuration lacks counts as 1: no constraint that is asked reads
-/// it.
-inline int value(const Configuration& c, std::string_view name) {
-  const int* found = c.find(name);
-  return found ? *found : 1;
-}
 
 /// The configuration as plain numbers, and what follows from them; the same arithmetic as simt.cu.
 struct Simt {
@@ -24,28 +18,28 @@ struct Simt {
   bool a_along_k, b_along_k;  // k is contiguous in memory, as the kernel reads the operand
 
   Simt(const Problem& problem, const Configuration& c)
-      : tile_m(value(c, "TILE_M")),
-        tile_n(value(c, "TILE_N")),
-        tile_k(value(c, "TILE_K")),
-        thread_m(value(c, "THREAD_M")),
-        thread_n(value(c, "THREAD_N")),
-        warp_m(value(c, "WARP_M")),
-        slice_k(value(c, "SLICE_K")),
-        fragment_k(value(c, "FRAGMENT_K")),
-        fragments(value(c, "FRAGMENTS")),
-        unroll(value(c, "UNROLL")),
-        transpose_a(value(c, "TRANSPOSE_A") != 0),
-        transpose_b(value(c, "TRANSPOSE_B") != 0),
-        pack_a(Pack(value(c, "PACK_A"))),
-        pack_b(Pack(value(c, "PACK_B"))),
-        prefetch(value(c, "PREFETCH")),
-        vector_a(value(c, "VECTOR_A")),
-        vector_b(value(c, "VECTOR_B")),
-        vector_c(value(c, "VECTOR_C")),
-        blocks(value(c, "BLOCKS_PER_SM")),
-        split(value(c, "SPLIT_K")),
-        raster(value(c, "RASTER")),
-        tail(value(c, "TAIL") == 1),
+      : tile_m(value_or_1(c, "TILE_M")),
+        tile_n(value_or_1(c, "TILE_N")),
+        tile_k(value_or_1(c, "TILE_K")),
+        thread_m(value_or_1(c, "THREAD_M")),
+        thread_n(value_or_1(c, "THREAD_N")),
+        warp_m(value_or_1(c, "WARP_M")),
+        slice_k(value_or_1(c, "SLICE_K")),
+        fragment_k(value_or_1(c, "FRAGMENT_K")),
+        fragments(value_or_1(c, "FRAGMENTS")),
+        unroll(value_or_1(c, "UNROLL")),
+        transpose_a(value_or_1(c, "TRANSPOSE_A") != 0),
+        transpose_b(value_or_1(c, "TRANSPOSE_B") != 0),
+        pack_a(Pack(value_or_1(c, "PACK_A"))),
+        pack_b(Pack(value_or_1(c, "PACK_B"))),
+        prefetch(value_or_1(c, "PREFETCH")),
+        vector_a(value_or_1(c, "VECTOR_A")),
+        vector_b(value_or_1(c, "VECTOR_B")),
+        vector_c(value_or_1(c, "VECTOR_C")),
+        blocks(value_or_1(c, "BLOCKS_PER_SM")),
+        split(value_or_1(c, "SPLIT_K")),
+        raster(value_or_1(c, "RASTER")),
+        tail(value_or_1(c, "TAIL") == 1),
         a_along_k(!reads_a_transposed(problem, pack_a)),
         b_along_k(reads_b_transposed(problem, pack_b)) {}
 

@@ -4,23 +4,8 @@ namespace tilewise::simt {
 namespace {
 
 using In = ConstraintInput;
-using Test = std::function<bool(const Simt&, const In&)>;
-
-/// A constraint over the numbers of a configuration. While a partial configuration is looked at,
-/// the parameters it does not read may be anything.
-Constraint constraint(std::string name, std::vector<std::string> reads, std::string text,
-                      Test test) {
-  return {std::move(name), std::move(reads), std::move(text),
-          [test = std::move(test)](const In& in) {
-            return test(Simt(in.problem, in.configuration), in);
-          }};
-}
-
-Constraint hint(std::string name, std::vector<std::string> reads, std::string text, Test test) {
-  Constraint made = constraint(std::move(name), std::move(reads), std::move(text), std::move(test));
-  made.for_search_only = true;
-  return made;
-}
+constexpr auto constraint = ConstraintsOver<Simt>::constraint;
+constexpr auto hint = ConstraintsOver<Simt>::hint;
 
 std::vector<Constraint> shape_constraints() {
   return {
@@ -225,7 +210,7 @@ std::vector<Constraint> search_hints() {
       hint("order_matters", {"THREAD_M", "FMA_ORDER", "FRAGMENT_K"},
            "serpentine needs two rows, row pairs two pairs, rows through k several steps of it",
            [](const Simt& s, const In& in) {
-             const int order = value(in.configuration, "FMA_ORDER");
+             const int order = value_or_1(in.configuration, "FMA_ORDER");
              return order == 3 ? s.fragment_k > 1 : order == 0 || s.thread_m >= 2 * order;
            }),
       hint("raster_matters", {"TILE_M", "RASTER"}, "RASTER is no more than the tile rows there are",

@@ -1,17 +1,11 @@
 #include <algorithm>
 
+#include "templates/constraints.hpp"
 #include "templates/descriptors.hpp"
 #include "templates/multiply_plan.hpp"
 
 namespace tilewise {
 namespace {
-
-/// A parameter that a partial configuration lacks counts as 1: no constraint that is asked reads
-/// it.
-int value(const Configuration& c, std::string_view name) {
-  const int* found = c.find(name);
-  return found ? *found : 1;
-}
 
 /// The configuration as plain numbers, and what follows from them; the same arithmetic as
 /// skinny.cu.
@@ -21,16 +15,16 @@ struct Skinny {
   bool small_along_k, large_along_k;  // k is contiguous in memory
 
   Skinny(const Problem& problem, const Configuration& c)
-      : swap(value(c, "SWAP") != 0),
-        rows(value(c, "ROWS")),
-        outputs(value(c, "OUTPUTS")),
-        warps_n(value(c, "WARPS_N")),
-        warps_k(value(c, "WARPS_K")),
-        vector(value(c, "VECTOR")),
-        vector_small(value(c, "VECTOR_SMALL")),
-        unroll(value(c, "UNROLL")),
-        blocks(value(c, "BLOCKS_PER_SM")),
-        split(value(c, "SPLIT_K")),
+      : swap(value_or_1(c, "SWAP") != 0),
+        rows(value_or_1(c, "ROWS")),
+        outputs(value_or_1(c, "OUTPUTS")),
+        warps_n(value_or_1(c, "WARPS_N")),
+        warps_k(value_or_1(c, "WARPS_K")),
+        vector(value_or_1(c, "VECTOR")),
+        vector_small(value_or_1(c, "VECTOR_SMALL")),
+        unroll(value_or_1(c, "UNROLL")),
+        blocks(value_or_1(c, "BLOCKS_PER_SM")),
+        split(value_or_1(c, "SPLIT_K")),
         small_along_k(swap ? b_transposed(problem.layout) : !a_transposed(problem.layout)),
         large_along_k(swap ? !a_transposed(problem.layout) : b_transposed(problem.layout)) {}
 
@@ -51,21 +45,8 @@ struct Skinny {
 };
 
 using In = ConstraintInput;
-using Test = std::function<bool(const Skinny&, const In&)>;
-
-Constraint constraint(std::string name, std::vector<std::string> reads, std::string text,
-                      Test test) {
-  return {std::move(name), std::move(reads), std::move(text),
-          [test = std::move(test)](const In& in) {
-            return test(Skinny(in.problem, in.configuration), in);
-          }};
-}
-
-Constraint hint(std::string name, std::vector<std::string> reads, std::string text, Test test) {
-  Constraint made = constraint(std::move(name), std::move(reads), std::move(text), std::move(test));
-  made.for_search_only = true;
-  return made;
-}
+constexpr auto constraint = ConstraintsOver<Skinny>::constraint;
+constexpr auto hint = ConstraintsOver<Skinny>::hint;
 
 std::vector<Parameter> parameters() {
   return {
