@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -45,10 +46,22 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::PositiveNumber);
   app.add_option("--json", options.json, "also write the result to this file");
   app.footer(
-      "Exit status 1 when a shape could not be measured; the others are shown all the same.\n\n"
+      "Exit status 1 when a shape could not be measured, 130 after Ctrl-C; the others are shown "
+      "and written all the same.\n\n"
       "Examples:\n"
       "  compare --db winners.db --json bench/results/h200_compare.json\n"
       "  compare --db winners.db --only nn:4096,nt --rounds 31");
+}
+
+// What was measured is printed and written all the same.
+volatile std::sig_atomic_t interrupted = 0;
+constexpr int kInterrupted = 130;
+
+void catch_interrupts() {
+  std::signal(SIGINT, [](int) {
+    interrupted = 1;
+    std::signal(SIGINT, SIG_DFL);  // the second one ends the program
+  });
 }
 
 /// A command's first line; empty when it fails.
@@ -116,6 +129,7 @@ bench::Report compare(const Options& options, const std::string& command) {
   result.cold = contest.timing().cold;
   result.rounds = contest.timing().race_rounds;
   for (const Problem& problem : problems) {
+    if (interrupted) break;
     result.rows.push_back(contest.run(problem));
     std::cerr << bench::progress_text(result.rows.back(), result.rows.size(), problems.size())
               << '\n';
@@ -132,11 +146,19 @@ void write(const std::string& path, const std::string& text) {
   if (!file) throw Error(ErrorKind::io, "cannot write " + path);
 }
 
+/// Before minutes are spent on what could not be kept.
+void require_writable(const std::string& path) {
+  if (!std::ofstream(path, std::ios::app)) throw Error(ErrorKind::io, "cannot write " + path);
+}
+
 int run(const Options& options, const std::string& command) {
+  if (!options.json.empty()) require_writable(options.json);
+  catch_interrupts();
   const bench::Report result = compare(options, command);
   std::cout << bench::table_text(result);
   for (const std::string& note : result.notes) std::cerr << "note: " << note << '\n';
   if (!options.json.empty()) write(options.json, bench::json_text(result));
+  if (interrupted) return kInterrupted;
   return bench::summarize(result.rows, result.rates).failed > 0 ? 1 : 0;
 }
 
