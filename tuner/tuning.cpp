@@ -286,8 +286,8 @@ void Tuning::race() {
     context_.database.set_winner(winner->id);
 }
 
-/// False when the race came to nothing. A race that dies gives all finalists the same outcome,
-/// since nobody knows whose it was: then their records stay as they are.
+/// False when the race came to nothing: no finalist is ok. Then their records stay as they are,
+/// since an evaluator that cannot tell whose fault it was gives all of them the same outcome.
 bool Tuning::measure_again(std::vector<Record>& finalists, const std::vector<Built>& built) {
   std::vector<EvaluationRequest> requests;
   for (const Record& record : finalists) {

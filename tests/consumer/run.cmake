@@ -1,17 +1,11 @@
 # Installs the build tree BUILD below SCRATCH, then configures, builds and runs the consumer against it.
 # Also as an incomplete tree: a developer who built one room only is told so.
-foreach(library vocabulary device db matmul)
-  # A room with a CMakeLists.txt of its own builds in its folder.
-  if(NOT EXISTS "${BUILD}/libtilewise_${library}.a" AND
-     NOT EXISTS "${BUILD}/${library}/libtilewise_${library}.a")
-    message("skipped: libtilewise_${library}.a is not built")
+foreach(file ${NEEDED})
+  if(NOT EXISTS "${file}")
+    message("skipped: ${file} is not built")
     return()
   endif()
 endforeach()
-if(NOT EXISTS "${BUILD}/tuner/cli/autotune")
-  message("skipped: autotune is not built")
-  return()
-endif()
 
 function(run what)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
