@@ -10,14 +10,46 @@ namespace {
 
 // One row a type, in the order of the enum. A new type is a new row here and in the enum.
 constexpr std::array kTypes{
-    DTypeInfo{DType::f32, "f32", 4, 0x1p-24},
+    DTypeInfo{DType::f32, "f32", 4, 0x1p-24, 0x1.fffffep127},
+    DTypeInfo{DType::f64, "f64", 8, 0x1p-53, 0x1.fffffffffffffp1023},
+    DTypeInfo{DType::f16, "f16", 2, 0x1p-11, 65504},
+    DTypeInfo{DType::bf16, "bf16", 2, 0x1p-8, 0x1.fep127},
+    DTypeInfo{DType::i8, "i8", 1, 0, 127},
+    DTypeInfo{DType::i32, "i32", 4, 0, 2147483647},
+    DTypeInfo{DType::e4m3, "e4m3", 1, 0x1p-4, 448},
+    DTypeInfo{DType::e5m2, "e5m2", 1, 0x1p-3, 57344},
 };
 
-constexpr std::array<std::string_view, 1> kMathModes{"strict"};
+constexpr std::array<std::string_view, 3> kMathModes{"strict", "tf32", "f32x3"};
+
+constexpr double kTensorSum = 0x1p-23, kFp8Sum = 0x1p-13;
+constexpr auto strict = MathMode::strict;
+
+constexpr std::array kProducts{
+    ProductKind{DType::f32, DType::f32, DType::f32, strict, 0x1p-24, 0},
+    ProductKind{DType::f32, DType::f32, DType::f32, MathMode::tf32, kTensorSum, 0x1p-10},
+    ProductKind{DType::f32, DType::f32, DType::f32, MathMode::f32x3, kTensorSum, 0x3p-22},
+    ProductKind{DType::f64, DType::f64, DType::f64, strict, 0x1p-53, 0},
+    ProductKind{DType::f16, DType::f16, DType::f32, strict, kTensorSum, 0},
+    ProductKind{DType::f16, DType::f32, DType::f32, strict, kTensorSum, 0},
+    ProductKind{DType::bf16, DType::bf16, DType::f32, strict, kTensorSum, 0},
+    ProductKind{DType::bf16, DType::f32, DType::f32, strict, kTensorSum, 0},
+    ProductKind{DType::i8, DType::i32, DType::i32, strict, 0, 0},
+    ProductKind{DType::e4m3, DType::f32, DType::f32, strict, kFp8Sum, 0},
+    ProductKind{DType::e4m3, DType::f16, DType::f32, strict, kFp8Sum, 0},
+    ProductKind{DType::e4m3, DType::bf16, DType::f32, strict, kFp8Sum, 0},
+    ProductKind{DType::e4m3, DType::e4m3, DType::f32, strict, kFp8Sum, 0},
+    ProductKind{DType::e5m2, DType::f32, DType::f32, strict, kFp8Sum, 0},
+    ProductKind{DType::e5m2, DType::f16, DType::f32, strict, kFp8Sum, 0},
+    ProductKind{DType::e5m2, DType::bf16, DType::f32, strict, kFp8Sum, 0},
+    ProductKind{DType::e5m2, DType::e5m2, DType::f32, strict, kFp8Sum, 0},
+};
 
 }  // namespace
 
 const DTypeInfo& dtype_info(DType type) { return kTypes.at(static_cast<std::size_t>(type)); }
+
+std::span<const DTypeInfo> dtypes() { return kTypes; }
 
 std::string_view to_string(DType type) { return dtype_info(type).name; }
 
@@ -41,6 +73,29 @@ MathMode parse_math_mode(std::string_view name) {
   }
   throw Error(ErrorKind::invalid_argument,
               "unknown math mode \"" + std::string(name) + "\"; the modes are: " + known);
+}
+
+std::span<const ProductKind> product_kinds() { return kProducts; }
+
+const ProductKind* find_product_kind(DType operand, DType c, MathMode math) {
+  for (const ProductKind& row : kProducts) {
+    if (row.operand == operand && row.c == c && row.math == math) return &row;
+  }
+  return nullptr;
+}
+
+DType default_result(DType operand) {
+  for (const ProductKind& row : kProducts) {
+    if (row.operand == operand) return row.c;
+  }
+  return operand;
+}
+
+DType accumulator_of(DType operand) {
+  for (const ProductKind& row : kProducts) {
+    if (row.operand == operand) return row.accumulator;
+  }
+  return operand;
 }
 
 }  // namespace tilewise

@@ -143,6 +143,7 @@ void fields(Visit& visit, Some<LaunchStep> auto& x) {
   visit("cluster", x.cluster);
   visit("shared_bytes", x.shared_bytes);
   visit("programmatic", x.programmatic);
+  visit("packed_bytes", x.packed_bytes);
   visit.required("arguments", x.arguments);
   visit("work", x.work);
   visit("schedule", x.schedule);

@@ -163,9 +163,9 @@ constexpr Enum kLast{};
 template <>
 constexpr Layout kLast<Layout> = Layout::tt;
 template <>
-constexpr DType kLast<DType> = DType::f32;
+constexpr DType kLast<DType> = DType::e5m2;
 template <>
-constexpr MathMode kLast<MathMode> = MathMode::strict;
+constexpr MathMode kLast<MathMode> = MathMode::f32x3;
 template <>
 constexpr Outcome kLast<Outcome> = Outcome::timeout;
 template <>

@@ -85,6 +85,41 @@ Layout parse_layout(std::string_view name) {
   return static_cast<Layout>(found - kLayouts.begin());
 }
 
+const ProductKind* product_kind(const Problem& problem) {
+  const ProductKind* kind = find_product_kind(problem.a, problem.c, problem.math);
+  return kind && problem.b == problem.a && problem.accumulator == kind->accumulator ? kind
+                                                                                    : nullptr;
+}
+
+void set_types(Problem& problem, DType operand, DType c, MathMode math) {
+  const ProductKind* kind = find_product_kind(operand, c, math);
+  if (!kind) {
+    std::string known;
+    for (const ProductKind& row : product_kinds()) {
+      known += (known.empty() ? "" : ", ") + std::string(to_string(row.operand)) + " to " +
+               std::string(to_string(row.c)) + " " + std::string(to_string(row.math));
+    }
+    throw Error(ErrorKind::invalid_argument, "no product of " + std::string(to_string(operand)) +
+                                                 " with results of " + std::string(to_string(c)) +
+                                                 " in mode " + std::string(to_string(math)) +
+                                                 "; there are: " + known);
+  }
+  problem.a = problem.b = operand;
+  problem.c = c;
+  problem.accumulator = kind->accumulator;
+  problem.math = math;
+}
+
+double error_bound(const Problem& problem) {
+  const ProductKind* kind = product_kind(problem);
+  if (!kind) {
+    throw Error(ErrorKind::unsupported, "nothing computes " + types_text(problem) + " " +
+                                            std::string(to_string(problem.math)));
+  }
+  const double nu = (static_cast<double>(problem.k) + 2) * kind->sum_roundoff;
+  return nu < 1 ? nu / (1 - nu) + kind->product_roundoff : 1;
+}
+
 std::string size_text(const Problem& problem) {
   return std::to_string(problem.m) + "x" + std::to_string(problem.n) + "x" +
          std::to_string(problem.k);

@@ -14,7 +14,8 @@ std::string_view to_string(MatchKind kind);
 struct Match {
   MatchKind kind = MatchKind::default_;
   Candidate candidate;
-  double distance = 0;           ///< |log2 m'/m| + |log2 n'/n| + |log2 k'/k|; 0 for exact
+  /// |log2 m'/m| + |log2 n'/n| + |log2 k'/k| + |log2 b'/b|, b being the batch; 0 for exact
+  double distance = 0;
   std::optional<Record> record;  ///< what it stands on; none for default
   bool stale = false;            ///< the measurement was of another source or compiler
   double predicted_us = 0;       ///< the cost model's, for the problem asked; 0: not known

@@ -37,6 +37,16 @@ struct Problem {
   auto operator<=>(const Problem&) const = default;
 };
 
+/// The row of product_kinds() that a problem's types and mode are, or null: then nothing computes
+/// it.
+const ProductKind* product_kind(const Problem& problem);
+/// Sets all four types and the mode. Throws Error(invalid_argument) that lists what goes together.
+void set_types(Problem& problem, DType operand, DType c, MathMode math);
+/// A problem's greatest error over |A| |B|, element by element, before C is rounded: (k + 2) u of
+/// the sums as they are done, and what rounding the operands adds (docs/measuring.md). Throws
+/// Error(unsupported) for types that nothing computes.
+double error_bound(const Problem& problem);
+
 /// "1024x512x2048" (MxNxK).
 std::string size_text(const Problem& problem);
 /// "nn 1024x512x2048 f32 strict align 16,16,16" (batch only when not 1): one line for people.

@@ -54,6 +54,7 @@ Record full_record() {
 Plan full_plan() {
   Plan plan;
   LaunchStep pack;
+  pack.packed_bytes = 4096;
   pack.role = StepRole::pack_b;
   pack.kernel = {"steps/pack.cu", "pack", {{"ROWS", -5}, {"TILE", std::int64_t{1} << 40}}};
   pack.grid = {4294967295U, 65535, 2};

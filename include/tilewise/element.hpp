@@ -1,0 +1,61 @@
+#pragma once
+#include <cstdint>
+
+#include "tilewise/dtype.hpp"
+
+namespace tilewise {
+
+/// Elements of 16 and 8 bits as their bits alone, for callers without CUDA's headers. Each has the
+/// size and the bits of CUDA's type (__half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2), so that
+/// pointers to one may be cast to the other. number.hpp converts on the CPU.
+struct f16 {
+  std::uint16_t bits;
+};
+struct bf16 {
+  std::uint16_t bits;
+};
+struct e4m3 {
+  std::uint8_t bits;
+};
+struct e5m2 {
+  std::uint8_t bits;
+};
+
+/// What a C++ type is as an element of a matrix: its DType, and what alpha and beta are for
+/// operands of it. A type of your own that has the same bits can be named as one of these:
+///   template <> struct tilewise::ElementType<__half> : tilewise::ElementType<tilewise::f16> {};
+template <class T>
+struct ElementType;
+
+template <DType TYPE, class SCALAR>
+struct ElementTypeIs {
+  static constexpr DType value = TYPE;
+  using Scalar = SCALAR;
+};
+template <>
+struct ElementType<float> : ElementTypeIs<DType::f32, float> {};
+template <>
+struct ElementType<double> : ElementTypeIs<DType::f64, double> {};
+template <>
+struct ElementType<f16> : ElementTypeIs<DType::f16, float> {};
+template <>
+struct ElementType<bf16> : ElementTypeIs<DType::bf16, float> {};
+template <>
+struct ElementType<std::int8_t> : ElementTypeIs<DType::i8, std::int32_t> {};
+template <>
+struct ElementType<std::int32_t> : ElementTypeIs<DType::i32, std::int32_t> {};
+template <>
+struct ElementType<e4m3> : ElementTypeIs<DType::e4m3, float> {};
+template <>
+struct ElementType<e5m2> : ElementTypeIs<DType::e5m2, float> {};
+
+template <class T>
+concept Element = requires {
+  ElementType<T>::value;
+};
+
+/// The type of alpha and beta of products of T: the accumulator's.
+template <Element T>
+using ScalarOf = typename ElementType<T>::Scalar;
+
+}  // namespace tilewise
