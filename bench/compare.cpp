@@ -1,15 +1,14 @@
-// The tuned product beside cuBLAS over a file of shapes: in one process, in turns, on the same
-// buffers, by the rules of docs/measuring.md.
+// The tuned product beside cuBLAS over a file of shapes and some kinds of products: in one process,
+// in turns, on the same buffers, by the rules of docs/measuring.md.
 #include "bench/compare/contest.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
-#include <ctime>
-#include <fstream>
 #include <iostream>
 
+#include "bench/compare/kinds.hpp"
 #include "bench/compare/report.hpp"
 #include "bench/compare/shapes.hpp"
 #include "device/machines.hpp"
@@ -21,9 +20,9 @@ namespace {
 
 struct Options {
   bench::ContestOptions contest;
-  std::string shapes = "bench/shapes/public.csv", only, json;
+  std::string kinds = "f32", shapes = "bench/shapes/public.csv", list, only;
   double peak_tflops = 0, copy_tbps = 0;
-  bool warm = false;
+  bool warm = false, json = false;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -31,8 +30,17 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--db", options.contest.database, "database of winners (default: as autotune)");
   app.add_option("--nvrtc", options.contest.nvrtc, "NVRTC library or folder (default: searched)");
-  app.add_option("--shapes", options.shapes, "CSV of layout,m,n,k")->capture_default_str();
-  app.add_option("--only", options.only, "shapes to take: nt, 4096, 8x4096x4096, nt:8x4096x4096");
+  app.add_option("--types", options.kinds,
+                 "kinds of products, in this order: f32, tf32, f32x3, f64, f16, bf16, i8, e4m3, "
+                 "e5m2; bf16:f32 has its result in f32; all: each of them")
+      ->capture_default_str();
+  CLI::Option* shapes =
+      app.add_option("--shapes", options.shapes, "CSV of layout,m,n,k or layout,m,n,k,batch")
+          ->capture_default_str();
+  app.add_option("--list", options.list, "shapes instead of a file: 4096,nt:8x4096x4096,nn:32*64")
+      ->excludes(shapes);
+  app.add_option("--only", options.only,
+                 "shapes of the file to take: nt, 4096, 8x4096x4096, nt:8x4096x4096, 32*64");
   app.add_flag("--warm", options.warm, "leave operands in the L2 (else they come from memory)");
   app.add_option("--rounds", options.contest.rounds, "of the race, about 10 ms a column each")
       ->check(CLI::Range(1, 1000))
@@ -40,20 +48,22 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--lt-candidates", options.contest.lt_candidates, "asked of cublasLt and timed")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--peak", options.peak_tflops, "TFLOP/s of the floor (default: H200 64.6)")
+  app.add_option("--peak", options.peak_tflops,
+                 "TFLOP/s of the floor, of every kind (default: the H200's)")
       ->check(CLI::PositiveNumber);
   app.add_option("--copy-rate", options.copy_tbps, "TB/s of the floor (default: H200 4.29)")
       ->check(CLI::PositiveNumber);
-  app.add_option("--json", options.json, "also write the result to this file");
+  app.add_flag("--json", options.json, "print JSON, and the tables to standard error");
   app.footer(
-      "Exit status 1 when a shape could not be measured, 130 after Ctrl-C; the others are shown "
-      "and written all the same.\n\n"
+      "Exit status 1 when a shape could not be measured, 130 after Ctrl-C; the others are printed "
+      "all the same. bench/record.py keeps the result with what it must carry.\n\n"
       "Examples:\n"
-      "  compare --db winners.db --json bench/results/h200_compare.json\n"
-      "  compare --db winners.db --only nn:4096,nt --rounds 31");
+      "  compare --db winners.db --only nn:4096,nt --rounds 31\n"
+      "  compare --db winners.db --types all --list 1024,nt:8x4096x4096\n"
+      "  bench/record.py h200_bf16 -- build/bench/compare --db winners.db --types bf16 --json");
 }
 
-// What was measured is printed and written all the same.
+// What was measured is printed all the same.
 volatile std::sig_atomic_t interrupted = 0;
 constexpr int kInterrupted = 130;
 
@@ -64,33 +74,6 @@ void catch_interrupts() {
   });
 }
 
-/// A command's first line; empty when it fails.
-std::string first_line_of(const char* command) {
-  FILE* pipe = popen(command, "r");
-  if (!pipe) return "";
-  char line[256] = "";
-  const bool read = std::fgets(line, sizeof line, pipe) != nullptr;
-  pclose(pipe);
-  std::string text = read ? line : "";
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
-}
-
-/// Of the tree this is run in.
-std::string commit() {
-  const std::string hash = first_line_of("git rev-parse --short HEAD 2>/dev/null");
-  if (hash.empty()) return "unknown";
-  const bool changed = !first_line_of("git status --porcelain -uno 2>/dev/null").empty();
-  return hash + (changed ? "+changes" : "");
-}
-
-std::string today() {
-  char text[16];
-  const std::time_t now = std::time(nullptr);
-  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
-  return text;
-}
-
 std::string compiler_version(const Target& target, const std::string& nvrtc) {
   try {
     return load_compiler(target, nvrtc)->version();
@@ -99,67 +82,67 @@ std::string compiler_version(const Target& target, const std::string& nvrtc) {
   }
 }
 
-bench::Envelope envelope(const bench::Contest& contest, const Options& options,
-                         const std::string& command) {
-  const Device& device = contest.device();
+std::string toolkit(const bench::Contest& contest, const std::string& nvrtc) {
   const std::string cublas = contest.cublas_version();
-  bench::Envelope facts;
-  facts.command = command;
-  facts.commit = commit();
-  facts.date = today();
-  facts.gpu = device.info().name;
-  facts.driver = device.driver_version();
-  facts.toolkit = compiler_version(device.info().target, options.contest.nvrtc) +
-                  (cublas.empty() ? ", no cuBLAS" : ", cuBLAS " + cublas);
-  facts.max_sm_clock_mhz = device.info().clock_khz / 1000.0;
-  facts.power_limit_w = device.status().power_limit_w;
-  return facts;
+  return compiler_version(contest.device().info().target, nvrtc) +
+         (cublas.empty() ? ", no cuBLAS" : ", cuBLAS " + cublas);
 }
 
-bench::Report compare(const Options& options, const std::string& command) {
+std::vector<Problem> shapes_of(const Options& options) {
+  return bench::only(options.list.empty() ? bench::read_shapes_file(options.shapes)
+                                          : bench::parse_shapes(options.list),
+                     options.only);
+}
+
+bench::Section measure(bench::Contest& contest, const ProductKind& kind,
+                       const std::vector<Problem>& shapes, const Options& options) {
+  bench::Section section;
+  section.kind = &kind;
+  section.rates = bench::rates_for(contest.device().info(), kind, options.peak_tflops * 1e12,
+                                   options.copy_tbps * 1e12);
+  for (const Problem& problem : bench::of_kind(shapes, kind)) {
+    if (interrupted) break;
+    section.rows.push_back(contest.run(problem));
+    std::cerr << bench::progress_text(section.rows.back(), section.rows.size(), shapes.size())
+              << '\n';
+  }
+  return section;
+}
+
+bench::Report compare(const Options& options) {
   const auto begin = std::chrono::steady_clock::now();
-  const std::vector<Problem> problems =
-      bench::only(bench::read_shapes_file(options.shapes), options.only);
+  const std::vector<const ProductKind*> kinds = bench::parse_kinds(options.kinds);
+  const std::vector<Problem> shapes = shapes_of(options);
   bench::Contest contest(options.contest);
   bench::Report result;
-  result.envelope = envelope(contest, options, command);
   result.device = contest.device().info();
-  result.rates =
-      bench::rates_for(result.device, options.peak_tflops * 1e12, options.copy_tbps * 1e12);
+  result.driver = contest.device().driver_version();
+  result.toolkit = toolkit(contest, options.contest.nvrtc);
   result.cold = contest.timing().cold;
   result.rounds = contest.timing().race_rounds;
-  for (const Problem& problem : problems) {
+  for (const ProductKind* kind : kinds) {
     if (interrupted) break;
-    result.rows.push_back(contest.run(problem));
-    std::cerr << bench::progress_text(result.rows.back(), result.rows.size(), problems.size())
-              << '\n';
+    result.sections.push_back(measure(contest, *kind, shapes, options));
   }
   result.notes = contest.notes();
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }
 
-void write(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text << '\n';
-  file.close();
-  if (!file) throw Error(ErrorKind::io, "cannot write " + path);
+bool any_failed(const bench::Report& report) {
+  return std::any_of(report.sections.begin(), report.sections.end(), [](const auto& section) {
+    return bench::summarize(section.rows, section.rates).failed > 0;
+  });
 }
 
-/// Before minutes are spent on what could not be kept.
-void require_writable(const std::string& path) {
-  if (!std::ofstream(path, std::ios::app)) throw Error(ErrorKind::io, "cannot write " + path);
-}
-
-int run(const Options& options, const std::string& command) {
-  if (!options.json.empty()) require_writable(options.json);
+int run(const Options& options) {
   catch_interrupts();
-  const bench::Report result = compare(options, command);
-  std::cout << bench::table_text(result);
+  const bench::Report result = compare(options);
+  (options.json ? std::cerr : std::cout) << bench::table_text(result);
+  if (options.json) std::cout << bench::json_text(result) << '\n';
   for (const std::string& note : result.notes) std::cerr << "note: " << note << '\n';
-  if (!options.json.empty()) write(options.json, bench::json_text(result));
   if (interrupted) return kInterrupted;
-  return bench::summarize(result.rows, result.rates).failed > 0 ? 1 : 0;
+  return any_failed(result) ? 1 : 0;
 }
 
 }  // namespace
@@ -170,10 +153,8 @@ int main(int argc, char** argv) {
   declare(app, options);
   CLI11_PARSE(app, argc, argv);
   options.contest.cold = !options.warm;
-  std::string command = "bench/compare";
-  for (int i = 1; i < argc; ++i) command += std::string(" ") + argv[i];
   try {
-    return run(options, command);
+    return run(options);
   } catch (const std::exception& error) {
     std::cerr << "compare: " << error.what() << '\n';
     return 1;

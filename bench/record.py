@@ -2,13 +2,15 @@
 """Runs a command that prints one JSON document and keeps it in bench/results/ with what a result must
 carry: command, commit, GPU, driver, clocks, power limit, date, seconds, peak host memory (of the command
 and its children together: proportional set size, so that what they share counts once; sampled twice a
-second).
+second). When the command fails or is interrupted (Ctrl-C) after all the same having printed its document, that
+is kept too, with its exit status.
 
     bench/record.py h200_tune -- ./autotune --device 0 --sizes 1024,4096 --json --db /tmp/new.db
 """
 import datetime
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -54,6 +56,7 @@ def memory_kb(pid):
 def run_watched(command):
     """Runs it; returns status, standard output, peak memory in kB."""
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command decides, and has rows to print
     peak = 0
     while True:
         peak = max(peak, memory_kb(child.pid))
@@ -74,8 +77,10 @@ def main():
     started = time.monotonic()
     status, output, peak_kb = run_watched(command)
     seconds = time.monotonic() - started
-    if status != 0:
-        sys.exit(f"{command[0]} ended with status {status}: nothing is kept")
+    try:
+        document = json.loads(output)
+    except ValueError:
+        sys.exit(f"{command[0]} ended with status {status} and printed no JSON: nothing is kept")
     result = {
         "command": " ".join(command),
         "commit": commit.stdout.strip() + ("+changes" if dirty.stdout.strip() else ""),
@@ -83,11 +88,13 @@ def main():
         **gpu_facts(),
         "seconds": round(seconds, 1),
         "peak_memory_mb": round(peak_kb / 1024),
-        "result": json.loads(output),
+        **({"status": status} if status else {}),
+        "result": document,
     }
     path = ROOT / "bench" / "results" / f"{name}.json"
     path.write_text(json.dumps(result, indent=1) + "\n")
     print(path.relative_to(ROOT))
+    sys.exit(status)
 
 
 if __name__ == "__main__":

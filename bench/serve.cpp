@@ -7,6 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "bench/compare/kinds.hpp"
 #include "device/machines.hpp"
 #include "matmul/executable.hpp"
 #include "matmul/image_store.hpp"
@@ -27,7 +28,7 @@ double microseconds(Clock::time_point from, Clock::time_point to) {
 }
 
 struct Options {
-  std::string device = "auto", database, size = "256", layout = "nn";
+  std::string device = "auto", database, size = "256", layout = "nn", type = "f32";
   int rounds = 201, calls = 64;
   bool json = false;
 };
@@ -52,15 +53,18 @@ Problem problem_of(const Options& options) {
   problem.m = sizes[0].m;
   problem.n = sizes[0].n;
   problem.k = sizes[0].k;
-  problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a,
-                                        problem.b, problem.c);
-  return problem;
+  const std::vector<const ProductKind*> kinds = bench::parse_kinds(options.type);
+  if (kinds.size() != 1)
+    throw Error(ErrorKind::invalid_argument, "--type takes one type, not " + options.type);
+  return bench::of_kind({problem}, *kinds.front()).front();
 }
 
 /// Packed operands of a problem, zero.
 struct Operands {
   Operands(Device& device, const Problem& p)
-      : a(device, p.m * p.k * 4), b(device, p.k * p.n * 4), c(device, p.m * p.n * 4) {
+      : a(device, p.m * p.k * bytes_of(p.a)),
+        b(device, p.k * p.n * bytes_of(p.b)),
+        c(device, p.m * p.n * bytes_of(p.c)) {
     for (const DeviceBuffer* buffer : {&a, &b, &c})
       device.fill32(buffer->data(), 0, buffer->bytes() / 4, nullptr);
     device.synchronize(nullptr);
@@ -202,6 +206,8 @@ int main(int argc, char** argv) {
   app.add_option("--db", options.database, "database (default: as autotune)");
   app.add_option("--size", options.size, "N or MxNxK")->capture_default_str();
   app.add_option("--layout", options.layout, "nn, nt, tn, tt")->capture_default_str();
+  app.add_option("--type", options.type, "kind of product: f32, tf32, bf16, bf16:f32, ...")
+      ->capture_default_str();
   app.add_option("--rounds", options.rounds, "samples of each")
       ->check(CLI::Range(3, 100000))
       ->capture_default_str();

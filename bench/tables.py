@@ -1,8 +1,15 @@
 #!/usr/bin/env python3
 """Writes the tables of docs/performance.md and docs/ladder.md from bench/results/*.json: each stands between
-a line `<!-- table KIND NAME -->` and `<!-- end -->`. With --check it changes nothing and fails when one is old.
+a line `<!-- table KIND NAMES -->` and `<!-- end -->`. With --check it changes nothing and fails when one is old.
+
+    tune NAME, serve NAME,.., ladder NAME, pack NAME
+    compare NAME or NAME:TYPE      every shape of a run of bench/compare, or of one type in it
+    types NAME,NAME,..             one row a type, over the runs of these names
+    targets NAME,NAME,..           what bench/targets.json asks for beside what these runs reached
 """
+import fnmatch
 import json
+import math
 import pathlib
 import re
 import sys
@@ -16,7 +23,8 @@ def load(name):
 
 
 def size_of(problem):
-    return f"{problem['layout']} {problem['m']}x{problem['n']}x{problem['k']}"
+    batch = f"*{problem['batch']}" if problem.get("batch", 1) != 1 else ""
+    return f"{problem['layout']} {problem['m']}x{problem['n']}x{problem['k']}{batch}"
 
 
 def tune_table(name):
@@ -45,7 +53,7 @@ def serve_table(names):
     for name in names.split(","):
         run = load(name)
         r, h = run["result"], run["result"]["host_time"]
-        rows.append(f"| {r['problem'].split(' f32')[0]} | {r['match']} | {h['served_us']:.2f} | {h['bare_us']:.2f} "
+        rows.append(f"| {r['problem'].split(' align')[0].removesuffix(' f32 strict')} | {r['match']} | {h['served_us']:.2f} | {h['bare_us']:.2f} "
                     f"| {h['ratio']:.2f} | {r['first_product']['total_us'] / 1000:.2f} | {run['commit']} |")
     return "\n".join(rows)
 
@@ -64,23 +72,35 @@ def host_time(measurement):
 
 def provenance(run):
     """What a result must carry, in one line."""
-    toolkit = f", {run['toolkit']}" if "toolkit" in run else ""
-    return (f"`{run['command']}`, {run['gpu']}, driver {run['driver']}{toolkit}, "
+    toolkit = run.get("toolkit") or (run["result"].get("toolkit") if "result" in run else None)
+    return (f"`{run['command']}`, {run['gpu']}, driver {run['driver']}{', ' + toolkit if toolkit else ''}, "
             f"{run['max_sm_clock_mhz']:.0f} MHz at most, {run['power_limit_w']:.0f} W, "
             f"commit {run['commit']}, {run['date']}")
 
 
-def compare_table(name):
-    run = load(name)
-    result, summary = run["result"], run["result"]["summary"]
-    rows = ["| shape | served | tuned us | spread | TFLOP/s | cuBLAS us | pedantic us | best Lt us | ratio "
-            "| over floor | host us | cuBLAS host us |", "|---|---|---|---|---|---|---|---|---|---|---|---|"]
-    errors = []
-    for shape in result["shapes"]:
+def geometric_mean(values):
+    return math.exp(sum(math.log(v) for v in values) / len(values)) if values else None
+
+
+def figures(shapes, name):
+    return [shape[name] for shape in shapes if shape.get(name) is not None]
+
+
+def sections(run):
+    """A run's kinds. A run from before there were several is strict f32."""
+    return run["result"].get("kinds") or [{"kind": "f32", **run["result"]}]
+
+
+def unit(kind):
+    return "TOP/s" if kind.startswith("i8") else "TFLOP/s"
+
+
+def compare_rows(section):
+    rows = [f"| shape | served | tuned us | spread | {unit(section['kind'])} | cuBLAS us | pedantic us | best Lt us "
+            "| ratio | over floor | host us | cuBLAS host us |", "|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    for shape in section["shapes"]:
         tuned, cublas, pedantic, lt = (shape["columns"][c]["measurement"] for c in (
             "tuned", "cublas", "cublas_pedantic", "cublas_lt_best"))
-        if shape["error"]:
-            errors.append(f"{size_of(shape['problem'])}: {shape['error']}")
         if not tuned:
             rows.append(f"| {size_of(shape['problem'])} | failed " + "| - " * 10 + "|")
             continue
@@ -88,23 +108,136 @@ def compare_table(name):
                     f"| {100 * tuned['spread']:.2f}% | {shape['tflops']:.2f} | {microseconds(cublas)} "
                     f"| {microseconds(pedantic)} | {microseconds(lt)} | {times(shape['ratio'])} "
                     f"| {times(shape['over_floor'])} | {host_time(tuned)} | {host_time(cublas)} |")
-    rows.append("")
-    if summary["compared"]:
-        worst = ", ".join(f"{size_of(w['problem'])} {w['ratio']:.3f}x" for w in summary["worst"])
-        rows.append(f"Against the better cuBLAS column, {summary['compared']} shapes: geometric mean "
-                    f"{summary['geometric_mean']:.3f}x, minimum {summary['minimum']:.3f}x; "
-                    f"{summary['below_1_00']} below 1.00, {summary['below_0_97']} below 0.97. Worst: {worst}.")
-    if summary["over_floor"]:
-        rates = result["rates"]
-        rows.append(f"Time over the physical floor ({rates['flops'] * 1e-12:.1f} TFLOP/s, "
-                    f"{rates['bytes'] * 1e-12:.2f} TB/s, 2 us), geometric mean: {summary['over_floor']:.3f}x"
-                    + (f", the better cuBLAS column {summary['cublas_over_floor']:.3f}x"
-                       if summary["cublas_over_floor"] else "") + ".")
-    rows += [f"Failed: {error}." for error in errors]
-    timing = result["timing"]
-    rows.append(f"{provenance(run)}, {'cold' if timing['cold'] else 'warm'}, {timing['rounds']} rounds, "
-                f"{run['seconds']:.0f} s.")
+    return rows
+
+
+def worst_of(shapes, count=3):
+    compared = sorted((s for s in shapes if s["ratio"] is not None), key=lambda s: s["ratio"])
+    return ", ".join(f"{size_of(s['problem'])} {s['ratio']:.3f}x" for s in compared[:count])
+
+
+def cublas_over_floor(shapes):
+    return geometric_mean([s["better_cublas_us"] / s["floor_us"] for s in shapes
+                           if s["better_cublas_us"] and s["floor_us"]])
+
+
+def refusals(shapes):
+    """Why there is no time in a cuBLAS column: each reason once, with the shapes that it is said of."""
+    said = {}
+    for shape in shapes:
+        for name, column in shape["columns"].items():
+            if name != "tuned" and not column["measurement"] and column["detail"] and not shape["error"]:
+                said.setdefault(f"no {name}: {column['detail']}", []).append(size_of(shape["problem"]))
+    return [f"{reason} ({'all shapes' if len(of) == len(shapes) else ', '.join(of)})." for reason, of in said.items()]
+
+
+def compare_summary(section):
+    shapes = section["shapes"]
+    ratios, lines = figures(shapes, "ratio"), []
+    if section["kind"] == "f32x3":
+        lines.append("The cuBLAS columns are its strict f32.")
+    if ratios:
+        lines.append(f"Against the better cuBLAS column, {len(ratios)} shapes: geometric mean "
+                     f"{geometric_mean(ratios):.3f}x, minimum {min(ratios):.3f}x; "
+                     f"{sum(r < 1 for r in ratios)} below 1.00, {sum(r < 0.97 for r in ratios)} below 0.97. "
+                     f"Worst: {worst_of(shapes)}.")
+    over, rates = geometric_mean(figures(shapes, "over_floor")), section["rates"]
+    if over:
+        theirs = cublas_over_floor(shapes)
+        lines.append(f"Time over the physical floor ({rates['flops'] * 1e-12:.1f} {unit(section['kind'])}, "
+                     f"{rates['bytes'] * 1e-12:.2f} TB/s, 2 us), geometric mean: {over:.3f}x"
+                     + (f", the better cuBLAS column {theirs:.3f}x" if theirs else "") + ".")
+    errors = figures(shapes, "error_over_strict")
+    if errors:
+        lines.append(f"Norm-wise error over that of strict f32 on the same data: {max(errors):.2f}x at most.")
+    lines += [f"Failed: {size_of(s['problem'])}: {s['error']}." for s in shapes if s["error"]]
+    return lines
+
+
+def compare_table(name):
+    name, _, kind = name.partition(":")
+    run, parts = load(name), []
+    chosen = [section for section in sections(run) if kind in ("", section["kind"])]
+    if not chosen:
+        sys.exit(f"bench/results/{name}.json has no {kind}")
+    for section in chosen:
+        heading = [f"**{section['kind']}**", ""] if len(chosen) > 1 else []
+        reasons = refusals(section["shapes"]) if "kinds" in run["result"] else []
+        parts.append("\n".join(heading + compare_rows(section) + [""] + compare_summary(section) + reasons))
+    timing = run["result"]["timing"]
+    return "\n\n".join(parts) + (f"\n{provenance(run)}, {'cold' if timing['cold'] else 'warm'}, "
+                                 f"{timing['rounds']} rounds, {run['seconds']:.0f} s.")
+
+
+def types_table(names):
+    rows = ["| type | shapes | without cuBLAS | geometric mean | minimum | below 1.00 | over floor "
+            "| cuBLAS over floor | worst |", "|---|---|---|---|---|---|---|---|---|"]
+    for name in names.split(","):
+        for section in sections(load(name)):
+            shapes = section["shapes"]
+            ratios = figures(shapes, "ratio")
+            rows.append(f"| {section['kind']} ([{name}](../bench/results/{name}.json)) | {len(shapes)} "
+                        f"| {sum(s['better_cublas_us'] is None for s in shapes)} | {times(geometric_mean(ratios))} "
+                        f"| {times(min(ratios, default=None))} | {sum(r < 1 for r in ratios)} "
+                        f"| {times(geometric_mean(figures(shapes, 'over_floor')))} "
+                        f"| {times(cublas_over_floor(shapes))} | {worst_of(shapes)} |")
     return "\n".join(rows)
+
+
+STATISTICS = {"geometric mean": geometric_mean, "minimum": lambda values: min(values, default=None),
+              "maximum": lambda values: max(values, default=None),
+              "below 1.00": lambda values: sum(v < 1 for v in values) if values else None}
+FIGURES = {"ratio": "times cuBLAS", "over_floor": "times the floor", "tflops": "TFLOP/s",
+           "error_over_strict": "times strict f32's error"}
+
+
+def belongs(shape, target):
+    text = size_of(shape["problem"])
+
+    def any_of(patterns):
+        return any(fnmatch.fnmatchcase(text, pattern) for pattern in patterns)
+    return ((shape["problem"].get("batch", 1) != 1) == target.get("batched", False)
+            and any_of(target["shapes"]) and not any_of(target.get("except", [])))
+
+
+def target_row(kind, target, shapes):
+    figure = target.get("figure", "ratio")
+    reached = STATISTICS[target["statistic"]](figures(shapes, figure))
+    least = "at_least" in target
+    bound = target["at_least"] if least else target["at_most"]
+    complete = not any(shape["error"] for shape in shapes)
+    met = complete and reached is not None and (reached >= bound if least else reached <= bound)
+    # Where cuBLAS does not run, the floor is what there is to compare with.
+    alone = [s for s in shapes if s["better_cublas_us"] is None and s["over_floor"] is not None]
+    floor = f"{len(alone)} at {geometric_mean(figures(alone, 'over_floor')):.2f}x the floor" if alone else "-"
+    text = "-" if reached is None else f"{reached}" if isinstance(reached, int) else f"{reached:.3f}"
+    return (f"| {kind} | {target['group']} | {len(shapes)} | {target['statistic']}, {FIGURES[figure]} "
+            f"| {'at least' if least else 'at most'} {bound:g} | {text} | {'yes' if met else 'no'} | {floor} |")
+
+
+def targets_table(names):
+    measured = {}
+    for name in names.split(","):
+        for section in sections(load(name)):
+            measured.setdefault(section["kind"], []).extend(section["shapes"])
+    rows = ["| type | group | shapes | figure | target | reached | met | without cuBLAS |",
+            "|---|---|---|---|---|---|---|---|"]
+    for target in json.loads((ROOT / "bench" / "targets.json").read_text()):
+        for kind in target["kinds"]:
+            shapes = [shape for shape in measured.get(kind, []) if belongs(shape, target)]
+            if shapes:
+                rows.append(target_row(kind, target, shapes))
+    return "\n".join(rows)
+
+
+def pack_table(name):
+    run = load(name)
+    rows = ["| operand | element | pack | pack us | TB/s | copy us | TB/s | of the copy rate |",
+            "|---|---|---|---|---|---|---|---|"]
+    for r in run["result"]["packs"]:
+        rows.append(f"| {r['rows']}x{r['columns']} | {r['type']} | {r['pack']} | {r['pack_us']:.2f} "
+                    f"| {r['pack_tbps']:.2f} | {r['copy_us']:.2f} | {r['copy_tbps']:.2f} | {100 * r['share']:.0f}% |")
+    return "\n".join(rows + ["", f"{provenance(run)}, cold, {run['result']['rounds']} rounds."])
 
 
 def duration(microseconds):
@@ -136,11 +269,13 @@ def ladder_table(name):
     return "\n".join(rows)
 
 
-TABLES = {"tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table}
+TABLES = {"tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table,
+          "types": types_table, "targets": targets_table, "pack": pack_table}
 
 
 def table(kind, names):
     for name in names.split(","):
+        name = name.partition(":")[0]
         if not (ROOT / "bench" / "results" / f"{name}.json").exists():
             return f"bench/results/{name}.json is not there yet."
     return TABLES[kind](names)
@@ -149,7 +284,7 @@ def table(kind, names):
 def main():
     for page in PAGES:
         text = page.read_text()
-        made = re.sub(r"<!-- table (\w+) ([\w,]+) -->\n.*?<!-- end -->",
+        made = re.sub(r"<!-- table (\w+) ([\w,:]+) -->\n.*?<!-- end -->",
                       lambda m: f"<!-- table {m[1]} {m[2]} -->\n{table(m[1], m[2])}\n<!-- end -->", text, flags=re.S)
         if "--check" not in sys.argv:
             page.write_text(made)

@@ -20,6 +20,10 @@ struct ContestOptions {
   int lt_candidates = 32;  ///< asked of cublasLt, each timed
 };
 
+/// Puts what a comparison found into a player's column; false when it must not be timed. A library
+/// somewhat beyond the bound may be, since it is what its users get, and its column says so.
+bool admit(Column& column, const Comparison& found);
+
 /// The tuned product of a database beside cuBLAS, in one process, on the same buffers, in turns.
 /// Whatever serves a program serves here: the tuned column is Matmul's own call, captured. Not
 /// thread-safe.
@@ -29,7 +33,8 @@ class Contest {
   explicit Contest(const ContestOptions& options);
 
   /// Checks each player's product against the reference, then times them alternately. Never
-  /// throws: what goes wrong is the row's error, what is missing a column's detail.
+  /// throws: what goes wrong is the row's error, what a library lacks or refuses its column's
+  /// detail.
   Row run(const Problem& problem);
 
   const Device& device() const { return device_; }
@@ -46,6 +51,9 @@ class Contest {
     Enqueue enqueue;
   };
   void measure(Row& row);
+  bool prepare(Row& row);
+  bool may_compete(Row& row, const Contestant& contestant, const Reference& reference,
+                   const Call& call);
   std::vector<Contestant> contestants(Row& row, const TimingBuffers& buffers);
   int best_of_lt(const Problem& problem, const TimingBuffers& buffers, Column& column);
 

@@ -4,6 +4,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "bench/compare/kinds.hpp"
+#include "bench/compare/shapes.hpp"
+
 namespace tilewise::bench {
 namespace {
 
@@ -13,10 +16,6 @@ std::string number(double value, int decimals) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", decimals, value);
   return text;
-}
-
-std::string shape_text(const Problem& problem) {
-  return std::string(to_string(problem.layout)) + " " + size_text(problem);
 }
 
 /// Columns as wide as their widest cell, the first on the left, numbers on the right.
@@ -62,46 +61,62 @@ std::vector<std::string> cells_of(const Row& row, const Rates& rates) {
           row.match.stale ? "stale" : ""};
 }
 
-std::string summary_text(const Report& report) {
-  const Summary summary = summarize(report.rows, report.rates);
-  std::string text;
-  if (summary.compared > 0) {
-    text += "tuned against the better cuBLAS column, " + std::to_string(summary.compared) +
-            " shapes: geometric mean " + number(summary.geometric_mean, 3) + "x, minimum " +
-            number(summary.minimum, 3) + "x, below 1.00: " + std::to_string(summary.below_100) +
-            ", below 0.97: " + std::to_string(summary.below_097) + "\nworst:";
-    for (const Row* row : summary.worst)
-      text += " " + shape_text(row->problem) + " " + number(ratio_of(*row).value(), 3) + "x;";
-    text.back() = '\n';
-  }
-  const Rates& rates = report.rates;
+std::string compared_text(const Summary& summary) {
+  if (summary.compared == 0) return "";
+  std::string text = "tuned against the better cuBLAS column, " + std::to_string(summary.compared) +
+                     " shapes: geometric mean " + number(summary.geometric_mean, 3) +
+                     "x, minimum " + number(summary.minimum, 3) +
+                     "x, below 1.00: " + std::to_string(summary.below_100) +
+                     ", below 0.97: " + std::to_string(summary.below_097) + "\nworst:";
+  for (const Row* row : summary.worst)
+    text += " " + shape_text(row->problem) + " " + number(ratio_of(*row).value(), 3) + "x;";
+  text.back() = '\n';
+  return text;
+}
+
+std::string floor_text(const Section& section, const Summary& summary) {
+  const Rates& rates = section.rates;
   if (!(rates.flops > 0) || !(rates.bytes > 0))
-    text += "no floor: the device states no peak or no bandwidth; --peak and --copy-rate give them";
-  else
-    text += "floor: max(2mnk / " + number(rates.flops * 1e-12, 1) + " TFLOP/s, bytes once / " +
-            number(rates.bytes * 1e-12, 2) + " TB/s, 2 us), rates " + rates.source;
+    return "no floor: the device states no such peak or no bandwidth; --peak and --copy-rate give "
+           "them\n";
+  std::string text = "floor: max(2mnk / " + number(rates.flops * 1e-12, 1) + " " +
+                     rate_unit(*section.kind) + ", bytes once / " + number(rates.bytes * 1e-12, 2) +
+                     " TB/s, 2 us), rates " + rates.source;
   if (summary.over_floor > 0)
     text += "; geometric mean of time over it: tuned " + number(summary.over_floor, 3) + "x";
   if (summary.cublas_over_floor > 0)
     text += ", better cuBLAS " + number(summary.cublas_over_floor, 3) + "x";
-  text += "\n" + std::to_string(summary.not_exact) + " served without a winner of their own, " +
-          std::to_string(summary.failed) + " failed\n";
-  return text;
+  return text + "\n";
 }
 
-/// What is missing, once for each reason.
+std::string summary_text(const Section& section) {
+  const Summary summary = summarize(section.rows, section.rates);
+  std::string text = compared_text(summary) + floor_text(section, summary);
+  if (summary.error_over_strict > 0)
+    text += "norm-wise error over that of strict f32 on the same data: " +
+            number(summary.error_over_strict, 2) + "x at most\n";
+  return text + std::to_string(summary.not_exact) + " served without a winner of their own, " +
+         std::to_string(summary.failed) + " failed\n";
+}
+
+/// What is missing or odd, once for each reason, with the first shape that it is said of.
 std::string details_text(const std::vector<Row>& rows) {
-  std::vector<std::string> lines;
+  std::vector<std::string> seen;
+  std::string text;
   for (const Row& row : rows) {
-    if (!row.error.empty()) lines.push_back(shape_text(row.problem) + ": error: " + row.error);
+    const std::string shape = shape_text(row.problem) + ": ";
+    if (!row.error.empty()) text += shape + "error: " + row.error + "\n";
     for (const Column& column : row.columns) {
-      if (column.measurement || column.detail.empty() || !row.error.empty()) continue;
-      const std::string line = "no " + std::string(to_string(column.player)) + ": " + column.detail;
-      if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+      if (column.detail.empty() || !row.error.empty()) continue;
+      const bool lt = column.player == Player::cublas_lt;
+      if (column.measurement && lt) continue;  // which candidate it is
+      const std::string reason = (column.measurement ? "" : "no ") +
+                                 std::string(to_string(column.player)) + ": " + column.detail;
+      if (std::find(seen.begin(), seen.end(), reason) != seen.end()) continue;
+      seen.push_back(reason);
+      text += shape + reason + "\n";
     }
   }
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
   return text;
 }
 
@@ -125,6 +140,7 @@ Json row_json(const Row& row, const Rates& rates) {
     entry["measurement"] =
         column.measurement ? Json::parse(to_json(*column.measurement)) : Json(nullptr);
     entry["error_ratio"] = column.measurement ? Json(column.error_ratio) : Json(nullptr);
+    entry["normwise_error"] = column.measurement ? Json(column.normwise_error) : Json(nullptr);
     entry["detail"] = column.detail;
   }
   json["tflops"] = ours ? Json(tflops_of(row.problem, ours->median_us)) : Json(nullptr);
@@ -132,6 +148,7 @@ Json row_json(const Row& row, const Rates& rates) {
   json["ratio"] = or_null(ratio_of(row));
   json["floor_us"] = positive_or_null(floor);
   json["over_floor"] = ours && floor > 0 ? Json(ours->median_us / floor) : Json(nullptr);
+  json["error_over_strict"] = or_null(error_over_strict(row));
   json["error"] = row.error.empty() ? Json(nullptr) : Json(row.error);
   return json;
 }
@@ -149,51 +166,66 @@ Json summary_json(const Summary& summary) {
           {"below_1_00", summary.below_100},
           {"below_0_97", summary.below_097},
           {"over_floor", positive_or_null(summary.over_floor)},
-          {"cublas_over_floor", positive_or_null(summary.cublas_over_floor)}};
+          {"cublas_over_floor", positive_or_null(summary.cublas_over_floor)},
+          {"error_over_strict", positive_or_null(summary.error_over_strict)}};
+}
+
+/// The kind in a few words, above its table.
+std::string heading_of(const ProductKind& kind) {
+  std::string text = kind_name(kind) + ": C of " + std::string(to_string(kind.c)) + ", sums in " +
+                     std::string(to_string(kind.accumulator));
+  if (kind.math == MathMode::f32x3)
+    text += "; the cuBLAS columns are its strict f32, the nearest that it has";
+  return text + "\n";
+}
+
+std::string section_text(const Section& section) {
+  std::vector<std::vector<std::string>> rows{
+      {"shape", "served", "tuned us", "spread", rate_unit(*section.kind), "cuBLAS us",
+       "pedantic us", "best Lt us", "ratio", "x floor", "host us", "cuBLAS host us", ""}};
+  for (const Row& row : section.rows) rows.push_back(cells_of(row, section.rates));
+  return heading_of(*section.kind) + aligned(rows) + "\n" + summary_text(section) +
+         details_text(section.rows);
+}
+
+Json section_json(const Section& section) {
+  Json json;
+  json["kind"] = kind_name(*section.kind);
+  json["rates"] = {{"flops", section.rates.flops},
+                   {"bytes", section.rates.bytes},
+                   {"source", section.rates.source}};
+  json["shapes"] = Json::array();
+  for (const Row& row : section.rows) json["shapes"].push_back(row_json(row, section.rates));
+  json["summary"] = summary_json(summarize(section.rows, section.rates));
+  return json;
 }
 
 }  // namespace
 
 std::string table_text(const Report& report) {
-  std::vector<std::vector<std::string>> rows{{"shape", "served", "tuned us", "spread", "TFLOP/s",
-                                              "cuBLAS us", "pedantic us", "best Lt us", "ratio",
-                                              "x floor", "host us", "cuBLAS host us", ""}};
-  for (const Row& row : report.rows) rows.push_back(cells_of(row, report.rates));
-  return report.envelope.gpu + ", driver " + report.envelope.driver + ", " +
-         report.envelope.toolkit + ", commit " + report.envelope.commit + ", " +
-         (report.cold ? "cold" : "warm") + ", " + number(report.seconds, 0) + " s\n\n" +
-         aligned(rows) + "\n" + summary_text(report) + details_text(report.rows);
+  std::string text = report.device.name + ", driver " + report.driver + ", " + report.toolkit +
+                     ", " + (report.cold ? "cold" : "warm") + ", " + number(report.seconds, 0) +
+                     " s\n";
+  for (const Section& section : report.sections) text += "\n" + section_text(section);
+  return text;
 }
 
 std::string json_text(const Report& report) {
-  const Envelope& envelope = report.envelope;
   Json result;
   result["device"] = Json::parse(to_json(report.device));
+  result["driver"] = report.driver;
+  result["toolkit"] = report.toolkit;
   result["timing"] = {{"cold", report.cold}, {"rounds", report.rounds}, {"method", "graph"}};
-  result["rates"] = {{"flops", report.rates.flops},
-                     {"bytes", report.rates.bytes},
-                     {"source", report.rates.source}};
-  result["summary"] = summary_json(summarize(report.rows, report.rates));
-  result["shapes"] = Json::array();
-  for (const Row& row : report.rows) result["shapes"].push_back(row_json(row, report.rates));
+  result["kinds"] = Json::array();
+  for (const Section& section : report.sections) result["kinds"].push_back(section_json(section));
   result["notes"] = report.notes;
-  const Json document = {{"command", envelope.command},
-                         {"commit", envelope.commit},
-                         {"date", envelope.date},
-                         {"gpu", envelope.gpu},
-                         {"driver", envelope.driver},
-                         {"toolkit", envelope.toolkit},
-                         {"max_sm_clock_mhz", envelope.max_sm_clock_mhz},
-                         {"power_limit_w", envelope.power_limit_w},
-                         {"seconds", report.seconds},
-                         {"result", result}};
-  return document.dump(1, ' ', false, Json::error_handler_t::replace);
+  return result.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string progress_text(const Row& row, std::size_t done, std::size_t of) {
   const Measurement* ours = time_of(row, Player::tuned);
   const std::optional<double> ratio = ratio_of(row);
-  std::string text = shape_text(row.problem) + "  ";
+  std::string text = kind_name(row.problem) + " " + shape_text(row.problem) + "  ";
   if (!row.error.empty())
     text += "error: " + row.error;
   else

@@ -6,10 +6,34 @@
 namespace tilewise::bench {
 namespace {
 
-// Measured on an H200 at 700 W: an FFMA loop, and a copy within the device's memory. The smallest
-// kernel that loads, multiplies and stores takes 2 us there.
-constexpr double kH200Flops = 64.6e12, kH200Bytes = 4.29e12;
+// Measured on an H200 at 700 W: loops of the multiply-add instruction alone, and a copy within the
+// device's memory. The smallest kernel that loads, multiplies and stores takes 2 us there.
+constexpr double kH200Bytes = 4.29e12;
 constexpr double kSmallestKernel = 2;  // microseconds
+
+double h200_flops(const ProductKind& kind) {
+  constexpr double tf32 = 420e12, half = 870e12;
+  if (kind.math == MathMode::tf32) return tf32;
+  if (kind.math == MathMode::f32x3) return tf32 / 3;  // three products of parts
+  switch (kind.operand) {
+    case DType::f64:
+      return 60e12;
+    case DType::f16:
+    case DType::bf16:
+      return half;
+    case DType::i8:
+      return 1520e12;
+    case DType::e4m3:
+    case DType::e5m2:
+      return 2 * half;  // by its data sheet twice that of 16 bits; not measured
+    default:
+      return 64.6e12;
+  }
+}
+
+double stated_flops(const DeviceInfo& info, const ProductKind& kind) {
+  return kind.operand == DType::f32 && kind.math == MathMode::strict ? peak_flops(info) : 0;
+}
 
 /// Of positive numbers; 0 of none.
 class GeometricMean {
@@ -64,10 +88,15 @@ std::optional<double> ratio_of(const Row& row) {
   return theirs->median_us / ours->median_us;
 }
 
-Rates rates_for(const DeviceInfo& info, double flops, double bytes) {
+std::optional<double> error_over_strict(const Row& row) {
+  if (!time_of(row, Player::tuned) || !(row.strict_f32_error > 0)) return std::nullopt;
+  return row.columns.front().normwise_error / row.strict_f32_error;
+}
+
+Rates rates_for(const DeviceInfo& info, const ProductKind& kind, double flops, double bytes) {
   const bool h200 = info.name.find("H200") != std::string::npos;
   Rates rates;
-  rates.flops = flops > 0 ? flops : h200 ? kH200Flops : peak_flops(info);
+  rates.flops = flops > 0 ? flops : h200 ? h200_flops(kind) : stated_flops(info, kind);
   rates.bytes = bytes > 0 ? bytes : h200 ? kH200Bytes : peak_bandwidth(info);
   if (flops > 0 && bytes > 0)
     rates.source = "given";
@@ -94,6 +123,8 @@ Summary summarize(const std::vector<Row>& rows, const Rates& rates) {
     if (ours && row.match.kind != MatchKind::exact) ++summary.not_exact;
     if (ours && floor > 0) over_floor.add(ours->median_us / floor);
     if (theirs && floor > 0) cublas_over_floor.add(theirs->median_us / floor);
+    summary.error_over_strict =
+        std::max(summary.error_over_strict, error_over_strict(row).value_or(0));
     const std::optional<double> ratio = ratio_of(row);
     if (!ratio) continue;
     ratios.add(*ratio);

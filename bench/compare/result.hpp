@@ -21,16 +21,32 @@ std::string_view to_string(Player player);
 struct Column {
   Player player = Player::tuned;
   std::optional<Measurement> measurement;
-  double error_ratio = 0;  ///< largest error over its bound, at most 1 where measured
-  std::string detail;      ///< why there is no measurement; of cublasLt, which candidate it is
+  double error_ratio = 0;     ///< largest error over its bound
+  double normwise_error = 0;  ///< ||got - ref|| / ||ref||
+  std::string detail;         ///< why there is no measurement; else which candidate, what is odd
 };
 
-/// One shape. `error` is not empty when it could not be measured.
+/// One shape of one kind. `error` is not empty when it could not be measured.
 struct Row {
   Problem problem;
-  Match match;  ///< what serves it
+  Match match;                  ///< what serves it
+  double strict_f32_error = 0;  ///< a strict f32 product's norm-wise error; of tf32, f32x3 only
   std::vector<Column> columns;
   std::string error;
+};
+
+/// What the physical floor is made of. 0: not known.
+struct Rates {
+  double flops = 0;  ///< a second
+  double bytes = 0;  ///< a second, read and written together
+  std::string source;
+};
+
+/// All shapes of one kind.
+struct Section {
+  const ProductKind* kind = nullptr;
+  Rates rates;
+  std::vector<Row> rows;
 };
 
 /// Null where a player has no time.
@@ -39,16 +55,12 @@ const Measurement* time_of(const Row& row, Player player);
 const Measurement* better_cublas(const Row& row);
 /// The better cuBLAS column's time over ours: above 1 we are faster.
 std::optional<double> ratio_of(const Row& row);
+/// Our norm-wise error over that of strict f32 on the same data: of tf32 and f32x3.
+std::optional<double> error_over_strict(const Row& row);
 
-/// What the physical floor is made of. 0: not known.
-struct Rates {
-  double flops = 0;  ///< a second
-  double bytes = 0;  ///< a second, read and written together
-  std::string source;
-};
 /// Those given (0: not given); else what was measured on an H200 for that GPU; else what the device
-/// states of itself.
-Rates rates_for(const DeviceInfo& info, double flops, double bytes);
+/// states of itself, which is no more than its rate of strict f32.
+Rates rates_for(const DeviceInfo& info, const ProductKind& kind, double flops, double bytes);
 
 /// max(2mnk / peak, operand and result bytes once / copy rate, 2 us), in microseconds; 0 where the
 /// rates are not known (docs/measuring.md).
@@ -60,6 +72,7 @@ struct Summary {
   std::vector<const Row*> worst;                 ///< at most three, the smallest ratio first
   int below_100 = 0, below_097 = 0;              ///< ratios below 1.00, below 0.97
   double over_floor = 0, cublas_over_floor = 0;  ///< geometric means of time over floor_us()
+  double error_over_strict = 0;                  ///< the largest; 0 when there is none
 };
 /// `rows` must outlive it.
 Summary summarize(const std::vector<Row>& rows, const Rates& rates);

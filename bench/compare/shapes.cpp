@@ -10,7 +10,7 @@
 namespace tilewise::bench {
 namespace {
 
-constexpr const char* kHeading = "layout,m,n,k";
+const std::string kHeading = "layout,m,n,k", kBatchHeading = kHeading + ",batch";
 constexpr std::int64_t kLargest = std::int64_t{1} << 40;
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -30,52 +30,83 @@ std::int64_t parse_extent(const std::string& text) {
   return value;
 }
 
-Problem parse_shape(const std::string& line) {
-  const std::vector<std::string> fields = split(line, ',');
-  if (fields.size() != 4)
-    throw Error(ErrorKind::invalid_argument, "'" + line + "' has " + std::to_string(fields.size()) +
-                                                 " fields; " + kHeading + " are 4");
-  Problem problem;
-  problem.layout = parse_layout(fields[0]);
-  problem.m = parse_extent(fields[1]);
-  problem.n = parse_extent(fields[2]);
-  problem.k = parse_extent(fields[3]);
+Problem aligned(Problem problem) {
   problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a,
                                         problem.b, problem.c);
   return problem;
 }
 
-bool names(const std::string& item, const Problem& problem) {
-  const std::string layout(to_string(problem.layout)), size = size_text(problem);
+Problem parse_line(const std::string& line, const std::string& heading) {
+  const std::vector<std::string> fields = split(line, ',');
+  const std::size_t wanted = split(heading, ',').size();
+  if (fields.size() != wanted)
+    throw Error(ErrorKind::invalid_argument, "'" + line + "' has " + std::to_string(fields.size()) +
+                                                 " fields; " + heading + " are " +
+                                                 std::to_string(wanted));
+  Problem problem;
+  problem.layout = parse_layout(fields[0]);
+  problem.m = parse_extent(fields[1]);
+  problem.n = parse_extent(fields[2]);
+  problem.k = parse_extent(fields[3]);
+  if (wanted > 4) problem.batch = parse_extent(fields[4]);
+  return aligned(problem);
+}
+
+/// An item of a list or filter, "nt:8x4096x4096*64", taken apart; empty where it says nothing.
+struct Item {
+  std::string layout, size, batch;
+};
+Item take_apart(const std::string& text) {
+  Item item;
+  const auto colon = text.find(':');
+  const bool layout_alone =
+      colon == std::string::npos && text.find_first_of("0123456789") == std::string::npos;
+  if (layout_alone) return {text, "", ""};
+  item.layout = colon == std::string::npos ? "" : text.substr(0, colon);
+  item.size = colon == std::string::npos ? text : text.substr(colon + 1);
+  if (const auto star = item.size.find('*'); star != std::string::npos) {
+    item.batch = item.size.substr(star + 1);
+    item.size.resize(star);
+  }
+  return item;
+}
+
+bool names(const std::string& text, const Problem& problem) {
+  if (text.empty()) return false;
+  const Item item = take_apart(text);
   const bool cube = problem.m == problem.n && problem.n == problem.k;
-  const auto is_size = [&](const std::string& text) {
-    return text == size || (cube && text == std::to_string(problem.m));
-  };
-  const auto colon = item.find(':');
-  if (colon == std::string::npos) return item == layout || is_size(item);
-  return item.substr(0, colon) == layout && is_size(item.substr(colon + 1));
+  return (item.layout.empty() || item.layout == to_string(problem.layout)) &&
+         (item.size.empty() || item.size == size_text(problem) ||
+          (cube && item.size == std::to_string(problem.m))) &&
+         (item.batch.empty() || item.batch == std::to_string(problem.batch));
 }
 
 }  // namespace
 
+std::string shape_text(const Problem& problem) {
+  return std::string(to_string(problem.layout)) + " " + size_text(problem) +
+         (problem.batch == 1 ? "" : "*" + std::to_string(problem.batch));
+}
+
 std::vector<Problem> read_shapes(std::istream& csv) {
   std::vector<Problem> problems;
-  bool heading_seen = false;
+  std::string heading;
   int number = 0;
   for (std::string line; std::getline(csv, line);) {
     ++number;
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (line.empty() || line.front() == '#') continue;
     try {
-      if (heading_seen)
-        problems.push_back(parse_shape(line));
-      else if (line != kHeading)
-        throw Error(ErrorKind::invalid_argument,
-                    "the heading is '" + line + "'; it must be " + kHeading);
+      if (!heading.empty())
+        problems.push_back(parse_line(line, heading));
+      else if (line != kHeading && line != kBatchHeading)
+        throw Error(ErrorKind::invalid_argument, "the heading is '" + line + "'; it must be " +
+                                                     kHeading + " or " + kBatchHeading);
+      else
+        heading = line;
     } catch (const Error& error) {
       throw Error(error.kind(), "line " + std::to_string(number) + ": " + error.what());
     }
-    heading_seen = true;
   }
   if (problems.empty()) throw Error(ErrorKind::invalid_argument, "there is no shape in it");
   return problems;
@@ -91,6 +122,25 @@ std::vector<Problem> read_shapes_file(const std::string& path) {
   }
 }
 
+std::vector<Problem> parse_shapes(const std::string& list) {
+  std::vector<Problem> problems;
+  for (const std::string& text : split(list, ',')) {
+    const Item item = take_apart(text);
+    try {
+      const Size size = parse_sizes(item.size).front();
+      Problem problem;
+      problem.layout = item.layout.empty() ? Layout::nn : parse_layout(item.layout);
+      problem.m = size.m, problem.n = size.n, problem.k = size.k;
+      if (!item.batch.empty()) problem.batch = parse_extent(item.batch);
+      problems.push_back(aligned(problem));
+    } catch (const Error& error) {
+      throw Error(error.kind(), "'" + text + "': " + error.what());
+    }
+  }
+  if (problems.empty()) throw Error(ErrorKind::invalid_argument, "there is no shape in the list");
+  return problems;
+}
+
 std::vector<Problem> only(const std::vector<Problem>& problems, const std::string& filter) {
   const std::vector<std::string> items = split(filter, ',');
   const auto named_by = [](const std::string& item) {
@@ -100,8 +150,8 @@ std::vector<Problem> only(const std::vector<Problem>& problems, const std::strin
     if (std::none_of(problems.begin(), problems.end(), named_by(item)))
       throw Error(ErrorKind::invalid_argument,
                   "--only: '" + item +
-                      "' names no shape of the file; give a layout (nt), a size (4096, "
-                      "8x4096x4096), or both (nt:8x4096x4096)");
+                      "' names none of the shapes; give a layout (nt), a size (4096, "
+                      "8x4096x4096, 32*64), or both (nt:8x4096x4096)");
   if (items.empty()) return problems;
   std::vector<Problem> chosen;
   for (const Problem& problem : problems)

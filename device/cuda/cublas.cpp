@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "device/cuda/cublas_terms.hpp"
 #include "device/cuda/cuda.hpp"
 #include "device/cuda/cuda_device.hpp"
 
@@ -52,14 +53,13 @@ struct CublasApi {
   }
 };
 
-/// cuBLAS in strict f32. Column-major, so it is asked for C^T = op(B)^T op(A)^T: the operands
-/// change places and a row-major matrix is its own transpose.
+/// cuBLAS's one call for every type, in the terms of blas_terms().
 class Cublas final : public BaselineLibrary {
  public:
   Cublas(CudaDevice& device, CublasMath math, CublasApi api)
       : device_(device),
         api_(std::move(api)),
-        compute_(math == CublasMath::pedantic ? kCompute32Pedantic : kCompute32),
+        math_(math),
         workspace_(device, kBlasWorkspaceBytes) {
     const CurrentContext current(device_.context());
     api_.check(api_.create(&handle_), "starting cuBLAS");
@@ -82,9 +82,7 @@ class Cublas final : public BaselineLibrary {
   std::string name() const override { return "cuBLAS"; }
   std::string version() const override { return version_of(api_); }
   bool supports(const Problem& problem) const override {
-    return problem.a == DType::f32 && problem.b == DType::f32 && problem.c == DType::f32 &&
-           problem.accumulator == DType::f32 && problem.math == MathMode::strict && problem.m > 0 &&
-           problem.n > 0 && problem.k > 0 && problem.batch > 0;
+    return why_not_cublas(problem, math_).empty();
   }
   void multiply(const Problem& problem, const Call& call) override;
 
@@ -94,7 +92,7 @@ class Cublas final : public BaselineLibrary {
 
   CudaDevice& device_;
   CublasApi api_;
-  const int compute_;
+  const CublasMath math_;
   DeviceBuffer workspace_;
   CublasHandle handle_ = nullptr;
   std::optional<Stream> stream_;
@@ -122,27 +120,29 @@ void Cublas::multiply(const Problem& problem, const Call& call) {
     throw Error(ErrorKind::unsupported,
                 "cuBLAS takes alpha and beta both from the device or both from the host");
   }
+  if (const std::string why = why_not_cublas(problem, math_); !why.empty())
+    throw Error(ErrorKind::unsupported, "not a product for cuBLAS: " + why);
   const CurrentContext current(device_.context());
   const bool on_device = call.alpha_device != nullptr;
   use_stream(call.stream);
   use_pointers(on_device ? kPointersOnDevice : kPointersOnHost);
-  const float alpha = static_cast<float>(call.alpha);
-  const float beta = static_cast<float>(call.beta);
+  const BlasScalar alpha = blas_scalar(call.alpha, problem.accumulator);
+  const BlasScalar beta = blas_scalar(call.beta, problem.accumulator);
   const void* alpha_at = on_device ? call.alpha_device : &alpha;
   const void* beta_at = on_device ? call.beta_device : &beta;
-  const int op_a = a_transposed(problem.layout) ? kTransposed : kNotTransposed;
-  const int op_b = b_transposed(problem.layout) ? kTransposed : kNotTransposed;
+  const BlasTerms terms = blas_terms(problem, math_);
   if (problem.batch == 1) {
-    api_.check(api_.gemm(handle_, op_b, op_a, problem.n, problem.m, problem.k, alpha_at, call.b,
-                         kReal32, call.ldb, call.a, kReal32, call.lda, beta_at, call.c, kReal32,
-                         call.ldc, compute_, kDefaultAlgorithm),
+    api_.check(api_.gemm(handle_, terms.op_first, terms.op_second, problem.n, problem.m, problem.k,
+                         alpha_at, call.b, terms.operand, call.ldb, call.a, terms.operand, call.lda,
+                         beta_at, call.c, terms.result, call.ldc, terms.compute, kDefaultAlgorithm),
                "cuBLAS's product");
   } else {
-    api_.check(api_.gemm_batched(handle_, op_b, op_a, problem.n, problem.m, problem.k, alpha_at,
-                                 call.b, kReal32, call.ldb, call.stride_b, call.a, kReal32,
-                                 call.lda, call.stride_a, beta_at, call.c, kReal32, call.ldc,
-                                 call.stride_c, problem.batch, compute_, kDefaultAlgorithm),
-               "cuBLAS's batched product");
+    api_.check(
+        api_.gemm_batched(handle_, terms.op_first, terms.op_second, problem.n, problem.m, problem.k,
+                          alpha_at, call.b, terms.operand, call.ldb, call.stride_b, call.a,
+                          terms.operand, call.lda, call.stride_a, beta_at, call.c, terms.result,
+                          call.ldc, call.stride_c, problem.batch, terms.compute, kDefaultAlgorithm),
+        "cuBLAS's batched product");
   }
 }
 

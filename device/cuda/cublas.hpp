@@ -8,17 +8,13 @@
 #include "device/cuda/library.hpp"
 #include "tilewise/error.hpp"
 
-/// What cuBLAS and cublasLt share: the values of their interface, as far as they are used (their
-/// headers are not needed to build), and how the libraries are found.
+/// What cuBLAS and cublasLt share beside cublas_terms.hpp: status values, and how the libraries are
+/// found.
 namespace tilewise::cuda {
 
 using BlasStatus = int;
 inline constexpr BlasStatus kBlasSuccess = 0;
 inline constexpr int kMajorVersion = 0, kMinorVersion = 1, kPatchLevel = 2;
-inline constexpr int kNotTransposed = 0, kTransposed = 1;
-inline constexpr int kReal32 = 0;              // CUDA_R_32F
-inline constexpr int kCompute32 = 68;          // CUBLAS_COMPUTE_32F: f32 throughout, no TF32
-inline constexpr int kCompute32Pedantic = 69;  // CUBLAS_COMPUTE_32F_PEDANTIC
 
 /// cuBLAS's own default on Hopper. Ours, so that a captured product needs no allocation.
 inline constexpr std::int64_t kBlasWorkspaceBytes = std::int64_t{32} << 20;

@@ -1,8 +1,10 @@
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include "device/cuda/cublas.hpp"
+#include "device/cuda/cublas_terms.hpp"
 #include "device/cuda/cuda.hpp"
 #include "device/cuda/cuda_device.hpp"
 
@@ -11,8 +13,9 @@ namespace {
 
 using Handle = void*;
 // Attributes, as numbered by cublasLt's header.
-constexpr int kTransposeA = 3, kTransposeB = 4;  // CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB
-constexpr int kMostWorkspace = 1;                // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
+constexpr int kTransposeA = 3, kTransposeB = 4;   // CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB
+constexpr int kBatchCount = 5, kBatchStride = 6;  // CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, ..
+constexpr int kMostWorkspace = 1;                 // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
 constexpr int kAlignmentA = 5, kAlignmentB = 6, kAlignmentC = 7, kAlignmentD = 8;
 constexpr int kBestAlignment = 256;  // bytes; what cublasLt assumes when it is told nothing
 
@@ -37,6 +40,7 @@ struct CublasLtApi {
   BlasStatus (*set_of_product)(Handle, int, const void*, std::size_t) = nullptr;
   BlasStatus (*create_matrix)(Handle*, int, std::uint64_t, std::uint64_t, std::int64_t) = nullptr;
   BlasStatus (*destroy_matrix)(Handle) = nullptr;
+  BlasStatus (*set_of_matrix)(Handle, int, const void*, std::size_t) = nullptr;
   BlasStatus (*create_preference)(Handle*) = nullptr;
   BlasStatus (*destroy_preference)(Handle) = nullptr;
   BlasStatus (*set_of_preference)(Handle, int, const void*, std::size_t) = nullptr;
@@ -61,6 +65,7 @@ struct CublasLtApi {
            need(set_of_product, "cublasLtMatmulDescSetAttribute") &&
            need(create_matrix, "cublasLtMatrixLayoutCreate") &&
            need(destroy_matrix, "cublasLtMatrixLayoutDestroy") &&
+           need(set_of_matrix, "cublasLtMatrixLayoutSetAttribute") &&
            need(create_preference, "cublasLtMatmulPreferenceCreate") &&
            need(destroy_preference, "cublasLtMatmulPreferenceDestroy") &&
            need(set_of_preference, "cublasLtMatmulPreferenceSetAttribute") &&
@@ -93,8 +98,7 @@ std::uint32_t alignment_of(std::span<const Call> calls, Pick pick) {
   return static_cast<std::uint32_t>(alignment);
 }
 
-/// cublasLt in strict f32. Column-major, so it is asked for C^T = op(B)^T op(A)^T: the operands
-/// change places (its first is our B) and a row-major matrix is its own transpose.
+/// cublasLt in the terms of blas_terms(): its first operand is our B.
 class LoadedCublasLt final : public CublasLt {
  public:
   LoadedCublasLt(CudaDevice& device, CublasLtApi api)
@@ -114,34 +118,48 @@ class LoadedCublasLt final : public CublasLt {
   void multiply(int candidate, const Call& call) override;
 
  private:
-  void describe(const Problem& problem, const Call& call);
+  Descriptor matrix(int type, std::int64_t rows, std::int64_t columns, std::int64_t ld,
+                    std::int64_t stride) const;
+  void describe(const Call& call);
   Descriptor preference(std::span<const Call> calls) const;
 
   CudaDevice& device_;
   CublasLtApi api_;
   DeviceBuffer workspace_;
   Handle handle_ = nullptr;
+  Problem problem_;
   Descriptor product_{nullptr, nullptr}, a_{nullptr, nullptr}, b_{nullptr, nullptr},
-      c_{nullptr, nullptr};
+      addend_{nullptr, nullptr}, c_{nullptr, nullptr};
   std::vector<Candidate> candidates_;
 };
 
-void LoadedCublasLt::describe(const Problem& problem, const Call& call) {
-  const auto matrix = [this](std::int64_t rows, std::int64_t columns, std::int64_t ld) {
-    return make_descriptor(api_, api_.create_matrix, api_.destroy_matrix, kReal32,
-                           static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows),
-                           ld);
-  };
-  product_ = make_descriptor(api_, api_.create_product, api_.destroy_product, kCompute32, kReal32);
-  const std::int32_t op_a = a_transposed(problem.layout) ? kTransposed : kNotTransposed;
-  const std::int32_t op_b = b_transposed(problem.layout) ? kTransposed : kNotTransposed;
+Descriptor LoadedCublasLt::matrix(int type, std::int64_t rows, std::int64_t columns,
+                                  std::int64_t ld, std::int64_t stride) const {
+  Descriptor made =
+      make_descriptor(api_, api_.create_matrix, api_.destroy_matrix, type,
+                      static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows), ld);
+  if (problem_.batch == 1) return made;
+  const auto count = static_cast<std::int32_t>(problem_.batch);
+  api_.check(api_.set_of_matrix(made.get(), kBatchCount, &count, sizeof count),
+             "telling cublasLt how many products there are");
+  api_.check(api_.set_of_matrix(made.get(), kBatchStride, &stride, sizeof stride),
+             "telling cublasLt how far apart the products lie");
+  return made;
+}
+
+void LoadedCublasLt::describe(const Call& call) {
+  const BlasTerms terms = blas_terms(problem_);
+  product_ =
+      make_descriptor(api_, api_.create_product, api_.destroy_product, terms.compute, terms.scalar);
+  const std::int32_t op_b = terms.op_first, op_a = terms.op_second;
   api_.check(api_.set_of_product(product_.get(), kTransposeA, &op_b, sizeof op_b),
              "telling cublasLt how B is stored");
   api_.check(api_.set_of_product(product_.get(), kTransposeB, &op_a, sizeof op_a),
              "telling cublasLt how A is stored");
-  a_ = matrix(rows_a(problem), min_lda(problem), call.lda);
-  b_ = matrix(rows_b(problem), min_ldb(problem), call.ldb);
-  c_ = matrix(problem.m, problem.n, call.ldc);
+  a_ = matrix(terms.operand, rows_a(problem_), min_lda(problem_), call.lda, call.stride_a);
+  b_ = matrix(terms.operand, rows_b(problem_), min_ldb(problem_), call.ldb, call.stride_b);
+  addend_ = matrix(terms.addend, problem_.m, problem_.n, call.ldc, call.stride_c);
+  c_ = matrix(terms.result, problem_.m, problem_.n, call.ldc, call.stride_c);
 }
 
 Descriptor LoadedCublasLt::preference(std::span<const Call> calls) const {
@@ -161,14 +179,18 @@ Descriptor LoadedCublasLt::preference(std::span<const Call> calls) const {
 
 int LoadedCublasLt::ask(const Problem& problem, std::span<const Call> calls, int most) {
   candidates_.clear();
-  if (problem.batch != 1 || problem.m == 0 || problem.n == 0 || problem.k == 0 || calls.empty())
-    throw Error(ErrorKind::unsupported, "cublasLt is asked for single, not empty products only");
+  std::string why = why_not_cublas_lt(problem);
+  if (why.empty() && problem.batch > std::numeric_limits<std::int32_t>::max())
+    why = "it counts the products of a batch in 32 bits";
+  if (!why.empty()) throw Error(ErrorKind::unsupported, "not a product for cublasLt: " + why);
+  if (calls.empty()) throw Error(ErrorKind::invalid_argument, "cublasLt is asked with no call");
   const CurrentContext current(device_.context());
-  describe(problem, calls.front());
+  problem_ = problem;
+  describe(calls.front());
   const Descriptor wanted = preference(calls);
   std::vector<Candidate> given(static_cast<std::size_t>(most));
   int count = 0;
-  api_.check(api_.heuristic(handle_, product_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
+  api_.check(api_.heuristic(handle_, product_.get(), b_.get(), a_.get(), addend_.get(), c_.get(),
                             wanted.get(), most, given.data(), &count),
              "asking cublasLt's heuristic");
   for (int i = 0; i < count; ++i) {
@@ -184,12 +206,14 @@ void LoadedCublasLt::multiply(int candidate, const Call& call) {
   if (call.alpha_device || call.beta_device)
     throw Error(ErrorKind::unsupported, "cublasLt is given alpha and beta from the host only");
   const CurrentContext current(device_.context());
-  const float alpha = static_cast<float>(call.alpha);
-  const float beta = static_cast<float>(call.beta);
+  if (is_fp8(problem_.c) && call.beta != 0)
+    throw Error(ErrorKind::unsupported, "cublasLt adds no C of 8-bit floats: beta must be 0");
+  const BlasScalar alpha = blas_scalar(call.alpha, problem_.accumulator);
+  const BlasScalar beta = blas_scalar(call.beta, problem_.accumulator);
   const Candidate& chosen = candidates_.at(static_cast<std::size_t>(candidate));
   api_.check(
       api_.multiply(handle_, product_.get(), &alpha, call.b, b_.get(), call.a, a_.get(), &beta,
-                    call.c, c_.get(), call.c, c_.get(), chosen.algorithm, workspace_.data(),
+                    call.c, addend_.get(), call.c, c_.get(), chosen.algorithm, workspace_.data(),
                     static_cast<std::size_t>(kBlasWorkspaceBytes), stream_handle(call.stream)),
       "cublasLt's product");
 }

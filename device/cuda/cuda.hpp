@@ -35,24 +35,33 @@ std::unique_ptr<Compiler> load_compiler(const std::string& path = "");
 /// How cuBLAS is told to compute: its default call, or CUBLAS_PEDANTIC_MATH.
 enum class CublasMath : std::uint8_t { default_, pedantic };
 
+/// Why cuBLAS does not do a problem, as far as its documentation says; empty where it does. What
+/// it refuses beyond that throws Error(device) with its words when it is called. f32x3 counts as
+/// done: by strict f32, the nearest that cuBLAS has. Pedantic: strict f32 only.
+std::string why_not_cublas(const Problem& problem, CublasMath math = CublasMath::default_);
+/// The same of cublasLt.
+std::string why_not_cublas_lt(const Problem& problem);
+
 /// cuBLAS where its library is found, else null (and `why` says what was tried). Searched like
-/// NVRTC; TILEWISE_CUBLAS names it. Strict f32, no TF32, with a workspace of its own of 32 MiB on
-/// `device`, which must live longer.
+/// NVRTC; TILEWISE_CUBLAS names it. Every product kind that it has, each in the kind's own math (no
+/// TF32 unless the problem's mode is tf32), with a workspace of its own of 32 MiB on `device`,
+/// which must live longer.
 std::unique_ptr<BaselineLibrary> load_cublas(Device& device, std::string* why = nullptr,
                                              CublasMath math = CublasMath::default_);
 
 /// cublasLt, asked for several ways to do a problem: what a careful user times before settling for
-/// one. Strict f32, no TF32. Not thread-safe.
+/// one. Types and modes as load_cublas(), and e4m3. Not thread-safe.
 class CublasLt {
  public:
   virtual ~CublasLt() = default;
   virtual std::string version() const = 0;  ///< "13.1.0"
   /// Asks the heuristic for at most `most` candidates for `problem`, best first by its own guess,
-  /// on operands placed as those of `calls` are (leading dimensions of the first; the alignment
-  /// that all share). Returns how many it gave. Forgets what was asked before. Throws
-  /// Error(unsupported) for a batch and empty products, Error(device) with cublasLt's words.
+  /// on operands placed as those of `calls` are (leading dimensions and strides of the first; the
+  /// alignment that all share). Returns how many it gave. Forgets what was asked before. Throws
+  /// Error(unsupported) with why_not_cublas_lt(), Error(device) with cublasLt's words.
   virtual int ask(const Problem& problem, std::span<const Call> calls, int most) = 0;
-  /// Enqueues one product by candidate 0 .. ask() - 1. alpha and beta are the host's.
+  /// Enqueues one product by candidate 0 .. ask() - 1. alpha and beta are the host's; beta must be
+  /// 0 where C is 8-bit floats, else Error(unsupported).
   virtual void multiply(int candidate, const Call& call) = 0;
 };
 

@@ -36,6 +36,18 @@ CUtensorMapDataType data_type(DType type) {
   switch (type) {
     case DType::f32:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case DType::f64:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
+    case DType::f16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case DType::bf16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case DType::i8:
+    case DType::e4m3:
+    case DType::e5m2:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    case DType::i32:
+      return CU_TENSOR_MAP_DATA_TYPE_INT32;
   }
   throw Error(ErrorKind::unsupported, "no tensor map type for " + std::string(to_string(type)));
 }

@@ -4,8 +4,11 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 
 #include "bench/compare/contest.hpp"
+#include "bench/compare/kinds.hpp"
+#include "bench/compare/shapes.hpp"
 #include "db/database.hpp"
 #include "device/host/host.hpp"
 #include "templates/kernel_template.hpp"
@@ -21,6 +24,37 @@ Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   problem.m = m, problem.n = n, problem.k = k;
   problem.alignment = natural_alignment(problem.layout, m, n, k, problem.a, problem.b, problem.c);
   return problem;
+}
+
+TEST(Admit, ALibraryMayBeSomewhatBeyondTheBoundAndSaysSoOursMayNot) {
+  Comparison found;
+  found.error_ratio = 3;
+  found.worst = "C[1][2]";
+  Column cublas, tuned;
+  cublas.player = Player::cublas;
+  EXPECT_TRUE(admit(cublas, found));
+  EXPECT_THAT(cublas.detail, HasSubstr("beyond the bound, timed all the same: C[1][2]"));
+  EXPECT_EQ(cublas.error_ratio, 3);
+  EXPECT_FALSE(admit(tuned, found));
+  EXPECT_THAT(tuned.detail, HasSubstr("wrong result: C[1][2]"));
+}
+
+TEST(Admit, NobodyMayBeFarOffOrNotANumber) {
+  for (const double ratio :
+       {1e3, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    Comparison found;
+    found.error_ratio = ratio;
+    Column lt;
+    lt.player = Player::cublas_lt;
+    lt.detail = "candidate 1 of 8";
+    EXPECT_FALSE(admit(lt, found)) << ratio;
+    EXPECT_THAT(lt.detail, HasSubstr("candidate 1 of 8; wrong result"));
+  }
+  Comparison right;
+  right.ok = true;
+  Column column;
+  EXPECT_TRUE(admit(column, right));
+  EXPECT_EQ(column.detail, "");
 }
 
 class ContestOnTheCpu : public testing::Test {
@@ -110,12 +144,41 @@ TEST_F(ContestOnTheCpu, ColumnsOfLibrariesThatAreNotThereSayWhy) {
 TEST_F(ContestOnTheCpu, AShapeThatFailsIsARowAndTheNextOneRuns) {
   store_winner(problem_of(8, 8, 8));
   Contest contest(options_);
-  Problem batch = problem_of(8, 8, 8);
-  batch.batch = 2;  // no reference is made for one
-  const Row failed = contest.run(batch);
-  EXPECT_THAT(failed.error, HasSubstr("batch"));
+  Problem mixed = problem_of(8, 8, 8);
+  mixed.b = DType::f16;
+  const Row failed = contest.run(mixed);
+  EXPECT_THAT(failed.error, HasSubstr("nothing computes"));
   EXPECT_EQ(time_of(failed, Player::tuned), nullptr);
   EXPECT_EQ(contest.run(problem_of(8, 8, 8)).error, "");
+}
+
+TEST_F(ContestOnTheCpu, EveryStrictKindIsCheckedAndTimed) {
+  store_winner(problem_of(8, 8, 8));
+  Contest contest(options_);
+  for (const char* name : {"f64", "f16", "bf16", "bf16:f32", "i8", "e4m3", "e5m2:e5m2"}) {
+    const ProductKind& kind = *parse_kinds(name).front();
+    const Row row = contest.run(of_kind({problem_of(24, 20, 33)}, kind).front());
+    EXPECT_EQ(row.error, "") << name;
+    EXPECT_NE(time_of(row, Player::tuned), nullptr) << name;
+    EXPECT_LE(row.columns[0].error_ratio, 1) << name;
+  }
+}
+
+TEST_F(ContestOnTheCpu, ABatchIsCheckedToItsLastMatrixAndTimed) {
+  store_winner(problem_of(8, 8, 8));
+  Contest contest(options_);
+  const ProductKind& f16 = *parse_kinds("f16").front();
+  const Row row = contest.run(of_kind(parse_shapes("nt:9x7x5*12"), f16).front());
+  EXPECT_EQ(row.error, "");
+  EXPECT_NE(time_of(row, Player::tuned), nullptr);
+}
+
+TEST_F(ContestOnTheCpu, WhatNothingOfOursServesIsAnErrorThatKeepsTheOtherColumns) {
+  options_.device = "host:sm_75";  // no tensor cores for tf32
+  Contest contest(options_);
+  const Row row = contest.run(of_kind({problem_of(8, 8, 8)}, *parse_kinds("tf32").front()).front());
+  EXPECT_THAT(row.error, HasSubstr("tuned: no kernel template does"));
+  EXPECT_THAT(row.columns[1].detail, HasSubstr("NVIDIA GPUs")) << "the libraries had their turn";
 }
 
 TEST_F(ContestOnTheCpu, AWrongProductIsAnErrorAndNeverTimed) {

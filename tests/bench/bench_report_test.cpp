@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "bench/compare/kinds.hpp"
 #include "bench/compare/report.hpp"
 #include "bench/compare/shapes.hpp"
 #include "tilewise/error.hpp"
@@ -51,6 +53,7 @@ TEST(Shapes, ABadLineIsNamedWithWhatIsAllowed) {
   EXPECT_THAT(error_of([] { shapes("nn,1,2,3x\n"); }), HasSubstr("1 to 2^40"));
   EXPECT_THAT(error_of([] { shapes("xx,1,2,3\n"); }), HasSubstr("nn, nt, tn, tt"));
   EXPECT_THAT(error_of([] { shapes(""); }), HasSubstr("no shape"));
+  EXPECT_THAT(error_of([] { shapes("nn,1,2,3,4\n"); }), HasSubstr("5 fields"));
   std::istringstream headless("nn,1,2,3\n");
   EXPECT_THAT(error_of([&] { read_shapes(headless); }), HasSubstr("layout,m,n,k"));
   EXPECT_THAT(error_of([] { read_shapes_file("/nowhere/shapes.csv"); }),
@@ -61,14 +64,92 @@ TEST(Shapes, ThePublicGridHasTwentyNine) {
   EXPECT_EQ(read_shapes_file(TILEWISE_SOURCE_DIR "/bench/shapes/public.csv").size(), 29U);
 }
 
+TEST(Shapes, AFileMayHaveABatchColumn) {
+  std::istringstream csv("# small ones\nlayout,m,n,k,batch\nnn,32,32,32,64\nnt,8,8,8,1\n");
+  const auto read = read_shapes(csv);
+  ASSERT_EQ(read.size(), 2U);
+  EXPECT_EQ(shape_text(read[0]), "nn 32x32x32*64");
+  EXPECT_EQ(shape_text(read[1]), "nt 8x8x8");
+  std::istringstream short_line("layout,m,n,k,batch\nnn,32,32,32\n");
+  EXPECT_THAT(error_of([&] { read_shapes(short_line); }), HasSubstr("line 2"));
+}
+
+TEST(Shapes, TheBatchedGridKeepsToSixtyFourMebibytesAnOperand) {
+  const auto read = read_shapes_file(TILEWISE_SOURCE_DIR "/bench/shapes/batched.csv");
+  const auto has = [&](const std::string& shape) {
+    return std::count_if(read.begin(), read.end(),
+                         [&](const Problem& problem) { return shape_text(problem) == shape; });
+  };
+  EXPECT_EQ(has("nn 32x32x32*64"), 1);
+  EXPECT_EQ(has("nn 8x8x8*65536"), 1);
+  for (const Problem& problem : read) {
+    EXPECT_GT(problem.batch, 1);
+    EXPECT_LE(problem.m * problem.k * problem.batch * 4, 64 << 20) << shape_text(problem);
+  }
+}
+
+TEST(Shapes, AListHasLayoutSizeAndBatch) {
+  const auto read = parse_shapes("4096,nt:8x4096x4095,32*64");
+  ASSERT_EQ(read.size(), 3U);
+  EXPECT_EQ(shape_text(read[0]), "nn 4096x4096x4096");
+  EXPECT_EQ(shape_text(read[1]), "nt 8x4096x4095");
+  EXPECT_EQ(read[1].alignment, (Alignment{4, 4, 16}));
+  EXPECT_EQ(shape_text(read[2]), "nn 32x32x32*64");
+  EXPECT_THAT(error_of([] { parse_shapes("64,xx:64"); }), HasSubstr("'xx:64'"));
+  EXPECT_THAT(error_of([] { parse_shapes("nt"); }), HasSubstr("'nt'"));
+  EXPECT_THAT(error_of([] { parse_shapes("8*0"); }), HasSubstr("'8*0'"));
+  EXPECT_THAT(error_of([] { parse_shapes(""); }), HasSubstr("no shape"));
+}
+
 TEST(Shapes, OnlyTakesLayoutsSizesAndBoth) {
   const auto all = shapes("nn,64,64,64\nnt,64,64,64\nnt,8,64,64\ntn,8,64,64\n");
   EXPECT_EQ(only(all, "").size(), 4U);
   EXPECT_THAT(texts(only(all, "nt")), ElementsAre("nt 64x64x64", "nt 8x64x64"));
   EXPECT_THAT(texts(only(all, "64")), ElementsAre("nn 64x64x64", "nt 64x64x64"));
   EXPECT_THAT(texts(only(all, "tn:8x64x64,nn:64")), ElementsAre("nn 64x64x64", "tn 8x64x64"));
-  EXPECT_THAT(error_of([&] { only(all, "nt,65"); }), HasSubstr("'65' names no shape"));
-  EXPECT_THAT(error_of([&] { only(all, "nn:8x64x64"); }), HasSubstr("names no shape"));
+  EXPECT_THAT(error_of([&] { only(all, "nt,65"); }), HasSubstr("'65' names none"));
+  EXPECT_THAT(error_of([&] { only(all, "nn:8x64x64"); }), HasSubstr("names none"));
+  EXPECT_THAT(error_of([&] { only(all, "nt,,64"); }), HasSubstr("'' names none"));
+}
+
+TEST(Shapes, OnlyTakesBatches) {
+  const auto all = parse_shapes("32*64,32*512,nt:32*64,64*64");
+  EXPECT_EQ(only(all, "32").size(), 3U);
+  EXPECT_EQ(only(all, "32*64").size(), 2U);
+  EXPECT_EQ(only(all, "nn:32*64").size(), 1U);
+  EXPECT_THAT(error_of([&] { only(all, "64*512"); }), HasSubstr("'64*512' names none"));
+}
+
+std::vector<std::string> names_of(const std::string& list) {
+  std::vector<std::string> names;
+  for (const ProductKind* kind : parse_kinds(list)) names.push_back(kind_name(*kind));
+  return names;
+}
+
+TEST(Kinds, AreNamedByTypeOrModeAndByAResultThatIsNotTheDefault) {
+  EXPECT_THAT(names_of("tf32,bf16:f32,i8,e4m3:f16,tf32"),
+              ElementsAre("tf32", "bf16:f32", "i8", "e4m3:f16"));
+  EXPECT_THAT(names_of("all"),
+              ElementsAre("f32", "tf32", "f32x3", "f64", "f16", "bf16", "i8", "e4m3", "e5m2"));
+  EXPECT_THAT(error_of([] { parse_kinds("f32,f12"); }), HasSubstr("'f12' is no kind"));
+  EXPECT_THAT(error_of([] { parse_kinds("f12"); }), HasSubstr("bf16:f32"));
+  EXPECT_THAT(error_of([] { parse_kinds(""); }), HasSubstr("no kind"));
+}
+
+TEST(Kinds, EveryKindHasANameOfItsOwnThatFindsIt) {
+  for (const ProductKind& kind : product_kinds()) {
+    ASSERT_EQ(parse_kinds(kind_name(kind)).size(), 1U);
+    EXPECT_EQ(parse_kinds(kind_name(kind)).front(), &kind) << kind_name(kind);
+  }
+}
+
+TEST(Kinds, ProblemsGetTypesAndTheAlignmentOfTheirRows) {
+  const auto made = of_kind(shapes("nn,64,12,24\n"), *parse_kinds("bf16:f32").front());
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_EQ(kind_name(made[0]), "bf16:f32");
+  EXPECT_EQ(made[0].accumulator, DType::f32);
+  EXPECT_EQ(made[0].alignment, (Alignment{16, 8, 16}));  // rows of 48, 24 and 48 bytes
+  EXPECT_EQ(kind_name(of_kind(shapes("nn,1,2,3\n"), *parse_kinds("f32x3").front())[0]), "f32x3");
 }
 
 Row row(std::int64_t size, double tuned, double cublas, double pedantic, double lt) {
@@ -84,6 +165,11 @@ Row row(std::int64_t size, double tuned, double cublas, double pedantic, double 
     if (us > 0) column.measurement.emplace().median_us = us;
   }
   return made;
+}
+
+std::vector<Row> of_rows(const std::string& kind, std::vector<Row> rows) {
+  for (Row& one : rows) one.problem = of_kind({one.problem}, *parse_kinds(kind).front()).front();
+  return rows;
 }
 
 TEST(Ratio, IsAgainstTheFastestOfTheOthers) {
@@ -105,17 +191,37 @@ TEST(Floor, IsTheLargestOfArithmeticBytesAndTheSmallestKernel) {
   EXPECT_EQ(floor_us(row(128, 1, 1, 1, 1).problem, Rates{64e12, 0, ""}), 0);
 }
 
-TEST(Floor, RatesAreThoseGivenElseOfTheH200ElseOfTheDevice) {
+const ProductKind& kind_of(const std::string& name) { return *parse_kinds(name).front(); }
+
+TEST(Floor, RatesOfTheH200AreOfTheKind) {
   DeviceInfo h200 = nominal_device({9, 0, true});
   h200.name = "NVIDIA H200";
-  EXPECT_DOUBLE_EQ(rates_for(h200, 0, 0).flops, 64.6e12);
-  EXPECT_DOUBLE_EQ(rates_for(h200, 0, 0).bytes, 4.29e12);
-  EXPECT_DOUBLE_EQ(rates_for(h200, 50e12, 3e12).bytes, 3e12);
-  EXPECT_EQ(rates_for(h200, 50e12, 3e12).source, "given");
-  EXPECT_THAT(rates_for(h200, 50e12, 0).source, HasSubstr("one of them given"));
+  const auto rate = [&](const std::string& name) {
+    return rates_for(h200, kind_of(name), 0, 0).flops * 1e-12;
+  };
+  EXPECT_DOUBLE_EQ(rate("f32"), 64.6);
+  EXPECT_DOUBLE_EQ(rate("tf32"), 420);
+  EXPECT_DOUBLE_EQ(rate("f32x3"), 140);
+  EXPECT_DOUBLE_EQ(rate("f64"), 60);
+  EXPECT_DOUBLE_EQ(rate("f16"), 870);
+  EXPECT_DOUBLE_EQ(rate("bf16:f32"), 870);
+  EXPECT_DOUBLE_EQ(rate("i8"), 1520);
+  EXPECT_DOUBLE_EQ(rate("e5m2"), 1740);
+}
+
+TEST(Floor, RatesAreThoseGivenElseOfTheH200ElseOfTheDevice) {
+  const ProductKind& f32 = kind_of("f32");
+  DeviceInfo h200 = nominal_device({9, 0, true});
+  h200.name = "NVIDIA H200";
+  EXPECT_DOUBLE_EQ(rates_for(h200, f32, 0, 0).flops, 64.6e12);
+  EXPECT_DOUBLE_EQ(rates_for(h200, f32, 0, 0).bytes, 4.29e12);
+  EXPECT_DOUBLE_EQ(rates_for(h200, f32, 50e12, 3e12).bytes, 3e12);
+  EXPECT_EQ(rates_for(h200, f32, 50e12, 3e12).source, "given");
+  EXPECT_THAT(rates_for(h200, f32, 50e12, 0).source, HasSubstr("one of them given"));
   DeviceInfo other = nominal_device({8, 0, false});
   other.multiprocessors = 100, other.clock_khz = 1'000'000;
-  EXPECT_DOUBLE_EQ(rates_for(other, 0, 0).flops, peak_flops(other));
+  EXPECT_DOUBLE_EQ(rates_for(other, f32, 0, 0).flops, peak_flops(other));
+  EXPECT_EQ(rates_for(other, kind_of("bf16"), 0, 0).flops, 0) << "no device states that";
 }
 
 TEST(Summary, CountsMeansAndNamesTheWorst) {
@@ -153,13 +259,17 @@ TEST(Summary, OfNothingIsEmpty) {
 
 Report report() {
   Report made;
-  made.envelope = {"bench/compare", "abc", "2026-11-21", "GPU", "1", "NVRTC 13.0", 1980, 700};
-  made.rates = {1e12, 1e12, "given"};
-  made.rows = {row(1024, 10, 12.5, 13, 0), row(2048, 0, 0, 0, 0)};
-  made.rows[0].match.kind = MatchKind::default_;
-  made.rows[0].columns[3].detail = "no library";
-  made.rows[1].match.candidate = {};
-  made.rows[1].error = "out of memory";
+  made.device.name = "GPU";
+  made.driver = "1";
+  made.toolkit = "NVRTC 13.0";
+  Section& section = made.sections.emplace_back();
+  section.kind = &kind_of("f32");
+  section.rates = {1e12, 1e12, "given"};
+  section.rows = {row(1024, 10, 12.5, 13, 0), row(2048, 0, 0, 0, 0)};
+  section.rows[0].match.kind = MatchKind::default_;
+  section.rows[0].columns[3].detail = "no library";
+  section.rows[1].match.candidate = {};
+  section.rows[1].error = "out of memory";
   return made;
 }
 
@@ -167,34 +277,76 @@ TEST(Report, TheTableShowsTimesMarksDefaultsAndSaysWhatIsMissing) {
   const std::string text = table_text(report());
   EXPECT_THAT(text, HasSubstr("nn 1024x1024x1024  default"));
   EXPECT_THAT(text, HasSubstr("1.25x"));
-  EXPECT_THAT(text, HasSubstr("no cublas_lt_best: no library"));
+  EXPECT_THAT(text, HasSubstr("nn 1024x1024x1024: no cublas_lt_best: no library"));
   EXPECT_THAT(text, HasSubstr("nn 2048x2048x2048: error: out of memory"));
   EXPECT_THAT(text, HasSubstr("1 served without a winner of their own, 1 failed"));
   std::vector<std::size_t> ends;  // columns stand under one another
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
     if (line.rfind("shape", 0) == 0 || line.rfind("nn ", 0) == 0)
-      if (line.find(": error") == std::string::npos) ends.push_back(line.size());
+      if (line.find(": ") == std::string::npos) ends.push_back(line.size());
   EXPECT_THAT(ends, ElementsAre(ends[0], ends[0], ends[0]));
 }
 
-TEST(Report, TheJsonCarriesEnvelopeColumnsAndNulls) {
-  const Json json = Json::parse(json_text(report()));
-  EXPECT_EQ(json.at("gpu"), "GPU");
-  EXPECT_EQ(json.at("power_limit_w"), 700);
-  const Json& result = json.at("result");
-  EXPECT_EQ(result.at("summary").at("compared"), 1);
-  EXPECT_DOUBLE_EQ(result.at("summary").at("minimum"), 1.25);
-  const Json& good = result.at("shapes").at(0);
+TEST(Report, EachKindHasItsTableAndItsSummary) {
+  Report two = report();
+  Section& integers = two.sections.emplace_back();
+  integers.kind = &kind_of("i8");
+  integers.rates = {1520e12, 4e12, "given"};
+  integers.rows = of_rows("i8", {row(64, 4, 8, 0, 0), row(128, 4, 8, 0, 0)});
+  integers.rows[0].columns[1].detail = "beyond the bound, timed all the same: C[0][0]";
+  for (Row& one : integers.rows) one.columns[2].detail = "f32 only";
+  two.sections.emplace_back().kind = &kind_of("f32x3");
+  const std::string text = table_text(two);
+  EXPECT_THAT(text, HasSubstr("i8: C of i32, sums in i32"));
+  EXPECT_THAT(text, HasSubstr("1520.0 TOP/s"));
+  EXPECT_THAT(text, HasSubstr("2 shapes: geometric mean 2.000x"));
+  EXPECT_THAT(text, HasSubstr("cublas: beyond the bound")) << "said though it was timed";
+  EXPECT_THAT(text, HasSubstr("nn 64x64x64: no cublas_pedantic: f32 only"));
+  EXPECT_THAT(text, Not(HasSubstr("nn 128x128x128: no cublas_pedantic"))) << "said once";
+  EXPECT_THAT(text, HasSubstr("f32x3: C of f32, sums in f32; the cuBLAS columns are its strict"));
+}
+
+TEST(Report, ErrorsOfSplitF32AreHeldAgainstStrictF32s) {
+  Report split;
+  Section& section = split.sections.emplace_back();
+  section.kind = &kind_of("f32x3");
+  section.rows = of_rows("f32x3", {row(64, 4, 8, 0, 0), row(128, 4, 8, 0, 0)});
+  for (Row& one : section.rows) one.strict_f32_error = 2e-7;
+  section.rows[0].columns[0].normwise_error = 1e-7;
+  section.rows[1].columns[0].normwise_error = 3e-7;
+  EXPECT_DOUBLE_EQ(error_over_strict(section.rows[0]).value(), 0.5);
+  EXPECT_FALSE(error_over_strict(row(64, 4, 8, 0, 0)).has_value());
+  EXPECT_THAT(table_text(split), HasSubstr("strict f32 on the same data: 1.50x at most"));
+  const Json json = Json::parse(json_text(split));
+  EXPECT_DOUBLE_EQ(json.at("kinds").at(0).at("shapes").at(1).at("error_over_strict"), 1.5);
+}
+
+TEST(Report, TheJsonHasKindsColumnsAndNulls) {
+  const Json result = Json::parse(json_text(report()));
+  EXPECT_EQ(result.at("device").at("name"), "GPU");
+  EXPECT_EQ(result.at("toolkit"), "NVRTC 13.0");
+  const Json& kind = result.at("kinds").at(0);
+  EXPECT_EQ(kind.at("kind"), "f32");
+  EXPECT_EQ(kind.at("summary").at("compared"), 1);
+  EXPECT_DOUBLE_EQ(kind.at("summary").at("minimum"), 1.25);
+  const Json& good = kind.at("shapes").at(0);
   EXPECT_EQ(good.at("match"), "default");
+  EXPECT_EQ(good.at("problem").at("dtype"), "f32");
   EXPECT_DOUBLE_EQ(good.at("columns").at("tuned").at("measurement").at("median_us"), 10);
   EXPECT_TRUE(good.at("columns").at("cublas_lt_best").at("measurement").is_null());
   EXPECT_EQ(good.at("columns").at("cublas_lt_best").at("detail"), "no library");
   EXPECT_TRUE(good.at("error").is_null());
-  const Json& bad = result.at("shapes").at(1);
+  const Json& bad = kind.at("shapes").at(1);
   EXPECT_TRUE(bad.at("ratio").is_null());
   EXPECT_TRUE(bad.at("candidate").is_null());
   EXPECT_EQ(bad.at("error"), "out of memory");
+}
+
+TEST(Report, ProgressNamesKindAndShape) {
+  Row batched = of_rows("bf16", {row(32, 4, 8, 0, 0)}).front();
+  batched.problem.batch = 64;
+  EXPECT_EQ(progress_text(batched, 3, 20), "bf16 nn 32x32x32*64  4.00 us, 2.00x cuBLAS (3 of 20)");
 }
 
 }  // namespace

@@ -1,0 +1,105 @@
+#include "device/cuda/cublas_terms.hpp"
+
+#include <algorithm>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise::cuda {
+namespace {
+
+// cublasComputeType_t.
+constexpr int kCompute32 = 68;          // CUBLAS_COMPUTE_32F: of f32 operands, no TF32
+constexpr int kCompute32Pedantic = 69;  // CUBLAS_COMPUTE_32F_PEDANTIC
+constexpr int kCompute64 = 70;          // CUBLAS_COMPUTE_64F
+constexpr int kComputeInteger = 72;     // CUBLAS_COMPUTE_32I
+constexpr int kComputeTf32 = 77;        // CUBLAS_COMPUTE_32F_FAST_TF32
+
+constexpr int kIntegerAlignment = 4, kFp8Alignment = 16;  // bytes
+
+int compute_type(const Problem& problem, CublasMath math) {
+  if (problem.accumulator == DType::f64) return kCompute64;
+  if (problem.accumulator == DType::i32) return kComputeInteger;
+  if (problem.math == MathMode::tf32) return kComputeTf32;
+  return math == CublasMath::pedantic ? kCompute32Pedantic : kCompute32;
+}
+
+/// What both libraries refuse.
+std::string why_neither(const Problem& problem) {
+  if (!product_kind(problem)) return "nothing computes these types together";
+  if (problem.m <= 0 || problem.n <= 0 || problem.k <= 0 || problem.batch <= 0)
+    return "the product is empty";
+  if (problem.a == DType::i8 &&
+      std::min(problem.alignment.a, problem.alignment.b) < kIntegerAlignment)
+    return "i8 only where addresses, leading dimensions and strides of A and B are multiples of 4";
+  return "";
+}
+
+}  // namespace
+
+int blas_type(DType type) {
+  switch (type) {
+    case DType::f32:
+      return 0;  // CUDA_R_32F
+    case DType::f64:
+      return 1;  // CUDA_R_64F
+    case DType::f16:
+      return 2;  // CUDA_R_16F
+    case DType::i8:
+      return 3;  // CUDA_R_8I
+    case DType::i32:
+      return 10;  // CUDA_R_32I
+    case DType::bf16:
+      return 14;  // CUDA_R_16BF
+    case DType::e4m3:
+      return 28;  // CUDA_R_8F_E4M3
+    case DType::e5m2:
+      return 29;  // CUDA_R_8F_E5M2
+  }
+  throw Error(ErrorKind::invalid_argument, "not a type");
+}
+
+BlasTerms blas_terms(const Problem& problem, CublasMath math) {
+  BlasTerms terms;
+  terms.op_first = b_transposed(problem.layout) ? kTransposed : kNotTransposed;
+  terms.op_second = a_transposed(problem.layout) ? kTransposed : kNotTransposed;
+  terms.operand = blas_type(problem.a);
+  terms.result = blas_type(problem.c);
+  terms.addend = blas_type(is_fp8(problem.c) ? DType::bf16 : problem.c);
+  terms.compute = compute_type(problem, math);
+  terms.scalar = blas_type(problem.accumulator);
+  return terms;
+}
+
+BlasScalar blas_scalar(double value, DType accumulator) {
+  BlasScalar scalar{};
+  if (accumulator == DType::f64)
+    scalar.f64 = value;
+  else if (accumulator == DType::i32)
+    scalar.i32 = static_cast<std::int32_t>(value);
+  else
+    scalar.f32 = static_cast<float>(value);
+  return scalar;
+}
+
+std::string why_not_cublas(const Problem& problem, CublasMath math) {
+  if (const std::string why = why_neither(problem); !why.empty()) return why;
+  if (is_fp8(problem.a)) return "8-bit floats are multiplied by cublasLt only";
+  if (math == CublasMath::pedantic && (problem.a != DType::f32 || problem.math != MathMode::strict))
+    return "pedantic is a column of strict f32 only";
+  return "";
+}
+
+std::string why_not_cublas_lt(const Problem& problem) {
+  if (const std::string why = why_neither(problem); !why.empty()) return why;
+  if (problem.a == DType::e5m2) return "cublasLt multiplies e5m2 by e4m3 only";
+  if (problem.a != DType::e4m3) return "";
+  if (problem.layout != Layout::nt)
+    return "8-bit floats only in layout nt (which cublasLt, column-major, calls tn)";
+  const Alignment& alignment = problem.alignment;
+  if (std::min({alignment.a, alignment.b, alignment.c}) < kFp8Alignment)
+    return "8-bit floats only where addresses, leading dimensions and strides are multiples of 16 "
+           "bytes";
+  return "";
+}
+
+}  // namespace tilewise::cuda

@@ -1,0 +1,135 @@
+// How problems are put to cuBLAS: types, order of operands, and what it is not asked for. No
+// library is needed.
+#include "device/cuda/cublas_terms.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise::cuda {
+namespace {
+
+using testing::HasSubstr;
+
+Problem problem_of(DType operand, DType c, MathMode math = MathMode::strict,
+                   Layout layout = Layout::nt) {
+  Problem problem;
+  problem.layout = layout;
+  problem.m = 32, problem.n = 48, problem.k = 64;
+  set_types(problem, operand, c, math);
+  return problem;
+}
+
+TEST(CublasTerms, OperandsChangePlacesSoThatColumnMajorIsRowMajor) {
+  const auto operations = [](Layout layout) {
+    const BlasTerms terms =
+        blas_terms(problem_of(DType::f32, DType::f32, MathMode::strict, layout));
+    return std::pair(terms.op_first, terms.op_second);  // of B, of A
+  };
+  EXPECT_EQ(operations(Layout::nn), std::pair(kNotTransposed, kNotTransposed));
+  EXPECT_EQ(operations(Layout::nt), std::pair(kTransposed, kNotTransposed));
+  EXPECT_EQ(operations(Layout::tn), std::pair(kNotTransposed, kTransposed));
+  EXPECT_EQ(operations(Layout::tt), std::pair(kTransposed, kTransposed));
+}
+
+/// {operand, result, compute, scalar} as cuBLAS's headers number them.
+std::vector<int> numbers(const Problem& problem, CublasMath math = CublasMath::default_) {
+  const BlasTerms terms = blas_terms(problem, math);
+  return {terms.operand, terms.result, terms.compute, terms.scalar};
+}
+
+TEST(CublasTerms, EveryKindHasItsTypesAndItsArithmetic) {
+  using enum DType;
+  EXPECT_EQ(numbers(problem_of(f32, f32)), (std::vector{0, 0, 68, 0}));
+  EXPECT_EQ(numbers(problem_of(f32, f32), CublasMath::pedantic), (std::vector{0, 0, 69, 0}));
+  EXPECT_EQ(numbers(problem_of(f32, f32, MathMode::tf32)), (std::vector{0, 0, 77, 0}));
+  EXPECT_EQ(numbers(problem_of(f32, f32, MathMode::f32x3)), (std::vector{0, 0, 68, 0}));
+  EXPECT_EQ(numbers(problem_of(f64, f64)), (std::vector{1, 1, 70, 1}));
+  EXPECT_EQ(numbers(problem_of(f16, f16)), (std::vector{2, 2, 68, 0}));
+  EXPECT_EQ(numbers(problem_of(f16, f32)), (std::vector{2, 0, 68, 0}));
+  EXPECT_EQ(numbers(problem_of(bf16, bf16)), (std::vector{14, 14, 68, 0}));
+  EXPECT_EQ(numbers(problem_of(i8, i32)), (std::vector{3, 10, 72, 10}));
+  EXPECT_EQ(numbers(problem_of(e4m3, f32)), (std::vector{28, 0, 68, 0}));
+  EXPECT_EQ(numbers(problem_of(e5m2, f16)), (std::vector{29, 2, 68, 0}));
+}
+
+TEST(CublasTerms, WhatBetaMultipliesIsNeverEightBits) {
+  EXPECT_EQ(blas_terms(problem_of(DType::e4m3, DType::e4m3)).addend, blas_type(DType::bf16));
+  EXPECT_EQ(blas_terms(problem_of(DType::e4m3, DType::f16)).addend, blas_type(DType::f16));
+  EXPECT_EQ(blas_terms(problem_of(DType::f64, DType::f64)).addend, blas_type(DType::f64));
+}
+
+TEST(CublasTerms, TypesAreNumberedApart) {
+  std::set<int> seen;
+  for (const DTypeInfo& row : dtypes()) seen.insert(blas_type(row.type));
+  EXPECT_EQ(seen.size(), dtypes().size());
+}
+
+TEST(CublasTerms, ScalarsHaveTheAccumulatorsType) {
+  EXPECT_EQ(blas_scalar(-1.3, DType::f64).f64, -1.3);
+  EXPECT_EQ(blas_scalar(-1.3, DType::f32).f32, -1.3F);
+  EXPECT_EQ(blas_scalar(-7, DType::i32).i32, -7);
+}
+
+TEST(CublasRefusals, OrdinaryTypesAreDoneInEveryLayoutAndAlignment) {
+  for (const ProductKind& kind : product_kinds()) {
+    if (is_integer(kind.operand) || is_fp8(kind.operand)) continue;
+    for (const Layout layout : {Layout::nn, Layout::nt, Layout::tn, Layout::tt}) {
+      Problem problem = problem_of(kind.operand, kind.c, kind.math, layout);
+      problem.alignment = {2, 2, 2};
+      problem.batch = 3;
+      EXPECT_EQ(why_not_cublas(problem), "") << to_string(problem);
+      EXPECT_EQ(why_not_cublas_lt(problem), "") << to_string(problem);
+    }
+  }
+}
+
+TEST(CublasRefusals, IntegersNeedRowsOfWholeWords) {
+  Problem problem = problem_of(DType::i8, DType::i32);
+  problem.alignment = {4, 4, 4};
+  EXPECT_EQ(why_not_cublas(problem), "");
+  EXPECT_EQ(why_not_cublas_lt(problem), "");
+  problem.alignment.b = 2;
+  EXPECT_THAT(why_not_cublas(problem), HasSubstr("multiples of 4"));
+  EXPECT_THAT(why_not_cublas_lt(problem), HasSubstr("multiples of 4"));
+}
+
+TEST(CublasRefusals, EightBitFloatsAreForLtInOneLayoutAligned) {
+  Problem problem = problem_of(DType::e4m3, DType::f32);
+  EXPECT_THAT(why_not_cublas(problem), HasSubstr("cublasLt only"));
+  EXPECT_EQ(why_not_cublas_lt(problem), "");
+  problem.alignment.c = 8;
+  EXPECT_THAT(why_not_cublas_lt(problem), HasSubstr("multiples of 16"));
+  problem.alignment.c = 16;
+  for (const Layout layout : {Layout::nn, Layout::tn, Layout::tt}) {
+    problem.layout = layout;
+    EXPECT_THAT(why_not_cublas_lt(problem), HasSubstr("layout nt"));
+  }
+  EXPECT_THAT(why_not_cublas_lt(problem_of(DType::e5m2, DType::f32)), HasSubstr("by e4m3"));
+}
+
+TEST(CublasRefusals, PedanticIsForStrictF32) {
+  EXPECT_EQ(why_not_cublas(problem_of(DType::f32, DType::f32), CublasMath::pedantic), "");
+  for (const Problem& other :
+       {problem_of(DType::f32, DType::f32, MathMode::tf32),
+        problem_of(DType::f32, DType::f32, MathMode::f32x3), problem_of(DType::f64, DType::f64),
+        problem_of(DType::f16, DType::f16)})
+    EXPECT_THAT(why_not_cublas(other, CublasMath::pedantic), HasSubstr("strict f32"));
+}
+
+TEST(CublasRefusals, EmptyAndUnknownProducts) {
+  Problem problem = problem_of(DType::f32, DType::f32);
+  problem.k = 0;
+  EXPECT_THAT(why_not_cublas(problem), HasSubstr("empty"));
+  EXPECT_THAT(why_not_cublas_lt(problem), HasSubstr("empty"));
+  problem = problem_of(DType::f32, DType::f32);
+  problem.b = DType::f16;
+  EXPECT_THAT(why_not_cublas(problem), HasSubstr("nothing computes"));
+  EXPECT_THAT(why_not_cublas_lt(problem), HasSubstr("nothing computes"));
+}
+
+}  // namespace
+}  // namespace tilewise::cuda
