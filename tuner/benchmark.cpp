@@ -36,9 +36,9 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 struct Placements {
   Placement a, b, c;
   explicit Placements(const Problem& p)
-      : a(tight_placement(rows_a(p), min_lda(p), bytes_of(p.a), p.alignment.a)),
-        b(tight_placement(rows_b(p), min_ldb(p), bytes_of(p.b), p.alignment.b)),
-        c(tight_placement(p.m, p.n, bytes_of(p.c), p.alignment.c)) {}
+      : a(tight_placement(rows_a(p), min_lda(p), bytes_of(p.a), p.alignment.a, p.batch)),
+        b(tight_placement(rows_b(p), min_ldb(p), bytes_of(p.b), p.alignment.b, p.batch)),
+        c(tight_placement(p.m, p.n, bytes_of(p.c), p.alignment.c, p.batch)) {}
   std::int64_t bytes() const { return a.bytes + b.bytes + c.bytes; }
 };
 
@@ -86,6 +86,9 @@ TimingBuffers::TimingBuffers(Device& device, Stream stream, const Reference& ref
     call.lda = places.a.ld;
     call.ldb = places.b.ld;
     call.ldc = places.c.ld;
+    call.stride_a = places.a.stride;
+    call.stride_b = places.b.stride;
+    call.stride_c = places.c.stride;
     call.stream = stream;
     calls_.push_back(call);
   }

@@ -15,74 +15,101 @@ std::int64_t alignment_unit(std::int64_t element_bytes, int alignment) {
   return std::max<std::int64_t>(1, alignment / element_bytes);
 }
 
-std::int64_t first_not_poison(const std::byte* from, std::int64_t bytes) {
+// Of a stretch that begins and ends between elements: where poison ends, in bytes.
+std::int64_t first_not_poison(const std::byte* from, std::int64_t bytes,
+                              std::int64_t element_bytes) {
+  const std::uint64_t word = poison_word(element_bytes) * 0x100000001U;
   std::int64_t i = 0;
-  for (; i + 4 <= bytes; i += 4) {
-    std::uint32_t word = 0;
-    std::memcpy(&word, from + i, sizeof word);
-    if (word != kPoison) break;
+  for (; i + 8 <= bytes; i += 8) {
+    if (std::memcmp(from + i, &word, 8) != 0) break;
+  }
+  const std::int64_t step = std::min<std::int64_t>(4, element_bytes);
+  for (; i < bytes; i += step) {
+    if (std::memcmp(from + i, &word, static_cast<std::size_t>(step)) != 0) break;
   }
   return i;
+}
+
+void set_bytes(Placement& placement, std::int64_t guard) {
+  placement.bytes = round_up(placement.before + placement.extent() + guard, 256);
 }
 
 }  // namespace
 
 Placement guarded_placement(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes,
-                            int alignment) {
+                            int alignment, std::int64_t batch) {
   const std::int64_t unit = alignment_unit(element_bytes, alignment);
   // One unit more than the row needs, and an odd number of them: aligned as promised and no better.
-  std::int64_t units = round_up(columns, unit) / unit + 1;
-  if (units % 2 == 0) ++units;
-  Placement placement{rows, columns, element_bytes, units * unit, 0, 0};
+  const std::int64_t units = (round_up(columns, unit) / unit + 1) | 1;
+  // Of matrices alike: a row more, and an odd number of units.
+  const std::int64_t stride_units = ((rows + 1) * units) | 1;
+  Placement placement{rows, columns, element_bytes, batch, units * unit, stride_units * unit, 0, 0};
   const std::int64_t guard = round_up(std::max<std::int64_t>(4096, placement.row_bytes()), 256);
   placement.before = guard + unit * element_bytes;
-  placement.bytes = round_up(placement.before + rows * placement.row_bytes() + guard, 256);
+  set_bytes(placement, guard);
   return placement;
 }
 
 Placement tight_placement(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes,
-                          int alignment) {
+                          int alignment, std::int64_t batch) {
   const std::int64_t unit = alignment_unit(element_bytes, alignment);
-  Placement placement{rows, columns, element_bytes, round_up(columns, unit), 0, 0};
+  const std::int64_t ld = round_up(columns, unit);
+  Placement placement{rows, columns, element_bytes, batch, ld, rows * ld, 0, 0};
   const auto row_bytes = static_cast<std::uint64_t>(placement.row_bytes());
   if (common_alignment({row_bytes}) > alignment) placement.before = unit * element_bytes;
-  placement.bytes = round_up(placement.before + rows * placement.row_bytes(), 256);
+  set_bytes(placement, 0);
   return placement;
 }
 
 std::vector<Piece> pieces_of(const Placement& place, std::int64_t most_bytes) {
-  const std::int64_t pitch = std::max<std::int64_t>(1, place.row_bytes());
-  const std::int64_t rows = std::max<std::int64_t>(1, most_bytes / pitch);
-  const std::int64_t end = place.before + place.rows * place.row_bytes();
+  const std::int64_t end = place.before + place.extent(), all = place.all_rows();
   std::vector<Piece> pieces;
   if (place.before > 0) pieces.push_back({0, place.before, 0, 0});
-  for (std::int64_t row = 0; row < place.rows; row += rows) {
-    const std::int64_t count = std::min(rows, place.rows - row);
-    pieces.push_back({place.before + row * pitch, count * pitch, row, count});
+  for (std::int64_t row = 0; row < all;) {
+    // Matrices that fit are taken together, others by the rows that fit, up to the matrix's end.
+    const std::int64_t stride_bytes = std::max<std::int64_t>(1, place.stride * place.element_bytes);
+    const std::int64_t matrices = row % place.rows == 0 ? most_bytes / stride_bytes : 0;
+    const std::int64_t pitch = std::max<std::int64_t>(1, place.row_bytes());
+    std::int64_t next = row + std::max<std::int64_t>(1, most_bytes / pitch);
+    next = matrices > 0 ? row + matrices * place.rows
+                        : std::min(next, (row / place.rows + 1) * place.rows);
+    next = std::min(next, all);
+    const std::int64_t from = place.offset_of(row);
+    pieces.push_back({place.before + from, place.offset_of(next) - from, row, next - row});
+    row = next;
   }
   if (place.bytes > end) pieces.push_back({end, place.bytes - end, 0, 0});
   return pieces;
 }
 
 std::int64_t longest_piece(const Placement& place, std::int64_t most_bytes) {
-  const std::int64_t end = place.before + place.rows * place.row_bytes();
-  const std::int64_t rows = std::min(most_bytes, place.rows * place.row_bytes());
-  return std::max({rows, place.row_bytes(), place.before, place.bytes - end});
+  const std::int64_t end = place.before + place.extent();
+  // The rows of a piece, and the gap that may lie between its last one and the next matrix.
+  const std::int64_t gap =
+      place.batch > 1 ? (place.stride - place.rows * place.ld) * place.element_bytes : 0;
+  const std::int64_t rows = std::min(std::max(most_bytes, place.row_bytes()), place.extent());
+  return std::max({rows + gap, place.row_bytes(), place.before, place.bytes - end});
 }
 
-void poison(std::byte* to, std::int64_t bytes) {
-  for (std::int64_t i = 0; i + 4 <= bytes; i += 4) std::memcpy(to + i, &kPoison, sizeof kPoison);
+void poison(std::byte* to, std::int64_t bytes, std::int64_t element_bytes) {
+  const std::uint64_t word = poison_word(element_bytes) * 0x100000001U;
+  std::int64_t i = 0;
+  for (; i + 8 <= bytes; i += 8) std::memcpy(to + i, &word, 8);
+  std::memcpy(to + i, &word, static_cast<std::size_t>(bytes - i));
 }
 
 GuardCheck broken_guard(const Placement& place, const Piece& piece, const std::byte* copy) {
   const auto check = [&](std::int64_t from, std::int64_t bytes) {
-    const std::int64_t at = first_not_poison(copy + from, bytes);
-    return GuardCheck{at + 4 <= bytes, piece.offset + from + at - place.before};
+    const std::int64_t at = first_not_poison(copy + from, bytes, place.element_bytes);
+    return GuardCheck{at < bytes, piece.offset + from + at - place.before};
   };
   if (piece.rows == 0) return check(0, piece.bytes);
-  const std::int64_t payload = place.columns * place.element_bytes, pitch = place.row_bytes();
-  for (std::int64_t row = 0; row < piece.rows; ++row) {
-    if (const GuardCheck gap = check(row * pitch + payload, pitch - payload); gap.found) return gap;
+  const std::int64_t payload = place.columns * place.element_bytes;
+  const std::int64_t base = place.offset_of(piece.first_row);
+  for (std::int64_t row = piece.first_row; row < piece.first_row + piece.rows; ++row) {
+    const std::int64_t gap = place.offset_of(row) - base + payload;
+    const std::int64_t end = place.offset_of(row + 1) - base;
+    if (const GuardCheck broken = check(gap, end - gap); broken.found) return broken;
   }
   return {};
 }

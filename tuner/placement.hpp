@@ -8,27 +8,43 @@
 
 namespace tilewise {
 
-/// A quiet NaN with a payload of its own: what C is poisoned with, and what lies in guard zones, in
-/// the gaps between rows, and around inputs. Reading it spoils a result, writing over it is seen.
-inline constexpr std::uint32_t kPoison = 0x7FC5A5A5;
+/// What C is poisoned with, and what lies in guard zones, in the gaps between rows and matrices,
+/// and around inputs, as a word of 32 bits: a NaN in every floating-point type of that many bytes,
+/// and another one than arithmetic gives. Reading it spoils a result, writing over it is seen.
+constexpr std::uint32_t poison_word(std::int64_t element_bytes) {
+  return element_bytes == 1 ? 0xFFFFFFFFU : 0x7FFD7FFDU;
+}
 
-/// How a matrix lies in an allocation that is 256-byte aligned: `before` bytes, then rows of `ld`
-/// elements, then what is left of `bytes`.
+/// How the matrices of a batch lie in an allocation that is 256-byte aligned: `before` bytes, then
+/// matrices `stride` elements apart, of rows of `ld` elements, then what is left of `bytes`. Rows
+/// are counted through the batch: row i of matrix b is b rows + i.
 struct Placement {
   std::int64_t rows = 0, columns = 0, element_bytes = 4;
-  std::int64_t ld = 0;      ///< elements
-  std::int64_t before = 0;  ///< bytes
-  std::int64_t bytes = 0;   ///< the whole allocation
+  std::int64_t batch = 1;
+  std::int64_t ld = 0, stride = 0;  ///< elements
+  std::int64_t before = 0;          ///< bytes
+  std::int64_t bytes = 0;           ///< the whole allocation
   std::int64_t row_bytes() const { return ld * element_bytes; }
+  std::int64_t all_rows() const { return rows * batch; }
+  /// From the first row to that row; of all_rows(): to the end of the last matrix.
+  std::int64_t offset_of(std::int64_t row) const {
+    if (row == all_rows()) return extent();
+    return (row / rows * stride + row % rows * ld) * element_bytes;
+  }
+  /// Bytes from the first row to the end of the last.
+  std::int64_t extent() const {
+    return batch > 0 ? ((batch - 1) * stride + rows * ld) * element_bytes : 0;
+  }
 };
 
-/// For validation: address and leading dimension aligned exactly as promised and no better, rows
-/// longer than needed, and at least 4 KB and one row of guard before and after.
+/// For validation: address, leading dimension and stride aligned exactly as promised and no better,
+/// rows longer than needed, at least a row between matrices, and at least 4 KB and one row of guard
+/// before and after all.
 Placement guarded_placement(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes,
-                            int alignment);
+                            int alignment, std::int64_t batch = 1);
 /// For timing: as tight as the promised alignment allows, no guards.
 Placement tight_placement(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes,
-                          int alignment);
+                          int alignment, std::int64_t batch = 1);
 
 /// Page-locked host memory with an owner. Move-only.
 class HostBuffer {
@@ -86,22 +102,23 @@ class DeviceMatrix {
   Placement placement_;
 };
 
-/// A stretch of a placement: rows, or a guard zone before or behind them.
+/// A stretch of a placement: rows with the gaps behind them, or a guard zone before or behind all.
 struct Piece {
   std::int64_t offset = 0, bytes = 0;    ///< in the allocation
   std::int64_t first_row = 0, rows = 0;  ///< no rows: a guard zone
 };
-/// What a placement consists of, in order, each piece at most `most_bytes` long (or one row, or a
-/// guard zone, where that is longer).
+/// What a placement consists of, in order, each piece at most `most_bytes` long (or one row with
+/// its gap, or a guard zone, where that is longer).
 std::vector<Piece> pieces_of(const Placement& placement, std::int64_t most_bytes);
 /// The longest piece there may be: for that much memory must be at hand.
 std::int64_t longest_piece(const Placement& placement, std::int64_t most_bytes);
 
-/// Writes poison.
-void poison(std::byte* to, std::int64_t bytes);
+/// Writes poison for elements of so many bytes.
+void poison(std::byte* to, std::int64_t bytes, std::int64_t element_bytes);
 
-/// In a host copy of a piece: the offset from the matrix's first byte to the first byte around it
-/// (guard zones, gaps between rows) that is no longer poison; nothing is wrong: `found` false.
+/// In a host copy of a piece: the offset from the matrix's first byte to the first element around
+/// it (guard zones, gaps between rows and matrices) that is no longer poison; nothing is wrong:
+/// `found` false.
 struct GuardCheck {
   bool found = false;
   std::int64_t offset = 0;

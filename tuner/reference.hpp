@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "tilewise/call.hpp"
 #include "tilewise/problem.hpp"
 #include "tuner/reference/generate.hpp"
 
@@ -14,7 +15,9 @@ struct Scalars {
   double alpha = 1, beta = 0;
 };
 
-/// What a comparison found. ok is NaN-safe: !(error <= bound) anywhere means not ok.
+/// What a comparison found. Integers and exact data are compared bit for bit with what C's type
+/// makes of the exact value, rounded and saturated; bounded data within the bound of
+/// docs/measuring.md. ok is NaN-safe: !(error <= bound) anywhere means not ok.
 struct Comparison {
   bool ok = false;
   double error_ratio = 0;  ///< largest |got - ref| / bound (exact data: 0 or infinity)
@@ -45,7 +48,8 @@ class SharedBlock {
   int fd_ = -1;
 };
 
-/// Up to how many flops (2mnk) and how many elements of C a reference holds every element of C.
+/// Up to how many flops (2mnk) and how many elements of C, of all matrices of a batch together, a
+/// reference holds every element of C.
 struct ReferenceLimits {
   double flops = 2.0 * 4096 * 4096 * 4096;
   double elements = 8192.0 * 8192;
@@ -54,13 +58,14 @@ struct ReferenceLimits {
 /// What test data of one problem must give, computed once on all cores in f64 and shared by all
 /// candidates, in one flat block that a worker process maps. Small problems hold every element;
 /// larger ones hold sampled rows, columns, tile edges and corners exactly plus Freivalds vectors (C
-/// x against A (B x)) that cover every element. The operands are not in it: data() makes them.
-/// Immutable once computed; thread-safe.
+/// x against A (B x)) that cover every element, of every matrix of a batch. Of a batch the sampled
+/// rows are of its first matrices, its last and some between. The operands are not in it: data()
+/// makes them. Immutable once computed; thread-safe.
 class Reference {
  public:
   /// Computes. `threads` 0 = all cores. 4096^3 takes at most 5 s on 16 cores, and beside the block
   /// the memory of one data set's A and B while it lasts. Throws Error(invalid_argument) for
-  /// negative sizes, Error(unsupported) for a batch, Error(out_of_memory).
+  /// negative sizes, Error(unsupported) for types that nothing computes, Error(out_of_memory).
   static Reference compute(const Problem& problem, std::uint64_t seed = 1, int threads = 0,
                            const ReferenceLimits& limits = {});
   /// The same block, mapped by another process. Throws Error(invalid_argument) when it is another
@@ -73,13 +78,18 @@ class Reference {
   bool sampled() const;
   /// Operands as stored, and C before the product.
   TestData data(DataSet set, Operand operand) const;
-  /// The scalars a candidate is checked with: index 0 is (1, 0); index 1 is not trivial (integers
-  /// for exact data).
-  static Scalars scalars(DataSet set, int index);
-  /// Compares a whole result (m x n, leading dimension ldc elements) on all cores. `scalars` are
-  /// any that were applied; exactness is promised for those of scalars(set, 0 and 1).
+  /// The scalars a candidate is checked with: index 0 is (1, 0); index 1 is not trivial (whole
+  /// numbers for exact data and integer types). The accumulator's type holds them.
+  static Scalars scalars(const Problem& problem, DataSet set, int index);
+  Scalars scalars(DataSet set, int index) const { return scalars(problem_, set, index); }
+  /// What a strict f32 product of the bounded data gives, norm-wise, on some rows: to be seen
+  /// beside the error of f32x3 and tf32. 0 for other modes and types.
+  double strict_f32_error() const;
+  /// Compares a whole result (m x n in C's type, leading dimension ldc elements, the matrices of a
+  /// batch stride_c elements apart) on all cores. `scalars` are any that were applied; exactness is
+  /// promised for those of scalars(set, 0 and 1).
   Comparison compare(DataSet set, const Scalars& scalars, const void* got, std::int64_t ldc,
-                     int threads = 0) const;
+                     std::int64_t stride_c = 0, int threads = 0) const;
 
  private:
   Reference(const Problem& problem, SharedBlock block);
@@ -93,8 +103,8 @@ class ResultCheck {
   /// As Reference::compare(). `reference` must outlive this.
   ResultCheck(const Reference& reference, DataSet set, const Scalars& scalars);
   ~ResultCheck();
-  /// Rows first .. first + count - 1, `ld` elements apart; `got` is the first of them. Each row
-  /// once. Thread-safe.
+  /// Rows first .. first + count - 1, `ld` elements apart; `got` is the first of them. Row i of
+  /// matrix b of a batch is row b m + i. Each row once. Thread-safe.
   void rows(std::int64_t first, std::int64_t count, const void* got, std::int64_t ld);
   /// When all rows were given. The same for any threads and any order, given the same pieces.
   Comparison finish(int threads = 0) const;
@@ -109,5 +119,10 @@ class ResultCheck {
 void reference_multiply(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, double alpha,
                         const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
                         double beta, float* c, std::int64_t ldc, int threads = 0);
+
+/// The same for a problem of any types and batch; pointers of the call are the host's, its scalars
+/// are those of the host. Operands are taken as they are, whatever the math mode; sums are f64, and
+/// rounded to C's type once (from_double): right results to compare with.
+void reference_multiply(const Problem& problem, const Call& call, int threads = 0);
 
 }  // namespace tilewise

@@ -57,8 +57,8 @@ Staging::~Staging() = default;
 
 void Staging::upload(Stream stream, const DeviceMatrix& to, const TestData& values) {
   const Placement& place = to.placement();
-  const std::int64_t pitch = place.row_bytes(), payload = place.columns * place.element_bytes;
-  device_.fill32(to.allocation(), kPoison, place.bytes / 4, stream);
+  const std::int64_t payload = place.columns * place.element_bytes;
+  device_.fill32(to.allocation(), poison_word(place.element_bytes), place.bytes / 4, stream);
   std::vector<Piece> pieces = pieces_of(place, piece_bytes_);
   std::erase_if(pieces, [](const Piece& piece) { return piece.rows == 0; });
   const Settled settled{*this};
@@ -79,11 +79,12 @@ void Staging::upload(Stream stream, const DeviceMatrix& to, const TestData& valu
     Slot& slot = slots_[made % count];
     slot.finish_copy();
     slot.task = crew_.run([&, data = slot.data, piece = pieces[made]] {
-      for (std::int64_t row = 0; row < piece.rows; ++row) {
-        std::byte* line = data + row * pitch;
-        values.fill((piece.first_row + row) * place.columns, place.columns,
-                    reinterpret_cast<float*>(line));
-        poison(line + payload, pitch - payload);
+      const std::int64_t base = place.offset_of(piece.first_row);
+      for (std::int64_t row = piece.first_row; row < piece.first_row + piece.rows; ++row) {
+        std::byte* line = data + place.offset_of(row) - base;
+        values.fill(row * place.columns, place.columns, line);
+        const std::int64_t gap = place.offset_of(row + 1) - place.offset_of(row) - payload;
+        poison(line + payload, gap, place.element_bytes);
       }
     });
   }
@@ -123,9 +124,10 @@ bool Staging::unchanged(Stream stream, const DeviceMatrix& matrix, const TestDat
   std::atomic<bool> same{true};
   download(stream, matrix, [&](const Piece& piece, const std::byte* copy) {
     bool right = !broken_guard(place, piece, copy).found;
-    for (std::int64_t row = 0; right && row < piece.rows; ++row) {
-      right = values.matches((piece.first_row + row) * place.columns, place.columns,
-                             reinterpret_cast<const float*>(copy + row * place.row_bytes()));
+    const std::int64_t base = place.offset_of(piece.first_row);
+    for (std::int64_t row = piece.first_row; right && row < piece.first_row + piece.rows; ++row) {
+      right =
+          values.matches(row * place.columns, place.columns, copy + place.offset_of(row) - base);
     }
     if (!right) same = false;
   });

@@ -1,9 +1,13 @@
 #include "tuner/validator.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <mutex>
+#include <string_view>
 #include <utility>
+
+#include "tilewise/number.hpp"
 
 namespace tilewise {
 namespace {
@@ -15,20 +19,39 @@ double finite(double value) { return value <= kInfinitelyWrong ? value : kInfini
 struct Placements {
   Placement a, b, c;
   explicit Placements(const Problem& p)
-      : a(guarded_placement(rows_a(p), min_lda(p), bytes_of(p.a), p.alignment.a)),
-        b(guarded_placement(rows_b(p), min_ldb(p), bytes_of(p.b), p.alignment.b)),
-        c(guarded_placement(p.m, p.n, bytes_of(p.c), p.alignment.c)) {}
+      : a(guarded_placement(rows_a(p), min_lda(p), bytes_of(p.a), p.alignment.a, p.batch)),
+        b(guarded_placement(rows_b(p), min_ldb(p), bytes_of(p.b), p.alignment.b, p.batch)),
+        c(guarded_placement(p.m, p.n, bytes_of(p.c), p.alignment.c, p.batch)) {}
   std::array<Placement, 3> all() const { return {a, b, c}; }
 };
+
+constexpr std::string_view kSetNames[] = {"exact", "bounded", "scaled"};
 
 // alpha and beta are read there in one run: the second with bounded data.
 bool on_device(DataSet set, int index) { return set == DataSet::bounded && index == 1; }
 
 std::string run_name(DataSet set, const Scalars& scalars, bool scalars_on_device) {
   char text[96];
-  std::snprintf(text, sizeof text, "%s data, alpha %g, beta %g%s",
-                set == DataSet::exact ? "exact" : "bounded", scalars.alpha, scalars.beta,
+  std::snprintf(text, sizeof text, " data, alpha %g, beta %g%s", scalars.alpha, scalars.beta,
                 scalars_on_device ? " (read on the device)" : "");
+  return std::string(kSetNames[static_cast<std::size_t>(set)]) + text;
+}
+
+// The rows of a piece, matrix by matrix: between matrices lies a gap.
+void check_rows(ResultCheck& check, const Placement& place, const Piece& piece,
+                const std::byte* copy) {
+  const std::int64_t end = piece.first_row + piece.rows;
+  for (std::int64_t row = piece.first_row; row < end;) {
+    const std::int64_t next = std::min(end, (row / place.rows + 1) * place.rows);
+    check.rows(row, next - row, copy + place.offset_of(row) - place.offset_of(piece.first_row),
+               place.ld);
+    row = next;
+  }
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2e", value);
   return text;
 }
 
@@ -36,7 +59,8 @@ std::string run_name(DataSet set, const Scalars& scalars, bool scalars_on_device
 
 std::int64_t Validator::resident_bytes(const Problem& problem) {
   const Placements places(problem);
-  return 2 * (places.a.bytes + places.b.bytes + places.c.bytes) + 2 * places.c.bytes;
+  const auto sets = static_cast<std::int64_t>(data_sets(problem).size());
+  return sets * (places.a.bytes + places.b.bytes + places.c.bytes) + 2 * places.c.bytes;
 }
 
 std::int64_t Validator::minimal_bytes(const Problem& problem) {
@@ -52,27 +76,41 @@ Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Refere
       reference_(std::move(reference)),
       resident_(resident),
       staging_(device, Placements(reference_->problem()).all()) {
-  const Placements places(reference_->problem());
-  for (std::size_t set = 0; set < (resident ? 2U : 1U); ++set) {
-    inputs_[set].a = DeviceMatrix(device, places.a);
-    inputs_[set].b = DeviceMatrix(device, places.b);
-    if (resident) inputs_[set].c0 = DeviceMatrix(device, places.c);
+  const Problem& problem = reference_->problem();
+  const Placements places(problem);
+  for (const DataSet set : data_sets(problem)) {
+    runs_.insert(runs_.end(), {{set, 0}, {set, 1}});
+    if (!resident && !inputs_.empty()) continue;
+    Inputs& inputs = inputs_.emplace_back();
+    inputs.a = DeviceMatrix(device, places.a);
+    inputs.b = DeviceMatrix(device, places.b);
+    if (resident) inputs.c0 = DeviceMatrix(device, places.c);
+  }
+  for (int c = 0; c < (resident ? 2 : 1); ++c) {
     c_.emplace_back(device, places.c);
     done_.push_back(device.create_event());
   }
-  const Scalars scalars = Reference::scalars(DataSet::bounded, 1);
-  const float values[2] = {static_cast<float>(scalars.alpha), static_cast<float>(scalars.beta)};
-  scalars_ = DeviceBuffer(device, 256);
-  device_.copy_to_device(scalars_.data(), values, sizeof values, stream_);
-  device_.synchronize(stream_);
+  load_scalars();
   reload();
+}
+
+// Bounded data's alpha and beta, in the accumulator's type.
+void Validator::load_scalars() {
+  const Scalars scalars = reference_->scalars(DataSet::bounded, 1);
+  const DType type = reference_->problem().accumulator;
+  std::array<std::byte, 2 * sizeof(double)> values{};
+  from_double(type, scalars.alpha, values.data());
+  from_double(type, scalars.beta, values.data() + bytes_of(type));
+  scalars_ = DeviceBuffer(device_, 256);
+  device_.copy_to_device(scalars_.data(), values.data(), values.size(), stream_);
+  device_.synchronize(stream_);
 }
 
 // Brings fresh copies of everything, or has the next run do so.
 void Validator::reload() {
   loaded_ = -1;
   if (!resident_) return;
-  for (const DataSet set : {DataSet::exact, DataSet::bounded}) {
+  for (const DataSet set : data_sets(reference_->problem())) {
     upload_inputs(set);
     staging_.upload(stream_, inputs(set).c0, reference_->data(set, Operand::c0));
   }
@@ -92,8 +130,8 @@ void Validator::upload_inputs(DataSet set) {
 // C is poison where beta is 0 and C0 elsewhere; around it there is always poison.
 void Validator::prepare_c(const Run& run, const DeviceMatrix& c) {
   const Placement& place = c.placement();
-  if (Reference::scalars(run.set, run.index).beta == 0) {
-    device_.fill32(c.allocation(), kPoison, place.bytes / 4, stream_);
+  if (reference_->scalars(run.set, run.index).beta == 0) {
+    device_.fill32(c.allocation(), poison_word(place.element_bytes), place.bytes / 4, stream_);
   } else if (resident_) {
     device_.copy_on_device(c.allocation(), inputs(run.set).c0.allocation(), place.bytes, stream_);
   } else {
@@ -102,7 +140,7 @@ void Validator::prepare_c(const Run& run, const DeviceMatrix& c) {
 }
 
 Call Validator::call_for(const Run& run, const DeviceMatrix& c) {
-  const Scalars scalars = Reference::scalars(run.set, run.index);
+  const Scalars scalars = reference_->scalars(run.set, run.index);
   Call call;
   call.a = inputs(run.set).a.data();
   call.b = inputs(run.set).b.data();
@@ -110,19 +148,23 @@ Call Validator::call_for(const Run& run, const DeviceMatrix& c) {
   call.lda = inputs(run.set).a.placement().ld;
   call.ldb = inputs(run.set).b.placement().ld;
   call.ldc = c.placement().ld;
+  call.stride_a = inputs(run.set).a.placement().stride;
+  call.stride_b = inputs(run.set).b.placement().stride;
+  call.stride_c = c.placement().stride;
   call.alpha = scalars.alpha;
   call.beta = scalars.beta;
   call.stream = stream_;
   if (on_device(run.set, run.index)) {
     call.alpha_device = scalars_.data();
-    call.beta_device = static_cast<float*>(scalars_.data()) + 1;
+    call.beta_device =
+        static_cast<std::byte*>(scalars_.data()) + bytes_of(reference_->problem().accumulator);
     call.alpha = call.beta = 9;  // not to be used
   }
   return call;
 }
 
 void Validator::start(const Enqueue& enqueue, std::size_t number) {
-  const Run& run = kRuns[number];
+  const Run& run = runs_[number];
   load(run.set);
   prepare_c(run, c_of(number));
   enqueue(call_for(run, c_of(number)));
@@ -131,15 +173,15 @@ void Validator::start(const Enqueue& enqueue, std::size_t number) {
 
 // Waits for a run; its C and what lies around it are compared as they arrive.
 bool Validator::judge(std::size_t number, Verdict& verdict) {
-  const Run& run = kRuns[number];
-  const Scalars scalars = Reference::scalars(run.set, run.index);
+  const Run& run = runs_[number];
+  const Scalars scalars = reference_->scalars(run.set, run.index);
   const Placement& place = c_of(number).placement();
   done_[number % done_.size()]->wait();
   ResultCheck check(*reference_, run.set, scalars);
   std::mutex mutex;
   GuardCheck guard;  // the first that is broken
   staging_.download(copies_.get(), c_of(number), [&](const Piece& piece, const std::byte* copy) {
-    if (piece.rows > 0) check.rows(piece.first_row, piece.rows, copy, place.ld);
+    check_rows(check, place, piece, copy);
     const GuardCheck found = broken_guard(place, piece, copy);
     const std::lock_guard lock(mutex);
     if (found.found && (!guard.found || found.offset < guard.offset)) guard = found;
@@ -172,15 +214,18 @@ bool Validator::inputs_unchanged(DataSet set, Verdict& verdict) {
 Verdict Validator::validate(const Enqueue& enqueue) {
   Verdict verdict;
   std::size_t started = 0;
-  for (std::size_t number = 0; number < kRuns.size(); ++number) {
-    while (started < std::min(kRuns.size(), number + c_.size())) start(enqueue, started++);
+  for (std::size_t number = 0; number < runs_.size(); ++number) {
+    while (started < std::min(runs_.size(), number + c_.size())) start(enqueue, started++);
     const bool right = judge(number, verdict);
-    const bool last_of_set = kRuns[number].index == 1;
+    const bool last_of_set = runs_[number].index == 1;
     if (right && !last_of_set) continue;
     if (!right) device_.synchronize(stream_);  // the next run may be under way
-    if (inputs_unchanged(kRuns[number].set, verdict) && right) continue;
+    if (inputs_unchanged(runs_[number].set, verdict) && right) continue;
     reload();  // whoever writes what is wrong may have written where it should not
-    break;
+    return verdict;
+  }
+  if (const double strict = reference_->strict_f32_error(); strict > 0) {
+    verdict.detail = "strict f32 has a norm-wise error of " + number(strict) + " on the same data";
   }
   return verdict;
 }

@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,7 +15,7 @@ namespace tilewise {
 /// What validation found.
 struct Verdict {
   Outcome outcome = Outcome::ok;  ///< ok or wrong_result
-  std::string detail;
+  std::string detail;             ///< of ok, for f32x3 and tf32: what strict f32's error is beside
   double error_ratio = 0;     ///< largest over all runs; finite, 1e30 stands for "infinitely wrong"
   double normwise_error = 0;  ///< of bounded data, beta = 0; finite likewise
 };
@@ -24,13 +23,13 @@ struct Verdict {
 /// Enqueues one product.
 using Enqueue = std::function<void(const Call&)>;
 
-/// Runs a candidate of one problem on the reference's data and judges what it wrote: both data
+/// Runs a candidate of one problem on the reference's data and judges what it wrote: all its data
 /// sets, both pairs of scalars, operands aligned exactly as the problem promises, everything around
 /// C and the inputs watched (docs/measuring.md). Where memory allows, a run is judged while the
 /// next one runs. Device failures pass through as Error. Not thread-safe.
 class Validator {
  public:
-  /// Device bytes for keeping both data sets there, and for one at a time (copied anew for each
+  /// Device bytes for keeping all data sets there, and for one at a time (copied anew for each
   /// run).
   static std::int64_t resident_bytes(const Problem& problem);
   static std::int64_t minimal_bytes(const Problem& problem);
@@ -48,13 +47,12 @@ class Validator {
   struct Inputs {
     DeviceMatrix a, b, c0;
   };
-  // One of the four runs, in the order they are done.
+  // One of the runs: a data set with a pair of scalars.
   struct Run {
     DataSet set;
     int index;
   };
-  static constexpr std::array<Run, 4> kRuns = {
-      {{DataSet::exact, 0}, {DataSet::exact, 1}, {DataSet::bounded, 0}, {DataSet::bounded, 1}}};
+  void load_scalars();
   void reload();
   void load(DataSet set);
   void upload_inputs(DataSet set);
@@ -72,7 +70,8 @@ class Validator {
   OwnedStream copies_;  // what comes back to the host, while stream_ computes
   std::shared_ptr<const Reference> reference_;
   bool resident_;
-  std::array<Inputs, 2> inputs_;  // one a data set, or only the first, holding `loaded_`
+  std::vector<Run> runs_;       // in the order they are done: two of each set
+  std::vector<Inputs> inputs_;  // one a data set, or only the first, holding `loaded_`
   int loaded_ = -1;
   std::vector<DeviceMatrix> c_;  // two where memory allows, so that one is judged beside a run
   std::vector<std::unique_ptr<Event>> done_;  // by place in c_: the run that writes it

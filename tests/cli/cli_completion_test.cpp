@@ -61,7 +61,7 @@ TEST_F(BashCompletion, Subcommands) {
 
 TEST_F(BashCompletion, Options) {
   EXPECT_THAT(offered("autotune --max"), ElementsAre("--max-evaluations"));
-  EXPECT_THAT(offered("autotune db list --out"), ElementsAre("--outcome"));
+  EXPECT_THAT(offered("autotune db list --outc"), ElementsAre("--outcome"));
   EXPECT_THAT(offered("autotune query -"), AllOf(Contains("--gpu"), Not(Contains("--budget"))));
 }
 
@@ -72,6 +72,8 @@ TEST_F(BashCompletion, Values) {
               UnorderedElementsAre("local", "random", "exhaustive"));
   EXPECT_THAT(offered("autotune --device ''"), AllOf(Contains("host"), Not(Contains("UUID"))));
   EXPECT_THAT(offered("autotune completion z"), ElementsAre("zsh"));
+  EXPECT_THAT(offered("autotune tune --dtype e"), ElementsAre("e4m3", "e5m2"));
+  EXPECT_THAT(offered("autotune query --math ''"), UnorderedElementsAre("strict", "tf32", "f32x3"));
 }
 
 TEST_F(BashCompletion, NothingOfItsOwnWhereAFileIsMeant) {

@@ -69,6 +69,35 @@ TEST_F(CliGpu, OneCandidateAloneIsTriedAndNotStored) {
   EXPECT_EQ(run({"db", "info", "--json"}).json().at("counts").at("records"), 0);
 }
 
+// Every type, validated by what the documentation promises for it, on an odd size and in a batch.
+TEST_F(CliGpu, EveryTypeThisGpuHasIsTunedAndVerified) {
+  const std::vector<std::vector<std::string>> kinds = {{"f64"},
+                                                       {"f16"},
+                                                       {"f16", "--out", "f32"},
+                                                       {"bf16"},
+                                                       {"i8"},
+                                                       {"e4m3"},
+                                                       {"e5m2", "--out", "f16"},
+                                                       {"f32", "--math", "tf32"},
+                                                       {"f32", "--math", "f32x3"}};
+  int tuned = 0;
+  for (const std::vector<std::string>& kind : kinds) {
+    std::vector<std::string> words = {"--sizes", "97x65x1030", "--layout", "tn",
+                                      "--batch", "2",          "--json",   "--max-evaluations",
+                                      "3",       "--dtype"};
+    words.insert(words.end(), kind.begin(), kind.end());
+    const Result result = run(words);
+    if (result.status == 2) continue;  // not on this GPU; the message is tested elsewhere
+    ASSERT_EQ(result.status, 0) << kind.front() << ": " << result.err;
+    for (const Json& one : result.json().at("results")) {
+      EXPECT_EQ(one.at("winner").at("outcome"), "ok") << kind.front();
+      EXPECT_FALSE(one.at("outcomes").contains("wrong_result")) << kind.front();
+    }
+    ++tuned;
+  }
+  EXPECT_GE(tuned, 4) << "f64, f16, i8 and one more are everywhere";
+}
+
 TEST_F(CliGpu, DevicesStatePeakRateAndBandwidth) {
   const Json device = run({"devices", "--device", "0", "--json"}).json().at("devices")[0];
   EXPECT_GT(device.at("peak_flops"), 1e11);

@@ -120,8 +120,21 @@ TEST_F(CliUsage, BadValuesNameWhatIsAllowed) {
     std::string expected;
   };
   for (const Case& bad : std::vector<Case>{
-           {{"--sizes", "64", "--dtype", "f16"}, "f32"},
-           {{"--sizes", "64", "--math", "fast"}, "strict"},
+           {{"--sizes", "64", "--dtype", "float"}, "--dtype: unknown"},
+           {{"--sizes", "64", "--dtype", "half"}, "f32, f64, f16, bf16, i8"},
+           {{"--sizes", "64", "--dtype", "i32"}, "results only"},
+           {{"--sizes", "64", "--dtype", "f16", "--out", "i32"}, "products of f16 give f16, f32"},
+           {{"--sizes", "64", "--out", "wide"}, "--out: unknown"},
+           {{"--sizes", "64", "--math", "fast"}, "strict, tf32, f32x3"},
+           {{"--sizes", "64", "--dtype", "bf16", "--math", "tf32"}, "one mode, strict"},
+           {{"--sizes", "64", "--math", "tf32", "--accuracy", "1"}, "excludes"},
+           {{"--sizes", "64", "--accuracy", "-1"}, "above 0"},
+           {{"--sizes", "64", "--accuracy", "nan"}, "above 0"},
+           {{"--sizes", "64", "--accuracy", "tight"}, "--accuracy"},
+           {{"--sizes", "64", "--batch", "0"}, "--batch"},
+           {{"--sizes", "64", "--dtype", "f64", "--align", "4"}, "from 8 (an element of f64)"},
+           {{"ladder", "--dtype", "bf16"}, "strict f32, not bf16"},
+           {{"ladder", "--math", "tf32"}, "strict f32, not f32 tf32"},
            {{"--sizes", "64", "--layout", "nx"}, "nn, nt, tn, tt"},
            {{"--sizes", "64", "--align", "3"}, "powers of two"},
            {{"--sizes", "64", "--align", "16,16"}, "three"},

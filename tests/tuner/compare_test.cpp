@@ -75,7 +75,7 @@ TEST_P(Compare, RightResultsPassForEveryShapeLayoutAndScalar) {
       const Reference reference = compute(make_problem(m, n, k, layout));
       for (const DataSet set : {DataSet::exact, DataSet::bounded}) {
         for (int index = 0; index < 2; ++index) {
-          const Scalars scalars = Reference::scalars(set, index);
+          const Scalars scalars = reference.scalars(set, index);
           const Result result = multiply(reference, set, scalars);
           const Comparison found = reference.compare(set, scalars, result.c.data(), result.ldc);
           EXPECT_TRUE(found.ok) << to_string(reference.problem()) << ": " << found.worst;
@@ -89,7 +89,7 @@ TEST_P(Compare, RightResultsPassForEveryShapeLayoutAndScalar) {
 // Spoils one element at each of several places and expects it named.
 void expect_caught(const Reference& reference, DataSet set, float wrong, bool relative) {
   const Problem& p = reference.problem();
-  const Scalars scalars = Reference::scalars(set, 1);
+  const Scalars scalars = reference.scalars(set, 1);
   const Result right = multiply(reference, set, scalars);
   const std::int64_t places[][2] = {{0, 0},       {p.m - 1, p.n - 1}, {p.m / 3, p.n / 3 * 2},
                                     {0, p.n - 1}, {p.m - 1, 0},       {77, 51}};
@@ -119,7 +119,7 @@ TEST_P(Compare, InfinityIsCaughtAndNamed) {
 }
 TEST_P(Compare, AnUnwrittenElementIsCaught) {
   const Reference reference = compute(make_problem(150, 130, 100, Layout::tt));
-  const Scalars scalars = Reference::scalars(DataSet::exact, 1);
+  const Scalars scalars = reference.scalars(DataSet::exact, 1);
   Result result = multiply(reference, DataSet::exact, scalars);
   result.at(99, 71) = data(reference, DataSet::exact, Operand::c0)[99 * 130 + 71];
   EXPECT_FALSE(reference.compare(DataSet::exact, scalars, result.c.data(), result.ldc).ok);
@@ -128,7 +128,7 @@ TEST_P(Compare, AnUnwrittenElementIsCaught) {
 TEST_P(Compare, SwappedOrForgottenScalarsAreCaught) {
   const Reference reference = compute(make_problem(90, 80, 70));
   for (const DataSet set : {DataSet::exact, DataSet::bounded}) {
-    const Scalars right = Reference::scalars(set, 1);
+    const Scalars right = reference.scalars(set, 1);
     for (const Scalars wrong : {Scalars{right.beta, right.alpha}, Scalars{right.alpha, 0},
                                 Scalars{1, right.beta}, Scalars{right.alpha, 1}}) {
       const Result result = multiply(reference, set, wrong);
@@ -139,7 +139,7 @@ TEST_P(Compare, SwappedOrForgottenScalarsAreCaught) {
 
 TEST_P(Compare, TwoColumnsExchangedAreCaught) {
   const Reference reference = compute(make_problem(90, 200, 70));
-  const Scalars scalars = Reference::scalars(DataSet::exact, 0);
+  const Scalars scalars = reference.scalars(DataSet::exact, 0);
   Result result = multiply(reference, DataSet::exact, scalars);
   for (std::int64_t i = 0; i < 90; ++i) std::swap(result.at(i, 41), result.at(i, 43));
   EXPECT_FALSE(reference.compare(DataSet::exact, scalars, result.c.data(), result.ldc).ok);
@@ -149,7 +149,7 @@ TEST_P(Compare, TwoColumnsExchangedAreCaught) {
 
 TEST_P(Compare, PiecesInAnyOrderFromAnyThreadGiveTheSame) {
   const Reference reference = compute(make_problem(150, 130, 100, Layout::nt));
-  const Scalars scalars = Reference::scalars(DataSet::bounded, 1);
+  const Scalars scalars = reference.scalars(DataSet::bounded, 1);
   Result result = multiply(reference, DataSet::bounded, scalars);
   for (const bool spoilt : {false, true}) {
     if (spoilt) result.at(93, 17) += 1;

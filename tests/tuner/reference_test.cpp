@@ -379,11 +379,14 @@ TEST(ReferenceBlock, SizesBeyond64BitsAreAnErrorWithNumbers) {
   }
 }
 
-TEST(ReferenceBlock, RefusesNegativeSizesAndBatches) {
+TEST(ReferenceBlock, RefusesNegativeSizesAndTypesThatNothingComputes) {
   EXPECT_THROW(Reference::compute(make_problem(-1, 2, 2)), Error);
-  Problem batch = make_problem(2, 2, 2);
-  batch.batch = 3;
-  EXPECT_THROW(Reference::compute(batch), Error);
+  Problem mixed = make_problem(2, 2, 2);
+  mixed.b = DType::f16;
+  EXPECT_THROW(Reference::compute(mixed), Error);
+  mixed.b = DType::f32;
+  mixed.batch = -1;
+  EXPECT_THROW(Reference::compute(mixed), Error);
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ TEST(Staging, UploadPutsEveryElementInPlaceAndPoisonAround) {
     }
     for (std::int64_t offset = 0; offset < on.place.bytes; offset += 4) {
       if (on.is_element(offset)) continue;
-      ASSERT_EQ(std::memcmp(on.all() + offset, &kPoison, 4), 0) << offset;
+      const std::uint32_t word = poison_word(4);
+      ASSERT_EQ(std::memcmp(on.all() + offset, &word, 4), 0) << offset;
     }
     EXPECT_TRUE(on.unchanged());
   }
@@ -145,6 +146,67 @@ TEST(Guards, EveryWordAroundTheMatrixIsFoundWhereItIs) {
       ASSERT_EQ(found.offset, offset - on.place.before);
     }
     std::memcpy(on.all() + offset, &old, 4);
+  }
+}
+
+// ---- every type, and batches ----
+
+// C0 of every kind of product in a batch.
+struct UploadedBatch {
+  Problem problem;
+  fake::Device device;
+  TestData values;
+  Placement place;
+  Staging staging;
+  DeviceMatrix matrix;
+
+  UploadedBatch(const Problem& of, std::int64_t element)
+      : problem(of),
+        values(of, DataSet::bounded, Operand::c0, 1),
+        place(guarded_placement(of.m, of.n, element, static_cast<int>(element), of.batch)),
+        staging(device, std::span(&place, 1), 3),
+        matrix(device, place) {
+    staging.upload(nullptr, matrix, values);
+  }
+  std::byte* all() const { return static_cast<std::byte*>(matrix.allocation()); }
+  bool unchanged() { return staging.unchanged(nullptr, matrix, values); }
+};
+
+TEST(Staging, EveryTypeOfABatchLiesWhereItBelongsAndAnyChangedByteIsSeen) {
+  for (const ProductKind& kind : product_kinds()) {
+    Problem problem = make_problem(5, 7);
+    set_types(problem, kind.operand, kind.c, kind.math);
+    problem.batch = 3;
+    UploadedBatch on(problem, bytes_of(kind.c));
+    std::vector<std::byte> expected(static_cast<std::size_t>(3 * 5 * 7 * bytes_of(kind.c)));
+    on.values.fill_all(expected.data(), 0);
+    for (std::int64_t row = 0; row < on.place.all_rows(); ++row) {
+      ASSERT_EQ(std::memcmp(static_cast<std::byte*>(on.matrix.data()) + on.place.offset_of(row),
+                            expected.data() + row * 7 * bytes_of(kind.c),
+                            static_cast<std::size_t>(7 * bytes_of(kind.c))),
+                0)
+          << to_string(problem) << " row " << row;
+    }
+    EXPECT_TRUE(on.unchanged());
+    for (std::int64_t offset = on.place.before - 9; offset < on.place.bytes; offset += 5) {
+      on.all()[offset] ^= std::byte{1};
+      ASSERT_FALSE(on.unchanged()) << to_string(problem) << " " << offset;
+      on.all()[offset] ^= std::byte{1};
+    }
+  }
+}
+
+TEST(Staging, LargeMatricesOfABatchPassInPieces) {
+  Problem problem = make_problem(900, 1300);
+  set_types(problem, DType::bf16, DType::bf16, MathMode::strict);
+  problem.batch = 4;
+  UploadedBatch on(problem, 2);
+  EXPECT_TRUE(on.unchanged());
+  for (std::int64_t matrix = 0; matrix < 4; ++matrix) {
+    const std::int64_t last = on.place.before + on.place.offset_of(matrix * 900 + 899) + 2 * 1299;
+    on.all()[last] ^= std::byte{1};
+    EXPECT_FALSE(on.unchanged()) << matrix;
+    on.all()[last] ^= std::byte{1};
   }
 }
 

@@ -100,14 +100,26 @@ std::vector<Candidate> candidates_for(const CompileCommand& options, const Probl
   return candidates;
 }
 
+/// Of several targets those that cannot do the kind are passed over.
+std::vector<Problem> problems_for(const CompileCommand& options, const DeviceInfo& device,
+                                  bool one_of_several) {
+  try {
+    return problems_of(options.problems, device, {});
+  } catch (const Error& error) {
+    if (!one_of_several || error.kind() != ErrorKind::unsupported) throw;
+    warn(error.what());
+    return {};
+  }
+}
+
 /// Every kernel once, in the order first asked for.
 std::vector<Job> jobs_for(const CompileCommand& options) {
-  const std::vector<Problem> problems = problems_of(options.problems);
+  const std::vector<Target> targets = parse_targets(options.arch);
   std::vector<Job> jobs;
   std::map<std::string, bool> seen;
-  for (const Target& named : parse_targets(options.arch)) {
+  for (const Target& named : targets) {
     const DeviceInfo device = nominal_device(best_target(named));
-    for (const Problem& problem : problems) {
+    for (const Problem& problem : problems_for(options, device, targets.size() > 1)) {
       for (const Candidate& candidate : candidates_for(options, problem, device)) {
         const Plan plan =
             find_template(candidate.kernel_template).plan(problem, candidate.configuration, device);

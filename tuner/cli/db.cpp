@@ -91,7 +91,7 @@ void add_filter_options(CLI::App& app, FilterOptions& options) {
       ->type_name("NAME");
   app.add_option("--outcome", options.outcome, "With this outcome")
       ->type_name("{ok,compile_error,launch_error,wrong_result,timeout}");
-  add_problem_options(app, options.problems, "");
+  add_problem_options(app, options.problems, "", false);
   for (const char* name : {"--layout", "--dtype", "--math", "--align"})
     app.get_option(name)->needs("--sizes");
   add_database_option(app, options.database);

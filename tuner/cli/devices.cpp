@@ -4,6 +4,7 @@
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/gpus.hpp"
+#include "tuner/cli/kinds.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -21,7 +22,7 @@ void setup(CLI::App& app, DevicesCommand& options) {
   app.footer(
       "Peak rate = multiprocessors x lanes x 2 x clock; bandwidth = bus width x memory clock x 2;\n"
       "balance = peak rate / bandwidth: a kernel that does fewer flops per byte waits for "
-      "memory.\n\n" +
+      "memory.\ntypes: what A and B may be there; -v names every kind of product.\n\n" +
       examples({"autotune devices", "autotune devices --device 0 --json",
                 "autotune devices --device host:sm_90 --verbose"}));
 }
@@ -77,6 +78,7 @@ std::string json_of(const std::vector<Shown>& all) {
     json["balance_flop_per_byte"] = balance_of(info);
     json["largest_square"] = largest_square(free_bytes(shown), bytes_of(DType::f32));
     json["status"] = shown.status ? status_json(*shown.status) : Json(nullptr);
+    json["kinds"] = kinds_on(info);
     json["warnings"] = shown.doubts;
     document["devices"].push_back(json);
   }
@@ -98,6 +100,7 @@ void print_verbose(const Shown& shown) {
   for (std::size_t i = 0; i < info.features.size(); ++i)
     if (info.features.test(i)) features += " " + std::string(to_string(static_cast<Feature>(i)));
   print_line("  features:" + features);
+  print_line("  products: " + CLI::detail::join(kinds_on(info), ", "));
   if (!shown.status) return;
   const DeviceStatus& now = *shown.status;
   const auto known = [](double value, const char* unit) {
@@ -119,7 +122,8 @@ void print_all(const std::vector<Shown>& all, const Output& output) {
                {"TFLOP/s", true},
                {"TB/s", true, false, 1},
                {"flop/byte", true, false, 3},
-               {"largest", true, false, 7}});
+               {"largest", true, false, 7},
+               {"types", false, false, 8}});
   for (const Shown& shown : all) {
     const DeviceInfo& info = shown.gpu.info;
     table.add({device_name(shown.gpu), info.name,
@@ -129,7 +133,8 @@ void print_all(const std::vector<Shown>& all, const Output& output) {
                format_bytes(static_cast<double>(free_bytes(shown))),
                format_number(peak_flops(info) / 1e12, 1),
                format_number(peak_bandwidth(info) / 1e12, 2), format_number(balance_of(info), 1),
-               std::to_string(largest_square(free_bytes(shown), bytes_of(DType::f32)))});
+               std::to_string(largest_square(free_bytes(shown), bytes_of(DType::f32))),
+               CLI::detail::join(operand_types_on(info), " ")});
   }
   table.print(output);
   if (output.verbose)

@@ -147,13 +147,16 @@ std::vector<std::string> doubts(const DeviceStatus& status) {
 }
 
 double host_bytes_needed(const Problem& problem) {
-  const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n);
+  const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n);
+  const auto k = static_cast<double>(problem.k), batch = static_cast<double>(problem.batch);
+  const double elements = m * n * batch;
   const ReferenceLimits limits;
   const bool sampled = flops_of(problem) > limits.flops || elements > limits.elements;
-  // 16 bytes an element where every one is checked, and what is multiplied while that is computed:
-  // A and B of one data set at a time, or C0.
-  const double c = elements * bytes_of(problem.c), operands = operand_bytes(problem) - c;
-  return sampled ? std::max(operands, c) : operands + 16 * elements;
+  // 16 bytes an element where every one is checked (else some 200 a row), and what is multiplied
+  // while that is computed: A and B of one matrix of one data set at a time, or C0.
+  const double wide = problem.a == DType::f64 ? 8 : 4;
+  const double operands = wide * (m * k + k * n), c = wide * m * n;
+  return sampled ? std::max(operands, c) + 200 * m * batch : operands + 16 * elements;
 }
 
 void check_host_memory(const Problem& problem) {

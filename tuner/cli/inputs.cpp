@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <sstream>
 
 #include "tilewise/error.hpp"
+#include "tuner/cli/kinds.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -58,9 +60,9 @@ Alignment alignment_for(const Problem& problem, const std::string& text) {
     return natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a, problem.b,
                              problem.c);
   const auto parts = split_list(text);
-  if (parts.size() == 1) {
+  if (parts.size() == 1) {  // C's elements may be longer than A's
     const int all = parse_alignment(parts[0], problem.a);
-    return {all, all, all};
+    return {all, all, std::max(all, bytes_of(problem.c))};
   }
   if (parts.size() != 3)
     refuse("--align: '" + text + "' has " + std::to_string(parts.size()) +
@@ -69,9 +71,59 @@ Alignment alignment_for(const Problem& problem, const std::string& text) {
           parse_alignment(parts[2], problem.c)};
 }
 
+/// "{f32,f64,...}", each of what `pick` takes of the table of products once.
+std::string names_of(const std::function<std::string_view(const ProductKind&)>& pick) {
+  std::vector<std::string> names;
+  for (const ProductKind& kind : product_kinds()) {
+    const std::string name(pick(kind));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return "{" + CLI::detail::join(names, ",") + "}";
+}
+
+/// What `parse` makes of an option's text; an error names the option.
+template <class Parse>
+auto parsed_as(const char* option, const std::string& text, const Parse& parse) {
+  try {
+    return parse(text);
+  } catch (const Error& error) {
+    refuse(std::string(option) + ": " + error.what());
+  }
+}
+
+/// What is wrong with types that do not go together.
+[[noreturn]] void refuse_kind(DType operand, DType c, MathMode math) {
+  const std::string name(to_string(operand));
+  if (math != MathMode::strict && operand != DType::f32)
+    refuse("--math " + std::string(to_string(math)) + " is a way to multiply f32; products of " +
+           name + " have one mode, strict");
+  std::string results;
+  for (const ProductKind& kind : product_kinds())
+    if (kind.operand == operand && kind.math == math)
+      results += (results.empty() ? "" : ", ") + std::string(to_string(kind.c));
+  if (results.empty()) refuse("--dtype " + name + " is a type of results only");
+  refuse("--out " + std::string(to_string(c)) + ": products of " + name + " give " + results);
+}
+
+/// A problem without sizes: types, mode and batch.
+Problem kind_of(const ProblemOptions& options) {
+  const DType operand = parsed_as("--dtype", options.dtype, parse_dtype);
+  const DType c =
+      options.out.empty() ? default_result(operand) : parsed_as("--out", options.out, parse_dtype);
+  const MathMode math = parsed_as("--math", options.math, parse_math_mode);
+  if (!find_product_kind(operand, c, math)) refuse_kind(operand, c, math);
+  if (options.accuracy && !(*options.accuracy > 0))
+    refuse("--accuracy: give a relative error above 0, as in 1e-3");
+  Problem problem;
+  set_types(problem, operand, c, math);
+  problem.batch = options.batch;
+  return problem;
+}
+
 }  // namespace
 
-void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default) {
+void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default,
+                         bool with_accuracy) {
   options.sizes = sizes_default;
   CLI::Option* sizes =
       app.add_option("--sizes", options.sizes, "N or MxNxK, several with commas: 1024,4096x64x512")
@@ -81,14 +133,38 @@ void add_problem_options(CLI::App& app, ProblemOptions& options, const std::stri
                  "How A and B are stored (n as is, t transposed); a list, or all")
       ->type_name("{nn,nt,tn,tt,all}")
       ->capture_default_str();
-  app.add_option("--dtype", options.dtype, "Element type")
-      ->type_name("{f32}")
+  app.add_option("--dtype", options.dtype, "Type of A and B")
+      ->type_name(names_of([](const ProductKind& kind) { return to_string(kind.operand); }))
       ->capture_default_str();
-  app.add_option("--math", options.math, "Math mode")->type_name("{strict}")->capture_default_str();
+  app.add_option("--out", options.out, "Type of C (else A's; of i8 i32, of e4m3 and e5m2 f32)")
+      ->type_name(names_of([](const ProductKind& kind) { return to_string(kind.c); }));
+  CLI::Option* math =
+      app.add_option("--math", options.math,
+                     "How f32 is multiplied: strict; on tensor cores rounded to 11 bits (tf32), or "
+                     "in three parts, about as exact as strict (f32x3)")
+          ->type_name(names_of([](const ProductKind& kind) { return to_string(kind.math); }))
+          ->capture_default_str();
+  if (with_accuracy)
+    app.add_option("--accuracy", options.accuracy,
+                   "Instead of --math: the fastest mode whose error bound, relative to |A||B|, is "
+                   "at most this")
+        ->type_name("ERROR")
+        ->excludes(math);
+  app.add_option("--batch", options.batch,
+                 "So many products of each size in one go, their matrices one after the other")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->capture_default_str();
   app.add_option("--align", options.align,
                  "Bytes that pointers and rows are aligned to: auto, one value, or A,B,C")
-      ->type_name("{auto,16,8,4}")
+      ->type_name("{auto,16,8,4,2,1}")
       ->capture_default_str();
+}
+
+void need_sizes(CLI::App& app) {
+  for (const char* name :
+       {"--layout", "--dtype", "--out", "--math", "--accuracy", "--batch", "--align"})
+    if (CLI::Option* option = app.get_option_no_throw(name)) option->needs("--sizes");
 }
 
 std::vector<Layout> parse_layouts(const std::string& text) {
@@ -112,19 +188,25 @@ std::vector<Problem> problems_of(const ProblemOptions& options) {
     refuse("--sizes is required: which products, as in --sizes 1024,4096,1024x512x2048");
   const std::vector<Size> sizes = sizes_of(options.sizes);
   const std::vector<Layout> layouts = parse_layouts(options.layout);
-  const DType type = parse_dtype(options.dtype);
-  const MathMode math = parse_math_mode(options.math);
+  Problem problem = kind_of(options);
   std::vector<Problem> problems;
   for (const Layout layout : layouts) {
     for (const Size& size : sizes) {
-      Problem problem;
       problem.layout = layout;
       problem.m = size.m, problem.n = size.n, problem.k = size.k;
-      problem.a = problem.b = problem.c = problem.accumulator = type;
-      problem.math = math;
       problem.alignment = alignment_for(problem, options.align);
       problems.push_back(problem);
     }
+  }
+  return problems;
+}
+
+std::vector<Problem> problems_of(const ProblemOptions& options, const DeviceInfo& device,
+                                 const std::vector<Winner>& winners) {
+  std::vector<Problem> problems = problems_of(options);
+  for (Problem& problem : problems) {
+    if (options.accuracy) problem.math = mode_within(problem, *options.accuracy, device, winners);
+    check_kind(problem, device);
   }
   return problems;
 }

@@ -1,9 +1,11 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "db/database.hpp"
 #include "templates/search_space.hpp"
 #include "tilewise/configuration.hpp"
 #include "tilewise/problem.hpp"
@@ -12,18 +14,30 @@
 /// throws Error(invalid_argument) that names the option, the value seen and what is allowed.
 namespace tilewise::cli {
 
-/// Which problems: every size in every layout.
+/// Which problems: every size in every layout, of one kind.
 struct ProblemOptions {
   std::string sizes;
   std::string layout = "nn";
   std::string dtype = "f32";
+  std::string out;  ///< empty: default_result()
   std::string math = "strict";
+  std::optional<double> accuracy;
+  std::int64_t batch = 1;
   std::string align = "auto";
 };
-/// `sizes_default` is shown in --help; empty: --sizes must be given.
-void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default);
-/// Needs --sizes. Every bad size is named, not the first one only.
+/// `sizes_default` is shown in --help; empty: --sizes must be given. Without `with_accuracy` there
+/// is no --accuracy: where problems are named and nothing is chosen.
+void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default,
+                         bool with_accuracy = true);
+/// All of them but --sizes say more about --sizes: they need it.
+void need_sizes(CLI::App& app);
+/// Needs --sizes. Every bad size is named, not the first one only. Of --accuracy only the value is
+/// checked: their mode is strict.
 std::vector<Problem> problems_of(const ProblemOptions& options);
+/// The same on a device, where --accuracy chooses each problem's mode (see mode_within()). Throws
+/// Error(unsupported) where the device cannot do what is asked.
+std::vector<Problem> problems_of(const ProblemOptions& options, const DeviceInfo& device,
+                                 const std::vector<Winner>& winners);
 /// The layouts of "nn,tn" or "all".
 std::vector<Layout> parse_layouts(const std::string& text);
 /// Which candidates.

@@ -22,11 +22,18 @@ constexpr double kGpuBudgetSeconds = 45, kCpuBudgetSeconds = 10;
 struct LadderCommand {
   BenchOptions bench;
   std::string size, budget, database, svg;
+  std::string dtype = "f32", math = "strict";
 };
 
 void setup(CLI::App& app, LadderCommand& options) {
   app.add_option("--size", options.size, "N or MxNxK (else 4096; on the CPU 256)")
       ->type_name("SIZE");
+  app.add_option("--dtype", options.dtype, "The ladder's steps are f32's")
+      ->type_name("{f32}")
+      ->capture_default_str();
+  app.add_option("--math", options.math, "The ladder's steps are strict")
+      ->type_name("{strict}")
+      ->capture_default_str();
   add_bench_options(app, options.bench);
   app.add_option("--budget", options.budget,
                  "Time to tune for where no winner is stored: 45, 90s, 2m (else 45s; CPU 10s)")
@@ -43,6 +50,13 @@ void setup(CLI::App& app, LadderCommand& options) {
       examples({"autotune ladder --device 0 --size 4096 --svg ladder.svg",
                 "autotune ladder --json > ladder.json",
                 "autotune ladder --device host --size 128 --budget 5s"}));
+}
+
+void check_kind(const LadderCommand& options) {
+  if (options.dtype == "f32" && options.math == "strict") return;
+  throw Error(ErrorKind::invalid_argument,
+              "the ladder's steps are strict f32, not " + options.dtype + " " + options.math +
+                  "; tune for other kinds: autotune --sizes ... --dtype ... --math ...");
 }
 
 /// One problem, nn and tightly packed: what the teaching texts multiply.
@@ -161,6 +175,7 @@ int report(const Run& run, const Ladder& ladder, const std::string& gnuplot) {
 
 int run_ladder(const LadderCommand& options, const Output& output) {
   const auto begin = Clock::now();
+  check_kind(options);
   const std::string gnuplot = options.svg.empty() ? "" : find_gnuplot();
   double budget = options.budget.empty() ? 0 : parse_seconds("--budget", options.budget);
   const Gpu gpu = gpu_for(options.bench.device);

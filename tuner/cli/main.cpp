@@ -21,6 +21,7 @@ constexpr const char* kFooter =
 
 Examples:
   autotune --device 0 --sizes 1024,4096      tune two square products on the first GPU
+  autotune --sizes 4096 --dtype bf16         the same in another type
   autotune query                             what is stored, for every GPU
   autotune devices                           the GPUs, their peak rate and bandwidth
   autotune compile --arch sm_90 --sizes 1024 compile without a GPU

@@ -168,8 +168,8 @@ std::string format_seconds(double seconds) {
 
 std::string format_percent(double fraction) { return format_number(100 * fraction, 1) + "%"; }
 
-std::string format_rate(double tflops) {
-  const RateUnit unit(tflops);
+std::string format_rate(double tflops, bool integers) {
+  const RateUnit unit(tflops, integers);
   return unit.number(tflops) + " " + unit.name();
 }
 

@@ -69,19 +69,24 @@ std::string format_microseconds(double microseconds);  ///< "12.3 us", "4.56 ms"
 std::string format_bytes(double bytes);                ///< "12.0 KiB", "141.0 GiB"
 std::string format_seconds(double seconds);            ///< "45 s", "2 min 05 s"
 std::string format_percent(double fraction);           ///< "0.3%"
-std::string format_rate(double tflops);                ///< "12.34 TFLOP/s", "56.78 GFLOP/s"
+/// "12.34 TFLOP/s", "56.78 GFLOP/s"; of integers "TOP/s".
+std::string format_rate(double tflops, bool integers = false);
 
 /// The unit of a table's rates: TFLOP/s, or GFLOP/s when even the largest is below one TFLOP/s.
+/// TOP/s where some of them are of integers.
 class RateUnit {
  public:
-  explicit RateUnit(double largest_tflops) : giga_(!(largest_tflops >= 1)) {}
-  std::string name() const { return giga_ ? "GFLOP/s" : "TFLOP/s"; }
+  explicit RateUnit(double largest_tflops, bool integers = false)
+      : giga_(!(largest_tflops >= 1)), integers_(integers) {}
+  std::string name() const {
+    return std::string(giga_ ? "G" : "T") + (integers_ ? "OP/s" : "FLOP/s");
+  }
   std::string number(double tflops) const {
     return format_number(giga_ ? tflops * 1e3 : tflops, 2);
   }
 
  private:
-  bool giga_;
+  bool giga_, integers_;
 };
 
 }  // namespace tilewise::cli

@@ -7,6 +7,7 @@
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/gpus.hpp"
 #include "tuner/cli/inputs.hpp"
+#include "tuner/cli/kinds.hpp"
 #include "tuner/cli/stored.hpp"
 #include "tuner/cli/tune_report.hpp"
 
@@ -34,8 +35,8 @@ void setup(CLI::App& app, QueryCommand& options) {
   app.add_flag("--stale", options.stale, "Also say which are stale: loads the compiler");
   add_nvrtc_option(app, options.nvrtc);
   app.get_option("--nvrtc")->needs("--stale");
-  for (const char* name : {"--layout", "--dtype", "--math", "--align", "--stale"})
-    app.get_option(name)->needs("--sizes");
+  app.get_option("--stale")->needs("--sizes");
+  need_sizes(app);
   add_database_option(app, options.database);
   app.footer(
       "Without --sizes: the stored winners. With --sizes: how each product would be answered\n"
@@ -71,6 +72,7 @@ Json winner_json(const Winner& winner) {
   Json json = Json::parse(to_json(winner.record));
   json["since"] = winner.since;
   json["quarantined"] = winner.quarantined;
+  if (product_kind(winner.record.problem)) json["error_bound"] = error_bound(winner.record.problem);
   if (winner.record.measurement)
     json["tflops"] = tflops_of(winner.record.problem, winner.record.measurement->median_us);
   return json;
@@ -98,11 +100,14 @@ void print_listing(const Database& database, const std::vector<Subject>& subject
     print_line(subject.key);
     const std::vector<Winner> winners = database.winners(subject.key);
     double largest = 0;
-    for (const Winner& winner : winners)
+    bool integers = false;
+    for (const Winner& winner : winners) {
+      integers |= is_integer(winner.record.problem.a);
       if (winner.record.measurement)
         largest = std::max(largest,
                            tflops_of(winner.record.problem, winner.record.measurement->median_us));
-    const RateUnit unit(largest);
+    }
+    const RateUnit unit(largest, integers);
     Table table({{"problem"},
                  {"align", false, false, 6},
                  {"time", true},
@@ -116,12 +121,10 @@ void print_listing(const Database& database, const std::vector<Subject>& subject
       const Record& record = winner.record;
       const Measurement measured = record.measurement.value_or(Measurement{});
       const Baseline* other = baseline_of(baselines, record.problem, subject.key);
-      const Alignment& align = record.problem.alignment;
       const std::string name =
           output.verbose ? to_string(record.candidate) : short_text(record.candidate);
       table.add(
-          {std::string(to_string(record.problem.layout)) + " " + size_text(record.problem),
-           std::to_string(align.a) + "," + std::to_string(align.b) + "," + std::to_string(align.c),
+          {table_text(record.problem), alignment_text(record.problem.alignment),
            format_microseconds(measured.median_us),
            unit.number(tflops_of(record.problem, measured.median_us)),
            format_percent(measured.spread),
@@ -146,15 +149,16 @@ struct Answer {
   Match match;
 };
 
-std::vector<Answer> answers_for(const std::vector<Problem>& problems, const Database& database,
-                                const std::vector<Subject>& subjects, const QueryCommand& options) {
+std::vector<Answer> answers_for(const Database& database, const std::vector<Subject>& subjects,
+                                const QueryCommand& options) {
   std::vector<Answer> answers;
   for (const Subject& subject : subjects) {
     const std::string compiler =
         options.stale ? load_compiler(subject.info.target, options.nvrtc)->identity() : "";
-    const Resolver resolver(database.winners(subject.key), subject.info, compiler);
+    const std::vector<Winner> winners = database.winners(subject.key);
+    const Resolver resolver(winners, subject.info, compiler);
     for (const std::string& line : resolver.notes()) warn(line);
-    for (const Problem& problem : problems)
+    for (const Problem& problem : problems_of(options.problems, subject.info, winners))
       answers.push_back({subject, problem, resolver.resolve(problem)});
   }
   return answers;
@@ -168,6 +172,7 @@ std::string answers_json(const Database& database, const std::vector<Answer>& an
     Json json;
     json["gpu"] = answer.subject.key;
     json["problem"] = Json::parse(to_json(answer.problem));
+    json["error_bound"] = error_bound(answer.problem);
     json["match"] = std::string(to_string(answer.match.kind));
     json["distance"] = answer.match.distance;
     json["stale"] = answer.match.stale;
@@ -194,8 +199,7 @@ void print_answers(const std::vector<Answer>& answers, const Output& output) {
                {"configuration", false, true}});
   for (const Answer& answer : answers) {
     const Match& match = answer.match;
-    table.add({answer.subject.info.name,
-               std::string(to_string(answer.problem.layout)) + " " + size_text(answer.problem),
+    table.add({answer.subject.info.name, table_text(answer.problem),
                std::string(to_string(match.kind)), format_number(match.distance, 2),
                match.record ? size_text(match.record->problem) : "-", match.stale ? "yes" : "-",
                match.predicted_us > 0 ? format_microseconds(match.predicted_us) : "-",
@@ -209,14 +213,14 @@ void print_answers(const std::vector<Answer>& answers, const Output& output) {
 }
 
 int run_query(const QueryCommand& options, const Output& output) {
-  std::vector<Problem> problems;
-  if (!options.problems.sizes.empty()) problems = problems_of(options.problems);
+  const bool asked = !options.problems.sizes.empty();
+  if (asked) problems_of(options.problems);  // what is wrong with them is said first
   const Database database = open_to_read(options.database, output);
-  const std::vector<Subject> subjects = subjects_of(options, database, !problems.empty());
-  if (subjects.empty() && !problems.empty())
+  const std::vector<Subject> subjects = subjects_of(options, database, asked);
+  if (subjects.empty() && asked)
     throw Error(ErrorKind::not_found,
                 "nothing is stored for any GPU; say which one: --device or --gpu");
-  if (problems.empty()) {
+  if (!asked) {
     if (output.json)
       print_document(listing_json(database, subjects));
     else if (subjects.empty())
@@ -225,7 +229,7 @@ int run_query(const QueryCommand& options, const Output& output) {
       print_listing(database, subjects, output);
     return kOk;
   }
-  const std::vector<Answer> answers = answers_for(problems, database, subjects, options);
+  const std::vector<Answer> answers = answers_for(database, subjects, options);
   if (output.json)
     print_document(answers_json(database, answers));
   else

@@ -8,6 +8,7 @@
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/gpus.hpp"
 #include "tuner/cli/inputs.hpp"
+#include "tuner/cli/kinds.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -113,10 +114,6 @@ std::string count_text(double value) {
   return text;
 }
 
-std::string problem_text(const Count& count) {
-  return std::string(to_string(count.problem.layout)) + " " + size_text(count.problem);
-}
-
 /// Most frequent first.
 std::vector<std::pair<std::string, std::int64_t>> ranked(const Count& count) {
   std::vector<std::pair<std::string, std::int64_t>> reasons(count.reasons.begin(),
@@ -140,13 +137,13 @@ void print_counts(const std::vector<Count>& counts, const Output& output) {
                  {"draws", true},
                  {"share", true}});
   for (const Count& count : counts) {
-    table.add({count.target, problem_text(count), count.kernel_template, count_text(count.raw),
-               format_percent(count.acceptance()),
+    table.add({count.target, table_text(count.problem), count.kernel_template,
+               count_text(count.raw), format_percent(count.acceptance()),
                (count.exact ? "" : "about ") + count_text(count.valid())});
     for (const auto& [name, refused] : ranked(count))
       if (refused > 0)
         reasons.add(
-            {count.target, problem_text(count), count.kernel_template, name,
+            {count.target, table_text(count.problem), count.kernel_template, name,
              std::to_string(refused),
              format_percent(static_cast<double>(refused) / static_cast<double>(count.draws))});
   }
@@ -157,10 +154,10 @@ void print_counts(const std::vector<Count>& counts, const Output& output) {
 }
 
 int run_space(const SpaceCommand& options, const Output& output) {
-  const std::vector<Problem> problems = problems_of(options.problems);
+  problems_of(options.problems);  // what is wrong with them is said first
   std::vector<Count> counts;
   for (const DeviceInfo& device : devices_of(options))
-    for (const Problem& problem : problems) {
+    for (const Problem& problem : problems_of(options.problems, device, {})) {
       const SearchSpace all(problem, device, templates_of(options.candidates),
                             subspace_of(options.candidates));
       for (const KernelTemplate* kernel : all.templates()) {

@@ -77,7 +77,8 @@ void print_measurement(const TrialReport& report) {
              format_percent(measured.spread) + ", " + std::to_string(measured.samples) +
              " samples of " + std::to_string(measured.launches_per_sample) + " launches, " +
              (measured.cold ? "cold" : "warm") + ", by " + measured.method);
-  print_line("rate: " + format_rate(tflops_of(report.problem, measured.median_us)));
+  print_line("rate: " + format_rate(tflops_of(report.problem, measured.median_us),
+                                    is_integer(report.problem.a)));
   if (measured.sm_clock_mhz > 0)
     print_line("clock: " + format_number(measured.sm_clock_mhz, 0) + " MHz, " +
                format_number(measured.power_w, 0) + " W");
@@ -112,6 +113,7 @@ std::string trials_json(const std::vector<TrialReport>& reports) {
     Json json;
     json["gpu"] = gpu_key(report.device);
     json["problem"] = Json::parse(to_json(report.problem));
+    json["error_bound"] = error_bound(report.problem);
     json["candidate"] = Json::parse(to_json(report.candidate));
     json["outcome"] = std::string(to_string(evaluation.outcome));
     json["detail"] = evaluation.detail;

@@ -64,11 +64,12 @@ void setup(CLI::App& app, TuneCommand& options) {
   for (const char* name : {"--templates", "--subspace"}) app.get_option(name)->excludes("--only");
   add_database_option(app, options.database);
   app.add_flag("--no-cache", options.no_cache, "Keep no images but those of winners and finalists");
-  app.footer(examples({"autotune --device 0 --sizes 1024,4096",
-                       "autotune tune --sizes 1024x512x2048 --layout nn,nt --budget 2m",
-                       "autotune tune --sizes 4096 --templates simt --subspace 'TILE_M=64,128' "
-                       "--strategy exhaustive",
-                       "autotune tune --device host --sizes 512 --only tiled --in-process"}));
+  app.footer(
+      examples({"autotune --device 0 --sizes 1024,4096",
+                "autotune tune --sizes 1024x512x2048 --dtype bf16 --layout nn,nt --budget 2m",
+                "autotune tune --sizes 4096 --templates simt --subspace 'TILE_M=64,128' "
+                "--strategy exhaustive",
+                "autotune tune --device host --sizes 512 --only tiled --in-process"}));
 }
 
 /// On the CPU a product takes milliseconds, and what compiles takes the cores from what is timed.
@@ -96,11 +97,16 @@ TuneOptions checked(const TuneCommand& options) {
   return tune_options;
 }
 
+/// A GPU and what is multiplied on it: --accuracy may choose another mode on another GPU.
+struct Task {
+  Gpu gpu;
+  std::vector<Problem> problems;
+};
+
 struct Run {
   const TuneCommand& options;
   const Output& output;
   TuneOptions tune;
-  std::vector<Problem> problems;
   Database database;
   std::optional<Database> cache;
   std::unique_ptr<Compiler> compiler;
@@ -128,20 +134,23 @@ Tuned tune_problem(Run& run, const Gpu& gpu, Bench& bench, const Problem& proble
 }
 
 /// Before anything is tuned: a run that fails after an hour for its last problem's size is no use.
-void check_gpu(const Gpu& gpu, const std::vector<Problem>& problems) {
+Task task_for(const Gpu& gpu, const Run& run) {
+  const std::vector<Winner> winners = run.database.winners(gpu_key(gpu.info));
+  Task task{gpu, problems_of(run.options.problems, gpu.info, winners)};
   const DeviceStatus status = status_of(gpu);
-  for (const Problem& problem : problems) check_device_memory(problem, gpu.info, status);
+  for (const Problem& problem : task.problems) check_device_memory(problem, gpu.info, status);
   for (const std::string& doubt : doubts(status)) warn(gpu.info.name + ": " + doubt);
+  return task;
 }
 
-int tune_all(Run& run, const std::vector<Gpu>& gpus) {
+int tune_all(Run& run, const std::vector<Task>& tasks) {
   std::vector<Tuned> results;
   std::optional<Error> failure;
   try {
     Progress progress(run.output);
-    for (const Gpu& gpu : gpus) {
+    for (const auto& [gpu, problems] : tasks) {
       Bench bench(gpu, run.options.bench);
-      for (const Problem& problem : run.problems)
+      for (const Problem& problem : problems)
         if (!interrupted()) results.push_back(tune_problem(run, gpu, bench, problem, progress));
     }
   } catch (const Error& error) {
@@ -165,13 +174,13 @@ int tune_all(Run& run, const std::vector<Gpu>& gpus) {
 
 /// --only: one candidate on every problem and GPU, in full; the command that reproduces a
 /// rejection.
-int try_only(Run& run, const std::vector<Gpu>& gpus) {
+int try_only(Run& run, const std::vector<Task>& tasks) {
   const ImageStore images(&run.database, run.cache ? &*run.cache : nullptr, run.compiler.get());
   std::vector<TrialReport> reports;
-  for (const Gpu& gpu : gpus) {
+  for (const auto& [gpu, problems] : tasks) {
     Bench bench(gpu, run.options.bench);
     const DeviceInfo info = bench.evaluator().device_info();
-    for (const Problem& problem : run.problems) {
+    for (const Problem& problem : problems) {
       if (interrupted()) break;
       const Candidate candidate = parse_candidate(run.options.only, problem, info);
       bench.evaluator().begin(problem,
@@ -193,18 +202,18 @@ int try_only(Run& run, const std::vector<Gpu>& gpus) {
 
 int run_tune(const TuneCommand& options, const Output& output) {
   const TuneOptions tune_options = checked(options);
-  const std::vector<Problem> problems = problems_of(options.problems);
-  for (const Problem& problem : problems) check_host_memory(problem);
+  for (const Problem& problem : problems_of(options.problems)) check_host_memory(problem);
   const auto path = default_database_path(options.database);
-  Run run{options, output, tune_options, problems, Database::open(path), {}, nullptr};
+  Run run{options, output, tune_options, Database::open(path), {}, nullptr};
   for (const std::string& warning : run.database.warnings()) warn(warning);
   const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device);
-  for (const Gpu& gpu : gpus) check_gpu(gpu, problems);
+  std::vector<Task> tasks;
+  for (const Gpu& gpu : gpus) tasks.push_back(task_for(gpu, run));
   if (gpus.front().info.target.host) suit_the_cpu(run.tune, gpus.front(), options);
   if (!options.no_cache) run.cache = Database::open(image_cache_path(path));
   run.compiler = compiler_if_any(gpus.front().info.target, options.bench.nvrtc);
   catch_interrupts();
-  return options.only.empty() ? tune_all(run, gpus) : try_only(run, gpus);
+  return options.only.empty() ? tune_all(run, tasks) : try_only(run, tasks);
 }
 
 }  // namespace

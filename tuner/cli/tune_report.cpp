@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "tuner/cli/kinds.hpp"
 #include "tuner/reproduce.hpp"
 
 namespace tilewise::cli {
@@ -52,11 +53,14 @@ void add_baseline_fields(std::vector<Field>& fields, const std::string& title,
 
 RateUnit rate_unit(const std::vector<Tuned>& results) {
   double largest = 0;
-  for (const Tuned& tuned : results)
+  bool integers = false;
+  for (const Tuned& tuned : results) {
+    integers |= is_integer(tuned.problem.a);
     if (tuned.result.winner && tuned.result.winner->record.measurement)
       largest = std::max(
           largest, tflops_of(tuned.problem, tuned.result.winner->record.measurement->median_us));
-  return RateUnit(largest);
+  }
+  return RateUnit(largest, integers);
 }
 
 std::vector<Field> fields_for(bool with_gpu, bool with_best, bool verbose, RateUnit unit) {
@@ -64,10 +68,7 @@ std::vector<Field> fields_for(bool with_gpu, bool with_best, bool verbose, RateU
   if (with_gpu)
     fields.push_back(
         {{"GPU", false, true}, [](const Tuned& tuned) { return tuned.gpu.info.name; }});
-  fields.push_back({{"problem"}, [](const Tuned& tuned) {
-                      return std::string(to_string(tuned.problem.layout)) + " " +
-                             size_text(tuned.problem);
-                    }});
+  fields.push_back({{"problem"}, [](const Tuned& tuned) { return table_text(tuned.problem); }});
   fields.push_back(measured_field({"time", true}, [](const Tuned&, const Measurement& measured) {
     return format_microseconds(measured.median_us);
   }));
@@ -102,7 +103,7 @@ void print_detail(const Tuned& tuned) {
   double largest = 0;
   for (const Record& record : tuned.fastest)
     largest = std::max(largest, tflops_of(record.problem, record.measurement->median_us));
-  const RateUnit unit(largest);
+  const RateUnit unit(largest, is_integer(tuned.problem.a));
   Table fastest({{"fastest", true},
                  {unit.name(), true},
                  {"spread", true, false, 1},
@@ -115,6 +116,10 @@ void print_detail(const Tuned& tuned) {
                  record.predicted_us > 0 ? format_microseconds(record.predicted_us) : "-",
                  to_string(record.candidate)});
   if (!fastest.empty()) fastest.print(Output{});
+  if (const auto& winner = tuned.result.winner)
+    print_line("error: " + format_number(winner->record.error_ratio, 4) +
+               " of the bound, norm-wise " + Json(winner->record.normwise_error).dump() +
+               (winner->record.detail.empty() ? "" : "; " + winner->record.detail));
   std::string outcomes = "outcomes of all its records:";
   for (const auto& [outcome, count] : tuned.outcomes)
     outcomes += " " + std::string(to_string(outcome)) + " " + std::to_string(count);
@@ -130,6 +135,7 @@ Json result_json(const Tuned& tuned) {
   Json json;
   json["gpu"] = gpu_key(tuned.gpu.info);
   json["problem"] = Json::parse(to_json(tuned.problem));
+  json["error_bound"] = error_bound(tuned.problem);
   json["winner"] = nullptr;
   if (result.winner) {
     json["winner"] = Json::parse(to_json(result.winner->record));
@@ -190,9 +196,7 @@ Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
 
 std::string progress_line(const TuneProgress& progress) {
   std::string line;
-  if (progress.problem)
-    line = std::string(to_string(progress.problem->layout)) + " " + size_text(*progress.problem) +
-           "  ";
+  if (progress.problem) line = table_text(*progress.problem) + "  ";
   line += progress.phase;
   if (progress.phase == "search" && progress.budget_seconds > 0)
     line += ", " + format_seconds(progress.budget_seconds - progress.seconds) + " left";
@@ -201,9 +205,10 @@ std::string progress_line(const TuneProgress& progress) {
           " reused";
   if (progress.best && progress.best->measurement) {
     const double us = progress.best->measurement->median_us;
-    line += "  best " + format_microseconds(us) + ", " +
-            format_rate(tflops_of(progress.best->problem, us)) + ", " +
-            short_text(progress.best->candidate);
+    line +=
+        "  best " + format_microseconds(us) + ", " +
+        format_rate(tflops_of(progress.best->problem, us), is_integer(progress.best->problem.a)) +
+        ", " + short_text(progress.best->candidate);
   }
   return line;
 }

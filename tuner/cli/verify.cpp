@@ -5,6 +5,7 @@
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/inputs.hpp"
+#include "tuner/cli/kinds.hpp"
 #include "tuner/cli/progress.hpp"
 #include "tuner/cli/signals.hpp"
 #include "tuner/cli/stored.hpp"
@@ -27,8 +28,7 @@ struct VerifyCommand {
 
 void setup(CLI::App& app, VerifyCommand& options) {
   add_problem_options(app, options.problems, "");
-  for (const char* name : {"--layout", "--dtype", "--math", "--align"})
-    app.get_option(name)->needs("--sizes");
+  need_sizes(app);
   add_bench_options(app, options.bench);
   app.add_flag("--keep", options.keep,
                "Go on serving winners that are wrong now (else quarantined)");
@@ -84,10 +84,13 @@ Verdict verify_one(const std::string& gpu, const Winner& winner, const ImageStor
   return verdict;
 }
 
-std::vector<Winner> winners_to_verify(const Database& database, const std::string& gpu,
-                                      const std::vector<Problem>& problems) {
-  std::vector<Winner> winners;
-  for (Winner& winner : database.winners(gpu)) {
+/// Those of --sizes, else all.
+std::vector<Winner> winners_to_verify(const Database& database, const Gpu& gpu,
+                                      const VerifyCommand& options) {
+  std::vector<Winner> winners, stored = database.winners(gpu_key(gpu.info));
+  std::vector<Problem> problems;
+  if (!options.problems.sizes.empty()) problems = problems_of(options.problems, gpu.info, stored);
+  for (Winner& winner : stored) {
     const bool asked = problems.empty() || std::find(problems.begin(), problems.end(),
                                                      winner.record.problem) != problems.end();
     if (asked && winner.quarantined.empty()) winners.push_back(std::move(winner));
@@ -111,9 +114,8 @@ void print_verdicts(const std::vector<Verdict>& verdicts, const Output& output) 
                {"configuration", false, true, 3}});
   for (const Verdict& verdict : verdicts) {
     const auto& stored = verdict.stored.measurement;
-    table.add({std::string(to_string(verdict.stored.problem.layout)) + " " +
-                   size_text(verdict.stored.problem),
-               verdict.state, stored ? format_microseconds(stored->median_us) : "-",
+    table.add({table_text(verdict.stored.problem), verdict.state,
+               stored ? format_microseconds(stored->median_us) : "-",
                verdict.now ? format_microseconds(verdict.now->median_us) : "-",
                change_text(verdict), verdict.now ? format_percent(verdict.now->spread) : "-",
                output.verbose ? to_string(verdict.stored.candidate)
@@ -143,10 +145,10 @@ std::string verdicts_json(const std::vector<Verdict>& verdicts) {
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-void verify_gpu(const Gpu& gpu, const VerifyCommand& options, const std::vector<Problem>& problems,
-                Database& database, const Output& output, std::vector<Verdict>& verdicts) {
+void verify_gpu(const Gpu& gpu, const VerifyCommand& options, Database& database,
+                const Output& output, std::vector<Verdict>& verdicts) {
   const std::string key = gpu_key(gpu.info);
-  const std::vector<Winner> winners = winners_to_verify(database, key, problems);
+  const std::vector<Winner> winners = winners_to_verify(database, gpu, options);
   if (winners.empty()) return;
   const std::unique_ptr<Compiler> compiler = compiler_if_any(gpu.info.target, options.bench.nvrtc);
   const ImageStore images(&database, nullptr, compiler.get());
@@ -163,13 +165,12 @@ void verify_gpu(const Gpu& gpu, const VerifyCommand& options, const std::vector<
 }
 
 int run_verify(const VerifyCommand& options, const Output& output) {
-  std::vector<Problem> problems;
-  if (!options.problems.sizes.empty()) problems = problems_of(options.problems);
+  if (!options.problems.sizes.empty()) problems_of(options.problems);  // bad ones are said first
   Database database = Database::open(default_database_path(options.database));
   const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device);
   catch_interrupts();
   std::vector<Verdict> verdicts;
-  for (const Gpu& gpu : gpus) verify_gpu(gpu, options, problems, database, output, verdicts);
+  for (const Gpu& gpu : gpus) verify_gpu(gpu, options, database, output, verdicts);
   if (output.json)
     print_document(verdicts_json(verdicts));
   else

@@ -17,7 +17,7 @@ class Cursor {
   }
   StoredProducts products(std::int64_t rows, std::int64_t columns) {
     StoredProducts stored{rows, columns, nullptr, nullptr, nullptr};
-    stored.exact = take<float>(rows * columns);
+    stored.exact = take<std::int32_t>(rows * columns);
     stored.bounded = take<double>(rows * columns);
     stored.absolute = take<float>(rows * columns);
     return stored;
@@ -32,22 +32,22 @@ class Cursor {
 }  // namespace
 
 std::size_t BlockLayout::place(const Problem& problem, const Header& header, std::byte* base) {
+  const std::int64_t all_rows = problem.m * problem.batch;
   Cursor cursor(base);
   header_ = cursor.take<Header>(1);
   if (!header.sampled) {
-    full = cursor.products(problem.m, problem.n);
+    full = cursor.products(all_rows, problem.n);
     return cursor.used();
   }
   rows = cursor.products(header.row_count, problem.n);
-  columns = cursor.products(problem.m, header.column_count);
+  columns = cursor.products(all_rows, header.column_count);
   x = cursor.take<double>(problem.n * kVectors);
   for (FreivaldsVectors& set : vectors) {
-    set.product = cursor.take<double>(problem.m * kVectors);
-    set.c0 = cursor.take<double>(problem.m * kVectors);
+    set.product = cursor.take<double>(all_rows * kVectors);
+    set.c0 = cursor.take<double>(all_rows * kVectors);
   }
-  FreivaldsVectors& bounded = vectors[static_cast<std::size_t>(DataSet::bounded)];
-  bounded.absolute_product = cursor.take<double>(problem.m * kVectors);
-  bounded.absolute_c0 = cursor.take<double>(problem.m * kVectors);
+  vectors[1].absolute_product = cursor.take<double>(all_rows * kVectors);
+  vectors[1].absolute_c0 = cursor.take<double>(all_rows * kVectors);
   return cursor.used();
 }
 
@@ -61,7 +61,9 @@ BlockLayout::BlockLayout(const Problem& problem, std::byte* base) {
 
 std::uint64_t block_hash(const Problem& problem) {
   std::uint64_t hash = static_cast<std::uint64_t>(problem.layout);
-  for (const std::int64_t value : {problem.m, problem.n, problem.k}) {
+  for (const std::int64_t value :
+       {problem.m, problem.n, problem.k, problem.batch, static_cast<std::int64_t>(problem.a),
+        static_cast<std::int64_t>(problem.c), static_cast<std::int64_t>(problem.math)}) {
     hash = mixed_bits(hash, static_cast<std::uint64_t>(value));
   }
   return hash;

@@ -7,14 +7,20 @@
 
 namespace tilewise {
 
-/// Products of a set of rows and a set of columns of C: exact data's A B (integers below 2^24, so
-/// f32 holds them), bounded data's A B, and its |A| |B| rounded up. Row-major, leading dimension
-/// `columns`.
+/// Products of a set of rows and a set of columns of C: exact data's A B (integers below 2^31),
+/// bounded data's A B, and its |A| |B| rounded up. Row-major, leading dimension `columns`. Rows are
+/// counted through a batch: row i of matrix b is b m + i.
 struct StoredProducts {
   std::int64_t rows = 0, columns = 0;
-  float* exact = nullptr;
+  std::int32_t* exact = nullptr;
   double* bounded = nullptr;
   float* absolute = nullptr;
+
+  /// The same from row `first` on.
+  StoredProducts from_row(std::int64_t first, std::int64_t count) const {
+    const std::int64_t skipped = first * columns;
+    return {count, columns, exact + skipped, bounded + skipped, absolute + skipped};
+  }
 };
 
 /// One data set's Freivalds vectors, kVectors values a row: A (B x), C0 x, |A| (|B| |x|), |C0| |x|.
@@ -38,6 +44,7 @@ class BlockLayout {
     std::uint64_t problem_hash;
     std::uint64_t seed;
     std::uint64_t sampled;
+    double strict_error;  // see Reference::strict_f32_error()
     std::int64_t row_count, column_count;
     std::array<std::int64_t, kMaxSamples> rows, columns;  // samples: which rows and columns of C
   };
@@ -48,10 +55,14 @@ class BlockLayout {
   BlockLayout(const Problem& problem, std::byte* base);
 
   const Header& header() const { return *header_; }
+  /// Of a data set: what is stored of scaled data is the bounded data's.
+  const FreivaldsVectors& vectors_of(DataSet set) const {
+    return vectors[set == DataSet::exact ? 0 : 1];
+  }
   StoredProducts full;           ///< every element; empty when sampled
-  StoredProducts rows, columns;  ///< sampled rows (x n) and columns (m x); empty when not
+  StoredProducts rows, columns;  ///< sampled rows (x n) and columns (m x; none of a batch)
   double* x = nullptr;           ///< n x kVectors: small integers, never zero
-  std::array<FreivaldsVectors, 2> vectors;  ///< by data set
+  std::array<FreivaldsVectors, 2> vectors;  ///< of exact and of bounded data
 
  private:
   std::size_t place(const Problem& problem, const Header& header, std::byte* base);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,31 +13,35 @@
 #include "tuner/reference/generate.hpp"
 #include "tuner/reference/parallel.hpp"
 #include "tuner/reference/product.hpp"
+#include "tuner/reference/strict.hpp"
 
 namespace tilewise {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'t', 'w', 'r', 'e', 'f', '0', '0', '2'};
-constexpr DataSet kSets[] = {DataSet::exact, DataSet::bounded};
+constexpr std::array<char, 8> kMagic = {'t', 'w', 'r', 'e', 'f', '0', '0', '3'};
+constexpr DataSet kStored[] = {DataSet::exact, DataSet::bounded};
+// Matrices of a batch that are smaller are computed side by side, each in one thread.
+constexpr double kSmallFlops = 2.0 * 256 * 256 * 256;
 
 // Rows (or columns) to look at exactly: the first and last, both sides of the edges of small tiles
-// and of the last tile, and a few anywhere.
-std::int64_t choose_samples(std::int64_t extent, std::uint64_t seed,
+// and of the last tile, of matrices of `extent` in a batch, and a few anywhere.
+std::int64_t choose_samples(std::int64_t extent, std::int64_t batch, std::uint64_t seed,
                             std::array<std::int64_t, BlockLayout::kMaxSamples>& samples) {
-  std::vector<std::int64_t> chosen = {0, 1, extent - 2, extent - 1, extent / 2};
+  const std::int64_t all = extent * batch;
+  std::vector<std::int64_t> chosen = {0, 1, extent - 1, all - extent, all - 2, all - 1, all / 2};
   for (const std::int64_t tile : {16, 32, 64, 128, 256}) {
     chosen.push_back(tile - 1);
     chosen.push_back(tile);
   }
   for (const std::int64_t tile : {64, 128, 256}) {
-    chosen.push_back((extent - 1) / tile * tile);
-    chosen.push_back((extent - 1) / tile * tile - 1);
+    chosen.push_back(all - 1 - (extent - 1) % tile);
+    chosen.push_back(all - 2 - (extent - 1) % tile);
   }
   for (std::uint64_t i = 0; i < 6; ++i) {
     chosen.push_back(
-        static_cast<std::int64_t>(mixed_bits(seed, i) % static_cast<std::uint64_t>(extent)));
+        static_cast<std::int64_t>(mixed_bits(seed, i) % static_cast<std::uint64_t>(all)));
   }
-  std::erase_if(chosen, [&](std::int64_t i) { return i < 0 || i >= extent; });
+  std::erase_if(chosen, [&](std::int64_t i) { return i < 0 || i >= all; });
   std::sort(chosen.begin(), chosen.end());
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   std::copy(chosen.begin(), chosen.end(), samples.begin());
@@ -64,22 +69,40 @@ BlockSink store(double* to, std::int64_t ld) {
   return store(to, ld, [](double value) { return value; });
 }
 
-// An operand in memory, for as long as it is multiplied.
+// One matrix of an operand in memory, for as long as it is multiplied: floats, or doubles for f64.
 class Generated {
  public:
-  Generated(const TestData& data, int threads)
-      : memory_(sizeof(float) *
-                static_cast<std::size_t>(std::max<std::int64_t>(1, data.rows() * data.columns()))),
-        ld_(data.columns()) {
-    data.fill_all(reinterpret_cast<float*>(memory_.data()), threads);
+  Generated(const TestData& data, std::int64_t matrix, std::int64_t batch, int threads)
+      : ld_(data.columns()) {
+    const std::int64_t count = data.rows() / batch * ld_;
+    if (data.type() == DType::f64) {
+      doubles_ = fill<double>(data, matrix * count, count, threads);
+    } else {
+      floats_ = fill<float>(data, matrix * count, count, threads);
+    }
   }
   MatrixView view(bool transposed) const {
-    return MatrixView::of(reinterpret_cast<const float*>(memory_.data()), ld_, transposed);
+    return doubles_ ? MatrixView::of(doubles_.get(), ld_, transposed)
+                    : MatrixView::of(floats_.get(), ld_, transposed);
   }
 
  private:
-  SharedBlock memory_;  // says in numbers when there is not enough
+  template <typename Wide>
+  static std::unique_ptr<Wide[]> fill(const TestData& data, std::int64_t first, std::int64_t count,
+                                      int threads) {
+    constexpr std::int64_t chunk = 1 << 16;
+    auto values = std::make_unique_for_overwrite<Wide[]>(
+        static_cast<std::size_t>(std::max<std::int64_t>(1, count)));
+    parallel_for((count + chunk - 1) / chunk, threads, [&](std::int64_t index, int) {
+      const std::int64_t from = index * chunk;
+      data.values(first + from, std::min(chunk, count - from), values.get() + from);
+    });
+    return values;
+  }
+
   std::int64_t ld_;
+  std::unique_ptr<float[]> floats_;
+  std::unique_ptr<double[]> doubles_;
 };
 
 // The most that is generated at a time: A and B, then C0 where sums of it are kept.
@@ -87,7 +110,8 @@ std::size_t generated_bytes(const Problem& problem, bool sampled) {
   const std::int64_t operands =
       rows_a(problem) * min_lda(problem) + rows_b(problem) * min_ldb(problem);
   const std::int64_t elements = std::max(operands, sampled ? problem.m * problem.n : 0);
-  return sizeof(float) * static_cast<std::size_t>(elements);
+  const std::size_t wide = problem.a == DType::f64 ? sizeof(double) : sizeof(float);
+  return wide * static_cast<std::size_t>(elements);
 }
 
 // Fills in what a block holds of one data set.
@@ -95,89 +119,125 @@ struct Computation {
   const Problem& problem;
   const BlockLayout& layout;
   DataSet set;
-  int threads;
 
-  Generated generated(Operand operand) const {
-    return {TestData(problem, set, operand, layout.header().seed), threads};
+  void run(int threads) const {
+    const bool small =
+        problem.batch > 1 && flops_of(problem) < kSmallFlops * static_cast<double>(problem.batch);
+    parallel_for(problem.batch, small ? threads : 1, [&](std::int64_t matrix, int) {
+      OneMatrix{*this, matrix, small ? 1 : threads}.run();
+    });
   }
 
-  void run() const {
-    {
-      const Generated a = generated(Operand::a), b = generated(Operand::b);
-      const MatrixView left = a.view(a_transposed(problem.layout));
-      const MatrixView right = b.view(b_transposed(problem.layout));
-      if (!layout.header().sampled) return multiply(layout.full, left, right);
-      sampled_rows(left, right);
-      sampled_columns(left, right);
-      freivalds_products(left, right);
+  // What a block holds of one matrix of the batch.
+  struct OneMatrix {
+    const Computation& of;
+    std::int64_t matrix;
+    int threads;
+    const Problem& problem = of.problem;
+    const BlockLayout& layout = of.layout;
+    std::int64_t first_row = matrix * problem.m;
+
+    Generated generated(Operand operand) const {
+      const TestData data(problem, of.set, operand, layout.header().seed);
+      return {data, matrix, problem.batch, threads};
     }
-    freivalds_c0(generated(Operand::c0).view(false));
-  }
 
-  // Products of op(A)'s and op(B)'s given parts.
-  void multiply(const StoredProducts& to, const MatrixView& left, const MatrixView& right) const {
-    if (set == DataSet::exact) {
-      const auto as_f32 = [](double value) { return static_cast<float>(value); };
-      product(to.rows, to.columns, problem.k, left, right, store(to.exact, to.columns, as_f32), {},
-              threads);
-    } else {
-      product(to.rows, to.columns, problem.k, left, right, store(to.bounded, to.columns),
-              store(to.absolute, to.columns, round_up_f32), threads);
+    void run() const {
+      {
+        const Generated a = generated(Operand::a), b = generated(Operand::b);
+        const MatrixView left = a.view(a_transposed(problem.layout));
+        const MatrixView right = b.view(b_transposed(problem.layout));
+        if (!layout.header().sampled) {
+          return multiply(layout.full.from_row(first_row, problem.m), left, right);
+        }
+        sampled_rows(left, right);
+        sampled_columns(left, right);
+        freivalds_products(left, right);
+      }
+      freivalds_c0(generated(Operand::c0).view(false));
     }
-  }
 
-  void sampled_rows(const MatrixView& from, const MatrixView& right) const {
-    const auto& header = layout.header();
-    std::vector<float> rows(static_cast<std::size_t>(header.row_count * problem.k));
-    for (std::int64_t r = 0; r < header.row_count; ++r) {
-      const std::int64_t row = header.rows[static_cast<std::size_t>(r)];
+    // Products of op(A)'s and op(B)'s given parts.
+    void multiply(const StoredProducts& to, const MatrixView& left, const MatrixView& right) const {
+      if (of.set == DataSet::exact) {
+        const auto as_integer = [](double value) { return static_cast<std::int32_t>(value); };
+        product(to.rows, to.columns, problem.k, left, right,
+                store(to.exact, to.columns, as_integer), {}, threads);
+      } else {
+        product(to.rows, to.columns, problem.k, left, right, store(to.bounded, to.columns),
+                store(to.absolute, to.columns, round_up_f32), threads);
+      }
+    }
+
+    void sampled_rows(const MatrixView& from, const MatrixView& right) const {
+      const auto& header = layout.header();
+      const auto end = header.rows.begin() + header.row_count;
+      const auto first = std::lower_bound(header.rows.begin(), end, first_row);
+      const auto last = std::lower_bound(first, end, first_row + problem.m);
+      std::vector<double> rows(static_cast<std::size_t>((last - first) * problem.k));
+      for (auto row = first; row != last; ++row) {
+        double* to = rows.data() + (row - first) * problem.k;
+        for (std::int64_t p = 0; p < problem.k; ++p) to[p] = from.at(*row - first_row, p);
+      }
+      multiply(layout.rows.from_row(first - header.rows.begin(), last - first),
+               MatrixView::of(rows.data(), problem.k), right);
+    }
+
+    void sampled_columns(const MatrixView& left, const MatrixView& from) const {
+      const auto& header = layout.header();
+      const std::int64_t count = header.column_count;
+      std::vector<double> columns(static_cast<std::size_t>(problem.k * count));
       for (std::int64_t p = 0; p < problem.k; ++p) {
-        rows[static_cast<std::size_t>(r * problem.k + p)] =
-            from.f32[from.transposed ? p * from.ld + row : row * from.ld + p];
+        for (std::int64_t c = 0; c < count; ++c) {
+          const std::int64_t column = header.columns[static_cast<std::size_t>(c)];
+          columns[static_cast<std::size_t>(p * count + c)] = from.at(p, column);
+        }
+      }
+      multiply(layout.columns.from_row(first_row, problem.m), left,
+               MatrixView::of(columns.data(), count));
+    }
+
+    static constexpr std::int64_t kWidth = BlockLayout::kVectors;
+    // Where this matrix's part of a vector begins.
+    double* part(double* vector) const { return vector + first_row * kWidth; }
+
+    // A (B x), and for the bounds |A| (|B| |x|).
+    void freivalds_products(const MatrixView& left, const MatrixView& right) const {
+      const bool bounds = of.set == DataSet::bounded;
+      const FreivaldsVectors& vectors = layout.vectors_of(of.set);
+      std::vector<double> bx(static_cast<std::size_t>(problem.k * kWidth));
+      std::vector<double> absolute_bx(bounds ? bx.size() : 0);
+      product(problem.k, kWidth, problem.n, right, MatrixView::of(layout.x, kWidth),
+              store(bx.data(), kWidth), bounds ? store(absolute_bx.data(), kWidth) : BlockSink{},
+              threads);
+      product(problem.m, kWidth, problem.k, left, MatrixView::of(bx.data(), kWidth),
+              store(part(vectors.product), kWidth), {}, threads);
+      if (bounds) {
+        product(problem.m, kWidth, problem.k, left, MatrixView::of(absolute_bx.data(), kWidth), {},
+                store(part(vectors.absolute_product), kWidth), threads);
       }
     }
-    multiply(layout.rows, MatrixView::of(rows.data(), problem.k), right);
-  }
 
-  void sampled_columns(const MatrixView& left, const MatrixView& from) const {
-    const auto& header = layout.header();
-    const std::int64_t count = header.column_count;
-    std::vector<float> columns(static_cast<std::size_t>(problem.k * count));
-    for (std::int64_t p = 0; p < problem.k; ++p) {
-      for (std::int64_t c = 0; c < count; ++c) {
-        const std::int64_t column = header.columns[static_cast<std::size_t>(c)];
-        columns[static_cast<std::size_t>(p * count + c)] =
-            from.f32[from.transposed ? column * from.ld + p : p * from.ld + column];
-      }
+    void freivalds_c0(const MatrixView& c0) const {
+      const FreivaldsVectors& vectors = layout.vectors_of(of.set);
+      product(problem.m, kWidth, problem.n, c0, MatrixView::of(layout.x, kWidth),
+              store(part(vectors.c0), kWidth),
+              of.set == DataSet::bounded ? store(part(vectors.absolute_c0), kWidth) : BlockSink{},
+              threads);
     }
-    multiply(layout.columns, left, MatrixView::of(columns.data(), count));
-  }
-
-  static constexpr std::int64_t kWidth = BlockLayout::kVectors;
-  const FreivaldsVectors& vectors() const { return layout.vectors[static_cast<std::size_t>(set)]; }
-
-  // A (B x), and for the bounds |A| (|B| |x|).
-  void freivalds_products(const MatrixView& left, const MatrixView& right) const {
-    const bool bounds = set == DataSet::bounded;
-    std::vector<double> bx(static_cast<std::size_t>(problem.k * kWidth));
-    std::vector<double> absolute_bx(bounds ? bx.size() : 0);
-    product(problem.k, kWidth, problem.n, right, MatrixView::of(layout.x, kWidth),
-            store(bx.data(), kWidth), bounds ? store(absolute_bx.data(), kWidth) : BlockSink{},
-            threads);
-    product(problem.m, kWidth, problem.k, left, MatrixView::of(bx.data(), kWidth),
-            store(vectors().product, kWidth), {}, threads);
-    if (bounds) {
-      product(problem.m, kWidth, problem.k, left, MatrixView::of(absolute_bx.data(), kWidth), {},
-              store(vectors().absolute_product, kWidth), threads);
-    }
-  }
-
-  void freivalds_c0(const MatrixView& c0) const {
-    product(problem.m, kWidth, problem.n, c0, MatrixView::of(layout.x, kWidth),
-            store(vectors().c0, kWidth),
-            set == DataSet::bounded ? store(vectors().absolute_c0, kWidth) : BlockSink{}, threads);
-  }
+  };
 };
+
+// Of the first matrix; what the modes that replace strict f32 are seen beside.
+double strict_error_of(const Problem& problem, std::uint64_t seed, int threads) {
+  if (problem.math == MathMode::strict || problem.batch == 0) return 0;
+  const auto generated = [&](Operand operand) {
+    return Generated(TestData(problem, DataSet::bounded, operand, seed), 0, problem.batch, threads);
+  };
+  const Generated a = generated(Operand::a), b = generated(Operand::b);
+  return strict_f32_error(problem.m, problem.n, problem.k, a.view(a_transposed(problem.layout)),
+                          b.view(b_transposed(problem.layout)), threads);
+}
 
 void fill_x(const Problem& problem, const BlockLayout& layout) {
   for (std::int64_t i = 0; i < problem.n * BlockLayout::kVectors; ++i) {
@@ -188,15 +248,12 @@ void fill_x(const Problem& problem, const BlockLayout& layout) {
 }
 
 void check(const Problem& problem) {
-  if (problem.m < 0 || problem.n < 0 || problem.k < 0) {
-    throw Error(ErrorKind::invalid_argument,
-                "sizes must not be negative, not " + size_text(problem));
+  if (problem.m < 0 || problem.n < 0 || problem.k < 0 || problem.batch < 0) {
+    throw Error(ErrorKind::invalid_argument, "sizes must not be negative, not " +
+                                                 size_text(problem) + ", batch " +
+                                                 std::to_string(problem.batch));
   }
-  if (problem.batch != 1) {
-    throw Error(ErrorKind::unsupported,
-                "the reference multiplies one pair of matrices, not a batch of " +
-                    std::to_string(problem.batch));
-  }
+  error_bound(problem);  // says so when nothing computes these types
   // Sizes may be as large as 2^40: beyond what 64 bits count, let alone what any memory holds.
   constexpr double kAbsurdBytes = 0x1p56;
   if (!(operand_bytes(problem) < kAbsurdBytes)) {
@@ -219,19 +276,23 @@ Reference Reference::compute(const Problem& problem, std::uint64_t seed, int thr
   header.magic = kMagic;
   header.problem_hash = block_hash(problem);
   header.seed = seed;
-  const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n);
+  const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+                          static_cast<double>(problem.batch);
   header.sampled = elements > 0 && (flops_of(problem) > limits.flops || elements > limits.elements);
   if (header.sampled) {
-    header.row_count = choose_samples(problem.m, mixed_bits(seed, 100), header.rows);
-    header.column_count = choose_samples(problem.n, mixed_bits(seed, 101), header.columns);
+    header.row_count = choose_samples(problem.m, problem.batch, mixed_bits(seed, 100), header.rows);
+    if (problem.batch == 1) {
+      header.column_count = choose_samples(problem.n, 1, mixed_bits(seed, 101), header.columns);
+    }
   }
   const std::size_t block_bytes = BlockLayout::bytes_for(problem, header);
   SharedBlock::require(block_bytes + generated_bytes(problem, header.sampled != 0));
   Reference reference(problem, SharedBlock(block_bytes));
+  if (elements > 0) header.strict_error = strict_error_of(problem, seed, threads);
   std::memcpy(reference.block_.data(), &header, sizeof header);
   const BlockLayout layout(problem, reference.block_.data());
   if (header.sampled) fill_x(problem, layout);
-  for (const DataSet set : kSets) Computation{problem, layout, set, threads}.run();
+  for (const DataSet set : kStored) Computation{problem, layout, set}.run(threads);
   return reference;
 }
 
@@ -254,10 +315,16 @@ TestData Reference::data(DataSet set, Operand operand) const {
   return {problem_, set, operand, BlockLayout(problem_, block_.data()).header().seed};
 }
 
-Scalars Reference::scalars(DataSet set, int index) {
+double Reference::strict_f32_error() const {
+  return BlockLayout(problem_, block_.data()).header().strict_error;
+}
+
+Scalars Reference::scalars(const Problem& problem, DataSet set, int index) {
   if (index == 0) return {1, 0};
   if (set == DataSet::exact) return {3, -2};
-  return {double{0.7F}, double{-1.3F}};  // what the accumulator's type can hold
+  if (is_integer(problem.accumulator)) return {-3, 2};
+  if (problem.accumulator == DType::f64) return {0.7, -1.3};
+  return {double{0.7F}, double{-1.3F}};
 }
 
 }  // namespace tilewise

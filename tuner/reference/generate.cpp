@@ -1,139 +1,287 @@
 #include "tuner/reference/generate.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
+#include "tilewise/number.hpp"
 #include "tuner/reference.hpp"
 #include "tuner/reference/parallel.hpp"
 
 namespace tilewise {
 namespace {
 
-constexpr std::int64_t kLargestMagnitude = 16;  // exact even in an fp8 operand
+constexpr std::int64_t kLargestMagnitude = 16;
 constexpr std::int64_t kChunk = 1 << 16;
-constexpr std::int64_t kCompared = 512;  // elements made at a time to be compared: stay in L1
+constexpr std::int64_t kAtOnce = 512;  // elements made at a time to be used at once: stay in L1
 
-// Odd multiples of 2^-24 in (-1, 1): never zero, and exact in f32.
+// Odd multiples of 2^-grid in (-1, 1): never zero, and exact in f32 for a grid up to 24. Chosen so
+// that the smallest is no smaller than the smallest number of the type they are rounded to.
 struct Bounded {
+  int grid;
   [[gnu::always_inline]] float operator()(std::uint64_t bits) const {
-    const auto r = static_cast<std::int32_t>(bits >> 40);
-    return static_cast<float>(2 * r + 1 - (1 << 24)) * 0x1p-24F;
+    const auto r = static_cast<std::int32_t>(bits >> (64 - grid));
+    return static_cast<float>(2 * r + 1 - (1 << grid)) * scale;
+  }
+  float scale = std::ldexp(1.0F, -grid);
+};
+
+// As finely as f64 holds.
+struct BoundedF64 {
+  [[gnu::always_inline]] double operator()(std::uint64_t bits) const {
+    const auto r = static_cast<std::int64_t>(bits >> 12);
+    return static_cast<double>(2 * r + 1 - (std::int64_t{1} << 52)) * 0x1p-52;
   }
 };
 
-// Integers in [-magnitude, magnitude], never zero.
+// Integers in [-magnitude, magnitude], never zero, none above `most`.
+template <typename Wide>
 struct Exact {
   std::int32_t magnitude;
-  [[gnu::always_inline]] float operator()(std::uint64_t bits) const {
+  Wide most;
+  [[gnu::always_inline]] Wide operator()(std::uint64_t bits) const {
     const auto count = static_cast<std::uint64_t>(2 * magnitude);
     const auto r = static_cast<std::int32_t>(((bits >> 32) * count) >> 32);
-    return static_cast<float>(r - magnitude + static_cast<std::int32_t>(r >= magnitude));
+    const auto value = static_cast<Wide>(r - magnitude + static_cast<std::int32_t>(r >= magnitude));
+    return value < most ? value : most;
   }
 };
 
-template <typename Value>
+int grid_of(DType type) { return std::min(24, -std::ilogb(smallest_of(type))); }
+
+template <typename Value, typename Wide>
 [[gnu::always_inline]] inline void make(Value value, std::uint64_t stream, std::uint64_t first,
-                                        std::int64_t count, float* to) {
+                                        std::int64_t count, Wide* to) {
   for (std::int64_t i = 0; i < count; ++i) {
     to[i] = value(mixed_bits(stream, first + static_cast<std::uint64_t>(i)));
   }
 }
 
 // The same, once more where there are 64-bit multiplications on vectors: some four times as fast.
-template <typename Value>
+template <typename Value, typename Wide>
 void make_any(Value value, std::uint64_t stream, std::uint64_t first, std::int64_t count,
-              float* to) {
+              Wide* to) {
   make(value, stream, first, count, to);
 }
 #if defined(__x86_64__)
-template <typename Value>
+template <typename Value, typename Wide>
 [[gnu::target("avx512f,avx512dq,avx512vl,prefer-vector-width=512")]] void make_avx512(
-    Value value, std::uint64_t stream, std::uint64_t first, std::int64_t count, float* to) {
+    Value value, std::uint64_t stream, std::uint64_t first, std::int64_t count, Wide* to) {
   make(value, stream, first, count, to);
 }
 const bool kHasAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512vl");
 #endif
 
-template <typename Value>
+template <typename Value, typename Wide>
 void make_best(Value value, std::uint64_t stream, std::uint64_t first, std::int64_t count,
-               float* to) {
+               Wide* to) {
 #if defined(__x86_64__)
   if (kHasAvx512) return make_avx512(value, stream, first, count, to);
 #endif
   make_any(value, stream, first, count, to);
 }
 
+// What integers a type holds exactly, as far as they are used here.
+std::int64_t largest_integer(DType type) {
+  if (type == DType::i8) return 128;
+  const double unit = dtype_info(type).unit_roundoff;
+  return unit > 0 ? std::min(kLargestMagnitude, static_cast<std::int64_t>(1 / unit))
+                  : kLargestMagnitude;
+}
+
+// The mean square of integers in [-magnitude, magnitude] without zero.
+double mean_square(std::int64_t magnitude) {
+  const auto m = static_cast<double>(magnitude);
+  return (m + 1) * (2 * m + 1) / 6;
+}
+
+// How large the sums may become: exact while they are added up, and after the scalars.
+double largest_sum(const Problem& problem) {
+  const ProductKind* kind = product_kind(problem);
+  const double unit = dtype_info(problem.accumulator).unit_roundoff;
+  const double storable = 0x1p31 - 1;  // the reference keeps them in 32 bits
+  const double held = unit > 0 ? std::min(1 / unit - 1, storable) : storable;
+  const double added =
+      kind && kind->sum_roundoff > 0 ? std::min(1 / kind->sum_roundoff - 1, storable) : storable;
+  const Scalars scalars = Reference::scalars(problem, DataSet::exact, 1);
+  const auto c0 = static_cast<double>(largest_integer(problem.c));
+  return std::min(added, (held - std::fabs(scalars.beta) * c0) / std::fabs(scalars.alpha));
+}
+
+// A number below `count`, another for each index.
+[[gnu::always_inline]] inline int one_of(std::uint64_t count, std::uint64_t stream,
+                                         std::int64_t index) {
+  return static_cast<int>(((mixed_bits(stream, static_cast<std::uint64_t>(index)) >> 32) * count) >>
+                          32);
+}
+
+// 2^exponent, of normal numbers.
+[[gnu::always_inline]] inline float power_of_two(int exponent) {
+  return std::bit_cast<float>((exponent + 127) << 23);
+}
+
+constexpr DataSet kSets[] = {DataSet::exact, DataSet::bounded, DataSet::scaled};
+
 }  // namespace
 
+std::span<const DataSet> data_sets(const Problem& problem) {
+  return std::span(kSets).first(problem.math == MathMode::f32x3 ? 3 : 2);
+}
+
 ExactRange exact_range(const Problem& problem) {
-  const Scalars scalars = Reference::scalars(DataSet::exact, 1);
-  const double limit = 1 / dtype_info(problem.accumulator).unit_roundoff - 1;
-  const double sum =
-      (limit - std::fabs(scalars.beta) * kLargestMagnitude) / std::fabs(scalars.alpha);
+  const double sum = largest_sum(problem);
   const double k = std::max(1.0, static_cast<double>(problem.k));
   ExactRange range;
-  range.magnitude =
-      std::clamp(static_cast<std::int64_t>(std::sqrt(sum / k)), std::int64_t{1}, kLargestMagnitude);
+  range.magnitude = std::clamp(static_cast<std::int64_t>(std::sqrt(sum / k)), std::int64_t{1},
+                               largest_integer(problem.a));
+  // Eight standard deviations of 3 A B stay within C's type.
+  const double largest = is_integer(problem.c) ? 0x1p62 : dtype_info(problem.c).largest;
+  while (range.magnitude > 1 && 24 * mean_square(range.magnitude) * std::sqrt(k) > largest) {
+    --range.magnitude;
+  }
   if (k > sum) range.a_period = static_cast<std::int64_t>(std::ceil(k / std::floor(sum - 1)));
   return range;
 }
 
+int row_exponent(std::int64_t i) { return -116 + 8 * one_of(15, 201, i); }
+int column_exponent(std::int64_t j) { return 16 + 8 * one_of(11, 202, j); }
+
 TestData::TestData(const Problem& problem, DataSet set, Operand operand, std::uint64_t seed)
-    : set_(set),
+    : type_(problem.c),
+      set_(set),
+      operand_(operand),
       rows_(problem.m),
       columns_(problem.n),
-      magnitude_(kLargestMagnitude),
-      transposed_(a_transposed(problem.layout)),
+      magnitude_(largest_integer(problem.c)),
+      transposed_(false),
+      // Scaled data are bounded data, scaled.
       stream_(mixed_bits(
-          seed, 1 + 4 * static_cast<std::uint64_t>(set) + static_cast<std::uint64_t>(operand))) {
-  if (operand == Operand::c0) return;
-  rows_ = operand == Operand::a ? rows_a(problem) : rows_b(problem);
-  columns_ = operand == Operand::a ? min_lda(problem) : min_ldb(problem);
-  const ExactRange range = exact_range(problem);
-  magnitude_ = range.magnitude;
-  if (set == DataSet::exact && operand == Operand::a) period_ = range.a_period;
+          seed, 1 + 4 * (set == DataSet::exact ? 0U : 1U) + static_cast<std::uint64_t>(operand))) {
+  if (operand != Operand::c0) {
+    const bool is_a = operand == Operand::a;
+    type_ = is_a ? problem.a : problem.b;
+    rows_ = is_a ? rows_a(problem) : rows_b(problem);
+    columns_ = is_a ? min_lda(problem) : min_ldb(problem);
+    transposed_ = is_a ? a_transposed(problem.layout) : b_transposed(problem.layout);
+    const ExactRange range = exact_range(problem);
+    magnitude_ = range.magnitude;
+    if (is_a && (set == DataSet::exact || is_integer(type_))) period_ = range.a_period;
+  }
+  matrix_rows_ = rows_;
+  rows_ *= problem.batch;
 }
 
-void TestData::fill(std::int64_t first, std::int64_t count, float* to) const {
+template <typename Wide>
+void TestData::make(std::int64_t first, std::int64_t count, Wide* to) const {
   const auto begin = static_cast<std::uint64_t>(first);
-  if (set_ == DataSet::bounded) {
-    make_best(Bounded{}, stream_, begin, count, to);
+  if (set_ == DataSet::exact || is_integer(type_)) {
+    const auto most = static_cast<Wide>(dtype_info(type_).largest);
+    make_best(Exact<Wide>{static_cast<std::int32_t>(magnitude_), most}, stream_, begin, count, to);
+  } else if constexpr (std::is_same_v<Wide, double>) {
+    make_best(BoundedF64{}, stream_, begin, count, to);
   } else {
-    make_best(Exact{static_cast<std::int32_t>(magnitude_)}, stream_, begin, count, to);
+    make_best(Bounded{grid_of(type_)}, stream_, begin, count, to);
   }
   if (period_ > 1) thin_out(first, count, to);
+  if constexpr (std::is_same_v<Wide, float>) {
+    if (set_ == DataSet::scaled) scale(first, count, to);
+  }
+}
+
+void TestData::fill(std::int64_t first, std::int64_t count, void* to) const {
+  if (type_ == DType::f32) return make(first, count, static_cast<float*>(to));
+  if (type_ == DType::f64) return make(first, count, static_cast<double*>(to));
+  float wide[kAtOnce];
+  for (std::int64_t done = 0; done < count; done += kAtOnce) {
+    const std::int64_t now = std::min(kAtOnce, count - done);
+    make(first + done, now, wide);
+    narrow(type_, wide, now, static_cast<std::byte*>(to) + done * bytes_of(type_));
+  }
+}
+
+template <typename Wide>
+void TestData::widened(std::int64_t first, std::int64_t count, Wide* to) const {
+  alignas(64) std::byte stored[kAtOnce * sizeof(double)];
+  for (std::int64_t done = 0; done < count; done += kAtOnce) {
+    const std::int64_t now = std::min(kAtOnce, count - done);
+    fill(first + done, now, stored);
+    widen(type_, stored, now, to + done);
+  }
+}
+
+void TestData::values(std::int64_t first, std::int64_t count, float* to) const {
+  if (type_ == DType::f32) return fill(first, count, to);
+  widened(first, count, to);
+}
+void TestData::values(std::int64_t first, std::int64_t count, double* to) const {
+  if (type_ == DType::f64) return fill(first, count, to);
+  widened(first, count, to);
 }
 
 // Another phase in each row of op(A), so that together the rows cover every position of k.
-void TestData::thin_out(std::int64_t first, std::int64_t count, float* values) const {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t row = (first + i) / columns_, column = (first + i) % columns_;
-    const auto phase = static_cast<std::int64_t>(
-        mixed_bits(~stream_, static_cast<std::uint64_t>(transposed_ ? column : row)) %
-        static_cast<std::uint64_t>(period_));
-    if ((transposed_ ? row : column) % period_ != phase) values[i] = 0;
+template <typename Wide>
+void TestData::thin_out(std::int64_t first, std::int64_t count, Wide* values) const {
+  const auto period = static_cast<std::uint64_t>(period_);
+  const auto phase_of = [&](std::int64_t row) {
+    return ((mixed_bits(~stream_, static_cast<std::uint64_t>(row)) >> 32) * period) >> 32;
+  };
+  std::int64_t row = first / columns_, column = first % columns_;
+  for (std::int64_t i = 0; i < count; ++row, column = 0) {
+    const std::int64_t end = std::min(count, i + columns_ - column);
+    if (transposed_) {
+      const std::int64_t matrix = row / matrix_rows_;
+      const std::uint64_t here = static_cast<std::uint64_t>(row % matrix_rows_) % period;
+      for (; i < end; ++i, ++column) {
+        if (phase_of(matrix * columns_ + column) != here) values[i] = 0;
+      }
+    } else {
+      const std::uint64_t phase = phase_of(row);
+      std::uint64_t here = static_cast<std::uint64_t>(column) % period;
+      for (; i < end; ++i, here = here + 1 == period ? 0 : here + 1) {
+        if (here != phase) values[i] = 0;
+      }
+    }
   }
 }
 
-bool TestData::matches(std::int64_t first, std::int64_t count, const float* values) const {
-  float expected[kCompared];
-  for (std::int64_t done = 0; done < count; done += kCompared) {
-    const std::int64_t now = std::min(kCompared, count - done);
+// op(A)'s rows, op(B)'s columns, and both of C0.
+void TestData::scale(std::int64_t first, std::int64_t count, float* values) const {
+  const bool by_row = operand_ != Operand::b, by_column = operand_ != Operand::a;
+  std::int64_t row = first / columns_, column = first % columns_;
+  for (std::int64_t i = 0; i < count; ++row, column = 0) {
+    const std::int64_t end = std::min(count, i + columns_ - column), local = row % matrix_rows_;
+    for (; i < end; ++i, ++column) {
+      int exponent = 0;
+      if (by_row) exponent += row_exponent(transposed_ ? column : local);
+      if (by_column) exponent += column_exponent(transposed_ ? local : column);
+      values[i] *= power_of_two(exponent);
+    }
+  }
+}
+
+bool TestData::matches(std::int64_t first, std::int64_t count, const void* stored) const {
+  alignas(64) std::byte expected[kAtOnce * sizeof(double)];
+  const std::int64_t bytes = bytes_of(type_);
+  for (std::int64_t done = 0; done < count; done += kAtOnce) {
+    const std::int64_t now = std::min(kAtOnce, count - done);
     fill(first + done, now, expected);
-    if (std::memcmp(expected, values + done, static_cast<std::size_t>(now) * sizeof(float)) != 0) {
+    if (std::memcmp(expected, static_cast<const std::byte*>(stored) + done * bytes,
+                    static_cast<std::size_t>(now * bytes)) != 0) {
       return false;
     }
   }
   return true;
 }
 
-void TestData::fill_all(float* to, int threads) const {
+void TestData::fill_all(void* to, int threads) const {
   const std::int64_t count = rows_ * columns_;
   parallel_for((count + kChunk - 1) / kChunk, threads, [&](std::int64_t chunk, int) {
     const std::int64_t first = chunk * kChunk;
-    fill(first, std::min(kChunk, count - first), to + first);
+    fill(first, std::min(kChunk, count - first),
+         static_cast<std::byte*>(to) + first * bytes_of(type_));
   });
 }
 

@@ -1,4 +1,8 @@
+#include <vector>
+
+#include "tilewise/number.hpp"
 #include "tuner/reference.hpp"
+#include "tuner/reference/parallel.hpp"
 #include "tuner/reference/product.hpp"
 
 namespace tilewise {
@@ -19,6 +23,79 @@ void reference_multiply(Layout layout, std::int64_t m, std::int64_t n, std::int6
   };
   product(m, n, alpha == 0 ? 0 : k, MatrixView::of(a, lda, a_transposed(layout)),
           MatrixView::of(b, ldb, b_transposed(layout)), update, {}, threads);
+}
+
+namespace {
+
+// One operand of one matrix of a batch, widened, rows tightly one after the other.
+template <typename Wide>
+std::vector<Wide> widened(DType type, const void* from, std::int64_t rows, std::int64_t columns,
+                          std::int64_t ld, int threads) {
+  std::vector<Wide> values(static_cast<std::size_t>(rows * columns));
+  parallel_for(rows, threads, [&](std::int64_t row, int) {
+    widen(type, static_cast<const std::byte*>(from) + row * ld * bytes_of(type), columns,
+          values.data() + row * columns);
+  });
+  return values;
+}
+
+const void* matrix_of(const void* first, std::int64_t matrix, std::int64_t stride, DType type) {
+  return static_cast<const std::byte*>(first) + matrix * stride * bytes_of(type);
+}
+
+// Writes what a block of A B makes of C.
+struct Update {
+  const Problem& problem;
+  double alpha, beta;
+  std::byte* c;
+  std::int64_t ldc;
+
+  void operator()(const ProductBlock& block) const {
+    const std::int64_t bytes = bytes_of(problem.c);
+    std::vector<double> row(static_cast<std::size_t>(block.columns));
+    for (std::int64_t i = 0; i < block.rows; ++i) {
+      const double* from = block.values + i * block.ld;
+      std::byte* to = c + ((block.row + i) * ldc + block.column) * bytes;
+      if (beta != 0) widen(problem.c, to, block.columns, row.data());  // 0 forgets a NaN in C
+      for (std::size_t j = 0; j < row.size(); ++j) {
+        const double old = beta == 0 ? 0 : beta * row[j];
+        row[j] = (alpha == 0 ? 0 : alpha * from[j]) + old;
+      }
+      narrow(problem.c, row.data(), block.columns, to);
+    }
+  }
+};
+
+template <typename Wide>
+void multiply_one(const Problem& problem, const Call& call, std::int64_t matrix, int threads) {
+  const bool reads = call.alpha != 0 && problem.k > 0;
+  const auto operand = [&](const void* first, std::int64_t stride, DType type, std::int64_t rows,
+                           std::int64_t columns, std::int64_t ld) {
+    return widened<Wide>(type, matrix_of(first, matrix, stride, type), reads ? rows : 0, columns,
+                         ld, threads);
+  };
+  const std::vector<Wide> a =
+      operand(call.a, call.stride_a, problem.a, rows_a(problem), min_lda(problem), call.lda);
+  const std::vector<Wide> b =
+      operand(call.b, call.stride_b, problem.b, rows_b(problem), min_ldb(problem), call.ldb);
+  std::byte* c = static_cast<std::byte*>(call.c) + matrix * call.stride_c * bytes_of(problem.c);
+  product(problem.m, problem.n, reads ? problem.k : 0,
+          MatrixView::of(a.data(), min_lda(problem), a_transposed(problem.layout)),
+          MatrixView::of(b.data(), min_ldb(problem), b_transposed(problem.layout)),
+          Update{problem, call.alpha, call.beta, c, call.ldc}, {}, threads);
+}
+
+}  // namespace
+
+void reference_multiply(const Problem& problem, const Call& call, int threads) {
+  const bool many = problem.batch > 1;  // then each matrix has one thread
+  parallel_for(problem.batch, many ? threads : 1, [&](std::int64_t matrix, int) {
+    if (problem.a == DType::f64) {
+      multiply_one<double>(problem, call, matrix, many ? 1 : threads);
+    } else {
+      multiply_one<float>(problem, call, matrix, many ? 1 : threads);
+    }
+  });
 }
 
 }  // namespace tilewise

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <vector>
 
 #include "tuner/reference/parallel.hpp"
 
@@ -164,13 +163,8 @@ void product(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a
   if (m <= 0 || n <= 0) return;
   static const MicroKernel kernel = choose_kernel();
   const Blocking blocking(m, n);
-  std::vector<std::unique_ptr<Workspace>> workspaces(
-      static_cast<std::size_t>(thread_count(threads)));
-
-  parallel_for(blocking.down * blocking.across, threads, [&](std::int64_t index, int worker) {
-    auto& slot = workspaces[static_cast<std::size_t>(worker)];
-    if (!slot) slot = std::make_unique<Workspace>();
-    Workspace& work = *slot;
+  parallel_for(blocking.down * blocking.across, threads, [&](std::int64_t index, int) {
+    thread_local Workspace work;  // kept: a batch makes many small products in one thread
     const std::int64_t row = index / blocking.across * blocking.rows;
     const std::int64_t column = index % blocking.across * blocking.columns;
     const std::int64_t rows = std::min(blocking.rows, m - row);

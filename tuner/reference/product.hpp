@@ -18,6 +18,10 @@ struct MatrixView {
   static MatrixView of(const double* data, std::int64_t ld, bool transposed = false) {
     return {nullptr, data, ld, transposed};
   }
+  double at(std::int64_t i, std::int64_t j) const {
+    const std::int64_t place = transposed ? j * ld + i : i * ld + j;
+    return f32 ? static_cast<double>(f32[place]) : f64[place];
+  }
 };
 
 /// A finished block of a product: element (i, j) of the block, at values[i * ld + j], belongs to

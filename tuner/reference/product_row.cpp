@@ -11,14 +11,16 @@ namespace {
 
 constexpr std::int64_t kWidth = 256;  // elements of B made at a time
 
-// Row i of op(A).
-std::vector<float> row_of_a(const Problem& problem, const TestData& a, std::int64_t i) {
-  std::vector<float> row(static_cast<std::size_t>(problem.k));
+// Row i of op(A), of matrix `matrix`.
+std::vector<double> row_of_a(const Problem& problem, const TestData& a, std::int64_t matrix,
+                             std::int64_t i) {
+  std::vector<double> row(static_cast<std::size_t>(problem.k));
+  const std::int64_t base = matrix * problem.m * problem.k;
   if (!a_transposed(problem.layout)) {
-    a.fill(i * a.columns(), problem.k, row.data());
+    a.values(base + i * a.columns(), problem.k, row.data());
   } else {
     for (std::int64_t p = 0; p < problem.k; ++p) {
-      a.fill(p * a.columns() + i, 1, &row[static_cast<std::size_t>(p)]);
+      a.values(base + p * a.columns() + i, 1, &row[static_cast<std::size_t>(p)]);
     }
   }
   return row;
@@ -28,27 +30,30 @@ std::vector<float> row_of_a(const Problem& problem, const TestData& a, std::int6
 
 void product_row(const Problem& problem, DataSet set, std::uint64_t seed, std::int64_t i,
                  double* plain, double* absolute, int threads) {
-  const std::vector<float> row = row_of_a(problem, TestData(problem, set, Operand::a, seed), i);
+  const std::int64_t matrix = i / problem.m;
+  const std::vector<double> row =
+      row_of_a(problem, TestData(problem, set, Operand::a, seed), matrix, i % problem.m);
   const TestData b(problem, set, Operand::b, seed);
   const bool transposed = b_transposed(problem.layout);
+  const std::int64_t base = matrix * problem.k * problem.n;
   std::fill_n(plain, problem.n, 0.0);
   std::fill_n(absolute, problem.n, 0.0);
-  const auto add = [&](std::int64_t j, std::int64_t p, float value) {
-    const double term = double{row[static_cast<std::size_t>(p)]} * value;
+  const auto add = [&](std::int64_t j, std::int64_t p, double value) {
+    const double term = row[static_cast<std::size_t>(p)] * value;
     plain[j] += term;
     absolute[j] += std::fabs(term);
   };
   parallel_for((problem.n + kWidth - 1) / kWidth, threads, [&](std::int64_t block, int) {
-    float values[kWidth];
+    double values[kWidth];
     const std::int64_t first = block * kWidth, end = std::min(problem.n, first + kWidth);
     for (std::int64_t p = 0; !transposed && p < problem.k; ++p) {
-      b.fill(p * problem.n + first, end - first, values);
+      b.values(base + p * problem.n + first, end - first, values);
       for (std::int64_t j = first; j < end; ++j) add(j, p, values[j - first]);
     }
     for (std::int64_t j = first; transposed && j < end; ++j) {
       for (std::int64_t p = 0; p < problem.k; p += kWidth) {
         const std::int64_t count = std::min(kWidth, problem.k - p);
-        b.fill(j * problem.k + p, count, values);
+        b.values(base + j * problem.k + p, count, values);
         for (std::int64_t q = 0; q < count; ++q) add(j, p + q, values[q]);
       }
     }

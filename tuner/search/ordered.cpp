@@ -22,6 +22,9 @@ constexpr int kSteps = 12;
 constexpr double kGain = 0.003;
 // One of so many at the start is a uniform draw.
 constexpr int kUniformShare = 4;
+// Later one of so many is the model's again, from new draws: valleys that the strategy, which stays
+// near what it measured to be good, would not come to.
+constexpr int kModelEvery = 6;
 // Predicted to take so many times as long as the best measured one is predicted to: nearly three
 // standard deviations of the model's error in the ratio of two candidates (docs/cost-model.md).
 constexpr double kHopeless = 2;
@@ -65,9 +68,8 @@ class Ordered : public Strategy {
     std::map<double, Candidate> found;  // by prediction
     Seen taken;
     for (int i = 0; i < 2 * kFirst && found.size() < kFirst - kFirst / kUniformShare; ++i) {
-      std::optional<Candidate> candidate = best_of(kDraws);
+      std::optional<Candidate> candidate = models_own(taken);
       if (!candidate) break;  // the space is nearly used up
-      *candidate = improved(std::move(*candidate), taken);
       if (!taken.add(*candidate)) continue;
       const double predicted = predict_(*candidate);
       found.emplace(predicted, std::move(*candidate));
@@ -78,7 +80,14 @@ class Ordered : public Strategy {
       if (auto uniform = draws_.next(seen_)) first_.push_back(std::move(*uniform));
     }
     // What cannot be predicted begins with the strategy's own.
-    models_turn_ = !found.empty() && found.begin()->first > 0;
+    can_predict_ = models_turn_ = !found.empty() && found.begin()->first > 0;
+  }
+
+  /// The best predicted of some draws, and from there downhill as the model has it.
+  std::optional<Candidate> models_own(const Seen& taken) {
+    std::optional<Candidate> candidate = best_of(kDraws);
+    if (candidate) *candidate = improved(std::move(*candidate), taken);
+    return candidate;
   }
 
   /// In turns at first, the model before: what the strategy begins with (defaults, say) comes soon.
@@ -89,6 +98,9 @@ class Ordered : public Strategy {
         first_.pop_front();
         if (auto taken = considered(std::move(candidate))) return taken;
       }
+    if (can_predict_ && first_.empty() && ++later_ % kModelEvery == 0)
+      if (std::optional<Candidate> candidate = models_own({}))
+        if (auto taken = considered(std::move(*candidate))) return taken;
     for (int i = 0; i < kPatience; ++i) {
       std::optional<Candidate> candidate = inner_->next();
       if (!candidate) break;
@@ -163,7 +175,9 @@ class Ordered : public Strategy {
   RandomDraws draws_;
   Seen seen_;
   bool begun_ = false;
+  bool can_predict_ = false;
   bool models_turn_ = false;
+  int later_ = 0;                // proposals since first_ was used up
   std::deque<Candidate> first_;  // the model's, not proposed yet
   double best_us_ = std::numeric_limits<double>::infinity();
   double best_predicted_ = 0;   // of the best measured

@@ -1,0 +1,32 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "db/database.hpp"
+#include "tilewise/device_info.hpp"
+#include "tilewise/problem.hpp"
+
+/// Kinds of products (types and math mode): their names for people, and who can do which.
+namespace tilewise::cli {
+
+/// "f32", "f16 to f32", "f32 by tf32": what is default left out.
+std::string kind_text(const Problem& problem);
+/// "nn 1024x1024x1024", "nn 64x64x64 bf16 batch 100": how tables call a problem.
+std::string table_text(const Problem& problem);
+/// A short text's worth of alignment: "16,4,16".
+std::string alignment_text(const Alignment& alignment);
+
+/// Kinds that some template can do on a device, in the order of the table of products.
+std::vector<std::string> kinds_on(const DeviceInfo& device);
+/// Operand types among them.
+std::vector<std::string> operand_types_on(const DeviceInfo& device);
+/// Throws Error(unsupported) naming kinds_on() when no template can do the problem's kind there.
+void check_kind(const Problem& problem, const DeviceInfo& device);
+
+/// The mode for --accuracy: the fastest whose error_bound() is at most `accuracy`, by the winners
+/// of this GPU where they say so, else the first of tf32, f32x3, strict. Throws
+/// Error(invalid_argument) naming each mode's bound when none is.
+MathMode mode_within(const Problem& problem, double accuracy, const DeviceInfo& device,
+                     const std::vector<Winner>& winners);
+
+}  // namespace tilewise::cli

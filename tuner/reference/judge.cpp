@@ -1,0 +1,361 @@
+#include "tuner/reference/judge.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tilewise/number.hpp"
+#include "tuner/reference/product_row.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kChunk = 512;  // elements judged at a time: what is made of them stays in L1
+// How far the error's norm may lie above u times the norm of |alpha||A||B| + |beta||C0|. Rounding
+// errors of the accumulator partly cancel and stay some ten times below; those of coarser
+// arithmetic, which the bound per element cannot see when k is long, lie above.
+constexpr double kNormFactor = 4;
+// Sums that are truncated, as tensor cores do, all err towards zero, by the partial sum's size,
+// which grows as sqrt(k): allowed is kNormFactor (1 + sqrt(k) / kTruncation).
+constexpr double kTruncation = 16;
+// Errors of rounding the operands are independent and cancel as 1 / sqrt(k); this many times that.
+constexpr double kOperandFactor = 2;
+// Parts of an f32 operand, and products of them, that are below f32's normal numbers may be lost.
+constexpr double kLost = 0x1p-126;
+constexpr double kLargestX = 4;  // of Freivalds' vectors
+// How many elements along k the reference adds up before it adds sums (product.cpp).
+constexpr double kReferenceDepth = 192;
+
+// gamma_n of the error analysis; beyond n u = 1/2, where it loses its meaning, 2 n u (dot products
+// in any order keep below n u: Jeannerod and Rump 2013).
+double gamma(double n, double u) { return n * u < 0.5 ? n * u / (1 - n * u) : 2 * n * u; }
+
+// NaN-safe: a NaN anywhere is infinitely wrong.
+double ratio_of(double error, double bound) {
+  if (error <= bound) return bound > 0 ? error / bound : 0;
+  return bound > 0 && error < kInfinity ? error / bound : kInfinity;
+}
+
+// The reference is rounded as an f64 kernel is: its own error comes on top. Others do not notice.
+double reference_gamma(const Problem& problem) {
+  const double sums = kReferenceDepth + static_cast<double>(problem.k) / kReferenceDepth + 2;
+  return problem.c == DType::f64 ? gamma(sums, 0x1p-53) : 0;
+}
+
+// The largest power of two that is not above |value|; 0 of 0.
+double power_below(double value) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & 0x7FF0000000000000U);
+}
+
+std::string text(double value, int digits = 9) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.*g", digits, value);
+  return buffer;
+}
+
+}  // namespace
+
+void Findings::note(double new_ratio, std::int64_t i, std::int64_t j, double value,
+                    double reference, double limit) {
+  if (row >= 0 && !(new_ratio > ratio)) return;
+  ratio = new_ratio;
+  row = i;
+  column = j;
+  got = value;
+  expected = reference;
+  bound = limit;
+}
+
+void Findings::merge(const Findings& other) {
+  squared_error += other.squared_error;
+  squared_reference += other.squared_reference;
+  squared_absolute += other.squared_absolute;
+  squared_output += other.squared_output;
+  if (other.row < 0) return;
+  const bool earlier = other.row < row || (other.row == row && other.column < column);
+  if (row < 0 || other.ratio > ratio || (other.ratio == ratio && earlier)) {
+    ratio = other.ratio;
+    row = other.row;
+    column = other.column;
+    got = other.got;
+    expected = other.expected;
+    bound = other.bound;
+  }
+}
+
+// Some elements of a row, as doubles, and what they are compared with.
+struct Judge::Stretch {
+  std::int64_t row, column, count;  // the row counted through the batch
+  const double* got;
+  const double* old;    // C0
+  const double* slack;  // per element, added to the bound; of scaled data only
+};
+
+// A row of C times the vectors x.
+struct Judge::RowSums {
+  static constexpr std::int64_t width = BlockLayout::kVectors;
+  double values[width] = {}, slack[width] = {};
+  double squares[width] = {};  // of half a last place of each element, times x
+  bool nan = false;
+  bool saturated = false;  // then sums say nothing
+};
+
+Judge::Judge(const Problem& problem, const BlockLayout& block, DataSet set, const Scalars& scalars)
+    : problem_(problem),
+      layout_(block),
+      set_(set),
+      scalars_(scalars),
+      c0_(problem, set == DataSet::scaled ? DataSet::bounded : set, Operand::c0,
+          block.header().seed),
+      kind_(*product_kind(problem)),
+      exactly_(set == DataSet::exact || is_integer(problem.c)),
+      narrow_c_(bytes_of(problem.c) < 4),
+      output_unit_(dtype_info(problem.c).unit_roundoff),
+      output_step_(is_integer(problem.c) ? 0 : smallest_of(problem.c) / 2),
+      largest_(is_fp8(problem.c) ? dtype_info(problem.c).largest : kInfinity),
+      gamma_k_(gamma(static_cast<double>(problem.k) + 2, kind_.sum_roundoff) +
+               reference_gamma(problem)),
+      k_(static_cast<double>(problem.k)) {}
+
+// What C's type makes of an exact value.
+void Judge::round_to_c(double* values, std::int64_t count) const {
+  if (!narrow_c_) return;
+  alignas(64) std::byte stored[kChunk * sizeof(double)];
+  narrow(problem_.c, values, count, stored);
+  widen(problem_.c, stored, count, values);
+}
+
+// `want` is A B.
+template <typename Want>
+void Judge::exact(Findings& findings, const Stretch& at, const Want* want) const {
+  double expected[kChunk];
+  for (std::int64_t i = 0; i < at.count; ++i) {
+    expected[i] = scalars_.alpha * static_cast<double>(want[i]) + scalars_.beta * at.old[i];
+  }
+  round_to_c(expected, at.count);
+  bool wrong = false;
+  for (std::int64_t i = 0; i < at.count; ++i) wrong |= !(at.got[i] == expected[i]);
+  for (std::int64_t i = 0; wrong && i < at.count; ++i) {
+    if (at.got[i] == expected[i]) continue;
+    return findings.note(kInfinity, at.row, at.column + i, at.got[i], expected[i], 0);
+  }
+}
+
+// `want` is A B, `absolute` |A||B|.
+template <bool Scaled>
+void Judge::bounded(Findings& findings, const Stretch& at, const double* want,
+                    const float* absolute) const {
+  const double alpha = std::fabs(scalars_.alpha), beta = std::fabs(scalars_.beta);
+  const double sum_error = gamma_k_, product_error = kind_.product_roundoff * alpha;
+  const double root_k = std::sqrt(std::max(1.0, k_));
+  double squared_error = 0, squared_reference = 0, squared_absolute = 0, squared_output = 0;
+  for (std::int64_t i = 0; i < at.count; ++i) {
+    const double exact_value = scalars_.alpha * want[i] + scalars_.beta * at.old[i];
+    const double expected = std::clamp(exact_value, -largest_, largest_);
+    const double products = double{absolute[i]};
+    const double magnitude = alpha * products + beta * std::fabs(at.old[i]);
+    const double slack = Scaled ? at.slack[i] : 0;
+    const double rounding = output_unit_ * std::fabs(expected) + output_step_;
+    const double bound = sum_error * magnitude + product_error * products + rounding + slack;
+    const double error = std::fabs(at.got[i] - expected);
+    if (!(error <= findings.ratio * bound)) {  // NaN, too
+      findings.note(ratio_of(error, bound), at.row, at.column + i, at.got[i], expected, bound);
+    }
+    // Where most may be lost the norm is not judged; elsewhere what is lost cancels as sums do.
+    if (Scaled && slack > sum_error * magnitude) continue;
+    const double output = rounding + slack / root_k;
+    squared_error += error * error;
+    squared_reference += expected * expected;
+    squared_absolute += magnitude * magnitude;
+    squared_output += output * output;
+  }
+  findings.squared_error += squared_error;
+  findings.squared_reference += squared_reference;
+  findings.squared_absolute += squared_absolute;
+  findings.squared_output += squared_output;
+}
+
+// Divides out the powers of two, and says what may be lost: of each of k products what lies below
+// the normal numbers in A's element, in B's, and in the product; and in C.
+void Judge::unscale(std::int64_t i, std::int64_t j, std::int64_t count, double* values,
+                    double* slack) const {
+  const double down = std::ldexp(1.0, -row_exponent(i % problem_.m));
+  const double lost = k_ * std::fabs(scalars_.alpha) * kLost;
+  for (std::int64_t at = 0; at < count; ++at) {
+    const double across = std::ldexp(1.0, -column_exponent(j + at));
+    values[at] *= down * across;
+    slack[at] = lost * (down + across + down * across) + output_step_ * down * across;
+  }
+}
+
+// `count` elements of row i from column j on, as stored, against products from `from` on.
+void Judge::stored(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
+                   const std::byte* got, const StoredProducts& products, std::int64_t from) const {
+  double values[kChunk], old[kChunk], slack[kChunk];
+  for (std::int64_t done = 0; done < count; done += kChunk) {
+    const std::int64_t now = std::min(kChunk, count - done), column = j + done, at = from + done;
+    widen(problem_.c, got + done * bytes_of(problem_.c), now, values);
+    if (set_ == DataSet::scaled) unscale(i, column, now, values, slack);
+    if (scalars_.beta != 0) {
+      c0_.values(i * problem_.n + column, now, old);
+    } else {
+      std::fill_n(old, now, 0.0);
+    }
+    const Stretch stretch{i, column, now, values, old, slack};
+    if (set_ == DataSet::exact) {
+      exact(findings, stretch, products.exact + at);
+    } else if (exactly_) {
+      exact(findings, stretch, products.bounded + at);
+    } else if (set_ == DataSet::scaled) {
+      bounded<true>(findings, stretch, products.bounded + at, products.absolute + at);
+    } else {
+      bounded<false>(findings, stretch, products.bounded + at, products.absolute + at);
+    }
+  }
+}
+
+void Judge::row(Findings& findings, std::int64_t i, const std::byte* row) const {
+  const auto& header = layout_.header();
+  if (!header.sampled) {
+    return stored(findings, i, 0, problem_.n, row, layout_.full, i * problem_.n);
+  }
+  const auto rows_end = header.rows.begin() + header.row_count;
+  const auto found = std::lower_bound(header.rows.begin(), rows_end, i);
+  if (found != rows_end && *found == i) {
+    stored(findings, i, 0, problem_.n, row, layout_.rows,
+           (found - header.rows.begin()) * problem_.n);
+  }
+  for (std::int64_t c = 0; c < header.column_count; ++c) {
+    const std::int64_t j = header.columns[static_cast<std::size_t>(c)];
+    stored(findings, i, j, 1, row + j * bytes_of(problem_.c), layout_.columns,
+           i * header.column_count + c);
+  }
+}
+
+Judge::RowSums Judge::sums_of(std::int64_t i, const std::byte* row) const {
+  RowSums sums;
+  const double end = narrow_c_ ? dtype_info(problem_.c).largest
+                               : std::numeric_limits<double>::quiet_NaN();  // never reached
+  const bool scaled = set_ == DataSet::scaled, rounded = exactly_ && narrow_c_;
+  double values[kChunk], slack[kChunk];
+  for (std::int64_t j = 0; j < problem_.n; j += kChunk) {
+    const std::int64_t now = std::min(kChunk, problem_.n - j);
+    widen(problem_.c, row + j * bytes_of(problem_.c), now, values);
+    if (scaled) unscale(i, j, now, values, slack);
+    for (std::int64_t at = 0; at < now; ++at) {
+      const double* x = layout_.x + (j + at) * RowSums::width;
+      sums.nan |= values[at] != values[at];
+      sums.saturated |= std::fabs(values[at]) >= end;
+      const double half = rounded ? output_unit_ * power_below(values[at]) : 0;
+      for (std::int64_t v = 0; v < RowSums::width; ++v) {
+        sums.values[v] += x[v] * values[at];
+        if (rounded) sums.squares[v] += x[v] * half * x[v] * half;
+        if (scaled) sums.slack[v] += std::fabs(x[v]) * slack[at];
+      }
+    }
+  }
+  return sums;
+}
+
+double Judge::sum_bound(const RowSums& sums, std::int64_t v, std::int64_t at) const {
+  if (exactly_) {
+    // Independent errors of rounding to C's type, uniform within half a last place: their sum
+    // passes five times the root of these halves' squares less than once in 10^15 (Hoeffding's
+    // inequality with a uniform distribution's variance).
+    return narrow_c_ ? 5 * std::sqrt(sums.squares[v]) : 0;
+  }
+  // The per-element bound summed over the row with weights |x|, and the sums' own rounding.
+  const FreivaldsVectors& vectors = layout_.vectors_of(set_);
+  const double products = std::fabs(scalars_.alpha) * vectors.absolute_product[at];
+  const double magnitude = products + std::fabs(scalars_.beta) * vectors.absolute_c0[at];
+  const double rounding = 0x1p-52 * (static_cast<double>(problem_.n) + k_ + 4);
+  const double steps = kLargestX * output_step_ * static_cast<double>(problem_.n);
+  return (gamma_k_ + output_unit_ + rounding) * magnitude + kind_.product_roundoff * products +
+         sums.slack[v] + steps;
+}
+
+// C x against alpha A (B x) + beta C0 x.
+double Judge::freivalds(std::int64_t i, const std::byte* row) const {
+  const RowSums sums = sums_of(i, row);
+  if (sums.nan) return kInfinity;
+  if (sums.saturated) return 0;
+  const FreivaldsVectors& vectors = layout_.vectors_of(set_);
+  double worst = 0;
+  for (std::int64_t v = 0; v < RowSums::width; ++v) {
+    const std::int64_t at = i * RowSums::width + v;
+    const double expected = scalars_.alpha * vectors.product[at] + scalars_.beta * vectors.c0[at];
+    const double error = std::fabs(sums.values[v] - expected);
+    worst = std::max(worst, ratio_of(error, sum_bound(sums, v, at)));
+  }
+  return worst;
+}
+
+void Judge::locate(Findings& findings, std::int64_t i, const std::byte* row, int threads) const {
+  std::vector<double> plain(static_cast<std::size_t>(problem_.n)), absolute(plain);
+  product_row(problem_, set_ == DataSet::exact ? set_ : DataSet::bounded, layout_.header().seed, i,
+              plain.data(), absolute.data(), threads);
+  std::vector<std::int32_t> exact_row;  // of bounded data nobody asks for it
+  if (set_ == DataSet::exact) exact_row.assign(plain.begin(), plain.end());
+  std::vector<float> absolute_row(absolute.begin(), absolute.end());
+  const StoredProducts products{1, problem_.n, exact_row.data(), plain.data(), absolute_row.data()};
+  stored(findings, i, 0, problem_.n, row, products, 0);
+}
+
+// What the norm of the error may be, see the constants above.
+double Judge::allowed_norm(const Findings& sums) const {
+  const double root_k = std::sqrt(std::max(1.0, k_));
+  const bool truncates = kind_.sum_roundoff > dtype_info(problem_.accumulator).unit_roundoff;
+  const double factor = kNormFactor * (truncates ? 1 + root_k / kTruncation : 1);
+  const double operands = std::min(1.0, kOperandFactor / root_k) * kind_.product_roundoff;
+  return (factor * kind_.sum_roundoff + operands) * std::sqrt(sums.squared_absolute) +
+         std::sqrt(sums.squared_output);
+}
+
+std::string Judge::describe(const Findings& worst) const {
+  const std::int64_t i = worst.row % problem_.m;
+  std::string line = "C[" + std::to_string(i) + "][" + std::to_string(worst.column) + "]";
+  if (problem_.batch > 1) line += " of matrix " + std::to_string(worst.row / problem_.m);
+  const int digits = problem_.c == DType::f64 ? 17 : 9;
+  line += " = " + text(worst.got, digits) + " instead of " + text(worst.expected, digits);
+  if (exactly_) return line + " (exact data)";
+  line += " (bound " + text(worst.bound) + ")";
+  if (set_ != DataSet::scaled) return line;
+  return line + ", all times 2^" + std::to_string(row_exponent(i) + column_exponent(worst.column)) +
+         " (scaled data)";
+}
+
+// The norm of the error against the norm of what was summed.
+void Judge::judge_norm(Comparison& result, const Findings& sums) const {
+  const double error = std::sqrt(sums.squared_error);
+  const double reference = std::sqrt(sums.squared_reference);
+  const double allowed = allowed_norm(sums);
+  result.normwise_error = reference > 0 ? error / reference : 0;
+  result.error_ratio = std::max(result.error_ratio, ratio_of(error, allowed));
+  if (!result.ok || error <= allowed) return;
+  result.ok = false;
+  result.worst =
+      "the error's norm is " + text(error) + ", allowed are " + text(allowed) +
+      ": every element is within its bound, but the arithmetic is coarser than " +
+      (problem_.math == MathMode::strict ? "sums in " + std::string(to_string(problem_.accumulator))
+                                         : std::string(to_string(problem_.math)));
+}
+
+Comparison Judge::verdict(const Findings& findings, double freivalds_ratio,
+                          std::int64_t bad_row) const {
+  Comparison result;
+  result.error_ratio = std::max(freivalds_ratio, findings.ratio);
+  result.ok = result.error_ratio <= 1;
+  if (findings.ratio > 1) {
+    result.worst = describe(findings);
+  } else if (bad_row >= 0) {
+    result.worst = "row " + std::to_string(bad_row) + " of C times a vector is wrong";
+  }
+  if (!exactly_) judge_norm(result, findings);
+  return result;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,76 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "tuner/reference.hpp"
+#include "tuner/reference/block.hpp"
+
+namespace tilewise {
+
+/// What was seen of a result: the worst place, and sums for the norms.
+struct Findings {
+  double ratio = 0;  ///< largest error over bound
+  std::int64_t row = -1, column = -1;
+  double got = 0, expected = 0, bound = 0;
+  double squared_error = 0, squared_reference = 0, squared_absolute = 0, squared_output = 0;
+
+  void note(double new_ratio, std::int64_t i, std::int64_t j, double value, double reference,
+            double limit);
+  void merge(const Findings& other);
+};
+
+/// Judges rows of a result, whoever holds them, by the rules of docs/measuring.md. Rows are counted
+/// through a batch. Scaled data are compared in the bounded data's scale: what was got is divided
+/// by the powers of two that its row and column were multiplied by, which is exact. Thread-safe.
+class Judge {
+ public:
+  /// All but `scalars` must outlive this.
+  Judge(const Problem& problem, const BlockLayout& block, DataSet set, const Scalars& scalars);
+
+  /// Row i against what the reference holds of it.
+  void row(Findings& findings, std::int64_t i, const std::byte* row) const;
+  /// Of a sampled reference: the largest error of row i's products with Freivalds' vectors over its
+  /// bound; at most 1 is right.
+  double freivalds(std::int64_t i, const std::byte* row) const;
+  /// Computes row i of C in full, to name the element that Freivalds' vectors found wrong.
+  void locate(Findings& findings, std::int64_t i, const std::byte* row, int threads) const;
+  /// What was found of all rows together; `freivalds_ratio` and `bad_row` (or -1) of the vectors.
+  Comparison verdict(const Findings& findings, double freivalds_ratio, std::int64_t bad_row) const;
+
+ private:
+  struct Stretch;
+  struct RowSums;
+  void stored(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
+              const std::byte* got, const StoredProducts& products, std::int64_t from) const;
+  template <typename Want>
+  void exact(Findings& findings, const Stretch& at, const Want* want) const;
+  template <bool Scaled>
+  void bounded(Findings& findings, const Stretch& at, const double* want,
+               const float* absolute) const;
+  void round_to_c(double* values, std::int64_t count) const;
+  void unscale(std::int64_t i, std::int64_t j, std::int64_t count, double* values,
+               double* slack) const;
+  RowSums sums_of(std::int64_t i, const std::byte* row) const;
+  double sum_bound(const RowSums& sums, std::int64_t v, std::int64_t at) const;
+  double allowed_norm(const Findings& sums) const;
+  void judge_norm(Comparison& result, const Findings& sums) const;
+  std::string describe(const Findings& worst) const;
+
+  const Problem& problem_;
+  const BlockLayout& layout_;
+  DataSet set_;
+  Scalars scalars_;
+  TestData c0_;
+  ProductKind kind_;
+  bool exactly_;        ///< bit for bit
+  bool narrow_c_;       ///< C's type holds less than the exact value
+  double output_unit_;  ///< errors of rounding to C's type: relative
+  double output_step_;  ///<   and absolute, where it underflows
+  double largest_;      ///< results saturate here
+  double gamma_k_;
+  double k_;
+};
+
+}  // namespace tilewise
