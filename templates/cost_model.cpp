@@ -25,6 +25,7 @@ constexpr double kRoundCycles = 105;          // of a round beside its instructi
 constexpr double kBlockCycles = 1250;         // to start and to end a block
 constexpr double kRegistersAtEase = 1.3;      // of the estimate: what compilers take if they may
 constexpr double kShortage = 0.57;  // instructions a multiply-add when all registers are missing
+constexpr double kTensorCyclesASlot = 6;  // a warp's tensor core is busy with one instruction
 constexpr double kFirstLaunch = 1.25e-6;
 constexpr double kNextLaunch = 1e-6;
 
@@ -32,6 +33,7 @@ constexpr double kNextLaunch = 1e-6;
 struct Share {
   double warps;          // of a block
   double multiply_adds;  // of a warp
+  double slots;          // that these take: tensor cores do many in one
   double instructions;   // of a warp, beside those
   double shared_bytes;   // of a block
   double global_bytes;   // of a block
@@ -52,8 +54,12 @@ Share share_of(const LaunchStep& step, const DeviceInfo& device) {
   share.warps = std::ceil(static_cast<double>(volume(step.block)) / kWarp);
   const double warp_rounds = blocks * share.warps * rounds;
   share.multiply_adds = step.work.issued_flops / 2 / kWarp / warp_rounds;
+  const double rate = step.schedule.multiply_add_rate;
+  share.slots =
+      rate > 1 ? share.multiply_adds / rate / kTensorCyclesASlot : share.multiply_adds / rate;
   share.instructions = step.work.instructions / kWarp / warp_rounds +
-                       kShortage * register_shortage(step, device) * share.multiply_adds;
+                       kShortage * register_shortage(step, device) *
+                           std::min(share.multiply_adds, share.multiply_adds / rate);
   share.shared_bytes = step.work.shared_bytes / (blocks * rounds);
   share.global_bytes = step.work.global_bytes / (blocks * rounds);
   return share;
@@ -82,13 +88,13 @@ Need round_of(const Share& share, const Schedule& schedule, double resident,
   const double warps = resident * share.warps;
   // Few warps do not divide evenly over the schedulers.
   const double turns = warps < 16 ? std::ceil(warps / kSchedulers) : warps / kSchedulers;
-  const double alone = share.multiply_adds + share.instructions +
+  const double stretched = share.multiply_adds / schedule.multiply_add_rate;
+  const double alone = std::min(share.multiply_adds, stretched) + share.instructions +
                        kSharedLoadCycles * schedule.passes + kRoundCycles +
                        (schedule.ahead > 0 ? 0 : kLoadCycles);
   const double under_way = schedule.ahead > 0 ? kLoadCycles / schedule.ahead : 0;
-  const double stretched = share.multiply_adds / schedule.multiply_add_rate;
   const double multiplying = warps * stretched * kWarp / device.fp32_lanes;
-  const double issuing = turns * (stretched + share.instructions);
+  const double issuing = turns * (share.slots + share.instructions);
   // Multiply-adds need slots, too: these are the limit only where others take a good part of them.
   const bool others = share.instructions > 0.25 * stretched;
   return combined(

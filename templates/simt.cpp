@@ -52,6 +52,15 @@ ThreadWork thread_work(const Simt& s, int order) {
   return thread;
 }
 
+/// What BAKE makes constants, so that the image serves these sizes alone.
+void bake_sizes(KernelSpec& kernel, const Problem& problem, const Simt& s, int parts) {
+  kernel.defines.emplace_back("BAKED_M", problem.m);
+  kernel.defines.emplace_back("BAKED_N", problem.n);
+  kernel.defines.emplace_back("BAKED_K", problem.k);
+  kernel.defines.emplace_back("BAKED_SPLITS", parts);
+  kernel.defines.emplace_back("BAKED_RASTER", raster_of(problem, s.tile_m, s.raster));
+}
+
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
   const Simt s(problem, c);
   MultiplyShape shape;
@@ -59,16 +68,18 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   for (const char* name :
        {"TILE_M", "TILE_N", "TILE_K", "THREAD_M", "THREAD_N", "WARP_M", "UNROLL", "SLICE_K",
         "FRAGMENT_K", "FRAGMENTS", "TRANSPOSE_A", "TRANSPOSE_B", "PREFETCH", "VECTOR_A", "VECTOR_B",
-        "VECTOR_C", "BLOCKS_PER_SM", "FMA_ORDER"})
+        "VECTOR_C", "BLOCKS_PER_SM", "FMA_ORDER", "BAKE"})
     shape.kernel.defines.emplace_back(name, c.at(name));
-  shape.kernel.defines.emplace_back("SPLIT", s.split > 1);
+  const int parts = s.parts(problem, device);
+  if (s.bake) bake_sizes(shape.kernel, problem, s, parts);
+  shape.kernel.defines.emplace_back("SPLIT", parts > 1);
   shape.kernel.defines.emplace_back("TAIL", s.tail);
   shape.tile_m = s.tile_m;
   shape.tile_n = s.tile_n;
   shape.tile_k = s.tile_k;
   shape.threads = s.threads();
   shape.shared_bytes = s.shared_bytes();
-  shape.splits = s.split;
+  shape.splits = parts;
   shape.raster = s.raster;
   if (s.tail) shape.tail_slots = s.slots(device);
   shape.pack_a = s.pack_a;
@@ -106,7 +117,8 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
           {"SPLIT_K", 1},
           {"TAIL", 0},
           {"RASTER", 8},
-          {"FMA_ORDER", 1}};
+          {"FMA_ORDER", 1},
+          {"BAKE", 0}};
 }
 
 }  // namespace
@@ -115,6 +127,7 @@ KernelTemplate simt_template() {
   KernelTemplate t;
   t.name = "simt";
   t.summary = "register tile a thread, outer product, on the ordinary units";
+  t.revision = 2;
   t.parameters = simt::parameters();
   t.constraints = simt::constraints();
   t.supports = supports_strict_f32;

@@ -27,9 +27,9 @@
 // PREFETCH, what the next tile does while this one is used:
 //   0 nothing  1 waits in registers  2 registers, then a second buffer (one barrier a tile)
 //   3, 4, 5 flows by cp.async through 2, 3, 4 stages
-//   6, 7, 8 a ring of 3, 4, 6 stages: one thread asks TMA for whole tiles as they lie, k outermost; an
-//           operand that is turned or not aligned to 16 bytes goes through registers. Warps wait for
-//           full stages and free them each by itself, no barrier holds the block together
+//   6, 7, 8 a ring of 3, 4, 6 stages: one thread asks TMA for whole tiles as they lie (swizzled where k
+//           is contiguous); an operand that is turned or not aligned to 16 bytes goes through registers.
+//           Warps wait for full stages and free them each by itself, no barrier holds the block together
 // Edges: what lies outside the matrices is zero in the tiles; only tiles at an edge pay for testing,
 // and warps that are wholly outside do not multiply.
 //
@@ -39,11 +39,14 @@
 // TAIL 1: the tiles of the last wave, which would leave multiprocessors idle, are shared out evenly: a
 // block of the tail has the end of one tile's k and the beginning of the next one's, and writes sums
 // that the reduce step adds.
+//
+// BAKE 1: sizes, splits and raster are constants, BAKED_M and so on. What they settle (edges, divisions,
+// counts) is not computed by each block again; an image serves one size.
 #include "simt_flow.cuh"
 
 // Where a block's tile goes: into C, blended with what is there, or as it is to where the reduce step
 // finds it.
-struct Result {
+struct Destination {
   float* c;  // of the tile's first element
   Int64 ld, rows, columns;  // left from there
   Scalars scalars;
@@ -52,7 +55,7 @@ struct Result {
 // Writes rows first, first + EVERY, ... of the thread's own rows: values[r] belongs to the thread's row
 // first + r EVERY.
 template <int ROWS, int EVERY>
-DEVICE void write_rows(const Result& to_c, const float (&values)[ROWS][THREAD_N], int first,
+DEVICE void write_rows(const Destination& to_c, const float (&values)[ROWS][THREAD_N], int first,
                        const Who& who) {
   constexpr int RUN = VECTOR_C;
   static_assert(OperandB::CHUNK % RUN == 0, "stores are no wider than a run of columns");
@@ -60,12 +63,12 @@ DEVICE void write_rows(const Result& to_c, const float (&values)[ROWS][THREAD_N]
   UNROLL_ALL
   for (int r = 0; r < ROWS; ++r) {
     const int row = who.warp_m + OperandA::position(lane_m(who.lane), first + r * EVERY);
-    if (row >= to_c.rows) continue;
+    if (!kWholeM && row >= to_c.rows) continue;
     UNROLL_ALL
     for (int j = 0; j < THREAD_N; j += RUN) {
       const int column = who.warp_n + OperandB::position(lane_n(who.lane), j);
       float* to = to_c.c + row * to_c.ld + column;
-      if (column + RUN <= to_c.columns) {
+      if (kWholeN || column + RUN <= to_c.columns) {
         float out[RUN];
         if (scalars.beta != 0.0f) load_vector<RUN>(out, to);
         UNROLL_ALL
@@ -126,7 +129,7 @@ DEVICE void add_groups(float (&total)[THREAD_M / SLICE_K][THREAD_N],
 }
 #endif
 
-DEVICE void write_result(const Result& to, const Sums& sums, float* shared, const Who& who) {
+DEVICE void write_result(const Destination& to, const Sums& sums, float* shared, const Who& who) {
 #if SLICE_K > 1
   float total[THREAD_M / SLICE_K][THREAD_N];
   add_groups(total, sums, shared, who.group);
@@ -158,39 +161,48 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
   // In tiles of k, counted through all tiles of C: from here to there.
   const int tail_block = int(blockIdx.x) - args.whole_tiles;
   const Int64 tail_begin = args.whole_tiles * args.depth;
-  const Int64 end = tile_count(args.m, args.n, TILE_M, TILE_N) * args.depth;
+  const Int64 end = tile_count(args.rows(), args.columns(), TILE_M, TILE_N) * args.depth;
   Int64 from = tail_block < 0 ? blockIdx.x * args.depth : tail_begin + Int64(tail_block) * args.share;
   Int64 to = from + (tail_block < 0 ? args.depth : args.share);
   if (to > end) to = end;
   for (int nth = 0; from < to; ++nth) {
     const Int64 index = from / args.depth, first = from - index * args.depth;
     const Int64 last = first + (to - from) < args.depth ? first + (to - from) : args.depth;
-    const Tile tile = tile_at(args.m, args.n, args.raster, static_cast<unsigned>(index), TILE_M, TILE_N);
-    const Int64 k_end = last * TILE_K < args.k ? last * TILE_K : args.k;
+    const Tile tile = args.tile(static_cast<unsigned>(index));
+    const Int64 k_end = last * TILE_K < args.steps() ? last * TILE_K : args.steps();
     const Int64 k_size = k_end - first * TILE_K;
-    const Part part = {tile.row, tile.column, first * TILE_K, k_size > 0 ? k_size : 0};
+    const Part part = {tile.row, tile.column, first * TILE_K, k_size > 0 ? k_size : 0, args.a, args.b};
     if (nth > 0) shared_free();
     Sums sums = {};
-    flow.multiply(sums, args, part, who);
-    const Result whole = {args.c + tile.row * args.ldc + tile.column, args.ldc, args.m - tile.row,
-                          args.n - tile.column, scalars_of(args)};
-    const Result partial = {args.partial + (2 * Int64(tail_block) + nth) * TILE_M * TILE_N, TILE_N,
-                            TILE_M, TILE_N, {1.0f, 0.0f}};
+    if (args.has_product()) flow.multiply(sums, args, part, who);
+    const Destination whole = {args.c + tile.row * args.ldc + tile.column, args.ldc,
+                               args.rows() - tile.row, args.columns() - tile.column, scalars_of(args)};
+    const Destination partial = {args.partial + (2 * Int64(tail_block) + nth) * TILE_M * TILE_N, TILE_N,
+                                 TILE_M, TILE_N, {1.0f, 0.0f}};
     write_result(tail_block < 0 ? whole : partial, sums, shared, who);
     from += last - first;
   }
 #else
   // This block's part of k: whole tiles, the last part may be short or empty.
-  const Tile tile = tile_of_block(args, TILE_M, TILE_N);
-  const Int64 depth = (args.k + TILE_K - 1) / TILE_K;
-  const Int64 share = SPLIT ? (depth + args.splits - 1) / args.splits : depth;
+  const Int64 batch = BATCHED ? blockIdx.x / args.blocks() : 0;
+  const Tile tile = args.tile(BATCHED ? blockIdx.x % args.blocks() : blockIdx.x);
+  const Int64 depth = (args.steps() + TILE_K - 1) / TILE_K;
+  const Int64 share = SPLIT ? (depth + args.parts() - 1) / args.parts() : depth;
   const Int64 k_begin = SPLIT ? share * tile.split * TILE_K : 0;
-  const Int64 k_end = k_begin + share * TILE_K < args.k ? k_begin + share * TILE_K : args.k;
+  const Int64 k_end = k_begin + share * TILE_K < args.steps() ? k_begin + share * TILE_K : args.steps();
+  const Part part = {tile.row,
+                     tile.column,
+                     k_begin,
+                     k_end > k_begin ? k_end - k_begin : 0,
+                     args.a + batch * args.stride_a,
+                     args.b + batch * args.stride_b};
   Sums sums = {};
-  flow.multiply(sums, args, {tile.row, tile.column, k_begin, k_end > k_begin ? k_end - k_begin : 0}, who);
-  const Int64 ldc = SPLIT ? args.n : args.ldc;
-  float* c = SPLIT ? args.c + tile.split * args.m * args.n : args.c;
-  write_result({c + tile.row * ldc + tile.column, ldc, args.m - tile.row, args.n - tile.column,
+  if (args.has_product()) flow.multiply(sums, args, part, who);
+  const Int64 ldc = SPLIT ? args.columns() : args.ldc;
+  float* c = SPLIT ? args.c + (batch * args.parts() + tile.split) * args.rows() * args.columns()
+                   : args.c + batch * args.stride_c;
+  write_result({c + tile.row * ldc + tile.column, ldc, args.rows() - tile.row,
+                args.columns() - tile.column,
                 SPLIT ? Scalars{1.0f, 0.0f} : scalars_of(args)},
                sums, shared, who);
 #endif

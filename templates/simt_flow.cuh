@@ -5,8 +5,8 @@
 #include "tma.cuh"
 #include "warp.cuh"
 #endif
-#define A_BY_TMA (PREFETCH >= 6 && A_TRANSPOSED && !TRANSPOSE_A && VECTOR_A == 4)
-#define B_BY_TMA (PREFETCH >= 6 && !B_TRANSPOSED && !TRANSPOSE_B && VECTOR_B == 4)
+#define A_BY_TMA (PREFETCH >= 6 && !TRANSPOSE_A && VECTOR_A == 4)
+#define B_BY_TMA (PREFETCH >= 6 && !TRANSPOSE_B && VECTOR_B == 4)
 
 // MultiplyArgs, and what only some configurations take; the same fields as multiply_plan.cpp adds.
 struct SimtArgs : MultiplyArgs {
@@ -21,6 +21,31 @@ struct SimtArgs : MultiplyArgs {
 #if B_BY_TMA
   TensorMap b_map;
 #endif
+
+  // The problem's sizes, and how it is cut. Where they are baked in, the call's k still says whether
+  // there is a product: it is 0 when alpha is, and then neither A nor B may be touched.
+#if BAKE
+  DEVICE_MEMBER Int64 rows() const { return BAKED_M; }
+  DEVICE_MEMBER Int64 columns() const { return BAKED_N; }
+  DEVICE_MEMBER Int64 steps() const { return BAKED_K; }
+  DEVICE_MEMBER int parts() const { return BAKED_SPLITS; }
+  DEVICE_MEMBER int rows_together() const { return BAKED_RASTER; }
+  DEVICE_MEMBER bool has_product() const { return k > 0; }
+#else
+  DEVICE_MEMBER Int64 rows() const { return m; }
+  DEVICE_MEMBER Int64 columns() const { return n; }
+  DEVICE_MEMBER Int64 steps() const { return k; }
+  DEVICE_MEMBER int parts() const { return splits; }
+  DEVICE_MEMBER int rows_together() const { return raster; }
+  DEVICE_MEMBER bool has_product() const { return true; }
+#endif
+  DEVICE_MEMBER Tile tile(unsigned index) const {
+    return tile_at(rows(), columns(), rows_together(), index, TILE_M, TILE_N);
+  }
+  // Of one product of a batch.
+  DEVICE_MEMBER unsigned blocks() const {
+    return static_cast<unsigned>(tile_count(rows(), columns(), TILE_M, TILE_N)) * unsigned(parts());
+  }
 };
 static_assert(bool(A_BY_TMA) == OperandA::BY_TMA && bool(B_BY_TMA) == OperandB::BY_TMA,
               "the arguments have the maps that the tiles need");
@@ -28,10 +53,12 @@ static_assert(bool(A_BY_TMA) == OperandA::BY_TMA && bool(B_BY_TMA) == OperandB::
 static_assert(!A_BY_TMA || TILE_M % 4 == 0, "tiles of A by TMA begin at multiples of 16 bytes");
 static_assert(!B_BY_TMA || TILE_N % 4 == 0, "tiles of B by TMA begin at multiples of 16 bytes");
 
-// What a block does at a time: a tile of C from (row, column) on, and a part of k.
+// What a block does at a time: a tile of C from (row, column) on, and a part of k, of one product.
 struct Part {
   Int64 row, column;
   Int64 k_begin, k_size;
+  const float* a;
+  const float* b;
 
   DEVICE_MEMBER int tiles() const { return static_cast<int>((k_size + TILE_K - 1) / TILE_K); }
 };
@@ -52,24 +79,27 @@ struct Who {
   }
   // Whether any of the warp's part of C is inside the matrix.
   DEVICE_MEMBER bool multiplies(const SimtArgs& args, const Part& part) const {
-    return part.row + warp_m < args.m && part.column + warp_n < args.n;
+    return (kWholeM || part.row + warp_m < args.rows()) &&
+           (kWholeN || part.column + warp_n < args.columns());
   }
 };
 
 typedef float Sums[THREAD_M][THREAD_N];
 
-// Fetches of both operands by all threads. Tiles that lie wholly inside the matrices need no tests.
+// Fetches of both operands by all threads. An operand's tiles that lie wholly inside it need no tests.
 struct Source {
   OperandA a;
   OperandB b;
-  int tiles, inner_tiles, k_rest;  // k_rest: of the last tile
+  int tiles, inner_a, inner_b, k_rest;  // k_rest: of the last tile
 
   DEVICE_MEMBER Source(const SimtArgs& args, const Part& part)
-      : a(args.a, args.lda, part.row, args.m, part.k_begin),
-        b(args.b, args.ldb, part.column, args.n, part.k_begin),
+      : a(part.a, args.lda, part.row, args.rows(), part.k_begin),
+        b(part.b, args.ldb, part.column, args.columns(), part.k_begin),
         tiles(part.tiles()),
-        k_rest(static_cast<int>(part.k_size - Int64(TILE_K) * (tiles - 1))) {
-    inner_tiles = !a.inside() || !b.inside() ? 0 : (k_rest == TILE_K ? tiles : tiles - 1);
+        k_rest(kWholeK ? TILE_K : static_cast<int>(part.k_size - Int64(TILE_K) * (tiles - 1))) {
+    const int whole = k_rest == TILE_K ? tiles : tiles - 1;
+    inner_a = a.inside() ? whole : 0;
+    inner_b = b.inside() ? whole : 0;
   }
   DEVICE_MEMBER int depth(int t) const { return t + 1 < tiles ? TILE_K : k_rest; }
   DEVICE_MEMBER void advance() {
@@ -85,13 +115,14 @@ struct Coming {
   Waiting<OperandB> b;
 
   DEVICE_MEMBER void start(const Source& source, int t, float* stage) {
-    if (t < source.inner_tiles) {
+    if (t < source.inner_a)
       a.template start<true>(source.a, stage, TILE_K);
-      b.template start<true>(source.b, stage + OperandA::ELEMENTS, TILE_K);
-    } else if (t < source.tiles) {
+    else if (t < source.tiles)
       a.template start<false>(source.a, stage, source.depth(t));
+    if (t < source.inner_b)
+      b.template start<true>(source.b, stage + OperandA::ELEMENTS, TILE_K);
+    else if (t < source.tiles)
       b.template start<false>(source.b, stage + OperandA::ELEMENTS, source.depth(t));
-    }
   }
   DEVICE_MEMBER void finish(const Source& source, float* stage) const {
     a.finish(source.a, stage);
@@ -101,6 +132,18 @@ struct Coming {
 #endif
 
 #if PREFETCH >= 6
+// Asks for the operand's tile that begins at row or column `at` and step k.
+template <typename Of>
+DEVICE void ask_for_tile(float* to, const TensorMap& map, Int64 at, int k, TransferBarrier* full) {
+  if constexpr (Of::SWIZZLED) {
+    UNROLL_ALL
+    for (int panel = 0; panel < TILE_K / Of::PANEL; ++panel)
+      load_tile(to + panel * Of::PANEL_ELEMENTS, map, k + panel * Of::PANEL, static_cast<int>(at), full);
+  } else {
+    load_tile(to, map, static_cast<int>(at), k, full);
+  }
+}
+
 // Where in a ring of stages a tile's turn is, and the parity of its round.
 struct Turn {
   int stage = 0, parity = 0;
@@ -164,11 +207,11 @@ struct Flow {
       transfer_expect(full + filled.stage, TRANSFERRED);
       [[maybe_unused]] const int k = static_cast<int>(part.k_begin + Int64(t) * TILE_K);
 #if A_BY_TMA
-      load_tile(next_stage(), args.a_map, static_cast<int>(part.row), k, full + filled.stage);
+      ask_for_tile<OperandA>(next_stage(), args.a_map, part.row, k, full + filled.stage);
 #endif
 #if B_BY_TMA
-      load_tile(next_stage() + OperandA::ELEMENTS, args.b_map, static_cast<int>(part.column), k,
-                full + filled.stage);
+      ask_for_tile<OperandB>(next_stage() + OperandA::ELEMENTS, args.b_map, part.column, k,
+                             full + filled.stage);
 #endif
     }
   }
@@ -300,13 +343,14 @@ struct Flow {
     const bool multiplies = who.multiplies(args, part);
     float next_a[OperandA::COUNT][VECTOR_A], next_b[OperandB::COUNT][VECTOR_B];
     const auto fetch = [&](int t) {
-      if (t < source.inner_tiles) {
+      if (t < source.inner_a)
         source.a.template load<true>(next_a, TILE_K);
-        source.b.template load<true>(next_b, TILE_K);
-      } else {
+      else
         source.a.template load<false>(next_a, source.depth(t));
+      if (t < source.inner_b)
+        source.b.template load<true>(next_b, TILE_K);
+      else
         source.b.template load<false>(next_b, source.depth(t));
-      }
       source.advance();
     };
     const auto hold = [&](int t) {

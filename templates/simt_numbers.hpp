@@ -14,7 +14,7 @@ struct Simt {
   bool transpose_a, transpose_b;
   Pack pack_a, pack_b;
   int prefetch, vector_a, vector_b, vector_c, blocks, split, raster;
-  bool tail;
+  bool tail, bake;
   bool a_along_k, b_along_k;  // k is contiguous in memory, as the kernel reads the operand
 
   Simt(const Problem& problem, const Configuration& c)
@@ -40,6 +40,7 @@ struct Simt {
         split(value_or_1(c, "SPLIT_K")),
         raster(value_or_1(c, "RASTER")),
         tail(value_or_1(c, "TAIL") == 1),
+        bake(value_or_1(c, "BAKE") == 1),
         a_along_k(!reads_a_transposed(problem, pack_a)),
         b_along_k(reads_b_transposed(problem, pack_b)) {}
 
@@ -48,10 +49,20 @@ struct Simt {
   int group_depth() const { return tile_k / slice_k; }
   /// Blocks that run at a time.
   int slots(const DeviceInfo& device) const { return device.multiprocessors * blocks; }
+  /// Blocks that share the k of a tile. SPLIT_K 0: as many as run at a time, if each has four tiles
+  /// of k.
+  int parts(const Problem& problem, const DeviceInfo& device) const {
+    if (split > 0) return split;
+    const auto pieces = [](std::int64_t size, int tile) { return (size + tile - 1) / tile; };
+    const std::int64_t tiles = std::max<std::int64_t>(
+        1, problem.batch * pieces(problem.m, tile_m) * pieces(problem.n, tile_n));
+    const std::int64_t most = pieces(problem.k, tile_k) / 4;
+    return static_cast<int>(std::max<std::int64_t>(1, std::min(slots(device) / tiles, most)));
+  }
   bool in_ring() const { return prefetch >= 6; }
   /// TMA brings tiles as they lie; what it cannot bring goes through registers.
-  bool a_by_tma() const { return in_ring() && !a_along_k && !transpose_a && vector_a == 4; }
-  bool b_by_tma() const { return in_ring() && !b_along_k && !transpose_b && vector_b == 4; }
+  bool a_by_tma() const { return in_ring() && !transpose_a && vector_a == 4; }
+  bool b_by_tma() const { return in_ring() && !transpose_b && vector_b == 4; }
   bool by_cp_async() const { return prefetch >= 3 && prefetch < 6; }
   int stages() const {
     constexpr int of_prefetch[] = {1, 1, 2, 2, 3, 4, 3, 4, 6};
@@ -60,16 +71,18 @@ struct Simt {
   bool a_held_k() const { return a_along_k != transpose_a; }
   bool b_held_k() const { return b_along_k != transpose_b; }
 
-  int tile_elements(int span, int vector, bool held_k, bool transpose) const {
-    const int pad =
+  int tile_elements(int span, int vector, bool held_k, bool transpose, bool tma) const {
+    int pad =
         held_k ? (transpose ? fragment_k : std::max(vector, fragment_k)) : (transpose ? 4 : 0);
+    if (tma) pad = 0;
     const int elements = held_k ? span * (tile_k + pad) : tile_k * (span + pad);
-    const int whole = in_ring() ? 32 : 4;
+    const int whole = in_ring() ? 256 : 4;
     return (elements + whole - 1) / whole * whole;
   }
   std::uint32_t shared_bytes() const {
-    const int tiles = stages() * (tile_elements(tile_m, vector_a, a_held_k(), transpose_a) +
-                                  tile_elements(tile_n, vector_b, b_held_k(), transpose_b));
+    const int tiles =
+        stages() * (tile_elements(tile_m, vector_a, a_held_k(), transpose_a, a_by_tma()) +
+                    tile_elements(tile_n, vector_b, b_held_k(), transpose_b, b_by_tma()));
     const int arrivals =
         in_ring() ? 4 * stages() : 0;  // two counters of 8 bytes a stage, as floats
     const int exchanged = slice_k > 1 ? slice_k * tile_m * tile_n : 0;  // when groups are added up

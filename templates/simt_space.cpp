@@ -26,8 +26,12 @@ std::vector<Constraint> shape_constraints() {
       constraint("fragments_fill_pass", {"FRAGMENT_K", "UNROLL"}, "FRAGMENT_K divides UNROLL",
                  [](const Simt& s, const In&) { return s.unroll % s.fragment_k == 0; }),
       constraint("slices_share_rows", {"SLICE_K", "THREAD_M", "THREAD_N"},
-                 "SLICE_K divides THREAD_M, whose rows the groups share out at the end",
-                 [](const Simt& s, const In&) { return s.thread_m % s.slice_k == 0; }),
+                 "SLICE_K divides THREAD_M, whose rows the groups share out at the end, and a "
+                 "thread's sums are exchanged four at a time",
+                 [](const Simt& s, const In&) {
+                   return s.slice_k == 1 ||
+                          (s.thread_m % s.slice_k == 0 && s.thread_m * s.thread_n % 4 == 0);
+                 }),
       constraint("fragments_take_turns",
                  {"FRAGMENTS", "PREFETCH", "TILE_K", "SLICE_K", "FRAGMENT_K", "UNROLL"},
                  "two sets of FRAGMENTS need cp.async or TMA, a tile unrolled as a whole (UNROLL = "
@@ -55,6 +59,8 @@ std::vector<Constraint> shape_constraints() {
                  [](const Simt& s, const In& in) {
                    return !s.in_ring() || has(in.device.features, Feature::tma);
                  }),
+      constraint("tma_of_one_product", {"PREFETCH"}, "PREFETCH by TMA is for a batch of 1",
+                 [](const Simt& s, const In& in) { return !s.in_ring() || in.problem.batch == 1; }),
       constraint("tma_counts_to_2_31", {"PREFETCH"},
                  "PREFETCH by TMA needs k of at least 1, and m, n, k below 2^31",
                  [](const Simt& s, const In& in) {
@@ -77,25 +83,27 @@ std::vector<Constraint> problem_constraints() {
                  [](const Simt& s, const In& in) {
                    return s.vector_b * 4 <= reads_b_alignment(in.problem, s.pack_b);
                  }),
-      constraint("aligned_c", {"VECTOR_C", "SPLIT_K"},
-                 "VECTOR_C x 4 bytes is no more than C's alignment; partial sums have rows of n",
-                 [](const Simt& s, const In& in) {
-                   return s.split > 1 ? in.problem.n % s.vector_c == 0
-                                      : s.vector_c * 4 <= in.problem.alignment.c;
-                 }),
+      constraint(
+          "aligned_c", {"VECTOR_C", "SPLIT_K", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
+          "VECTOR_C x 4 bytes is no more than C's alignment; partial sums have rows of n",
+          [](const Simt& s, const In& in) {
+            return s.parts(in.problem, in.device) > 1 ? in.problem.n % s.vector_c == 0
+                                                      : s.vector_c * 4 <= in.problem.alignment.c;
+          }),
       constraint(
           "tail_is_left", {"TAIL", "SPLIT_K", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
           "TAIL shares out what a last wave of blocks leaves, where tiles are no multiple of "
-          "BLOCKS_PER_SM x multiprocessors and k is not split",
+          "BLOCKS_PER_SM x multiprocessors and k is not split, in a batch of 1",
           [](const Simt& s, const In& in) {
-            return !s.tail || (s.split == 1 &&
+            return !s.tail || (s.split == 1 && in.problem.batch == 1 &&
                                tail_of(in.problem, s.tile_m, s.tile_n, s.tile_k, s.slots(in.device))
                                        .rest_tiles > 0);
           }),
-      constraint("grid_fits", {"TILE_M", "TILE_N", "TILE_K", "SPLIT_K"},
+      constraint("grid_fits", {"TILE_M", "TILE_N", "TILE_K", "SPLIT_K", "BLOCKS_PER_SM"},
                  "there are fewer than 2^31 blocks and 2^31 tiles of k",
                  [](const Simt& s, const In& in) {
-                   return grid_fits(in.problem, s.tile_m, s.tile_n, s.tile_k, s.split);
+                   return grid_fits(in.problem, s.tile_m, s.tile_n, s.tile_k,
+                                    s.parts(in.problem, in.device));
                  }),
   };
 }
@@ -191,9 +199,14 @@ std::vector<Constraint> search_hints() {
                  tail_of(in.problem, s.tile_m, s.tile_n, s.tile_k, s.slots(in.device));
              return tail.share >= 4 && tail.whole_tiles <= 32 * s.slots(in.device);
            }),
+      hint("filling_splits", {"TILE_M", "TILE_N", "TILE_K", "SPLIT_K", "BLOCKS_PER_SM"},
+           "k is split to fill the device (SPLIT_K 0) only where that makes parts",
+           [](const Simt& s, const In& in) {
+             return s.split > 0 || s.parts(in.problem, in.device) > 1;
+           }),
       hint("split_has_work", {"TILE_K", "SPLIT_K"}, "each part of k has at least four tiles",
            [](const Simt& s, const In& in) {
-             return s.split == 1 || in.problem.k >= std::int64_t{4} * s.split * s.tile_k;
+             return s.split <= 1 || in.problem.k >= std::int64_t{4} * s.split * s.tile_k;
            }),
       hint("pack_a_pays", {"PACK_A"},
            "A is padded only when it is not aligned, and packed only when n uses it 256 times",
@@ -212,6 +225,11 @@ std::vector<Constraint> search_hints() {
            [](const Simt& s, const In& in) {
              const int order = value_or_1(in.configuration, "FMA_ORDER");
              return order == 3 ? s.fragment_k > 1 : order == 0 || s.thread_m >= 2 * order;
+           }),
+      hint("baking_pays", {"BAKE"},
+           "sizes are baked in only up to 2^32 operations, or where k is small",
+           [](const Simt& s, const In& in) {
+             return !s.bake || flops_of(in.problem) <= 0x1p32 || in.problem.k <= 512;
            }),
       hint("raster_matters", {"TILE_M", "RASTER"}, "RASTER is no more than the tile rows there are",
            [](const Simt& s, const In& in) {
@@ -254,14 +272,15 @@ std::vector<Parameter> parameters() {
        {1, 2, 3, 4, 6},
        "blocks that must fit on a multiprocessor: caps registers"},
       {"SPLIT_K",
-       {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256},
-       "blocks that share the k of a tile"},
+       {0, 1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 64, 128, 256},
+       "blocks that share the k of a tile; 0: as many as run at a time"},
       {"TAIL", {0, 1}, "the last wave's tiles are shared out evenly", {"no", "yes"}},
       {"RASTER", {1, 4, 8, 16}, "tile rows walked together, for L2"},
       {"FMA_ORDER",
        {0, 1, 2, 3},
        "order of the multiply-adds",
        {"rows", "serpentine", "row pairs", "rows through k"}},
+      {"BAKE", {0, 1}, "sizes are constants of the kernel", {"no", "yes"}},
   };
 }
 

@@ -19,9 +19,17 @@ constexpr int kStages = PREFETCH == 8 ? 6
                                         : (PREFETCH == 2 ? 2 : 1);
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 
+// Whether it is known now that no tile reaches past an edge along m, n, k.
+#if BAKE
+constexpr bool kWholeM = BAKED_M % TILE_M == 0, kWholeN = BAKED_N % TILE_N == 0,
+               kWholeK = BAKED_K % TILE_K == 0;
+#else
+constexpr bool kWholeM = false, kWholeN = false, kWholeK = false;
+#endif
+
 // One operand's tile: SPAN (of m or n) x TILE_K. `along_k`: k is contiguous in memory. `held_k`: k is
-// contiguous in shared memory.
-template <int SPAN, int THREAD, int WARP, int VECTOR, bool ALONG_K, bool TRANSPOSE>
+// contiguous in shared memory. `INSIDE`: no tile reaches past the edge of m or n.
+template <int SPAN, int THREAD, int WARP, int VECTOR, bool ALONG_K, bool TRANSPOSE, bool INSIDE>
 struct Operand {
   static constexpr bool HELD_K = ALONG_K != TRANSPOSE;
   static constexpr int INNER = ALONG_K ? TILE_K : SPAN;  // contiguous in memory
@@ -34,26 +42,47 @@ struct Operand {
   // do goes through registers: a warp that turns then takes 32 bytes of each of several rows, whole
   // sectors, and what it stores falls into different banks (a row of SPAN + 4 words moves four steps
   // of k by half of them).
-  static constexpr bool BY_TMA = PREFETCH >= 6 && !ALONG_K && !TRANSPOSE && VECTOR == 4;
+  static constexpr bool BY_TMA = PREFETCH >= 6 && !TRANSPOSE && VECTOR == 4;
+  // Along k it brings panels of at most 128 bytes of k, swizzled as wide as they are: threads that read
+  // the same k of 8 neighbouring rows find it in different banks.
+  static constexpr bool SWIZZLED = BY_TMA && ALONG_K;
+  static constexpr int PANEL = TILE_K < 32 ? TILE_K : 32;
+  static constexpr int PANEL_ELEMENTS = SPAN * PANEL;
   static constexpr bool STAGED = PREFETCH >= 6 ? !BY_TMA : PREFETCH >= 3 && TRANSPOSE && VECTOR > 1;
   static constexpr bool ACROSS = STAGED && ALONG_K && TRANSPOSE;
   static constexpr int NEAR = 8 / VECTOR;  // vectors of a row that neighbouring threads take, then
   // A stored column must not fall into one bank; rows stay aligned for vector access.
   static constexpr int WIDEST = VECTOR > FRAGMENT_K ? VECTOR : FRAGMENT_K;
-  static constexpr int PAD = HELD_K ? (TRANSPOSE ? FRAGMENT_K : WIDEST) : (TRANSPOSE ? 4 : 0);
+  static constexpr int PAD = SWIZZLED ? 0
+                             : HELD_K ? (TRANSPOSE ? FRAGMENT_K : WIDEST)
+                                      : (TRANSPOSE ? 4 : 0);
   static constexpr int STRIDE = (HELD_K ? TILE_K : SPAN) + PAD;
   // The next tile begins where vectors, and tiles by TMA, may.
-  static constexpr int WHOLE = PREFETCH >= 6 ? 32 : 4;
+  static constexpr int WHOLE = PREFETCH >= 6 ? 256 : 4;
   static constexpr int ELEMENTS = ((HELD_K ? SPAN : TILE_K) * STRIDE + WHOLE - 1) / WHOLE * WHOLE;
   // A thread's values come in runs of CHUNK neighbours; runs of a warp lie side by side.
   static constexpr int CHUNK = HELD_K ? 1 : (THREAD % 4 == 0 ? 4 : (THREAD % 2 == 0 ? 2 : 1));
   static_assert(INNER % VECTOR == 0, "vectors tile the rows of an operand tile");
   static_assert(THREAD % CHUNK == 0, "a thread's values come in whole vectors");
+  static_assert(SPAN % 8 == 0, "a swizzle repeats after 8 rows");
 
   static DEVICE_MEMBER int position(int lane, int i) {  // of value i within the warp's part
     return i / CHUNK * (WARP * CHUNK) + lane * CHUNK + i % CHUNK;
   }
   static DEVICE_MEMBER int held(int s, int k) { return HELD_K ? s * STRIDE + k : k * STRIDE + s; }
+
+  // By which piece of 16 bytes a row's are exchanged: swizzled() of tma.cuh, for rows of a panel.
+  static DEVICE_MEMBER int exchange(int s) { return s * PANEL / 32 % (PANEL / 4); }
+  // Where value i has step k, for a thread whose first value is s0 of the tile; held with k contiguous.
+  static DEVICE_MEMBER int held_along_k(int s0, int i, int k) {
+    const int s = s0 + i * WARP;
+    if constexpr (!SWIZZLED) return held(s, k);
+    // Where warps begin at multiples of 8 rows, s0 and i decide about different bits: then most of this
+    // is found once for all i.
+    constexpr bool APART = THREAD * WARP % 8 == 0;
+    const int by = APART ? exchange(s0) ^ exchange(i * WARP) : exchange(s);
+    return k / PANEL * PANEL_ELEMENTS + s * PANEL + (k % PANEL ^ by * 4);
+  }
 
   // The threads of a block take the tile's vectors in turn. Where they divide evenly into rows of
   // memory, a thread's vectors lie one below the other: then addresses take one addition each.
@@ -94,7 +123,7 @@ struct Operand {
     corner += tile_apart;
     first += tile_apart;
   }
-  DEVICE_MEMBER bool inside() const { return span_left == SPAN; }
+  DEVICE_MEMBER bool inside() const { return INSIDE || span_left == SPAN; }
   DEVICE_MEMBER const float* vector(int j) const {
     if constexpr (ACROSS && kThreads % (NEAR * SPAN) == 0) {
       return first + j * (kThreads / SPAN) * VECTOR;
@@ -118,12 +147,28 @@ struct Operand {
     return row ? along : 0;
   }
 
+  // The vector after the j-th, which lies at `at`. Where vectors lie one below the other, each address
+  // comes from the one before: else the compiler keeps a distance for each of them in registers.
+  DEVICE_MEMBER const float* after(const float* at, int j) const {
+    if constexpr (!STRAIGHT || ACROSS) return vector(j + 1);
+    at += rows_apart;
+#ifdef TILEWISE_HOST
+    return at;
+#else
+    unsigned long long address = __cvta_generic_to_global(at);
+    asm("" : "+l"(address));
+    return static_cast<const float*>(__cvta_global_to_generic(address));
+#endif
+  }
+
   template <bool FULL>
   DEVICE_MEMBER void load(float (&to)[COUNT][VECTOR], int k_left) const {
+    const float* from = vector(0);
     UNROLL_ALL
     for (int j = 0; j < COUNT; ++j) {
       const Place p = place(j);
-      if (p.used) load_edge<VECTOR>(to[j], vector(j), valid<FULL>(p, k_left));
+      if (p.used) load_edge<VECTOR>(to[j], from, valid<FULL>(p, k_left));
+      from = after(from, j);
     }
   }
   DEVICE_MEMBER void store(float* tile, const float (&values)[COUNT][VECTOR]) const {
@@ -144,16 +189,17 @@ struct Operand {
   // cp.async moves words or vectors to where they belong; vectors that are turned it cannot.
   template <bool FULL>
   DEVICE_MEMBER void copy(float* tile, int k_left) const {
+    const float* from = vector(0);
     UNROLL_ALL
-    for (int j = 0; j < COUNT; ++j) {
+    for (int j = 0; j < COUNT; ++j, from = after(from, j - 1)) {
       const Place p = place(j);
       if (!p.used) continue;
       float* to = tile + (ALONG_K ? held(p.outer, p.inner) : held(p.inner, p.outer));
       if constexpr (FULL) {
-        copy_async<VECTOR>(to, vector(j), VECTOR);
+        copy_async<VECTOR>(to, from, VECTOR);
       } else {
         const int inside = valid<false>(p, k_left);
-        copy_async<VECTOR>(to, inside > 0 ? vector(j) : corner, inside);
+        copy_async<VECTOR>(to, inside > 0 ? from : corner, inside);
       }
     }
   }
@@ -165,7 +211,7 @@ struct Operand {
       UNROLL_ALL
       for (int i = 0; i < THREAD; ++i) {
         float run[FRAGMENT_K];
-        load_vector<FRAGMENT_K>(run, tile + held(warp_at + position(lane, i), k));
+        load_vector<FRAGMENT_K>(run, tile + held_along_k(warp_at + lane, i, k));
         UNROLL_ALL
         for (int e = 0; e < FRAGMENT_K; ++e) to[e][i] = run[e];
       }
@@ -204,8 +250,8 @@ struct Waiting {
 };
 #endif
 
-using OperandA = Operand<TILE_M, THREAD_M, WARP_M, VECTOR_A, !A_TRANSPOSED, TRANSPOSE_A>;
-using OperandB = Operand<TILE_N, THREAD_N, kWarpN, VECTOR_B, B_TRANSPOSED, TRANSPOSE_B>;
+using OperandA = Operand<TILE_M, THREAD_M, WARP_M, VECTOR_A, !A_TRANSPOSED, TRANSPOSE_A, kWholeM>;
+using OperandB = Operand<TILE_N, THREAD_N, kWarpN, VECTOR_B, B_TRANSPOSED, TRANSPOSE_B, kWholeN>;
 constexpr int kStageElements = OperandA::ELEMENTS + OperandB::ELEMENTS;
 // The stages, or the sums that groups exchange in the end.
 constexpr int kExchanged = SLICE_K > 1 ? SLICE_K * TILE_M * TILE_N : 0;

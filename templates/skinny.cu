@@ -180,14 +180,15 @@ KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
   previous_step_done();
   if (SPLIT) next_step_may_start();
   float* shared = shared_floats();  // [WARPS_K][ROWS][kBlockOutputs]
-  const Tile tile = SWAP ? tile_of_block(args, kBlockOutputs, ROWS) : tile_of_block(args, ROWS, kBlockOutputs);
+  const Task task = task_of_block(args, SWAP ? kBlockOutputs : ROWS, SWAP ? ROWS : kBlockOutputs);
+  const Tile tile = task.tile;
   const Int64 row0 = SWAP ? tile.column : tile.row, all_rows = SWAP ? args.n : args.m;
   const Int64 block_output = SWAP ? tile.row : tile.column, all_outputs = SWAP ? args.m : args.n;
   const int warp = threadIdx.x / 32, warp_n = warp % WARPS_N, warp_k = warp / WARPS_N;
   const Int64 output0 = block_output + warp_n * kWarpOutputs;
 
-  const float* small_matrix = SWAP ? args.b : args.a;
-  const float* large_matrix = SWAP ? args.a : args.b;
+  const float* small_matrix = SWAP ? task.b : task.a;
+  const float* large_matrix = SWAP ? task.a : task.b;
   const Int64 small_ld = SWAP ? args.ldb : args.lda, large_ld = SWAP ? args.lda : args.ldb;
   const Int64 rows_left = all_rows - row0, outputs_left = all_outputs - output0;
   const Small small = {small_matrix + (SMALL_ALONG_K ? row0 * small_ld : row0), small_ld,
@@ -223,7 +224,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
   barrier();
 
   const Scalars scalars = SPLIT ? Scalars{1.0f, 0.0f} : scalars_of(args);
-  float* c = SPLIT ? args.c + tile.split * args.m * args.n : args.c;
+  float* c = SPLIT ? task.partial : task.c;
   const Int64 ldc = SPLIT ? args.n : args.ldc;
   for (int i = threadIdx.x; i < ROWS * kBlockOutputs; i += kThreads) {
     // Neighbouring threads write neighbours of C.
