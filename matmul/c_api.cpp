@@ -13,6 +13,9 @@
 struct tilewise_matmul {
   tilewise::Matmul matmul;
 };
+struct tilewise_packed {
+  tilewise::PackedOperand operand;
+};
 
 namespace tilewise {
 namespace {
@@ -91,17 +94,98 @@ Layout layout_of(tilewise_layout layout) {
                   " is none of TILEWISE_NN, TILEWISE_NT, TILEWISE_TN, TILEWISE_TT");
 }
 
-Problem packed_problem(tilewise_layout layout, std::int64_t m, std::int64_t n, std::int64_t k) {
-  Problem problem;
-  problem.layout = layout_of(layout);
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  if (m < 0 || n < 0 || k < 0)
-    throw Error(ErrorKind::invalid_argument,
-                "size " + size_text(problem) + ": sizes are 0 or more");
-  problem.alignment = natural_alignment(problem.layout, m, n, k, problem.a, problem.b, problem.c);
+DType type_of(tilewise_type type, const char* of) {
+  switch (type) {
+    case TILEWISE_F32:
+      return DType::f32;
+    case TILEWISE_F64:
+      return DType::f64;
+    case TILEWISE_F16:
+      return DType::f16;
+    case TILEWISE_BF16:
+      return DType::bf16;
+    case TILEWISE_I8:
+      return DType::i8;
+    case TILEWISE_I32:
+      return DType::i32;
+    case TILEWISE_E4M3:
+      return DType::e4m3;
+    case TILEWISE_E5M2:
+      return DType::e5m2;
+  }
+  throw Error(ErrorKind::invalid_argument,
+              std::string(of) + " type " + std::to_string(static_cast<int>(type)) +
+                  " is none of TILEWISE_F32 .. TILEWISE_E5M2 (0 .. 7)");
+}
+
+MathMode mode_of(tilewise_math math) {
+  switch (math) {
+    case TILEWISE_STRICT:
+      return MathMode::strict;
+    case TILEWISE_TF32:
+      return MathMode::tf32;
+    case TILEWISE_F32X3:
+      return MathMode::f32x3;
+  }
+  throw Error(ErrorKind::invalid_argument,
+              "math " + std::to_string(static_cast<int>(math)) +
+                  " is none of TILEWISE_STRICT, TILEWISE_TF32, TILEWISE_F32X3");
+}
+
+tilewise_math mode_of(MathMode mode) {
+  switch (mode) {
+    case MathMode::strict:
+      return TILEWISE_STRICT;
+    case MathMode::tf32:
+      return TILEWISE_TF32;
+    case MathMode::f32x3:
+      return TILEWISE_F32X3;
+  }
+  throw Error(ErrorKind::invalid_argument, "a mode that C has no name for");
+}
+
+Problem problem_of(const tilewise_problem* given) {
+  if (!given) throw Error(ErrorKind::invalid_argument, "the problem is null");
+  const tilewise_problem& p = *given;
+  if (p.m < 0 || p.n < 0 || p.k < 0 || p.batch < 0)
+    throw Error(ErrorKind::invalid_argument, "size " + std::to_string(p.m) + "x" +
+                                                 std::to_string(p.n) + "x" + std::to_string(p.k) +
+                                                 ", batch " + std::to_string(p.batch) +
+                                                 ": sizes are 0 or more");
+  return typed_problem(layout_of(p.layout), p.m, p.n, p.k, type_of(p.operand, "operand"),
+                       type_of(p.result, "result"), mode_of(p.math), p.batch == 0 ? 1 : p.batch);
+}
+
+tilewise_problem f32_problem(tilewise_layout layout, std::int64_t m, std::int64_t n,
+                             std::int64_t k) {
+  tilewise_problem problem{};
+  problem.layout = layout;
+  problem.m = m, problem.n = n, problem.k = k;
   return problem;
+}
+
+Call call_of(const tilewise_call* given) {
+  if (!given) throw Error(ErrorKind::invalid_argument, "the call is null");
+  const tilewise_call& x = *given;
+  Call call;
+  call.a = x.a, call.b = x.b, call.c = x.c;
+  call.lda = x.lda, call.ldb = x.ldb, call.ldc = x.ldc;
+  call.stride_a = x.stride_a, call.stride_b = x.stride_b, call.stride_c = x.stride_c;
+  call.alpha = x.alpha, call.beta = x.beta;
+  call.alpha_device = x.alpha_device, call.beta_device = x.beta_device;
+  call.stream = x.stream;
+  if (x.packed_a) call.packed_a = &x.packed_a->operand;
+  if (x.packed_b) call.packed_b = &x.packed_b->operand;
+  return call;
+}
+
+template <class Pack>
+tilewise_status packed_by(tilewise_packed** packed, Pack pack) {
+  return guarded([&] {
+    if (!packed) throw Error(ErrorKind::invalid_argument, "where to put the handle is null");
+    *packed = nullptr;
+    *packed = new tilewise_packed{pack()};
+  });
 }
 
 std::string json_of(const Match& match) {
@@ -165,25 +249,73 @@ tilewise_status tilewise_sgemm_host(tilewise_matmul* matmul, tilewise_layout lay
 
 tilewise_status tilewise_prepare(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
                                  int64_t n, int64_t k) {
-  return guarded([&] {
-    const Problem problem = packed_problem(layout, m, n, k);
-    checked(matmul).prepare(problem);
-  });
+  const tilewise_problem problem = f32_problem(layout, m, n, k);
+  return tilewise_prepare_problem(matmul, &problem);
 }
 
 tilewise_status tilewise_explain(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
                                  int64_t n, int64_t k, char* text, size_t capacity,
                                  size_t* needed) {
+  const tilewise_problem problem = f32_problem(layout, m, n, k);
+  return tilewise_explain_problem(matmul, &problem, text, capacity, needed);
+}
+
+tilewise_status tilewise_multiply(tilewise_matmul* matmul, const tilewise_problem* problem,
+                                  const tilewise_call* call) {
+  return guarded([&] { checked(matmul)(problem_of(problem), call_of(call)); });
+}
+
+tilewise_status tilewise_multiply_host(tilewise_matmul* matmul, const tilewise_problem* problem,
+                                       const tilewise_call* call) {
+  return guarded([&] { checked(matmul).host(problem_of(problem), call_of(call)); });
+}
+
+tilewise_status tilewise_prepare_problem(tilewise_matmul* matmul, const tilewise_problem* problem) {
+  return guarded([&] { checked(matmul).prepare(problem_of(problem)); });
+}
+
+tilewise_status tilewise_explain_problem(tilewise_matmul* matmul, const tilewise_problem* problem,
+                                         char* text, size_t capacity, size_t* needed) {
   return guarded([&] {
     if (!text && capacity > 0)
       throw Error(ErrorKind::invalid_argument, "text is null, but its capacity is not 0");
-    const std::string json = json_of(checked(matmul).explain(packed_problem(layout, m, n, k)));
+    const std::string json = json_of(checked(matmul).explain(problem_of(problem)));
     if (needed) *needed = json.size() + 1;
     if (capacity < json.size() + 1)
       throw Error(ErrorKind::invalid_argument,
                   "the explanation takes " + std::to_string(json.size() + 1) +
                       " bytes; there is room for " + std::to_string(capacity));
     std::memcpy(text, json.c_str(), json.size() + 1);
+  });
+}
+
+tilewise_status tilewise_pack_a(tilewise_matmul* matmul, const tilewise_problem* problem,
+                                const void* a, int64_t lda, int64_t stride_a, void* stream,
+                                tilewise_packed** packed) {
+  return packed_by(packed, [&] {
+    return checked(matmul).pack_a(problem_of(problem), a, lda, stride_a, stream);
+  });
+}
+
+tilewise_status tilewise_pack_b(tilewise_matmul* matmul, const tilewise_problem* problem,
+                                const void* b, int64_t ldb, int64_t stride_b, void* stream,
+                                tilewise_packed** packed) {
+  return packed_by(packed, [&] {
+    return checked(matmul).pack_b(problem_of(problem), b, ldb, stride_b, stream);
+  });
+}
+
+int64_t tilewise_packed_bytes(const tilewise_packed* packed) {
+  return packed ? packed->operand.bytes() : 0;
+}
+
+void tilewise_packed_destroy(tilewise_packed* packed) { delete packed; }
+
+tilewise_status tilewise_fastest_within(tilewise_matmul* matmul, const tilewise_problem* problem,
+                                        double accuracy, tilewise_math* math) {
+  return guarded([&] {
+    if (!math) throw Error(ErrorKind::invalid_argument, "where to put the mode is null");
+    *math = mode_of(checked(matmul).fastest_within(problem_of(problem), accuracy));
   });
 }
 

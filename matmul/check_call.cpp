@@ -3,6 +3,7 @@
 #include <string>
 
 #include "matmul/executable.hpp"
+#include "matmul/packed_contents.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {
@@ -92,6 +93,15 @@ void check_scalar(const char* name, const void* pointer, DType type) {
            number(bytes_of(type)) + " bytes");
 }
 
+/// Scalars of an integer product are integers.
+void check_whole(const char* name, const void* on_device, double value) {
+  const bool whole = value >= -2147483648.0 && value <= 2147483647.0 &&
+                     value == static_cast<double>(static_cast<std::int32_t>(value));
+  if (!on_device && !whole)
+    refuse(std::string(name) + " = " + std::to_string(value) +
+           " of a product of integers; it must be a whole number that i32 holds");
+}
+
 Operand operand_a(const Problem& p, const Call& call) {
   const bool t = a_transposed(p.layout);
   return {"A", call.a, t ? p.k : p.m, t ? p.m : p.k, call.lda, call.stride_a, p.a};
@@ -102,6 +112,27 @@ Operand operand_b(const Problem& p, const Call& call) {
 }
 Operand operand_c(const Problem& p, const Call& call) {
   return {"C", call.c, p.m, p.n, call.ldc, call.stride_c, p.c};
+}
+
+/// Products fall back on the original, so the call must name the one that was packed.
+void check_packed(const Operand& x, const PackedOperand* packed, StepRole role,
+                  std::int64_t batch) {
+  if (!packed) return;
+  const std::string name = x.name;
+  const PackedOperand::Contents* contents = packed->contents();
+  if (!contents) refuse("the packed " + name + " holds nothing: it was moved from, or never made");
+  if (contents->role != role)
+    refuse("the packed operand given for " + name + " was made by " +
+           std::string(to_string(contents->role)) + "()");
+  if (contents->type != x.type)
+    refuse("the packed " + name + " is of " + std::string(to_string(contents->type)) +
+           "; this product is of " + std::string(to_string(x.type)));
+  if (contents->original != x.pointer || contents->ld != x.ld ||
+      (batch > 1 && contents->stride != x.stride))
+    refuse("the packed " + name + " was made of another matrix: address, leading dimension (" +
+           number(contents->ld) + ") and batch stride (" + number(contents->stride) +
+           ") must be those of the call's " + name + " (" + number(x.ld) + " and " +
+           number(x.stride) + ")");
 }
 
 int alignment_of(const Operand& x, std::int64_t batch) {
@@ -118,12 +149,22 @@ bool is_empty(const Problem& problem) {
 }
 
 bool reads_operands(const Problem& problem, const Call& call) {
-  // Every accumulator there is so far is f32, and the narrowed alpha is what kernels get.
-  return !is_empty(problem) && problem.k > 0 &&
-         (call.alpha_device || static_cast<float>(call.alpha) != 0.0F);
+  // What counts is alpha as kernels get it: narrowed to f32.
+  const bool zero = problem.accumulator == DType::f32 ? static_cast<float>(call.alpha) == 0.0F
+                                                      : call.alpha == 0.0;
+  return !is_empty(problem) && problem.k > 0 && (call.alpha_device || !zero);
 }
 
-void check_sizes(const Problem& problem) {
+void check_problem(const Problem& problem) {
+  if (!product_kind(problem)) {
+    Problem same_but_for_types = problem;
+    set_types(same_but_for_types, problem.a, problem.c, problem.math);  // throws, listing them all
+    refuse("A of " + std::string(to_string(problem.a)) +
+           " goes with B of the same type and sums in " +
+           std::string(to_string(accumulator_of(problem.a))) + ", not with B of " +
+           std::string(to_string(problem.b)) + " and sums in " +
+           std::string(to_string(problem.accumulator)));
+  }
   const auto check = [](const char* name, std::int64_t value) {
     if (value < 0)
       refuse(std::string(name) + " = " + number(value) + " is negative; sizes are 0 or more");
@@ -134,8 +175,17 @@ void check_sizes(const Problem& problem) {
   check("batch", problem.batch);
 }
 
+void check_operand(const Problem& problem, const Call& call, StepRole role) {
+  const bool is_a = role == StepRole::pack_a;
+  const Operand x = is_a ? operand_a(problem, call) : operand_b(problem, call);
+  check_problem(problem);
+  check_leading_dimension(x, is_a ? "a" : "b");
+  check_stride(x, problem.batch);
+  if (x.rows > 0 && x.columns > 0 && problem.batch > 0) check_pointer(x, problem.batch);
+}
+
 void check_call(const Problem& problem, const Call& call) {
-  check_sizes(problem);
+  check_problem(problem);
   const Operand a = operand_a(problem, call), b = operand_b(problem, call),
                 c = operand_c(problem, call);
   check_leading_dimension(a, "a");
@@ -147,10 +197,16 @@ void check_call(const Problem& problem, const Call& call) {
   if (is_empty(problem)) return;
 
   check_batches_of_c(c, problem.batch);
+  if (problem.accumulator == DType::i32) {
+    check_whole("alpha", call.alpha_device, call.alpha);
+    check_whole("beta", call.beta_device, call.beta);
+  }
   check_scalar("alpha", call.alpha_device, problem.accumulator);
   check_scalar("beta", call.beta_device, problem.accumulator);
   const Range written = check_pointer(c, problem.batch);
   if (!reads_operands(problem, call)) return;
+  check_packed(a, call.packed_a, StepRole::pack_a, problem.batch);
+  check_packed(b, call.packed_b, StepRole::pack_b, problem.batch);
   for (const Operand* read : {&a, &b})
     if (intersect(written, check_pointer(*read, problem.batch)))
       refuse("C overlaps " + std::string(read->name) +

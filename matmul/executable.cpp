@@ -16,8 +16,17 @@ void store(std::byte* to, T value) {
 
 bool is_pack(StepRole role) { return role == StepRole::pack_a || role == StepRole::pack_b; }
 
-/// A host scalar in the accumulator's type. Every accumulator there is so far is f32.
-void store_scalar(std::byte* to, double value) { store(to, static_cast<float>(value)); }
+/// A host scalar in the accumulator's type.
+void store_scalar(std::byte* to, double value, DType accumulator) {
+  switch (accumulator) {
+    case DType::f64:
+      return store(to, value);
+    case DType::i32:
+      return store(to, static_cast<std::int32_t>(value));
+    default:
+      return store(to, static_cast<float>(value));
+  }
+}
 
 /// Stream-ordered memory that is given back even when a launch throws.
 class Workspace {
@@ -45,18 +54,14 @@ class Workspace {
   void* pointer_;
 };
 
-const void* base_address(const Argument& base, const Call& call, const void* workspace) {
-  switch (base.kind) {
-    case Argument::Kind::a:
-      return call.a;
-    case Argument::Kind::b:
-      return call.b;
-    case Argument::Kind::c:
-      return call.c;
-    default:
-      return static_cast<const std::byte*>(workspace) + base.value;
-  }
+/// A step that is launched first has nobody of its own plan to wait for, and so must not start
+/// before the stream is done with what came before.
+LaunchShape waiting(LaunchShape shape) {
+  shape.programmatic = false;
+  return shape;
 }
+
+std::size_t operand_of(StepRole pack) { return pack == StepRole::pack_a ? 0 : 1; }
 
 std::int64_t stride_elements(const Argument& stride, const Call& call) {
   switch (stride.kind) {
@@ -131,6 +136,43 @@ Executable::Executable(Device& device, const Problem& problem, Plan plan,
   std::for_each(plan_.tensor_maps.begin(), plan_.tensor_maps.end(), check_recipe);
   for (const LaunchStep& step : plan_.steps)
     steps_.push_back(make_step(step, kernels.at(step.kernel)));
+  find_packed_part(StepRole::pack_a);
+  find_packed_part(StepRole::pack_b);
+}
+
+/// An operand that one step packs into a part of its own can be kept by the caller.
+void Executable::find_packed_part(StepRole role) {
+  const auto is_it = [role](const LaunchStep& step) { return step.role == role; };
+  if (std::count_if(plan_.steps.begin(), plan_.steps.end(), is_it) != 1) return;
+  const LaunchStep& step = *std::find_if(plan_.steps.begin(), plan_.steps.end(), is_it);
+  if (step.packed_bytes <= 0) return;
+  PackedPart found{{role, step.kernel, step.grid, step.block, step.arguments, step.packed_bytes},
+                   -1};
+  for (Argument& argument : found.packing.arguments) {
+    if (argument.kind != Argument::Kind::workspace) continue;
+    if (found.offset >= 0) return;
+    found.offset = std::exchange(argument.value, 0);
+  }
+  if (found.offset >= 0) parts_[operand_of(role)] = std::move(found);
+}
+
+const std::optional<Executable::PackedPart>& Executable::part(StepRole role) const {
+  return parts_[operand_of(role)];
+}
+
+const Packing* Executable::packing(StepRole role) const {
+  return part(role) ? &part(role)->packing : nullptr;
+}
+
+void Executable::pack(StepRole role, const Call& call, void* memory) const {
+  Memory where;
+  where.packed[operand_of(role)] = static_cast<std::byte*>(memory);
+  for (const Step& step : steps_) {
+    if (step.role != role) continue;
+    alignas(128) std::byte arguments[kMaxArgumentBytes];
+    fill(step, call, where, arguments);
+    device_->launch(*step.kernel, waiting(step.shape), arguments, call.stream);
+  }
 }
 
 /// Fills in the constants of a step's argument struct, and notes where a call's fields go.
@@ -165,29 +207,102 @@ Executable::Step Executable::make_step(const LaunchStep& step,
   return made;
 }
 
+/// A packed operand that another plan's packs, or that of another device, is left alone: this
+/// plan's own pack reads the original then.
+Executable::Memory Executable::memory_for(const Call& call) const {
+  Memory memory;
+  memory.zero = !reads_operands(problem_, call);
+  if (memory.zero) return memory;
+  for (const PackedOperand* operand : {call.packed_a, call.packed_b}) {
+    const PackedOperand::Contents* contents = operand ? operand->contents() : nullptr;
+    if (!contents || !contents->packing || contents->device.get() != device_) continue;
+    const std::optional<PackedPart>& own = part(contents->role);
+    if (own && own->packing == *contents->packing)
+      memory.packed[operand_of(contents->role)] = static_cast<std::byte*>(contents->memory.data());
+  }
+  return memory;
+}
+
+std::int64_t Executable::workspace_bytes(const Memory& memory) const {
+  std::int64_t bytes = plan_.workspace_bytes;
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    if (memory.packed[i]) bytes -= parts_[i]->packing.bytes;
+  return bytes;
+}
+
+/// Parts of the workspace that the caller has are left out of it, so that those behind move up.
+void* Executable::address(std::int64_t offset, const Memory& memory) const {
+  std::int64_t left_out = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (!memory.packed[i]) continue;
+    const std::int64_t inside = offset - parts_[i]->offset, bytes = parts_[i]->packing.bytes;
+    if (inside >= 0 && inside < bytes) return memory.packed[i] + inside;
+    if (inside >= bytes) left_out += bytes;
+  }
+  return memory.workspace + (offset - left_out);
+}
+
+/// Calls `launch` with the steps that are wanted, and how, in order.
+template <class Launch>
+void Executable::for_each_launch(const Memory& memory, Launch launch) const {
+  bool first = true;
+  for (const Step& step : steps_) {
+    if (is_pack(step.role) && (memory.zero || memory.packed[operand_of(step.role)])) continue;
+    launch(step, first ? waiting(step.shape) : step.shape);
+    first = false;
+  }
+}
+
 void Executable::launch(const Call& call) const {
   if (is_empty(problem_)) return;
-  const bool zero = !reads_operands(problem_, call);
-  Workspace workspace(*device_, plan_.workspace_bytes, call.stream);
-  for (const Step& step : steps_) {
-    if (zero && is_pack(step.role)) continue;
+  Memory memory = memory_for(call);
+  Workspace workspace(*device_, workspace_bytes(memory), call.stream);
+  memory.workspace = static_cast<std::byte*>(workspace.data());
+  for_each_launch(memory, [&](const Step& step, const LaunchShape& shape) {
     alignas(128) std::byte arguments[kMaxArgumentBytes];
-    fill(step, call, zero, workspace.data(), arguments);
-    device_->launch(*step.kernel, step.shape, arguments, call.stream);
-  }
+    fill(step, call, memory, arguments);
+    device_->launch(*step.kernel, shape, arguments, call.stream);
+  });
   workspace.release();
 }
 
-/// Writes a step's whole argument struct. `zero`: A and B are not to be touched, so k is told to be
-/// 0 and tensor maps, which nobody reads then, stay zero.
-void Executable::fill(const Step& step, const Call& call, bool zero, void* workspace,
-                      std::byte* arguments) const {
-  std::copy(step.arguments.begin(), step.arguments.end(), arguments);
-  for (const Patch& patch : step.patches)
-    fill_field(patch, call, zero, workspace, arguments + patch.offset);
+std::vector<BoundLaunch> Executable::bind(const Call& call, void* workspace) const {
+  std::vector<BoundLaunch> launches;
+  if (is_empty(problem_)) return launches;
+  Memory memory = memory_for(call);
+  memory.workspace = static_cast<std::byte*>(workspace);
+  for_each_launch(memory, [&](const Step& step, const LaunchShape& shape) {
+    BoundLaunch& bound = launches.emplace_back();
+    bound.kernel = step.kernel.get();
+    bound.shape = shape;
+    fill(step, call, memory, bound.arguments.data());
+  });
+  return launches;
 }
 
-void Executable::fill_field(const Patch& patch, const Call& call, bool zero, void* workspace,
+/// Writes a step's whole argument struct. Where A and B are not to be touched, k is told to be 0
+/// and tensor maps, which nobody reads then, stay zero.
+void Executable::fill(const Step& step, const Call& call, const Memory& memory,
+                      std::byte* arguments) const {
+  std::copy(step.arguments.begin(), step.arguments.end(), arguments);
+  for (const Patch& patch : step.patches) fill_field(patch, call, memory, arguments + patch.offset);
+}
+
+const void* Executable::base_address(const Argument& base, const Call& call,
+                                     const Memory& memory) const {
+  switch (base.kind) {
+    case Argument::Kind::a:
+      return call.a;
+    case Argument::Kind::b:
+      return call.b;
+    case Argument::Kind::c:
+      return call.c;
+    default:
+      return address(base.value, memory);
+  }
+}
+
+void Executable::fill_field(const Patch& patch, const Call& call, const Memory& memory,
                             std::byte* field) const {
   using Kind = Argument::Kind;
   switch (patch.kind) {
@@ -198,7 +313,7 @@ void Executable::fill_field(const Patch& patch, const Call& call, bool zero, voi
     case Kind::c:
       return store(field, call.c);
     case Kind::workspace:
-      return store(field, static_cast<std::byte*>(workspace) + patch.value);
+      return store(field, address(patch.value, memory));
     case Kind::lda:
       return store(field, call.lda);
     case Kind::ldb:
@@ -212,40 +327,26 @@ void Executable::fill_field(const Patch& patch, const Call& call, bool zero, voi
     case Kind::stride_c:
       return store(field, call.stride_c);
     case Kind::k:
-      return store(field, zero ? std::int64_t{0} : problem_.k);
+      return store(field, memory.zero ? std::int64_t{0} : problem_.k);
     case Kind::alpha:
-      return store_scalar(field, call.alpha);
+      return store_scalar(field, call.alpha, problem_.accumulator);
     case Kind::beta:
-      return store_scalar(field, call.beta);
+      return store_scalar(field, call.beta, problem_.accumulator);
     case Kind::alpha_device:
       return store(field, call.alpha_device);
     case Kind::beta_device:
       return store(field, call.beta_device);
     case Kind::tensor_map: {
-      if (zero) return;
+      if (memory.zero) return;
       const TensorMapRecipe& recipe = plan_.tensor_maps[static_cast<std::size_t>(patch.value)];
       return device_->encode_tensor_map(
-          recipe, base_address(recipe.base, call, workspace),
+          recipe, base_address(recipe.base, call, memory),
           stride_elements(recipe.stride, call) * bytes_of(recipe.type), field);
     }
     case Kind::integer64:
     case Kind::integer32:
       return;  // constants, filled in by make_step()
   }
-}
-
-std::vector<BoundLaunch> Executable::bind(const Call& call, void* workspace) const {
-  std::vector<BoundLaunch> launches;
-  if (is_empty(problem_)) return launches;
-  const bool zero = !reads_operands(problem_, call);
-  for (const Step& step : steps_) {
-    if (zero && is_pack(step.role)) continue;
-    BoundLaunch& bound = launches.emplace_back();
-    bound.kernel = step.kernel.get();
-    bound.shape = step.shape;
-    fill(step, call, zero, workspace, bound.arguments.data());
-  }
-  return launches;
 }
 
 std::vector<ResourceUsage> Executable::usage() const {

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "device/device.hpp"
+#include "matmul/packed_contents.hpp"
 #include "tilewise/call.hpp"
 #include "tilewise/image.hpp"
 #include "tilewise/plan.hpp"
@@ -47,11 +49,21 @@ class Executable {
 
   /// Enqueues the plan's steps on the call's stream. The call must already be checked (see
   /// check_call): no argument is looked at here but copied. Host alpha = 0 or k = 0 skips packs and
-  /// tells the kernels k = 0, so A and B are not touched. Workspace is taken stream-ordered.
+  /// tells the kernels k = 0, so A and B are not touched. An operand that the call has packed the
+  /// way this plan does is read where it is, and its pack skipped. Workspace is taken
+  /// stream-ordered.
   void launch(const Call& call) const;
 
-  /// What launch() would give to Device::launch, with `workspace` for its workspace: to measure
-  /// what the launches cost by themselves. Valid as long as the executable and the call's pointers.
+  /// How this plan packs A (StepRole::pack_a) or B; null when it does not, or not as a step of its
+  /// own.
+  const Packing* packing(StepRole role) const;
+  /// Enqueues that pack alone, into `memory` of packing(role)->bytes. Like launch(), looks at no
+  /// argument.
+  void pack(StepRole role, const Call& call, void* memory) const;
+
+  /// What launch() would give to Device::launch, with `workspace` for its workspace (of
+  /// plan().workspace_bytes): to measure what the launches cost by themselves. Valid as long as the
+  /// executable and the call's pointers.
   std::vector<BoundLaunch> bind(const Call& call, void* workspace) const;
 
   const Plan& plan() const { return plan_; }
@@ -72,16 +84,34 @@ class Executable {
     std::vector<std::byte> arguments;  // constants filled in
     std::vector<Patch> patches;
   };
+  struct PackedPart {  // of the workspace
+    Packing packing;
+    std::int64_t offset = 0;
+  };
+  /// Where one launch finds what plans only give offsets of.
+  struct Memory {
+    bool zero = false;  ///< A and B are not to be touched
+    std::byte* workspace = nullptr;
+    std::array<std::byte*, 2> packed = {};  ///< A and B where the caller has them packed
+  };
   Step make_step(const LaunchStep& step, std::shared_ptr<LoadedKernel> kernel) const;
-  void fill(const Step& step, const Call& call, bool zero, void* workspace,
-            std::byte* arguments) const;
-  void fill_field(const Patch& patch, const Call& call, bool zero, void* workspace,
+  void find_packed_part(StepRole role);
+  const std::optional<PackedPart>& part(StepRole role) const;
+  Memory memory_for(const Call& call) const;
+  std::int64_t workspace_bytes(const Memory& memory) const;
+  void* address(std::int64_t offset, const Memory& memory) const;
+  template <class Launch>
+  void for_each_launch(const Memory& memory, Launch launch) const;
+  void fill(const Step& step, const Call& call, const Memory& memory, std::byte* arguments) const;
+  void fill_field(const Patch& patch, const Call& call, const Memory& memory,
                   std::byte* field) const;
+  const void* base_address(const Argument& base, const Call& call, const Memory& memory) const;
 
   Device* device_;
   Problem problem_;
   Plan plan_;
   std::vector<Step> steps_;
+  std::array<std::optional<PackedPart>, 2> parts_;  // of A and B
 };
 
 /// Whether C has no elements, so that nothing is done.
@@ -91,16 +121,20 @@ bool is_empty(const Problem& problem);
 /// accumulator's type holds it.
 bool reads_operands(const Problem& problem, const Call& call);
 
-/// Throws Error(invalid_argument) for a negative size.
-void check_sizes(const Problem& problem);
+/// Throws Error(invalid_argument) for types that do not go together, listing those that do, and for
+/// a negative size.
+void check_problem(const Problem& problem);
 
 /// Refuses what cannot be right: null pointers that would be touched, negative sizes or strides,
 /// leading dimensions shorter than a row, pointers not aligned to their element, extents past the
 /// address space, matrices of C that overlap one another, and C overlapping A or B. Overlap is
 /// judged by address ranges from first to last element, so a C that lies between the rows of A is
-/// refused too. Throws Error(invalid_argument) with the value seen and what is allowed. Cheap
-/// enough for every call.
+/// refused too. A packed operand must be of the call's own A or B. Throws Error(invalid_argument)
+/// with the value seen and what is allowed. Cheap enough for every call.
 void check_call(const Problem& problem, const Call& call);
+
+/// The same for one operand alone, to be packed.
+void check_operand(const Problem& problem, const Call& call, StepRole role);
 
 /// The alignment a call's pointers, leading dimensions and strides have.
 Alignment alignment_of(const Problem& problem, const Call& call);

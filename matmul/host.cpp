@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "matmul/state.hpp"
@@ -12,7 +11,6 @@ namespace {
 /// Rows that are not next to one another cross in pieces of about this size, gathered on the host,
 /// so that neither the padding nor a copy of the whole matrix is needed.
 constexpr std::int64_t kPieceBytes = std::int64_t{8} << 20;
-constexpr std::int64_t kFloat = sizeof(float);
 
 class OwnStream {
  public:
@@ -27,79 +25,116 @@ class OwnStream {
   Stream stream_;
 };
 
-/// Runs `move(first, count)` over pieces of the rows.
-template <class Move>
-void in_pieces(std::int64_t rows, std::int64_t columns, Move move) {
-  const std::int64_t piece = std::max<std::int64_t>(1, kPieceBytes / (columns * kFloat));
-  for (std::int64_t first = 0; first < rows; first += piece)
-    move(first, std::min(piece, rows - first));
-}
+/// The matrices of one operand as they lie on the host; on the device they are packed tightly.
+/// Lengths in bytes. One matrix that all products use (a stride of 0) is one matrix.
+struct Matrices {
+  std::int64_t count, rows, row, ld, stride;
 
-void upload(Device& device, Stream stream, float* to, const float* from, std::int64_t rows,
-            std::int64_t columns, std::int64_t ld) {
-  if (ld == columns) return device.copy_to_device(to, from, rows * columns * kFloat, stream);
-  std::vector<float> staged;
-  in_pieces(rows, columns, [&](std::int64_t first, std::int64_t count) {
-    staged.resize(static_cast<std::size_t>(count * columns));
-    for (std::int64_t row = 0; row < count; ++row)
-      std::copy_n(from + (first + row) * ld, columns, staged.data() + row * columns);
-    device.copy_to_device(to + first * columns, staged.data(), count * columns * kFloat, stream);
+  Matrices(std::int64_t batch, std::int64_t rows_, std::int64_t columns, std::int64_t ld_,
+           std::int64_t stride_, DType type)
+      : count(stride_ == 0 ? 1 : batch),
+        rows(rows_),
+        row(columns * bytes_of(type)),
+        ld(ld_ * bytes_of(type)),
+        stride(stride_ * bytes_of(type)) {}
+
+  bool tight() const { return ld == row && (count == 1 || stride == rows * row); }
+  /// Where row `i` of all rows, matrix after matrix, begins.
+  std::int64_t begin(std::int64_t i) const { return i / rows * stride + i % rows * ld; }
+
+  /// On the device. Throws Error(out_of_memory) when no machine could hold it.
+  std::int64_t bytes() const {
+    std::int64_t all = 0;
+    if (__builtin_mul_overflow(count, rows, &all) || __builtin_mul_overflow(all, row, &all))
+      throw Error(ErrorKind::out_of_memory, std::to_string(count) + " x " + std::to_string(rows) +
+                                                " rows of " + std::to_string(row) +
+                                                " bytes pass 2^63 bytes");
+    return all;
+  }
+  /// In elements, on the device.
+  std::int64_t device_stride(DType type) const {
+    return stride == 0 ? 0 : rows * row / bytes_of(type);
+  }
+
+  /// Runs `move(first, count)` over pieces of all rows.
+  template <class Move>
+  void in_pieces(Move move) const {
+    const std::int64_t piece = std::max<std::int64_t>(1, kPieceBytes / row), all = count * rows;
+    for (std::int64_t first = 0; first < all; first += piece)
+      move(first, std::min(piece, all - first));
+  }
+};
+
+void upload(Device& device, Stream stream, void* to, const void* from, const Matrices& x) {
+  if (x.tight()) return device.copy_to_device(to, from, x.bytes(), stream);
+  std::vector<std::byte> staged;
+  x.in_pieces([&](std::int64_t first, std::int64_t count) {
+    staged.resize(static_cast<std::size_t>(count * x.row));
+    for (std::int64_t i = 0; i < count; ++i)
+      std::memcpy(staged.data() + i * x.row,
+                  static_cast<const std::byte*>(from) + x.begin(first + i),
+                  static_cast<std::size_t>(x.row));
+    device.copy_to_device(static_cast<std::byte*>(to) + first * x.row, staged.data(), count * x.row,
+                          stream);
     device.synchronize(stream);
   });
 }
 
-void download(Device& device, Stream stream, float* to, const float* from, std::int64_t rows,
-              std::int64_t columns, std::int64_t ld) {
-  if (ld == columns) {
-    device.copy_to_host(to, from, rows * columns * kFloat, stream);
+void download(Device& device, Stream stream, void* to, const void* from, const Matrices& x) {
+  if (x.tight()) {
+    device.copy_to_host(to, from, x.bytes(), stream);
     return device.synchronize(stream);
   }
-  std::vector<float> staged;
-  in_pieces(rows, columns, [&](std::int64_t first, std::int64_t count) {
-    staged.resize(static_cast<std::size_t>(count * columns));
-    device.copy_to_host(staged.data(), from + first * columns, count * columns * kFloat, stream);
+  std::vector<std::byte> staged;
+  x.in_pieces([&](std::int64_t first, std::int64_t count) {
+    staged.resize(static_cast<std::size_t>(count * x.row));
+    device.copy_to_host(staged.data(), static_cast<const std::byte*>(from) + first * x.row,
+                        count * x.row, stream);
     device.synchronize(stream);
-    for (std::int64_t row = 0; row < count; ++row)
-      std::copy_n(staged.data() + row * columns, columns, to + (first + row) * ld);
+    for (std::int64_t i = 0; i < count; ++i)
+      std::memcpy(static_cast<std::byte*>(to) + x.begin(first + i), staged.data() + i * x.row,
+                  static_cast<std::size_t>(x.row));
   });
-}
-
-/// Bytes of a tightly packed matrix. Throws Error(out_of_memory) when no machine could hold it.
-std::int64_t packed_bytes(std::int64_t rows, std::int64_t columns) {
-  std::int64_t bytes = 0;
-  if (__builtin_mul_overflow(rows, columns, &bytes) ||
-      __builtin_mul_overflow(bytes, kFloat, &bytes))
-    throw Error(ErrorKind::out_of_memory, "a matrix of " + std::to_string(rows) + " x " +
-                                              std::to_string(columns) +
-                                              " elements passes 2^63 bytes");
-  return bytes;
 }
 
 std::string mebibytes(std::int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
+/// beta as kernels get it: narrowed to f32 where sums are f32.
+bool reads_c(const Problem& problem, double beta) {
+  return problem.accumulator == DType::f32 ? static_cast<float>(beta) != 0.0F : beta != 0.0;
+}
+
+void check_host_call(const Problem& problem, const Call& call) {
+  if (call.alpha_device || call.beta_device || call.packed_a || call.packed_b)
+    throw Error(ErrorKind::invalid_argument,
+                "a product on host pointers takes neither alpha and beta on the device nor packed "
+                "operands");
+  check_call(problem, call);
+}
+
 }  // namespace
 
-/// The matrices are packed tightly on the device whatever their leading dimensions are on the host.
 void Matmul::host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
                   const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta,
-                  float* c, std::int64_t ldc) {
-  Problem problem;
-  problem.layout = layout;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  Call call;
-  call.a = a, call.b = b, call.c = c;
-  call.lda = lda, call.ldb = ldb, call.ldc = ldc;
-  call.alpha = alpha, call.beta = beta;
-  check_call(problem, call);
-  if (m == 0 || n == 0) return;
+                  float* c, std::int64_t ldc, MathMode math) {
+  host(typed_problem(layout, m, n, k, DType::f32, DType::f32, math),
+       call_of(a, lda, b, ldb, c, ldc, alpha, beta, nullptr));
+}
 
-  const bool reads = reads_operands(problem, call);
-  const std::int64_t bytes_a = reads ? packed_bytes(m, k) : 0;
-  const std::int64_t bytes_b = reads ? packed_bytes(k, n) : 0;
-  const std::int64_t bytes_c = packed_bytes(m, n);
-  problem.alignment = natural_alignment(layout, m, n, k, problem.a, problem.b, problem.c);
+/// The matrices are packed tightly on the device whatever their leading dimensions are on the host.
+void Matmul::host(const Problem& asked, const Call& given) {
+  check_host_call(asked, given);
+  if (is_empty(asked)) return;
+  Problem problem = asked;
+  problem.alignment =
+      natural_alignment(asked.layout, asked.m, asked.n, asked.k, asked.a, asked.b, asked.c);
+  const std::int64_t batch = problem.batch;
+  const Matrices a(batch, rows_a(problem), min_lda(problem), given.lda, given.stride_a, problem.a);
+  const Matrices b(batch, rows_b(problem), min_ldb(problem), given.ldb, given.stride_b, problem.b);
+  const Matrices c(batch, problem.m, problem.n, given.ldc, given.stride_c, problem.c);
+  const bool reads = reads_operands(problem, given);
+  const std::int64_t bytes_a = reads ? a.bytes() : 0, bytes_b = reads ? b.bytes() : 0,
+                     bytes_c = c.bytes();
   Device& device = state_->device();
   std::int64_t workspace = 0;
   try {
@@ -107,19 +142,17 @@ void Matmul::host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
     const Executable& executable = state_->executable(problem, nullptr);
     workspace = executable.plan().workspace_bytes;
     const OwnStream stream(device);
-    call.stream = stream.get();
-    call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
-    call.lda = min_lda(problem), call.ldb = min_ldb(problem), call.ldc = n;
-    auto* const c_device = static_cast<float*>(on_c.data());
+    Call call = call_of(on_a.data(), min_lda(problem), on_b.data(), min_ldb(problem), on_c.data(),
+                        min_ldc(problem), given.alpha, given.beta, stream.get());
+    call.stride_a = a.device_stride(problem.a), call.stride_b = b.device_stride(problem.b);
+    call.stride_c = c.device_stride(problem.c);
     if (reads) {
-      upload(device, call.stream, static_cast<float*>(on_a.data()), a, rows_a(problem), call.lda,
-             lda);
-      upload(device, call.stream, static_cast<float*>(on_b.data()), b, rows_b(problem), call.ldb,
-             ldb);
+      upload(device, call.stream, on_a.data(), given.a, a);
+      upload(device, call.stream, on_b.data(), given.b, b);
     }
-    if (beta != 0.0F) upload(device, call.stream, c_device, c, m, n, ldc);
+    if (reads_c(problem, given.beta)) upload(device, call.stream, on_c.data(), given.c, c);
     executable.launch(call);
-    download(device, call.stream, c, c_device, m, n, ldc);
+    download(device, call.stream, given.c, on_c.data(), c);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory) throw;
     const double needed = static_cast<double>(bytes_a) + static_cast<double>(bytes_b) +

@@ -44,16 +44,20 @@ std::unique_ptr<Device> open(const std::string& which) {
   return which == "current" ? cuda::open_current_device() : open_device(which);
 }
 
-Problem f32_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k) {
-  Problem problem;
-  problem.layout = layout;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  return problem;
-}
+constexpr DType kF32 = DType::f32;
 
 }  // namespace
+
+Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
+                      DType c, MathMode math, std::int64_t batch) {
+  Problem problem;
+  problem.layout = layout;
+  problem.m = m, problem.n = n, problem.k = k;
+  problem.batch = batch;
+  set_types(problem, operand, c, math);
+  problem.alignment = natural_alignment(layout, m, n, k, operand, operand, c);
+  return problem;
+}
 
 MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& options) {
   MatmulParts parts;
@@ -86,20 +90,21 @@ Matmul make_matmul(MatmulParts parts) {
   return Matmul(std::make_unique<Matmul::State>(std::move(parts)));
 }
 
+Call Matmul::call_of(const void* a, std::int64_t lda, const void* b, std::int64_t ldb, void* c,
+                     std::int64_t ldc, double alpha, double beta, Stream stream) {
+  Call call;
+  call.a = a, call.b = b, call.c = c;
+  call.lda = lda, call.ldb = ldb, call.ldc = ldc;
+  call.alpha = alpha, call.beta = beta;
+  call.stream = stream;
+  return call;
+}
+
 void Matmul::operator()(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
                         const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
-                        float beta, float* c, std::int64_t ldc, Stream stream) {
-  Call call;
-  call.a = a;
-  call.b = b;
-  call.c = c;
-  call.lda = lda;
-  call.ldb = ldb;
-  call.ldc = ldc;
-  call.alpha = alpha;
-  call.beta = beta;
-  call.stream = stream;
-  (*this)(f32_problem(layout, m, n, k), call);
+                        float beta, float* c, std::int64_t ldc, Stream stream, MathMode math) {
+  (*this)(typed_problem(layout, m, n, k, kF32, kF32, math),
+          call_of(a, lda, b, ldb, c, ldc, alpha, beta, stream));
 }
 
 void Matmul::operator()(const Problem& problem, const Call& call) {
@@ -113,22 +118,66 @@ void Matmul::operator()(const Problem& problem, const Call& call) {
   slot.executable->launch(call);
 }
 
+PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) {
+  const StepRole role = is_a ? StepRole::pack_a : StepRole::pack_b;
+  check_operand(problem, call, role);
+  auto contents = std::make_unique<PackedOperand::Contents>();
+  contents->role = role;
+  contents->type = problem.a;
+  contents->original = is_a ? call.a : call.b;
+  contents->ld = is_a ? call.lda : call.ldb;
+  contents->stride = is_a ? call.stride_a : call.stride_b;
+  if (!is_empty(problem) && problem.k > 0) {
+    Problem asked = problem;
+    const Alignment seen = alignment_of(problem, call);
+    (is_a ? asked.alignment.a : asked.alignment.b) = is_a ? seen.a : seen.b;
+    state_->pack(asked, call, *contents);
+  }
+  return PackedOperand(std::move(contents));
+}
+
+PackedOperand Matmul::pack_a(const Problem& problem, const void* a, std::int64_t lda,
+                             std::int64_t stride_a, Stream stream) {
+  Call call;
+  call.a = a, call.lda = lda, call.stride_a = stride_a;
+  call.stream = stream;
+  return pack(problem, call, true);
+}
+
+PackedOperand Matmul::pack_b(const Problem& problem, const void* b, std::int64_t ldb,
+                             std::int64_t stride_b, Stream stream) {
+  Call call;
+  call.b = b, call.ldb = ldb, call.stride_b = stride_b;
+  call.stream = stream;
+  return pack(problem, call, false);
+}
+
+MathMode Matmul::fastest_within(const Problem& problem, double accuracy) const {
+  check_problem(problem);
+  return tilewise::fastest_within(problem, accuracy, state_->device().info(),
+                                  [this](const Problem& asked) { return state_->match(asked); });
+}
+
 Match Matmul::explain(const Problem& problem) const {
-  check_sizes(problem);
+  check_problem(problem);
   return state_->explain(problem);
 }
 
 void Matmul::prepare(const Problem& problem) {
-  check_sizes(problem);
+  check_problem(problem);
   if (!is_empty(problem)) state_->executable(problem, nullptr);
+}
+
+Matmul& default_matmul() {
+  // Never destroyed: at exit the driver may be gone before it.
+  static Matmul& instance = *new Matmul;
+  return instance;
 }
 
 void matmul(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
             const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta,
-            float* c, std::int64_t ldc, Stream stream) {
-  // Never destroyed: at exit the driver may be gone before it.
-  static Matmul& instance = *new Matmul;
-  instance(layout, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, stream);
+            float* c, std::int64_t ldc, Stream stream, MathMode math) {
+  default_matmul()(layout, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, stream, math);
 }
 
 }  // namespace tilewise

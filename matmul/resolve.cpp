@@ -75,7 +75,7 @@ std::string predict(Match& match, const Problem& problem, const DeviceInfo& devi
 bool nearer(const Winner& x, const Winner& y, const Problem& problem, const DeviceInfo& device) {
   const auto gaps = [&](const Winner& winner) {
     const Problem& of = winner.record.problem;
-    return std::tuple(distance_between(of, problem), log_ratio(of.batch, problem.batch),
+    return std::tuple(distance_between(of, problem),
                       alignment_gap(of.alignment, problem.alignment));
   };
   if (gaps(x) != gaps(y)) return gaps(x) < gaps(y);
@@ -95,10 +95,18 @@ std::string format(const char* pattern, double value) {
   return text;
 }
 
+/// "f32", "f16 to f32", "f32 by tf32".
+std::string kind_text(DType operand, DType c, MathMode math) {
+  std::string text(to_string(operand));
+  if (c != default_result(operand)) text += " to " + std::string(to_string(c));
+  if (math != MathMode::strict) text += " by " + std::string(to_string(math));
+  return text;
+}
+
 /// "nn 1024x1024x1024 f32".
 std::string short_text(const Problem& problem) {
   std::string text = std::string(to_string(problem.layout)) + " " + size_text(problem) + " " +
-                     std::string(to_string(problem.a));
+                     kind_text(problem.a, problem.c, problem.math);
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
   return text;
 }
@@ -120,15 +128,28 @@ std::string measured_text(const Record& record) {
 
 std::string tune_command(const Problem& problem, const DeviceInfo& device) {
   // The first digits of a UUID name a device whatever its index is today.
-  std::string command = "autotune --device " +
-                        (device.uuid.empty() ? std::string("0") : device.uuid.substr(0, 12)) +
-                        " --sizes " + size_text(problem);
-  if (problem.layout != Layout::nn)
-    command += " --layout " + std::string(to_string(problem.layout));
-  const Alignment natural = natural_alignment(problem.layout, problem.m, problem.n, problem.k,
-                                              problem.a, problem.b, problem.c);
-  if (problem.alignment != natural) command += " --align " + alignment_text(problem.alignment);
-  return command;
+  return "autotune --device " +
+         (device.uuid.empty() ? std::string("0") : device.uuid.substr(0, 12)) +
+         tune_options(problem);
+}
+
+/// Where this could be done at all, in words: "f32, f32 by tf32, f16".
+std::string kinds_done(Problem problem, const DeviceInfo& device) {
+  std::string kinds;
+  for (const ProductKind& kind : product_kinds()) {
+    set_types(problem, kind.operand, kind.c, kind.math);
+    const auto can = [&](const KernelTemplate& kernel) { return kernel.supports(problem, device); };
+    if (std::any_of(catalog().begin(), catalog().end(), can))
+      kinds += (kinds.empty() ? "" : ", ") + kind_text(kind.operand, kind.c, kind.math);
+  }
+  return kinds;
+}
+
+/// Whose default is asked first: less is earlier. The image of "small" serves one size alone: for a
+/// single product that is not worth a compilation.
+int rank(const KernelTemplate& kernel, const Problem& problem) {
+  if (kernel.name == "small") return problem.batch > 1 ? 0 : 3;
+  return kernel.name == "mma" ? 1 : kernel.name == "simt" ? 2 : 3;
 }
 
 const LaunchStep* multiply_step(const Plan& plan) {
@@ -162,7 +183,24 @@ bool same_kind(const Problem& x, const Problem& y) {
 }
 
 double distance_between(const Problem& x, const Problem& y) {
-  return log_ratio(x.m, y.m) + log_ratio(x.n, y.n) + log_ratio(x.k, y.k);
+  return log_ratio(x.m, y.m) + log_ratio(x.n, y.n) + log_ratio(x.k, y.k) +
+         log_ratio(x.batch, y.batch);
+}
+
+std::string tune_options(const Problem& problem) {
+  std::string options = " --sizes " + size_text(problem);
+  const auto add = [&options](const char* option, std::string_view value) {
+    options += std::string(" --") + option + " " + std::string(value);
+  };
+  if (problem.layout != Layout::nn) add("layout", to_string(problem.layout));
+  if (problem.a != DType::f32) add("dtype", to_string(problem.a));
+  if (problem.c != default_result(problem.a)) add("out", to_string(problem.c));
+  if (problem.math != MathMode::strict) add("math", to_string(problem.math));
+  if (problem.batch != 1) add("batch", std::to_string(problem.batch));
+  const Alignment natural = natural_alignment(problem.layout, problem.m, problem.n, problem.k,
+                                              problem.a, problem.b, problem.c);
+  if (problem.alignment != natural) add("align", alignment_text(problem.alignment));
+  return options;
 }
 
 Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler)
@@ -232,8 +270,10 @@ Match Resolver::default_answer(const Problem& problem,
                                const std::vector<Candidate>& refused) const {
   std::vector<const KernelTemplate*> order;
   for (const KernelTemplate& kernel : catalog()) order.push_back(&kernel);
-  std::stable_partition(order.begin(), order.end(),
-                        [](const KernelTemplate* kernel) { return kernel->name == "simt"; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const KernelTemplate* x, const KernelTemplate* y) {
+                     return rank(*x, problem) < rank(*y, problem);
+                   });
   for (const KernelTemplate* kernel : order) {
     if (!kernel->supports(problem, device_)) continue;
     Match match;
@@ -247,9 +287,11 @@ Match Resolver::default_answer(const Problem& problem,
                 "; to tune it: " + tune_command(problem, device_);
     return match;
   }
+  const std::string what = to_string(problem) + " on " + device_.name;
+  if (!refused.empty())
+    throw Error(ErrorKind::unsupported, "every kernel failed that does " + what);
   throw Error(ErrorKind::unsupported,
-              (refused.empty() ? "no kernel template does " : "every kernel failed that does ") +
-                  to_string(problem) + " on " + device_.name);
+              "no kernel template does " + what + ", which can do " + kinds_done(problem, device_));
 }
 
 }  // namespace tilewise

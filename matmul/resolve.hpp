@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,8 +14,16 @@ namespace tilewise {
 /// Same layout, types and math mode: what a record of one may say about the other.
 bool same_kind(const Problem& x, const Problem& y);
 
-/// |log2 m'/m| + |log2 n'/n| + |log2 k'/k|. A size of 0 counts as 1.
+/// |log2 m'/m| + |log2 n'/n| + |log2 k'/k| + |log2 b'/b|, b being the batch. A size of 0 counts
+/// as 1.
 double distance_between(const Problem& x, const Problem& y);
+
+/// How to ask `autotune` for a problem: " --sizes 64x64x64 --dtype f16", what is default left out.
+std::string tune_options(const Problem& problem);
+
+/// Matmul::fastest_within() on answers of `resolve`, which may throw Error(unsupported).
+MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInfo& device,
+                        const std::function<Match(const Problem&)>& resolve);
 
 /// Problem -> match, from memory only. Built once from a database's winners; immutable,
 /// thread-safe.
@@ -28,11 +37,12 @@ class Resolver {
 
   /// Exact, else nearest (smallest distance_between() among winners of the same kind whose
   /// constraints hold for this problem; a record of lower alignment serves higher, never the
-  /// reverse; ties go to the nearer batch, then the nearer alignment, then to what the cost model
-  /// expects to be faster here, then to the faster where it was measured), else the
-  /// default of the first template that can do it, `simt` before others. Always valid for
-  /// `problem`. `refused`: candidates not to answer with (their image is missing or broken). Throws
-  /// Error(unsupported) when nothing is left.
+  /// reverse; ties go to the nearer alignment, then to what the cost model expects to be faster
+  /// here, then to the faster where it was measured), else the default of the first template that
+  /// can do it: `mma` (tensor cores, where the device has those for it), `simt`, then others as the
+  /// catalog has them. Always valid for `problem`. `refused`: candidates not to answer with (their
+  /// image is missing or broken). Throws Error(unsupported) when nothing is left, listing the kinds
+  /// of products that this device can do.
   Match resolve(const Problem& problem, const std::vector<Candidate>& refused = {}) const;
 
   /// The same winners judged against a compiler.

@@ -147,6 +147,27 @@ std::optional<Image> Matmul::State::image(const KernelSpec& kernel,
   return std::move(made.image);
 }
 
+Match Matmul::State::match(const Problem& problem) const {
+  const std::lock_guard making(make_mutex_);
+  return resolver_->resolve(problem, refused(problem));
+}
+
+void Matmul::State::pack(const Problem& problem, const Call& call,
+                         PackedOperand::Contents& contents) {
+  if (device_->capturing(call.stream))
+    throw Error(ErrorKind::invalid_argument,
+                "an operand cannot be packed inside a stream capture: pack it before, and capture "
+                "the products that use it");
+  const Executable& packer = executable(problem, call.stream);
+  const Packing* packing = packer.packing(contents.role);
+  if (!packing) return;
+  contents.device = device_;
+  contents.memory = DeviceBuffer(*device_, packing->bytes);
+  packer.pack(contents.role, call, contents.memory.data());
+  device_->synchronize(call.stream);
+  contents.packing = *packing;
+}
+
 Match Matmul::State::explain(const Problem& problem) {
   // Only a compiler can say whether a kernel's source hash is still the one that was measured.
   std::call_once(informed_once_, [this] {
@@ -183,8 +204,7 @@ void Matmul::State::give_up(const Problem& problem) const {
     if (same_kind(refusal.problem, problem))
       throw Error(ErrorKind::compiler,
                   "no kernel for " + to_string(problem) + " can be served: " + refusal.why_not +
-                      ". Tune it where there is a compiler (autotune --sizes " +
-                      size_text(problem) + " --layout " + std::string(to_string(problem.layout)) +
+                      ". Tune it where there is a compiler (autotune" + tune_options(problem) +
                       "), or let calls compile: leave compile_missing on and install " +
                       (device_->info().target.host
                            ? "a C++ compiler (TILEWISE_CXX names it)"

@@ -27,8 +27,13 @@ struct Matmul::State {
   /// The executable that serves a problem. Throws Error(invalid_argument) when it is not there yet
   /// and `stream` is being captured: loading and compiling have no place in a graph.
   const Executable& executable(const Problem& problem, Stream stream);
+  /// What would serve a problem, as far as is known without a compiler.
+  Match match(const Problem& problem) const;
   Match explain(const Problem& problem);
-  Device& device() { return *device_; }
+  /// Packs an operand (contents.role) as the executable that serves `problem` does, and waits for
+  /// it. Leaves contents without a copy where it packs none.
+  void pack(const Problem& problem, const Call& call, PackedOperand::Contents& contents);
+  Device& device() const { return *device_; }
   /// Never used again by another State, even after this one is gone.
   std::uint64_t id() const { return id_; }
 
@@ -63,7 +68,7 @@ struct Matmul::State {
   const Compiler* compiler();
   void warn_once(const std::string& line);
 
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;  ///< shared with packed operands
   std::optional<Database> database_, cache_;
   std::unique_ptr<Compiler> compiler_;
   std::string no_compiler_;  ///< why there is none

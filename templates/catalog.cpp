@@ -5,10 +5,8 @@ namespace tilewise {
 
 std::span<const KernelTemplate> catalog() {
   static const std::vector<KernelTemplate> table = {
-      simt_template(),
-      skinny_template(),
-      tiled_template(),
-      naive_template(),
+      mma_template(),    small_template(), simt_template(),
+      skinny_template(), tiled_template(), naive_template(),
   };
   return table;
 }
@@ -26,7 +24,12 @@ const KernelTemplate& find_template(std::string_view name) {
 bool supports_strict_f32(const Problem& problem, const DeviceInfo&) {
   return problem.a == DType::f32 && problem.b == DType::f32 && problem.c == DType::f32 &&
          problem.accumulator == DType::f32 && problem.math == MathMode::strict &&
-         problem.batch == 1 && problem.m >= 0 && problem.n >= 0 && problem.k >= 0;
+         problem.batch >= 1 && problem.m >= 0 && problem.n >= 0 && problem.k >= 0;
+}
+
+bool supports_any(const Problem& problem, const DeviceInfo&) {
+  return product_kind(problem) && problem.math == MathMode::strict && problem.batch >= 1 &&
+         problem.m >= 0 && problem.n >= 0 && problem.k >= 0;
 }
 
 }  // namespace tilewise

@@ -24,6 +24,17 @@ typedef long long Int64;  // offsets: m x ld passes 2^31
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_MEMBER __device__ __forceinline__  // of a struct; `static` is then the member's own
 
+// A value's bytes as another type of the same size.
+template <class To, class From>
+DEVICE void copy_bits(To& to, const From& from) {
+  static_assert(sizeof(To) == sizeof(From), "bits are copied one for one");
+#ifdef TILEWISE_HOST
+  __builtin_memcpy(&to, &from, sizeof to);
+#else
+  memcpy(&to, &from, sizeof to);
+#endif
+}
+
 // Where in the kernel an operation stands, for what the CPU executor reports: a default argument of the
 // wrappers, empty on a GPU.
 #ifdef TILEWISE_HOST
@@ -36,12 +47,12 @@ struct SourceLine {};
 DEVICE SourceLine source_line() { return {}; }
 #endif
 
-// The block's shared memory, aligned for 16-byte access.
+// The block's shared memory, aligned for vectors and for swizzled tiles (tma.cuh).
 DEVICE float* shared_floats() {
 #ifdef TILEWISE_HOST
   return static_cast<float*>(tilewise_host::thread().block->shared);
 #else
-  extern __shared__ __align__(128) float tilewise_shared[];
+  extern __shared__ __align__(1024) float tilewise_shared[];
   // Through a register of its own: else the compiler finds the address anew wherever it is used.
   unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(tilewise_shared));
   asm("" : "+r"(at));
@@ -131,25 +142,29 @@ DEVICE void load_edge(float (&to)[COUNT], const float* from, int valid) {
   }
 }
 
-#if PREFETCH >= 3
-// Starts copying the first `valid` of COUNT floats from global to shared memory, zeros for the rest
-// (cp.async with a source size; sm_80 and later). The data is there after copies_done().
-template <int COUNT>
-DEVICE void copy_async(float* to_shared, const float* from, int valid) {
+// Starts copying the first `valid` of BYTES (4, 8 or 16) from global to shared memory, zeros for the rest; both
+// addresses are aligned to BYTES (cp.async with a source size; sm_80 and later, as the two below). The data is there after copies_done().
+template <int BYTES>
+DEVICE void copy_bytes_async(void* to_shared, const void* from, int valid) {
+  const int bytes = valid >= BYTES ? BYTES : (valid > 0 ? valid : 0);
 #ifdef TILEWISE_HOST
-  tilewise_host::copy_async(to_shared, from, COUNT, valid >= COUNT ? COUNT : (valid > 0 ? valid : 0));
+  tilewise_host::copy_async(to_shared, from, BYTES, bytes);
 #else
-  const int bytes = valid >= COUNT ? COUNT * 4 : (valid > 0 ? valid * 4 : 0);
   const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
-  if constexpr (COUNT == 4) {
+  if constexpr (BYTES == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
                  : "memory");
   } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from),
-                 "n"(COUNT * 4), "r"(bytes)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES),
+                 "r"(bytes)
                  : "memory");
   }
 #endif
+}
+// The same, counted in floats.
+template <int COUNT>
+DEVICE void copy_async(float* to_shared, const float* from, int valid) {
+  copy_bytes_async<COUNT * 4>(to_shared, from, valid * 4);
 }
 
 // Closes the group of copies started since the last call.
@@ -170,4 +185,3 @@ DEVICE void copies_done() {
   asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 #endif
 }
-#endif

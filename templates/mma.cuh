@@ -9,8 +9,8 @@
 #define TILEWISE_ONE_OF(gpu, host) gpu
 #endif
 
-// Rounding to nearest; halfway cases to even, those of tf32 away from zero. tf32 is held as the f32 of
-// the same value. NaN stays NaN.
+// Rounding to nearest; halfway cases to even, those of tf32 before sm_90 away from zero. tf32 is held as the
+// f32 of the same value. NaN stays NaN.
 DEVICE unsigned short f16_of_float(float value) {
 #ifdef TILEWISE_HOST
   return tilewise_host::f16_of_float(value);
@@ -49,10 +49,13 @@ template <int ARCH = __CUDA_ARCH__>
 DEVICE unsigned tf32_of_float(float value) {
   static_assert(ARCH >= 800, "tf32 needs sm_80 or later");
 #ifdef TILEWISE_HOST
-  return tilewise_host::tf32_of_float(value);
+  return tilewise_host::tf32_of_float(value, ARCH >= 900);
 #else
   unsigned bits = 0;
-  if constexpr (ARCH >= 800) asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+  if constexpr (ARCH >= 900)
+    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));  // one instruction; the other is three
+  else if constexpr (ARCH >= 800)
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
   return bits;
 #endif
 }
@@ -104,7 +107,8 @@ struct MmaShape {
 };
 
 // Where the first element of a lane's word lies in its fragment (the others follow along k), and where a
-// sum does: PTX ISA, "Matrix Fragments for mma.m16n8k16" and the like. One formula serves all shapes here.
+// sum does: PTX ISA, "Matrix Fragments for mma.m16n8k16" and the like. One formula serves all shapes here;
+// where a GPU has but smaller instructions, several make one of these.
 struct FragmentPlace {
   int row, column;
 };
@@ -130,13 +134,31 @@ DEVICE FragmentPlace c_place(int lane, int sum) {
                : TILEWISE_SUMS4(kind)                                                                  \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 
-struct MmaF16 : MmaShape<16, 8, 16, 2, 800, unsigned, float, float> {
+// Half as deep: what sm_75 has.
+struct MmaF16K8 : MmaShape<16, 8, 8, 2, 750, unsigned, float, float> {
 #ifdef TILEWISE_HOST
   static Element element(Word word, int e) { return tilewise_host::float_of_f16(word >> 16 * e); }
   static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fmaf(x, y, sum); }
 #else
   static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
+    TILEWISE_MMA("m16n8k8.row.col.f32.f16.f16.f32", "{%0, %1, %2, %3}", "{%4, %5}", "{%6}",
+                 : TILEWISE_SUMS4("f")
+                 : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+  }
+#endif
+};
+struct MmaF16 : MmaShape<16, 8, 16, 2, 750, unsigned, float, float> {
+#ifdef TILEWISE_HOST
+  static Element element(Word word, int e) { return tilewise_host::float_of_f16(word >> 16 * e); }
+  static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fmaf(x, y, sum); }
+#elif __CUDA_ARCH__ >= 800
+  static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
     TILEWISE_FOUR_TWO("m16n8k16.row.col.f32.f16.f16.f32", "f");
+  }
+#else
+  static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
+    MmaF16K8::multiply(c, {a[0], a[1]}, {b[0]});
+    MmaF16K8::multiply(c, {a[2], a[3]}, {b[1]});
   }
 #endif
 };
@@ -152,19 +174,6 @@ struct MmaBf16 : MmaShape<16, 8, 16, 2, 800, unsigned, float, float> {
   }
 #endif
 };
-// Half as deep: what sm_75 has.
-struct MmaF16K8 : MmaShape<16, 8, 8, 2, 750, unsigned, float, float> {
-#ifdef TILEWISE_HOST
-  static Element element(Word word, int e) { return tilewise_host::float_of_f16(word >> 16 * e); }
-  static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fmaf(x, y, sum); }
-#else
-  static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
-    TILEWISE_MMA("m16n8k8.row.col.f32.f16.f16.f32", "{%0, %1, %2, %3}", "{%4, %5}", "{%6}",
-                 : TILEWISE_SUMS4("f")
-                 : "r"(a[0]), "r"(a[1]), "r"(b[0]));
-  }
-#endif
-};
 // The low 13 bits of each f32 are not looked at: round with tf32_of_float() first.
 struct MmaTf32 : MmaShape<16, 8, 8, 1, 800, unsigned, float, float> {
 #ifdef TILEWISE_HOST
@@ -177,27 +186,63 @@ struct MmaTf32 : MmaShape<16, 8, 8, 1, 800, unsigned, float, float> {
 #endif
 };
 // Sums wrap around.
-struct MmaS8 : MmaShape<16, 8, 32, 4, 800, unsigned, int, int> {
+struct MmaS8 : MmaShape<16, 8, 32, 4, 750, unsigned, int, int> {
 #ifdef TILEWISE_HOST
   static Element element(Word word, int e) { return static_cast<signed char>(word >> 8 * e); }
   static Sum multiply_add(Element x, Element y, Sum sum) {
     return static_cast<int>(static_cast<unsigned>(sum) + static_cast<unsigned>(x * y));
   }
-#else
+#elif __CUDA_ARCH__ >= 800
   static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
     TILEWISE_FOUR_TWO("m16n8k32.row.col.s32.s8.s8.s32", "r");
   }
+#else  // a quarter: 8 x 8 x 16
+  static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
+    UNROLL_ALL
+    for (int part = 0; part < 4; ++part)
+      TILEWISE_MMA("m8n8k16.row.col.s32.s8.s8.s32", "{%0, %1}", "{%2}", "{%3}",
+                   : "+r"(c[part % 2 * 2]), "+r"(c[part % 2 * 2 + 1])
+                   : "r"(a[part]), "r"(b[part / 2]));
+  }
 #endif
 };
-struct MmaF64 : MmaShape<8, 8, 4, 1, 800, double, double, double> {
+struct MmaF64 : MmaShape<16, 8, 8, 1, 800, double, double, double> {
 #ifdef TILEWISE_HOST
   static Element element(Word word, int) { return word; }
   static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fma(x, y, sum); }
+#elif __CUDA_ARCH__ >= 900
+  static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
+    TILEWISE_MMA("m16n8k8.row.col.f64.f64.f64.f64", "{%0, %1, %2, %3}", "{%4, %5, %6, %7}", "{%8, %9}",
+                 : TILEWISE_SUMS4("d")
+                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+  }
+#else  // a quarter: 8 x 8 x 4
+  static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
+    UNROLL_ALL
+    for (int part = 0; part < 4; ++part)
+      TILEWISE_MMA("m8n8k4.row.col.f64.f64.f64.f64", "{%0, %1}", "{%2}", "{%3}",
+                   : "+d"(c[part % 2 * 2]), "+d"(c[part % 2 * 2 + 1])
+                   : "d"(a[part]), "d"(b[part / 2]));
+  }
+#endif
+};
+struct MmaE4m3 : MmaShape<16, 8, 32, 4, 890, unsigned, float, float> {
+#ifdef TILEWISE_HOST
+  static Element element(Word word, int e) { return tilewise_host::float_of_fp8<3>(word >> 8 * e); }
+  static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fmaf(x, y, sum); }
 #else
   static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
-    TILEWISE_MMA("m8n8k4.row.col.f64.f64.f64.f64", "{%0, %1}", "{%2}", "{%3}",
-                 : "+d"(c[0]), "+d"(c[1])
-                 : "d"(a[0]), "d"(b[0]));
+    TILEWISE_FOUR_TWO("m16n8k32.row.col.f32.e4m3.e4m3.f32", "f");
+  }
+#endif
+};
+struct MmaE5m2 : MmaShape<16, 8, 32, 4, 890, unsigned, float, float> {
+#ifdef TILEWISE_HOST
+  static Element element(Word word, int e) { return tilewise_host::float_of_fp8<2>(word >> 8 * e); }
+  static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fmaf(x, y, sum); }
+#else
+  static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
+    TILEWISE_FOUR_TWO("m16n8k32.row.col.f32.e5m2.e5m2.f32", "f");
   }
 #endif
 };

@@ -1,35 +1,44 @@
 // What every multiply kernel takes: the same fields in the same order as multiply_arguments() in
-// multiply_plan.cpp.
+// multiply_plan.cpp. BATCHED: there are several products, whose operands lie `stride` elements apart.
 #pragma once
-#include "dialect.cuh"
+#include "types.cuh"
+
+#ifndef BATCHED
+#define BATCHED 0
+#endif
 
 struct MultiplyArgs {
-  const float* a;
-  const float* b;
-  float* c;  // or the workspace of partial sums when SPLIT
-  const float* alpha_device;  // null: the value below counts
-  const float* beta_device;
+  const Element* a;
+  const Element* b;
+  Result* c;                // or the workspace of partial sums, [batch][split][m][n] of Sum, when SPLIT
+  const Sum* alpha_device;  // null: the value below counts
+  const Sum* beta_device;
   Int64 lda, ldb, ldc;  // elements
+  Int64 stride_a, stride_b, stride_c;
   Int64 m, n, k;
-  int raster;  // tile rows walked together, see tile_of_block()
+  int raster;  // tile rows walked together, see tile_at()
   int splits;  // how many blocks share the k of one tile
-  float alpha, beta;
+  Sum alpha, beta;
 };
 
 struct Scalars {
-  float alpha, beta;
+  Sum alpha, beta;
 };
 
-DEVICE Scalars scalars_of(const MultiplyArgs& args) {
+// Of anything with those four fields.
+template <class Arguments>
+DEVICE Scalars scalars_of(const Arguments& args) {
   return {args.alpha_device ? *args.alpha_device : args.alpha,
           args.beta_device ? *args.beta_device : args.beta};
 }
 
-// alpha x sum + beta x c with BLAS's meaning: alpha = 0 drops the product (even NaN), beta = 0 never
-// reads c.
-DEVICE float blend(const Scalars& s, float sum, const float* c) {
-  const float product = s.alpha == 0.0f ? 0.0f : s.alpha * sum;
-  return s.beta == 0.0f ? product : multiply_add(s.beta, *c, product);
+// alpha x sum + beta x c, rounded once to C's type, with BLAS's meaning: alpha = 0 drops the product (even NaN),
+// beta = 0 never reads c.
+DEVICE Result blend(const Scalars& s, Sum sum, const Result* c) {
+  const Sum scaled = s.alpha == Sum(0) ? Sum(0) : product(s.alpha, sum);
+  const Sum blended =
+      s.beta == Sum(0) ? scaled : multiply_add(s.beta, Number<RESULT>::widen(*c), scaled);
+  return Number<RESULT>::narrow(blended);
 }
 
 // Which output tile is the index-th, as a block of the one-dimensional grid works on it. Tiles are walked in groups of
@@ -58,6 +67,27 @@ DEVICE Tile tile_at(Int64 m, Int64 n, int rows_together, unsigned index, int til
           static_cast<Int64>(inside / rows) * tile_n, static_cast<int>(split)};
 }
 
-DEVICE Tile tile_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
-  return tile_at(args.m, args.n, args.raster, blockIdx.x, tile_m, tile_n);
+// What a block does: a tile of C of one product, or its part of k of it. Every multiply kernel asks this first.
+// A block's number is tile + tiles x (split + splits x batch).
+struct Task {
+  Tile tile;
+  const Element* a;  // the product's operands
+  const Element* b;
+  Result* c;
+  Sum* partial;  // [m][n], this split's sums: instead of c when SPLIT
+};
+
+DEVICE Task task_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
+  unsigned index = blockIdx.x;
+  Int64 batch = 0;
+#if BATCHED
+  const unsigned blocks = // of one product
+      static_cast<unsigned>(tile_count(args.m, args.n, tile_m, tile_n)) * unsigned(args.splits);
+  batch = index / blocks;
+  index %= blocks;
+#endif
+  const Tile tile = tile_at(args.m, args.n, args.raster, index, tile_m, tile_n);
+  return {tile, args.a + batch * args.stride_a, args.b + batch * args.stride_b,
+          args.c + batch * args.stride_c,
+          reinterpret_cast<Sum*>(args.c) + (batch * args.splits + tile.split) * args.m * args.n};
 }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+
+#include "tilewise/error.hpp"
 
 namespace tilewise {
 namespace {
@@ -12,24 +15,62 @@ using Kind = Argument::Kind;
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
-/// An operand in the workspace: where it is, how long its rows are.
+/// An operand, and how its pack changes it.
+struct Operand {
+  StepRole role;
+  Argument pointer, ld, stride;  ///< the call's
+  std::int64_t rows, columns;    ///< as stored
+  int bytes;                     ///< of an element
+  int alignment;                 ///< Problem's
+  Pack pack;
+  bool k_along;  ///< k is contiguous as the multiply step reads it
+};
+
+Operand operand_a(const Problem& p, Pack pack) {
+  return {StepRole::pack_a,
+          {Kind::a},
+          {Kind::lda},
+          {Kind::stride_a},
+          rows_a(p),
+          min_lda(p),
+          bytes_of(p.a),
+          p.alignment.a,
+          pack,
+          !reads_a_transposed(p, pack)};
+}
+Operand operand_b(const Problem& p, Pack pack) {
+  return {StepRole::pack_b,
+          {Kind::b},
+          {Kind::ldb},
+          {Kind::stride_b},
+          rows_b(p),
+          min_ldb(p),
+          bytes_of(p.b),
+          p.alignment.b,
+          pack,
+          reads_b_transposed(p, pack)};
+}
+
+/// An operand in the workspace.
 struct Packed {
-  std::int64_t offset = 0, ld = 0, bytes = 0;
+  std::int64_t offset;    ///< bytes, of the first product's
+  std::int64_t rows, ld;  ///< padding counts
+  std::int64_t elements;  ///< from one product's to the next one's
+  std::int64_t bytes;     ///< of all products
 };
 
-struct Stored {
-  std::int64_t rows, columns;
-};
-
-/// Rows are padded to 32 elements: 128 bytes for f32, so every row starts a line.
-Packed packed_operand(Stored from, Pack pack, int element_bytes, std::int64_t offset) {
-  const bool turn = pack == Pack::transpose;
-  const std::int64_t rows = turn ? from.columns : from.rows;
-  const std::int64_t columns = turn ? from.rows : from.columns;
+/// Every row starts a line of 128 bytes. k is padded to a multiple of `k_multiple`.
+Packed packed_operand(const Operand& from, std::int64_t k_multiple, std::int64_t batch,
+                      std::int64_t offset) {
+  const bool turn = from.pack == Pack::transpose;
+  const std::int64_t line = 128 / from.bytes;
   Packed packed;
   packed.offset = offset;
-  packed.ld = std::max<std::int64_t>(32, round_up(columns, 32));
-  packed.bytes = round_up(rows * packed.ld * element_bytes, 256);
+  packed.rows = round_up(turn ? from.columns : from.rows, from.k_along ? 1 : k_multiple);
+  packed.ld = round_up(std::max<std::int64_t>(1, turn ? from.rows : from.columns),
+                       from.k_along ? std::lcm(line, k_multiple) : line);
+  packed.elements = round_up(packed.rows * packed.ld, 2 * line);
+  packed.bytes = batch * packed.elements * from.bytes;
   return packed;
 }
 
@@ -40,33 +81,38 @@ constexpr double kPerExchange = 18;
 // Bytes that pass through shared memory or L1 at a time, whatever part of them a warp wants.
 constexpr double kPassBytes = 128;
 constexpr double kWarp = 32;
+constexpr int kRunBytes = 16;  // what a thread of a pack step stores at a time
 
 double threads_of(const LaunchStep& step) {
   return static_cast<double>(volume(step.grid)) * static_cast<double>(volume(step.block));
 }
 
-/// Each element is read and written once, by way of shared memory.
-void state_pack_work(LaunchStep& step, double elements, double element_bytes) {
-  step.work.compulsory_bytes = step.work.global_bytes = 2 * elements * element_bytes;
-  step.work.shared_bytes = step.work.global_bytes;
-  step.work.instructions = 2 * elements * kPerGlobalAccess;
+/// Each element is read and written once, in runs of 16 bytes: steps/pack.cu.
+void state_pack_work(LaunchStep& step, double bytes, int alignment) {
+  const double runs = bytes / kRunBytes;
+  // Of a run; words that are not aligned are five, and are shifted.
+  const double loads = alignment >= 4 ? kRunBytes / alignment : 5;
+  step.work.compulsory_bytes = step.work.global_bytes = 2 * bytes;
+  step.work.shared_bytes = (loads + 1) * bytes;  // a load passes whole lines, however narrow it is
+  step.work.instructions = runs * (loads + (alignment >= 4 ? 0 : 4) + 3 * kPerGlobalAccess);
 }
 
 /// Sums are read by fours in each of `rows` rows: a round is what is under way at a time.
-void state_reduce_work(LaunchStep& step, double elements, double element_bytes, int splits,
+void state_reduce_work(LaunchStep& step, const Problem& problem, double elements, int splits,
                        int rows) {
   constexpr double at_once = 4;
-  step.work.compulsory_bytes = step.work.global_bytes = (splits + 1) * elements * element_bytes;
+  step.work.compulsory_bytes = step.work.global_bytes =
+      elements * (double(splits) * bytes_of(problem.accumulator) + bytes_of(problem.c));
   step.work.instructions = elements * (splits * 2 + kPerGlobalAccess);
   step.schedule.rounds = std::max(1.0, splits / at_once / rows);
 }
 
 void state_multiply_work(LaunchStep& step, const Problem& problem, const MultiplyShape& shape) {
   const ThreadWork& thread = shape.thread;
-  const double m = double(problem.m), n = double(problem.n), k = double(problem.k);
-  const double element = bytes_of(problem.a);
-  const double tiles =
-      double(ceil_div(problem.m, shape.tile_m)) * double(ceil_div(problem.n, shape.tile_n));
+  const double results = double(problem.m) * double(problem.n) * double(problem.batch);
+  const double sum_bytes = bytes_of(problem.accumulator);
+  const double tiles = double(ceil_div(problem.m, shape.tile_m)) *
+                       double(ceil_div(problem.n, shape.tile_n)) * double(problem.batch);
   const double tiles_k = double(ceil_div(problem.k, shape.tile_k));
   Schedule& schedule = step.schedule;
   schedule.rounds = std::ceil(tiles_k / shape.splits);
@@ -79,9 +125,12 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
   Work& work = step.work;
   work.flops = flops_of(problem);
   work.issued_flops = 2 * tiles * shape.tile_m * shape.tile_n * tiles_k * shape.tile_k;
-  work.compulsory_bytes = operand_bytes(problem) + (shape.splits - 1) * m * n * element;
+  // Where k is split, sums are written instead of C.
+  const double written =
+      results * (shape.splits > 1 ? shape.splits * sum_bytes : bytes_of(problem.c));
+  work.compulsory_bytes = operand_bytes(problem) - results * bytes_of(problem.c) + written;
   work.global_bytes =
-      tiles * (shape.tile_m + shape.tile_n) * k * element + shape.splits * m * n * element;
+      tiles * (shape.tile_m + shape.tile_n) * double(problem.k) * bytes_of(problem.a) + written;
   const double thread_tiles =
       tiles * tiles_k * shape.threads;  // of all blocks, whatever the splits
   const double in_shared = thread.steps * thread.shared_loads + thread.shared_stores;
@@ -93,24 +142,43 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
       threads_of(step) * (kPerResult * thread.result_stores + kPerExchange * thread.exchanged);
 }
 
-LaunchStep pack_step(StepRole role, Stored from, Pack pack, const Packed& to, int element_bytes) {
+LaunchStep pack_step(const Problem& problem, const Operand& from, const Packed& to) {
   LaunchStep step;
-  step.role = role;
-  step.kernel = {"pack.cu", "pack", {{"TRANSPOSE", pack == Pack::transpose ? 1 : 0}}};
-  const std::int64_t rows = pack == Pack::transpose ? from.columns : from.rows;
+  step.role = from.role;
+  const bool turn = from.pack == Pack::transpose;
+  step.kernel = {
+      "pack.cu",
+      "pack",
+      {{"BATCHED", problem.batch > 1}, {"ELEMENT_BYTES", from.bytes}, {"TRANSPOSE", turn}}};
   // The field order of PackArgs in steps/pack.cu.
-  step.arguments = {{role == StepRole::pack_a ? Kind::a : Kind::b},
+  step.arguments = {from.pointer,
                     {Kind::workspace, to.offset},
-                    {role == StepRole::pack_a ? Kind::lda : Kind::ldb},
+                    from.ld,
                     {Kind::integer64, to.ld},
+                    from.stride,
+                    {Kind::integer64, to.elements},
                     {Kind::integer64, from.rows},
-                    {Kind::integer64, from.columns}};
-  step.grid.x = static_cast<std::uint32_t>(
-      std::max<std::int64_t>(1, ceil_div(rows, 64) * ceil_div(to.ld, 64)));
-  step.block.x = 256;
-  step.shared_bytes = pack == Pack::transpose ? 64 * 65 * 4 : 0;
-  state_pack_work(step, double(from.rows) * double(from.columns), element_bytes);
+                    {Kind::integer64, from.columns},
+                    {Kind::integer64, to.rows}};
+  // The tile of `to` that a block writes there.
+  const int run = kRunBytes / from.bytes;
+  const std::int64_t tiles = ceil_div(to.rows, turn ? 8 * run : 64) * ceil_div(to.ld, 16 * run);
+  step.grid.x = static_cast<std::uint32_t>(std::max<std::int64_t>(1, tiles * problem.batch));
+  step.block.x = 128;
+  step.packed_bytes = to.bytes;
+  state_pack_work(step,
+                  double(from.rows) * double(from.columns) * double(problem.batch) * from.bytes,
+                  from.alignment);
   return step;
+}
+
+/// What templates/types.cuh and multiply_args.cuh want to know.
+void add_types(KernelSpec& kernel, const Problem& problem) {
+  kernel.defines.emplace_back("ELEMENT", static_cast<int>(problem.a));
+  kernel.defines.emplace_back("RESULT", static_cast<int>(problem.c));
+  kernel.defines.emplace_back("SUM", static_cast<int>(problem.accumulator));
+  kernel.defines.emplace_back("BATCHED", problem.batch > 1);
+  std::sort(kernel.defines.begin(), kernel.defines.end());
 }
 
 LaunchStep reduce_step(const Problem& problem, std::int64_t partial, int splits) {
@@ -118,21 +186,25 @@ LaunchStep reduce_step(const Problem& problem, std::int64_t partial, int splits)
   step.role = StepRole::reduce;
   const int rows = splits >= 32 ? 8 : (splits >= 8 ? 4 : 1);
   step.kernel = {"reduce.cu", "reduce", {{"ROWS", rows}}};
+  add_types(step.kernel, problem);
   // The field order of ReduceArgs in steps/reduce.cu.
   step.arguments = {{Kind::workspace, partial},
                     {Kind::c},
                     {Kind::alpha_device},
                     {Kind::beta_device},
                     {Kind::ldc},
+                    {Kind::stride_c},
                     {Kind::integer64, problem.m},
                     {Kind::integer64, problem.n},
                     {Kind::integer32, splits},
                     {Kind::alpha},
                     {Kind::beta}};
-  step.grid.x = static_cast<std::uint32_t>(ceil_div(problem.m * problem.n, 256 / rows));
+  step.grid.x =
+      static_cast<std::uint32_t>(ceil_div(problem.m * problem.n, 256 / rows) * problem.batch);
   step.block.x = 256;
-  step.shared_bytes = rows > 1 ? 256 * 4 : 0;
-  state_reduce_work(step, double(problem.m) * double(problem.n), bytes_of(problem.a), splits, rows);
+  if (rows > 1) step.shared_bytes = static_cast<std::uint32_t>(256 * bytes_of(problem.accumulator));
+  state_reduce_work(step, problem, double(problem.m) * double(problem.n) * double(problem.batch),
+                    splits, rows);
   return step;
 }
 
@@ -159,28 +231,38 @@ LaunchStep tail_step(const Problem& problem, const MultiplyShape& shape, const T
   step.grid.x = static_cast<std::uint32_t>(tail.rest_tiles * ceil_div(tile, 1024));
   step.block.x = 256;
   const int parts = static_cast<int>(ceil_div(tail.depth, tail.share) + 1);
-  state_reduce_work(step, double(tail.rest_tiles) * double(tile), bytes_of(problem.a), parts, 1);
+  state_reduce_work(step, problem, double(tail.rest_tiles) * double(tile), parts, 1);
   return step;
 }
 
-/// Maps of the tiles of A and B as the multiply step reads them, k outermost.
+/// Maps of the tiles of A and B as the multiply step reads them.
 void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
                      const MultiplyShape& shape) {
-  const auto add = [&](const Argument& base, const Argument& stride, std::int64_t span, int tile) {
+  const auto add = [&](const Argument& base, const Argument& stride, std::int64_t span, int tile,
+                       bool along_k) {
     TensorMapRecipe recipe;
     recipe.base = base;
     recipe.stride = stride;
     recipe.type = problem.a;
-    recipe.dims = {span, problem.k};
-    recipe.box = {tile, shape.tile_k};
+    recipe.dims = {along_k ? problem.k : span, along_k ? span : problem.k};
+    recipe.box = {along_k ? shape.tile_k : tile, along_k ? tile : shape.tile_k};
+    if (along_k || shape.map_panels) {
+      const int element = bytes_of(problem.a);
+      recipe.box[0] = std::min(recipe.box[0], 128 / element);
+      recipe.swizzle_bytes = recipe.box[0] * element;
+    }
     recipe.l2_promotion_bytes = 128;
     multiply.arguments.push_back(
         {Kind::tensor_map, static_cast<std::int64_t>(plan.tensor_maps.size())});
     plan.tensor_maps.push_back(std::move(recipe));
   };
-  // The fields of MultiplyArgs: a, b, ..., lda, ldb.
-  if (shape.map_a) add(multiply.arguments[0], multiply.arguments[5], problem.m, shape.tile_m);
-  if (shape.map_b) add(multiply.arguments[1], multiply.arguments[6], problem.n, shape.tile_n);
+  // The fields of MultiplyArgs: a, b, c, alpha_device, beta_device, lda, ldb.
+  if (shape.map_a)
+    add(multiply.arguments[0], multiply.arguments[5], problem.m, shape.tile_m,
+        !reads_a_transposed(problem, shape.pack_a));
+  if (shape.map_b)
+    add(multiply.arguments[1], multiply.arguments[6], problem.n, shape.tile_n,
+        reads_b_transposed(problem, shape.pack_b));
 }
 
 }  // namespace
@@ -209,41 +291,43 @@ int reads_b_alignment(const Problem& problem, Pack pack) {
   return pack == Pack::none ? problem.alignment.b : 16;
 }
 
+std::int64_t raster_of(const Problem& problem, std::int64_t tile_m, std::int64_t raster) {
+  return std::clamp<std::int64_t>(raster, 1, ceil_div(problem.m, tile_m));
+}
+
 bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
                std::int64_t tile_k, std::int64_t splits) {
   constexpr double limit = std::numeric_limits<std::int32_t>::max();
   return double(ceil_div(problem.m, tile_m)) * double(ceil_div(problem.n, tile_n)) *
-                 double(splits) <=
+                 double(splits) * double(problem.batch) <=
              limit &&
          double(problem.k) / double(tile_k) < limit;
 }
 
 Plan multiply_plan(const Problem& problem, MultiplyShape shape) {
   Plan plan;
+  if (problem.batch > 1 && (shape.map_a || shape.map_b || shape.tail_slots > 0))
+    throw Error(ErrorKind::unsupported, "tensor maps and tails are for a batch of 1, not of " +
+                                            std::to_string(problem.batch));
   if (problem.m == 0 || problem.n == 0) return plan;
-  const int element = bytes_of(problem.a);
   LaunchStep multiply;
   Argument a{Kind::a}, b{Kind::b}, c{Kind::c}, lda{Kind::lda}, ldb{Kind::ldb};
-
-  if (shape.pack_a != Pack::none) {
-    const Stored from{rows_a(problem), min_lda(problem)};
-    const Packed to = packed_operand(from, shape.pack_a, element, plan.workspace_bytes);
+  Argument stride_a{Kind::stride_a}, stride_b{Kind::stride_b};
+  const auto pack = [&](const Operand& from, Argument& pointer, Argument& ld, Argument& stride) {
+    if (from.pack == Pack::none) return;
+    const Packed to = packed_operand(from, shape.k_multiple, problem.batch, plan.workspace_bytes);
     plan.workspace_bytes += to.bytes;
-    plan.steps.push_back(pack_step(StepRole::pack_a, from, shape.pack_a, to, element));
-    a = {Kind::workspace, to.offset};
-    lda = {Kind::integer64, to.ld};
-  }
-  if (shape.pack_b != Pack::none) {
-    const Stored from{rows_b(problem), min_ldb(problem)};
-    const Packed to = packed_operand(from, shape.pack_b, element, plan.workspace_bytes);
-    plan.workspace_bytes += to.bytes;
-    plan.steps.push_back(pack_step(StepRole::pack_b, from, shape.pack_b, to, element));
-    b = {Kind::workspace, to.offset};
-    ldb = {Kind::integer64, to.ld};
-  }
+    plan.steps.push_back(pack_step(problem, from, to));
+    pointer = {Kind::workspace, to.offset};
+    ld = {Kind::integer64, to.ld};
+    stride = {Kind::integer64, to.elements};
+  };
+  pack(operand_a(problem, shape.pack_a), a, lda, stride_a);
+  pack(operand_b(problem, shape.pack_b), b, ldb, stride_b);
   const std::int64_t partial = plan.workspace_bytes;
+  const int sum_bytes = bytes_of(problem.accumulator);
   if (shape.splits > 1) {
-    plan.workspace_bytes += shape.splits * problem.m * problem.n * element;
+    plan.workspace_bytes += problem.batch * shape.splits * problem.m * problem.n * sum_bytes;
     c = {Kind::workspace, partial};
   }
 
@@ -253,13 +337,12 @@ Plan multiply_plan(const Problem& problem, MultiplyShape shape) {
   multiply.kernel = std::move(shape.kernel);
   multiply.kernel.defines.emplace_back("A_TRANSPOSED", reads_a_transposed(problem, shape.pack_a));
   multiply.kernel.defines.emplace_back("B_TRANSPOSED", reads_b_transposed(problem, shape.pack_b));
-  std::sort(multiply.kernel.defines.begin(), multiply.kernel.defines.end());
-  multiply.grid.x = static_cast<std::uint32_t>(tiles_m * tiles_n * shape.splits);
+  add_types(multiply.kernel, problem);
+  multiply.grid.x = static_cast<std::uint32_t>(tiles_m * tiles_n * shape.splits * problem.batch);
   multiply.block.x = static_cast<std::uint32_t>(shape.threads);
   multiply.shared_bytes = shape.shared_bytes;
-  // The field order of MultiplyArgs in multiply_args.cuh. A raster beyond the rows there are would
-  // overflow the kernel's 32-bit tile arithmetic for nothing.
-  const std::int64_t raster = std::clamp<std::int64_t>(shape.raster, 1, tiles_m);
+  // The field order of MultiplyArgs in multiply_args.cuh.
+  const std::int64_t raster = raster_of(problem, shape.tile_m, shape.raster);
   multiply.arguments = {a,
                         b,
                         c,
@@ -268,6 +351,9 @@ Plan multiply_plan(const Problem& problem, MultiplyShape shape) {
                         lda,
                         ldb,
                         {Kind::ldc},
+                        stride_a,
+                        stride_b,
+                        {Kind::stride_c},
                         {Kind::integer64, problem.m},
                         {Kind::integer64, problem.n},
                         {Kind::k},
@@ -278,7 +364,7 @@ Plan multiply_plan(const Problem& problem, MultiplyShape shape) {
   Tail tail;
   if (shape.tail_slots > 0) {
     tail = tail_of(problem, shape.tile_m, shape.tile_n, shape.tile_k, shape.tail_slots);
-    plan.workspace_bytes += tail.blocks() * 2 * shape.tile_m * shape.tile_n * element;
+    plan.workspace_bytes += tail.blocks() * 2 * shape.tile_m * shape.tile_n * sum_bytes;
     multiply.grid.x = static_cast<std::uint32_t>(tail.whole_tiles + tail.blocks());
     // The next fields of SimtArgs in simt_flow.cuh.
     for (const Argument& more :

@@ -25,9 +25,10 @@ struct ThreadWork {
   int resident_blocks = 1;          ///< Schedule's
 };
 
-/// What the multiply step of a SIMT template looks like; the rest of the plan follows from it.
+/// What the multiply step of a template looks like; the rest of the plan follows from it.
 struct MultiplyShape {
-  KernelSpec kernel;  ///< without A_TRANSPOSED, B_TRANSPOSED: they follow from layout and packs
+  /// Without what follows from problem and packs: A_TRANSPOSED, B_TRANSPOSED, types, BATCHED.
+  KernelSpec kernel;
   int tile_m = 1, tile_n = 1, tile_k = 1;
   int threads = 1;
   std::uint32_t shared_bytes = 0;
@@ -37,9 +38,15 @@ struct MultiplyShape {
   /// shared out evenly (simt.cu, TAIL); 0: every tile is one block's.
   int tail_slots = 0;
   Pack pack_a = Pack::none, pack_b = Pack::none;
+  /// A packed operand's k is padded with zeros up to a multiple of this, so that a kernel may read
+  /// whole vectors along it.
+  std::int64_t k_multiple = 1;
   bool programmatic = false;  ///< steps wait for one another by themselves (dialect.cuh)
-  /// The kernel takes a map of A's (B's) tiles, k outermost, as its last argument or two.
+  /// The kernel takes a map of A's (B's) tiles as its last argument or two. Where k is contiguous
+  /// as the kernel reads the operand, a box is a panel of the tile, 128 bytes of k at most,
+  /// swizzled as wide as it is.
   bool map_a = false, map_b = false;
+  bool map_panels = false;  ///< boxes are such panels also where m or n is contiguous
   ThreadWork thread;
 };
 
@@ -51,7 +58,11 @@ bool reads_b_transposed(const Problem& problem, Pack pack);
 int reads_a_alignment(const Problem& problem, Pack pack);
 int reads_b_alignment(const Problem& problem, Pack pack);
 
-/// Whether tiles x splits fits the grid's x, and k the kernels' tile counter.
+/// Tile rows walked together: a raster beyond the rows there are would overflow the kernels' 32-bit
+/// tile arithmetic for nothing.
+std::int64_t raster_of(const Problem& problem, std::int64_t tile_m, std::int64_t raster);
+
+/// Whether tiles x splits x batch fits the grid's x, and k the kernels' tile counter.
 bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
                std::int64_t tile_k, std::int64_t splits);
 
@@ -66,7 +77,9 @@ struct Tail {
 Tail tail_of(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n, std::int64_t tile_k,
              std::int64_t slots);
 
-/// Packs, multiply and reduce, in order. No steps when m or n is 0.
+/// Packs, multiply and reduce, in order, of all products of the batch at once. No steps when m or n
+/// is 0. The multiply step's arguments are MultiplyArgs' (multiply_args.cuh). Tails and tensor maps
+/// are for a batch of 1: Error(unsupported).
 Plan multiply_plan(const Problem& problem, MultiplyShape shape);
 
 /// Blocks of a step that starts while a pack still runs go where there is room, several to the

@@ -66,7 +66,7 @@ KernelTemplate naive_template() {
                           1, 1);
        }},
   };
-  t.supports = supports_strict_f32;
+  t.supports = supports_any;
   t.plan = plan;
   t.default_configuration = [](const Problem&, const DeviceInfo&) {
     return Configuration{{"TILE_M", 8}, {"TILE_N", 32}, {"ACROSS", 1}, {"UNROLL", 4}};

@@ -31,7 +31,8 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo&) {
                   {{"TILE", tile}, {"READ_B", c.at("READ_B")}, {"UNROLL", c.at("UNROLL")}}};
   shape.tile_m = shape.tile_n = shape.tile_k = tile;
   shape.threads = tile * tile;
-  shape.shared_bytes = static_cast<std::uint32_t>(2 * tile * (tile + 1) * 4);
+  shape.shared_bytes =
+      static_cast<std::uint32_t>(2 * tile * (tile + 1) * bytes_of(problem.accumulator));
   shape.thread = thread_work(c);
   return multiply_plan(problem, std::move(shape));
 }
@@ -65,7 +66,7 @@ KernelTemplate tiled_template() {
          return grid_fits(in.problem, tile, tile, tile, 1);
        }},
   };
-  t.supports = supports_strict_f32;
+  t.supports = supports_any;
   t.plan = plan;
   t.default_configuration = [](const Problem&, const DeviceInfo&) {
     return Configuration{{"TILE", 16}, {"READ_B", 2}, {"UNROLL", 16}};

@@ -1,4 +1,4 @@
-// tiled: a square tile of A and of B is staged in shared memory and used TILE times.
+// tiled: a square tile of A and of B is staged in shared memory and used TILE times. Any types.
 //
 //            TILE               Each thread loads one element of each tile and computes one element
 //         +--------+            of C, so global traffic falls by TILE against `naive`.
@@ -12,7 +12,8 @@
 // Columns and rows are those of B as stored. A is always read coalesced.
 //
 // Parameters: TILE (8, 16, 32), READ_B, UNROLL (of the loop over the tile's k).
-// From the problem: A_TRANSPOSED, B_TRANSPOSED.
+// Tiles are held as the accumulator's type: what is small in memory is widened once, not TILE times.
+// From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED.
 #include "multiply_args.cuh"
 
 static_assert(TILE * TILE <= 1024, "a block has at most 1024 threads");
@@ -23,10 +24,11 @@ static_assert(READ_B >= 0 && READ_B <= 2, "READ_B is 0 (down columns), 1 (confli
 DEVICE int held_b(int k, int n) { return READ_B == 1 ? n * TILE + k : k * (TILE + 1) + n; }
 
 KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
-  float* tile_a = shared_floats();               // [m][k], rows of TILE + 1
-  float* tile_b = tile_a + TILE * (TILE + 1);
+  Sum* tile_a = reinterpret_cast<Sum*>(shared_floats());  // [m][k], rows of TILE + 1
+  Sum* tile_b = tile_a + TILE * (TILE + 1);
 
-  const Tile tile = tile_of_block(args, TILE, TILE);
+  const Task task = task_of_block(args, TILE, TILE);
+  const Tile tile = task.tile;
   const int fast = threadIdx.x % TILE;  // neighbouring threads differ in this
   const int slow = threadIdx.x / TILE;
 
@@ -36,16 +38,16 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
   const int b_k = along_n ? slow : fast, b_n = along_n ? fast : slow;
   const bool a_inside = tile.row + a_m < args.m;
   const bool b_inside = tile.column + b_n < args.n;
-  const float* a = args.a + (A_TRANSPOSED ? a_k * args.lda + tile.row + a_m
-                                          : (tile.row + a_m) * args.lda + a_k);
-  const float* b = args.b + (B_TRANSPOSED ? (tile.column + b_n) * args.ldb + b_k
-                                          : b_k * args.ldb + tile.column + b_n);
+  const Element* a = task.a + (A_TRANSPOSED ? a_k * args.lda + tile.row + a_m
+                                            : (tile.row + a_m) * args.lda + a_k);
+  const Element* b = task.b + (B_TRANSPOSED ? (tile.column + b_n) * args.ldb + b_k
+                                            : b_k * args.ldb + tile.column + b_n);
 
-  float sum = 0.0f;
+  Sum sum = 0;
   for (Int64 k0 = 0; k0 < args.k; k0 += TILE) {
     // Outside the matrices the tile holds zeros: they add nothing.
-    tile_a[a_m * (TILE + 1) + a_k] = a_inside && k0 + a_k < args.k ? *a : 0.0f;
-    tile_b[held_b(b_k, b_n)] = b_inside && k0 + b_k < args.k ? *b : 0.0f;
+    tile_a[a_m * (TILE + 1) + a_k] = a_inside && k0 + a_k < args.k ? widen(*a) : Sum(0);
+    tile_b[held_b(b_k, b_n)] = b_inside && k0 + b_k < args.k ? widen(*b) : Sum(0);
     barrier();
     UNROLL_BY(UNROLL)
     for (int k = 0; k < TILE; ++k)
@@ -57,7 +59,7 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
 
   const Int64 row = tile.row + slow, column = tile.column + fast;
   if (row < args.m && column < args.n) {
-    float* c = args.c + row * args.ldc + column;
+    Result* c = task.c + row * args.ldc + column;
     *c = blend(scalars_of(args), sum, c);
   }
 }

@@ -178,11 +178,19 @@ inline unsigned short bf16_of_float(float value) {
   if ((bits & 0x7fffffff) > 0x7f800000u) return 0x7fff;
   return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
-// To nearest, halfway cases away from zero: 13 bits are dropped.
-inline unsigned tf32_of_float(float value) {
+// OCP's e5m2 (Fraction 2) is f16 cut short; e4m3 (3) has no infinities, all ones is NaN.
+template <int Fraction>
+inline float float_of_fp8(unsigned char bits) {
+  if (Fraction == 2) return float_of_f16(static_cast<unsigned short>(bits << 8));
+  const unsigned rest = bits & 0x7f, sign = unsigned(bits & 0x80) << 24;
+  if (rest == 0x7f) return float_of_bits(sign | 0x7fc00000u);
+  return float_of_bits(sign | bits_of_float(float_of_bits(rest << 20) * 0x1p120f));
+}
+// To nearest: 13 bits are dropped. Halfway cases to even, or away from zero.
+inline unsigned tf32_of_float(float value, bool to_even) {
   const unsigned bits = bits_of_float(value);
   if ((bits & 0x7fffffff) > 0x7f800000u) return 0x7fffffff;
-  return (bits + 0x1000) & 0xffffe000u;
+  return (bits + (to_even ? 0xfff + (bits >> 13 & 1) : 0x1000)) & 0xffffe000u;
 }
 
 }  // namespace tilewise_host

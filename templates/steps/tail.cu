@@ -38,8 +38,7 @@ KERNEL(256, 4) tail(ARGUMENTS TailArgs args) {
     UNROLL_ALL
     for (int e = 0; e < 4; ++e) sums[e] += more[e];
   }
-  const Scalars scalars = {args.alpha_device ? *args.alpha_device : args.alpha,
-                           args.beta_device ? *args.beta_device : args.beta};
+  const Scalars scalars = scalars_of(args);
   const Int64 row = tile.row + element / TILE_N, column = tile.column + element % TILE_N;
   if (row >= args.m) return;
   float* c = args.c + row * args.ldc + column;

@@ -18,6 +18,7 @@ struct MmaDocument {
   std::string name;  ///< of the wrapper's type
   int m, n, k;
   int element_bytes;
+  int since;                                 ///< the first capability that has it, times 10
   std::function<std::uint64_t(int)> encode;  ///< a small integer as A's and B's elements hold it
   std::function<ElementAt(int group, int in_group, int i)> a, b, c;
 };
@@ -40,6 +41,12 @@ inline std::uint64_t bits_of_small_f16(int x) {
   return kBits[x < 0 ? -x : x] | (x < 0 ? 0x8000U : 0U);
 }
 
+inline std::uint64_t bits_of_small_e5m2(int x) { return bits_of_small_f16(x) >> 8; }
+inline std::uint64_t bits_of_small_e4m3(int x) {
+  constexpr std::uint64_t kBits[] = {0, 0x38, 0x40, 0x44};
+  return kBits[x < 0 ? -x : x] | (x < 0 ? 0x80U : 0U);
+}
+
 inline std::vector<MmaDocument> mma_documents() {
   const auto sums = [](int group, int in_group, int i) {
     return ElementAt{i < 2 ? group : group + 8, in_group * 2 + (i & 1)};
@@ -53,10 +60,23 @@ inline std::vector<MmaDocument> mma_documents() {
   };
   const auto bf16 = [](int x) { return bits_of_f32(x) >> 16; };
   const auto s8 = [](int x) { return static_cast<std::uint64_t>(x & 0xff); };
+  const auto a8 = [](int group, int in_group, int i) {
+    return ElementAt{i < 4 || (i >= 8 && i < 12) ? group : group + 8,
+                     in_group * 4 + (i & 3) + (i >= 8 ? 16 : 0)};
+  };
+  const auto b8 = [](int group, int in_group, int i) {
+    return ElementAt{in_group * 4 + (i & 3) + (i >= 4 ? 16 : 0), group};
+  };
+  const auto a_single = [](int group, int in_group, int i) {
+    return ElementAt{i == 0 || i == 2 ? group : group + 8, i < 2 ? in_group : in_group + 4};
+  };
+  const auto b_single = [](int group, int in_group, int i) {
+    return ElementAt{i == 0 ? in_group : in_group + 4, group};
+  };
   return {
-      {"MmaF16", 16, 8, 16, 2, bits_of_small_f16, a16, b16, sums},
-      {"MmaBf16", 16, 8, 16, 2, bf16, a16, b16, sums},
-      {"MmaF16K8", 16, 8, 8, 2, bits_of_small_f16,
+      {"MmaF16", 16, 8, 16, 2, 75, bits_of_small_f16, a16, b16, sums},
+      {"MmaBf16", 16, 8, 16, 2, 80, bf16, a16, b16, sums},
+      {"MmaF16K8", 16, 8, 8, 2, 75, bits_of_small_f16,
        [](int group, int in_group, int i) {
          return ElementAt{i < 2 ? group : group + 8, in_group * 2 + (i & 1)};
        },
@@ -64,31 +84,11 @@ inline std::vector<MmaDocument> mma_documents() {
          return ElementAt{in_group * 2 + i, group};
        },
        sums},
-      {"MmaTf32", 16, 8, 8, 4, bits_of_f32,
-       [](int group, int in_group, int i) {
-         return ElementAt{i == 0 || i == 2 ? group : group + 8, i < 2 ? in_group : in_group + 4};
-       },
-       [](int group, int in_group, int i) {
-         return ElementAt{i == 0 ? in_group : in_group + 4, group};
-       },
-       sums},
-      {"MmaS8", 16, 8, 32, 1, s8,
-       [](int group, int in_group, int i) {
-         return ElementAt{i < 4 || (i >= 8 && i < 12) ? group : group + 8,
-                          in_group * 4 + (i & 3) + (i >= 8 ? 16 : 0)};
-       },
-       [](int group, int in_group, int i) {
-         return ElementAt{in_group * 4 + (i & 3) + (i >= 4 ? 16 : 0), group};
-       },
-       sums},
-      {"MmaF64", 8, 8, 4, 8, bits_of_f64,
-       [](int group, int in_group, int) {
-         return ElementAt{group, in_group};
-       },
-       [](int group, int in_group, int) {
-         return ElementAt{in_group, group};
-       },
-       sums},
+      {"MmaTf32", 16, 8, 8, 4, 80, bits_of_f32, a_single, b_single, sums},
+      {"MmaS8", 16, 8, 32, 1, 75, s8, a8, b8, sums},
+      {"MmaE4m3", 16, 8, 32, 1, 89, bits_of_small_e4m3, a8, b8, sums},
+      {"MmaE5m2", 16, 8, 32, 1, 89, bits_of_small_e5m2, a8, b8, sums},
+      {"MmaF64", 16, 8, 8, 8, 80, bits_of_f64, a_single, b_single, sums},
   };
 }
 
@@ -182,7 +182,7 @@ void check_mma(const Machine& machine, const MmaDocument& mma, int rows, int col
 
 inline void check_mma(const Machine& machine, const MmaDocument& mma) {
   for (const auto& [rows, columns] : {std::pair{1, 1}, {2, 3}}) {
-    if (mma.element_bytes == 1)
+    if (mma.name == "MmaS8")
       check_mma<int>(machine, mma, rows, columns);
     else if (mma.element_bytes == 8)
       check_mma<double>(machine, mma, rows, columns);
@@ -245,6 +245,7 @@ inline void check_narrow(const Machine& machine) {
     std::memcpy(&value, &bits, 4);
     return static_cast<double>(value);
   };
+  const bool to_even = machine.device.info().target.major >= 9;
   const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
   for (std::size_t i = 0; i < from.size(); ++i) {
     const double x = from[i];
@@ -253,7 +254,9 @@ inline void check_narrow(const Machine& machine) {
       in_f16 = std::nearbyint(x / unit_at(x, 11, -14)) * unit_at(x, 11, -14);
       if (std::abs(in_f16) > 65504) in_f16 = std::copysign(INFINITY, x);
       in_bf16 = std::nearbyint(x / unit_at(x, 8, -126)) * unit_at(x, 8, -126);
-      in_tf32 = std::round(x / unit_at(x, 11, -126)) * unit_at(x, 11, -126);
+      in_tf32 = (to_even ? std::nearbyint(x / unit_at(x, 11, -126))
+                         : std::round(x / unit_at(x, 11, -126))) *
+                unit_at(x, 11, -126);
       for (double* y : {&in_bf16, &in_tf32})
         if (std::abs(*y) > std::numeric_limits<float>::max()) *y = std::copysign(INFINITY, x);
     }

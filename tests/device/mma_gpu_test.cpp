@@ -24,7 +24,7 @@ TEST_F(MmaGpu, MatricesAreLoadedIntoTheDocumentedPlaces) { test::check_loads(mac
 
 TEST_F(MmaGpu, EachInstructionMultipliesTheDocumentedFragments) {
   for (const test::MmaDocument& mma : test::mma_documents())
-    if (capability() >= 80 || mma.name == "MmaF16K8") test::check_mma(machine(), mma);
+    if (capability() >= mma.since) test::check_mma(machine(), mma);
 }
 
 TEST_F(MmaGpu, FloatsAreRoundedAsDocumented) {

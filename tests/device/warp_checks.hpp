@@ -33,7 +33,7 @@ using Defines = std::vector<std::pair<std::string, std::int64_t>>;
 inline CompileRequest dialect_request(const std::string& name, const std::string& text,
                                       const Defines& defines, const Target& target) {
   CompileRequest request{{name + ".cu", name, defines}, text, {}, target};
-  for (const char* header : {"dialect.cuh", "warp.cuh", "mma.cuh", "tma.cuh"})
+  for (const char* header : {"dialect.cuh", "types.cuh", "warp.cuh", "mma.cuh", "tma.cuh"})
     request.headers.emplace_back(header, text_of(std::string("templates/") + header));
   return request;
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
+#include <random>
 #include <set>
 
 #include "tests/kernels/own_templates.hpp"
@@ -23,15 +24,29 @@ const std::vector<KernelTemplate>& all_templates() {
   return all;
 }
 
-/// The spread of one template: layouts and alignments share `limit` evenly. Drawing valid
-/// candidates is what takes time, so a few times as many are drawn as are kept.
+/// What the template does at all: kinds of products, layouts, alignments, one product or several.
+std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo& device,
+                                  std::uint64_t seed) {
+  std::vector<Problem> problems;
+  for (const ProductKind& kind : product_kinds())
+    for (const int alignment : {16, 8, 4, 2, 1}) {
+      if (alignment < bytes_of(kind.operand)) continue;
+      for (const std::int64_t batch : {1, 3})
+        for (const Layout layout : test::kLayouts)
+          for (const Problem& problem :
+               test::typical_problems(kernel, device, layout, alignment, kind, batch))
+            problems.push_back(problem);
+    }
+  std::mt19937_64 generator(seed);
+  std::shuffle(problems.begin(), problems.end(), generator);
+  return problems;
+}
+
+/// The spread of one template: its problems share `limit` evenly. Drawing valid candidates is what
+/// takes time, so a few times as many are drawn as are kept.
 void spread(const KernelTemplate& kernel, const DeviceInfo& device, std::size_t limit,
             std::uint64_t seed, std::vector<Case>& cases) {
-  std::vector<Problem> problems;
-  for (const int alignment : {16, 8, 4})
-    for (const Layout layout : test::kLayouts)
-      for (const Problem& problem : test::typical_problems(kernel, device, layout, alignment))
-        problems.push_back(problem);
+  const std::vector<Problem> problems = problems_for(kernel, device, seed);
   for (std::size_t i = 0; i < problems.size() && i < limit; ++i) {
     const std::size_t share = limit / problems.size() + (i < limit % problems.size());
     const SearchSpace space(problems[i], device, {&kernel});
@@ -58,7 +73,9 @@ std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
   const Configuration given = Configuration::parse(options.only.substr(brace));
   std::vector<Case> cases;
   for (const Layout layout : options.layouts) {
-    Problem problem = test::make_problem(layout, 1536, 1536, 1536, 4);
+    const ProductKind& kind = options.kind ? *options.kind : product_kinds().front();
+    Problem problem = test::with_kind(test::make_problem(layout, 1536, 1536, 1536, 1), kind);
+    problem.batch = options.batch;
     if (!kernel.supports(problem, device)) problem.alignment = {16, 16, 16};
     Configuration configuration = kernel.default_configuration(problem, device);
     for (const auto& [parameter, value] : given.values()) configuration.set(parameter, value);
@@ -112,6 +129,12 @@ Options parse_options(int argc, char** argv) {
       options.only_template = value();
     else if (name == "--only")
       options.only = value();
+    else if (name == "--types") {
+      const DType operand = parse_dtype(value()), c = parse_dtype(value());
+      options.kind = find_product_kind(operand, c, parse_math_mode(value()));
+      if (!options.kind) bad_usage("--types: no such kind of product");
+    } else if (name == "--batch")
+      options.batch = static_cast<std::int64_t>(number(value()));
     else if (name == "--layout")
       options.layouts = {parse_layout(value())};
     else if (name == "--mutate") {
@@ -129,8 +152,7 @@ Options parse_options(int argc, char** argv) {
 }
 
 std::string Case::name() const {
-  return to_string(candidate) + " for layout " + std::string(to_string(typical.layout)) +
-         ", alignment " + std::to_string(typical.alignment.a);
+  return to_string(candidate) + " for problems like " + to_string(typical);
 }
 
 const KernelTemplate& checked_template(std::string_view name) {
@@ -146,16 +168,19 @@ std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
     spread(checked_template(options.only_template), device, options.cases, options.seed, cases);
     return cases;
   }
-  // Small templates have few configurations: what they do not need goes to the largest.
-  const auto& all = all_templates();
-  const auto largest = std::max_element(all.begin(), all.end(), [](const auto& x, const auto& y) {
-    return x.parameters.size() < y.parameters.size();
-  });
+  // Small templates have few configurations: what they do not need goes to the large ones.
+  constexpr std::size_t many_parameters = 12;
   const std::size_t small = std::max<std::size_t>(4, options.cases / 20);
-  for (const KernelTemplate& kernel : all)
-    if (&kernel != &*largest) spread(kernel, device, small, options.seed, cases);
-  if (options.cases > cases.size())
-    spread(*largest, device, options.cases - cases.size(), options.seed, cases);
+  std::vector<const KernelTemplate*> large;
+  for (const KernelTemplate& kernel : all_templates()) {
+    if (kernel.parameters.size() > many_parameters)
+      large.push_back(&kernel);
+    else
+      spread(kernel, device, small, options.seed, cases);
+  }
+  const std::size_t left = options.cases > cases.size() ? options.cases - cases.size() : 0;
+  for (const KernelTemplate* kernel : large)
+    spread(*kernel, device, left / large.size(), options.seed, cases);
   return cases;
 }
 

@@ -38,7 +38,10 @@ struct Options {
   unsigned jobs = 0;       ///< processes at a time; 0: one for each core
   unsigned longest = 120;  ///< seconds for one case
   std::string only_template, only;
-  std::vector<Layout> layouts;  ///< of `only`
+  // Of `only`:
+  std::vector<Layout> layouts;
+  const ProductKind* kind = nullptr;  ///< null: strict f32
+  std::int64_t batch = 1;
   std::vector<Mutation> mutations;
 };
 
@@ -49,14 +52,15 @@ Options parse_options(int argc, char** argv);
 
 struct Case {
   Candidate candidate;
-  Problem typical;  ///< its layout and alignment count
+  Problem typical;  ///< all but its sizes count
   std::string name() const;
 };
 
 /// The catalog's templates and the checkers' own.
 const KernelTemplate& checked_template(std::string_view name);
 
-/// Spread pairwise over all templates, layouts, alignments and parameter values.
+/// Spread pairwise over all templates, kinds of products, layouts, alignments, batches and
+/// parameter values.
 std::vector<Case> cases_for(const Options& options, const DeviceInfo& device);
 
 /// A kernel's source with the mistakes planted.

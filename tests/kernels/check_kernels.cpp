@@ -2,7 +2,9 @@
 // over odd shapes, thread orders and paddings, and compares exactly. Built three times: plain, with
 // AddressSanitizer (and bounds, alignment), with ThreadSanitizer.
 //   check_kernels [--cases N] [--seed N] [--jobs N] [--longest SECONDS] [--template NAME]
-//                 [--only CANDIDATE [--layout nn|nt|tn|tt]] [--mutate FILE FROM TO]...
+//                 [--only CANDIDATE [--layout nn|nt|tn|tt] [--types OPERAND RESULT MATH] [--batch
+//                 N]]
+//                 [--mutate FILE FROM TO]...
 // --mutate plants a mistake: replaces a text that occurs once in a kernel source. Status 0: all
 // right; 1: something is wrong, and standard output says what. TILEWISE_FULL=1 checks ten times as
 // many cases.

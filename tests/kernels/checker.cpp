@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "device/host/host.hpp"
+#include "tests/support/numbers.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::check {
@@ -13,15 +14,23 @@ struct Size {
 };
 constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},  {65, 31, 40},
                             {40, 64, 50}, {70, 90, 33}, {37, 5, 130}};
-constexpr int kPaddings[] = {0, 1};
 constexpr const char* kDevice = "host:sm_90a";
 constexpr host::ThreadOrder kOrders[] = {host::ThreadOrder::forward, host::ThreadOrder::reversed,
                                          host::ThreadOrder::shuffled};
 // After a wrong result a thread sanitizer may still find, in a larger shape, which lines race.
 constexpr bool kGoOn = kMode == "ThreadSanitizer";
 
-double alpha_of(int padding) { return padding ? -2 : 1; }
-double beta_of(int padding) { return padding ? 3 : 0; }
+/// What products a case does of one shape. The last ones go beyond what C's type holds, and below;
+/// once a case is enough for them.
+std::vector<Round> rounds_for(const Problem& problem, bool all) {
+  std::vector<Round> rounds{{0, 1, 0, Values::whole}, {1, -2, 3, Values::whole}};
+  if (!all) return rounds;
+  const double large = problem.accumulator == DType::i32 ? 0x1p24 : 512;
+  rounds.push_back({0, large, 0, Values::special});
+  if (problem.accumulator != DType::i32)
+    rounds.push_back({1, test::half_of_smallest(problem.c), 0, Values::whole});
+  return rounds;
+}
 
 }  // namespace
 
@@ -38,25 +47,19 @@ const CompileResult& Checker::image(const KernelSpec& kernel) {
 
 std::string Checker::check(const Case& c, std::int64_t& products) {
   const KernelTemplate& kernel = checked_template(c.candidate.kernel_template);
-  std::vector<Image> images;
-  for (const LaunchStep& step : kernel.plan(c.typical, c.candidate.configuration, info_).steps) {
-    const CompileResult& made = image(step.kernel);
-    if (!made.image) return "does not compile: " + made.log;
-    images.push_back(*made.image);
-  }
   std::string wrong;
   for (const host::ThreadOrder order : kOrders) {
     // One at a time: what a thread sanitizer keeps of every fiber is much, and slows it down.
     const auto device = host::open_device(kDevice, {order, options_.seed, 1, 2});
     for (const Size& size : kShapes) {
-      Run run{*device, order, c.typical, 0, options_.seed + static_cast<std::uint64_t>(products)};
+      Run run{*device, order, c.typical, {}, options_.seed + static_cast<std::uint64_t>(products)};
       run.problem.m = size.m, run.problem.n = size.n, run.problem.k = size.k;
       if (!rejection(kernel, run.problem, c.candidate.configuration, info_).empty()) continue;
-      for (const int padding : kPaddings) {
-        run.padding = padding;
+      for (const Round& round : rounds_for(run.problem, order == kOrders[0])) {
+        run.round = round;
         ++run.seed;
         ++products;
-        const std::string what = check(c, run, images, wrong.empty());
+        const std::string what = check(c, run, wrong.empty());
         if (what.empty() || !wrong.empty()) continue;
         wrong = what + explain(c, run);
         if (!kGoOn) return wrong;
@@ -66,53 +69,62 @@ std::string Checker::check(const Case& c, std::int64_t& products) {
   return wrong;
 }
 
-std::string Checker::check(const Case& c, const Run& run, const std::vector<Image>& images,
-                           bool watch) {
+std::string Checker::images_of(const Plan& plan, std::vector<Image>& images) {
+  for (const LaunchStep& step : plan.steps) {
+    const CompileResult& made = image(step.kernel);
+    if (!made.image) return made.log;
+    images.push_back(*made.image);
+  }
+  return "";
+}
+
+std::string Checker::check(const Case& c, const Run& run, bool watch) {
   const KernelTemplate& kernel = checked_template(c.candidate.kernel_template);
-  const Executable executable(run.device, run.problem,
-                              kernel.plan(run.problem, c.candidate.configuration, info_), images);
-  Operands operands(run.problem, run.padding, run.seed);
-  const double alpha = alpha_of(run.padding), beta = beta_of(run.padding);
-  const auto difference = operands.difference(run.device, executable, alpha, beta);
+  const Plan plan = kernel.plan(run.problem, c.candidate.configuration, info_);
+  std::vector<Image> images;
+  if (const std::string log = images_of(plan, images); !log.empty())
+    return "does not compile: " + log;
+  const Executable executable(run.device, run.problem, plan, images);
+  Operands operands(run.problem, run.round, run.seed);
+  const auto difference = operands.difference(run.device, executable);
   if (!difference) return "";
   const std::string where = to_string(run.problem) + ", thread order " +
-                            std::to_string(static_cast<int>(run.order)) + ": " + difference->text;
+                            std::to_string(static_cast<int>(run.order)) + ", alpha " +
+                            std::to_string(run.round.alpha) + ", beta " +
+                            std::to_string(run.round.beta) + ": " + difference->text;
   if (kMode != "ThreadSanitizer" || !watch) return where;
   std::fprintf(stderr, "%s: the races reported next are of a watch: they name who writes it\n",
                where.c_str());
-  operands.watch(run.device, executable, alpha, beta, difference->index);
+  operands.watch(run.device, executable, difference->index);
   return where;
 }
 
 /// Which fragment of a tensor core operation was filled wrongly: the kernel runs with operands that
-/// say where they come from.
+/// say where they come from. Numbers of 8 bits cannot say it.
 std::string Checker::explain(const Case& c, const Run& run) {
   const KernelTemplate& kernel = checked_template(c.candidate.kernel_template);
-  Plan plan = kernel.plan(run.problem, c.candidate.configuration, info_);
+  const Plan plan = kernel.plan(run.problem, c.candidate.configuration, info_);
   bool any = false;
   for (const LaunchStep& step : plan.steps)
     any |= source_of(step.kernel.source, options_).text.find("\"mma.cuh\"") != std::string::npos;
-  for (const Tag tag : {Tag::k, Tag::line}) {
-    if (!any) break;
-    std::vector<Image> images;
+  if (!any || bytes_of(run.problem.a) == 1) return "";
+  for (const Values values : {Values::tagged_k, Values::tagged_line}) {
     Plan tagged = plan;
-    for (LaunchStep& step : tagged.steps) {
-      step.kernel.defines.emplace_back("TILEWISE_TAGGED", static_cast<int>(tag));
-      const CompileResult& made = image(step.kernel);
-      if (!made.image) return "; with tags it does not compile: " + made.log;
-      images.push_back(*made.image);
-    }
+    for (LaunchStep& step : tagged.steps)
+      step.kernel.defines.emplace_back("TILEWISE_TAGGED", static_cast<int>(values));
+    std::vector<Image> images;
+    if (const std::string log = images_of(tagged, images); !log.empty())
+      return "; with tags it does not compile: " + log;
     try {
       const Executable executable(run.device, run.problem, tagged, images);
-      Operands operands(run.problem, run.padding, run.seed, tag);
-      operands.difference(run.device, executable, 1, 0);
+      Operands operands(run.problem, {run.round.padding, 1, 0, values}, run.seed);
+      operands.difference(run.device, executable);
     } catch (const Error& error) {
       return std::string("\n  ") + error.what();
     }
   }
-  return any ? "\n  no fragment contradicts itself or those beside it: look at which tile is "
-               "loaded, and where sums are stored"
-             : "";
+  return "\n  no fragment contradicts itself or those beside it: look at which tile is loaded, and "
+         "where sums are stored";
 }
 
 }  // namespace tilewise::check

@@ -26,11 +26,13 @@ class Checker {
     Device& device;
     host::ThreadOrder order;
     Problem problem;
-    int padding;
+    Round round;
     std::uint64_t seed;
   };
   /// `watch`: who writes the first wrong element is to be reported.
-  std::string check(const Case& c, const Run& run, const std::vector<Image>& images, bool watch);
+  std::string check(const Case& c, const Run& run, bool watch);
+  /// Of each step. Empty, or what the compiler says.
+  std::string images_of(const Plan& plan, std::vector<Image>& images);
   std::string explain(const Case& c, const Run& run);
   const CompileResult& image(const KernelSpec& kernel);
 

@@ -68,12 +68,16 @@ Plan staged_plan(const Problem& p, const Configuration& c, const DeviceInfo&) {
   return made;
 }
 
+bool supports_one_product(const Problem& problem, const DeviceInfo& device) {
+  return supports_strict_f32(problem, device) && problem.batch == 1;
+}
+
 KernelTemplate staged_template() {
   KernelTemplate t;
   t.name = "staged";
   t.summary = "a product through a ring of stages filled by cp.async, for checking";
   t.parameters = {{"STAGES", {2, 3, 4}, "tiles in shared memory"}};
-  t.supports = supports_strict_f32;
+  t.supports = supports_one_product;
   t.plan = staged_plan;
   t.default_configuration = [](const Problem&, const DeviceInfo&) {
     return Configuration{{"STAGES", 3}};
@@ -126,7 +130,7 @@ KernelTemplate tiles_template() {
   t.parameters = {{"STAGES", {2, 3}, "tiles in shared memory"},
                   {"SWIZZLE", {0, 128}, "of the tiles, bytes"}};
   t.supports = [](const Problem& p, const DeviceInfo& device) {
-    return supports_strict_f32(p, device) && has(device.features, Feature::tma) &&
+    return supports_one_product(p, device) && has(device.features, Feature::tma) &&
            p.alignment.a == 16 && p.alignment.b == 16;
   };
   t.plan = tiles_plan;
@@ -145,7 +149,7 @@ KernelTemplate fragments_template() {
       {"step_exists", {"BF16", "STEP"}, "STEP is 16 with bf16", [](const ConstraintInput& in) {
          return in.configuration.at("BF16") == 0 || in.configuration.at("STEP") == 16;
        }}};
-  t.supports = supports_strict_f32;
+  t.supports = supports_one_product;
   t.plan = fragments_plan;
   t.default_configuration = [](const Problem&, const DeviceInfo&) {
     return Configuration{{"BF16", 0}, {"STEP", 16}};

@@ -75,15 +75,15 @@ TEST(Planted, ThreadsThatWaitForWhatNobodyDoes) {
 }
 
 TEST(Planted, ACrashAndARunawayKernelAreTheirCasesOwn) {
-  const Result crash = check(TILEWISE_CHECK_PLAIN, kTiled, "tiled.cu", "? *a : 0.0f",
-                             "? *reinterpret_cast<const float*>(8) : 0.0f");
+  const Result crash = check(TILEWISE_CHECK_PLAIN, kTiled, "tiled.cu", "widen(*a)",
+                             "widen(*reinterpret_cast<const float*>(8))");
   EXPECT_EQ(crash.status, 1);
-  EXPECT_THAT(crash.output, HasSubstr("for layout nn, alignment 4: ends with Segmentation fault"));
+  EXPECT_THAT(crash.output, HasSubstr("align 4,4,4: ends with Segmentation fault"));
   const Result runaway =
       check(TILEWISE_CHECK_PLAIN, kTiled, "tiled.cu", kSecondBarrier,
             "    for (volatile int i = 0; i == 0;) {}\n    a += A_TRANSPOSED", "--longest 1");
   EXPECT_EQ(runaway.status, 1);
-  EXPECT_THAT(runaway.output, HasSubstr("for layout nn, alignment 4: does not end"));
+  EXPECT_THAT(runaway.output, HasSubstr("align 4,4,4: does not end"));
 }
 
 }  // namespace

@@ -2,35 +2,36 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <limits>
 #include <random>
 
-#include "tuner/reference.hpp"
+#include "tests/support/numbers.hpp"
 #if defined(TILEWISE_CHECK_ADDRESS)
 #include <sanitizer/asan_interface.h>
 #elif defined(TILEWISE_CHECK_THREADS)
 #include <sanitizer/tsan_interface.h>
 
 // What the compiler calls at a store where it instruments it; no header has it.
-extern "C" void __tsan_write4(void* at);
+extern "C" void __tsan_write1(void* at);
 #endif
 
 namespace tilewise::check {
 namespace {
 
-constexpr float kCanary = 12345.0F;
+constexpr std::byte kCanary{0x5a};
+constexpr std::byte kNaNs{0xff};  // such bytes are NaN in every type that has one
 constexpr std::int64_t kTags = 251;
+
+}  // namespace
 
 /// What lies between the rows of a matrix in device memory must not be touched: an address
 /// sanitizer watches while this lives.
-class PoisonedGaps {
+class Operands::PoisonedGaps {
  public:
-  PoisonedGaps(void* data, std::int64_t rows, std::int64_t columns, std::int64_t ld,
-               std::int64_t offset)
-      : first_(static_cast<float*>(data) + offset), rows_(rows), columns_(columns), ld_(ld) {
+  PoisonedGaps(void* data, const Matrix& matrix, std::int64_t batch)
+      : data_(static_cast<std::byte*>(data)), matrix_(matrix), batch_(batch) {
 #if defined(TILEWISE_CHECK_ADDRESS)
-    for (std::int64_t row = 0; row + 1 < rows_; ++row)
-      __asan_poison_memory_region(gap(row), gap_bytes());
+    each_gap([](std::byte* at, std::size_t bytes) { __asan_poison_memory_region(at, bytes); });
 #endif
   }
   ~PoisonedGaps() { lift(); }
@@ -38,56 +39,130 @@ class PoisonedGaps {
   PoisonedGaps& operator=(const PoisonedGaps&) = delete;
   void lift() const {
 #if defined(TILEWISE_CHECK_ADDRESS)
-    for (std::int64_t row = 0; row + 1 < rows_; ++row)
-      __asan_unpoison_memory_region(gap(row), gap_bytes());
+    each_gap([](std::byte* at, std::size_t bytes) { __asan_unpoison_memory_region(at, bytes); });
 #endif
   }
 
  private:
-  float* gap(std::int64_t row) const { return first_ + row * ld_ + columns_; }
-  std::size_t gap_bytes() const { return static_cast<std::size_t>(ld_ - columns_) * sizeof(float); }
+  template <class Do>
+  void each_gap(const Do& act) const {
+    for (std::int64_t i = 0; i + 1 < batch_ * matrix_.rows; ++i) {
+      const std::int64_t from =
+          matrix_.byte_of(i / matrix_.rows, i % matrix_.rows, matrix_.columns);
+      const std::int64_t next = i + 1;
+      const std::int64_t to = matrix_.byte_of(next / matrix_.rows, next % matrix_.rows, 0);
+      act(data_ + from, static_cast<std::size_t>(to - from));
+    }
+  }
 
-  float* first_;
-  std::int64_t rows_, columns_, ld_;
+  std::byte* data_;
+  const Matrix& matrix_;
+  std::int64_t batch_;
 };
 
-}  // namespace
-
-Operands::Matrix Operands::make(std::int64_t rows, std::int64_t columns, int alignment, int padding,
-                                float between, std::uint64_t seed) {
+Operands::Matrix Operands::make(DType type, std::int64_t rows, std::int64_t columns, int alignment,
+                                std::byte between) const {
   Matrix m;
-  m.rows = rows, m.columns = columns;
-  const std::int64_t unit = std::max(1, alignment / 4);
+  m.type = type, m.rows = rows, m.columns = columns;
+  const std::int64_t unit = std::max(1, alignment / bytes_of(type));
   // An odd number of units where there is padding: no better aligned than promised.
-  m.ld = (columns + unit - 1) / unit * unit + padding * unit;
+  m.ld = (columns + unit - 1) / unit * unit + round_.padding * unit;
+  m.stride = problem_.batch > 1 ? rows * m.ld + round_.padding * unit : 0;
   m.offset = alignment < 16 ? unit : 0;
-  m.data.assign(static_cast<std::size_t>(m.offset + (rows - 1) * m.ld + columns), between);
-  std::mt19937_64 generator(seed);
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c)
-      m.first()[r * m.ld + c] = static_cast<float>(static_cast<int>(generator() % 7) - 3);
+  m.data.assign(static_cast<std::size_t>(m.byte_of(problem_.batch - 1, rows - 1, columns)),
+                between);
   return m;
 }
 
-Operands::Operands(const Problem& problem, int padding, std::uint64_t seed, Tag tag_them)
+void Operands::fill(Matrix& m, std::uint64_t seed) const {
+  std::mt19937_64 generator(seed);
+  for (std::int64_t i = 0; i < problem_.batch * m.rows; ++i)
+    for (std::int64_t c = 0; c < m.columns; ++c)
+      test::encode(m.type, static_cast<int>(generator() % 7) - 3, m.at(i / m.rows, i % m.rows, c));
+}
+
+/// f32x3 is left without infinities: what it makes of them is its own (docs/measuring.md).
+void Operands::make_special(Matrix& m, std::uint64_t seed) const {
+  if (is_integer(m.type)) return;
+  std::mt19937_64 generator(seed);
+  const auto place = [&] {
+    const auto below = [&](std::int64_t limit) {
+      return static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(limit));
+    };
+    const std::int64_t batch = below(problem_.batch), row = below(m.rows);
+    return m.at(batch, row, below(m.columns));
+  };
+  test::encode(m.type, std::numeric_limits<double>::quiet_NaN(), place());
+  if (m.type == DType::e4m3 || problem_.math == MathMode::f32x3) return;
+  std::byte* const at = place();
+  if (m.type == DType::e5m2)
+    *at = std::byte{0x7c};  // encode() never gives its infinity
+  else
+    test::encode(m.type, -std::numeric_limits<double>::infinity(), at);
+}
+
+Operands::Operands(const Problem& problem, const Round& round, std::uint64_t seed)
     : problem_(problem),
-      a_(make(rows_a(problem), min_lda(problem), problem.alignment.a, padding, NAN, seed)),
-      b_(make(rows_b(problem), min_ldb(problem), problem.alignment.b, padding, NAN, seed + 1)),
-      c_(make(problem.m, problem.n, problem.alignment.c, padding, kCanary, seed + 2)) {
-  if (tag_them != Tag::none) tag(tag_them);
+      round_(round),
+      a_(make(problem.a, rows_a(problem), min_lda(problem), problem.alignment.a, kNaNs)),
+      b_(make(problem.b, rows_b(problem), min_ldb(problem), problem.alignment.b, kNaNs)),
+      c_(make(problem.c, problem.m, problem.n, problem.alignment.c, kCanary)) {
+  fill(a_, seed);
+  fill(b_, seed + 1);
+  if (round.values == Values::special) {
+    make_special(a_, seed + 3);
+    make_special(b_, seed + 4);
+  }
+  if (round.values == Values::tagged_k || round.values == Values::tagged_line) tag();
+  fill(c_, seed + 2);
+  if (round.beta != 0) return;
+  for (std::int64_t i = 0; i < problem.batch * problem.m; ++i) {
+    std::byte* const row = c_.at(i / problem.m, i % problem.m, 0);
+    std::fill(row, row + problem.n * bytes_of(problem.c), kNaNs);
+  }
 }
 
 /// As op(A)'s row i and column k, op(B)'s row k and column j are stored.
-void Operands::tag(Tag tag) {
-  const auto fill = [](Matrix& m, bool along_rows) {
-    for (std::int64_t r = 0; r < m.rows; ++r)
+void Operands::tag() {
+  const auto fill_with = [&](Matrix& m, bool along_rows) {
+    for (std::int64_t i = 0; i < problem_.batch * m.rows; ++i)
       for (std::int64_t c = 0; c < m.columns; ++c)
-        m.first()[r * m.ld + c] = static_cast<float>(1 + (along_rows ? r : c) % kTags);
+        test::encode(m.type, static_cast<double>(1 + (along_rows ? i % m.rows : c) % kTags),
+                     m.at(i / m.rows, i % m.rows, c));
   };
   // Whether k is the number of the stored row.
   const bool a_by_k = a_transposed(problem_.layout), b_by_k = !b_transposed(problem_.layout);
-  fill(a_, a_by_k == (tag == Tag::k));
-  fill(b_, b_by_k == (tag == Tag::k));
+  fill_with(a_, a_by_k == (round_.values == Values::tagged_k));
+  fill_with(b_, b_by_k == (round_.values == Values::tagged_k));
+}
+
+/// Row-major; turned: the columns of what is stored.
+std::vector<double> Operands::as_numbers(Matrix& m, std::int64_t batch, bool turn) const {
+  std::vector<double> numbers;
+  for (std::int64_t i = 0; i < (turn ? m.columns : m.rows); ++i)
+    for (std::int64_t j = 0; j < (turn ? m.rows : m.columns); ++j)
+      numbers.push_back(test::decode(m.type, m.at(batch, turn ? j : i, turn ? i : j)));
+  return numbers;
+}
+
+void Operands::multiply_by_definition(Matrix& c) {
+  const Problem& p = problem_;
+  const auto n = static_cast<std::size_t>(p.n), depth = static_cast<std::size_t>(p.k);
+  for (std::int64_t batch = 0; batch < p.batch; ++batch) {
+    const std::vector<double> a = as_numbers(a_, batch, a_transposed(p.layout));
+    const std::vector<double> b = as_numbers(b_, batch, b_transposed(p.layout));
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      std::vector<double> sums(n, 0.0);
+      for (std::size_t k = 0; k < depth; ++k)
+        for (std::size_t j = 0; j < n; ++j)
+          sums[j] += a[static_cast<std::size_t>(i) * depth + k] * b[k * n + j];
+      for (std::size_t j = 0; j < n; ++j) {
+        std::byte* const at = c.at(batch, i, static_cast<std::int64_t>(j));
+        const double before = round_.beta == 0 ? 0 : round_.beta * test::decode(c.type, at);
+        test::encode(c.type, round_.alpha * sums[j] + before, at);
+      }
+    }
+  }
 }
 
 Operands::OnDevice Operands::upload(Device& device) const {
@@ -99,59 +174,67 @@ Operands::OnDevice Operands::upload(Device& device) const {
   return {put(a_), put(b_), put(c_)};
 }
 
-Call Operands::call(const OnDevice& on, double alpha, double beta) const {
+Call Operands::call(const OnDevice& on) const {
+  const auto first = [](const DeviceBuffer& buffer, const Matrix& m) {
+    return static_cast<std::byte*>(buffer.data()) + m.byte_of(0, 0, 0);
+  };
   Call call;
-  call.a = static_cast<float*>(on.a.data()) + a_.offset, call.lda = a_.ld;
-  call.b = static_cast<float*>(on.b.data()) + b_.offset, call.ldb = b_.ld;
-  call.c = static_cast<float*>(on.c.data()) + c_.offset, call.ldc = c_.ld;
-  call.alpha = alpha, call.beta = beta;
+  call.a = first(on.a, a_), call.lda = a_.ld, call.stride_a = a_.stride;
+  call.b = first(on.b, b_), call.ldb = b_.ld, call.stride_b = b_.stride;
+  call.c = first(on.c, c_), call.ldc = c_.ld, call.stride_c = c_.stride;
+  call.alpha = round_.alpha, call.beta = round_.beta;
   return call;
 }
 
-std::optional<Difference> Operands::difference(Device& device, const Executable& executable,
-                                               double alpha, double beta) {
+/// "C[3][5]", of a batch "C[1][3][5]"; what is between rows has a column past the last.
+std::string Operands::element_at(std::int64_t byte) const {
+  std::int64_t at = byte / bytes_of(c_.type) - c_.offset;
+  std::string text = "C";
+  if (problem_.batch > 1) text += "[" + std::to_string(at / c_.stride) + "]", at %= c_.stride;
+  return text + "[" + std::to_string(at / c_.ld) + "][" + std::to_string(at % c_.ld) + "]";
+}
+
+std::optional<Difference> Operands::difference(Device& device, const Executable& executable) {
   Matrix expected = c_, got = c_;
-  const Problem& p = problem_;
-  reference_multiply(p.layout, p.m, p.n, p.k, alpha, a_.first(), a_.ld, b_.first(), b_.ld, beta,
-                     expected.first(), c_.ld, 1);
+  multiply_by_definition(expected);
   {
     const OnDevice on = upload(device);
-    const PoisonedGaps poisoned[] = {{on.a.data(), a_.rows, a_.columns, a_.ld, a_.offset},
-                                     {on.b.data(), b_.rows, b_.columns, b_.ld, b_.offset},
-                                     {on.c.data(), c_.rows, c_.columns, c_.ld, c_.offset}};
-    executable.launch(call(on, alpha, beta));
+    const PoisonedGaps poisoned[] = {{on.a.data(), a_, problem_.batch},
+                                     {on.b.data(), b_, problem_.batch},
+                                     {on.c.data(), c_, problem_.batch}};
+    executable.launch(call(on));
     poisoned[2].lift();
     device.copy_to_host(got.data.data(), on.c.data(), c_.bytes(), nullptr);
   }
-  for (std::size_t i = 0; i < got.data.size(); ++i) {
-    if (got.data[i] == expected.data[i]) continue;
-    const std::int64_t at = static_cast<std::int64_t>(i) - c_.offset;
-    const std::int64_t row = at < 0 ? -1 : at / c_.ld, column = at < 0 ? at : at % c_.ld;
-    return Difference{i, "C[" + std::to_string(row) + "][" + std::to_string(column) + "] is " +
-                             std::to_string(got.data[i]) + " instead of " +
-                             std::to_string(expected.data[i])};
+  const auto element = static_cast<std::size_t>(bytes_of(c_.type));
+  for (std::size_t i = 0; i < got.data.size(); i += element) {
+    const std::byte *x = &got.data[i], *y = &expected.data[i];
+    if (std::equal(x, x + element, y)) continue;
+    const double is = test::decode(c_.type, x), should_be = test::decode(c_.type, y);
+    // Zeros of either sign and NaN of any bits are as good; the canary is none of these.
+    if (is == should_be || (std::isnan(is) && std::isnan(should_be))) continue;
+    return Difference{i, element_at(static_cast<std::int64_t>(i)) + " is " + std::to_string(is) +
+                             " instead of " + std::to_string(should_be)};
   }
   return std::nullopt;
 }
 
-void Operands::watch(Device& device, const Executable& executable, double alpha, double beta,
-                     std::size_t index) {
+void Operands::watch(Device& device, const Executable& executable, std::size_t index) {
 #if defined(TILEWISE_CHECK_THREADS)
   const OnDevice on = upload(device);
   void* const self = __tsan_get_current_fiber();
   void* const watcher = __tsan_create_fiber(0);
   __tsan_set_fiber_name(watcher, "the watch on the wrong element");
   __tsan_switch_to_fiber(watcher, __tsan_switch_to_fiber_no_sync);
-  __tsan_write4(static_cast<float*>(on.c.data()) + index);
+  __tsan_write1(static_cast<std::byte*>(on.c.data()) + index);
   __tsan_switch_to_fiber(self, __tsan_switch_to_fiber_no_sync);
-  executable.launch(call(on, alpha, beta));
+  executable.launch(call(on));
   // With an edge each way: the buffers are released after the watch.
   __tsan_switch_to_fiber(watcher, 0);
   __tsan_switch_to_fiber(self, 0);
   __tsan_destroy_fiber(watcher);
 #else
-  static_cast<void>(device), static_cast<void>(executable), static_cast<void>(alpha);
-  static_cast<void>(beta), static_cast<void>(index);
+  static_cast<void>(device), static_cast<void>(executable), static_cast<void>(index);
 #endif
 }
 

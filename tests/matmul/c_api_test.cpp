@@ -78,6 +78,144 @@ TEST_F(CApiTest, ExplainsAsJson) {
               HasSubstr("limited by " + json.at("limited_by").get<std::string>()));
 }
 
+tilewise_problem problem_in_c(tilewise_type operand, tilewise_type result) {
+  tilewise_problem problem{};
+  problem.m = problem.n = problem.k = 2;
+  problem.operand = operand;
+  problem.result = result;
+  return problem;
+}
+
+TEST_F(CApiTest, EveryTypeAndModeHasItsNumber) {
+  for (const DTypeInfo& info : dtypes()) {
+    std::vector<DType> seen;
+    auto made = std::make_unique<FakeDevice>();
+    made->on_launch = [&](const KernelSpec& kernel, const LaunchShape&, const void*, Stream) {
+      for (const auto& [name, value] : kernel.defines)
+        if (name == "ELEMENT" || name == "RESULT") seen.push_back(static_cast<DType>(value));
+    };
+    MatmulParts own;
+    own.device = std::move(made);
+    own.load_compiler = [] { return std::make_unique<FakeCompiler>(); };
+    tilewise_matmul* const one = make_handle(make_matmul(std::move(own)));
+    const DType result = default_result(info.type);
+    const auto problem =
+        problem_in_c(static_cast<tilewise_type>(info.type), static_cast<tilewise_type>(result));
+    alignas(16) std::byte memory[256];
+    tilewise_call call{};
+    call.a = memory, call.b = memory + 64, call.c = memory + 128;
+    call.lda = call.ldb = call.ldc = 2;
+    call.alpha = 1;
+    const tilewise_status status = tilewise_multiply(one, &problem, &call);
+    if (info.type == DType::i32) {
+      EXPECT_EQ(status, TILEWISE_INVALID_ARGUMENT) << "a result only";
+    } else {
+      EXPECT_EQ(status, TILEWISE_OK) << tilewise_last_error();
+      EXPECT_EQ(seen, (std::vector{info.type, result}));
+    }
+    tilewise_destroy(one);
+  }
+}
+
+TEST_F(CApiTest, BatchesOnHostPointersAndOnDevicePointers) {
+  device->on_launch = [](const KernelSpec&, const LaunchShape&, const void* arguments, Stream) {
+    struct {
+      const double *a, *b;
+      double *c, *alpha_device, *beta_device;
+      std::int64_t ld[3], stride_a, stride_b, stride_c, m, n, k;
+      std::int32_t raster, splits;
+      double alpha, beta;
+    } x;
+    std::memcpy(&x, arguments, sizeof x);
+    for (int i = 0; i < 2; ++i)
+      x.c[i * x.stride_c] = x.alpha * x.a[i * x.stride_a] * x.b[i * x.stride_b];
+  };
+  make();
+  tilewise_problem problem = problem_in_c(TILEWISE_F64, TILEWISE_F64);
+  problem.m = problem.n = problem.k = 1;
+  problem.batch = 2;
+  const double a[] = {2, 0, 3}, b[] = {5};
+  double c[] = {0, 0}, on_host[] = {0, 7, 0, 7};
+  tilewise_call call{};
+  call.a = a, call.b = b, call.c = c;
+  call.lda = call.ldb = call.ldc = 1;
+  call.stride_a = 2, call.stride_c = 1;
+  call.alpha = 0.1;
+  ASSERT_EQ(tilewise_prepare_problem(handle, &problem), TILEWISE_OK) << tilewise_last_error();
+  ASSERT_EQ(tilewise_multiply(handle, &problem, &call), TILEWISE_OK) << tilewise_last_error();
+  EXPECT_THAT(c, testing::ElementsAre(0.1 * 2 * 5, 0.1 * 3 * 5));
+  call.c = on_host;
+  call.stride_c = 2;
+  ASSERT_EQ(tilewise_multiply_host(handle, &problem, &call), TILEWISE_OK) << tilewise_last_error();
+  EXPECT_THAT(on_host, testing::ElementsAre(0.1 * 2 * 5, 7, 0.1 * 3 * 5, 7));
+}
+
+TEST_F(CApiTest, BadTypesModesAndNullsAreStatusesWithWords) {
+  make();
+  tilewise_call call{};
+  tilewise_problem problem = problem_in_c(TILEWISE_F16, TILEWISE_F64);
+  EXPECT_EQ(tilewise_multiply(handle, &problem, &call), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("f16 to f32"));
+  problem.operand = static_cast<tilewise_type>(8);
+  EXPECT_EQ(tilewise_prepare_problem(handle, &problem), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("operand type 8"));
+  problem = problem_in_c(TILEWISE_F32, TILEWISE_F32);
+  problem.math = static_cast<tilewise_math>(3);
+  EXPECT_EQ(tilewise_prepare_problem(handle, &problem), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("math 3"));
+  problem.math = TILEWISE_STRICT;
+  problem.batch = -1;
+  EXPECT_EQ(tilewise_prepare_problem(handle, &problem), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("batch -1"));
+  EXPECT_EQ(tilewise_multiply(handle, nullptr, &call), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("problem is null"));
+  problem.batch = 0;
+  EXPECT_EQ(tilewise_multiply(handle, &problem, nullptr), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("call is null"));
+  EXPECT_EQ(tilewise_pack_b(handle, &problem, nullptr, 2, 0, nullptr, nullptr),
+            TILEWISE_INVALID_ARGUMENT);
+}
+
+TEST_F(CApiTest, PacksOnce) {
+  make();
+  const tilewise_problem problem = problem_in_c(TILEWISE_F32, TILEWISE_F32);
+  const float a[] = {1, 2, 3, 4}, b[] = {1, 0, 0, 1};
+  float c[] = {0, 0, 0, 0};
+  tilewise_packed* packed = nullptr;
+  ASSERT_EQ(tilewise_pack_b(handle, &problem, b, 2, 0, nullptr, &packed), TILEWISE_OK)
+      << tilewise_last_error();
+  EXPECT_EQ(tilewise_packed_bytes(packed), 0) << "the default reads the original";
+  tilewise_call call{};
+  call.a = a, call.b = b, call.c = c;
+  call.lda = call.ldb = call.ldc = 2;
+  call.alpha = 1;
+  call.packed_b = packed;
+  ASSERT_EQ(tilewise_multiply(handle, &problem, &call), TILEWISE_OK) << tilewise_last_error();
+  EXPECT_THAT(c, testing::ElementsAre(1, 2, 3, 4));
+  call.packed_a = packed;
+  EXPECT_EQ(tilewise_multiply(handle, &problem, &call), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("made by pack_b()"));
+  tilewise_packed_destroy(packed);
+  EXPECT_EQ(tilewise_pack_a(handle, &problem, nullptr, 2, 0, nullptr, &packed),
+            TILEWISE_INVALID_ARGUMENT);
+  EXPECT_EQ(packed, nullptr);
+  tilewise_packed_destroy(nullptr);
+  EXPECT_EQ(tilewise_packed_bytes(nullptr), 0);
+}
+
+TEST_F(CApiTest, FindsTheFastestModeOfAnAccuracy) {
+  make();
+  tilewise_problem problem = problem_in_c(TILEWISE_F32, TILEWISE_F32);
+  tilewise_math math = TILEWISE_TF32;
+  ASSERT_EQ(tilewise_fastest_within(handle, &problem, 3e-7, &math), TILEWISE_OK)
+      << tilewise_last_error();
+  EXPECT_EQ(math, TILEWISE_STRICT);
+  EXPECT_EQ(tilewise_fastest_within(handle, &problem, 0, &math), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_THAT(tilewise_last_error(),
+              testing::AllOf(HasSubstr("tf32 "), HasSubstr("strict 2.38e-07")));
+  EXPECT_EQ(tilewise_fastest_within(handle, &problem, 1, nullptr), TILEWISE_INVALID_ARGUMENT);
+}
+
 TEST(CApi, CreateWithoutThatDeviceIsAStatus) {
   tilewise_options options = {};
   options.device = "9999";
@@ -99,6 +237,13 @@ int main(void) {
   tilewise_status status = tilewise_create(&options, &matmul);
   if (status == TILEWISE_OK)
     status = tilewise_sgemm(matmul, TILEWISE_NN, 0, 0, 0, 1, NULL, 0, NULL, 0, 0, NULL, 0, NULL);
+  tilewise_problem problem = {TILEWISE_NN, 8, 8, 8, 1, TILEWISE_BF16, TILEWISE_F32, TILEWISE_STRICT};
+  tilewise_call call = {0};
+  tilewise_packed* packed = NULL;
+  if (status == TILEWISE_OK) status = tilewise_pack_b(matmul, &problem, NULL, 8, 0, NULL, &packed);
+  call.packed_b = packed;
+  if (status == TILEWISE_OK) status = tilewise_multiply(matmul, &problem, &call);
+  tilewise_packed_destroy(packed);
   tilewise_destroy(matmul);
   return status == TILEWISE_OK ? 0 : tilewise_last_error()[0];
 })";

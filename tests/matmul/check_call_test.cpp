@@ -193,6 +193,10 @@ TEST(CheckCall, ReadsOperands) {
   EXPECT_FALSE(reads_operands(asked.problem, asked.call));
   asked.call.alpha = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(reads_operands(asked.problem, asked.call));
+  asked.call.alpha = 1e-60;
+  EXPECT_FALSE(reads_operands(asked.problem, asked.call)) << "zero as an f32";
+  asked.problem.accumulator = DType::f64;
+  EXPECT_TRUE(reads_operands(asked.problem, asked.call));
   asked.problem.k = 0;
   EXPECT_FALSE(reads_operands(asked.problem, asked.call));
 }

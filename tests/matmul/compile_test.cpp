@@ -26,6 +26,21 @@ struct Job {
   LaunchStep step;
 };
 
+/// Of the first kind, and of the others every third, in turn from one target to the next; single
+/// products and batches.
+std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo& device,
+                                  std::size_t t) {
+  std::vector<Problem> problems;
+  for (std::size_t i = 0; i < product_kinds().size(); ++i) {
+    if (i > 0 && i % 3 != t % 3) continue;
+    for (const Problem& problem :
+         test::typical_problems(kernel, device, test::kLayouts[(t + i) % 4], t % 2 ? 16 : 1,
+                                product_kinds()[i], i % 2 ? 3 : 1))
+      problems.push_back(problem);
+  }
+  return problems;
+}
+
 /// `limit` configurations a template, in turn for each target that the compiler and the project
 /// know.
 std::vector<Job> jobs_for(const std::vector<Target>& targets, std::size_t limit) {
@@ -33,11 +48,11 @@ std::vector<Job> jobs_for(const std::vector<Target>& targets, std::size_t limit)
   for (const KernelTemplate& kernel : catalog()) {
     for (std::size_t t = 0; t < targets.size(); ++t) {
       const DeviceInfo device = nominal_device(targets[t]);
-      const auto problems =
-          test::typical_problems(kernel, device, test::kLayouts[t % 4], t % 2 ? 16 : 4);
+      const std::vector<Problem> problems = problems_for(kernel, device, t);
       for (const Problem& problem : problems) {
         const SearchSpace space(problem, device, {&kernel});
-        for (const Candidate& c : test::pairwise_cover(space, t, limit / problems.size()))
+        const std::size_t share = std::max<std::size_t>(1, limit / problems.size());
+        for (const Candidate& c : test::pairwise_cover(space, t, share))
           for (const LaunchStep& step : kernel.plan(problem, c.configuration, device).steps)
             jobs.push_back({step.kernel, targets[t], step});
       }

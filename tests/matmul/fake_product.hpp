@@ -13,7 +13,7 @@ struct FakeMultiplyArgs {
   float* c;
   const float* alpha_device;
   const float* beta_device;
-  std::int64_t lda, ldb, ldc, m, n, k;
+  std::int64_t lda, ldb, ldc, stride_a, stride_b, stride_c, m, n, k;
   std::int32_t raster, splits;
   float alpha, beta;
 };

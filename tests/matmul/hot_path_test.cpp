@@ -45,5 +45,34 @@ TEST_F(MatmulTest, AServedCallAllocatesNothing) {
   EXPECT_EQ(device->loads, 1);
 }
 
+TEST_F(MatmulTest, NorDoesOneByTypeInBatchesOrWithAPackedOperand) {
+  Problem problem = typed_problem<float, float>(Layout::nt, 320, 384, 272);
+  problem.alignment = {4, 4, 4};
+  Candidate packing = candidate(problem, "simt");
+  packing.configuration.set("PACK_B", 2);
+  parts.database = Database::in_memory();
+  store(*parts.database, problem, packing);
+  device->on_launch = nullptr;
+  Matmul multiply = make_matmul(std::move(parts));
+  Operands x(problem);
+  const PackedOperand b = multiply.pack_b(problem, x.b.data(), 272);
+  EXPECT_GT(b.bytes(), 0);
+  const std::vector<f16> h(64);
+  std::vector<float> c(64);
+  const auto calls = [&] {
+    multiply(Layout::nt, 320, 384, 272, 1, x.a.data(), 272, b, 0, x.c.data(), 384);
+    multiply.batched(Layout::nn, 2, 2, 2, 1, h.data(), 2, 4, h.data(), 2, 0, 0, c.data(), 2, 4, 3);
+  };
+  calls();
+  const int packed_launches = device->launch_count;
+  allocations = 0;
+  counting = true;
+  calls();
+  counting = false;
+  // The fake device's workspaces come from aligned_alloc, which is not counted.
+  EXPECT_EQ(allocations, 0);
+  EXPECT_GT(device->launch_count, packed_launches);
+}
+
 }  // namespace
 }  // namespace tilewise

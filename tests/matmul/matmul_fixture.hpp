@@ -56,12 +56,16 @@ class MatmulTest : public testing::Test {
   /// Stores a winner, with its image unless told otherwise. Returns the record's id.
   std::int64_t store(Database& database, const Problem& problem, const std::string& kernel,
                      bool with_image = true) {
+    return store(database, problem, candidate(problem, kernel), with_image);
+  }
+  std::int64_t store(Database& database, const Problem& problem, const Candidate& candidate,
+                     bool with_image = false) {
     Record record;
     record.problem = problem;
-    record.candidate = candidate(problem, kernel);
+    record.candidate = candidate;
     record.gpu = gpu_key(device->facts);
     record.source_hash = "0123";
-    record.launch_revision = launch_revision(find_template(kernel));
+    record.launch_revision = launch_revision(find_template(candidate.kernel_template));
     record.measurement.emplace();
     record.measurement->median_us = 10;
     record.measurement->samples = 5;

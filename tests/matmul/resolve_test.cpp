@@ -271,15 +271,16 @@ TEST(Resolver, RefusedCandidatesGiveWayToTheNextUntilNothingIsLeft) {
       {winner(1, problem, first), winner(2, problem_of(1024, 512, 512), second)}, device());
   std::vector<Candidate> refused;
   std::vector<std::string> order;
-  for (std::size_t i = 0; i < 2 + catalog().size(); ++i) {
+  std::vector<std::string> expected{"1", "2", "simt"};
+  for (const KernelTemplate& kernel : catalog())
+    if (kernel.name != "simt" && kernel.supports(problem, device()))
+      expected.push_back(kernel.name);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
     const Match match = resolver.resolve(problem, refused);
     order.push_back(match.record ? std::to_string(match.record->id)
                                  : match.candidate.kernel_template);
     refused.push_back(match.candidate);
   }
-  std::vector<std::string> expected{"1", "2", "simt"};
-  for (const KernelTemplate& kernel : catalog())
-    if (kernel.name != "simt") expected.push_back(kernel.name);
   EXPECT_EQ(order, expected);
   try {
     resolver.resolve(problem, refused);
@@ -309,16 +310,109 @@ TEST(Resolver, SaysWhenAMeasurementIsStale) {
   EXPECT_THAT(revised.why, AllOf(HasSubstr("simt.0 plan.0"), HasSubstr("must compile")));
 }
 
-TEST(Resolver, ABatchNoTemplateCanDoIsRefusedInWords) {
-  Problem problem = problem_of(512, 512, 512);
-  problem.batch = 4;
+Problem batch_of(Problem problem, std::int64_t batch) {
+  problem.batch = batch;
+  return problem;
+}
+
+TEST(Resolver, ABatchIsASizeLikeTheOthers) {
+  const Problem one = problem_of(512, 512, 512);
+  EXPECT_DOUBLE_EQ(distance_between(batch_of(one, 8), one), 3);
+  const auto naive = [](std::int64_t id, const Problem& p) {
+    return winner(id, p, candidate(p, "naive"));
+  };
+  const Resolver resolver({naive(1, one), naive(2, batch_of(one, 16)),
+                           naive(3, batch_of(problem_of(256, 512, 512), 4))},
+                          device());
+  EXPECT_EQ(served(resolver, batch_of(one, 16)), 2);
+  EXPECT_EQ(served(resolver, batch_of(one, 2)), 1);
+  EXPECT_EQ(served(resolver, batch_of(problem_of(256, 512, 512), 8)), 3);
+  const Match match = resolver.resolve(batch_of(one, 64));
+  EXPECT_EQ(match.kind, MatchKind::nearest);
+  EXPECT_DOUBLE_EQ(match.distance, 2);
+  EXPECT_THAT(Resolver({}, device()).resolve(batch_of(one, 64)).why,
+              AllOf(HasSubstr("batch 64"), HasSubstr("--batch 64")));
+}
+
+TEST(Resolver, RecordsOfOtherTypesAndModesSayNothing) {
+  const Problem f32 = problem_of(512, 512, 512);
+  std::vector<Winner> winners;
+  for (const ProductKind& kind : product_kinds()) {
+    Problem problem = f32;
+    set_types(problem, kind.operand, kind.c, kind.math);
+    if (kind.math == MathMode::strict)
+      winners.push_back(
+          winner(std::int64_t(winners.size()) + 1, problem, candidate(problem, "naive")));
+  }
+  const Resolver resolver(winners, device());
+  for (const Winner& own : winners) {
+    EXPECT_EQ(served(resolver, own.record.problem), own.record.id);
+    EXPECT_EQ(served(resolver, batch_of(own.record.problem, 2)), own.record.id);
+  }
+  std::vector<Winner> others(winners.begin() + 1, winners.end());
+  EXPECT_EQ(Resolver(others, device()).resolve(f32).kind, MatchKind::default_);
+  Problem tf32 = f32;
+  tf32.math = MathMode::tf32;
   try {
-    Resolver({default_winner(1, problem_of(512, 512, 512))}, device()).resolve(problem);
-    GTEST_SKIP() << "a template does batches now";
+    EXPECT_EQ(resolver.resolve(tf32).kind, MatchKind::default_);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-    EXPECT_THAT(error.what(), HasSubstr("batch 4"));
   }
+}
+
+TEST(Resolver, TensorCoresComeFirstWhereTheyAreAndCanDoIt) {
+  for (const Target& target : known_targets()) {
+    const DeviceInfo info = nominal_device(target);
+    for (const ProductKind& kind : product_kinds()) {
+      Problem problem = problem_of(512, 512, 512);
+      set_types(problem, kind.operand, kind.c, kind.math);
+      problem.alignment = {1, 1, 1};
+      std::vector<std::string> able;
+      for (const KernelTemplate& kernel : catalog())
+        if (kernel.supports(problem, info) &&
+            rejection(kernel, problem, kernel.default_configuration(problem, info), info).empty())
+          able.push_back(kernel.name);
+      if (able.empty()) {
+        EXPECT_NE(kind.math, MathMode::strict) << to_string(problem) << " on " << info.name;
+        EXPECT_THROW(Resolver({}, info).resolve(problem), Error);
+        continue;
+      }
+      std::string expected = able.front();
+      for (const char* preferred : {"simt", "mma"})
+        if (std::count(able.begin(), able.end(), preferred) > 0) expected = preferred;
+      EXPECT_EQ(Resolver({}, info).resolve(problem).candidate.kernel_template, expected)
+          << to_string(problem) << " on " << info.name;
+    }
+  }
+}
+
+TEST(Resolver, WhatNoTemplateCanDoIsRefusedWithWhatTheyCan) {
+  DeviceInfo old = nominal_device(parse_target("sm_75"));
+  Problem problem = problem_of(512, 512, 512);
+  problem.math = MathMode::tf32;
+  try {
+    Resolver({default_winner(1, problem_of(512, 512, 512))}, old).resolve(problem);
+    FAIL() << "there are no tensor cores for tf32";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("tf32"), HasSubstr("can do f32, f64, f16, f16 to f32"),
+                      HasSubstr("e5m2 to e5m2"), Not(HasSubstr("by tf32"))));
+  }
+}
+
+TEST(TuneOptions, SayWhatIsNotDefault) {
+  Problem problem = problem_of(64, 32, 16);
+  EXPECT_EQ(tune_options(problem), " --sizes 64x32x16");
+  problem.math = MathMode::f32x3;
+  problem.batch = 7;
+  EXPECT_EQ(tune_options(problem), " --sizes 64x32x16 --math f32x3 --batch 7");
+  problem = problem_of(64, 32, 16, Layout::tn);
+  set_types(problem, DType::e4m3, DType::bf16, MathMode::strict);
+  EXPECT_EQ(tune_options(problem), " --sizes 64x32x16 --layout tn --dtype e4m3 --out bf16");
+  set_types(problem, DType::i8, DType::i32, MathMode::strict);
+  problem.alignment.a = 1;
+  EXPECT_EQ(tune_options(problem), " --sizes 64x32x16 --layout tn --dtype i8 --align 1,16,16");
 }
 
 }  // namespace

@@ -11,14 +11,19 @@
 namespace tilewise::test {
 
 /// Problems for which a template has candidates: large ones, or, for a template that is for few
-/// rows or few columns, those.
+/// rows or few columns, or for small products, those. `alignment` holds for each operand as far as
+/// its type allows.
 inline std::vector<Problem> typical_problems(const KernelTemplate& kernel, const DeviceInfo& device,
-                                             Layout layout, int alignment) {
+                                             Layout layout, int alignment,
+                                             const ProductKind& kind = product_kinds().front(),
+                                             std::int64_t batch = 1) {
   std::mt19937_64 generator(1);
   std::vector<Problem> found;
-  for (const auto& [m, n] : {std::pair{1536, 1536}, {16, 1536}, {1536, 16}}) {
-    const Problem problem = make_problem(layout, m, n, 1536, alignment);
-    if (!found.empty() && found.front().m == found.front().n) break;
+  for (const Size& size :
+       {Size{1536, 1536, 1536}, {16, 1536, 1536}, {1536, 16, 1536}, {48, 48, 48}}) {
+    Problem problem = with_kind(make_problem(layout, size.m, size.n, size.k, alignment), kind);
+    problem.batch = batch;
+    if (!found.empty() && (found.front().m == found.front().n || size.m == size.n)) break;
     if (kernel.supports(problem, device) &&
         SearchSpace(problem, device, {&kernel}).random(generator))
       found.push_back(problem);

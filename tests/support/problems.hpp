@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -17,6 +18,18 @@ inline Problem make_problem(Layout layout, std::int64_t m, std::int64_t n, std::
   problem.n = n;
   problem.k = k;
   problem.alignment = {alignment, alignment, alignment};
+  return problem;
+}
+
+/// With these types, and aligned as before but to elements at least.
+inline Problem with_kind(Problem problem, const ProductKind& kind) {
+  set_types(problem, kind.operand, kind.c, kind.math);
+  const auto at_least = [](int& alignment, DType type) {
+    alignment = std::max(alignment, bytes_of(type));
+  };
+  at_least(problem.alignment.a, kind.operand);
+  at_least(problem.alignment.b, kind.operand);
+  at_least(problem.alignment.c, kind.c);
   return problem;
 }
 
@@ -40,6 +53,16 @@ inline Problem random_problem(std::mt19937_64& generator, std::int64_t largest) 
   Problem problem = make_problem(kLayouts[generator() % 4], size(), size(), size());
   const auto alignment = [&] { return 4 << (generator() % 3); };
   problem.alignment = {alignment(), alignment(), alignment()};
+  return problem;
+}
+
+/// Any kind of product, sometimes several of them.
+inline Problem random_typed_problem(std::mt19937_64& generator, std::int64_t largest) {
+  const auto kinds = product_kinds();
+  const std::size_t kind = generator() % (2 * kinds.size());
+  Problem problem =
+      with_kind(random_problem(generator, largest), kind < kinds.size() ? kinds[kind] : kinds[0]);
+  if (generator() % 4 == 0) problem.batch = static_cast<std::int64_t>(2 + generator() % 70);
   return problem;
 }
 

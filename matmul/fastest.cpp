@@ -1,0 +1,75 @@
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "matmul/resolve.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+/// A mode's answer to the problem.
+struct Answer {
+  MathMode mode;
+  Match match;
+};
+
+// Of modes without measurements: what is likely faster comes first.
+constexpr MathMode kLikely[] = {MathMode::tf32, MathMode::f32x3, MathMode::strict};
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+/// tf32 and f32x3 are for tensor cores: without them they are slower than strict, and no better.
+bool worth_it(MathMode mode, const DeviceInfo& device) {
+  return mode == MathMode::strict || has(device.features, Feature::mma_tf32);
+}
+
+/// Microseconds, from the rate at which the record's own problem was done.
+double expected_us(const Answer& answer, const Problem& problem) {
+  const std::optional<Record>& record = answer.match.record;
+  if (!record || !record->measurement) return std::numeric_limits<double>::infinity();
+  return record->measurement->median_us * flops_of(problem) / flops_of(record->problem);
+}
+
+}  // namespace
+
+MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInfo& device,
+                        const std::function<Match(const Problem&)>& resolve) {
+  std::vector<Answer> answers;
+  std::string bounds, unsupported;
+  for (const MathMode mode : kLikely) {
+    if (!find_product_kind(problem.a, problem.c, mode)) continue;
+    Problem asked = problem;
+    asked.math = mode;
+    const double bound = error_bound(asked);
+    bounds +=
+        (bounds.empty() ? "" : ", ") + std::string(to_string(mode)) + " " + number_text(bound);
+    if (!(bound <= accuracy) || !worth_it(mode, device)) continue;
+    try {
+      answers.push_back({mode, resolve(asked)});
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      unsupported = error.what();
+    }
+  }
+  if (answers.empty()) {
+    if (!unsupported.empty()) throw Error(ErrorKind::unsupported, unsupported);
+    throw Error(ErrorKind::invalid_argument,
+                "no mode of " + std::string(to_string(problem.a)) + " products with k = " +
+                    std::to_string(problem.k) + " has an error of at most " +
+                    number_text(accuracy) + "; the bounds are " + bounds);
+  }
+  const Answer* fastest = &answers.front();
+  for (const Answer& answer : answers) {
+    if (!answer.match.record) return answers.front().mode;
+    if (expected_us(answer, problem) < expected_us(*fastest, problem)) fastest = &answer;
+  }
+  return fastest->mode;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,174 @@
+// mma: the product on tensor cores by warp-wide instructions (mma.sync), for every type they have.
+//
+//                    TILE_N                   A block computes TILE_M x TILE_N of C; a warp WARP_M x WARP_N of
+//             +-----------------+             them, in tiles of 16 x 8 that one instruction multiplies. Tiles of A
+//      TILE_K |        B        |             and B, TILE_K deep, go through STAGES of shared memory.
+//             +-----------------+
+//   +------+  +--------+--------+             Operands are held as they lie in memory, whichever way that is:
+//   |  A   |  | warp   |        | TILE_M      warps read fragments of either (mma_tiles.cuh). Pieces of 16 bytes
+//   +------+  +--------+--------+             change places, so that neither copies nor reads meet in a bank.
+//    TILE_K
+//
+// How tiles come: BYTES_A (BYTES_B) at a time, as the operand's alignment allows. A_ASYNC (B_ASYNC): by
+// cp.async; else through registers. Below 4 bytes (16- and 8-bit types in rows of any length): as the aligned words
+// around them, shifted.
+//
+// TMA: one thread asks for whole tiles instead, of both operands, aligned to 16 bytes and held so that ldmatrix reads
+// them. Warps wait for full stages and free them each by itself; no barrier holds the block together.
+//
+// Groups of warps: SLICE_K groups share the k of every tile, each with a full set of sums, added up at the end.
+//
+// MATH: 0 the operands as they are; 1 f32 rounded to tf32; 2 f32 split in two tf32 parts, big and small, of which three
+// products are added, big x small first ("3xTF32": Ootomo and Yokota, 2022, and CUTLASS's example 27). A number whose
+// big part is infinite has no small part: so infinities come out as they should, and numbers within 2^-12 of the
+// largest f32 count as infinite.
+//
+// PROMOTE: 0 sums stay in the tensor cores' accumulators, which truncate; else they are added to sums in f32 after
+// every so many steps of k, rounded to nearest.
+//
+// FRAGMENTS 2 reads the next step's fragments, also those of the next tile, while the last are multiplied.
+//
+// EPILOGUE: 0 threads write their sums as they hold them; 1 a warp exchanges them through shared memory, 16 rows at
+// a time, and writes VECTOR_C neighbours at a time.
+//
+// From the problem: ELEMENT, RESULT, SUM (types.cuh), A_TRANSPOSED, B_TRANSPOSED (as this kernel reads them), BATCHED.
+// SPLIT: 1 writes partial sums to c as [batch][split][m][n] for the reduce step.
+#include "mma_flow.cuh"
+
+// Adds up the groups' sums, in the order of the groups, into those of the first.
+DEVICE void add_groups([[maybe_unused]] Sums& sums, [[maybe_unused]] char* shared, [[maybe_unused]] const Who& who) {
+#if SLICE_K > 1
+  Sum* slots = reinterpret_cast<Sum*>(shared) + int(threadIdx.x) % kGroupThreads;
+  constexpr int EACH = kRows * kColumns * 4;
+  if (who.group > 0) {
+    UNROLL_ALL
+    for (int i = 0; i < EACH; ++i)
+      slots[((who.group - 1) * EACH + i) * kGroupThreads] = sums[i / 4 / kColumns][i / 4 % kColumns][i % 4];
+  }
+  barrier();
+  if (who.group > 0) return;
+  UNROLL_ALL
+  for (int g = 1; g < SLICE_K; ++g) {
+    UNROLL_ALL
+    for (int i = 0; i < EACH; ++i) {
+      Sum& sum = sums[i / 4 / kColumns][i / 4 % kColumns][i % 4];
+      sum = add(sum, slots[((g - 1) * EACH + i) * kGroupThreads]);
+    }
+  }
+#endif
+}
+
+// Where a warp's sums go: blended into C, or as they are to where the reduce step finds them.
+#if SPLIT
+typedef Sum Out;
+#else
+typedef Result Out;
+#endif
+struct Target {
+  Out* c;  // of the warp's first element
+  Int64 ld, rows, columns;  // left from there
+  Scalars scalars;
+
+  DEVICE_MEMBER Out out(Sum sum, const Out* c_there) const {
+#if SPLIT
+    return sum;
+#else
+    return blend(scalars, sum, c_there);
+#endif
+  }
+  // COUNT neighbours of a row.
+  template <int COUNT>
+  DEVICE_MEMBER void write(int row, int column, const Sum (&values)[COUNT]) const {
+    if (row >= rows || column >= columns) return;
+    Out* to = c + row * ld + column;
+    Out outs[COUNT];
+    if (column + COUNT <= columns) {
+      if (!SPLIT && scalars.beta != Sum(0)) load_vector<COUNT>(outs, to);
+      UNROLL_ALL
+      for (int e = 0; e < COUNT; ++e) outs[e] = out(values[e], &outs[e]);
+      store_vector<COUNT>(to, outs);
+    } else {
+      UNROLL_ALL
+      for (int e = 0; e < COUNT; ++e)
+        if (column + e < columns) to[e] = out(values[e], to + e);
+    }
+  }
+};
+
+// Lane l's sums e of an instruction's tile are in rows l / 4 and 8 on, columns l % 4 x 2 and 1 on.
+DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char* shared, const Who& who) {
+  const int group = who.lane / 4, in_group = who.lane % 4;
+#if EPILOGUE == 0
+  UNROLL_ALL
+  for (int r = 0; r < kRows; ++r) {
+    UNROLL_ALL
+    for (int half = 0; half < 2; ++half) {
+      const int row = ReaderA::place(2 * r + half, group);
+      UNROLL_ALL
+      for (int j = 0; j < kColumns; ++j) {
+        const Sum pair[2] = {sums[r][j][2 * half], sums[r][j][2 * half + 1]};
+        if constexpr (VECTOR_C > 1 && ReaderB::TOGETHER == 1) {
+          to.write<2>(row, ReaderB::place(j, 2 * in_group), pair);
+        } else {
+          to.write<1>(row, ReaderB::place(j, 2 * in_group), {pair[0]});
+          to.write<1>(row, ReaderB::place(j, 2 * in_group + 1), {pair[1]});
+        }
+      }
+    }
+  }
+#else
+  constexpr int STRIDE = WARP_N + 32 / int(sizeof(Sum)), ACROSS = WARP_N / VECTOR_C;
+  Sum* rows = reinterpret_cast<Sum*>(shared) + who.warp * 16 * STRIDE;
+  UNROLL_ALL
+  for (int r = 0; r < kRows; ++r) {
+    warp_barrier();
+    UNROLL_ALL
+    for (int j = 0; j < kColumns; ++j) {
+      UNROLL_ALL
+      for (int e = 0; e < 4; ++e)
+        rows[(e / 2 * 8 + group) * STRIDE + ReaderB::place(j, 2 * in_group + e % 2)] = sums[r][j][e];
+    }
+    warp_barrier();
+    UNROLL_ALL
+    for (int i = 0; i < 16 * ACROSS; i += 32) {
+      const int row = (i + who.lane) / ACROSS, column = (i + who.lane) % ACROSS * VECTOR_C;
+      if (16 * ACROSS % 32 != 0 && row >= 16) break;
+      Sum values[VECTOR_C];
+      UNROLL_ALL
+      for (int e = 0; e < VECTOR_C; ++e) values[e] = rows[row * STRIDE + column + e];
+      to.write<VECTOR_C>(ReaderA::place(2 * r + row / 8, row % 8), column, values);
+    }
+  }
+#endif
+}
+
+KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
+  char* shared = reinterpret_cast<char*>(shared_floats());  // STAGES x [A tile, B tile]
+  const Who who;
+  previous_step_done();
+  if (SPLIT) next_step_may_start();
+  // This block's part of k: whole tiles, the last part may be short or empty.
+  const Task task = task_of_block(args, TILE_M, TILE_N);
+  const Tile tile = task.tile;
+  const Int64 depth = (args.k + TILE_K - 1) / TILE_K;
+  const Int64 share = SPLIT ? (depth + args.splits - 1) / args.splits : depth;
+  const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
+  const Int64 end = begin + share * TILE_K < args.k ? begin + share * TILE_K : args.k;
+  Sums sums = {};
+  multiply(sums, args, task, {tile.row, tile.column, begin, end > begin ? end : begin}, shared, who);
+  if (SLICE_K > 1 || EPILOGUE) {
+    barrier();  // the tiles are no longer read
+  }
+  add_groups(sums, shared, who);
+  const Int64 row = tile.row + who.warp_m, column = tile.column + who.warp_n;
+#if SPLIT
+  const Target to = {task.partial + row * args.n + column, args.n, args.m - row, args.n - column, {}};
+#else
+  const Target to = {task.c + row * args.ldc + column, args.ldc, args.m - row, args.n - column,
+                     scalars_of(args)};
+#endif
+#if SLICE_K > 1 && EPILOGUE
+  barrier();  // what add_groups() reads is written over
+#endif
+  if (who.group == 0) write_sums(to, sums, shared, who);
+}

@@ -1,0 +1,299 @@
+// How tiles flow through mma's shared memory while its warps multiply, and how they multiply. See mma.cu.
+#pragma once
+#include "mma_tiles.cuh"
+#if TMA
+#include "tma.cuh"
+#endif
+
+typedef Operand<TILE_M, !A_TRANSPOSED, BYTES_A, A_ASYNC> OperandA;
+typedef Operand<TILE_N, B_TRANSPOSED, BYTES_B, B_ASYNC> OperandB;
+typedef Reader<OperandA, WARP_M / 8, false> ReaderA;
+typedef Reader<OperandB, WARP_N / 8, true> ReaderB;
+
+constexpr int kRows = WARP_M / 16, kColumns = WARP_N / 8;  // instructions' tiles of a warp
+constexpr int kStageBytes = OperandA::TILE_BYTES + OperandB::TILE_BYTES;
+static_assert(OperandA::TILE_BYTES % 128 == 0 && OperandB::TILE_BYTES % 128 == 0, "stages are whole lines");
+
+struct MmaArgs : MultiplyArgs {
+#if TMA
+  TensorMap a_map, b_map;
+#endif
+};
+
+typedef Sum Sums[kRows][kColumns][4];
+typedef Word FragmentsA[kRows][Op::A];
+typedef Word FragmentsB[kColumns][Op::B];
+
+struct Fragments {
+  FragmentsA a;
+  FragmentsB b;
+
+  DEVICE_MEMBER void read(const ReaderA& reader_a, const ReaderB& reader_b, const char* stage, int step) {
+    reader_a.read(stage, step, [this](int u, int c, Word word) { a[u / 2][2 * c + u % 2] = word; });
+    reader_b.read(stage + OperandA::TILE_BYTES, step, [this](int u, int c, Word word) { b[u][c] = word; });
+  }
+};
+
+#if MATH == 1
+template <int COUNT, int WORDS>
+DEVICE void round_words(Word (&words)[COUNT][WORDS]) {
+  UNROLL_ALL
+  for (int i = 0; i < COUNT; ++i) {
+    UNROLL_ALL
+    for (int w = 0; w < WORDS; ++w) words[i][w] = tf32_of_float(float_of(words[i][w]));
+  }
+}
+#elif MATH == 2
+// Leaves the big parts. What is left of a number whose big part is infinite is nothing; of NaN, NaN.
+template <int COUNT, int WORDS>
+DEVICE void split_words(Word (&words)[COUNT][WORDS], Word (&small)[COUNT][WORDS]) {
+  constexpr float LARGEST = 0x1.ffep127f;  // and what is larger is rounded to infinity
+  UNROLL_ALL
+  for (int i = 0; i < COUNT; ++i) {
+    UNROLL_ALL
+    for (int w = 0; w < WORDS; ++w) {
+      const float value = float_of(words[i][w]), size = value < 0 ? -value : value;
+      words[i][w] = tf32_of_float(value);
+      const float left = value - float_of(words[i][w]);
+      small[i][w] = bits_of(size >= LARGEST ? 0.0f : left);
+    }
+  }
+}
+#endif
+
+// One step of k. A row of instructions at a time, so that few sums wait to be promoted.
+DEVICE void multiply_step(Sums& sums, Fragments& now, [[maybe_unused]] Sums& partial, [[maybe_unused]] int step) {
+#if MATH == 1
+  round_words(now.a);
+  round_words(now.b);
+#elif MATH == 2
+  Fragments small;
+  split_words(now.a, small.a);
+  split_words(now.b, small.b);
+#endif
+#if PROMOTE == 0 && MATH != 2
+  multiply_blocks<Op>(sums, now.a, now.b);
+#else
+  UNROLL_ALL
+  for (int r = 0; r < kRows; ++r) {
+    auto& row = reinterpret_cast<Sum(&)[1][kColumns][4]>(PROMOTE > 0 ? partial[r] : sums[r]);
+    const auto& row_a = reinterpret_cast<const Word(&)[1][Op::A]>(now.a[r]);
+#if PROMOTE > 0
+    if (step % PROMOTE == 0) {
+      UNROLL_ALL
+      for (int i = 0; i < kColumns * 4; ++i) row[0][i / 4][i % 4] = Sum(0);
+    }
+#endif
+#if MATH == 2
+    multiply_blocks<Op>(row, row_a, small.b);
+    multiply_blocks<Op>(row, reinterpret_cast<const Word(&)[1][Op::A]>(small.a[r]), now.b);
+#endif
+    multiply_blocks<Op>(row, row_a, now.b);
+#if PROMOTE > 0
+    if (step % PROMOTE == PROMOTE - 1) {
+      UNROLL_ALL
+      for (int i = 0; i < kColumns * 4; ++i) sums[r][i / 4][i % 4] += row[0][i / 4][i % 4];
+    }
+#endif
+  }
+#endif
+}
+static_assert(FRAGMENTS == 1 || kSteps % 2 == 0, "two sets of fragments take turns in every tile");
+static_assert(PROMOTE == 0 || kSteps % (PROMOTE ? PROMOTE : 1) == 0, "a tile is whole promotions");
+
+// What a block does: a tile of C from (row, column) on, and a part of k.
+struct Part {
+  Int64 row, column, k_begin, k_end;
+  DEVICE_MEMBER int tiles() const { return static_cast<int>((k_end - k_begin + TILE_K - 1) / TILE_K); }
+};
+
+// Where in the block's tile a thread works.
+struct Who {
+  int lane, warp, group, warp_m, warp_n;
+  DEVICE_MEMBER Who() {
+    lane = int(threadIdx.x) % 32;
+    warp = int(threadIdx.x) % kGroupThreads / 32;
+    group = int(threadIdx.x) / kGroupThreads;
+    warp_m = warp / kWarpsN * WARP_M;
+    warp_n = warp % kWarpsN * WARP_N;
+  }
+};
+
+#if TMA
+static_assert(OperandA::BY_MATRIX && OperandB::BY_MATRIX, "TMA lays tiles down as ldmatrix reads them");
+
+// A ring of stages that one thread has TMA fill.
+struct Flow {
+  const MmaArgs& args;
+  const Part& part;
+  char* shared;
+  TransferBarrier *full, *free;  // of each stage
+  int tiles;
+  int filling = 0, filling_parity = 1;  // the first round of stages is free: the one before counts as complete
+  int using_ = 0, using_parity = 0;
+
+  DEVICE_MEMBER Flow(const MmaArgs& arguments, const Task&, const Part& of, char* shared_memory)
+      : args(arguments),
+        part(of),
+        shared(shared_memory),
+        full(reinterpret_cast<TransferBarrier*>(shared_memory + STAGES * kStageBytes)),
+        free(full + STAGES),
+        tiles(of.tiles()) {
+    if (threadIdx.x == 0) {
+      UNROLL_ALL
+      for (int s = 0; s < STAGES; ++s) {
+        transfer_barrier_init(full + s, 1);
+        transfer_barrier_init(free + s, kThreads / 32);
+      }
+    }
+    barrier();
+    for (int t = 0; t < STAGES - 1; ++t) ask_for(t);
+  }
+  static DEVICE_MEMBER void next(int& stage, int& parity) {
+    if (++stage == STAGES) stage = 0, parity ^= 1;
+  }
+  template <class Held>
+  static DEVICE_MEMBER void ask(char* to, const TensorMap& map, int span, int k, TransferBarrier* barrier) {
+    constexpr bool ALONG_K = Held::IS_ALONG_K;
+    constexpr int ACROSS = Held::LINE / kElementBytes;  // elements of a panel's row
+    UNROLL_ALL
+    for (int p = 0; p < Held::ROW_BYTES / Held::LINE; ++p)
+      load_tile(to + p * Held::PANEL_BYTES, map, (ALONG_K ? k : span) + p * ACROSS, ALONG_K ? span : k, barrier);
+  }
+  DEVICE_MEMBER void ask_for(int t) {
+    if (threadIdx.x == 0 && t < tiles) {
+      char* stage = shared + filling * kStageBytes;
+      transfer_wait(free + filling, filling_parity);
+      transfer_expect(full + filling, kStageBytes);
+      const int k = static_cast<int>(part.k_begin) + t * TILE_K;
+      ask<OperandA>(stage, args.a_map, static_cast<int>(part.row), k, full + filling);
+      ask<OperandB>(stage + OperandA::TILE_BYTES, args.b_map, static_cast<int>(part.column), k, full + filling);
+    }
+    next(filling, filling_parity);
+  }
+  DEVICE_MEMBER const char* stage() const { return shared + using_ * kStageBytes; }
+
+  DEVICE_MEMBER void first_tile() {
+    if (tiles > 0) transfer_wait(full, 0);
+  }
+  // Half way through tile t: by then the others are done with the tile before, whose stage is filled again.
+  template <int PARTS>
+  DEVICE_MEMBER void bring(int t, int nth) {
+    if (nth == PARTS / 2) ask_for(t + STAGES - 1);
+  }
+  // Frees the stage of tile t, when the whole warp has read what it wants, and waits for the next.
+  DEVICE_MEMBER void next_tile(int t) {
+    warp_barrier();
+    if (threadIdx.x % 32 == 0) transfer_arrive(free + using_);
+    next(using_, using_parity);
+    if (t + 1 < tiles) transfer_wait(full + using_, using_parity);
+  }
+};
+#else
+// Stages are filled by all threads and used in turn; one is filled again after the barrier that follows its last use.
+struct Flow {
+  OperandA a;
+  OperandB b;
+  char* shared;
+  int tiles, inner_tiles, k_rest;  // k_rest: of the last tile
+  int filling = 0, using_ = 0;     // where the stages begin
+
+  DEVICE_MEMBER Flow(const MmaArgs& args, const Task& task, const Part& part, char* shared_memory)
+      : a(task.a, args.lda, part.row, args.m, part.k_begin, args.k),
+        b(task.b, args.ldb, part.column, args.n, part.k_begin, args.k),
+        shared(shared_memory),
+        tiles(part.tiles()),
+        k_rest(static_cast<int>(part.k_end - part.k_begin - Int64(TILE_K) * (tiles - 1))) {
+    inner_tiles = !a.inside() || !b.inside() ? 0 : (k_rest == TILE_K ? tiles : tiles - 1);
+    UNROLL_ALL
+    for (int t = 0; t < STAGES - 1; ++t) {
+      start<1>(t, 0);
+      finish(t);
+    }
+  }
+  static DEVICE_MEMBER int after(int stage) { return stage == (STAGES - 1) * kStageBytes ? 0 : stage + kStageBytes; }
+  // The nth of PARTS shares of tile t's pieces begins to come.
+  template <int PARTS>
+  DEVICE_MEMBER void start(int t, int nth) {
+    char* stage = shared + filling;
+    if (t < inner_tiles) {
+      a.template start<true, PARTS>(stage, TILE_K, nth);
+      b.template start<true, PARTS>(stage + OperandA::TILE_BYTES, TILE_K, nth);
+    } else if (t < tiles) {
+      const int k_left = t + 1 < tiles ? TILE_K : k_rest;
+      a.template start<false, PARTS>(stage, k_left, nth);
+      b.template start<false, PARTS>(stage + OperandA::TILE_BYTES, k_left, nth);
+    }
+    if (nth < PARTS - 1) return;
+    a.advance();
+    b.advance();
+#if A_ASYNC || B_ASYNC
+    copies_commit();  // also when there was nothing: the waits count groups
+#endif
+  }
+  DEVICE_MEMBER void finish(int t) {  // of the tile that was started last
+    if (t < tiles) {
+      a.finish(shared + filling);
+      b.finish(shared + filling + OperandA::TILE_BYTES);
+    }
+    filling = after(filling);
+  }
+  DEVICE_MEMBER const char* stage() const { return shared + using_; }
+
+  // The oldest tile under way is there, for all; and nobody reads the one before it any more.
+  DEVICE_MEMBER void first_tile() const {
+#if A_ASYNC || B_ASYNC
+    copies_done<STAGES - 2>();
+#endif
+    barrier();
+  }
+  template <int PARTS>
+  DEVICE_MEMBER void bring(int t, int nth) {
+    start<PARTS>(t + STAGES - 1, nth);
+  }
+  DEVICE_MEMBER void next_tile(int t) {
+    finish(t + STAGES - 1);
+    first_tile();
+    using_ = after(using_);
+  }
+};
+#endif
+
+DEVICE void multiply(Sums& sums, const MmaArgs& args, const Task& task, const Part& part, char* shared,
+                     const Who& who) {
+  Flow flow(args, task, part, shared);
+  const ReaderA reader_a(who.warp_m, who.lane);
+  const ReaderB reader_b(who.warp_n, who.lane);
+  const bool multiplies = part.row + who.warp_m < args.m && part.column + who.warp_n < args.n;
+  const int first = who.group * kSteps;
+  Fragments fragments[FRAGMENTS];
+  Sums partial;
+  flow.first_tile();
+#if FRAGMENTS == 1
+  for (int t = 0; t < flow.tiles; ++t) {
+    UNROLL_ALL
+    for (int step = 0; step < kSteps; ++step) {
+      flow.template bring<kSteps>(t, step);
+      if (!multiplies) continue;
+      fragments[0].read(reader_a, reader_b, flow.stage(), first + step);
+      multiply_step(sums, fragments[0], partial, step);
+    }
+    flow.next_tile(t);
+  }
+#else
+  // A step's fragments are read while the step before is multiplied, also from one tile to the next; tiles begin to
+  // come among the multiplications.
+  if (multiplies && flow.tiles > 0) fragments[0].read(reader_a, reader_b, flow.stage(), first);
+  for (int t = 0; t < flow.tiles; ++t) {
+    UNROLL_ALL
+    for (int step = 0; step < kSteps; ++step) {
+      flow.template bring<kSteps>(t, step);
+      if (step == kSteps - 1) flow.next_tile(t);
+      if (!multiplies) continue;
+      // After the last tile this reads old values, which nobody uses.
+      fragments[(step + 1) % 2].read(reader_a, reader_b, flow.stage(), first + (step + 1) % kSteps);
+      multiply_step(sums, fragments[step % 2], partial, step);
+    }
+  }
+#endif
+}

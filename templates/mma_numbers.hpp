@@ -1,0 +1,121 @@
+#pragma once
+#include <algorithm>
+
+#include "templates/constraints.hpp"
+#include "templates/kernel_template.hpp"
+#include "templates/multiply_plan.hpp"
+#include "tilewise/configuration.hpp"
+
+namespace tilewise::mma {
+
+/// One operand's tile in shared memory: the same arithmetic as Operand and Reader in mma_tiles.cuh.
+struct Tile {
+  int span = 1, depth = 1;  ///< of m or n, and of k
+  int element = 1;          ///< bytes
+  bool along_k = false;     ///< k is contiguous
+  int bytes = 16;           ///< copied at a time
+
+  int row_bytes() const { return (along_k ? depth : span) * element; }
+  int rows() const { return along_k ? span : depth; }
+  int tile_bytes() const { return rows() * row_bytes(); }
+  int pieces_across() const { return std::max(1, row_bytes() / 16); }
+  /// ldmatrix reads it.
+  bool by_matrix() const { return element == 2 || (along_k && element < 8); }
+  /// Neighbours along m or n that a lane takes together.
+  int together() const { return along_k || element == 2 ? 1 : (element == 8 ? 2 : 4); }
+  /// Rows are whole lines of 128 bytes, or parts that fill one.
+  bool lines() const {
+    const int row = row_bytes();
+    if (row % 128 == 0) return true;
+    return (by_matrix() || along_k) && (row == 64 || (row == 32 && element < 8));
+  }
+  /// Pieces that each of so many threads brings.
+  int pieces(int threads) const {
+    return (rows() * pieces_across() + threads - 1) / std::max(1, threads);
+  }
+  /// Instructions by which a warp reads fragments of `across` of m or n in one step of k.
+  int reads(int across) const {
+    const int octets = across / 8;
+    if (by_matrix()) return octets / 2;
+    if (along_k) return octets;
+    return octets / together() * 2 * (element == 1 ? 4 : 1);
+  }
+};
+
+/// The configuration as plain numbers, and what follows from them; the same arithmetic as mma.cu.
+struct Mma {
+  int tile_m, tile_n, tile_k, warp_m, warp_n, slice_k, stages, fragments, promote, epilogue,
+      vector_c;
+  Pack pack_a, pack_b;
+  int blocks, split, raster;
+  bool tma;
+  int element, result, sum;  ///< bytes
+  bool integers, fp8;
+  MathMode math;
+  Tile a, b;
+
+  Mma(const Problem& p, const Configuration& c)
+      : tile_m(value_or_1(c, "TILE_M")),
+        tile_n(value_or_1(c, "TILE_N")),
+        tile_k(value_or_1(c, "TILE_K")),
+        warp_m(value_or_1(c, "WARP_M")),
+        warp_n(value_or_1(c, "WARP_N")),
+        slice_k(value_or_1(c, "SLICE_K")),
+        stages(value_or_1(c, "STAGES")),
+        fragments(value_or_1(c, "FRAGMENTS")),
+        promote(value_or_1(c, "PROMOTE")),
+        epilogue(value_or_1(c, "EPILOGUE")),
+        vector_c(value_or_1(c, "VECTOR_C")),
+        pack_a(Pack(value_or_1(c, "PACK_A"))),
+        pack_b(Pack(value_or_1(c, "PACK_B"))),
+        blocks(value_or_1(c, "BLOCKS_PER_SM")),
+        split(value_or_1(c, "SPLIT_K")),
+        raster(value_or_1(c, "RASTER")),
+        tma(value_or_1(c, "TMA") == 1),
+        element(bytes_of(p.a)),
+        result(bytes_of(p.c)),
+        sum(bytes_of(p.accumulator)),
+        integers(is_integer(p.a)),
+        fp8(is_fp8(p.a)),
+        math(p.math),
+        a{tile_m, tile_k, element, !reads_a_transposed(p, pack_a), value_or_1(c, "BYTES_A")},
+        b{tile_n, tile_k, element, reads_b_transposed(p, pack_b), value_or_1(c, "BYTES_B")} {}
+
+  /// Of k, that one instruction multiplies: 32 bytes, of f64 64.
+  int step() const { return element == 8 ? 8 : 32 / element; }
+  int steps() const { return tile_k / step() / slice_k; }
+  int warps() const { return (tile_m / warp_m) * (tile_n / warp_n); }
+  int threads() const { return warps() * 32 * slice_k; }
+  /// Without waiting in registers.
+  bool a_async(const DeviceInfo& device) const { return tma || async(device, a); }
+  bool b_async(const DeviceInfo& device) const { return tma || async(device, b); }
+  std::uint32_t shared_bytes() const {
+    const int tiles = stages * (a.tile_bytes() + b.tile_bytes() + (tma ? 16 : 0));
+    const int exchanged = (slice_k - 1) * tile_m * tile_n * sum;
+    const int rows = epilogue ? warps() * 16 * (warp_n * sum + 32) : 0;
+    return static_cast<std::uint32_t>(std::max({tiles, exchanged, rows}));
+  }
+  /// Sums, fragments, what is on its way, and addresses: what ptxas needs not to spill.
+  int registers(const DeviceInfo& device) const {
+    const int sums = warp_m * warp_n / 32 * sum / 4;
+    const int word = element == 8 ? 2 : 1;
+    const int set = (warp_m / 16 * 4 + warp_n / 8 * 2) * word;
+    const int small = math == MathMode::f32x3 ? set : 0;
+    const int promoted = promote > 1 ? sums : (promote == 1 ? warp_n / 8 * 4 : 0);
+    const int waiting = (a_async(device) ? 0 : a.pieces(threads()) * 4) +
+                        (b_async(device) ? 0 : b.pieces(threads()) * 4);
+    // An operand whose k is not contiguous needs an address for each read.
+    const int addresses = (a.along_k ? 0 : warp_m / 16) + (b.along_k ? 0 : warp_n / 16) + 22;
+    return sums + fragments * set + small + promoted + waiting + addresses;
+  }
+
+ private:
+  static bool async(const DeviceInfo& device, const Tile& tile) {
+    return has(device.features, Feature::cp_async) && tile.bytes >= 4;
+  }
+};
+
+std::vector<Parameter> parameters();
+std::vector<Constraint> constraints();
+
+}  // namespace tilewise::mma

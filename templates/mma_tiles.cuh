@@ -1,0 +1,259 @@
+// mma's tiles of A and B in shared memory: how they are filled from memory, and how a warp reads fragments of
+// them. See mma.cu.
+#pragma once
+#include "mma.cuh"
+#include "multiply_args.cuh"
+#include "runs.cuh"
+
+#if MATH > 0
+typedef MmaTf32 Op;
+#elif ELEMENT == TYPE_F64
+typedef MmaF64 Op;
+#elif ELEMENT == TYPE_F16
+typedef MmaF16 Op;
+#elif ELEMENT == TYPE_BF16
+typedef MmaBf16 Op;
+#elif ELEMENT == TYPE_I8
+typedef MmaS8 Op;
+#elif ELEMENT == TYPE_E4M3
+typedef MmaE4m3 Op;
+#elif ELEMENT == TYPE_E5M2
+typedef MmaE5m2 Op;
+#endif
+typedef Op::Word Word;
+
+constexpr int kElementBytes = sizeof(Element);
+constexpr int kWarpsM = TILE_M / WARP_M, kWarpsN = TILE_N / WARP_N;
+constexpr int kGroupThreads = kWarpsM * kWarpsN * 32, kThreads = kGroupThreads * SLICE_K;
+constexpr int kSteps = TILE_K / Op::K / SLICE_K;  // of a tile's k, for one group of warps
+static_assert(TILE_M % WARP_M == 0 && TILE_N % WARP_N == 0, "warps tile the block");
+static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "a warp's tile is whole instructions, two along n");
+static_assert(TILE_K % (Op::K * SLICE_K) == 0, "a group's part of TILE_K is whole steps");
+static_assert(kThreads <= 1024, "a block has at most 1024 threads");
+
+// to[j] holds byte j of each of `from`.
+DEVICE void turn_bytes(unsigned (&to)[4], const unsigned (&from)[4]) {
+  const unsigned low01 = pick_bytes(from[0], from[1], 0x5140), low23 = pick_bytes(from[2], from[3], 0x5140);
+  const unsigned high01 = pick_bytes(from[0], from[1], 0x7362), high23 = pick_bytes(from[2], from[3], 0x7362);
+  to[0] = pick_bytes(low01, low23, 0x5410), to[1] = pick_bytes(low01, low23, 0x7632);
+  to[2] = pick_bytes(high01, high23, 0x5410), to[3] = pick_bytes(high01, high23, 0x7632);
+}
+
+// One operand's tile: SPAN (of m or n) x TILE_K, held as it lies in memory, in panels that are a line of 128 bytes (or
+// what the tile has) wide. The 16-byte pieces of a line change places, so that what a warp reads at a time lies in
+// different banks. ALONG_K: k is contiguous.
+// BYTES at a time are copied (ASYNC: by cp.async, else by way of registers; below 4: aligned words, shifted).
+template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC>
+struct Operand {
+  static constexpr bool IS_ALONG_K = ALONG_K;
+  static constexpr int ROWS = ALONG_K ? SPAN : TILE_K;
+  static constexpr int ROW_BYTES = (ALONG_K ? TILE_K : SPAN) * kElementBytes;
+  static constexpr int TILE_BYTES = ROWS * ROW_BYTES;
+  static constexpr int ACROSS = ROW_BYTES / 16;  // pieces of a row
+  static constexpr int LINE = ROW_BYTES < 128 ? ROW_BYTES : 128;
+  static constexpr int IN_LINE = LINE / 16, PANEL_BYTES = ROWS * LINE;
+  static constexpr int ROWS_APART = kThreads / ACROSS;
+  static constexpr int COUNT = (ROWS + ROWS_APART - 1) / ROWS_APART;  // pieces a thread brings
+  static constexpr bool EVEN = ROWS % ROWS_APART == 0;
+  static_assert(ROW_BYTES % 16 == 0 && 128 % LINE == 0 && ROW_BYTES % LINE == 0, "rows are whole lines");
+  static_assert(kThreads % ACROSS == 0, "the threads take whole rows");
+  static_assert(!ASYNC || BYTES >= 4, "cp.async copies at least 4 bytes");
+
+  // ldmatrix takes a piece of each of 8 rows; the other fragments are read as pieces (or words) of rows that
+  // the lanes of a group of four have apart: see Reader.
+  static constexpr bool BY_MATRIX = kElementBytes == 2 || (ALONG_K && kElementBytes < 8);
+  static DEVICE_MEMBER int twist(int row) {
+    if constexpr (BY_MATRIX)
+      return row / (128 / LINE) % IN_LINE;  // as TMA does, see swizzled() in tma.cuh
+    else if constexpr (ALONG_K)
+      return ROW_BYTES >= 128 ? row % 2 * 4 : 0;
+    else
+      return row / (kElementBytes == 1 ? 4 : (kElementBytes == 8 ? 2 : 1)) % 4 * 2;
+  }
+  static DEVICE_MEMBER int offset(int row, int piece) {
+    return piece / IN_LINE * PANEL_BYTES + row * LINE + ((piece % IN_LINE ^ twist(row)) << 4);
+  }
+
+  const char* first;  // this thread's first piece of the next tile
+  Int64 rows_apart, tile_apart;
+  int row, piece;  // of the first piece
+  int span_left;   // rows or columns of the matrix from the tile's first on, at most SPAN
+  Int64 offset_in_row, row_bytes;  // of the next tile's piece, in the matrix
+
+  DEVICE_MEMBER Operand(const Element* matrix, Int64 ld, Int64 span0, Int64 span, Int64 k0, Int64 k)
+      : rows_apart(ROWS_APART * ld * kElementBytes),
+        tile_apart((ALONG_K ? TILE_K : TILE_K * ld) * kElementBytes),
+        row(int(threadIdx.x) / ACROSS),
+        piece(int(threadIdx.x) % ACROSS),
+        offset_in_row((ALONG_K ? k0 : span0) * kElementBytes + piece * 16),
+        row_bytes((ALONG_K ? k : span) * kElementBytes) {
+    const Int64 left = span - span0;
+    span_left = left < SPAN ? static_cast<int>(left) : SPAN;
+    first = reinterpret_cast<const char*>(matrix) + ((ALONG_K ? span0 : k0) + row) * ld * kElementBytes + offset_in_row;
+  }
+  DEVICE_MEMBER void advance() {
+    first += tile_apart;
+    if (ALONG_K && !ASYNC) offset_in_row += TILE_K * kElementBytes;
+  }
+  DEVICE_MEMBER bool inside() const { return span_left == SPAN; }
+  // How many bytes of piece j are inside the matrix, and of the tile's first k_left steps of k.
+  DEVICE_MEMBER int valid(int j, int k_left) const {
+    if (row + j * ROWS_APART >= (ALONG_K ? span_left : k_left)) return 0;
+    const int bytes = (ALONG_K ? k_left : span_left) * kElementBytes - piece * 16;
+    return bytes < 0 ? 0 : (bytes < 16 ? bytes : 16);
+  }
+
+  unsigned waiting[ASYNC ? 1 : COUNT][4];  // pieces on their way through registers
+
+  // Begins to bring the next tile: of a thread's pieces the part-th of PARTS shares. INSIDE: all of the tile is
+  // inside the matrix.
+  template <bool INSIDE, int PARTS = 1>
+  DEVICE_MEMBER void start(char* tile, int k_left, int part = 0) {
+    UNROLL_ALL
+    for (int j = 0; j < COUNT; ++j) {
+      if (j * PARTS / COUNT != part) continue;
+      const int to_row = row + j * ROWS_APART;
+      if (!EVEN && to_row >= ROWS) break;
+      const char* from = first + j * rows_apart;
+      const int bytes = INSIDE ? 16 : valid(j, k_left);
+      if constexpr (ASYNC) {
+        char* to = tile + offset(to_row, piece);
+        UNROLL_ALL
+        for (int b = 0; b < 16; b += BYTES) copy_bytes_async<BYTES>(to + b, from + b, bytes - b);
+      } else {
+        fetch<INSIDE>(waiting[j], from, INSIDE || row + j * ROWS_APART < (ALONG_K ? span_left : k_left));
+      }
+    }
+  }
+  // Stores what came through registers.
+  DEVICE_MEMBER void finish(char* tile) const {
+    if constexpr (!ASYNC) {
+      UNROLL_ALL
+      for (int j = 0; j < COUNT; ++j) {
+        const int to_row = row + j * ROWS_APART;
+        if (!EVEN && to_row >= ROWS) break;
+        store_vector<4>(reinterpret_cast<unsigned*>(tile + offset(to_row, piece)), waiting[j]);
+      }
+    }
+  }
+
+ private:
+  // `there`: the row is. Zeros for what is outside.
+  template <bool INSIDE>
+  DEVICE_MEMBER void fetch(unsigned (&to)[4], const char* from, bool there) const {
+    if ((INSIDE && BYTES >= 4) || (there && whole_run<BYTES>(row_bytes, offset_in_row)))
+      read_run<kElementBytes, BYTES, true>(to, from - offset_in_row, row_bytes, offset_in_row);
+    else
+      read_run<kElementBytes, BYTES, false>(to, from - offset_in_row, there ? row_bytes : 0, offset_in_row);
+  }
+};
+
+// How a warp reads its fragments of a tile: OCTETS x 8 of m or n, from `first` on. Fragments are asked for by
+// octet u and half c of a step of k: a lane gets word c of place (lane / 4) of the octet.
+//
+// What lies with k contiguous comes by ldmatrix, and 16-bit numbers that lie the other way by ldmatrix that turns
+// them. Of the rest a lane takes whole pieces: several neighbours along m (n), which serve as many octets. So an
+// octet is not 8 neighbours then: see place().
+//
+// HALVES_FIRST: the order in which ldmatrix brings words. An instruction wants its words of A (two octets, then the
+// other half) and of B (an octet's two halves) in registers side by side.
+template <class Held, int OCTETS, bool HALVES_FIRST>
+struct Reader;
+template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC, int OCTETS, bool HALVES_FIRST>
+struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, HALVES_FIRST> {
+  typedef Operand<SPAN, ALONG_K, BYTES, ASYNC> Held;
+  // Neighbours that a lane takes together.
+  static constexpr int TOGETHER = ALONG_K || kElementBytes == 2 ? 1 : (kElementBytes == 8 ? 2 : 4);
+  static constexpr int READS = Held::BY_MATRIX ? OCTETS / 2 : (ALONG_K ? OCTETS : OCTETS / TOGETHER);
+  static_assert(OCTETS % (Held::BY_MATRIX ? 2 : TOGETHER) == 0, "a warp's part is whole reads");
+
+  // Where of the warp's part place `lane / 4` of octet u is.
+  static DEVICE_MEMBER int place(int u, int group) {
+    return u / TOGETHER * (8 * TOGETHER) + group * TOGETHER + u % TOGETHER;
+  }
+
+  // Of each read in the first step of k. ldmatrix with k contiguous needs but the first: octets are whole rows
+  // apart, which does not change the twist.
+  int offsets[Held::BY_MATRIX && ALONG_K ? 1 : READS];
+
+  DEVICE_MEMBER Reader(int first, int lane) {
+    const int group = lane / 4, in_group = lane % 4;
+    // Of the matrix whose row this lane gives to ldmatrix.
+    const int octet = HALVES_FIRST ? lane / 16 : lane / 8 % 2, half = HALVES_FIRST ? lane / 8 % 2 : lane / 16;
+    if constexpr (Held::BY_MATRIX && ALONG_K) {
+      offsets[0] = Held::offset(first + octet * 8 + lane % 8, half);
+    } else if constexpr (Held::BY_MATRIX) {
+      UNROLL_ALL
+      for (int i = 0; i < READS; ++i) offsets[i] = Held::offset(half * 8 + lane % 8, first / 8 + 2 * i + octet);
+    } else if constexpr (ALONG_K) {
+      UNROLL_ALL
+      for (int i = 0; i < READS; ++i) offsets[i] = Held::offset(first + 8 * i + group, in_group);
+    } else if constexpr (kElementBytes == 1) {
+      UNROLL_ALL
+      for (int i = 0; i < READS; ++i)
+        offsets[i] = Held::offset(4 * in_group, first / 16 + 2 * i + group / 4) + group % 4 * 4;
+    } else {
+      UNROLL_ALL
+      for (int i = 0; i < READS; ++i)
+        offsets[i] = Held::offset((kElementBytes == 8 ? 2 : 1) * in_group, first * kElementBytes / 16 + 8 * i + group);
+    }
+  }
+
+  // So many bytes of k on: pieces that far in a line have their places exchanged alike.
+  static DEVICE_MEMBER const char* along(const char* tile, int offset, int bytes) {
+    return tile + bytes / Held::LINE * Held::PANEL_BYTES + (offset ^ bytes % Held::LINE);
+  }
+
+  // All fragments of a step of k: put(u, c, word).
+  template <class Put>
+  DEVICE_MEMBER void read(const char* tile, int step, const Put& put) const {
+    if constexpr (Held::BY_MATRIX) {
+      UNROLL_ALL
+      for (int i = 0; i < READS; ++i) {
+        const char* at = ALONG_K ? along(tile, offsets[0], step * 32) + i * 16 * Held::LINE
+                                 : tile + offsets[ALONG_K ? 0 : i] + step * Op::K * Held::LINE;
+        unsigned words[4];
+        load_matrices<4, !ALONG_K>(words, at);
+        UNROLL_ALL
+        for (int w = 0; w < 4; ++w)
+          put(2 * i + (HALVES_FIRST ? w / 2 : w % 2), HALVES_FIRST ? w % 2 : w / 2, words[w]);
+      }
+    } else if constexpr (ALONG_K) {
+      UNROLL_ALL
+      for (int i = 0; i < READS; ++i) {
+        double values[2];
+        load_vector<2>(values, reinterpret_cast<const double*>(along(tile, offsets[i], step * 64)));
+        put(i, 0, values[0]);
+        put(i, 1, values[1]);
+      }
+    } else if constexpr (kElementBytes == 1) {
+      UNROLL_ALL
+      for (int i = 0; i < READS; ++i) {
+        UNROLL_ALL
+        for (int c = 0; c < 2; ++c) {
+          unsigned rows[4], words[4];
+          UNROLL_ALL
+          for (int r = 0; r < 4; ++r)
+            rows[r] = *reinterpret_cast<const unsigned*>(
+                tile + offsets[i] + (step * Op::K + c * 16 + r) * Held::LINE);
+          turn_bytes(words, rows);
+          UNROLL_ALL
+          for (int w = 0; w < 4; ++w) put(4 * i + w, c, words[w]);
+        }
+      }
+    } else {
+      constexpr int HALF = kElementBytes == 8 ? 1 : 4;  // rows from one half of a step to the other
+      UNROLL_ALL
+      for (int i = 0; i < READS; ++i) {
+        UNROLL_ALL
+        for (int c = 0; c < 2; ++c) {
+          Word words[TOGETHER];
+          load_vector<TOGETHER>(words, reinterpret_cast<const Word*>(
+                                           tile + offsets[i] + (step * Op::K + c * HALF) * Held::LINE));
+          UNROLL_ALL
+          for (int w = 0; w < TOGETHER; ++w) put(TOGETHER * i + w, c, words[w]);
+        }
+      }
+    }
+  }
+};

@@ -1,0 +1,98 @@
+// Runs: 16 bytes of a matrix's row, as four words, from any address that its elements may have. Where a run is
+// not aligned to words, the words around it are read and shifted; nothing outside the row is ever touched.
+#pragma once
+#include "types.cuh"
+
+// The four bytes of `high`:`low` that begin `bits` (0, 8, 16 or 24) up.
+DEVICE unsigned shift_words(unsigned low, unsigned high, int bits) {
+#ifdef TILEWISE_HOST
+  return static_cast<unsigned>(((static_cast<unsigned long long>(high) << 32) | low) >> bits);
+#else
+  return __funnelshift_r(low, high, bits);
+#endif
+}
+
+// Four of the bytes x0 x1 x2 x3 y0 y1 y2 y3, by number: `pick`'s hexadecimal digits, the last for the lowest byte.
+DEVICE unsigned pick_bytes(unsigned x, unsigned y, unsigned pick) {
+#ifdef TILEWISE_HOST
+  const unsigned long long all = (static_cast<unsigned long long>(y) << 32) | x;
+  unsigned picked = 0;
+  for (int b = 0; b < 4; ++b) picked |= unsigned(all >> 8 * (pick >> 4 * b & 7) & 255) << 8 * b;
+  return picked;
+#else
+  return __byte_perm(x, y, pick);
+#endif
+}
+
+// Which bytes are inside a row, counted from some address: begin to end - 1.
+struct Inside {
+  int begin, end;
+};
+
+// The word at `at`, element by element where these are inside; `first` is its first byte's number.
+template <int BYTES>
+DEVICE unsigned read_elements(const char* at, int first, const Inside& inside) {
+  unsigned word = 0;
+  UNROLL_ALL
+  for (int b = 0; b < 4; b += BYTES) {
+    const bool there = (first + b >= inside.begin) & (first + b < inside.end);
+    const auto* element = reinterpret_cast<const typename Carrier<BYTES>::Type*>(at + first + b);
+    word |= (there ? unsigned(*element) : 0u) << 8 * b;
+  }
+  return word;
+}
+
+// COUNT words from `at` on, zeros where they are outside: only the first and one later word may be so in part.
+// Nothing here branches, so that many rows' words are on their way at once.
+template <int BYTES, int COUNT>
+DEVICE void read_words(unsigned (&to)[COUNT], const char* at, const Inside& inside) {
+  UNROLL_ALL
+  for (int w = 0; w < COUNT; ++w) {
+    const bool there = (4 * w >= inside.begin) & (4 * w + 4 <= inside.end);
+    to[w] = there ? reinterpret_cast<const unsigned*>(at)[w] : 0u;
+  }
+  if constexpr (BYTES < 4) {
+    const int last = inside.end & ~3;
+    const unsigned last_elements = read_elements<BYTES>(at, last, inside);
+    to[0] |= read_elements<BYTES>(at, 0, {inside.begin, inside.begin > 0 ? inside.end : 0});
+    UNROLL_ALL
+    for (int w = 0; w < COUNT; ++w) to[w] |= last == 4 * w ? last_elements : 0u;
+  }
+}
+
+// The run that begins `offset` bytes into a row of `bytes`, of elements of BYTES; zeros where it is outside.
+// ALIGNED: the run's address is a multiple of that. WHOLE: whole_run() was true.
+template <int BYTES, int ALIGNED, bool WHOLE>
+DEVICE void read_run(unsigned (&to)[4], const char* row, Int64 bytes, Int64 offset) {
+  const char* at = row + offset;
+  const int left = offset >= bytes ? 0 : (bytes - offset < 32 ? static_cast<int>(bytes - offset) : 32);
+  if constexpr (ALIGNED >= 4 && WHOLE) {
+    constexpr int WORDS = ALIGNED / 4;
+    UNROLL_ALL
+    for (int w = 0; w < 4; w += WORDS) {
+      unsigned words[WORDS];
+      load_vector<WORDS>(words, reinterpret_cast<const unsigned*>(at) + w);
+      UNROLL_ALL
+      for (int i = 0; i < WORDS; ++i) to[w + i] = words[i];
+    }
+  } else if constexpr (ALIGNED >= 4) {
+    read_words<BYTES>(to, at, {0, left});
+  } else {
+    const int before = static_cast<int>(reinterpret_cast<unsigned long long>(at) & 3);
+    unsigned words[5];
+    if constexpr (WHOLE) {
+      UNROLL_ALL
+      for (int w = 0; w < 5; ++w) words[w] = reinterpret_cast<const unsigned*>(at - before)[w];
+    } else {
+      read_words<BYTES>(words, at - before, {offset > 0 && left > 0 ? 0 : before, before + left});
+    }
+    UNROLL_ALL
+    for (int w = 0; w < 4; ++w) to[w] = shift_words(words[w], words[w + 1], 8 * before);
+  }
+}
+
+// Whether all words that read_run() may read lie inside a row of `bytes`.
+template <int ALIGNED>
+DEVICE bool whole_run(Int64 bytes, Int64 offset) {
+  return ALIGNED >= 4 ? offset + 16 <= bytes : offset > 0 && offset + 20 <= bytes;
+}

@@ -1,0 +1,52 @@
+// Every kind of product on the GPU, through the entry points, and packed operands.
+#include "tests/matmul/served_checks.hpp"
+
+namespace tilewise {
+namespace {
+
+struct TypesGpu : test::Served {
+  TypesGpu() : Served("auto") {}
+};
+
+TEST_F(TypesGpu, EveryKindInTurnAlignedAndNotBatchedOrNot) {
+  Matmul matmul(options);
+  const Size sizes[] = {{9, 7, 13}, {130, 70, 67}, {64, 128, 96}};
+  std::size_t turn = 0;
+  for (const ProductKind& kind : product_kinds())
+    for (int again = 0; again < 2; ++again, ++turn) {
+      const Size& size = sizes[turn % 3];
+      const Problem problem =
+          typed_problem(test::kLayouts[(turn / 2 + turn) % 4], size.m, size.n, size.k, kind.operand,
+                        kind.c, kind.math, std::int64_t(1 + turn % 2));
+      if (kind.math != MathMode::strict && is_unsupported(matmul, problem)) continue;
+      for (const std::int64_t extra : {0, 3}) check_product(matmul, problem, extra);
+    }
+}
+
+TEST_F(TypesGpu, ManySmallProducts) {
+  Matmul matmul(options);
+  for (const DType type : {DType::f32, DType::f16})
+    check_product(matmul, typed_problem(Layout::nn, 8, 8, 8, type, type, MathMode::strict, 4096),
+                  0);
+}
+
+TEST_F(TypesGpu, PackedOperands) {
+  const Problem f32 = typed_problem<float, float>(Layout::nt, 320, 258, 131);
+  Matmul strict = with_winner(f32, packing(f32, "simt", 1, 2));
+  test::check_packed(*device, strict, f32);
+  const Problem f16_problem = typed_problem<f16, float>(Layout::nn, 320, 258, 131);
+  if (!find_template("mma").supports(f16_problem, device->info())) return;
+  Matmul tensor = with_winner(f16_problem, packing(f16_problem, "mma", 1, 1));
+  test::check_packed(*device, tensor, f16_problem);
+}
+
+TEST_F(TypesGpu, AccuracyChoosesAMode) {
+  const Matmul matmul(options);
+  const Problem problem = typed_problem<float, float>(Layout::nn, 512, 512, 512);
+  EXPECT_EQ(matmul.fastest_within(problem, 5e-5),
+            has(device->info().features, Feature::mma_tf32) ? MathMode::f32x3 : MathMode::strict);
+  EXPECT_THROW(matmul.fastest_within(problem, 1e-9), Error);
+}
+
+}  // namespace
+}  // namespace tilewise

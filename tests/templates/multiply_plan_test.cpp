@@ -1,0 +1,155 @@
+// The plan of a multiply step as a template asks for it: types, batches, packs, padding.
+#include "templates/multiply_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/problems.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+using Kind = Argument::Kind;
+using test::make_problem;
+
+Problem typed_problem(Layout layout, DType operand, DType c, std::int64_t batch = 1) {
+  const ProductKind* kind = find_product_kind(operand, c, MathMode::strict);
+  Problem problem = test::with_kind(make_problem(layout, 100, 70, 90, 1), *kind);
+  problem.batch = batch;
+  return problem;
+}
+
+MultiplyShape shape_of(Pack a = Pack::none, Pack b = Pack::none) {
+  MultiplyShape shape;
+  shape.kernel = {"some.cu", "some", {}};
+  shape.tile_m = 32;
+  shape.tile_n = 16;
+  shape.tile_k = 8;
+  shape.threads = 64;
+  shape.pack_a = a;
+  shape.pack_b = b;
+  return shape;
+}
+
+std::int64_t define(const LaunchStep& step, const std::string& name) {
+  for (const auto& [known, value] : step.kernel.defines)
+    if (known == name) return value;
+  ADD_FAILURE() << to_string(step.kernel) << " has no " << name;
+  return -1;
+}
+
+TEST(MultiplyPlan, KernelsAreToldTypesAndWhetherThereIsABatch) {
+  for (const std::int64_t batch : {1, 3}) {
+    const Problem problem = typed_problem(Layout::nn, DType::e4m3, DType::bf16, batch);
+    MultiplyShape shape = shape_of(Pack::pad);
+    shape.splits = 4;
+    const Plan plan = multiply_plan(problem, shape);
+    ASSERT_EQ(plan.steps.size(), 3u);
+    for (std::size_t i = 1; i < 3; ++i) {  // multiply, reduce
+      EXPECT_EQ(define(plan.steps[i], "ELEMENT"), int(DType::e4m3));
+      EXPECT_EQ(define(plan.steps[i], "RESULT"), int(DType::bf16));
+      EXPECT_EQ(define(plan.steps[i], "SUM"), int(DType::f32));
+      EXPECT_EQ(define(plan.steps[i], "BATCHED"), batch > 1);
+      EXPECT_TRUE(
+          std::is_sorted(plan.steps[i].kernel.defines.begin(), plan.steps[i].kernel.defines.end()));
+    }
+    EXPECT_EQ(define(plan.steps[0], "ELEMENT_BYTES"), 1);
+    EXPECT_EQ(define(plan.steps[0], "BATCHED"), batch > 1);
+    EXPECT_EQ(volume(plan.steps[1].grid), std::uint64_t(4 * 5 * 4 * batch));
+  }
+}
+
+TEST(MultiplyPlan, StridesAreTheCallsUnlessAnOperandIsPacked) {
+  const Problem problem = typed_problem(Layout::nn, DType::f16, DType::f16, 5);
+  const Plan plan = multiply_plan(problem, shape_of(Pack::none, Pack::transpose));
+  ASSERT_EQ(plan.steps.size(), 2u);
+  const auto& multiply = plan.steps[1].arguments;
+  EXPECT_EQ(multiply[8].kind, Kind::stride_a);
+  EXPECT_EQ(multiply[10].kind, Kind::stride_c);
+  // B^T: 70 rows of 90 halves, in lines of 64.
+  EXPECT_EQ(multiply[6], (Argument{Kind::integer64, 128}));
+  EXPECT_EQ(multiply[9], (Argument{Kind::integer64, 70 * 128}));
+  EXPECT_EQ(plan.steps[0].arguments[4].kind, Kind::stride_b);
+  EXPECT_EQ(plan.steps[0].packed_bytes, 5 * 70 * 128 * 2);
+  EXPECT_EQ(plan.workspace_bytes, plan.steps[0].packed_bytes);
+}
+
+TEST(MultiplyPlan, RowsOfPackedOperandsStartLinesWhateverTheirType) {
+  for (const ProductKind& kind : product_kinds()) {
+    const Problem problem = typed_problem(Layout::nt, kind.operand, kind.c);
+    if (kind.math != MathMode::strict) continue;
+    const Plan plan = multiply_plan(problem, shape_of(Pack::pad, Pack::transpose));
+    const std::int64_t bytes = bytes_of(kind.operand);
+    const auto line = [&](std::int64_t columns) {
+      return (columns * bytes + 127) / 128 * 128 / bytes;
+    };
+    EXPECT_EQ(plan.steps[0].arguments[3].value, line(90)) << to_string(problem);
+    EXPECT_EQ(plan.steps[1].arguments[3].value, line(70)) << to_string(problem);
+    EXPECT_EQ(plan.steps[1].arguments[8].value, 90);  // its rows
+  }
+}
+
+// k of a packed operand reaches up to a multiple, along its rows or down them.
+TEST(MultiplyPlan, KOfPackedOperandsIsPadded) {
+  const Problem problem = typed_problem(Layout::nn, DType::i8, DType::i32);
+  MultiplyShape shape = shape_of(Pack::pad, Pack::pad);
+  shape.k_multiple = 64;
+  const Plan down = multiply_plan(problem, shape);
+  EXPECT_EQ(down.steps[0].arguments[3].value, 128);  // A: 100 rows of 90
+  EXPECT_EQ(down.steps[0].arguments[8].value, 100);
+  EXPECT_EQ(down.steps[1].arguments[8].value, 128);  // B: 90 rows of 70
+  shape.pack_b = Pack::transpose;
+  shape.k_multiple = 192;
+  const Plan along = multiply_plan(problem, shape);
+  EXPECT_EQ(along.steps[0].arguments[3].value, 384);  // whole lines too
+  EXPECT_EQ(along.steps[1].arguments[3].value, 384);
+  EXPECT_EQ(along.steps[1].arguments[8].value, 70);
+}
+
+TEST(MultiplyPlan, PartialSumsAreOfTheAccumulatorsType) {
+  for (const auto& [operand, c] : {std::pair{DType::f16, DType::f16}, {DType::f64, DType::f64}}) {
+    const Problem problem = typed_problem(Layout::nn, operand, c, 3);
+    MultiplyShape shape = shape_of();
+    shape.splits = 8;
+    const Plan plan = multiply_plan(problem, shape);
+    const int sum = bytes_of(problem.accumulator);
+    EXPECT_EQ(plan.workspace_bytes, 3 * 8 * 100 * 70 * sum);
+    EXPECT_EQ(plan.steps[1].shared_bytes, std::uint32_t(256 * sum));
+    EXPECT_DOUBLE_EQ(plan.steps[1].work.compulsory_bytes, 3.0 * 100 * 70 * (8 * sum + bytes_of(c)));
+    EXPECT_EQ(volume(plan.steps[1].grid), std::uint64_t(3 * ((100 * 70 + 63) / 64)));
+  }
+}
+
+TEST(MultiplyPlan, WorkCountsEachOperandsOwnBytes) {
+  const Problem problem = typed_problem(Layout::nn, DType::i8, DType::i32, 2);
+  const Plan plan = multiply_plan(problem, shape_of());
+  EXPECT_DOUBLE_EQ(plan.work.flops, 2.0 * 2 * 100 * 70 * 90);
+  EXPECT_DOUBLE_EQ(plan.work.issued_flops, 2.0 * 2 * 128 * 80 * 96);
+  EXPECT_DOUBLE_EQ(plan.work.compulsory_bytes, 2.0 * (100 * 90 + 90 * 70 + 100 * 70 * 4));
+  EXPECT_DOUBLE_EQ(plan.work.global_bytes, 2.0 * (20 * (32 + 16) * 90 + 100 * 70 * 4));
+}
+
+TEST(MultiplyPlan, BatchesCountAgainstTheGrid) {
+  Problem problem = typed_problem(Layout::nn, DType::f32, DType::f32);
+  problem.batch = std::int64_t{1} << 30;
+  EXPECT_TRUE(grid_fits(problem, 128, 128, 8, 1));
+  EXPECT_FALSE(grid_fits(problem, 128, 128, 8, 2));
+  EXPECT_FALSE(grid_fits(problem, 64, 128, 8, 1));
+}
+
+TEST(MultiplyPlan, TensorMapsAndTailsAreRefusedForABatch) {
+  Problem problem = typed_problem(Layout::tn, DType::f32, DType::f32, 2);
+  problem.alignment = {16, 16, 16};
+  MultiplyShape mapped = shape_of(), tail = shape_of();
+  mapped.map_a = true;
+  tail.tail_slots = 4;
+  EXPECT_THROW(multiply_plan(problem, mapped), Error);
+  EXPECT_THROW(multiply_plan(problem, tail), Error);
+  problem.batch = 1;
+  EXPECT_EQ(multiply_plan(problem, mapped).tensor_maps.size(), 1u);
+}
+
+}  // namespace
+}  // namespace tilewise
