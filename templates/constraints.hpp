@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "templates/kernel_template.hpp"
+#include "tilewise/image.hpp"
 
 namespace tilewise {
 
@@ -14,6 +15,23 @@ namespace tilewise {
 inline int value_or_1(const Configuration& c, std::string_view name) {
   const int* found = c.find(name);
   return found ? *found : 1;
+}
+
+/// Whether a multiprocessor holds so many blocks of whole warps that use this much, counted as
+/// occupancy_of() does: in units of shared memory and of registers a warp. What is left 0 takes
+/// nothing.
+struct BlockUsage {
+  int threads = 32;
+  std::int64_t shared_bytes = 0;
+  int registers = 0;  ///< a thread
+};
+inline bool blocks_fit(int blocks, const BlockUsage& block, const DeviceInfo& device) {
+  LaunchStep step;
+  step.block.x = static_cast<std::uint32_t>(block.threads);
+  step.shared_bytes = static_cast<std::uint32_t>(block.shared_bytes);
+  ResourceUsage usage;
+  usage.registers = block.registers;
+  return occupancy_of(step, usage, device).blocks >= blocks;
 }
 
 /// Constraints over a template's configuration as plain numbers: `Numbers` is made of a problem and

@@ -101,6 +101,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.kernel.defines.emplace_back("A_ASYNC", s.a_async(device));
   shape.kernel.defines.emplace_back("B_ASYNC", s.b_async(device));
   shape.kernel.defines.emplace_back("SPLIT", s.split > 1);
+  shape.kernel.defines.emplace_back("SHIFT_C", s.shift_c(problem));
   shape.tile_m = s.tile_m;
   shape.tile_n = s.tile_n;
   shape.tile_k = s.tile_k;

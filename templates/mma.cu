@@ -29,7 +29,7 @@
 // FRAGMENTS 2 reads the next step's fragments, also those of the next tile, while the last are multiplied.
 //
 // EPILOGUE: 0 threads write their sums as they hold them; 1 a warp exchanges them through shared memory, 16 rows at
-// a time, and writes VECTOR_C neighbours at a time.
+// a time, and writes VECTOR_C neighbours at a time. SHIFT_C: C's rows may not be aligned to these.
 //
 // From the problem: ELEMENT, RESULT, SUM (types.cuh), A_TRANSPOSED, B_TRANSPOSED (as this kernel reads them), BATCHED.
 // SPLIT: 1 writes partial sums to c as [batch][split][m][n] for the reduce step.
@@ -81,17 +81,49 @@ struct Target {
   DEVICE_MEMBER void write(int row, int column, const Sum (&values)[COUNT]) const {
     if (row >= rows || column >= columns) return;
     Out* to = c + row * ld + column;
-    Out outs[COUNT];
     if (column + COUNT <= columns) {
-      if (!SPLIT && scalars.beta != Sum(0)) load_vector<COUNT>(outs, to);
-      UNROLL_ALL
-      for (int e = 0; e < COUNT; ++e) outs[e] = out(values[e], &outs[e]);
-      store_vector<COUNT>(to, outs);
+      write_whole(to, values);
     } else {
       UNROLL_ALL
       for (int e = 0; e < COUNT; ++e)
         if (column + e < columns) to[e] = out(values[e], to + e);
     }
+  }
+  // The nth COUNT elements of a row of the warp's tile, whose sums are in shared memory. Where C's rows are not
+  // aligned to so many they begin so much before the row that they are; what is only partly in the tile is written
+  // one by one.
+  template <int COUNT>
+  DEVICE_MEMBER void write_nth(int row, int nth, const Sum* from) const {
+    if (row >= rows) return;
+    Out* to = c + row * ld;
+    int column = nth * COUNT;
+    if (SHIFT_C) column -= static_cast<int>(reinterpret_cast<unsigned long long>(to) / sizeof(Out) % COUNT);
+    const int end = columns < WARP_N ? static_cast<int>(columns) : WARP_N;
+    if (column >= 0 && column + COUNT <= end) {
+      constexpr int TOGETHER = SHIFT_C ? 1 : (COUNT * int(sizeof(Sum)) < 16 ? COUNT : 16 / int(sizeof(Sum)));
+      Sum values[COUNT];
+      UNROLL_ALL
+      for (int e = 0; e < COUNT; e += TOGETHER) {
+        Sum some[TOGETHER];
+        load_vector<TOGETHER>(some, from + column + e);
+        UNROLL_ALL
+        for (int i = 0; i < TOGETHER; ++i) values[e + i] = some[i];
+      }
+      write_whole(to + column, values);
+    } else {
+      for (int e = column < 0 ? -column : 0; e < COUNT && column + e < end; ++e)
+        to[column + e] = out(from[column + e], to + column + e);
+    }
+  }
+
+ private:
+  template <int COUNT>
+  DEVICE_MEMBER void write_whole(Out* to, const Sum (&values)[COUNT]) const {
+    Out outs[COUNT];
+    if (!SPLIT && scalars.beta != Sum(0)) load_vector<COUNT>(outs, to);
+    UNROLL_ALL
+    for (int e = 0; e < COUNT; ++e) outs[e] = out(values[e], &outs[e]);
+    store_vector<COUNT>(to, outs);
   }
 };
 
@@ -117,7 +149,7 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
     }
   }
 #else
-  constexpr int STRIDE = WARP_N + 32 / int(sizeof(Sum)), ACROSS = WARP_N / VECTOR_C;
+  constexpr int STRIDE = WARP_N + 32 / int(sizeof(Sum)), ACROSS = WARP_N / VECTOR_C + SHIFT_C;
   Sum* rows = reinterpret_cast<Sum*>(shared) + who.warp * 16 * STRIDE;
   UNROLL_ALL
   for (int r = 0; r < kRows; ++r) {
@@ -129,14 +161,10 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
         rows[(e / 2 * 8 + group) * STRIDE + ReaderB::place(j, 2 * in_group + e % 2)] = sums[r][j][e];
     }
     warp_barrier();
-    UNROLL_ALL
-    for (int i = 0; i < 16 * ACROSS; i += 32) {
-      const int row = (i + who.lane) / ACROSS, column = (i + who.lane) % ACROSS * VECTOR_C;
-      if (16 * ACROSS % 32 != 0 && row >= 16) break;
-      Sum values[VECTOR_C];
-      UNROLL_ALL
-      for (int e = 0; e < VECTOR_C; ++e) values[e] = rows[row * STRIDE + column + e];
-      to.write<VECTOR_C>(ReaderA::place(2 * r + row / 8, row % 8), column, values);
+    UNROLL_BY(2)
+    for (int i = who.lane; i < 16 * ACROSS; i += 32) {
+      const int row = i / ACROSS;
+      to.write_nth<VECTOR_C>(ReaderA::place(2 * r + row / 8, row % 8), i % ACROSS, rows + row * STRIDE);
     }
   }
 #endif
@@ -156,15 +184,13 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   const Int64 end = begin + share * TILE_K < args.k ? begin + share * TILE_K : args.k;
   Sums sums = {};
   multiply(sums, args, task, {tile.row, tile.column, begin, end > begin ? end : begin}, shared, who);
-  if (SLICE_K > 1 || EPILOGUE) {
-    barrier();  // the tiles are no longer read
-  }
+  if (SLICE_K > 1 || EPILOGUE) barrier();  // the tiles are no longer read
   add_groups(sums, shared, who);
   const Int64 row = tile.row + who.warp_m, column = tile.column + who.warp_n;
 #if SPLIT
-  const Target to = {task.partial + row * args.n + column, args.n, args.m - row, args.n - column, {}};
+  const Target to{task.partial + row * args.n + column, args.n, args.m - row, args.n - column, {}};
 #else
-  const Target to = {task.c + row * args.ldc + column, args.ldc, args.m - row, args.n - column,
+  const Target to{task.c + row * args.ldc + column, args.ldc, args.m - row, args.n - column,
                      scalars_of(args)};
 #endif
 #if SLICE_K > 1 && EPILOGUE

@@ -86,6 +86,13 @@ struct Mma {
   int steps() const { return tile_k / step() / slice_k; }
   int warps() const { return (tile_m / warp_m) * (tile_n / warp_n); }
   int threads() const { return warps() * 32 * slice_k; }
+  /// Bytes of an element that the multiply step writes, and to how many its rows are aligned.
+  int out_bytes() const { return split > 1 ? sum : result; }
+  int out_alignment(const Problem& p) const {
+    return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
+                     : p.alignment.c;
+  }
+  bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Without waiting in registers.
   bool a_async(const DeviceInfo& device) const { return tma || async(device, a); }
   bool b_async(const DeviceInfo& device) const { return tma || async(device, b); }

@@ -82,13 +82,13 @@ std::vector<Constraint> problem_constraints() {
                    return bytes_allowed(s.b.bytes, s.element) &&
                           s.b.bytes <= reads_b_alignment(in.problem, s.pack_b);
                  }),
-      constraint("aligned_c", {"VECTOR_C", "SPLIT_K"},
-                 "VECTOR_C elements of C are no more than 16 bytes and than C's alignment; of "
-                 "partial sums, rows of n are whole vectors",
+      constraint("aligned_c", {"VECTOR_C", "SPLIT_K", "EPILOGUE"},
+                 "VECTOR_C elements are no more than 16 bytes, and where threads write their sums "
+                 "as they hold them no more than C's alignment (of partial sums: what rows of n "
+                 "have)",
                  [](const Mma& s, const In& in) {
-                   if (s.split > 1)
-                     return s.vector_c * s.sum <= 16 && in.problem.n % s.vector_c == 0;
-                   return s.vector_c * s.result <= in.problem.alignment.c;
+                   return s.vector_c * s.out_bytes() <= 16 &&
+                          (s.epilogue || !s.shift_c(in.problem));
                  }),
       constraint(
           "stores_what_is_held", {"EPILOGUE", "VECTOR_C", "WARP_N", "PACK_B"},
@@ -133,10 +133,7 @@ std::vector<Constraint> resource_constraints() {
                  "the stages (and what is exchanged at the end) of BLOCKS_PER_SM blocks fit into "
                  "shared memory",
                  [](const Mma& s, const In& in) {
-                   const int bytes = static_cast<int>(s.shared_bytes());
-                   return bytes <= in.device.shared_per_block &&
-                          (bytes + in.device.shared_reserved_per_block) * s.blocks <=
-                              in.device.shared_per_multiprocessor;
+                   return blocks_fit(s.blocks, {.shared_bytes = s.shared_bytes()}, in.device);
                  }),
       constraint("threads_resident",
                  {"TILE_M", "TILE_N", "WARP_M", "WARP_N", "SLICE_K", "BLOCKS_PER_SM"},
@@ -150,9 +147,10 @@ std::vector<Constraint> resource_constraints() {
                  "sums, fragments and fetched elements fit the registers that BLOCKS_PER_SM leaves "
                  "a thread (at most 255)",
                  [](const Mma& s, const In& in) {
-                   const int share = in.device.registers_per_multiprocessor /
-                                     std::max(1, s.threads() * s.blocks) / 8 * 8;
-                   return s.registers(in.device) <= std::min(255, share);
+                   const int registers = s.registers(in.device);
+                   return registers <= 255 &&
+                          blocks_fit(s.blocks, {.threads = s.threads(), .registers = registers},
+                                     in.device);
                  }),
   };
 }
@@ -224,16 +222,14 @@ std::vector<Constraint> search_hints() {
                     (s.pack_b == Pack::pad ? in.problem.alignment.b < 16
                                            : !b_transposed(in.problem.layout) && s.element != 2);
            }),
-      hint("widest_stores", {"EPILOGUE", "VECTOR_C", "SPLIT_K"},
-           "what goes through shared memory is written as wide as C is aligned",
-           [](const Mma& s, const In& in) {
-             if (!s.epilogue) return true;
-             const int bytes = s.split > 1 ? s.sum : s.result;
-             const int wide =
-                 s.split > 1 ? common_alignment({static_cast<std::uint64_t>(in.problem.n * s.sum)})
-                             : in.problem.alignment.c;
-             return s.vector_c * bytes == wide || s.vector_c == 16;
-           }),
+      hint(
+          "wide_stores", {"EPILOGUE", "VECTOR_C", "SPLIT_K"},
+          "what goes through shared memory is written by 16 bytes where C is aligned to that, else "
+          "by at least 4",
+          [](const Mma& s, const In& in) {
+            const int bytes = s.vector_c * s.out_bytes();
+            return !s.epilogue || (bytes >= 4 && bytes >= s.out_alignment(in.problem));
+          }),
       hint("raster_matters", {"TILE_M", "RASTER"}, "RASTER is no more than the tile rows there are",
            [](const Mma& s, const In& in) {
              return s.raster == 1 || std::int64_t{s.raster} * s.tile_m < in.problem.m + s.tile_m;

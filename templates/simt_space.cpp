@@ -117,10 +117,7 @@ std::vector<Constraint> resource_constraints() {
           "the stages (and the sums that SLICE_K groups exchange) of BLOCKS_PER_SM blocks fit "
           "into shared memory",
           [](const Simt& s, const In& in) {
-            const int bytes = static_cast<int>(s.shared_bytes());
-            return bytes <= in.device.shared_per_block &&
-                   (bytes + in.device.shared_reserved_per_block) * s.blocks <=
-                       in.device.shared_per_multiprocessor;
+            return blocks_fit(s.blocks, {.shared_bytes = s.shared_bytes()}, in.device);
           }),
       constraint("threads_resident",
                  {"TILE_M", "TILE_N", "THREAD_M", "THREAD_N", "SLICE_K", "BLOCKS_PER_SM"},
@@ -135,9 +132,10 @@ std::vector<Constraint> resource_constraints() {
                  "THREAD_M x THREAD_N sums, fragments and fetched elements fit the registers that "
                  "BLOCKS_PER_SM leaves a thread (at most 255)",
                  [](const Simt& s, const In& in) {
-                   const int share =
-                       in.device.registers_per_multiprocessor / (s.threads() * s.blocks) / 8 * 8;
-                   return s.registers() <= std::min(255, share);
+                   const int registers = s.registers();
+                   return registers <= 255 &&
+                          blocks_fit(s.blocks, {.threads = s.threads(), .registers = registers},
+                                     in.device);
                  }),
   };
 }

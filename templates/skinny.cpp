@@ -103,10 +103,7 @@ std::vector<Constraint> constraints() {
       constraint("shared_fits", {"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "BLOCKS_PER_SM"},
                  "the sums of BLOCKS_PER_SM blocks fit into shared memory",
                  [](const Skinny& s, const In& in) {
-                   const int bytes = static_cast<int>(s.shared_bytes());
-                   return bytes <= in.device.shared_per_block &&
-                          (bytes + in.device.shared_reserved_per_block) * s.blocks <=
-                              in.device.shared_per_multiprocessor;
+                   return blocks_fit(s.blocks, {.shared_bytes = s.shared_bytes()}, in.device);
                  }),
       constraint("threads_resident", {"WARPS_N", "WARPS_K", "BLOCKS_PER_SM"},
                  "BLOCKS_PER_SM blocks are no more threads than a multiprocessor holds",
@@ -119,9 +116,10 @@ std::vector<Constraint> constraints() {
           "sums and what is read at a time fit the registers that BLOCKS_PER_SM leaves a "
           "thread (at most 255)",
           [](const Skinny& s, const In& in) {
-            const int share =
-                in.device.registers_per_multiprocessor / (s.threads() * s.blocks) / 8 * 8;
-            return s.registers() <= std::min(255, share);
+            const int registers = s.registers();
+            return registers <= 255 &&
+                   blocks_fit(s.blocks, {.threads = s.threads(), .registers = registers},
+                              in.device);
           }),
       hint("product_is_skinny", {"SWAP"}, "the small operand has at most 32 rows (B: columns)",
            [](const Skinny& s, const In& in) {

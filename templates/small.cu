@@ -8,8 +8,8 @@
 //   a product's rows may be cut into PARTS, each done as a product of its own (SIZE_M rows):
 //   few products then still reach all multiprocessors
 //
-//   a thread keeps THREAD_M x THREAD_N sums; runs of its rows (columns) are neighbours where they lie so in
-//   memory, else its rows are those of its neighbours' in turn
+//   a thread keeps THREAD_M x THREAD_N sums: of rows (columns) that it takes in turn with the other threads, one
+//   by one, or in runs where they are read or written as vectors
 //
 // SQUARES: neighbouring threads are two by two; then of a thread's neighbours `xor 1` and `xor 2` one reads the same of
 // A, the other the same of B, and shared memory merges their reads. Otherwise they lie along a row of C.

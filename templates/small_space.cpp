@@ -55,10 +55,7 @@ std::vector<Constraint> resource_constraints() {
                   "BLOCKS_PER_SM"},
                  "the operands of BLOCKS_PER_SM blocks fit into shared memory",
                  [](const Small& s, const In& in) {
-                   const int bytes = s.shared_bytes();
-                   return bytes <= in.device.shared_per_block &&
-                          (bytes + in.device.shared_reserved_per_block) * s.blocks <=
-                              in.device.shared_per_multiprocessor;
+                   return blocks_fit(s.blocks, {.shared_bytes = s.shared_bytes()}, in.device);
                  }),
       constraint("threads_resident",
                  {"PARTS", "THREAD_M", "THREAD_N", "PRODUCTS", "GROUPS", "BLOCKS_PER_SM"},
@@ -72,9 +69,10 @@ std::vector<Constraint> resource_constraints() {
                  "sums and what is read at a time fit the registers that BLOCKS_PER_SM leaves a "
                  "thread (at most 255)",
                  [](const Small& s, const In& in) {
-                   const int share =
-                       in.device.registers_per_multiprocessor / (s.threads() * s.blocks) / 8 * 8;
-                   return s.registers() <= std::min(255, share);
+                   const int registers = s.registers();
+                   return registers <= 255 &&
+                          blocks_fit(s.blocks, {.threads = s.threads(), .registers = registers},
+                                     in.device);
                  }),
   };
 }

@@ -211,9 +211,12 @@ void LoadedCublasLt::multiply(int candidate, const Call& call) {
   const BlasScalar alpha = blas_scalar(call.alpha, problem_.accumulator);
   const BlasScalar beta = blas_scalar(call.beta, problem_.accumulator);
   const Candidate& chosen = candidates_.at(static_cast<std::size_t>(candidate));
+  // One address described as two types is refused (since CUDA 13): where C is 8-bit floats, which
+  // are never added to, there is no addend.
+  const void* addend = is_fp8(problem_.c) ? nullptr : call.c;
   api_.check(
       api_.multiply(handle_, product_.get(), &alpha, call.b, b_.get(), call.a, a_.get(), &beta,
-                    call.c, addend_.get(), call.c, c_.get(), chosen.algorithm, workspace_.data(),
+                    addend, addend_.get(), call.c, c_.get(), chosen.algorithm, workspace_.data(),
                     static_cast<std::size_t>(kBlasWorkspaceBytes), stream_handle(call.stream)),
       "cublasLt's product");
 }

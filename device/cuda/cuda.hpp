@@ -61,7 +61,8 @@ class CublasLt {
   /// Error(unsupported) with why_not_cublas_lt(), Error(device) with cublasLt's words.
   virtual int ask(const Problem& problem, std::span<const Call> calls, int most) = 0;
   /// Enqueues one product by candidate 0 .. ask() - 1. alpha and beta are the host's; beta must be
-  /// 0 where C is 8-bit floats, else Error(unsupported).
+  /// 0 where C is 8-bit floats, else Error(unsupported). Throws Error(device) with cublasLt's words
+  /// where it refuses what its own heuristic gave: the other candidates may be tried.
   virtual void multiply(int candidate, const Call& call) = 0;
 };
 

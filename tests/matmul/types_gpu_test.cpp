@@ -43,8 +43,11 @@ TEST_F(TypesGpu, PackedOperands) {
 TEST_F(TypesGpu, AccuracyChoosesAMode) {
   const Matmul matmul(options);
   const Problem problem = typed_problem<float, float>(Layout::nn, 512, 512, 512);
-  EXPECT_EQ(matmul.fastest_within(problem, 5e-5),
-            has(device->info().features, Feature::mma_tf32) ? MathMode::f32x3 : MathMode::strict);
+  // By the bounds at k = 512: tf32 1.0e-3, f32x3 6.2e-5, strict 3.1e-5.
+  const bool tensor_cores = has(device->info().features, Feature::mma_tf32);
+  EXPECT_EQ(matmul.fastest_within(problem, 1e-4),
+            tensor_cores ? MathMode::f32x3 : MathMode::strict);
+  EXPECT_EQ(matmul.fastest_within(problem, 5e-5), MathMode::strict);
   EXPECT_THROW(matmul.fastest_within(problem, 1e-9), Error);
 }
 
