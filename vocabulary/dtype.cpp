@@ -22,7 +22,7 @@ constexpr std::array kTypes{
 
 constexpr std::array<std::string_view, 3> kMathModes{"strict", "tf32", "f32x3"};
 
-constexpr double kTensorSum = 0x1p-23, kFp8Sum = 0x1p-13;
+constexpr double kTensorSum = 0x1p-23, kFp8Sum = 0x1p-13, kFp8Chunk = 128;
 constexpr auto strict = MathMode::strict;
 
 constexpr std::array kProducts{
@@ -35,14 +35,14 @@ constexpr std::array kProducts{
     ProductKind{DType::bf16, DType::bf16, DType::f32, strict, kTensorSum, 0},
     ProductKind{DType::bf16, DType::f32, DType::f32, strict, kTensorSum, 0},
     ProductKind{DType::i8, DType::i32, DType::i32, strict, 0, 0},
-    ProductKind{DType::e4m3, DType::f32, DType::f32, strict, kFp8Sum, 0},
-    ProductKind{DType::e4m3, DType::f16, DType::f32, strict, kFp8Sum, 0},
-    ProductKind{DType::e4m3, DType::bf16, DType::f32, strict, kFp8Sum, 0},
-    ProductKind{DType::e4m3, DType::e4m3, DType::f32, strict, kFp8Sum, 0},
-    ProductKind{DType::e5m2, DType::f32, DType::f32, strict, kFp8Sum, 0},
-    ProductKind{DType::e5m2, DType::f16, DType::f32, strict, kFp8Sum, 0},
-    ProductKind{DType::e5m2, DType::bf16, DType::f32, strict, kFp8Sum, 0},
-    ProductKind{DType::e5m2, DType::e5m2, DType::f32, strict, kFp8Sum, 0},
+    ProductKind{DType::e4m3, DType::f32, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
+    ProductKind{DType::e4m3, DType::f16, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
+    ProductKind{DType::e4m3, DType::bf16, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
+    ProductKind{DType::e4m3, DType::e4m3, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
+    ProductKind{DType::e5m2, DType::f32, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
+    ProductKind{DType::e5m2, DType::f16, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
+    ProductKind{DType::e5m2, DType::bf16, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
+    ProductKind{DType::e5m2, DType::e5m2, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
 };
 
 }  // namespace

@@ -110,14 +110,23 @@ void set_types(Problem& problem, DType operand, DType c, MathMode math) {
   problem.math = math;
 }
 
-double error_bound(const Problem& problem) {
+double sum_bound(const Problem& problem) {
   const ProductKind* kind = product_kind(problem);
   if (!kind) {
     throw Error(ErrorKind::unsupported, "nothing computes " + types_text(problem) + " " +
                                             std::string(to_string(problem.math)));
   }
-  const double nu = (static_cast<double>(problem.k) + 2) * kind->sum_roundoff;
-  return nu < 1 ? nu / (1 - nu) + kind->product_roundoff : 1;
+  const auto gamma = [](double n, double u) {
+    return n * u < 0.5 ? n * u / (1 - n * u) : 2 * n * u;
+  };
+  const double k = static_cast<double>(problem.k), every = kind->promoted_every;
+  if (every == 0 || k <= every) return gamma(k + 2, kind->sum_roundoff);
+  return gamma(every + 2, kind->sum_roundoff) +
+         gamma(k / every + 2, dtype_info(kind->accumulator).unit_roundoff);
+}
+
+double error_bound(const Problem& problem) {
+  return std::min(1.0, sum_bound(problem) + product_kind(problem)->product_roundoff);
 }
 
 std::string size_text(const Problem& problem) {

@@ -54,6 +54,9 @@ struct ProductKind {
   /// tf32 2 x 2^-11, f32x3 about 3 x 2^-22 (the product of the small parts is left out, and they
   /// are rounded).
   double product_roundoff;
+  /// Of k: sums over so many are added up in the accumulator's own arithmetic; 0: sum_roundoff
+  /// counts throughout.
+  double promoted_every = 0;
 };
 
 /// Every kind, the first of an operand's type being its default.

@@ -42,6 +42,11 @@ struct Problem {
 const ProductKind* product_kind(const Problem& problem);
 /// Sets all four types and the mode. Throws Error(invalid_argument) that lists what goes together.
 void set_types(Problem& problem, DType operand, DType c, MathMode math);
+/// The greatest relative error of summing a problem's k products as its kind does it, over the sum
+/// of their sizes: n u / (1 - n u) for n = k + 2 sums (2 n u where that has no meaning), where sums
+/// are promoted of those between two promotions and of the promotions. Throws Error(unsupported)
+/// for types that nothing computes.
+double sum_bound(const Problem& problem);
 /// A problem's greatest error over |A| |B|, element by element, before C is rounded: (k + 2) u of
 /// the sums as they are done, and what rounding the operands adds (docs/measuring.md). Throws
 /// Error(unsupported) for types that nothing computes.

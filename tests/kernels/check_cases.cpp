@@ -24,6 +24,22 @@ const std::vector<KernelTemplate>& all_templates() {
   return all;
 }
 
+// Where a kernel is compiled for its sizes, a case's own sizes are what it is run on.
+constexpr Size kSmallSizes[] = {{48, 48, 48}, {40, 64, 50}, {33, 17, 9}, {6, 20, 64}, {1, 1, 1}};
+
+/// The problem, or in its place some that are so small that a kernel may be compiled for them.
+void add_typical(Problem problem, const KernelTemplate& kernel, const DeviceInfo& device,
+                 std::vector<Problem>& problems) {
+  if (std::max({problem.m, problem.n, problem.k}) > kSmallSizes[0].m) {
+    problems.push_back(problem);
+    return;
+  }
+  for (const Size& size : kSmallSizes) {
+    problem.m = size.m, problem.n = size.n, problem.k = size.k;
+    if (kernel.supports(problem, device)) problems.push_back(problem);
+  }
+}
+
 /// What the template does at all: kinds of products, layouts, alignments, one product or several.
 std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo& device,
                                   std::uint64_t seed) {
@@ -35,31 +51,53 @@ std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo
         for (const Layout layout : test::kLayouts)
           for (const Problem& problem :
                test::typical_problems(kernel, device, layout, alignment, kind, batch))
-            problems.push_back(problem);
+            add_typical(problem, kernel, device, problems);
     }
   std::mt19937_64 generator(seed);
   std::shuffle(problems.begin(), problems.end(), generator);
   return problems;
 }
 
-/// The spread of one template: its problems share `limit` evenly. Drawing valid candidates is what
-/// takes time, so a few times as many are drawn as are kept.
+/// The configuration's pairs of values, and each value with what the problem is.
+std::vector<test::ValuePair> pairs_of(const Case& c) {
+  Configuration all = c.candidate.configuration;
+  const Problem& problem = c.typical;
+  all.set("its kind", static_cast<int>(product_kind(problem) - product_kinds().data()));
+  all.set("its layout", static_cast<int>(problem.layout));
+  all.set("its alignment", problem.alignment.a);
+  all.set("its batch", static_cast<int>(problem.batch));
+  return test::pairs_of(all);
+}
+
+/// The spread of one template: its problems take turns, and of some candidates drawn for each that
+/// is taken which shows most pairs of values for the first time.
 void spread(const KernelTemplate& kernel, const DeviceInfo& device, std::size_t limit,
             std::uint64_t seed, std::vector<Case>& cases) {
+  constexpr int kDraws = 12;
+  constexpr std::size_t kTries = 3;  // some problems have few candidates, drawn again and again
   const std::vector<Problem> problems = problems_for(kernel, device, seed);
-  for (std::size_t i = 0; i < problems.size() && i < limit; ++i) {
-    const std::size_t share = limit / problems.size() + (i < limit % problems.size());
-    const SearchSpace space(problems[i], device, {&kernel});
-    std::set<Candidate> taken;
-    // A cover ends when every pair of values was drawn together; then another is begun.
-    for (std::uint64_t round = 0, before = 1; taken.size() < share && taken.size() != before;
-         ++round) {
-      before = taken.size();
-      for (const Candidate& c :
-           test::pairwise_cover(space, seed * 100 + i + round * 10007, share - taken.size(),
-                                static_cast<int>(4 * (share - taken.size())) + 20))
-        if (taken.insert(c).second) cases.push_back({c, problems[i]});
+  std::mt19937_64 generator(seed);
+  std::set<test::ValuePair> covered;
+  std::set<std::pair<Candidate, Problem>> taken;
+  for (std::size_t i = 0; !problems.empty() && i < kTries * limit && taken.size() < limit; ++i) {
+    const Problem& problem = problems[i % problems.size()];
+    const SearchSpace space(problem, device, {&kernel});
+    std::vector<Candidate> drawn = space.defaults();
+    for (int draw = 0; draw < kDraws; ++draw)
+      if (const auto candidate = space.random(generator)) drawn.push_back(*candidate);
+    const Candidate* best = nullptr;
+    std::ptrdiff_t most = -1;
+    for (const Candidate& candidate : drawn) {
+      if (taken.contains({candidate, problem})) continue;
+      const auto pairs = pairs_of({candidate, problem});
+      const auto gain = std::count_if(pairs.begin(), pairs.end(),
+                                      [&](const auto& pair) { return !covered.contains(pair); });
+      if (gain > most) best = &candidate, most = gain;
     }
+    if (!best) continue;
+    cases.push_back({*best, problem});
+    for (test::ValuePair& pair : pairs_of(cases.back())) covered.insert(std::move(pair));
+    taken.insert({*best, problem});
   }
 }
 
@@ -168,19 +206,17 @@ std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
     spread(checked_template(options.only_template), device, options.cases, options.seed, cases);
     return cases;
   }
-  // Small templates have few configurations: what they do not need goes to the large ones.
-  constexpr std::size_t many_parameters = 12;
-  const std::size_t small = std::max<std::size_t>(4, options.cases / 20);
-  std::vector<const KernelTemplate*> large;
+  // In proportion to the parameters beyond a few, by whose pairs there is something to show.
+  const auto weight = [](const KernelTemplate& kernel) {
+    constexpr std::size_t few = 4;
+    return std::max(kernel.parameters.size(), few + 1) - few;
+  };
+  std::size_t weights = 0;
+  for (const KernelTemplate& kernel : all_templates()) weights += weight(kernel);
   for (const KernelTemplate& kernel : all_templates()) {
-    if (kernel.parameters.size() > many_parameters)
-      large.push_back(&kernel);
-    else
-      spread(kernel, device, small, options.seed, cases);
+    const std::size_t share = options.cases * weight(kernel) / weights;
+    spread(kernel, device, std::max<std::size_t>(4, share), options.seed, cases);
   }
-  const std::size_t left = options.cases > cases.size() ? options.cases - cases.size() : 0;
-  for (const KernelTemplate* kernel : large)
-    spread(*kernel, device, left / large.size(), options.seed, cases);
   return cases;
 }
 

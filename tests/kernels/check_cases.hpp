@@ -13,17 +13,17 @@ namespace tilewise::check {
 
 #if defined(TILEWISE_CHECK_ADDRESS)
 inline constexpr std::string_view kMode = "AddressSanitizer";
-inline constexpr std::size_t kCases = 300;
+inline constexpr std::size_t kCases = 150;
 inline constexpr const char* kFlags =
     "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,bounds,alignment "
     "-fno-sanitize-recover=all";
 #elif defined(TILEWISE_CHECK_THREADS)
 inline constexpr std::string_view kMode = "ThreadSanitizer";
-inline constexpr std::size_t kCases = 75;
+inline constexpr std::size_t kCases = 60;
 inline constexpr const char* kFlags = "-O1 -g1 -fsanitize=thread";
 #else
 inline constexpr std::string_view kMode = "plain";
-inline constexpr std::size_t kCases = 1000;
+inline constexpr std::size_t kCases = 450;
 inline constexpr const char* kFlags = "-O1";
 #endif
 

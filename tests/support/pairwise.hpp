@@ -31,29 +31,32 @@ inline std::vector<Problem> typical_problems(const KernelTemplate& kernel, const
   return found;
 }
 
-/// Valid candidates of a space such that any two parameter values that a random draw shows together
-/// stand together in at least one of them: most mistakes need only two values to meet. At most
-/// `limit`; deterministic for a seed.
+/// Two parameters' values that stand together; a parameter with itself too.
+using ValuePair = std::tuple<std::string, int, std::string, int>;
+
+inline std::vector<ValuePair> pairs_of(const Configuration& configuration) {
+  std::vector<ValuePair> pairs;
+  const auto& values = configuration.values();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (std::size_t j = i; j < values.size(); ++j)
+      pairs.emplace_back(values[i].first, values[i].second, values[j].first, values[j].second);
+  return pairs;
+}
+
+/// Valid candidates of a space of one template such that any two parameter values that a random
+/// draw shows together stand together in at least one of them: most mistakes need only two values
+/// to meet. At most `limit`; deterministic for a seed.
 inline std::vector<Candidate> pairwise_cover(const SearchSpace& space, std::uint64_t seed,
                                              std::size_t limit, int draws = 500) {
   std::mt19937_64 generator(seed);
-  using Pair = std::tuple<std::string, std::string, int, std::string, int>;
-  const auto pairs_of = [](const Candidate& candidate) {
-    std::vector<Pair> pairs;
-    const auto& values = candidate.configuration.values();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      for (std::size_t j = i; j < values.size(); ++j)
-        pairs.emplace_back(candidate.kernel_template, values[i].first, values[i].second,
-                           values[j].first, values[j].second);
-    return pairs;
-  };
-  std::vector<std::pair<Candidate, std::vector<Pair>>> pool;
+  std::vector<std::pair<Candidate, std::vector<ValuePair>>> pool;
   for (const Candidate& candidate : space.defaults())
-    pool.emplace_back(candidate, pairs_of(candidate));
+    pool.emplace_back(candidate, pairs_of(candidate.configuration));
   for (int i = 0; i < draws; ++i)
-    if (auto drawn = space.random(generator)) pool.emplace_back(*drawn, pairs_of(*drawn));
+    if (auto drawn = space.random(generator))
+      pool.emplace_back(*drawn, pairs_of(drawn->configuration));
 
-  std::set<Pair> covered;
+  std::set<ValuePair> covered;
   std::vector<Candidate> chosen;
   while (chosen.size() < limit && !pool.empty()) {
     // The best of a handful is nearly as good as the best of all, and much cheaper.
@@ -61,12 +64,12 @@ inline std::vector<Candidate> pairwise_cover(const SearchSpace& space, std::uint
     for (int tries = 0; tries < 40; ++tries) {
       const std::size_t at = chosen.empty() ? 0 : generator() % pool.size();
       std::size_t gain = 0;
-      for (const Pair& pair : pool[at].second) gain += !covered.contains(pair);
+      for (const ValuePair& pair : pool[at].second) gain += !covered.contains(pair);
       if (gain > best_gain) best = at, best_gain = gain;
     }
     if (best_gain == 0) {  // none of these adds anything: look through all once
       for (std::size_t at = 0; at < pool.size() && best_gain == 0; ++at)
-        for (const Pair& pair : pool[at].second)
+        for (const ValuePair& pair : pool[at].second)
           if (!covered.contains(pair)) best = at, best_gain = 1;
       if (best_gain == 0) break;
     }

@@ -102,7 +102,7 @@ TEST(Catalog, EveryValueOfEveryParameterIsReachable) {
   };
   for (const ProductKind& kind : product_kinds())
     for (const Many& many :
-         {Many{Layout::nt, 4, 65536}, {Layout::tn, 16, 4096}, {Layout::nt, 64, 64}}) {
+         {Many{Layout::nt, 4, 65536}, {Layout::tn, 24, 4096}, {Layout::nt, 64, 64}}) {
       const std::int64_t size = many.size;
       problems.push_back(test::with_kind(make_problem(many.layout, size, size, size), kind));
       problems.back().batch = many.batch;

@@ -189,5 +189,20 @@ TEST(Errors, KindsHaveNames) {
   EXPECT_EQ(Error(ErrorKind::no_device, "x").kind(), ErrorKind::no_device);
 }
 
+TEST(SumBound, CountsPromotionsApart) {
+  Problem problem;
+  set_types(problem, DType::e4m3, DType::f32, MathMode::strict);
+  problem.k = 128;
+  EXPECT_DOUBLE_EQ(sum_bound(problem), 130 * 0x1p-13 / (1 - 130 * 0x1p-13));
+  problem.k = 128 * 64;  // 64 sums of 128, added up in f32
+  EXPECT_DOUBLE_EQ(sum_bound(problem),
+                   130 * 0x1p-13 / (1 - 130 * 0x1p-13) + 66 * 0x1p-24 / (1 - 66 * 0x1p-24));
+  set_types(problem, DType::bf16, DType::f32, MathMode::strict);
+  const double nu = (128 * 64 + 2) * 0x1p-23;
+  EXPECT_DOUBLE_EQ(sum_bound(problem), nu / (1 - nu));
+  problem.b = DType::f16;
+  EXPECT_THROW(sum_bound(problem), Error);
+}
+
 }  // namespace
 }  // namespace tilewise

@@ -117,8 +117,7 @@ Judge::Judge(const Problem& problem, const BlockLayout& block, DataSet set, cons
       output_unit_(dtype_info(problem.c).unit_roundoff),
       output_step_(is_integer(problem.c) ? 0 : smallest_of(problem.c) / 2),
       largest_(is_fp8(problem.c) ? dtype_info(problem.c).largest : kInfinity),
-      gamma_k_(gamma(static_cast<double>(problem.k) + 2, kind_.sum_roundoff) +
-               reference_gamma(problem)),
+      gamma_k_(tilewise::sum_bound(problem) + reference_gamma(problem)),
       k_(static_cast<double>(problem.k)) {}
 
 // What C's type makes of an exact value.
