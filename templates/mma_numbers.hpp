@@ -29,6 +29,8 @@ struct Tile {
     if (row % 128 == 0) return true;
     return (by_matrix() || along_k) && (row == 64 || (row == 32 && element < 8));
   }
+  /// No narrower tile can be held so.
+  bool least_line() const { return !along_k && !by_matrix() && row_bytes() == 128; }
   /// Pieces that each of so many threads brings.
   int pieces(int threads) const {
     return (rows() * pieces_across() + threads - 1) / std::max(1, threads);

@@ -155,14 +155,25 @@ std::vector<Constraint> resource_constraints() {
   };
 }
 
+/// Whether a pack of an operand may pay.
+bool used_often(std::int64_t times, std::int64_t k) {
+  return times >= 128 || (times >= 32 && k >= 8192);
+}
+
 std::vector<Constraint> search_hints() {
   return {
-      hint(
-          "tile_m_used", {"TILE_M"}, "TILE_M is less than twice m (or the smallest)",
-          [](const Mma& s, const In& in) { return s.tile_m == 16 || s.tile_m < 2 * in.problem.m; }),
-      hint(
-          "tile_n_used", {"TILE_N"}, "TILE_N is less than twice n (or the smallest)",
-          [](const Mma& s, const In& in) { return s.tile_n == 16 || s.tile_n < 2 * in.problem.n; }),
+      hint("tile_m_used", {"TILE_M", "PACK_A"},
+           "TILE_M is less than twice m (or the smallest, or what fills a line where m is "
+           "contiguous)",
+           [](const Mma& s, const In& in) {
+             return s.tile_m == 16 || s.tile_m < 2 * in.problem.m || s.a.least_line();
+           }),
+      hint("tile_n_used", {"TILE_N", "PACK_B"},
+           "TILE_N is less than twice n (or the smallest, or what fills a line where n is "
+           "contiguous)",
+           [](const Mma& s, const In& in) {
+             return s.tile_n == 16 || s.tile_n < 2 * in.problem.n || s.b.least_line();
+           }),
       hint("as_wide_as_aligned", {"BYTES_A", "BYTES_B", "PACK_A", "PACK_B"},
            "copies are as wide as the operand's alignment allows",
            [](const Mma& s, const In& in) {
@@ -206,19 +217,19 @@ std::vector<Constraint> search_hints() {
            }),
       hint("pack_a_pays", {"PACK_A"},
            "A is padded only when it is not aligned, turned only when its m is contiguous and no "
-           "ldmatrix reads it so, and packed only when n uses it 128 times",
+           "ldmatrix reads it so, and packed only when n uses it 128 times, 32 where k is long",
            [](const Mma& s, const In& in) {
              if (s.pack_a == Pack::none) return true;
-             return in.problem.n >= 128 &&
+             return used_often(in.problem.n, in.problem.k) &&
                     (s.pack_a == Pack::pad ? in.problem.alignment.a < 16
                                            : a_transposed(in.problem.layout) && s.element != 2);
            }),
       hint("pack_b_pays", {"PACK_B"},
            "B is padded only when it is not aligned, turned only when its n is contiguous and no "
-           "ldmatrix reads it so, and packed only when m uses it 128 times",
+           "ldmatrix reads it so, and packed only when m uses it 128 times, 32 where k is long",
            [](const Mma& s, const In& in) {
              if (s.pack_b == Pack::none) return true;
-             return in.problem.m >= 128 &&
+             return used_often(in.problem.m, in.problem.k) &&
                     (s.pack_b == Pack::pad ? in.problem.alignment.b < 16
                                            : !b_transposed(in.problem.layout) && s.element != 2);
            }),

@@ -9,6 +9,7 @@
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/gpus.hpp"
 #include "tuner/cli/inputs.hpp"
+#include "tuner/cli/kinds.hpp"
 #include "tuner/cli/stored.hpp"
 
 namespace tilewise::cli {
@@ -125,8 +126,7 @@ void print(const std::vector<Comparison>& all, const Output& output) {
                {"predicted/measured", true, false, 2},
                {"best of first 10", true, false, 1}});
   for (const Comparison& c : all)
-    table.add({c.gpu.substr(0, c.gpu.find('|')),
-               std::string(to_string(c.problem.layout)) + " " + size_text(c.problem),
+    table.add({c.gpu.substr(0, c.gpu.find('|')), table_text(c.problem),
                std::to_string(c.predicted.size()),
                number_or_dash(rank_correlation(c.predicted, c.measured), 3),
                number_or_dash(rank_correlation(c.stored_predicted, c.stored_measured), 3),
