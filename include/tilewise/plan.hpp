@@ -96,8 +96,8 @@ struct LaunchStep {
   Dim3 grid, block, cluster;
   std::uint32_t shared_bytes = 0;  ///< dynamic shared memory; above 48 KB the loader opts in
   bool programmatic = false;
-  /// Of a pack step: bytes of the workspace that it fills, from its one workspace argument on. Other
-  /// steps name that part by its beginning. A caller may keep such a part (PackedOperand).
+  /// Of a pack step: bytes of the workspace that it fills, from its one workspace argument on.
+  /// Other steps name that part by its beginning. A caller may keep such a part (PackedOperand).
   std::int64_t packed_bytes = 0;
   std::vector<Argument> arguments;
   Work work;

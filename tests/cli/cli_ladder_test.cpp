@@ -21,11 +21,14 @@ class CliLadder : public ProgramTest {
     words.insert(words.end(), more.begin(), more.end());
     return run(words);
   }
-  /// Stores a winner without a search: the naive kernel's default.
+  /// Stores winners without a search: of strict f32, tf32 and f32x3 a template's default each.
   void store_a_winner() {
-    const Result tuned = run({"tune", "--device", "host", "--sizes", "36x20x28", "--templates",
-                              "naive", "--max-evaluations", "1", "--in-process"});
-    ASSERT_EQ(tuned.status, 0) << tuned.err;
+    for (const auto& [math, kernel] :
+         {std::pair{"strict", "naive"}, {"tf32", "mma"}, {"f32x3", "mma"}}) {
+      const Result tuned = run({"tune", "--device", "host", "--sizes", "36x20x28", "--math", math,
+                                "--templates", kernel, "--max-evaluations", "1", "--in-process"});
+      ASSERT_EQ(tuned.status, 0) << tuned.err;
+    }
   }
   /// A program of that name, alone on PATH, which keeps what it is told to draw.
   void put_gnuplot(const std::string& script) {
@@ -56,9 +59,9 @@ TEST_F(CliLadder, EveryRungIsRightInOrderAndComparedWithTheOneBefore) {
     EXPECT_EQ(rung.at("candidate").is_null(), rung.at("name") == "cpu");
     EXPECT_EQ(rung.at("bytes_per_flop").is_null(), rung.at("name") == "cpu");
   }
-  EXPECT_THAT(
-      names, ElementsAre("cpu", "naive", "tiled, B uncoalesced", "tiled, bank conflicts",
-                         "tiled, conflict-free", "outer product", "unrolled", "prefetch", "tuned"));
+  EXPECT_THAT(names, ElementsAre("cpu", "naive", "tiled, B uncoalesced", "tiled, bank conflicts",
+                                 "tiled, conflict-free", "outer product", "unrolled", "prefetch",
+                                 "tuned", "tuned, tf32", "tuned, f32x3"));
   EXPECT_TRUE(rungs[0].at("times_before").is_null());
   const double before = rungs[1].at("flops"), after = rungs[2].at("flops");
   EXPECT_DOUBLE_EQ(rungs[2].at("times_before"), after / before);
@@ -73,10 +76,13 @@ TEST_F(CliLadder, EveryRungIsRightInOrderAndComparedWithTheOneBefore) {
               ElementsAre(0, 0, 2));
   EXPECT_LT(of(5, "UNROLL"), of(6, "UNROLL"));
   EXPECT_EQ(rungs[8].at("candidate").at("kernel_template"), "naive") << "the stored winner";
+  const auto error_of = [&](std::size_t i) { return rungs[i].at("normwise_error").get<double>(); };
+  EXPECT_GT(error_of(9), 10 * error_of(8)) << "11 bits instead of 24";
+  EXPECT_LT(error_of(10), 4 * error_of(8)) << "two parts are nearly all of them";
 }
 
 TEST_F(CliLadder, WithoutAWinnerItTunesForOneAndStoresIt) {
-  const Result result = ladder({"--budget", "1s", "--json"});
+  const Result result = ladder({"--budget", "5s", "--json"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.json().at("rungs").back().at("what").get<std::string>(),
               HasSubstr("tuned just now"));

@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kGpuSize = "4096";
 constexpr const char* kCpuSize = "256";  // every thread of a GPU is emulated
 constexpr double kGpuBudgetSeconds = 45, kCpuBudgetSeconds = 10;
+constexpr double kLeastModeSeconds = 5;  // for each mode of tensor cores, else a quarter
 
 struct LadderCommand {
   BenchOptions bench;
@@ -96,29 +97,30 @@ struct Run {
   Progress progress;
 };
 
-std::optional<Candidate> stored_winner(const Run& run) {
-  const auto winner = run.database.winner(run.problem, gpu_key(run.gpu.info));
+std::optional<Candidate> stored_winner(const Run& run, const Problem& problem) {
+  const auto winner = run.database.winner(problem, gpu_key(run.gpu.info));
   if (!winner || !winner->quarantined.empty()) return std::nullopt;
   return winner->record.candidate;
 }
 
-/// The winner's rung; tunes for it first where none is stored.
-Rung tuned_rung(Run& run) {
+/// The rung of a problem's winner; tunes for it first where none is stored.
+Rung tuned_rung(Run& run, const Problem& problem, const std::string& name, const std::string& how,
+                double budget_seconds) {
   Rung rung;
-  rung.name = "tuned";
-  rung.what = "the stored winner, strict fp32";
-  rung.candidate = stored_winner(run);
+  rung.name = name;
+  rung.what = "the stored winner, " + how;
+  rung.candidate = stored_winner(run, problem);
   if (rung.candidate) return rung;
-  rung.what = "the winner, tuned just now, strict fp32";
+  rung.what = "the winner, tuned just now, " + how;
   Bench bench(run.gpu, run.options.bench);
   TuneOptions options;
-  options.budget_seconds = run.budget_seconds;
+  options.budget_seconds = budget_seconds;
   if (run.gpu.info.target.host)
     options.compile_threads = std::max(1, run.gpu.info.multiprocessors / 2);
   const auto show = [&](const TuneProgress& now) { run.progress.show(progress_line(now)); };
   TuneContext context{run.database,      &run.cache, run.compiler.get(),
                       bench.evaluator(), show,       &interrupted()};
-  const TuneResult result = tune(run.problem, options, context);
+  const TuneResult result = tune(problem, options, context);
   if (result.winner) {
     rung.candidate = result.winner->record.candidate;
   } else {
@@ -128,8 +130,35 @@ Rung tuned_rung(Run& run) {
   return rung;
 }
 
+/// A rung that is tuned for, and the problem it is of.
+struct Tuned {
+  Problem problem;
+  Rung rung;
+};
+
+/// Strict f32's winner, then those of the modes that multiply f32 on this device's tensor cores.
+std::vector<Tuned> tuned_rungs(Run& run) {
+  std::vector<Tuned> all;
+  all.push_back(
+      {run.problem, tuned_rung(run, run.problem, "tuned", "strict fp32", run.budget_seconds)});
+  for (const auto& [math, how] : {std::pair{MathMode::tf32, "operands rounded to 11 bits"},
+                                  std::pair{MathMode::f32x3, "operands in two parts of 11 bits"}}) {
+    Problem problem = run.problem;
+    problem.math = math;
+    const bool there = std::any_of(
+        catalog().begin(), catalog().end(),
+        [&](const KernelTemplate& kernel) { return kernel.supports(problem, run.gpu.info); });
+    if (!there || interrupted()) continue;
+    all.push_back({problem, tuned_rung(run, problem, "tuned, " + std::string(to_string(math)),
+                                       std::string("tensor cores, ") + how,
+                                       std::max(run.budget_seconds / 4,
+                                                std::min(run.budget_seconds, kLeastModeSeconds)))});
+  }
+  return all;
+}
+
 /// Every rung in order, as long as nobody interrupts.
-void climb(Run& run, const Rung& tuned, Ladder& ladder) {
+void climb(Run& run, const std::vector<Tuned>& tuned, Ladder& ladder) {
   const Problem& problem = run.problem;
   run.progress.show("reference");
   const auto reference = std::make_shared<const Reference>(Reference::compute(problem));
@@ -146,19 +175,28 @@ void climb(Run& run, const Rung& tuned, Ladder& ladder) {
   const DeviceInfo info = evaluator.device_info();
   const ImageStore images(&run.database, &run.cache, run.compiler.get());
   evaluator.begin(problem, reference);
-  const auto measured = [&](Rung rung) {
-    return measure_candidate(std::move(rung), problem, info, images, evaluator);
+  const auto measured = [&](const Problem& of, const Rung& rung) {
+    return rung.candidate ? measure_candidate(rung, of, info, images, evaluator) : rung;
   };
   for (const KernelRung& kernel : kernel_rungs()) {
     Rung rung;
     rung.name = kernel.name;
     rung.what = kernel.what;
     rung.candidate = candidate_of(kernel, problem, info);
-    add(rung.name, [&] { return measured(rung); });
+    add(rung.name, [&] { return measured(problem, rung); });
   }
-  add(tuned.name, [&] { return tuned.candidate ? measured(tuned) : tuned; });
-  if (library && library->supports(problem))
-    add(library->name(), [&] { return measure_library(problem, *library, evaluator); });
+  for (const Tuned& each : tuned)
+    add(each.rung.name, [&] {
+      if (each.problem != problem)
+        evaluator.begin(each.problem,
+                        std::make_shared<const Reference>(Reference::compute(each.problem)));
+      return measured(each.problem, each.rung);
+    });
+  if (!library || !library->supports(problem)) return;
+  add(library->name(), [&] {
+    evaluator.begin(problem, reference);
+    return measure_library(problem, *library, evaluator);
+  });
 }
 
 int report(const Run& run, const Ladder& ladder, const std::string& gnuplot) {
@@ -198,7 +236,7 @@ int run_ladder(const LadderCommand& options, const Output& output) {
           Progress(output)};
   catch_interrupts();
 
-  const Rung tuned = tuned_rung(run);
+  const std::vector<Tuned> tuned = tuned_rungs(run);
   Ladder ladder;
   ladder.device = gpu.info;
   ladder.problem = problem;

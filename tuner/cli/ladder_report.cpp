@@ -1,5 +1,6 @@
 #include "tuner/cli/ladder_report.hpp"
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 namespace tilewise::cli {
@@ -29,7 +30,14 @@ Json rung_json(const Ladder& ladder, std::size_t index) {
   json["share_of_peak"] = positive_or_null(share_of_peak(ladder, rung));
   json["bytes_per_flop"] = positive_or_null(rung.bytes_per_flop);
   json["error_ratio"] = rung.error_ratio ? Json(*rung.error_ratio) : Json(nullptr);
+  json["normwise_error"] = rung.normwise_error ? Json(*rung.normwise_error) : Json(nullptr);
   return json;
+}
+
+std::string scientific(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1e", value);
+  return text;
 }
 
 std::vector<std::string> row_of(const Ladder& ladder, std::size_t index) {
@@ -45,6 +53,7 @@ std::vector<std::string> row_of(const Ladder& ladder, std::size_t index) {
           share > 0 ? format_percent(share) : "-",
           rung.bytes_per_flop > 0 ? format_number(rung.bytes_per_flop, 3) : "-",
           rung.error_ratio ? format_number(*rung.error_ratio, 4) : "-",
+          rung.normwise_error ? scientific(*rung.normwise_error) : "-",
           rung.detail.empty() ? rung.what : rung.detail};
 }
 
@@ -74,11 +83,12 @@ void print_ladder(const Ladder& ladder, const Output& output) {
                {"of peak", true, false, 2},
                {"bytes/flop", true, false, 3},
                {"error/bound", true, false, 4},
-               {"", false, true, 5}});
+               {"norm error", true, false, 5},
+               {"", false, true, 6}});
   for (std::size_t i = 0; i < ladder.rungs.size(); ++i) table.add(row_of(ladder, i));
   if (const double peak = peak_flops(ladder.device); peak > 0)
     table.add({"", "peak", "-", format_number(peak * 1e-9, 1), "-", format_percent(1), "-", "-",
-               "multiprocessors x lanes x 2 x clock"});
+               "-", "multiprocessors x lanes x 2 x clock"});
   table.print(output);
 }
 

@@ -26,8 +26,8 @@ double times_before(const Ladder& ladder, std::size_t index);
 void print_ladder(const Ladder& ladder, const Output& output);
 /// {"device", "gpu", "problem", "cold", "peak_flops", "seconds", "rungs": [{"rung", "name", "what",
 /// "candidate" or null, "outcome", "detail", "measurement" or null, "flops", "times_before",
-/// "share_of_peak", "bytes_per_flop", "error_ratio"}], "interrupted"}; null where there is no
-/// figure.
+/// "share_of_peak", "bytes_per_flop", "error_ratio", "normwise_error"}], "interrupted"}; null where
+/// there is no figure.
 std::string ladder_json(const Ladder& ladder);
 
 /// The figure: what gnuplot is told, a bar for each timed rung and a line for the peak.

@@ -53,6 +53,7 @@ void compute_all(Rung& rung, const Problem& problem, const Reference& reference)
     rung.measurement = clocked(product.compute(problem.m));
     const Comparison found = reference.compare(set, {1, 0}, product.c.data(), min_ldc(problem));
     rung.error_ratio = std::max(rung.error_ratio.value_or(0), found.error_ratio);
+    if (set == DataSet::bounded) rung.normwise_error = found.normwise_error;
     if (found.ok) continue;
     rung.outcome = Outcome::wrong_result;
     rung.detail = found.worst;
@@ -71,6 +72,7 @@ void take(Rung& rung, const Evaluation& found) {
   rung.measurement = found.measurement;
   if (found.outcome == Outcome::ok || found.outcome == Outcome::wrong_result)
     rung.error_ratio = found.error_ratio;
+  if (found.outcome == Outcome::ok) rung.normwise_error = found.normwise_error;
   if (found.outcome != Outcome::ok) fail(rung, found.outcome, found.detail);
 }
 

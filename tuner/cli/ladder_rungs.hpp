@@ -18,9 +18,10 @@ struct Rung {
   std::optional<Candidate> candidate;  ///< none: the CPU, or another library
   std::optional<Measurement> measurement;
   Outcome outcome = Outcome::ok;
-  std::string detail;                 ///< why there is no time; else what to know about it
-  std::optional<double> error_ratio;  ///< largest error over its bound; none: not compared
-  double bytes_per_flop = 0;          ///< asked of global memory, by count; 0: not known
+  std::string detail;                    ///< why there is no time; else what to know about it
+  std::optional<double> error_ratio;     ///< largest error over its bound; none: not compared
+  std::optional<double> normwise_error;  ///< ||got - exact|| / ||exact||; none: not compared
+  double bytes_per_flop = 0;             ///< asked of global memory, by count; 0: not known
 };
 
 /// A rung that is a configuration of one of our templates: its default but for a few parameters.
