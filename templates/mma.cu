@@ -20,8 +20,8 @@
 //
 // MATH: 0 the operands as they are; 1 f32 rounded to tf32; 2 f32 split in two tf32 parts, big and small, of which three
 // products are added, big x small first ("3xTF32": Ootomo and Yokota, 2022, and CUTLASS's example 27). A number whose
-// big part is infinite has no small part: so infinities come out as they should, and numbers within 2^-12 of the
-// largest f32 count as infinite.
+// big part is infinite has no small part. Where strict f32 gives an infinity or NaN, so does this, but maybe NaN for
+// an infinity (infinity x a small part of 0); numbers and products within 2^-11 of the largest f32 may count as infinite.
 //
 // PROMOTE: 0 sums stay in the tensor cores' accumulators, which truncate; else they are added to sums in f32 after
 // every so many steps of k, rounded to nearest.
