@@ -78,10 +78,17 @@ struct Loaded {
   const void* word;
   Site site;
 };
+/// The word's place in a table: where it is found, else the first that is free, else the last
+/// looked at. Where stacks lie differs from run to run, so words may meet anywhere.
 TILEWISE_FOR_ALL inline Loaded& loaded_entry(const void* word) {
-  static Loaded entries[1 << 14];
-  const unsigned long long address = reinterpret_cast<unsigned long long>(word);
-  return entries[(address >> 2 ^ address >> 16) % (1 << 14)];
+  constexpr unsigned kEntries = 1 << 14, kTries = 64;
+  static Loaded entries[kEntries];
+  const unsigned long long address = reinterpret_cast<unsigned long long>(word) >> 2;
+  const unsigned first = static_cast<unsigned>(address * 0x9E3779B97F4A7C15ull >> 50);
+  unsigned at = first;
+  for (unsigned i = 1; i < kTries && entries[at].word != word && entries[at].word; ++i)
+    at = (first + i) % kEntries;
+  return entries[at];
 }
 TILEWISE_FOR_ALL inline void was_loaded(const void* word, Site site) {
   loaded_entry(word) = {word, site};
