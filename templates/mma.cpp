@@ -92,11 +92,7 @@ ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& d
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
   const Mma s(problem, c);
   MultiplyShape shape;
-  shape.kernel = {"mma.cu", "mma", {}};
-  for (const char* name :
-       {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "STAGES", "FRAGMENTS",
-        "PROMOTE", "BYTES_A", "BYTES_B", "EPILOGUE", "VECTOR_C", "BLOCKS_PER_SM"})
-    shape.kernel.defines.emplace_back(name, c.at(name));
+  shape.kernel = kernel_of("mma.cu", "mma", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
   shape.kernel.defines.emplace_back("MATH", static_cast<int>(problem.math));
   shape.kernel.defines.emplace_back("A_ASYNC", s.a_async(device));
   shape.kernel.defines.emplace_back("B_ASYNC", s.b_async(device));
@@ -151,6 +147,7 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
 KernelTemplate mma_template() {
   KernelTemplate t;
   t.name = "mma";
+  t.revision = 2;
   t.summary = "tensor cores by warp-wide instructions, every type they have";
   t.parameters = mma::parameters();
   t.constraints = mma::constraints();

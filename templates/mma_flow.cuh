@@ -121,6 +121,8 @@ struct Who {
 
 #if TMA
 static_assert(OperandA::BY_MATRIX && OperandB::BY_MATRIX, "TMA lays tiles down as ldmatrix reads them");
+static_assert(OperandA::TILE_BYTES % 1024 == 0 && OperandB::TILE_BYTES % 1024 == 0,
+              "TMA lays swizzled tiles down at multiples of 1024 bytes");
 
 // A ring of stages that one thread has TMA fill.
 struct Flow {

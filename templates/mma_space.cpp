@@ -109,6 +109,13 @@ std::vector<Constraint> problem_constraints() {
                    return !s.tma || (s.a.bytes == 16 && s.b.bytes == 16 && s.a.by_matrix() &&
                                      s.b.by_matrix());
                  }),
+      constraint(
+          "tma_places_tiles", {"TMA", "TILE_M", "TILE_N", "TILE_K", "PACK_A", "PACK_B"},
+          "TMA lays swizzled tiles down at multiples of 1024 bytes: each operand's tile is so "
+          "many",
+          [](const Mma& s, const In&) {
+            return !s.tma || (s.a.tile_bytes() % 1024 == 0 && s.b.tile_bytes() % 1024 == 0);
+          }),
       constraint("tma_counts_to_2_31", {"TMA"},
                  "TMA needs k of at least 1, m, n, k below 2^31, and one product",
                  [](const Mma& s, const In& in) {

@@ -291,6 +291,15 @@ int reads_b_alignment(const Problem& problem, Pack pack) {
   return pack == Pack::none ? problem.alignment.b : 16;
 }
 
+KernelSpec kernel_of(std::string source, std::string entry, const Configuration& configuration,
+                     std::initializer_list<std::string_view> only_the_plans) {
+  KernelSpec kernel{std::move(source), std::move(entry), {}};
+  for (const auto& [name, value] : configuration.values())
+    if (std::find(only_the_plans.begin(), only_the_plans.end(), name) == only_the_plans.end())
+      kernel.defines.emplace_back(name, value);
+  return kernel;
+}
+
 std::int64_t raster_of(const Problem& problem, std::int64_t tile_m, std::int64_t raster) {
   return std::clamp<std::int64_t>(raster, 1, ceil_div(problem.m, tile_m));
 }

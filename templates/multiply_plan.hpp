@@ -1,4 +1,9 @@
 #pragma once
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "tilewise/configuration.hpp"
 #include "tilewise/device_info.hpp"
 #include "tilewise/plan.hpp"
 #include "tilewise/problem.hpp"
@@ -57,6 +62,11 @@ bool reads_b_transposed(const Problem& problem, Pack pack);
 /// Alignment in bytes of the operand as the multiply kernel reads it: a packed one is on 128 bytes.
 int reads_a_alignment(const Problem& problem, Pack pack);
 int reads_b_alignment(const Problem& problem, Pack pack);
+
+/// A kernel whose constants are all of a configuration's parameters but those that only the plan
+/// reads.
+KernelSpec kernel_of(std::string source, std::string entry, const Configuration& configuration,
+                     std::initializer_list<std::string_view> only_the_plans = {});
 
 /// Tile rows walked together: a raster beyond the rows there are would overflow the kernels' 32-bit
 /// tile arithmetic for nothing.

@@ -21,12 +21,7 @@ ThreadWork thread_work(const Problem& problem, const Configuration& c) {
 
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo&) {
   MultiplyShape shape;
-  shape.kernel = {"naive.cu",
-                  "naive",
-                  {{"TILE_M", c.at("TILE_M")},
-                   {"TILE_N", c.at("TILE_N")},
-                   {"ACROSS", c.at("ACROSS")},
-                   {"UNROLL", c.at("UNROLL")}}};
+  shape.kernel = kernel_of("naive.cu", "naive", c);
   shape.tile_m = c.at("TILE_M");
   shape.tile_n = c.at("TILE_N");
   shape.threads = shape.tile_m * shape.tile_n;

@@ -64,16 +64,10 @@ void bake_sizes(KernelSpec& kernel, const Problem& problem, const Simt& s, int p
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
   const Simt s(problem, c);
   MultiplyShape shape;
-  shape.kernel = {"simt.cu", "simt", {}};
-  for (const char* name :
-       {"TILE_M", "TILE_N", "TILE_K", "THREAD_M", "THREAD_N", "WARP_M", "UNROLL", "SLICE_K",
-        "FRAGMENT_K", "FRAGMENTS", "TRANSPOSE_A", "TRANSPOSE_B", "PREFETCH", "VECTOR_A", "VECTOR_B",
-        "VECTOR_C", "BLOCKS_PER_SM", "FMA_ORDER", "BAKE"})
-    shape.kernel.defines.emplace_back(name, c.at(name));
+  shape.kernel = kernel_of("simt.cu", "simt", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
   const int parts = s.parts(problem, device);
   if (s.bake) bake_sizes(shape.kernel, problem, s, parts);
   shape.kernel.defines.emplace_back("SPLIT", parts > 1);
-  shape.kernel.defines.emplace_back("TAIL", s.tail);
   shape.tile_m = s.tile_m;
   shape.tile_n = s.tile_n;
   shape.tile_k = s.tile_k;

@@ -159,10 +159,7 @@ ThreadWork thread_work(const Skinny& s) {
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
   const Skinny s(problem, c);
   MultiplyShape shape;
-  shape.kernel = {"skinny.cu", "skinny", {}};
-  for (const char* name : {"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR",
-                           "VECTOR_SMALL", "UNROLL", "STREAM", "BLOCKS_PER_SM"})
-    shape.kernel.defines.emplace_back(name, c.at(name));
+  shape.kernel = kernel_of("skinny.cu", "skinny", c, {"SPLIT_K"});
   shape.kernel.defines.emplace_back("SPLIT", s.split > 1);
   shape.tile_m = s.tile_m();
   shape.tile_n = s.tile_n();

@@ -30,18 +30,15 @@ ThreadWork thread_work(const Small& s, const DeviceInfo& device) {
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
   const Small s(problem, c);
   MultiplyShape shape;
-  shape.kernel = {"small.cu",
-                  "small",
-                  {{"SIZE_M", s.m},
-                   {"SIZE_N", s.n},
-                   {"SIZE_K", s.k},
-                   {"BYTES_A", s.a.bytes()},
-                   {"BYTES_B", s.b.bytes()},
-                   {"A_ASYNC", s.a.async(device)},
-                   {"B_ASYNC", s.b.async(device)}}};
-  for (const char* name : {"THREAD_M", "THREAD_N", "DEPTH", "UNROLL", "PARTS", "PRODUCTS", "GROUPS",
-                           "SQUARES", "PAD_A", "PAD_B", "VECTOR_C", "BLOCKS_PER_SM"})
-    shape.kernel.defines.emplace_back(name, c.at(name));
+  shape.kernel = kernel_of("small.cu", "small", c);
+  for (const auto& [name, value] : {std::pair{"SIZE_M", s.m},
+                                    {"SIZE_N", s.n},
+                                    {"SIZE_K", s.k},
+                                    {"BYTES_A", s.a.bytes()},
+                                    {"BYTES_B", s.b.bytes()},
+                                    {"A_ASYNC", int(s.a.async(device))},
+                                    {"B_ASYNC", int(s.b.async(device))}})
+    shape.kernel.defines.emplace_back(name, value);
   shape.tile_m = s.m;
   shape.tile_n = s.n;
   shape.tile_k = s.k;

@@ -26,9 +26,7 @@ ThreadWork thread_work(const Configuration& c) {
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo&) {
   const int tile = c.at("TILE");
   MultiplyShape shape;
-  shape.kernel = {"tiled.cu",
-                  "tiled",
-                  {{"TILE", tile}, {"READ_B", c.at("READ_B")}, {"UNROLL", c.at("UNROLL")}}};
+  shape.kernel = kernel_of("tiled.cu", "tiled", c);
   shape.tile_m = shape.tile_n = shape.tile_k = tile;
   shape.threads = tile * tile;
   shape.shared_bytes =

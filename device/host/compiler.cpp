@@ -15,7 +15,9 @@ namespace tilewise::host {
 namespace {
 
 // C++ as the kernel dialect is written; float vectors alias plain floats; nothing is contracted
-// behind the kernel's back; a frame that is larger than a page cannot step over a stack's guard.
+// behind the kernel's back; a frame that is larger than a page cannot step over a stack's guard. A
+// parameter that a kernel asks for and its plan does not give is an error, not 0: NVRTC would say
+// nothing.
 const std::vector<std::string> kFlags{"-std=c++17",
                                       "-fPIC",
                                       "-shared",
@@ -25,7 +27,7 @@ const std::vector<std::string> kFlags{"-std=c++17",
                                       "-fstack-clash-protection",
                                       "-fno-exceptions",
                                       "-fno-rtti",
-                                      "-w"};
+                                      "-Werror=undef"};
 
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream stream(text);

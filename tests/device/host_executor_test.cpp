@@ -272,6 +272,19 @@ TEST(HostCompiler, ASourceThatIsRefusedIsDataAndItsLogNamesTheLine) {
   EXPECT_THAT(missing.log, HasSubstr("absent"));
 }
 
+// The preprocessor would take it for 0, and a kernel that was given nothing would pass for one that
+// was.
+TEST(HostCompiler, AParameterThatAKernelAsksForAndIsNotGivenIsAnError) {
+  HostKernels host;
+  const std::string source =
+      "#include \"dialect.cuh\"\nstruct Nothing {};\n#if PREFETCH\n#endif\n"
+      "KERNEL(1, 1) asks(ARGUMENTS Nothing) {}\n";
+  const CompileResult without = host.compile("asks", source);
+  EXPECT_FALSE(without.image);
+  EXPECT_THAT(without.log, HasSubstr("PREFETCH"));
+  EXPECT_TRUE(host.compile("asks", "#define PREFETCH 0\n" + source).image);
+}
+
 TEST(HostCompiler, AMissingCompilerIsAClearError) {
   setenv("TILEWISE_CXX", "/nowhere/c++", 1);
   try {

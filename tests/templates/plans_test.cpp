@@ -63,6 +63,26 @@ void for_random_plans(const Check& check) {
   EXPECT_GT(samples().size(), 2000U);
 }
 
+// Each parameter reaches the kernel as a constant of its name and value, but those that only the
+// plan reads: a parameter that never arrives would be measured as if it did something.
+TEST(Plan, ParametersReachTheKernel) {
+  const std::set<std::string> only_the_plans{"PACK_A", "PACK_B", "SPLIT_K", "RASTER"};
+  for_random_plans(
+      [&](const Problem& problem, const Candidate& candidate, const Plan& plan, const DeviceInfo&) {
+        const auto& defines = multiply_of(plan).kernel.defines;
+        for (const auto& [name, value] : candidate.configuration.values()) {
+          const auto found = std::find_if(defines.begin(), defines.end(),
+                                          [&](const auto& define) { return define.first == name; });
+          if (only_the_plans.contains(name)) {
+            EXPECT_EQ(found, defines.end()) << name;
+          } else {
+            ASSERT_NE(found, defines.end()) << name << " " << to_string(problem);
+            EXPECT_EQ(found->second, value) << name << " " << candidate.configuration.text();
+          }
+        }
+      });
+}
+
 TEST(Plan, GridCoversTheOutputExactlyOnce) {
   for_random_plans(
       [](const Problem& problem, const Candidate& candidate, const Plan& plan, const DeviceInfo&) {
