@@ -13,8 +13,7 @@
 // cp.async; else through registers. Below 4 bytes (16- and 8-bit types in rows of any length): as the aligned words
 // around them, shifted.
 //
-// TMA: one thread asks for whole tiles instead, of both operands, aligned to 16 bytes and held so that ldmatrix reads
-// them. Warps wait for full stages and free them each by itself; no barrier holds the block together.
+// TMA: one thread asks for whole tiles instead, of both operands, aligned to 16 bytes. Warps wait for full stages and free them each by itself; no barrier holds the block together.
 //
 // Groups of warps: SLICE_K groups share the k of every tile, each with a full set of sums, added up at the end.
 //
@@ -139,7 +138,7 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
       UNROLL_ALL
       for (int j = 0; j < kColumns; ++j) {
         const Sum pair[2] = {sums[r][j][2 * half], sums[r][j][2 * half + 1]};
-        if constexpr (VECTOR_C > 1 && ReaderB::TOGETHER == 1) {
+        if constexpr (VECTOR_C > 1 && ReaderB::PAIRS) {
           to.write<2>(row, ReaderB::place(j, 2 * in_group), pair);
         } else {
           to.write<1>(row, ReaderB::place(j, 2 * in_group), {pair[0]});

@@ -7,8 +7,8 @@
 
 typedef Operand<TILE_M, !A_TRANSPOSED, BYTES_A, A_ASYNC> OperandA;
 typedef Operand<TILE_N, B_TRANSPOSED, BYTES_B, B_ASYNC> OperandB;
-typedef Reader<OperandA, WARP_M / 8, false> ReaderA;
-typedef Reader<OperandB, WARP_N / 8, true> ReaderB;
+typedef Reader<OperandA, WARP_M / 8, true> ReaderA;
+typedef Reader<OperandB, WARP_N / 8, false> ReaderB;
 
 constexpr int kRows = WARP_M / 16, kColumns = WARP_N / 8;  // instructions' tiles of a warp
 constexpr int kStageBytes = OperandA::TILE_BYTES + OperandB::TILE_BYTES;
@@ -120,7 +120,7 @@ struct Who {
 };
 
 #if TMA
-static_assert(OperandA::BY_MATRIX && OperandB::BY_MATRIX, "TMA lays tiles down as ldmatrix reads them");
+static_assert(!OperandA::BYTES_ACROSS && !OperandB::BYTES_ACROSS, "TMA's order of pieces does not suit these");
 static_assert(OperandA::TILE_BYTES % 1024 == 0 && OperandB::TILE_BYTES % 1024 == 0,
               "TMA lays swizzled tiles down at multiples of 1024 bytes");
 

@@ -14,6 +14,7 @@ struct Tile {
   int element = 1;          ///< bytes
   bool along_k = false;     ///< k is contiguous
   int bytes = 16;           ///< copied at a time
+  bool is_a = false;
 
   int row_bytes() const { return (along_k ? depth : span) * element; }
   int rows() const { return along_k ? span : depth; }
@@ -21,8 +22,20 @@ struct Tile {
   int pieces_across() const { return std::max(1, row_bytes() / 16); }
   /// ldmatrix reads it.
   bool by_matrix() const { return element == 2 || (along_k && element < 8); }
-  /// Neighbours along m or n that a lane takes together.
-  int together() const { return along_k || element == 2 ? 1 : (element == 8 ? 2 : 4); }
+  /// Octets of m or n that one read of a lane serves.
+  int together() const {
+    if (by_matrix() || along_k) return 1;
+    return element == 1 ? 4 : (is_a ? 2 : 1);
+  }
+  /// Of m or n, that a warp's part is a multiple of.
+  int least_part() const {
+    if (by_matrix() || along_k) return 16;
+    return element == 8 ? 16 : 32;
+  }
+  /// Single bytes whose neighbours lie across k: the order of their pieces is not TMA's.
+  bool bytes_across() const { return element == 1 && !along_k; }
+  /// A lane's two neighbouring columns of C are neighbours there too.
+  bool pairs() const { return by_matrix() || (element >= 4 && !along_k); }
   /// Rows are whole lines of 128 bytes, or parts that fill one.
   bool lines() const {
     const int row = row_bytes();
@@ -39,7 +52,6 @@ struct Tile {
   int reads(int across) const {
     const int octets = across / 8;
     if (by_matrix()) return octets / 2;
-    if (along_k) return octets;
     return octets / together() * 2 * (element == 1 ? 4 : 1);
   }
 };
@@ -80,7 +92,7 @@ struct Mma {
         integers(is_integer(p.a)),
         fp8(is_fp8(p.a)),
         math(p.math),
-        a{tile_m, tile_k, element, !reads_a_transposed(p, pack_a), value_or_1(c, "BYTES_A")},
+        a{tile_m, tile_k, element, !reads_a_transposed(p, pack_a), value_or_1(c, "BYTES_A"), true},
         b{tile_n, tile_k, element, reads_b_transposed(p, pack_b), value_or_1(c, "BYTES_B")} {}
 
   /// Of k, that one instruction multiplies: 32 bytes, of f64 64.
@@ -113,8 +125,11 @@ struct Mma {
     const int promoted = promote > 1 ? sums : (promote == 1 ? warp_n / 8 * 4 : 0);
     const int waiting = (a_async(device) ? 0 : a.pieces(threads()) * 4) +
                         (b_async(device) ? 0 : b.pieces(threads()) * 4);
-    // An operand whose k is not contiguous needs an address for each read.
-    const int addresses = (a.along_k ? 0 : warp_m / 16) + (b.along_k ? 0 : warp_n / 16) + 22;
+    // An operand whose k is not contiguous needs an address for each ldmatrix, or read of bytes.
+    const auto offsets = [](const Tile& tile, int across) {
+      return !tile.along_k && tile.element < 4 ? across / 16 : 0;
+    };
+    const int addresses = offsets(a, warp_m) + offsets(b, warp_n) + 22;
     return sums + fragments * set + small + promoted + waiting + addresses;
   }
 

@@ -40,11 +40,11 @@ std::vector<Constraint> shape_constraints() {
       constraint("reads_tile_a", {"WARP_M", "PACK_A"},
                  "WARP_M is a multiple of 16; where A's m is contiguous and elements are 1 or 4 "
                  "bytes, of 32",
-                 [](const Mma& s, const In&) { return s.warp_m % (8 * s.a.together()) == 0; }),
+                 [](const Mma& s, const In&) { return s.warp_m % s.a.least_part() == 0; }),
       constraint("reads_tile_b", {"WARP_N", "PACK_B"},
                  "WARP_N is a multiple of 16; where B's n is contiguous and elements are 1 or 4 "
                  "bytes, of 32",
-                 [](const Mma& s, const In&) { return s.warp_n % (8 * s.b.together()) == 0; }),
+                 [](const Mma& s, const In&) { return s.warp_n % s.b.least_part() == 0; }),
       constraint("promotes_where_it_helps", {"PROMOTE"},
                  "PROMOTE is 1 or more for f32x3 and fp8 (within 128 of k), else 0",
                  [](const Mma& s, const In&) {
@@ -96,18 +96,18 @@ std::vector<Constraint> problem_constraints() {
           "lane's columns are apart; else it divides WARP_N",
           [](const Mma& s, const In&) {
             if (s.epilogue) return s.warp_n % s.vector_c == 0;
-            return s.vector_c <= (s.b.together() == 1 ? 2 : 1);
+            return s.vector_c <= (s.b.pairs() ? 2 : 1);
           }),
       constraint("has_tma", {"TMA"}, "TMA needs the feature tma",
                  [](const Mma& s, const In& in) {
                    return !s.tma || has(in.device.features, Feature::tma);
                  }),
       constraint("tma_takes_both", {"TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B"},
-                 "TMA brings operands that are aligned to 16 bytes and that ldmatrix reads: 16-bit "
-                 "ones, others where their k is contiguous",
+                 "TMA brings operands that are aligned to 16 bytes; 8-bit ones where their k is "
+                 "contiguous",
                  [](const Mma& s, const In&) {
-                   return !s.tma || (s.a.bytes == 16 && s.b.bytes == 16 && s.a.by_matrix() &&
-                                     s.b.by_matrix());
+                   return !s.tma || (s.a.bytes == 16 && s.b.bytes == 16 && !s.a.bytes_across() &&
+                                     !s.b.bytes_across());
                  }),
       constraint(
           "tma_places_tiles", {"TMA", "TILE_M", "TILE_N", "TILE_K", "PACK_A", "PACK_B"},

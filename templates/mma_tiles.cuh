@@ -59,16 +59,14 @@ struct Operand {
   static_assert(kThreads % ACROSS == 0, "the threads take whole rows");
   static_assert(!ASYNC || BYTES >= 4, "cp.async copies at least 4 bytes");
 
-  // ldmatrix takes a piece of each of 8 rows; the other fragments are read as pieces (or words) of rows that
-  // the lanes of a group of four have apart: see Reader.
+  // ldmatrix takes a piece of each of 8 rows; the other fragments are read as pieces or words: see Reader.
   static constexpr bool BY_MATRIX = kElementBytes == 2 || (ALONG_K && kElementBytes < 8);
+  static constexpr bool BYTES_ACROSS = kElementBytes == 1 && !ALONG_K;
   static DEVICE_MEMBER int twist(int row) {
-    if constexpr (BY_MATRIX)
-      return row / (128 / LINE) % IN_LINE;  // as TMA does, see swizzled() in tma.cuh
-    else if constexpr (ALONG_K)
-      return ROW_BYTES >= 128 ? row % 2 * 4 : 0;
+    if constexpr (BYTES_ACROSS)
+      return row / 4 % 4 * 2;
     else
-      return row / (kElementBytes == 1 ? 4 : (kElementBytes == 8 ? 2 : 1)) % 4 * 2;
+      return row / (128 / LINE) % IN_LINE;  // as TMA does, see swizzled() in tma.cuh
   }
   static DEVICE_MEMBER int offset(int row, int piece) {
     return piece / IN_LINE * PANEL_BYTES + row * LINE + ((piece % IN_LINE ^ twist(row)) << 4);
@@ -151,51 +149,66 @@ struct Operand {
 // How a warp reads its fragments of a tile: OCTETS x 8 of m or n, from `first` on. Fragments are asked for by
 // octet u and half c of a step of k: a lane gets word c of place (lane / 4) of the octet.
 //
-// What lies with k contiguous comes by ldmatrix, and 16-bit numbers that lie the other way by ldmatrix that turns
-// them. Of the rest a lane takes whole pieces: several neighbours along m (n), which serve as many octets. So an
-// octet is not 8 neighbours then: see place().
+// An instruction wants its words of A (two octets, then the other half) and of B (an octet's two halves) in registers
+// side by side; what comes otherwise has to be moved there. What lies with k contiguous comes by ldmatrix, and 16-bit
+// numbers that lie the other way by ldmatrix that turns them. Wider numbers come so many at a time as an instruction
+// wants side by side: along k, f64 one; across it, of A two neighbours, for two octets, and of B one. Bytes across k
+// come as words of four neighbours, for four octets, which are turned.
 //
-// HALVES_FIRST: the order in which ldmatrix brings words. An instruction wants its words of A (two octets, then the
-// other half) and of B (an octet's two halves) in registers side by side.
-template <class Held, int OCTETS, bool HALVES_FIRST>
+// Which 8 rows (columns) are an octet is free, as long as C's are the same: see place(). They are chosen so that no
+// two lanes meet in a bank.
+template <class Held, int OCTETS, bool IS_A>
 struct Reader;
-template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC, int OCTETS, bool HALVES_FIRST>
-struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, HALVES_FIRST> {
+template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC, int OCTETS, bool IS_A>
+struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, IS_A> {
   typedef Operand<SPAN, ALONG_K, BYTES, ASYNC> Held;
-  // Neighbours that a lane takes together.
-  static constexpr int TOGETHER = ALONG_K || kElementBytes == 2 ? 1 : (kElementBytes == 8 ? 2 : 4);
-  static constexpr int READS = Held::BY_MATRIX ? OCTETS / 2 : (ALONG_K ? OCTETS : OCTETS / TOGETHER);
-  static_assert(OCTETS % (Held::BY_MATRIX ? 2 : TOGETHER) == 0, "a warp's part is whole reads");
+  static constexpr bool BY_MATRIX = Held::BY_MATRIX, BYTES_ACROSS = Held::BYTES_ACROSS;
+  static constexpr int TOGETHER = BYTES_ACROSS ? 4 : (BY_MATRIX || ALONG_K || !IS_A ? 1 : 2);  // octets of a read
+  static constexpr int READS = BY_MATRIX ? OCTETS / 2 : OCTETS / TOGETHER;
+  // Across k, lanes that read at a time are in four rows, and there in two pieces that are 4 apart.
+  static constexpr int READ_BYTES = TOGETHER * kElementBytes;
+  static constexpr int IN_PIECE = 16 / READ_BYTES, READS_OF_LINE = 16 / READ_BYTES;
+  static_assert(OCTETS % (BY_MATRIX ? 2 : TOGETHER) == 0, "a warp's part is whole reads");
+  static_assert(BY_MATRIX || ALONG_K || OCTETS * 8 * kElementBytes % (BYTES_ACROSS ? 32 : 128) == 0,
+                "a warp's part is whole lines");
+  // Places 2 i and 2 i + 1 are neighbours.
+  static constexpr bool PAIRS = BY_MATRIX || (!ALONG_K && !BYTES_ACROSS && IN_PIECE > 1);
 
-  // Where of the warp's part place `lane / 4` of octet u is.
+  // Where of the warp's part place `group` (lane / 4) of octet u is.
   static DEVICE_MEMBER int place(int u, int group) {
-    return u / TOGETHER * (8 * TOGETHER) + group * TOGETHER + u % TOGETHER;
+    if constexpr (BY_MATRIX) return u * 8 + group;
+    if constexpr (ALONG_K) return u * 8 + group % 4 * 2 + group / 4;
+    if constexpr (BYTES_ACROSS) return u / 4 * 32 + group * 4 + u % 4;
+    const int read = u / TOGETHER;
+    return (read / READS_OF_LINE * 128 + (piece_of(group) ^ piece_of_read(read)) * 16 +
+            group % IN_PIECE * READ_BYTES) / kElementBytes + u % TOGETHER;
   }
+  static DEVICE_MEMBER int piece_of(int group) {
+    return group / (2 * IN_PIECE) + group / IN_PIECE % 2 * 4;
+  }
+  static DEVICE_MEMBER int piece_of_read(int read) { return read % READS_OF_LINE * (READ_BYTES / 4); }
 
-  // Of each read in the first step of k. ldmatrix with k contiguous needs but the first: octets are whole rows
-  // apart, which does not change the twist.
-  int offsets[Held::BY_MATRIX && ALONG_K ? 1 : READS];
+  // Of the first read in the first step of k; where twists differ by more than a constant, of all.
+  static constexpr bool ONE_OFFSET = BY_MATRIX ? ALONG_K : !BYTES_ACROSS;
+  int offsets[ONE_OFFSET ? 1 : READS];
 
   DEVICE_MEMBER Reader(int first, int lane) {
     const int group = lane / 4, in_group = lane % 4;
     // Of the matrix whose row this lane gives to ldmatrix.
-    const int octet = HALVES_FIRST ? lane / 16 : lane / 8 % 2, half = HALVES_FIRST ? lane / 8 % 2 : lane / 16;
-    if constexpr (Held::BY_MATRIX && ALONG_K) {
+    const int octet = IS_A ? lane / 8 % 2 : lane / 16, half = IS_A ? lane / 16 : lane / 8 % 2;
+    if constexpr (BY_MATRIX && ALONG_K) {
       offsets[0] = Held::offset(first + octet * 8 + lane % 8, half);
-    } else if constexpr (Held::BY_MATRIX) {
+    } else if constexpr (BY_MATRIX) {
       UNROLL_ALL
       for (int i = 0; i < READS; ++i) offsets[i] = Held::offset(half * 8 + lane % 8, first / 8 + 2 * i + octet);
-    } else if constexpr (ALONG_K) {
-      UNROLL_ALL
-      for (int i = 0; i < READS; ++i) offsets[i] = Held::offset(first + 8 * i + group, in_group);
-    } else if constexpr (kElementBytes == 1) {
+    } else if constexpr (BYTES_ACROSS) {
       UNROLL_ALL
       for (int i = 0; i < READS; ++i)
         offsets[i] = Held::offset(4 * in_group, first / 16 + 2 * i + group / 4) + group % 4 * 4;
+    } else if constexpr (ALONG_K) {
+      offsets[0] = Held::offset(first + place(0, group), in_group / 2) + in_group % 2 * 8;
     } else {
-      UNROLL_ALL
-      for (int i = 0; i < READS; ++i)
-        offsets[i] = Held::offset((kElementBytes == 8 ? 2 : 1) * in_group, first * kElementBytes / 16 + 8 * i + group);
+      offsets[0] = Held::offset(in_group, first * kElementBytes / 16 + piece_of(group)) + group % IN_PIECE * READ_BYTES;
     }
   }
 
@@ -216,17 +229,9 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, HALVES_FIRST> {
         load_matrices<4, !ALONG_K>(words, at);
         UNROLL_ALL
         for (int w = 0; w < 4; ++w)
-          put(2 * i + (HALVES_FIRST ? w / 2 : w % 2), HALVES_FIRST ? w % 2 : w / 2, words[w]);
+          put(2 * i + (IS_A ? w % 2 : w / 2), IS_A ? w / 2 : w % 2, words[w]);
       }
-    } else if constexpr (ALONG_K) {
-      UNROLL_ALL
-      for (int i = 0; i < READS; ++i) {
-        double values[2];
-        load_vector<2>(values, reinterpret_cast<const double*>(along(tile, offsets[i], step * 64)));
-        put(i, 0, values[0]);
-        put(i, 1, values[1]);
-      }
-    } else if constexpr (kElementBytes == 1) {
+    } else if constexpr (Held::BYTES_ACROSS) {
       UNROLL_ALL
       for (int i = 0; i < READS; ++i) {
         UNROLL_ALL
@@ -241,15 +246,23 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, HALVES_FIRST> {
           for (int w = 0; w < 4; ++w) put(4 * i + w, c, words[w]);
         }
       }
+    } else if constexpr (ALONG_K) {
+      UNROLL_ALL
+      for (int i = 0; i < READS; ++i) {
+        UNROLL_ALL
+        for (int c = 0; c < 2; ++c)
+          put(i, c, *reinterpret_cast<const Word*>(along(tile, offsets[0], step * 64 + c * 32) + i * 8 * Held::LINE));
+      }
     } else {
-      constexpr int HALF = kElementBytes == 8 ? 1 : 4;  // rows from one half of a step to the other
+      // Half a step is 4 rows on, whose pieces are 4 apart.
       UNROLL_ALL
       for (int i = 0; i < READS; ++i) {
         UNROLL_ALL
         for (int c = 0; c < 2; ++c) {
+          const char* line = tile + i / READS_OF_LINE * Held::PANEL_BYTES + (step * Op::K + c * 4) * Held::LINE;
           Word words[TOGETHER];
-          load_vector<TOGETHER>(words, reinterpret_cast<const Word*>(
-                                           tile + offsets[i] + (step * Op::K + c * HALF) * Held::LINE));
+          load_vector<TOGETHER>(
+              words, reinterpret_cast<const Word*>(line + (offsets[0] ^ (c * 4 ^ piece_of_read(i)) * 16)));
           UNROLL_ALL
           for (int w = 0; w < TOGETHER; ++w) put(TOGETHER * i + w, c, words[w]);
         }
