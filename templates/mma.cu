@@ -13,14 +13,15 @@
 // cp.async; else through registers. Below 4 bytes (16- and 8-bit types in rows of any length): as the aligned words
 // around them, shifted.
 //
-// TMA: one thread asks for whole tiles instead, of both operands, aligned to 16 bytes. Warps wait for full stages and free them each by itself; no barrier holds the block together.
+// TMA: one thread asks for whole tiles instead, of both operands, aligned to 16 bytes. Warps wait for full stages and
+// free them each by itself; no barrier holds the block together.
 //
 // Groups of warps: SLICE_K groups share the k of every tile, each with a full set of sums, added up at the end.
 //
 // MATH: 0 the operands as they are; 1 f32 rounded to tf32; 2 f32 split in two tf32 parts, big and small, of which three
-// products are added, big x small first ("3xTF32": Ootomo and Yokota, 2022, and CUTLASS's example 27). A number whose
-// big part is infinite has no small part. Where strict f32 gives an infinity or NaN, so does this, but maybe NaN for
-// an infinity (infinity x a small part of 0); numbers and products within 2^-11 of the largest f32 may count as infinite.
+// products are added, big x small first ("3xTF32": Ootomo and Yokota, 2022, and CUTLASS's example 27). Where strict
+// f32 gives an infinity or NaN, this does not give a finite number either, but NaN for most infinities (infinity less
+// its big part is NaN); numbers and products within 2^-11 of the largest f32 count as infinite.
 //
 // PROMOTE: 0 sums stay in the tensor cores' accumulators, which truncate; else they are added to sums in f32 after
 // every so many steps of k, rounded to nearest.

@@ -44,18 +44,16 @@ DEVICE void round_words(Word (&words)[COUNT][WORDS]) {
   }
 }
 #elif MATH == 2
-// Leaves the big parts. What is left of a number whose big part is infinite is nothing; of NaN, NaN.
+// Leaves the big parts. What is left of a number whose big part is infinite is not finite either.
 template <int COUNT, int WORDS>
 DEVICE void split_words(Word (&words)[COUNT][WORDS], Word (&small)[COUNT][WORDS]) {
-  constexpr float LARGEST = 0x1.ffep127f;  // and what is larger is rounded to infinity
   UNROLL_ALL
   for (int i = 0; i < COUNT; ++i) {
     UNROLL_ALL
     for (int w = 0; w < WORDS; ++w) {
-      const float value = float_of(words[i][w]), size = value < 0 ? -value : value;
+      const float value = float_of(words[i][w]);
       words[i][w] = tf32_of_float(value);
-      const float left = value - float_of(words[i][w]);
-      small[i][w] = bits_of(size >= LARGEST ? 0.0f : left);
+      small[i][w] = bits_of(value - float_of(words[i][w]));
     }
   }
 }

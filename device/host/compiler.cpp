@@ -27,7 +27,8 @@ const std::vector<std::string> kFlags{"-std=c++17",
                                       "-fstack-clash-protection",
                                       "-fno-exceptions",
                                       "-fno-rtti",
-                                      "-Werror=undef"};
+                                      "-Werror=undef",
+                                      "-Wno-psabi"};
 
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream stream(text);

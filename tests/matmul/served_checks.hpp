@@ -3,8 +3,11 @@
 // packed operands. Through Device alone, so that the same checks run on both.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <thread>
+#include <vector>
 
 #include "db/database.hpp"
 #include "device/machines.hpp"
@@ -64,6 +67,58 @@ class Served : public testing::Test {
     EXPECT_EQ(job.first_wrong(), -1) << to_string(problem) << ", " << extra << " between rows";
     matmul.host(problem, on_host.call(on_host.a.at(0), on_host.b.at(0), on_host.c.at(0)));
     EXPECT_EQ(on_host.first_wrong(), -1) << to_string(problem) << " on host pointers";
+  }
+
+  /// f32x3 where strict f32 gives an infinity or NaN, or overflows: never a finite number;
+  /// everywhere else strict f32's numbers, however large, below those that have no tf32 of their
+  /// own.
+  void check_f32x3_beyond_the_finite() {
+    const float inf = std::numeric_limits<float>::infinity(),
+                most = std::numeric_limits<float>::max();
+    const std::vector<float> a_specials{inf, -inf, NAN, most, -most, 3e38F, 0, -3e38F};
+    const std::vector<float> b_specials{1, -inf, 0, most, 1.5F, NAN, -1, inf};
+    constexpr int m = 40, n = 36, k = 24;
+    std::vector<float> a(m * k), b(k * n), c(m * n);
+    for (int i = 0; i < m * k; ++i) a[std::size_t(i)] = float(i * 37 % 101 - 50) / 64;
+    for (int i = 0; i < k * n; ++i) b[std::size_t(i)] = float(i * 53 % 97 - 48) / 64;
+    // Every second row of A and column of B has one, every fourth a number that is merely large.
+    for (int i = 0; i < m; i += 2)
+      a[std::size_t(i * k + i % k)] = a_specials[std::size_t(i / 2 % 8)];
+    for (int i = 1; i < m; i += 4) a[std::size_t(i * k + i % k)] = 0x1.8p120F;
+    for (int j = 0; j < n; j += 3)
+      b[std::size_t(j % k * n + j)] = b_specials[std::size_t(j / 3 % 8)];
+    const Problem problem =
+        typed_problem(Layout::nn, m, n, k, DType::f32, DType::f32, MathMode::f32x3);
+    Matmul matmul(options);
+    if (is_unsupported(matmul, problem)) GTEST_SKIP() << "no tf32 on " << device->info().name;
+    Matmul tensor_cores = with_winner(
+        problem, {"mma", find_template("mma").default_configuration(problem, device->info())});
+    Call call;
+    call.a = a.data(), call.b = b.data(), call.c = c.data();
+    call.lda = k, call.ldb = call.ldc = n;
+    tensor_cores.host(problem, call);
+    int beyond = 0, large = 0;
+    for (int i = 0; i < m; ++i)
+      for (int j = 0; j < n; ++j) {
+        double sum = 0, size = 0;
+        bool no_tf32 = false;
+        for (int l = 0; l < k; ++l) {
+          const double x = a[std::size_t(i * k + l)], y = b[std::size_t(l * n + j)];
+          sum += x * y;
+          size += std::abs(x * y);
+          no_tf32 |= std::abs(x) >= 0x1.ffep127 || std::abs(y) >= 0x1.ffep127;
+        }
+        const double got = c[std::size_t(i * n + j)];
+        if (!(size <= double(most))) {
+          EXPECT_FALSE(std::isfinite(got)) << i << "," << j << ": " << got << " for " << sum;
+          ++beyond;
+        } else if (!no_tf32) {
+          EXPECT_NEAR(got, sum, 1e-5 * size) << i << "," << j;
+          large += size > 0x1p100;
+        }
+      }
+    EXPECT_GT(beyond, 100);
+    EXPECT_GT(large, 100);
   }
 
   Matmul with_winner(const Problem& problem, Candidate candidate) {

@@ -23,6 +23,8 @@ TEST_F(TypesGpu, EveryKindInTurnAlignedAndNotBatchedOrNot) {
     }
 }
 
+TEST_F(TypesGpu, F32x3WithInfinitiesAndWhatIsTooLargeToSplit) { check_f32x3_beyond_the_finite(); }
+
 TEST_F(TypesGpu, ManySmallProducts) {
   Matmul matmul(options);
   for (const DType type : {DType::f32, DType::f16})

@@ -43,6 +43,12 @@ TEST_F(TypesOnTheCpu, TypedPointersNeedNoProblem) {
   EXPECT_EQ(narrow[0].bits, 0x3e00);
 }
 
+struct F32x3OnTheCpu : test::Served {
+  F32x3OnTheCpu() : Served("host:sm_90a") {}
+};
+
+TEST_F(F32x3OnTheCpu, InfinitiesAndWhatIsTooLargeToSplit) { check_f32x3_beyond_the_finite(); }
+
 TEST_F(TypesOnTheCpu, HostRefusesWhatIsOnTheDevice) {
   Matmul matmul(options);
   const Problem problem = typed_problem<double, double>(Layout::nn, 2, 2, 2);
