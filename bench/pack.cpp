@@ -1,5 +1,6 @@
-// How fast the pack steps are: GPU time beside a copy of the same bytes within the device's memory,
-// in turns, both from graphs of launches over rotating buffers.
+// How fast the pack steps are, of one operand (pad, transpose) and of two (A padded, B transposed):
+// GPU time beside a copy of the same bytes within the device's memory, in turns, both from graphs
+// of launches over rotating buffers.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -25,32 +26,40 @@ using Json = nlohmann::ordered_json;
 
 // A type for each element size.
 constexpr DType kTypes[] = {DType::i8, DType::f16, DType::f32, DType::f64};
-constexpr Pack kPacks[] = {Pack::pad, Pack::transpose};
+/// What is packed of a product's A and B.
+struct Packed {
+  const char* name;
+  Pack a, b;
+};
+constexpr Packed kPacks[] = {{"pad", Pack::pad, Pack::none},
+                             {"transpose", Pack::transpose, Pack::none},
+                             {"both", Pack::pad, Pack::transpose}};
 constexpr double kSampleMicroseconds = 2000;
 
 struct Options {
-  std::string device = "0", nvrtc, sizes = "4096,8192,4095";
+  std::string device = "0", nvrtc, sizes = "1024,4096,8192,1023,4095";
   int rounds = 15;
   bool json = false;
 };
 
-/// A product whose A (rows x columns as stored) is packed.
+/// A product whose A and B are rows x columns and columns x rows as stored.
 Problem problem_of(DType type, std::int64_t rows, std::int64_t columns) {
   Problem problem;
-  problem.m = rows, problem.n = 1, problem.k = columns;
+  problem.m = problem.n = rows, problem.k = columns;
   set_types(problem, type, default_result(type), MathMode::strict);
   problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a,
                                         problem.b, problem.c);
   return problem;
 }
 
-/// The step alone that packs A.
-Plan pack_plan(const Problem& problem, Pack pack) {
+/// The pack step alone.
+Plan pack_plan(const Problem& problem, const Packed& packed) {
   MultiplyShape shape;
   shape.kernel = {"naive.cu", "naive", {}};
-  shape.pack_a = pack;
+  shape.pack_a = packed.a;
+  shape.pack_b = packed.b;
   Plan plan = multiply_plan(problem, shape);
-  std::erase_if(plan.steps, [](const LaunchStep& step) { return step.role != StepRole::pack_a; });
+  std::erase_if(plan.steps, [](const LaunchStep& step) { return step.packs.empty(); });
   return plan;
 }
 
@@ -125,17 +134,23 @@ Executable executable_of(Device& device, const Compiler& compiler, const Problem
   return Executable(device, problem, std::move(plan), std::array{*made.image});
 }
 
-Json measure(Device& device, const Compiler& compiler, const Problem& problem, Pack pack,
+Json measure(Device& device, const Compiler& compiler, const Problem& problem, const Packed& packed,
              int rounds) {
   const OwnedStream stream(device);
-  const std::int64_t bytes = problem.m * problem.k * bytes_of(problem.a);
-  const Executable executable = executable_of(device, compiler, problem, pack_plan(problem, pack));
+  const Executable executable =
+      executable_of(device, compiler, problem, pack_plan(problem, packed));
+  // Both operands lie one after the other, each on a line.
+  const std::int64_t one = problem.m * problem.k * bytes_of(problem.a);
+  const std::int64_t second = (one + 127) / 128 * 128;
+  const std::int64_t bytes = packed.b == Pack::none ? one : second + one;
   const Buffers buffers(device, bytes, std::max(bytes, executable.plan().workspace_bytes));
   std::vector<std::vector<BoundLaunch>> launches;
   for (std::size_t set = 0; set < buffers.sets(); ++set) {
     Call call;
     call.a = buffers.from(set);
+    call.b = static_cast<const std::byte*>(call.a) + second;
     call.lda = min_lda(problem);
+    call.ldb = min_ldb(problem);
     launches.push_back(executable.bind(call, buffers.to(set)));
   }
   Repeated packs(device, stream.get(), buffers.sets(), [&](std::size_t set) {
@@ -150,17 +165,12 @@ Json measure(Device& device, const Compiler& compiler, const Problem& problem, P
     pack_us.push_back(packs.run());
     copy_us.push_back(copies.run());
   }
-  const double packed = median(pack_us), copied = median(copy_us);
+  const double pack_time = median(pack_us), copy_time = median(copy_us);
   const double moved = 2e-6 * static_cast<double>(bytes);  // TB/s of microseconds; padding apart
-  return {{"rows", problem.m},
-          {"columns", problem.k},
-          {"type", to_string(problem.a)},
-          {"pack", pack == Pack::pad ? "pad" : "transpose"},
-          {"pack_us", packed},
-          {"pack_tbps", moved / packed},
-          {"copy_us", copied},
-          {"copy_tbps", moved / copied},
-          {"share", copied / packed}};
+  return {
+      {"rows", problem.m},    {"columns", problem.k},           {"type", to_string(problem.a)},
+      {"pack", packed.name},  {"pack_us", pack_time},           {"pack_tbps", moved / pack_time},
+      {"copy_us", copy_time}, {"copy_tbps", moved / copy_time}, {"share", copy_time / pack_time}};
 }
 
 Json measure_all(const Options& options) {
@@ -169,9 +179,9 @@ Json measure_all(const Options& options) {
   Json packs = Json::array();
   for (const Size& size : parse_sizes(options.sizes))
     for (const DType type : kTypes)
-      for (const Pack pack : kPacks)
+      for (const Packed& packed : kPacks)
         packs.push_back(
-            measure(*device, *compiler, problem_of(type, size.m, size.k), pack, options.rounds));
+            measure(*device, *compiler, problem_of(type, size.m, size.k), packed, options.rounds));
   return {{"gpu", device->info().name},
           {"toolkit", compiler->version()},
           {"rounds", options.rounds},
@@ -202,7 +212,8 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "index or UUID of a GPU; or host")
       ->capture_default_str();
   app.add_option("--nvrtc", options.nvrtc, "NVRTC library or folder (default: searched)");
-  app.add_option("--sizes", options.sizes, "operands, N or MxNxK: M rows of K elements")
+  app.add_option("--sizes", options.sizes,
+                 "operands, N or MxNxK: A of M rows of K elements, B of K rows of M")
       ->capture_default_str();
   app.add_option("--rounds", options.rounds, "samples of each, in turns, about 2 ms each")
       ->check(CLI::Range(1, 10000))

@@ -14,7 +14,9 @@ void store(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-bool is_pack(StepRole role) { return role == StepRole::pack_a || role == StepRole::pack_b; }
+bool is_pack(StepRole role) {
+  return role == StepRole::pack_a || role == StepRole::pack_b || role == StepRole::pack_both;
+}
 
 /// A host scalar in the accumulator's type.
 void store_scalar(std::byte* to, double value, DType accumulator) {
@@ -62,6 +64,23 @@ LaunchShape waiting(LaunchShape shape) {
 }
 
 std::size_t operand_of(StepRole pack) { return pack == StepRole::pack_a ? 0 : 1; }
+
+/// How many blocks of a step pack A, and how many B.
+std::array<std::uint32_t, 2> pack_blocks_of(const LaunchStep& step) {
+  if (step.role == StepRole::pack_a) return {step.grid.x, 0};
+  if (step.role == StepRole::pack_b) return {0, step.grid.x};
+  if (step.role != StepRole::pack_both) return {};
+  const auto blocks =
+      std::find_if(step.arguments.begin(), step.arguments.end(),
+                   [](const Argument& x) { return x.kind == Argument::Kind::blocks_a; });
+  if (blocks == step.arguments.end() || blocks->value < 1 || blocks->value >= step.grid.x)
+    throw Error(ErrorKind::invalid_argument,
+                to_string(step.kernel) + ": a step that packs both operands needs an argument " +
+                    "blocks_a of at least 1 and less than its " + std::to_string(step.grid.x) +
+                    " blocks");
+  const auto a = static_cast<std::uint32_t>(blocks->value);
+  return {a, step.grid.x - a};
+}
 
 std::int64_t stride_elements(const Argument& stride, const Call& call) {
   switch (stride.kind) {
@@ -136,24 +155,17 @@ Executable::Executable(Device& device, const Problem& problem, Plan plan,
   std::for_each(plan_.tensor_maps.begin(), plan_.tensor_maps.end(), check_recipe);
   for (const LaunchStep& step : plan_.steps)
     steps_.push_back(make_step(step, kernels.at(step.kernel)));
-  find_packed_part(StepRole::pack_a);
-  find_packed_part(StepRole::pack_b);
+  for (const LaunchStep& step : plan_.steps) find_packed_parts(step);
 }
 
-/// An operand that one step packs into a part of its own can be kept by the caller.
-void Executable::find_packed_part(StepRole role) {
-  const auto is_it = [role](const LaunchStep& step) { return step.role == role; };
-  if (std::count_if(plan_.steps.begin(), plan_.steps.end(), is_it) != 1) return;
-  const LaunchStep& step = *std::find_if(plan_.steps.begin(), plan_.steps.end(), is_it);
-  if (step.packed_bytes <= 0) return;
-  PackedPart found{{role, step.kernel, step.grid, step.block, step.arguments, step.packed_bytes},
-                   -1};
-  for (Argument& argument : found.packing.arguments) {
-    if (argument.kind != Argument::Kind::workspace) continue;
-    if (found.offset >= 0) return;
-    found.offset = std::exchange(argument.value, 0);
+/// Where a pack step leaves what the caller may keep.
+void Executable::find_packed_parts(const LaunchStep& step) {
+  std::size_t next = 0;
+  for (const Argument& argument : step.arguments) {
+    if (argument.kind != Argument::Kind::workspace || next == step.packs.size()) continue;
+    const Packing& packing = step.packs[next++];
+    parts_[operand_of(packing.role)] = {packing, argument.value};
   }
-  if (found.offset >= 0) parts_[operand_of(role)] = std::move(found);
 }
 
 const std::optional<Executable::PackedPart>& Executable::part(StepRole role) const {
@@ -167,11 +179,13 @@ const Packing* Executable::packing(StepRole role) const {
 void Executable::pack(StepRole role, const Call& call, void* memory) const {
   Memory where;
   where.packed[operand_of(role)] = static_cast<std::byte*>(memory);
+  where.packs[1 - operand_of(role)] = false;
   for (const Step& step : steps_) {
-    if (step.role != role) continue;
+    const std::optional<LaunchShape> shape = shape_of(step, where);
+    if (!is_pack(step.role) || !shape) continue;
     alignas(128) std::byte arguments[kMaxArgumentBytes];
     fill(step, call, where, arguments);
-    device_->launch(*step.kernel, waiting(step.shape), arguments, call.stream);
+    device_->launch(*step.kernel, waiting(*shape), arguments, call.stream);
   }
 }
 
@@ -186,6 +200,7 @@ Executable::Step Executable::make_step(const LaunchStep& step,
   Step made{std::move(kernel),
             {step.grid, step.block, step.cluster, step.shared_bytes, step.programmatic},
             step.role,
+            pack_blocks_of(step),
             std::vector<std::byte>(layout.bytes),
             {}};
   for (std::size_t i = 0; i < step.arguments.size(); ++i) {
@@ -212,13 +227,17 @@ Executable::Step Executable::make_step(const LaunchStep& step,
 Executable::Memory Executable::memory_for(const Call& call) const {
   Memory memory;
   memory.zero = !reads_operands(problem_, call);
-  if (memory.zero) return memory;
+  if (memory.zero) {
+    memory.packs = {};
+    return memory;
+  }
   for (const PackedOperand* operand : {call.packed_a, call.packed_b}) {
     const PackedOperand::Contents* contents = operand ? operand->contents() : nullptr;
     if (!contents || !contents->packing || contents->device.get() != device_) continue;
     const std::optional<PackedPart>& own = part(contents->role);
-    if (own && own->packing == *contents->packing)
-      memory.packed[operand_of(contents->role)] = static_cast<std::byte*>(contents->memory.data());
+    if (!own || own->packing != *contents->packing) continue;
+    memory.packed[operand_of(contents->role)] = static_cast<std::byte*>(contents->memory.data());
+    memory.packs[operand_of(contents->role)] = false;
   }
   return memory;
 }
@@ -242,13 +261,26 @@ void* Executable::address(std::int64_t offset, const Memory& memory) const {
   return memory.workspace + (offset - left_out);
 }
 
+/// How a step is launched: a pack step with the blocks of the operands that are to be packed, if
+/// any.
+std::optional<LaunchShape> Executable::shape_of(const Step& step, const Memory& memory) const {
+  LaunchShape shape = step.shape;
+  if (!is_pack(step.role)) return shape;
+  shape.grid.x = 0;
+  for (std::size_t i = 0; i < memory.packs.size(); ++i)
+    if (memory.packs[i]) shape.grid.x += step.pack_blocks[i];
+  if (shape.grid.x == 0) return {};
+  return shape;
+}
+
 /// Calls `launch` with the steps that are wanted, and how, in order.
 template <class Launch>
 void Executable::for_each_launch(const Memory& memory, Launch launch) const {
   bool first = true;
   for (const Step& step : steps_) {
-    if (is_pack(step.role) && (memory.zero || memory.packed[operand_of(step.role)])) continue;
-    launch(step, first ? waiting(step.shape) : step.shape);
+    const std::optional<LaunchShape> shape = shape_of(step, memory);
+    if (!shape) continue;
+    launch(step, first ? waiting(*shape) : *shape);
     first = false;
   }
 }
@@ -328,6 +360,8 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
       return store(field, call.stride_c);
     case Kind::k:
       return store(field, memory.zero ? std::int64_t{0} : problem_.k);
+    case Kind::blocks_a:
+      return store(field, static_cast<std::int32_t>(memory.packs[0] ? patch.value : 0));
     case Kind::alpha:
       return store_scalar(field, call.alpha, problem_.accumulator);
     case Kind::beta:

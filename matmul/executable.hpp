@@ -50,15 +50,14 @@ class Executable {
   /// Enqueues the plan's steps on the call's stream. The call must already be checked (see
   /// check_call): no argument is looked at here but copied. Host alpha = 0 or k = 0 skips packs and
   /// tells the kernels k = 0, so A and B are not touched. An operand that the call has packed the
-  /// way this plan does is read where it is, and its pack skipped. Workspace is taken
-  /// stream-ordered.
+  /// way this plan does is read where it is, and its pack skipped, or left out of a step that packs
+  /// both. Workspace is taken stream-ordered.
   void launch(const Call& call) const;
 
-  /// How this plan packs A (StepRole::pack_a) or B; null when it does not, or not as a step of its
-  /// own.
+  /// How this plan packs A (StepRole::pack_a) or B; null when it does not.
   const Packing* packing(StepRole role) const;
-  /// Enqueues that pack alone, into `memory` of packing(role)->bytes. Like launch(), looks at no
-  /// argument.
+  /// Enqueues the pack of that operand alone, into `memory` of packing(role)->bytes. Like launch(),
+  /// looks at no argument.
   void pack(StepRole role, const Call& call, void* memory) const;
 
   /// What launch() would give to Device::launch, with `workspace` for its workspace (of
@@ -81,7 +80,8 @@ class Executable {
     std::shared_ptr<LoadedKernel> kernel;
     LaunchShape shape;
     StepRole role;
-    std::vector<std::byte> arguments;  // constants filled in
+    std::array<std::uint32_t, 2> pack_blocks = {};  // that pack A, and B
+    std::vector<std::byte> arguments;               // constants filled in
     std::vector<Patch> patches;
   };
   struct PackedPart {  // of the workspace
@@ -92,14 +92,16 @@ class Executable {
   struct Memory {
     bool zero = false;  ///< A and B are not to be touched
     std::byte* workspace = nullptr;
-    std::array<std::byte*, 2> packed = {};  ///< A and B where the caller has them packed
+    std::array<std::byte*, 2> packed = {};     ///< A and B where they are not in the workspace
+    std::array<bool, 2> packs = {true, true};  ///< whether this launch packs A, and B
   };
   Step make_step(const LaunchStep& step, std::shared_ptr<LoadedKernel> kernel) const;
-  void find_packed_part(StepRole role);
+  void find_packed_parts(const LaunchStep& step);
   const std::optional<PackedPart>& part(StepRole role) const;
   Memory memory_for(const Call& call) const;
   std::int64_t workspace_bytes(const Memory& memory) const;
   void* address(std::int64_t offset, const Memory& memory) const;
+  std::optional<LaunchShape> shape_of(const Step& step, const Memory& memory) const;
   template <class Launch>
   void for_each_launch(const Memory& memory, Launch launch) const;
   void fill(const Step& step, const Call& call, const Memory& memory, std::byte* arguments) const;

@@ -2,24 +2,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "device/device.hpp"
 #include "tilewise/packed_operand.hpp"
 #include "tilewise/plan.hpp"
 
 namespace tilewise {
-
-/// What a plan's pack step makes of an operand. Equal ones make the same bytes of the same operand,
-/// whatever plans they are of.
-struct Packing {
-  StepRole role = StepRole::pack_b;
-  KernelSpec kernel;
-  Dim3 grid, block;
-  std::vector<Argument> arguments;  ///< the workspace argument's offset is 0
-  std::int64_t bytes = 0;
-  bool operator==(const Packing&) const = default;
-};
 
 struct PackedOperand::Contents {
   StepRole role = StepRole::pack_b;

@@ -64,7 +64,7 @@ std::string rejection(const KernelTemplate& kernel, const Problem& problem,
                       const Configuration& configuration, const DeviceInfo& device);
 
 /// Raised with the plan's meaning: argument layout rules, step roles.
-inline constexpr int kPlanRevision = 3;
+inline constexpr int kPlanRevision = 4;
 /// "simt.1 plan.2": whether a stored image may be served. Needs no compiler.
 std::string launch_revision(const KernelTemplate& kernel);
 

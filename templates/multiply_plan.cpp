@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
+#include "templates/pack_plan.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {
@@ -15,86 +15,15 @@ using Kind = Argument::Kind;
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
-/// An operand, and how its pack changes it.
-struct Operand {
-  StepRole role;
-  Argument pointer, ld, stride;  ///< the call's
-  std::int64_t rows, columns;    ///< as stored
-  int bytes;                     ///< of an element
-  int alignment;                 ///< Problem's
-  Pack pack;
-  bool k_along;  ///< k is contiguous as the multiply step reads it
-};
-
-Operand operand_a(const Problem& p, Pack pack) {
-  return {StepRole::pack_a,
-          {Kind::a},
-          {Kind::lda},
-          {Kind::stride_a},
-          rows_a(p),
-          min_lda(p),
-          bytes_of(p.a),
-          p.alignment.a,
-          pack,
-          !reads_a_transposed(p, pack)};
-}
-Operand operand_b(const Problem& p, Pack pack) {
-  return {StepRole::pack_b,
-          {Kind::b},
-          {Kind::ldb},
-          {Kind::stride_b},
-          rows_b(p),
-          min_ldb(p),
-          bytes_of(p.b),
-          p.alignment.b,
-          pack,
-          reads_b_transposed(p, pack)};
-}
-
-/// An operand in the workspace.
-struct Packed {
-  std::int64_t offset;    ///< bytes, of the first product's
-  std::int64_t rows, ld;  ///< padding counts
-  std::int64_t elements;  ///< from one product's to the next one's
-  std::int64_t bytes;     ///< of all products
-};
-
-/// Every row starts a line of 128 bytes. k is padded to a multiple of `k_multiple`.
-Packed packed_operand(const Operand& from, std::int64_t k_multiple, std::int64_t batch,
-                      std::int64_t offset) {
-  const bool turn = from.pack == Pack::transpose;
-  const std::int64_t line = 128 / from.bytes;
-  Packed packed;
-  packed.offset = offset;
-  packed.rows = round_up(turn ? from.columns : from.rows, from.k_along ? 1 : k_multiple);
-  packed.ld = round_up(std::max<std::int64_t>(1, turn ? from.rows : from.columns),
-                       from.k_along ? std::lcm(line, k_multiple) : line);
-  packed.elements = round_up(packed.rows * packed.ld, 2 * line);
-  packed.bytes = batch * packed.elements * from.bytes;
-  return packed;
-}
-
 // Instructions that come with one of a kind: its address, its test for the edge, its loop.
-constexpr double kPerGlobalAccess = 5.5;
 constexpr double kPerResult = 55;
 constexpr double kPerExchange = 18;
 // Bytes that pass through shared memory or L1 at a time, whatever part of them a warp wants.
 constexpr double kPassBytes = 128;
 constexpr double kWarp = 32;
-constexpr int kRunBytes = 16;  // what a thread of a pack step stores at a time
 
 double threads_of(const LaunchStep& step) {
   return static_cast<double>(volume(step.grid)) * static_cast<double>(volume(step.block));
-}
-
-/// Each element is read and written once, in runs of 16 bytes: steps/pack.cu.
-void state_pack_work(LaunchStep& step, double bytes, int alignment) {
-  const double runs = bytes / kRunBytes;
-  // Of a run; words that are not aligned are five, and are shifted.
-  const double loads = alignment >= 4 ? kRunBytes / alignment : 5;
-  step.work.compulsory_bytes = step.work.global_bytes = 2 * bytes;
-  step.work.shared_bytes = (loads + 1) * bytes;  // a load passes whole lines, however narrow it is
-  step.work.instructions = runs * (loads + (alignment >= 4 ? 0 : 4) + 3 * kPerGlobalAccess);
 }
 
 /// Sums are read by fours in each of `rows` rows: a round is what is under way at a time.
@@ -116,7 +45,7 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
   const double tiles_k = double(ceil_div(problem.k, shape.tile_k));
   Schedule& schedule = step.schedule;
   schedule.rounds = std::ceil(tiles_k / shape.splits);
-  schedule.passes = thread.shared_loads > 0 ? thread.steps / thread.unrolled : 0;
+  schedule.passes = thread.shared_loads > 0 ? thread.waits * thread.steps / thread.unrolled : 0;
   schedule.ahead = thread.ahead;
   schedule.multiply_add_rate = thread.multiply_add_rate;
   schedule.registers = thread.registers;
@@ -129,47 +58,18 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
   const double written =
       results * (shape.splits > 1 ? shape.splits * sum_bytes : bytes_of(problem.c));
   work.compulsory_bytes = operand_bytes(problem) - results * bytes_of(problem.c) + written;
-  work.global_bytes =
-      tiles * (shape.tile_m + shape.tile_n) * double(problem.k) * bytes_of(problem.a) + written;
+  const double span = shape.tile_m * thread.fetched_a + shape.tile_n * thread.fetched_b;
+  work.global_bytes = tiles * span * double(problem.k) * bytes_of(problem.a) + written;
   const double thread_tiles =
       tiles * tiles_k * shape.threads;  // of all blocks, whatever the splits
-  const double in_shared = thread.steps * thread.shared_loads + thread.shared_stores;
-  work.shared_bytes = thread_tiles / kWarp * (in_shared + thread.global_loads) * kPassBytes;
+  const double passes = thread.steps * thread.shared_loads * thread.load_passes +
+                        (thread.shared_stores + thread.global_loads) * thread.copy_passes;
+  work.shared_bytes = thread_tiles / kWarp * passes * kPassBytes;
   work.instructions =
       thread_tiles * (thread.steps * thread.shared_loads +
                       kPerGlobalAccess * (thread.global_loads + thread.shared_stores) +
                       thread.pass_instructions * thread.steps / thread.unrolled) +
       threads_of(step) * (kPerResult * thread.result_stores + kPerExchange * thread.exchanged);
-}
-
-LaunchStep pack_step(const Problem& problem, const Operand& from, const Packed& to) {
-  LaunchStep step;
-  step.role = from.role;
-  const bool turn = from.pack == Pack::transpose;
-  step.kernel = {
-      "pack.cu",
-      "pack",
-      {{"BATCHED", problem.batch > 1}, {"ELEMENT_BYTES", from.bytes}, {"TRANSPOSE", turn}}};
-  // The field order of PackArgs in steps/pack.cu.
-  step.arguments = {from.pointer,
-                    {Kind::workspace, to.offset},
-                    from.ld,
-                    {Kind::integer64, to.ld},
-                    from.stride,
-                    {Kind::integer64, to.elements},
-                    {Kind::integer64, from.rows},
-                    {Kind::integer64, from.columns},
-                    {Kind::integer64, to.rows}};
-  // The tile of `to` that a block writes there.
-  const int run = kRunBytes / from.bytes;
-  const std::int64_t tiles = ceil_div(to.rows, turn ? 8 * run : 64) * ceil_div(to.ld, 16 * run);
-  step.grid.x = static_cast<std::uint32_t>(std::max<std::int64_t>(1, tiles * problem.batch));
-  step.block.x = 128;
-  step.packed_bytes = to.bytes;
-  state_pack_work(step,
-                  double(from.rows) * double(from.columns) * double(problem.batch) * from.bytes,
-                  from.alignment);
-  return step;
 }
 
 /// What templates/types.cuh and multiply_args.cuh want to know.
@@ -320,19 +220,10 @@ Plan multiply_plan(const Problem& problem, MultiplyShape shape) {
                                             std::to_string(problem.batch));
   if (problem.m == 0 || problem.n == 0) return plan;
   LaunchStep multiply;
-  Argument a{Kind::a}, b{Kind::b}, c{Kind::c}, lda{Kind::lda}, ldb{Kind::ldb};
-  Argument stride_a{Kind::stride_a}, stride_b{Kind::stride_b};
-  const auto pack = [&](const Operand& from, Argument& pointer, Argument& ld, Argument& stride) {
-    if (from.pack == Pack::none) return;
-    const Packed to = packed_operand(from, shape.k_multiple, problem.batch, plan.workspace_bytes);
-    plan.workspace_bytes += to.bytes;
-    plan.steps.push_back(pack_step(problem, from, to));
-    pointer = {Kind::workspace, to.offset};
-    ld = {Kind::integer64, to.ld};
-    stride = {Kind::integer64, to.elements};
-  };
-  pack(operand_a(problem, shape.pack_a), a, lda, stride_a);
-  pack(operand_b(problem, shape.pack_b), b, ldb, stride_b);
+  Argument c{Kind::c};
+  Packs packs = plan_packs(problem, shape.pack_a, shape.pack_b, shape.k_multiple);
+  plan.workspace_bytes = packs.workspace_bytes;
+  if (packs.step) plan.steps.push_back(std::move(*packs.step));
   const std::int64_t partial = plan.workspace_bytes;
   const int sum_bytes = bytes_of(problem.accumulator);
   if (shape.splits > 1) {
@@ -352,16 +243,16 @@ Plan multiply_plan(const Problem& problem, MultiplyShape shape) {
   multiply.shared_bytes = shape.shared_bytes;
   // The field order of MultiplyArgs in multiply_args.cuh.
   const std::int64_t raster = raster_of(problem, shape.tile_m, shape.raster);
-  multiply.arguments = {a,
-                        b,
+  multiply.arguments = {packs.a.pointer,
+                        packs.b.pointer,
                         c,
                         {Kind::alpha_device},
                         {Kind::beta_device},
-                        lda,
-                        ldb,
+                        packs.a.ld,
+                        packs.b.ld,
                         {Kind::ldc},
-                        stride_a,
-                        stride_b,
+                        packs.a.stride,
+                        packs.b.stride,
                         {Kind::stride_c},
                         {Kind::integer64, problem.m},
                         {Kind::integer64, problem.n},

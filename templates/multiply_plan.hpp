@@ -13,6 +13,9 @@ namespace tilewise {
 /// How a pack step changes an operand on its way into the workspace.
 enum class Pack : int { none = 0, pad = 1, transpose = 2 };
 
+/// Instructions that come with an access to global memory: its address, its test for the edge.
+inline constexpr double kPerGlobalAccess = 5.5;
+
 /// What one thread of the multiply step does, for the cost model: numbers of instructions. The
 /// defaults are those of a kernel that keeps nothing in shared memory and waits for each load.
 struct ThreadWork {
@@ -21,8 +24,14 @@ struct ThreadWork {
   double shared_stores = 0;  ///< into shared memory, a tile of k
   double result_stores = 1;  ///< of C
   double exchanged = 0;      ///< sums that it gives to other threads at the end
-  double steps = 1;          ///< of k that it does for a tile
-  double unrolled = 1;       ///< steps of k between two branches: a pass
+  /// Passes of a warp through shared memory or L1: of a load from shared memory; of a load from
+  /// global memory or a store into shared memory. A pass moves 128 bytes, or less.
+  double load_passes = 1, copy_passes = 1;
+  /// Bytes that L2 hands out for one that is asked for, of A and of B.
+  double fetched_a = 1, fetched_b = 1;
+  double steps = 1;                 ///< of k that it does for a tile
+  double unrolled = 1;              ///< steps of k between two branches: a pass
+  double waits = 1;                 ///< for shared memory, a pass
   double pass_instructions = 10;    ///< slots that a pass costs beside what it loads and multiplies
   double ahead = 0;                 ///< tiles that loads are begun before they are used
   double multiply_add_rate = 0.72;  ///< Schedule's; this is what a serpentine order reaches
@@ -87,9 +96,9 @@ struct Tail {
 Tail tail_of(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n, std::int64_t tile_k,
              std::int64_t slots);
 
-/// Packs, multiply and reduce, in order, of all products of the batch at once. No steps when m or n
-/// is 0. The multiply step's arguments are MultiplyArgs' (multiply_args.cuh). Tails and tensor maps
-/// are for a batch of 1: Error(unsupported).
+/// Pack (one step for both operands: pack_plan.hpp), multiply and reduce, in order, of all products
+/// of the batch at once. No steps when m or n is 0. The multiply step's arguments are MultiplyArgs'
+/// (multiply_args.cuh). Tails and tensor maps are for a batch of 1: Error(unsupported).
 Plan multiply_plan(const Problem& problem, MultiplyShape shape);
 
 /// Blocks of a step that starts while a pack still runs go where there is room, several to the

@@ -135,6 +135,17 @@ void fields(Visit& visit, Some<Schedule> auto& x) {
 }
 
 template <class Visit>
+void fields(Visit& visit, Some<Packing> auto& x) {
+  visit.required("role", x.role);
+  visit("transposed", x.transposed);
+  visit("rows", x.rows);
+  visit("columns", x.columns);
+  visit("packed_rows", x.packed_rows);
+  visit("ld", x.ld);
+  visit("bytes", x.bytes);
+}
+
+template <class Visit>
 void fields(Visit& visit, Some<LaunchStep> auto& x) {
   visit.required("role", x.role);
   visit.required("kernel", x.kernel);
@@ -143,7 +154,7 @@ void fields(Visit& visit, Some<LaunchStep> auto& x) {
   visit("cluster", x.cluster);
   visit("shared_bytes", x.shared_bytes);
   visit("programmatic", x.programmatic);
-  visit("packed_bytes", x.packed_bytes);
+  visit("packs", x.packs);
   visit.required("arguments", x.arguments);
   visit("work", x.work);
   visit("schedule", x.schedule);

@@ -6,13 +6,29 @@
 namespace tilewise {
 namespace {
 
-constexpr std::array<std::string_view, 4> kRoles{"pack_a", "pack_b", "multiply", "reduce"};
+constexpr std::array<std::string_view, 5> kRoles{"pack_a", "pack_b", "pack_both", "multiply",
+                                                 "reduce"};
 
 // In the order of Argument::Kind.
-constexpr std::array<std::string_view, 18> kKinds{
-    "a",         "b",        "c",        "workspace",    "lda",         "ldb",
-    "ldc",       "stride_a", "stride_b", "stride_c",     "k",           "integer64",
-    "integer32", "alpha",    "beta",     "alpha_device", "beta_device", "tensor_map"};
+constexpr std::array<std::string_view, 19> kKinds{"a",
+                                                  "b",
+                                                  "c",
+                                                  "workspace",
+                                                  "lda",
+                                                  "ldb",
+                                                  "ldc",
+                                                  "stride_a",
+                                                  "stride_b",
+                                                  "stride_c",
+                                                  "k",
+                                                  "blocks_a",
+                                                  "integer64",
+                                                  "integer32",
+                                                  "alpha",
+                                                  "beta",
+                                                  "alpha_device",
+                                                  "beta_device",
+                                                  "tensor_map"};
 static_assert(kKinds.size() == static_cast<std::size_t>(Argument::Kind::tensor_map) + 1);
 
 struct Field {
@@ -22,6 +38,7 @@ struct Field {
 Field field_of(Argument::Kind kind, DType accumulator) {
   switch (kind) {
     case Argument::Kind::integer32:
+    case Argument::Kind::blocks_a:
       return {4, 4};
     case Argument::Kind::alpha:
     case Argument::Kind::beta: {

@@ -29,12 +29,12 @@ std::string to_string(const KernelSpec& kernel);
 
 /// Steps are marked by operand, so that packed weights can be kept between calls and a pack can be
 /// skipped when alpha or k is 0.
-enum class StepRole : std::uint8_t { pack_a, pack_b, multiply, reduce };
+enum class StepRole : std::uint8_t { pack_a, pack_b, pack_both, multiply, reduce };
 std::string_view to_string(StepRole role);
 
 /// One field of the single struct a kernel takes by value. Fields are laid out in order with their
-/// natural alignment, as a C compiler would: pointers and integer64 8 bytes, integer32 4, alpha and
-/// beta the size of the accumulator type, tensor_map 128 bytes aligned to 64.
+/// natural alignment, as a C compiler would: pointers and integer64 8 bytes, integer32 and blocks_a
+/// 4, alpha and beta the size of the accumulator type, tensor_map 128 bytes aligned to 64.
 struct Argument {
   enum class Kind : std::uint8_t {
     a,
@@ -47,7 +47,8 @@ struct Argument {
     stride_a,
     stride_b,
     stride_c,
-    k,  ///< the problem's k, or 0 when alpha is 0 (8 bytes)
+    k,         ///< the problem's k, or 0 when alpha is 0 (8 bytes)
+    blocks_a,  ///< blocks of a pack_both step that pack A: value, or 0 when A is left out (4 bytes)
     integer64,
     integer32,  ///< value
     alpha,
@@ -88,6 +89,17 @@ struct Schedule {
   auto operator<=>(const Schedule&) const = default;
 };
 
+/// What a pack step makes of an operand. Equal ones make the same bytes of the same operand,
+/// whatever plans they are of. A caller may keep them (PackedOperand).
+struct Packing {
+  StepRole role = StepRole::pack_b;      ///< whose: pack_a or pack_b
+  bool transposed = false;               ///< rows are the operand's columns
+  std::int64_t rows = 0, columns = 0;    ///< of the operand as stored
+  std::int64_t packed_rows = 0, ld = 0;  ///< as packed; padding, which is zeros, counts
+  std::int64_t bytes = 0;                ///< of all products together
+  auto operator<=>(const Packing&) const = default;
+};
+
 /// One launch. `cluster` volume 1 means no cluster. `programmatic`: may start before the step
 /// before it has finished (programmatic dependent launch); the kernel waits by itself.
 struct LaunchStep {
@@ -96,9 +108,9 @@ struct LaunchStep {
   Dim3 grid, block, cluster;
   std::uint32_t shared_bytes = 0;  ///< dynamic shared memory; above 48 KB the loader opts in
   bool programmatic = false;
-  /// Of a pack step: bytes of the workspace that it fills, from its one workspace argument on.
-  /// Other steps name that part by its beginning. A caller may keep such a part (PackedOperand).
-  std::int64_t packed_bytes = 0;
+  /// Of a pack step, A's first: each fills the workspace from where the step's workspace argument
+  /// of the same number says. Other steps name such a part by its beginning.
+  std::vector<Packing> packs;
   std::vector<Argument> arguments;
   Work work;
   Schedule schedule;

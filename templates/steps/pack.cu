@@ -1,18 +1,21 @@
-// pack: copies an operand into the workspace, aligned, padded with zeros, transposed if asked.
+// pack: copies operands into the workspace, aligned, padded with zeros, transposed if asked. One
+// launch packs both where both are to be packed: the first blocks copy one, the others the second,
+// all at the same time.
 //
-// Each thread moves runs of 16 bytes, a run of `to` by one store. It reads several rows' runs of `from` before it
-// writes any, so that many are on their way. To transpose, a thread turns a square of elements in its registers:
-// as many runs as a run has elements. Neighbouring threads take squares that lie side by side in `from`, 8 of
-// them, then the next below, 4 to a warp: whole sectors are read and written, and nothing goes through shared
-// memory.
+// Each thread moves runs of 16 bytes. It reads several rows' runs of `from` before it writes any,
+// so that many are on their way. To transpose, a thread turns a rectangle of elements in its
+// registers: a run across, and as many rows as it reads. Neighbouring threads take rectangles that
+// lie side by side in `from`, then the next below, so that a warp reads and writes whole sectors,
+// and nothing goes through shared memory.
 //
-// Rows of `from` are read as widely as they are aligned; that is found out at run time, so that an image serves
-// every alignment.
+// Rows of `from` are read as widely as they are aligned; that is found out at run time, so that an
+// image serves every alignment.
 //
-// Parameters: TRANSPOSE (0, 1), ELEMENT_BYTES (1, 2, 4, 8), BATCHED (0, 1).
+// Parameters: FIRST (1 padded, 2 transposed), SECOND (the same; 0: there is none), ELEMENT_BYTES
+// (1, 2, 4, 8), BATCHED (0, 1).
 #include "runs.cuh"
 
-struct PackArgs {
+struct Operand {
   const char* from;
   char* to;
   Int64 from_ld, to_ld;          // elements
@@ -20,109 +23,150 @@ struct PackArgs {
   Int64 rows, columns;           // of `from` as stored
   Int64 to_rows;                 // of `to`; what `from` does not have is zero
 };
+struct PackArgs {
+  Operand operands[SECOND ? 2 : 1];
+#if SECOND
+  int first_blocks;  // how many blocks pack the first operand; 0: it is left out
+#endif
+};
 
 constexpr int kThreads = 128;
-constexpr int kRun = 16 / ELEMENT_BYTES;                // elements of a run
-constexpr int kAcross = TRANSPOSE ? 8 : 16;             // threads side by side in a row of `from`
-constexpr int kDown = kThreads / kAcross;
-constexpr int kRows = TRANSPOSE ? kRun : 8;             // runs of a thread
-constexpr int kTileRows = TRANSPOSE ? kAcross * kRun : kDown * kRows;  // of `to`, for a block
-constexpr int kTileColumns = TRANSPOSE ? kDown * kRun : kAcross * kRun;
+constexpr int kRun = 16 / ELEMENT_BYTES;  // elements of a run
+
+// What a block copies. templates/pack_plan.cpp counts blocks by ROWS and COLUMNS. Few runs a thread
+// and many threads: as much is on its way, and small operands occupy more of the device.
+template <bool TURN>
+struct Tile {
+  static constexpr int RUNS = !TURN ? 4 : (ELEMENT_BYTES == 1 ? 8 : (ELEMENT_BYTES == 8 ? 2 : 4));
+  static constexpr int PIECE = TURN ? RUNS * ELEMENT_BYTES : 16;  // bytes that are stored at a time
+  // Threads side by side in a row of `from`. The rest of a warp lies below: there, 4 pieces are a
+  // sector of `to` or two.
+  static constexpr int ACROSS = TURN ? 8 : 16;
+  static constexpr int DOWN = kThreads / ACROSS;
+  static constexpr int APART = TURN ? 1 : DOWN;  // rows from one run of a thread to its next
+  static constexpr int ROWS = TURN ? ACROSS * kRun : DOWN * RUNS;  // of `to`
+  static constexpr int COLUMNS = TURN ? DOWN * RUNS : ACROSS * kRun;
+};
+
 // Of a multiprocessor: leaves the registers that a thread needs for what is on its way to it.
-constexpr int kBlocks = TRANSPOSE && ELEMENT_BYTES == 1 ? 2 : 4;
+constexpr int kBlocks = ELEMENT_BYTES == 1 && (FIRST == 2 || SECOND == 2) ? 4 : 8;
 
-typedef unsigned Runs[kRows][4];
-
-// Rows become columns.
-DEVICE void turn(Runs& runs) {
-  Runs turned;
+// Columns of RUNS rows become pieces, one for each element of a run.
+template <int RUNS, int WORDS>
+DEVICE void turn(unsigned (&pieces)[kRun][WORDS], const unsigned (&runs)[RUNS][4]) {
   if constexpr (ELEMENT_BYTES == 8) {
     UNROLL_ALL
-    for (int i = 0; i < kRows * 4; ++i) turned[i / 4][i % 4] = runs[i / 2 % 2][i / 4 * 2 + i % 2];
+    for (int i = 0; i < RUNS * 4; ++i) pieces[i % 4 / 2][i / 4 * 2 + i % 2] = runs[i / 4][i % 4];
   } else if constexpr (ELEMENT_BYTES == 4) {
     UNROLL_ALL
-    for (int i = 0; i < kRows * 4; ++i) turned[i / 4][i % 4] = runs[i % 4][i / 4];
+    for (int i = 0; i < RUNS * 4; ++i) pieces[i % 4][i / 4] = runs[i / 4][i % 4];
   } else if constexpr (ELEMENT_BYTES == 2) {
     UNROLL_ALL
-    for (int i = 0; i < 16; ++i) {
-      const unsigned upper = runs[i / 4 * 2][i % 4], lower = runs[i / 4 * 2 + 1][i % 4];
-      turned[i % 4 * 2][i / 4] = pick_bytes(upper, lower, 0x5410);
-      turned[i % 4 * 2 + 1][i / 4] = pick_bytes(upper, lower, 0x7632);
+    for (int i = 0; i < WORDS * 4; ++i) {
+      const int row = i / 4 * 2, word = i % 4;
+      const unsigned a = runs[row][word], b = runs[row + 1][word];
+      pieces[word * 2][i / 4] = pick_bytes(a, b, 0x5410);
+      pieces[word * 2 + 1][i / 4] = pick_bytes(a, b, 0x7632);
     }
   } else {
     UNROLL_ALL
-    for (int i = 0; i < 16; ++i) {
+    for (int i = 0; i < WORDS * 4; ++i) {
       const int row = i / 4 * 4, word = i % 4;
       const unsigned a = runs[row][word], b = runs[row + 1][word];
       const unsigned c = runs[row + 2][word], d = runs[row + 3][word];
       const unsigned ab01 = pick_bytes(a, b, 0x5140), ab23 = pick_bytes(a, b, 0x7362);
       const unsigned cd01 = pick_bytes(c, d, 0x5140), cd23 = pick_bytes(c, d, 0x7362);
-      turned[word * 4][i / 4] = pick_bytes(ab01, cd01, 0x5410);
-      turned[word * 4 + 1][i / 4] = pick_bytes(ab01, cd01, 0x7632);
-      turned[word * 4 + 2][i / 4] = pick_bytes(ab23, cd23, 0x5410);
-      turned[word * 4 + 3][i / 4] = pick_bytes(ab23, cd23, 0x7632);
+      pieces[word * 4][i / 4] = pick_bytes(ab01, cd01, 0x5410);
+      pieces[word * 4 + 1][i / 4] = pick_bytes(ab01, cd01, 0x7632);
+      pieces[word * 4 + 2][i / 4] = pick_bytes(ab23, cd23, 0x5410);
+      pieces[word * 4 + 3][i / 4] = pick_bytes(ab23, cd23, 0x7632);
     }
   }
-  UNROLL_ALL
-  for (int i = 0; i < kRows * 4; ++i) runs[i / 4][i % 4] = turned[i / 4][i % 4];
 }
 
-template <int ALIGNED, bool WHOLE>
-DEVICE void read_runs(Runs& runs, const PackArgs& args, const char* from, Int64 row, Int64 column) {
-  constexpr int EVERY = TRANSPOSE ? 1 : kDown;
-  const Int64 bytes = args.columns * ELEMENT_BYTES;
+// RUNS rows' runs that begin at `row`, `column` of `from` (an operand of one product).
+template <int ALIGNED, bool WHOLE, int RUNS>
+DEVICE void read_runs(unsigned (&runs)[RUNS][4], const Operand& x, const char* from, Int64 row,
+                      Int64 column, int apart) {
+  const Int64 bytes = x.columns * ELEMENT_BYTES;
   UNROLL_ALL
-  for (int j = 0; j < kRows; ++j) {
-    const Int64 at = row + j * EVERY;
-    read_run<ELEMENT_BYTES, ALIGNED, WHOLE>(runs[j], from + at * args.from_ld * ELEMENT_BYTES,
-                                            WHOLE || at < args.rows ? bytes : 0,
+  for (int j = 0; j < RUNS; ++j) {
+    const Int64 at = row + j * apart;
+    read_run<ELEMENT_BYTES, ALIGNED, WHOLE>(runs[j], from + at * x.from_ld * ELEMENT_BYTES,
+                                            WHOLE || at < x.rows ? bytes : 0,
                                             column * ELEMENT_BYTES);
   }
 }
 
-KERNEL(kThreads, kBlocks) pack(ARGUMENTS PackArgs args) {
-  next_step_may_start();
-  // Tiles cover `to`, whose rows are padded to to_ld: the padding is written too.
-  const unsigned tiles_across = static_cast<unsigned>((args.to_ld + kTileColumns - 1) / kTileColumns);
-  unsigned index = blockIdx.x;
+// As widely as the rows are aligned, whole where all that is read lies inside of them.
+template <bool TURN, int RUNS>
+DEVICE void read_part(unsigned (&runs)[RUNS][4], const Operand& x, const char* from, Int64 row,
+                      Int64 column) {
+  constexpr int APART = Tile<TURN>::APART;
+  constexpr int LEAST = ELEMENT_BYTES < 4 ? 1 : ELEMENT_BYTES;  // what elements are aligned to
+  const bool inside = row + (RUNS - 1) * APART < x.rows;
+  const Int64 bytes = x.columns * ELEMENT_BYTES, offset = column * ELEMENT_BYTES;
+  const auto address = reinterpret_cast<unsigned long long>(from) | x.from_ld * ELEMENT_BYTES;
+  if (address % 16 == 0 && inside && whole_run<16>(bytes, offset))
+    read_runs<16, true>(runs, x, from, row, column, APART);
+  else if (LEAST == 1 && address % 4 == 0 && inside && whole_run<4>(bytes, offset))
+    read_runs<4, true>(runs, x, from, row, column, APART);
+  else if (inside && whole_run<LEAST>(bytes, offset))
+    read_runs<LEAST, true>(runs, x, from, row, column, APART);
+  else
+    read_runs<LEAST, false>(runs, x, from, row, column, APART);
+}
+
+// One of the tiles that cover `to`, whose rows are padded to to_ld: the padding is written too.
+template <bool TURN>
+DEVICE void pack_tile(const Operand& x, unsigned index) {
+  typedef Tile<TURN> T;
+  const unsigned tiles_across = static_cast<unsigned>((x.to_ld + T::COLUMNS - 1) / T::COLUMNS);
   Int64 batch = 0;
 #if BATCHED
-  const unsigned tiles =
-      tiles_across * static_cast<unsigned>((args.to_rows + kTileRows - 1) / kTileRows);
+  const unsigned tiles = tiles_across * static_cast<unsigned>((x.to_rows + T::ROWS - 1) / T::ROWS);
   batch = index / tiles;
   index %= tiles;
 #endif
-  const Int64 to_row = static_cast<Int64>(index / tiles_across) * kTileRows;
-  const Int64 to_column = static_cast<Int64>(index % tiles_across) * kTileColumns;
-  const int across = int(threadIdx.x) % kAcross, down = int(threadIdx.x) / kAcross;
+  const Int64 to_row = static_cast<Int64>(index / tiles_across) * T::ROWS;
+  const Int64 to_column = static_cast<Int64>(index % tiles_across) * T::COLUMNS;
+  const int across = int(threadIdx.x) % T::ACROSS, down = int(threadIdx.x) / T::ACROSS;
   // Of the thread's first run in `from`.
-  const Int64 row = TRANSPOSE ? to_column + down * kRun : to_row + down;
-  const Int64 column = (TRANSPOSE ? to_row : to_column) + across * kRun;
+  const Int64 row = TURN ? to_column + down * T::RUNS : to_row + down;
+  const Int64 column = (TURN ? to_row : to_column) + across * kRun;
 
-  Runs runs;
-  const char* from = args.from + batch * args.from_stride * ELEMENT_BYTES;
-  const Int64 last_row = row + (kRows - 1) * (TRANSPOSE ? 1 : kDown);
-  const bool inside = last_row < args.rows;
-  const Int64 bytes = args.columns * ELEMENT_BYTES, offset = column * ELEMENT_BYTES;
-  constexpr int LEAST = ELEMENT_BYTES < 4 ? 1 : ELEMENT_BYTES;  // what elements are aligned to
-  const auto apart = reinterpret_cast<unsigned long long>(from) | args.from_ld * ELEMENT_BYTES;
-  if (apart % 16 == 0 && inside && whole_run<16>(bytes, offset))
-    read_runs<16, true>(runs, args, from, row, column);
-  else if (LEAST == 1 && apart % 4 == 0 && inside && whole_run<4>(bytes, offset))
-    read_runs<4, true>(runs, args, from, row, column);
-  else if (inside && whole_run<LEAST>(bytes, offset))
-    read_runs<LEAST, true>(runs, args, from, row, column);
-  else
-    read_runs<LEAST, false>(runs, args, from, row, column);
-  if (TRANSPOSE) turn(runs);
-
-  char* to = args.to + batch * args.to_stride * ELEMENT_BYTES;
-  UNROLL_ALL
-  for (int j = 0; j < kRows; ++j) {
-    const Int64 r = TRANSPOSE ? column + j : row + j * kDown, c = TRANSPOSE ? row : column;
-    if (r < args.to_rows && c < args.to_ld)
-      store_vector<4>(reinterpret_cast<unsigned*>(to + (r * args.to_ld + c) * ELEMENT_BYTES), runs[j]);
+  unsigned runs[T::RUNS][4];
+  read_part<TURN>(runs, x, x.from + batch * x.from_stride * ELEMENT_BYTES, row, column);
+  char* to = x.to + batch * x.to_stride * ELEMENT_BYTES;
+  const auto write = [&](Int64 r, Int64 c, const auto& words) {
+    if (r < x.to_rows && c < x.to_ld)
+      store_vector<T::PIECE / 4>(
+          reinterpret_cast<unsigned*>(to + (r * x.to_ld + c) * ELEMENT_BYTES), words);
+  };
+  if constexpr (TURN) {
+    unsigned pieces[kRun][T::PIECE / 4];
+    turn(pieces, runs);
+    UNROLL_ALL
+    for (int j = 0; j < kRun; ++j) write(column + j, row, pieces[j]);
+  } else {
+    UNROLL_ALL
+    for (int j = 0; j < T::RUNS; ++j) write(row + j * T::APART, column, runs[j]);
   }
-  // Both packs may run at once, but this one ends last: the multiply step waits for it alone.
-  previous_step_done();
+}
+
+// The plan's first step, so it has none to wait for.
+KERNEL(kThreads, kBlocks) pack(ARGUMENTS PackArgs args) {
+  next_step_may_start();
+  int which = 0;
+  unsigned index = blockIdx.x;
+#if SECOND
+  if (int(index) >= args.first_blocks) {
+    which = 1;
+    index -= unsigned(args.first_blocks);
+  }
+#endif
+  if (which == 0 || SECOND == FIRST)
+    pack_tile<FIRST == 2>(args.operands[which], index);
+  else
+    pack_tile<SECOND == 2>(args.operands[which], index);
 }

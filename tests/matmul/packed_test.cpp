@@ -22,28 +22,44 @@ LaunchStep step_of(StepRole role, const std::string& entry, std::vector<Argument
   return step;
 }
 
-struct PackFields {
+struct PackFields {  // of an operand
   const void* from;
   std::byte* to;
-  std::int64_t columns;
+};
+struct PackBothFields {
+  PackFields a, b;
+  std::int32_t blocks_a;
 };
 struct MultiplyFields {
   std::byte *a, *b, *partial;
 };
 
-/// The workspace: A at 0, B at 512, partial sums at 1536, 2048 bytes in all.
+/// The workspace: A at 0, B at 512, partial sums at 1536, 2048 bytes in all. 4 blocks pack A, 3 B.
 Plan packing_plan(std::int64_t columns = 7) {
   Plan plan;
   plan.workspace_bytes = 2048;
-  plan.steps = {step_of(StepRole::pack_a, "pack",
-                        {{Kind::a}, {Kind::workspace, 0}, {Kind::integer64, columns}}),
-                step_of(StepRole::pack_b, "pack",
-                        {{Kind::b}, {Kind::workspace, 512}, {Kind::integer64, columns}}),
+  plan.steps = {step_of(StepRole::pack_both, "pack",
+                        {{Kind::a},
+                         {Kind::workspace, 0},
+                         {Kind::b},
+                         {Kind::workspace, 512},
+                         {Kind::blocks_a, 4}}),
                 step_of(StepRole::multiply, "multiply",
                         {{Kind::workspace, 0}, {Kind::workspace, 512}, {Kind::workspace, 1536}})};
-  plan.steps[0].packed_bytes = 512;
-  plan.steps[1].packed_bytes = 1024;
-  plan.steps[1].programmatic = plan.steps[2].programmatic = true;
+  plan.steps[0].grid.x = 7;
+  plan.steps[0].packs = {{StepRole::pack_a, false, 3, columns, 3, 32, 512},
+                         {StepRole::pack_b, true, 5, columns, columns, 32, 1024}};
+  plan.steps[1].programmatic = true;
+  return plan;
+}
+
+/// The same form of B, but A is read where it is: at 256, after partial sums.
+Plan plan_packing_b() {
+  Plan plan = packing_plan();
+  plan.steps[0] = step_of(StepRole::pack_b, "pack_b", {{Kind::b}, {Kind::workspace, 256}});
+  plan.steps[0].grid.x = 9;
+  plan.steps[0].packs = {packing_plan().steps[0].packs[1]};
+  plan.steps[1].arguments = {{Kind::a}, {Kind::workspace, 256}, {Kind::workspace, 0}};
   return plan;
 }
 
@@ -53,7 +69,7 @@ class PackedTest : public testing::Test {
     problem.m = 3, problem.n = 4, problem.k = 5;
     call.a = memory, call.b = memory + 100, call.c = memory + 200;
     call.lda = 5, call.ldb = 4, call.ldc = 4;
-    device->argument_bytes = sizeof(MultiplyFields);
+    device->argument_bytes = sizeof(PackBothFields);
   }
   Executable executable(Plan plan) {
     std::vector<Image> images;
@@ -79,15 +95,21 @@ class PackedTest : public testing::Test {
   std::vector<std::string> launched() const {
     std::vector<std::string> names;
     for (const FakeLaunch& launch : device->launches)
-      names.push_back(launch.kernel.entry + (launch.shape.programmatic ? " early" : ""));
+      names.push_back(launch.kernel.entry + " " + std::to_string(launch.shape.grid.x) +
+                      (launch.shape.programmatic ? " early" : ""));
     return names;
   }
   template <class T>
-  T last() const {
+  static T fields_of(const FakeLaunch& launch) {
     T value;
-    std::memcpy(&value, device->launches.back().arguments.data(), sizeof value);
+    std::memcpy(&value, launch.arguments.data(), sizeof value);
     return value;
   }
+  template <class T>
+  T last() const {
+    return fields_of<T>(device->launches.back());
+  }
+  PackBothFields first_pack() const { return fields_of<PackBothFields>(device->launches.front()); }
   std::byte* workspace() const { return static_cast<std::byte*>(device->last_workspace); }
 
   std::shared_ptr<FakeDevice> device = std::make_shared<FakeDevice>();
@@ -96,14 +118,40 @@ class PackedTest : public testing::Test {
   Call call;
 };
 
-TEST_F(PackedTest, PacksIntoMemoryOfItsOwn) {
+TEST_F(PackedTest, OneLaunchPacksBoth) {
+  executable(packing_plan()).launch(call);
+  EXPECT_THAT(launched(), ElementsAre("pack 7", "multiply 1 early"));
+  EXPECT_EQ(first_pack().blocks_a, 4);
+  EXPECT_EQ(first_pack().a.from, call.a);
+  EXPECT_EQ(first_pack().a.to, workspace());
+  EXPECT_EQ(first_pack().b.from, call.b);
+  EXPECT_EQ(first_pack().b.to, workspace() + 512);
+}
+
+TEST_F(PackedTest, PacksOneOperandIntoMemoryOfItsOwn) {
   const Executable own = executable(packing_plan());
   const PackedOperand b = packed_by(own, StepRole::pack_b);
   EXPECT_EQ(b.bytes(), 1024);
-  EXPECT_THAT(launched(), ElementsAre("pack")) << "it waits for what is before it on the stream";
-  EXPECT_EQ(last<PackFields>().from, call.b);
-  EXPECT_EQ(last<PackFields>().to, data(b));
+  EXPECT_THAT(launched(), ElementsAre("pack 3"));
+  EXPECT_EQ(first_pack().blocks_a, 0);
+  EXPECT_EQ(first_pack().b.from, call.b);
+  EXPECT_EQ(first_pack().b.to, data(b));
+
+  device->launches.clear();
+  const PackedOperand a = packed_by(own, StepRole::pack_a);
+  EXPECT_EQ(a.bytes(), 512);
+  EXPECT_THAT(launched(), ElementsAre("pack 4"));
+  EXPECT_EQ(first_pack().blocks_a, 4);
+  EXPECT_EQ(first_pack().a.from, call.a);
+  EXPECT_EQ(first_pack().a.to, data(a));
   EXPECT_EQ(device->workspaces, 0);
+}
+
+TEST_F(PackedTest, APackOfOneOperandWaitsForWhatIsBeforeItOnTheStream) {
+  Plan plan = plan_packing_b();
+  plan.steps[0].programmatic = true;
+  packed_by(executable(plan), StepRole::pack_b);
+  EXPECT_THAT(launched(), ElementsAre("pack_b 9"));
 }
 
 TEST_F(PackedTest, ProductsLeaveThatPackOutAndItsPartOfTheWorkspace) {
@@ -112,7 +160,9 @@ TEST_F(PackedTest, ProductsLeaveThatPackOutAndItsPartOfTheWorkspace) {
   device->launches.clear();
   call.packed_b = &b;
   own.launch(call);
-  EXPECT_THAT(launched(), ElementsAre("pack", "multiply early"));
+  EXPECT_THAT(launched(), ElementsAre("pack 4", "multiply 1 early"));
+  EXPECT_EQ(first_pack().blocks_a, 4);
+  EXPECT_EQ(first_pack().a.to, workspace());
   EXPECT_EQ(last<MultiplyFields>().a, workspace());
   EXPECT_EQ(last<MultiplyFields>().b, data(b));
   EXPECT_EQ(last<MultiplyFields>().partial, workspace() + 512) << "B's kilobyte is not there";
@@ -120,7 +170,7 @@ TEST_F(PackedTest, ProductsLeaveThatPackOutAndItsPartOfTheWorkspace) {
   device->launches.clear();
   call.packed_a = &a;
   own.launch(call);
-  EXPECT_THAT(launched(), ElementsAre("multiply")) << "the first does not start early";
+  EXPECT_THAT(launched(), ElementsAre("multiply 1")) << "the first does not start early";
   EXPECT_EQ(last<MultiplyFields>().a, data(a));
   EXPECT_EQ(last<MultiplyFields>().b, data(b));
   EXPECT_EQ(last<MultiplyFields>().partial, workspace());
@@ -128,7 +178,9 @@ TEST_F(PackedTest, ProductsLeaveThatPackOutAndItsPartOfTheWorkspace) {
   device->launches.clear();
   call.packed_b = nullptr;
   own.launch(call);
-  EXPECT_THAT(launched(), ElementsAre("pack", "multiply early"));
+  EXPECT_THAT(launched(), ElementsAre("pack 3", "multiply 1 early"));
+  EXPECT_EQ(first_pack().blocks_a, 0);
+  EXPECT_EQ(first_pack().b.to, workspace());
   EXPECT_EQ(last<MultiplyFields>().b, workspace());
   EXPECT_EQ(last<MultiplyFields>().partial, workspace() + 1024);
 }
@@ -145,36 +197,37 @@ TEST_F(PackedTest, BindsTheSame) {
 }
 
 TEST_F(PackedTest, PlansThatPackTheSameWayUseIt) {
-  const Executable own = executable(packing_plan());
-  const PackedOperand b = packed_by(own, StepRole::pack_b);
-  Plan plan = packing_plan();  // another m: other offsets, another multiply step
-  plan.steps.erase(plan.steps.begin());
-  plan.steps[0].arguments[1].value = 256;
-  plan.steps[0].work.flops = 1;
-  plan.steps[1].grid.x = 9;
-  plan.steps[1].arguments = {{Kind::a}, {Kind::workspace, 256}, {Kind::workspace, 0}};
-  const Executable other = executable(plan);
+  const Executable both = executable(packing_plan()), one = executable(plan_packing_b());
+  const PackedOperand by_both = packed_by(both, StepRole::pack_b),
+                      by_one = packed_by(one, StepRole::pack_b);
   device->launches.clear();
-  call.packed_b = &b;
-  other.launch(call);
-  EXPECT_THAT(launched(), ElementsAre("multiply"));
-  EXPECT_EQ(last<MultiplyFields>().b, data(b));
+  call.packed_b = &by_both;
+  one.launch(call);
+  EXPECT_THAT(launched(), ElementsAre("multiply 1"));
+  EXPECT_EQ(last<MultiplyFields>().b, data(by_both));
   EXPECT_EQ(last<MultiplyFields>().partial, workspace()) << "what lies before it stays";
+
+  device->launches.clear();
+  call.packed_b = &by_one;
+  both.launch(call);
+  EXPECT_THAT(launched(), ElementsAre("pack 4", "multiply 1 early"));
+  EXPECT_EQ(last<MultiplyFields>().b, data(by_one));
 }
 
 TEST_F(PackedTest, PlansThatPackAnotherWayPackTheOriginal) {
   const PackedOperand b = packed_by(executable(packing_plan()), StepRole::pack_b);
   call.packed_b = &b;
-  std::vector<Plan> others(4, packing_plan());
+  std::vector<Plan> others(5, packing_plan());
   others[0] = packing_plan(8);
-  others[1].steps[1].kernel.defines = {{"TRANSPOSE", 1}};
-  others[2].steps[1].grid.x = 2;
-  others[3].steps[1].packed_bytes = 0;  // a part that is not to be kept
+  others[1].steps[0].packs[1].transposed = false;
+  others[2].steps[0].packs[1].ld = 64;
+  others[3].steps[0].packs[1].packed_rows = 6;
+  others[4].steps[0].packs.pop_back();  // a part that is not to be kept
   for (const Plan& plan : others) {
     const Executable other = executable(plan);
     device->launches.clear();
     other.launch(call);
-    EXPECT_THAT(launched(), ElementsAre("pack", "pack early", "multiply early"));
+    EXPECT_THAT(launched(), ElementsAre("pack 7", "multiply 1 early"));
     EXPECT_EQ(last<MultiplyFields>().b, workspace() + 512);
   }
 }
@@ -183,9 +236,9 @@ TEST_F(PackedTest, AnotherDevicesMemoryIsLeftAlone) {
   const PackedOperand b = packed_by(executable(packing_plan()), StepRole::pack_b);
   call.packed_b = &b;
   device = std::make_shared<FakeDevice>();
-  device->argument_bytes = sizeof(MultiplyFields);
+  device->argument_bytes = sizeof(PackBothFields);
   executable(packing_plan()).launch(call);
-  EXPECT_THAT(launched(), ElementsAre("pack", "pack early", "multiply early"));
+  EXPECT_THAT(launched(), ElementsAre("pack 7", "multiply 1 early"));
 }
 
 TEST_F(PackedTest, NothingIsReadWhenAlphaIsZero) {
@@ -195,17 +248,18 @@ TEST_F(PackedTest, NothingIsReadWhenAlphaIsZero) {
   call.packed_b = &b;
   call.alpha = 0;
   own.launch(call);
-  EXPECT_THAT(launched(), ElementsAre("multiply"));
+  EXPECT_THAT(launched(), ElementsAre("multiply 1"));
 }
 
-TEST_F(PackedTest, OneLaunchThatPacksBothKeepsNeither) {
+TEST_F(PackedTest, APackOfBothMustSayWhichBlocksPackA) {
+  for (const std::int64_t blocks : {-1, 0, 7}) {
+    Plan plan = packing_plan();
+    plan.steps[0].arguments.back().value = blocks;
+    EXPECT_THROW(executable(plan), Error) << blocks;
+  }
   Plan plan = packing_plan();
-  plan.steps[0].arguments.push_back({Kind::workspace, 512});
-  plan.steps.erase(plan.steps.begin() + 1);
-  const Executable both = executable(plan);
-  EXPECT_EQ(both.packing(StepRole::pack_a), nullptr);
-  EXPECT_EQ(both.packing(StepRole::pack_b), nullptr);
-  EXPECT_EQ(packed_by(both, StepRole::pack_b).bytes(), 0);
+  plan.steps[0].arguments.pop_back();
+  EXPECT_THROW(executable(plan), Error);
 }
 
 TEST_F(PackedTest, OutlivesWhoMadeItAndMovesButDoesNotCopy) {
@@ -251,27 +305,32 @@ TEST_F(PackedTest, ACallMustNameTheOriginal) {
   EXPECT_THAT(refusal(call), HasSubstr("packed B is of f32; this product is of f64"));
 }
 
-/// What find_packed_part() takes for granted of a plan. Returns how many parts it has.
+/// What find_packed_parts() takes for granted of a plan. Returns how many parts it has.
 int check_parts(const Plan& plan) {
   int parts = 0;
   for (const LaunchStep& pack : plan.steps) {
-    if (pack.role != StepRole::pack_a && pack.role != StepRole::pack_b) continue;
-    ++parts;
-    EXPECT_GT(pack.packed_bytes, 0) << to_string(pack.kernel);
-    const auto is_part = [](const Argument& x) { return x.kind == Kind::workspace; };
-    const auto first = std::find_if(pack.arguments.begin(), pack.arguments.end(), is_part);
-    if (std::count_if(pack.arguments.begin(), pack.arguments.end(), is_part) != 1) {
-      ADD_FAILURE() << to_string(pack.kernel) << " fills not one part";
+    std::vector<std::int64_t> begins;
+    for (const Argument& x : pack.arguments)
+      if (x.kind == Kind::workspace) begins.push_back(x.value);
+    if (pack.packs.empty()) {
+      EXPECT_GE(pack.role, StepRole::multiply);
       continue;
     }
-    const std::int64_t begin = first->value, end = begin + pack.packed_bytes;
-    EXPECT_LE(end, plan.workspace_bytes);
-    const auto outside = [&](const Argument& x) {
-      return !is_part(x) || x.value <= begin || x.value >= end;
-    };
-    for (const LaunchStep& step : plan.steps)
-      EXPECT_TRUE(std::all_of(step.arguments.begin(), step.arguments.end(), outside));
-    for (const TensorMapRecipe& map : plan.tensor_maps) EXPECT_TRUE(outside(map.base));
+    EXPECT_EQ(pack.packs.size(), pack.role == StepRole::pack_both ? 2u : 1u);
+    EXPECT_EQ(begins.size(), pack.packs.size()) << to_string(pack.kernel);
+    for (std::size_t i = 0; i < pack.packs.size(); ++i, ++parts) {
+      const bool is_a = pack.role == StepRole::pack_a || (pack.packs.size() == 2 && i == 0);
+      EXPECT_EQ(pack.packs[i].role, is_a ? StepRole::pack_a : StepRole::pack_b);
+      EXPECT_GT(pack.packs[i].bytes, 0);
+      const std::int64_t begin = begins[i], end = begin + pack.packs[i].bytes;
+      EXPECT_LE(end, plan.workspace_bytes);
+      const auto outside = [&](const Argument& x) {
+        return x.kind != Kind::workspace || x.value <= begin || x.value >= end;
+      };
+      for (const LaunchStep& step : plan.steps)
+        EXPECT_TRUE(std::all_of(step.arguments.begin(), step.arguments.end(), outside));
+      for (const TensorMapRecipe& map : plan.tensor_maps) EXPECT_TRUE(outside(map.base));
+    }
   }
   return parts;
 }

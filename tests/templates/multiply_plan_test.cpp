@@ -72,8 +72,8 @@ TEST(MultiplyPlan, StridesAreTheCallsUnlessAnOperandIsPacked) {
   EXPECT_EQ(multiply[6], (Argument{Kind::integer64, 128}));
   EXPECT_EQ(multiply[9], (Argument{Kind::integer64, 70 * 128}));
   EXPECT_EQ(plan.steps[0].arguments[4].kind, Kind::stride_b);
-  EXPECT_EQ(plan.steps[0].packed_bytes, 5 * 70 * 128 * 2);
-  EXPECT_EQ(plan.workspace_bytes, plan.steps[0].packed_bytes);
+  EXPECT_EQ(plan.steps[0].packs[0].bytes, 5 * 70 * 128 * 2);
+  EXPECT_EQ(plan.workspace_bytes, plan.steps[0].packs[0].bytes);
 }
 
 TEST(MultiplyPlan, RowsOfPackedOperandsStartLinesWhateverTheirType) {
@@ -85,9 +85,10 @@ TEST(MultiplyPlan, RowsOfPackedOperandsStartLinesWhateverTheirType) {
     const auto line = [&](std::int64_t columns) {
       return (columns * bytes + 127) / 128 * 128 / bytes;
     };
-    EXPECT_EQ(plan.steps[0].arguments[3].value, line(90)) << to_string(problem);
-    EXPECT_EQ(plan.steps[1].arguments[3].value, line(70)) << to_string(problem);
-    EXPECT_EQ(plan.steps[1].arguments[8].value, 90);  // its rows
+    const LaunchStep& pack = plan.steps[0];
+    EXPECT_EQ(pack.arguments[3].value, line(90)) << to_string(problem);
+    EXPECT_EQ(pack.arguments[9 + 3].value, line(70)) << to_string(problem);
+    EXPECT_EQ(pack.arguments[9 + 8].value, 90);  // its rows
   }
 }
 
@@ -99,13 +100,66 @@ TEST(MultiplyPlan, KOfPackedOperandsIsPadded) {
   const Plan down = multiply_plan(problem, shape);
   EXPECT_EQ(down.steps[0].arguments[3].value, 128);  // A: 100 rows of 90
   EXPECT_EQ(down.steps[0].arguments[8].value, 100);
-  EXPECT_EQ(down.steps[1].arguments[8].value, 128);  // B: 90 rows of 70
+  EXPECT_EQ(down.steps[0].arguments[9 + 8].value, 128);  // B: 90 rows of 70
   shape.pack_b = Pack::transpose;
   shape.k_multiple = 192;
   const Plan along = multiply_plan(problem, shape);
   EXPECT_EQ(along.steps[0].arguments[3].value, 384);  // whole lines too
-  EXPECT_EQ(along.steps[1].arguments[3].value, 384);
-  EXPECT_EQ(along.steps[1].arguments[8].value, 70);
+  EXPECT_EQ(along.steps[0].arguments[9 + 3].value, 384);
+  EXPECT_EQ(along.steps[0].arguments[9 + 8].value, 70);
+}
+
+TEST(MultiplyPlan, OneStepPacksBothOperands) {
+  const Problem problem = typed_problem(Layout::nn, DType::f16, DType::f16, 2);
+  MultiplyShape shape = shape_of(Pack::pad, Pack::transpose);
+  shape.programmatic = true;
+  const Plan both = multiply_plan(problem, shape);
+  ASSERT_EQ(both.steps.size(), 2u);
+  const LaunchStep& pack = both.steps[0];
+  EXPECT_EQ(pack.role, StepRole::pack_both);
+  EXPECT_FALSE(pack.programmatic) << "it does not wait for the step before";
+  EXPECT_TRUE(both.steps[1].programmatic);
+  EXPECT_EQ(define(pack, "FIRST"), 1);
+  EXPECT_EQ(define(pack, "SECOND"), 2);
+
+  // It is what the two steps are by themselves.
+  const Plan a = multiply_plan(problem, shape_of(Pack::pad));
+  const Plan b = multiply_plan(problem, shape_of(Pack::none, Pack::transpose));
+  EXPECT_EQ(a.steps[0].role, StepRole::pack_a);
+  EXPECT_EQ(b.steps[0].role, StepRole::pack_b);
+  EXPECT_EQ(define(a.steps[0], "SECOND"), 0);
+  EXPECT_EQ(pack.packs, (std::vector{a.steps[0].packs[0], b.steps[0].packs[0]}));
+  EXPECT_EQ(pack.grid.x, a.steps[0].grid.x + b.steps[0].grid.x);
+  EXPECT_EQ(pack.arguments.back(), (Argument{Kind::blocks_a, a.steps[0].grid.x}));
+  EXPECT_EQ(pack.arguments[9 + 1], (Argument{Kind::workspace, a.workspace_bytes}));
+  EXPECT_EQ(both.workspace_bytes, a.workspace_bytes + b.workspace_bytes);
+  Work work = a.steps[0].work;
+  EXPECT_EQ(pack.work, work += b.steps[0].work);
+}
+
+// A block of a pack step has 128 threads: 8 times 16 of 4 runs each, or, to transpose, 16 times 8
+// of a few rows' runs.
+TEST(MultiplyPlan, PacksSpreadOverBlocks) {
+  struct Case {
+    DType type;
+    Pack pack;
+    std::int64_t size, blocks;
+  };
+  for (const auto& [type, pack, size, blocks] : {
+           Case{DType::f16, Pack::pad, 1000, 32 * 8},
+           Case{DType::f32, Pack::pad, 1000, 32 * 16},
+           Case{DType::i8, Pack::transpose, 1000, 8 * 8},
+           Case{DType::f16, Pack::transpose, 1000, 16 * 16},
+           Case{DType::f32, Pack::transpose, 1000, 32 * 16},
+           Case{DType::f64, Pack::transpose, 1000, 63 * 32},
+           Case{DType::f64, Pack::transpose, 1, 1},
+       }) {
+    Problem problem = typed_problem(Layout::nn, type, type == DType::i8 ? DType::i32 : type);
+    problem.m = problem.k = size;
+    const Plan plan = multiply_plan(problem, shape_of(pack));
+    EXPECT_EQ(plan.steps[0].grid.x, blocks) << to_string(type) << " " << size;
+    EXPECT_EQ(plan.steps[0].block.x, 128u);
+  }
 }
 
 TEST(MultiplyPlan, PartialSumsAreOfTheAccumulatorsType) {

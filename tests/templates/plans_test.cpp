@@ -185,7 +185,8 @@ TEST(Plan, StepsAreInOrderAndWorkspacePartsDoNotOverlap) {
         }
         const auto uses = [&](StepRole role) {
           for (const LaunchStep& step : plan.steps)
-            if (step.role == role) return true;
+            if (step.role == role || (step.role == StepRole::pack_both && role < step.role))
+              return true;
           return false;
         };
         std::int64_t least = 0;
@@ -261,6 +262,10 @@ struct PackArgs {
   char* to;
   long long from_ld, to_ld, from_stride, to_stride, rows, columns, to_rows;
 };
+struct PackBothArgs {
+  PackArgs operands[2];
+  int first_blocks;
+};
 
 template <class Args>
 std::size_t bytes_with_maps(std::size_t maps) {
@@ -322,11 +327,18 @@ TEST(Plan, ArgumentsMatchTheKernelsStructs) {
             doubles ? check_reduce_arguments<double>(problem, step)
                     : check_reduce_arguments<float>(problem, step);
           } else {
-            ASSERT_EQ(layout.bytes, sizeof(PackArgs));
+            const bool both = step.role == StepRole::pack_both;
+            ASSERT_EQ(layout.bytes, both ? sizeof(PackBothArgs) : sizeof(PackArgs));
+            if (both) {
+              ASSERT_EQ(layout.offsets.back(), offsetof(PackBothArgs, first_blocks));
+              ASSERT_EQ(step.arguments.back().kind, Argument::Kind::blocks_a);
+            }
             // Rows in the workspace start on lines and hold a whole row.
-            const std::int64_t ld_bytes = step.arguments[3].value * bytes_of(problem.a);
-            ASSERT_EQ(ld_bytes % 128, 0);
-            ASSERT_GE(ld_bytes, 128);
+            for (std::size_t i = 3; i < step.arguments.size(); i += 9) {
+              const std::int64_t ld_bytes = step.arguments[i].value * bytes_of(problem.a);
+              ASSERT_EQ(ld_bytes % 128, 0);
+              ASSERT_GE(ld_bytes, 128);
+            }
           }
         }
       });

@@ -54,8 +54,9 @@ Record full_record() {
 Plan full_plan() {
   Plan plan;
   LaunchStep pack;
-  pack.packed_bytes = 4096;
-  pack.role = StepRole::pack_b;
+  pack.packs = {{StepRole::pack_a, true, 7, std::int64_t{1} << 33, 9, 64, 4096},
+                {StepRole::pack_b, false, 1, 2, 3, 4, 5}};
+  pack.role = StepRole::pack_both;
   pack.kernel = {"steps/pack.cu", "pack", {{"ROWS", -5}, {"TILE", std::int64_t{1} << 40}}};
   pack.grid = {4294967295U, 65535, 2};
   pack.block = {32, 8, 1};
@@ -263,10 +264,10 @@ TEST(LayoutOf, SmallStructsKeepTheirOwnAlignment) {
   EXPECT_EQ(layout_of({}, DType::f32).bytes, 0U);
   for (int kind = 0; kind <= static_cast<int>(Kind::tensor_map); ++kind) {
     const auto k = static_cast<Kind>(kind);
-    const std::uint32_t expected = k == Kind::tensor_map ? 128
-                                   : k == Kind::integer32 || k == Kind::alpha || k == Kind::beta
-                                       ? 4
-                                       : 8;
+    const std::uint32_t expected =
+        k == Kind::tensor_map                                                                ? 128
+        : k == Kind::integer32 || k == Kind::blocks_a || k == Kind::alpha || k == Kind::beta ? 4
+                                                                                             : 8;
     EXPECT_EQ(layout_of({{k}}, DType::f32).bytes, expected) << to_string(k);
   }
 }
@@ -275,6 +276,7 @@ TEST(PlanText, NamesKernelsRolesAndMatches) {
   EXPECT_EQ(to_string(KernelSpec{"simt.cu", "simt", {{"A_TRANSPOSED", 0}, {"TILE_K", 8}}}),
             "simt.cu:simt A_TRANSPOSED=0 TILE_K=8");
   EXPECT_EQ(to_string(StepRole::pack_a), "pack_a");
+  EXPECT_EQ(to_string(StepRole::pack_both), "pack_both");
   EXPECT_EQ(to_string(StepRole::reduce), "reduce");
   EXPECT_EQ(to_string(Argument::Kind::integer32), "integer32");
   EXPECT_EQ(to_string(Argument::Kind::tensor_map), "tensor_map");
