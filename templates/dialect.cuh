@@ -143,12 +143,13 @@ DEVICE void load_edge(float (&to)[COUNT], const float* from, int valid) {
 }
 
 // Starts copying the first `valid` of BYTES (4, 8 or 16) from global to shared memory, zeros for the rest; both
-// addresses are aligned to BYTES (cp.async with a source size; sm_80 and later, as the two below). The data is there after copies_done().
+// addresses are aligned to BYTES (cp.async with a source size; sm_80 and later, as the two below). The data is there
+// after copies_done(). The first `unwanted` bytes are whatever happens to be there, maybe not the caller's.
 template <int BYTES>
-DEVICE void copy_bytes_async(void* to_shared, const void* from, int valid) {
+DEVICE void copy_bytes_async(void* to_shared, const void* from, int valid, [[maybe_unused]] int unwanted = 0) {
   const int bytes = valid >= BYTES ? BYTES : (valid > 0 ? valid : 0);
 #ifdef TILEWISE_HOST
-  tilewise_host::copy_async(to_shared, from, BYTES, bytes);
+  tilewise_host::copy_async(to_shared, from, BYTES, bytes, unwanted);
 #else
   const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
   if constexpr (BYTES == 16) {

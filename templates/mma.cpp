@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "templates/descriptors.hpp"
@@ -34,17 +35,17 @@ bool supports(const Problem& problem, const DeviceInfo& device) {
 }
 
 /// Multiply-adds of mma.sync in a multiprocessor's clock, as a multiple of those of f32 on the
-/// ordinary units. By NVIDIA's architecture whitepapers; on 9.0 mma.sync reaches about 0.62 of what
-/// wgmma does, and fp8 is converted to f16 first.
+/// ordinary units. On 9.0 as measured alone (bench/results/h200_mma_rates.txt: 0.59 of what wgmma
+/// does; fp8 is converted to f16 first); else by NVIDIA's architecture whitepapers.
 double tensor_rate(const Problem& problem, const Target& target) {
   // 16 bits, tf32, i8, fp8, f64
   struct Row {
     int capability;
     std::array<double, 5> rates;
   };
-  static constexpr Row rows[] = {{75, {8, 0, 16, 0, 0}},   {80, {16, 8, 32, 0, 1}},
-                                 {86, {4, 2, 8, 0, 0.03}}, {89, {4, 2, 8, 8, 0.03}},
-                                 {90, {10, 5, 20, 4, 1}},  {100, {10, 5, 20, 10, 0.5}},
+  static constexpr Row rows[] = {{75, {8, 0, 16, 0, 0}},          {80, {16, 8, 32, 0, 1}},
+                                 {86, {4, 2, 8, 0, 0.03}},        {89, {4, 2, 8, 8, 0.03}},
+                                 {90, {9.4, 4.7, 18.8, 4, 0.97}}, {100, {10, 5, 20, 10, 0.5}},
                                  {120, {4, 2, 8, 8, 0.03}}};
   const int capability = target.major * 10 + target.minor;
   const Row* row = &rows[0];
@@ -65,24 +66,63 @@ double tensor_rate(const Problem& problem, const Target& target) {
   }
 }
 
-ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& device) {
-  constexpr double matrix_passes = 4;  // through shared memory, of ldmatrix and of 16-byte reads
-  ThreadWork thread;
-  thread.shared_loads = matrix_passes * (s.a.reads(s.warp_m) + s.b.reads(s.warp_n));
-  const int threads = s.threads();
-  const auto copies = [&](const mma::Tile& tile) {
-    const double pieces = double(tile.rows()) * tile.pieces_across() / threads;
-    return pieces * (tile.bytes >= 4 ? 16.0 / tile.bytes : 5);
+// Fitted to times of an H200, but for what is said to be counted: docs/cost-model.md. Issue slots
+// of a warp, first.
+constexpr double kStepSlots = 3;       // of a step of k, beside what follows
+constexpr double kRoundedWord = 2.3;   // f32 -> tf32
+constexpr double kSplitWord = 15;      // f32 -> two tf32, infinities minded
+constexpr double kTurnedWord = 2;      // bytes that lie across k, put side by side (counted)
+constexpr double kShiftedPiece = 15;   // 16 bytes of rows that are not aligned to 4 (counted)
+constexpr double kStore = 1.7;         // of C, in stores of simt: sums are converted
+constexpr double kShiftedStore = 5.5;  // where rows of C are not aligned to it
+constexpr double kWaits = 3;           // a step whose fragments are read when they are wanted
+constexpr double kTmaWaits = 20;  // a tile: until all warps have freed a stage, until it is filled
+constexpr double kFetchedTogether = 64;  // bytes of a line that L2 hands out at least
+
+/// Slots of a step of k beside the reads and the instructions that multiply.
+double step_slots(const Mma& s) {
+  const double words = s.warp_m / 16 * 4 + s.warp_n / 8 * 2;
+  double slots = kStepSlots;
+  if (s.math == MathMode::tf32) slots += kRoundedWord * words;
+  if (s.math == MathMode::f32x3) slots += kSplitWord * words;
+  if (s.promote > 0) slots += double(s.warp_m) * s.warp_n / 32 / s.promote;
+  const auto turned = [&](const mma::Tile& tile, int across) {
+    return tile.by_matrix() || tile.element > 1 ? 0 : kTurnedWord * tile.reads(across);
   };
-  thread.global_loads = s.tma ? 0 : copies(s.a) + copies(s.b);
-  thread.shared_stores =
-      (s.a_async(device) ? 0 : s.a.pieces(threads)) + (s.b_async(device) ? 0 : s.b.pieces(threads));
-  thread.result_stores = double(s.warp_m) * s.warp_n / 32 / s.vector_c;
+  return slots + turned(s.a, s.warp_m) + turned(s.b, s.warp_n);
+}
+
+/// Bytes of L2 for each byte of a tile whose rows may be shorter than what comes together.
+double fetched(const mma::Tile& tile) { return std::max(1.0, kFetchedTogether / tile.row_bytes()); }
+
+ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& device) {
+  ThreadWork thread;
+  // A step's fragments pass shared memory once, however many instructions read them.
+  thread.shared_loads = s.a.reads(s.warp_m) + s.b.reads(s.warp_n);
+  thread.load_passes =
+      double(s.warp_m + s.warp_n) * s.step() * s.element / 128 / thread.shared_loads;
+  double shifted = 0;
+  const auto copies = [&](const mma::Tile& tile) {
+    if (s.tma) return;
+    const double pieces = double(tile.rows()) * tile.pieces_across() / s.threads();
+    const double copied = tile.shifts() ? 1 + 1.0 / tile.pieces_across() : 16.0 / tile.bytes;
+    thread.global_loads += pieces * copied;
+    thread.shared_stores += pieces * (tile.shifts() ? 3 : 1);  // cp.async's; read and stored again
+    if (tile.shifts()) shifted += pieces;
+  };
+  copies(s.a);
+  copies(s.b);
+  thread.copy_passes = 4;  // lanes are 16 bytes apart
+  thread.fetched_a = fetched(s.a);
+  thread.fetched_b = fetched(s.b);
+  thread.result_stores = double(s.warp_m) * s.warp_n / 32 / s.vector_c *
+                         (s.epilogue && s.shift_c(problem) ? kShiftedStore : kStore);
   thread.exchanged = s.slice_k > 1 || s.epilogue ? double(s.warp_m) * s.warp_n / 32 : 0;
   thread.steps = s.steps();
-  thread.unrolled = s.steps();
-  thread.pass_instructions = 60;
-  thread.ahead = s.stages - 1;
+  thread.waits = (s.fragments == 1 ? kWaits : 0) + (s.tma ? kTmaWaits / s.steps() : 0);
+  thread.pass_instructions = step_slots(s) + kShiftedPiece * shifted / s.steps();
+  // What comes through registers is stored in the round that asks for it.
+  thread.ahead = s.async(device) ? s.stages - (s.tma ? 1.5 : 1) : 1;
   thread.multiply_add_rate = tensor_rate(problem, device.target);
   thread.registers = s.registers(device);
   thread.resident_blocks = s.blocks;
@@ -94,8 +134,8 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   MultiplyShape shape;
   shape.kernel = kernel_of("mma.cu", "mma", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
   shape.kernel.defines.emplace_back("MATH", static_cast<int>(problem.math));
-  shape.kernel.defines.emplace_back("A_ASYNC", s.a_async(device));
-  shape.kernel.defines.emplace_back("B_ASYNC", s.b_async(device));
+  shape.kernel.defines.emplace_back("A_ASYNC", s.async(device));
+  shape.kernel.defines.emplace_back("B_ASYNC", s.async(device));
   shape.kernel.defines.emplace_back("SPLIT", s.split > 1);
   shape.kernel.defines.emplace_back("SHIFT_C", s.shift_c(problem));
   shape.tile_m = s.tile_m;
@@ -123,7 +163,7 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
   const int span = element == 1 ? 128 : 64;
   return {{"TILE_M", span},
           {"TILE_N", span},
-          {"TILE_K", element == 8 ? 16 : 128 / element},
+          {"TILE_K", std::min(64, 128 / element)},
           {"WARP_M", span / 2},
           {"WARP_N", element == 8 ? 16 : 32},
           {"SLICE_K", 1},

@@ -11,8 +11,8 @@ typedef Reader<OperandA, WARP_M / 8, true> ReaderA;
 typedef Reader<OperandB, WARP_N / 8, false> ReaderB;
 
 constexpr int kRows = WARP_M / 16, kColumns = WARP_N / 8;  // instructions' tiles of a warp
-constexpr int kStageBytes = OperandA::TILE_BYTES + OperandB::TILE_BYTES;
-static_assert(OperandA::TILE_BYTES % 128 == 0 && OperandB::TILE_BYTES % 128 == 0, "stages are whole lines");
+constexpr int kStageBytes = OperandA::HELD_BYTES + OperandB::HELD_BYTES;
+static_assert(OperandA::HELD_BYTES % 128 == 0 && OperandB::HELD_BYTES % 128 == 0, "stages are whole lines");
 
 struct MmaArgs : MultiplyArgs {
 #if TMA
@@ -30,7 +30,7 @@ struct Fragments {
 
   DEVICE_MEMBER void read(const ReaderA& reader_a, const ReaderB& reader_b, const char* stage, int step) {
     reader_a.read(stage, step, [this](int u, int c, Word word) { a[u / 2][2 * c + u % 2] = word; });
-    reader_b.read(stage + OperandA::TILE_BYTES, step, [this](int u, int c, Word word) { b[u][c] = word; });
+    reader_b.read(stage + OperandA::HELD_BYTES, step, [this](int u, int c, Word word) { b[u][c] = word; });
   }
 };
 
@@ -167,7 +167,7 @@ struct Flow {
       transfer_expect(full + filling, kStageBytes);
       const int k = static_cast<int>(part.k_begin) + t * TILE_K;
       ask<OperandA>(stage, args.a_map, static_cast<int>(part.row), k, full + filling);
-      ask<OperandB>(stage + OperandA::TILE_BYTES, args.b_map, static_cast<int>(part.column), k, full + filling);
+      ask<OperandB>(stage + OperandA::HELD_BYTES, args.b_map, static_cast<int>(part.column), k, full + filling);
     }
     next(filling, filling_parity);
   }
@@ -199,8 +199,8 @@ struct Flow {
   int filling = 0, using_ = 0;     // where the stages begin
 
   DEVICE_MEMBER Flow(const MmaArgs& args, const Task& task, const Part& part, char* shared_memory)
-      : a(task.a, args.lda, part.row, args.m, part.k_begin, args.k),
-        b(task.b, args.ldb, part.column, args.n, part.k_begin, args.k),
+      : a(task.a, args.lda, part.row, args.m, part.k_begin),
+        b(task.b, args.ldb, part.column, args.n, part.k_begin),
         shared(shared_memory),
         tiles(part.tiles()),
         k_rest(static_cast<int>(part.k_end - part.k_begin - Int64(TILE_K) * (tiles - 1))) {
@@ -218,11 +218,11 @@ struct Flow {
     char* stage = shared + filling;
     if (t < inner_tiles) {
       a.template start<true, PARTS>(stage, TILE_K, nth);
-      b.template start<true, PARTS>(stage + OperandA::TILE_BYTES, TILE_K, nth);
+      b.template start<true, PARTS>(stage + OperandA::HELD_BYTES, TILE_K, nth);
     } else if (t < tiles) {
       const int k_left = t + 1 < tiles ? TILE_K : k_rest;
       a.template start<false, PARTS>(stage, k_left, nth);
-      b.template start<false, PARTS>(stage + OperandA::TILE_BYTES, k_left, nth);
+      b.template start<false, PARTS>(stage + OperandA::HELD_BYTES, k_left, nth);
     }
     if (nth < PARTS - 1) return;
     a.advance();
@@ -234,27 +234,41 @@ struct Flow {
   DEVICE_MEMBER void finish(int t) {  // of the tile that was started last
     if (t < tiles) {
       a.finish(shared + filling);
-      b.finish(shared + filling + OperandA::TILE_BYTES);
+      b.finish(shared + filling + OperandA::HELD_BYTES);
     }
     filling = after(filling);
   }
   DEVICE_MEMBER const char* stage() const { return shared + using_; }
 
-  // The oldest tile under way is there, for all; and nobody reads the one before it any more.
-  DEVICE_MEMBER void first_tile() const {
+  // Tile t, of which all but PENDING later ones may be on their way, is there for this warp and has its shape.
+  template <int PENDING>
+  DEVICE_MEMBER void comes(int t, int where) const {
 #if A_ASYNC || B_ASYNC
-    copies_done<STAGES - 2>();
+    copies_done<PENDING>();
 #endif
+    if (t >= tiles) return;
+    a.straighten(shared + where);
+    b.straighten(shared + where + OperandA::HELD_BYTES);
+  }
+  DEVICE_MEMBER void first_tile() const {
+    comes<STAGES - 2>(0, 0);
     barrier();
   }
+  // Rows are shifted early in the tile before, where that is not too soon: multiplications go on meanwhile.
+  static constexpr bool EARLY = STAGES > 2 && (OperandA::SHIFTS || OperandB::SHIFTS);
   template <int PARTS>
   DEVICE_MEMBER void bring(int t, int nth) {
+    if constexpr (EARLY) {
+      if (nth == (PARTS - 1) / 2) comes<STAGES - 3>(t + 1, after(using_));
+    }
     start<PARTS>(t + STAGES - 1, nth);
   }
+  // The next tile is there, for all; and nobody reads this one any more.
   DEVICE_MEMBER void next_tile(int t) {
     finish(t + STAGES - 1);
-    first_tile();
     using_ = after(using_);
+    if constexpr (!EARLY) comes<STAGES - 2>(t + 1, using_);
+    barrier();
   }
 };
 #endif

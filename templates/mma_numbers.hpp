@@ -19,6 +19,10 @@ struct Tile {
   int row_bytes() const { return (along_k ? depth : span) * element; }
   int rows() const { return along_k ? span : depth; }
   int tile_bytes() const { return rows() * row_bytes(); }
+  /// Rows that are not aligned to words are shifted in shared memory, by the warp that brought
+  /// them, and have a piece more until then.
+  bool shifts() const { return bytes < 4; }
+  int held_bytes() const { return tile_bytes() + (shifts() ? rows() * 16 : 0); }
   int pieces_across() const { return std::max(1, row_bytes() / 16); }
   /// ldmatrix reads it.
   bool by_matrix() const { return element == 2 || (along_k && element < 8); }
@@ -47,6 +51,12 @@ struct Tile {
   /// Pieces that each of so many threads brings.
   int pieces(int threads) const {
     return (rows() * pieces_across() + threads - 1) / std::max(1, threads);
+  }
+  /// Pieces that a lane shifts at a time; 0: none.
+  int run(int threads) const {
+    const int count = pieces(threads), in_line = std::min(8, pieces_across());
+    if (!shifts()) return 0;
+    return bytes_across() || count % 2 ? 1 : (count % 4 || in_line < 4 ? 2 : 4);
   }
   /// Instructions by which a warp reads fragments of `across` of m or n in one step of k.
   int reads(int across) const {
@@ -100,6 +110,10 @@ struct Mma {
   int steps() const { return tile_k / step() / slice_k; }
   int warps() const { return (tile_m / warp_m) * (tile_n / warp_n); }
   int threads() const { return warps() * 32 * slice_k; }
+  /// A row's pieces are brought by threads side by side, of one warp where it shifts them.
+  bool takes_rows(const Tile& tile) const {
+    return (tile.shifts() ? 32 : threads()) % tile.pieces_across() == 0;
+  }
   /// Bytes of an element that the multiply step writes, and to how many its rows are aligned.
   int out_bytes() const { return split > 1 ? sum : result; }
   int out_alignment(const Problem& p) const {
@@ -108,10 +122,11 @@ struct Mma {
   }
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Without waiting in registers.
-  bool a_async(const DeviceInfo& device) const { return tma || async(device, a); }
-  bool b_async(const DeviceInfo& device) const { return tma || async(device, b); }
+  bool async(const DeviceInfo& device) const {
+    return tma || has(device.features, Feature::cp_async);
+  }
   std::uint32_t shared_bytes() const {
-    const int tiles = stages * (a.tile_bytes() + b.tile_bytes() + (tma ? 16 : 0));
+    const int tiles = stages * (a.held_bytes() + b.held_bytes() + (tma ? 16 : 0));
     const int exchanged = (slice_k - 1) * tile_m * tile_n * sum;
     const int rows = epilogue ? warps() * 16 * (warp_n * sum + 32) : 0;
     return static_cast<std::uint32_t>(std::max({tiles, exchanged, rows}));
@@ -123,19 +138,21 @@ struct Mma {
     const int set = (warp_m / 16 * 4 + warp_n / 8 * 2) * word;
     const int small = math == MathMode::f32x3 ? set : 0;
     const int promoted = promote > 1 ? sums : (promote == 1 ? warp_n / 8 * 4 : 0);
-    const int waiting = (a_async(device) ? 0 : a.pieces(threads()) * 4) +
-                        (b_async(device) ? 0 : b.pieces(threads()) * 4);
+    const int waiting = async(device) ? 0 : waits(a) + waits(b);
+    const int shifted = 4 * std::max(a.run(threads()), b.run(threads()));
     // An operand whose k is not contiguous needs an address for each ldmatrix, or read of bytes.
     const auto offsets = [](const Tile& tile, int across) {
       return !tile.along_k && tile.element < 4 ? across / 16 : 0;
     };
     const int addresses = offsets(a, warp_m) + offsets(b, warp_n) + 22;
-    return sums + fragments * set + small + promoted + waiting + addresses;
+    return sums + fragments * set + small + promoted + waiting + shifted + addresses;
   }
 
  private:
-  static bool async(const DeviceInfo& device, const Tile& tile) {
-    return has(device.features, Feature::cp_async) && tile.bytes >= 4;
+  /// Registers for what is on its way through them.
+  int waits(const Tile& tile) const {
+    const int pieces = tile.pieces(threads());
+    return 4 * (tile.shifts() ? pieces + pieces / tile.run(threads()) : pieces);
   }
 };
 

@@ -30,13 +30,15 @@ std::vector<Constraint> shape_constraints() {
                  "multiple of 128 bytes; 64 or 32 where ldmatrix reads it",
                  [](const Mma& s, const In&) { return s.b.lines(); }),
       constraint("threads_take_rows_of_a",
-                 {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "PACK_A"},
-                 "the 16-byte pieces of a row of A's tile divide the threads",
-                 [](const Mma& s, const In&) { return s.threads() % s.a.pieces_across() == 0; }),
+                 {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "PACK_A", "BYTES_A"},
+                 "the 16-byte pieces of a row of A's tile divide the threads; where BYTES_A is "
+                 "below 4, those of a warp",
+                 [](const Mma& s, const In&) { return s.takes_rows(s.a); }),
       constraint("threads_take_rows_of_b",
-                 {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "PACK_B"},
-                 "the 16-byte pieces of a row of B's tile divide the threads",
-                 [](const Mma& s, const In&) { return s.threads() % s.b.pieces_across() == 0; }),
+                 {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "PACK_B", "BYTES_B"},
+                 "the 16-byte pieces of a row of B's tile divide the threads; where BYTES_B is "
+                 "below 4, those of a warp",
+                 [](const Mma& s, const In&) { return s.takes_rows(s.b); }),
       constraint("reads_tile_a", {"WARP_M", "PACK_A"},
                  "WARP_M is a multiple of 16; where A's m is contiguous and elements are 1 or 4 "
                  "bytes, of 32",
@@ -136,7 +138,7 @@ std::vector<Constraint> resource_constraints() {
   return {
       constraint("shared_fits",
                  {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "STAGES", "TMA",
-                  "EPILOGUE", "PACK_A", "PACK_B", "BLOCKS_PER_SM"},
+                  "EPILOGUE", "PACK_A", "PACK_B", "BYTES_A", "BYTES_B", "BLOCKS_PER_SM"},
                  "the stages (and what is exchanged at the end) of BLOCKS_PER_SM blocks fit into "
                  "shared memory",
                  [](const Mma& s, const In& in) {
@@ -269,8 +271,12 @@ std::vector<Parameter> parameters() {
       {"TMA", {0, 1}, "who copies tiles into shared memory", {"threads", "TMA"}},
       {"FRAGMENTS", {1, 2}, "sets of fragments: 2 reads the next while one is multiplied"},
       {"PROMOTE", {0, 1, 2, 4}, "steps of k between additions to sums that are rounded to nearest"},
-      {"BYTES_A", {1, 2, 4, 8, 16}, "bytes of A copied at a time; below 4: aligned words, shifted"},
-      {"BYTES_B", {1, 2, 4, 8, 16}, "bytes of B copied at a time; below 4: aligned words, shifted"},
+      {"BYTES_A",
+       {1, 2, 4, 8, 16},
+       "bytes of A copied at a time; below 4: aligned pieces, shifted"},
+      {"BYTES_B",
+       {1, 2, 4, 8, 16},
+       "bytes of B copied at a time; below 4: aligned pieces, shifted"},
       {"PACK_A", {0, 1, 2}, "copy A beforehand", {"no", "padded", "transposed"}},
       {"PACK_B", {0, 1, 2}, "copy B beforehand", {"no", "padded", "transposed"}},
       {"EPILOGUE", {0, 1}, "how sums are written", {"as held", "through shared memory"}},

@@ -4,6 +4,7 @@
 #include "mma.cuh"
 #include "multiply_args.cuh"
 #include "runs.cuh"
+#include "warp.cuh"
 
 #if MATH > 0
 typedef MmaTf32 Op;
@@ -42,7 +43,11 @@ DEVICE void turn_bytes(unsigned (&to)[4], const unsigned (&from)[4]) {
 // One operand's tile: SPAN (of m or n) x TILE_K, held as it lies in memory, in panels that are a line of 128 bytes (or
 // what the tile has) wide. The 16-byte pieces of a line change places, so that what a warp reads at a time lies in
 // different banks. ALONG_K: k is contiguous.
-// BYTES at a time are copied (ASYNC: by cp.async, else by way of registers; below 4: aligned words, shifted).
+// BYTES at a time are copied (ASYNC: by cp.async, else by way of registers).
+//
+// Rows that are not aligned to words (BYTES below 4) come as the aligned pieces that hold any of their bytes, one more
+// than the tile's row has, which lies behind the tile. The warp that brought them then shifts them to where they
+// belong: straighten(). Nothing else outside a row is read, and none of it is used.
 template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC>
 struct Operand {
   static constexpr bool IS_ALONG_K = ALONG_K;
@@ -57,7 +62,6 @@ struct Operand {
   static constexpr bool EVEN = ROWS % ROWS_APART == 0;
   static_assert(ROW_BYTES % 16 == 0 && 128 % LINE == 0 && ROW_BYTES % LINE == 0, "rows are whole lines");
   static_assert(kThreads % ACROSS == 0, "the threads take whole rows");
-  static_assert(!ASYNC || BYTES >= 4, "cp.async copies at least 4 bytes");
 
   // ldmatrix takes a piece of each of 8 rows; the other fragments are read as pieces or words: see Reader.
   static constexpr bool BY_MATRIX = kElementBytes == 2 || (ALONG_K && kElementBytes < 8);
@@ -72,36 +76,55 @@ struct Operand {
     return piece / IN_LINE * PANEL_BYTES + row * LINE + ((piece % IN_LINE ^ twist(row)) << 4);
   }
 
-  const char* first;  // this thread's first piece of the next tile
-  Int64 rows_apart, tile_apart;
-  int row, piece;  // of the first piece
-  int span_left;   // rows or columns of the matrix from the tile's first on, at most SPAN
-  Int64 offset_in_row, row_bytes;  // of the next tile's piece, in the matrix
+  // A batch is the rows of which every lane of a warp brings RUN pieces. Then it shifts as many, which are neighbours:
+  // so it reads but one piece more.
+  static constexpr bool SHIFTS = BYTES < 4;
+  static constexpr int RUN = !SHIFTS || BYTES_ACROSS || COUNT % 2 ? 1 : (COUNT % 4 || IN_LINE < 4 ? 2 : 4);
+  static constexpr int BATCHES = COUNT / RUN, BATCH_ROWS = RUN * 32 / ACROSS, BATCHES_APART = RUN * ROWS_APART;
+  static constexpr int HELD_BYTES = TILE_BYTES + (SHIFTS ? ROWS * 16 : 0);
+  static constexpr int COPIED = SHIFTS ? 16 : BYTES;
+  static_assert(!SHIFTS || 32 % ACROSS == 0, "a warp takes whole rows of what is to be shifted");
+  static_assert(!SHIFTS || TILE_K * kElementBytes % 16 == 0, "a row is shifted alike in every tile");
 
-  DEVICE_MEMBER Operand(const Element* matrix, Int64 ld, Int64 span0, Int64 span, Int64 k0, Int64 k)
-      : rows_apart(ROWS_APART * ld * kElementBytes),
-        tile_apart((ALONG_K ? TILE_K : TILE_K * ld) * kElementBytes),
-        row(int(threadIdx.x) / ACROSS),
-        piece(int(threadIdx.x) % ACROSS),
-        offset_in_row((ALONG_K ? k0 : span0) * kElementBytes + piece * 16),
-        row_bytes((ALONG_K ? k : span) * kElementBytes) {
+  const char* first;  // this thread's first piece of the next tile
+  Int64 rows_apart, batches_apart, tile_apart;  // from piece to piece of a batch, to the next batch, to the next tile
+  int row, piece;     // of the first piece
+  const char* last;   // where a row's last piece, that goes behind the tile, is for this lane to bring
+  int last_row;
+  int run_row, run_piece, run_shift;  // the first pieces that this lane shifts, and by how many bytes
+  int span_left;  // rows or columns of the matrix from the tile's first on, at most SPAN
+
+  DEVICE_MEMBER Operand(const Element* matrix, Int64 ld, Int64 span0, Int64 span, Int64 k0)
+      : rows_apart(32 / ACROSS * ld * kElementBytes),
+        batches_apart(BATCHES_APART * ld * kElementBytes),
+        tile_apart((ALONG_K ? TILE_K : TILE_K * ld) * kElementBytes) {
     const Int64 left = span - span0;
     span_left = left < SPAN ? static_cast<int>(left) : SPAN;
-    first = reinterpret_cast<const char*>(matrix) + ((ALONG_K ? span0 : k0) + row) * ld * kElementBytes + offset_in_row;
+    const Int64 row0 = ALONG_K ? span0 : k0, in_row = (ALONG_K ? k0 : span0) * kElementBytes;
+    const auto place_in_row = [&](int of_row) {
+      return reinterpret_cast<const char*>(matrix) + (row0 + of_row) * ld * kElementBytes + in_row;
+    };
+    const int thread = threadIdx.x, lane = thread % 32, batch = thread / 32 * BATCH_ROWS;
+    row = SHIFTS ? batch + lane / ACROSS : thread / ACROSS;
+    piece = thread % ACROSS;
+    first = place_in_row(row) + piece * 16;
+    if constexpr (SHIFTS) {
+      last_row = batch + lane;
+      last = place_in_row(last_row) + ROW_BYTES;
+      // RUN rows, then the runs of a line, then more rows: those of 8 lanes lie in different banks.
+      constexpr int RUNS = IN_LINE / RUN, ROW_GROUPS = BATCH_ROWS / RUN;
+      run_row = batch + lane / IN_LINE % ROW_GROUPS * RUN + lane % RUN;
+      run_piece = lane / IN_LINE / ROW_GROUPS * IN_LINE + lane / RUN % RUNS * RUN;
+      run_shift = before(place_in_row(run_row));
+    }
   }
   DEVICE_MEMBER void advance() {
     first += tile_apart;
-    if (ALONG_K && !ASYNC) offset_in_row += TILE_K * kElementBytes;
+    if (SHIFTS) last += tile_apart;
   }
   DEVICE_MEMBER bool inside() const { return span_left == SPAN; }
-  // How many bytes of piece j are inside the matrix, and of the tile's first k_left steps of k.
-  DEVICE_MEMBER int valid(int j, int k_left) const {
-    if (row + j * ROWS_APART >= (ALONG_K ? span_left : k_left)) return 0;
-    const int bytes = (ALONG_K ? k_left : span_left) * kElementBytes - piece * 16;
-    return bytes < 0 ? 0 : (bytes < 16 ? bytes : 16);
-  }
 
-  unsigned waiting[ASYNC ? 1 : COUNT][4];  // pieces on their way through registers
+  unsigned waiting[ASYNC ? 1 : COUNT + BATCHES * SHIFTS][4];  // pieces on their way through registers
 
   // Begins to bring the next tile: of a thread's pieces the part-th of PARTS shares. INSIDE: all of the tile is
   // inside the matrix.
@@ -110,16 +133,14 @@ struct Operand {
     UNROLL_ALL
     for (int j = 0; j < COUNT; ++j) {
       if (j * PARTS / COUNT != part) continue;
-      const int to_row = row + j * ROWS_APART;
-      if (!EVEN && to_row >= ROWS) break;
-      const char* from = first + j * rows_apart;
-      const int bytes = INSIDE ? 16 : valid(j, k_left);
-      if constexpr (ASYNC) {
-        char* to = tile + offset(to_row, piece);
-        UNROLL_ALL
-        for (int b = 0; b < 16; b += BYTES) copy_bytes_async<BYTES>(to + b, from + b, bytes - b);
-      } else {
-        fetch<INSIDE>(waiting[j], from, INSIDE || row + j * ROWS_APART < (ALONG_K ? span_left : k_left));
+      const int to_row = row + down(j);
+      const char* from = first + j / RUN * batches_apart + j % RUN * rows_apart;
+      if (EVEN || to_row < ROWS) bring<INSIDE, false>(tile + offset(to_row, piece), from, to_row, k_left, j);
+      if constexpr (SHIFTS) {
+        const int b = j / RUN, row_of_last = last_row + b * BATCHES_APART;
+        if (j % RUN == RUN - 1 && has_last(row_of_last))
+          bring<INSIDE, true>(tile + TILE_BYTES + row_of_last * 16, last + b * batches_apart, row_of_last, k_left,
+                              COUNT + b);
       }
     }
   }
@@ -128,21 +149,78 @@ struct Operand {
     if constexpr (!ASYNC) {
       UNROLL_ALL
       for (int j = 0; j < COUNT; ++j) {
-        const int to_row = row + j * ROWS_APART;
+        const int to_row = row + down(j);
         if (!EVEN && to_row >= ROWS) break;
         store_vector<4>(reinterpret_cast<unsigned*>(tile + offset(to_row, piece)), waiting[j]);
+      }
+      UNROLL_ALL
+      for (int b = 0; b < BATCHES * SHIFTS; ++b) {
+        const int to_row = last_row + b * BATCHES_APART;
+        if (has_last(to_row))
+          store_vector<4>(reinterpret_cast<unsigned*>(tile + TILE_BYTES + to_row * 16), waiting[COUNT + b]);
+      }
+    }
+  }
+  // Shifts the rows of a tile whose pieces this warp brought, all of which are there.
+  DEVICE_MEMBER void straighten([[maybe_unused]] char* tile) const {
+    if constexpr (SHIFTS) {
+      warp_barrier();
+      UNROLL_ALL
+      for (int b = 0; b < BATCHES; ++b) {
+        const int in_row = run_row + b * BATCHES_APART;
+        const bool there = EVEN || in_row < ROWS;
+        char* at[RUN + 1];
+        UNROLL_ALL
+        for (int i = 0; i < RUN; ++i) at[i] = tile + (offset(in_row, run_piece) ^ i * 16);
+        const bool ends = run_piece + RUN == ACROSS;
+        at[RUN] = tile + (ends ? TILE_BYTES + in_row * 16 : offset(in_row, run_piece + RUN));
+        unsigned pieces[RUN + 1][4];
+        UNROLL_ALL
+        for (int i = 0; i <= RUN; ++i)
+          if (there) load_vector<4>(pieces[i], reinterpret_cast<const unsigned*>(at[i]));
+        warp_barrier();  // a run's first piece is also the one after the run before
+        if (!there) continue;
+        shift_runs<RUN>(pieces, static_cast<int>((run_shift + b * batches_apart) & 15));
+        UNROLL_ALL
+        for (int i = 0; i < RUN; ++i) store_vector<4>(reinterpret_cast<unsigned*>(at[i]), pieces[i]);
       }
     }
   }
 
  private:
-  // `there`: the row is. Zeros for what is outside.
-  template <bool INSIDE>
-  DEVICE_MEMBER void fetch(unsigned (&to)[4], const char* from, bool there) const {
-    if ((INSIDE && BYTES >= 4) || (there && whole_run<BYTES>(row_bytes, offset_in_row)))
-      read_run<kElementBytes, BYTES, true>(to, from - offset_in_row, row_bytes, offset_in_row);
-    else
-      read_run<kElementBytes, BYTES, false>(to, from - offset_in_row, there ? row_bytes : 0, offset_in_row);
+  // From a thread's first piece to its j-th, in rows.
+  static constexpr DEVICE_MEMBER int down(int j) { return j / RUN * BATCHES_APART + j % RUN * (32 / ACROSS); }
+  // How far into an aligned piece an address is.
+  static DEVICE_MEMBER int before(const char* address) {
+    return static_cast<int>(reinterpret_cast<unsigned long long>(address) & 15);
+  }
+  DEVICE_MEMBER bool has_last(int of_row) const {
+    return int(threadIdx.x) % 32 < BATCH_ROWS && (EVEN || of_row < ROWS);
+  }
+  // How many bytes of a row's nth piece, all of which begin `early` bytes before they would, are inside the matrix, and
+  // of the tile's first k_left steps of k.
+  DEVICE_MEMBER int valid(int of_row, int nth, int early, int k_left) const {
+    if (of_row >= (ALONG_K ? span_left : k_left)) return 0;
+    const int bytes = (ALONG_K ? k_left : span_left) * kElementBytes + early - nth * 16;
+    return bytes < 0 ? 0 : (bytes < 16 ? bytes : 16);
+  }
+  // A piece; LAST: the one behind the tile, of which as many bytes are wanted as the first began early.
+  template <bool INSIDE, bool LAST>
+  DEVICE_MEMBER void bring(char* to, const char* from, int to_row, int k_left, [[maybe_unused]] int nth) {
+    const int early = SHIFTS ? before(from) : 0;
+    const int bytes = INSIDE ? (LAST ? early : 16) : valid(to_row, LAST ? ACROSS : piece, early, k_left);
+    const int unwanted = LAST || piece > 0 ? 0 : early;  // bytes of whatever is before the row
+    from -= early;
+    if constexpr (ASYNC) {
+      UNROLL_ALL
+      for (int b = 0; b < 16; b += COPIED) copy_bytes_async<COPIED>(to + b, from + b, bytes - b, unwanted);
+    } else if constexpr (SHIFTS) {
+      read_aligned_run<kElementBytes>(waiting[nth], from, {unwanted, bytes});
+    } else if (bytes == 16) {
+      read_run<kElementBytes, BYTES, true>(waiting[nth], from, bytes, 0);
+    } else {
+      read_run<kElementBytes, BYTES, false>(waiting[nth], from, bytes, 0);
+    }
   }
 };
 

@@ -24,6 +24,21 @@ DEVICE unsigned pick_bytes(unsigned x, unsigned y, unsigned pick) {
 #endif
 }
 
+// RUNS runs side by side, that begin `bytes` (0 to 15) into as many and one more.
+template <int RUNS>
+DEVICE void shift_runs(unsigned (&runs)[RUNS + 1][4], int bytes) {
+  constexpr int WORDS = 4 * RUNS;
+  UNROLL_ALL
+  for (int w = 0; w < WORDS + 2; ++w)
+    runs[w / 4][w % 4] = bytes & 8 ? runs[(w + 2) / 4][(w + 2) % 4] : runs[w / 4][w % 4];
+  UNROLL_ALL
+  for (int w = 0; w < WORDS + 1; ++w)
+    runs[w / 4][w % 4] = bytes & 4 ? runs[(w + 1) / 4][(w + 1) % 4] : runs[w / 4][w % 4];
+  UNROLL_ALL
+  for (int w = 0; w < WORDS; ++w)
+    runs[w / 4][w % 4] = shift_words(runs[w / 4][w % 4], runs[(w + 1) / 4][(w + 1) % 4], (bytes & 3) * 8);
+}
+
 // Which bytes are inside a row, counted from some address: begin to end - 1.
 struct Inside {
   int begin, end;
@@ -58,6 +73,20 @@ DEVICE void read_words(unsigned (&to)[COUNT], const char* at, const Inside& insi
     UNROLL_ALL
     for (int w = 0; w < COUNT; ++w) to[w] |= last == 4 * w ? last_elements : 0u;
   }
+}
+
+// An aligned run, zeros from inside.end on. What is before inside.begin is whatever happens to be there, maybe not the
+// caller's: a GPU reads it with the rest.
+template <int BYTES>
+DEVICE void read_aligned_run(unsigned (&to)[4], const char* at, const Inside& inside) {
+#ifdef TILEWISE_HOST
+  for (int w = 0; w < 4; ++w) to[w] = read_elements<BYTES>(at, 4 * w, inside);
+#else
+  if (inside.end == 16)
+    load_vector<4>(to, reinterpret_cast<const unsigned*>(at));
+  else
+    read_words<BYTES>(to, at, {0, inside.end});
+#endif
 }
 
 // The run that begins `offset` bytes into a row of `bytes`, of elements of BYTES; zeros where it is outside.

@@ -75,14 +75,16 @@ namespace tilewise_host {
 
 // An asynchronous copy writes nothing but poison when it is issued (NaN in any type of float): who
 // reads too early sees it, and so does who still needed what was there. The data land when the
-// thread waits for them.
-inline void copy_async(void* to, const void* from, int bytes, int valid) {
+// thread waits for them; the first `unwanted` bytes never do.
+inline void copy_async(void* to, const void* from, int bytes, int valid, int unwanted) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  for (int i = 0; i < valid; ++i) (void)static_cast<const volatile char*>(from)[i];
+  for (int i = unwanted; i < valid; ++i) (void)static_cast<const volatile char*>(from)[i];
 #endif
   // Not by memset, which a thread sanitizer does not see.
   for (int i = 0; i < bytes / 4; ++i) static_cast<unsigned*>(to)[i] = ~0u;
-  runtime->copy(to, from, static_cast<unsigned>(bytes), static_cast<unsigned>(valid));
+  runtime->copy(static_cast<char*>(to) + unwanted, static_cast<const char*>(from) + unwanted,
+                static_cast<unsigned>(bytes - unwanted),
+                static_cast<unsigned>(valid > unwanted ? valid - unwanted : 0));
 }
 
 }  // namespace tilewise_host
