@@ -29,6 +29,15 @@ constexpr double kTensorCyclesASlot = 6;  // a warp's tensor core is busy with o
 constexpr double kFirstLaunch = 1.25e-6;
 constexpr double kNextLaunch = 1e-6;
 
+/// Whether a step multiplies on tensor cores: faster than any order on the ordinary units allows.
+bool on_tensor_cores(const Schedule& schedule) { return schedule.multiply_add_rate > 1; }
+
+/// Cycles to start and to end `resident` blocks. Tensor cores idle meanwhile, but for what the
+/// other blocks give them.
+double block_cycles(const Schedule& schedule, double resident) {
+  return kBlockCycles * (on_tensor_cores(schedule) ? 1 + 1 / resident : 1);
+}
+
 /// What a warp and a block have to do in one round of a step.
 struct Share {
   double warps;          // of a block
@@ -56,7 +65,7 @@ Share share_of(const LaunchStep& step, const DeviceInfo& device) {
   share.multiply_adds = step.work.issued_flops / 2 / kWarp / warp_rounds;
   const double rate = step.schedule.multiply_add_rate;
   share.slots =
-      rate > 1 ? share.multiply_adds / rate / kTensorCyclesASlot : share.multiply_adds / rate;
+      share.multiply_adds / rate / (on_tensor_cores(step.schedule) ? kTensorCyclesASlot : 1);
   share.instructions = step.work.instructions / kWarp / warp_rounds +
                        kShortage * register_shortage(step, device) *
                            std::min(share.multiply_adds, share.multiply_adds / rate);
@@ -93,7 +102,9 @@ Need round_of(const Share& share, const Schedule& schedule, double resident,
                        kSharedLoadCycles * schedule.passes + kRoundCycles +
                        (schedule.ahead > 0 ? 0 : kLoadCycles);
   const double under_way = schedule.ahead > 0 ? kLoadCycles / schedule.ahead : 0;
-  const double multiplying = warps * stretched * kWarp / device.fp32_lanes;
+  // A scheduler has a tensor core of its own.
+  const double multiplied = on_tensor_cores(schedule) ? turns * kSchedulers : warps;
+  const double multiplying = multiplied * stretched * kWarp / device.fp32_lanes;
   const double issuing = turns * (share.slots + share.instructions);
   // Multiply-adds need slots, too: these are the limit only where others take a good part of them.
   const bool others = share.instructions > 0.25 * stretched;
@@ -124,13 +135,14 @@ Need waves_of(const LaunchStep& step, const LaunchStep* before, const StepCost& 
   const double rest = static_cast<double>(volume(step.grid)) -
                       full_waves * cost.resident_blocks * device.multiprocessors;
   const Need full = round_of(share, step.schedule, cost.resident_blocks, device);
-  Need all{full_waves * (kBlockCycles + rounds * full.amount), full.limit};
+  Need all{full_waves * (block_cycles(step.schedule, cost.resident_blocks) + rounds * full.amount),
+           full.limit};
   if (!(rest > 0)) return all;
   // The last wave leaves multiprocessors with fewer blocks, which run faster.
   const double fewer =
       busiest_of(rest, step, full_waves > 0 ? nullptr : before, cost.resident_blocks, device);
   const Need tail = round_of(share, step.schedule, fewer, device);
-  all.amount += kBlockCycles + rounds * tail.amount;
+  all.amount += block_cycles(step.schedule, fewer) + rounds * tail.amount;
   if (full_waves == 0) all.limit = tail.limit;
   return all;
 }

@@ -159,6 +159,25 @@ TEST(CostModel, OrderOfMultiplyAddsCounts) {
   EXPECT_NEAR(cost_of(step).seconds / whole, 2, 0.05);
 }
 
+TEST(CostModel, TensorCoresWaitForUnevenWarpsAndForBlocksThatStart) {
+  const auto seconds = [](std::uint32_t threads) {
+    LaunchStep step = step_of(132);
+    step.block.x = threads;
+    step.schedule.multiply_add_rate = 8;
+    step.work.issued_flops = 1e11 * threads;
+    return cost_of(step).seconds;
+  };
+  // Of six warps two of the four tensor cores have two each, as all have of eight.
+  EXPECT_NEAR(seconds(192) / seconds(256), 1, 0.01);
+  EXPECT_LT(seconds(128) / seconds(256), 0.7);
+  // One block to a multiprocessor: nobody multiplies while it starts.
+  LaunchStep ordinary = step_of(132);
+  LaunchStep tensor = ordinary;
+  tensor.schedule.multiply_add_rate = 8;
+  const double start = 1250 / (h200().clock_khz * 1e3);
+  EXPECT_NEAR(cost_of(tensor).seconds - cost_of(ordinary).seconds, start, 0.01 * start);
+}
+
 TEST(CostModel, MoreOfADeviceIsNeverSlower) {
   const Problem problem = make_problem(Layout::nn, 2048, 2048, 2048);
   const KernelTemplate& kernel = find_template("simt");
@@ -257,6 +276,72 @@ TEST(CostModel, SplittingKPaysWhereTilesAreFewOnly) {
             1.05 * cost_of("simt", square, simt(square, {})).seconds);
 }
 
+/// The multiply step of mma with these values in place of the default's.
+LaunchStep mma_step(const Problem& problem,
+                    std::initializer_list<std::pair<const char*, int>> other) {
+  const KernelTemplate& mma = find_template("mma");
+  Configuration configuration = mma.default_configuration(problem, h200());
+  for (const auto& [name, value] : other) configuration.set(name, value);
+  EXPECT_EQ(rejection(mma, problem, configuration, h200()), "") << configuration.text();
+  for (const LaunchStep& step : mma.plan(problem, configuration, h200()).steps)
+    if (step.role == StepRole::multiply) return step;
+  ADD_FAILURE() << "no multiply step";
+  return {};
+}
+
+Problem problem_of(DType type, MathMode math, std::int64_t m, std::int64_t n, std::int64_t k) {
+  Problem problem = make_problem(Layout::nt, m, n, k);
+  set_types(problem, type, type, math);
+  problem.alignment = natural_alignment(problem.layout, m, n, k, problem.a, problem.b, problem.c);
+  return problem;
+}
+
+TEST(CostModel, MmaCountsWhatItsWarpsDo) {
+  const Problem f16 = problem_of(DType::f16, MathMode::strict, 1024, 1024, 1024);
+  const std::initializer_list<std::pair<const char*, int>> wide{
+      {"TILE_K", 64}, {"BYTES_A", 16}, {"BYTES_B", 16}, {"STAGES", 4}};
+  const LaunchStep plain = mma_step(f16, wide);
+  // 256 blocks of 4 warps of 32 x 32, 64 steps: 64 rows of 32 bytes are 16 passes. A round brings
+  // 16 KB, which pass L1 and shared memory.
+  EXPECT_DOUBLE_EQ(plain.work.shared_bytes, 256.0 * (4 * 64 * 16 * 128 + 16 * 2 * 16384));
+  EXPECT_DOUBLE_EQ(plain.work.global_bytes, 2.0 * 256 * 128 * 1024 + 2.0 * 1024 * 1024);
+  EXPECT_EQ(plain.schedule.ahead, 3);
+  EXPECT_EQ(plain.schedule.passes, 12) << "three waits for each of the four steps";
+
+  // TMA brings tiles without the warps, which wait for one another all the more.
+  const LaunchStep tma = mma_step(f16, {{"TILE_K", 64},
+                                        {"BYTES_A", 16},
+                                        {"BYTES_B", 16},
+                                        {"STAGES", 4},
+                                        {"FRAGMENTS", 2},
+                                        {"TMA", 1}});
+  EXPECT_LT(tma.work.instructions, 0.9 * plain.work.instructions);
+  EXPECT_DOUBLE_EQ(tma.work.shared_bytes, 256.0 * 4 * 64 * 16 * 128);
+  EXPECT_EQ(tma.schedule.passes, 20);
+  EXPECT_LT(tma.schedule.ahead, plain.schedule.ahead);
+
+  // L2 hands out 64 bytes where a row of the tile has 32.
+  const LaunchStep narrow = mma_step(f16, {{"TILE_K", 16}, {"BYTES_A", 16}, {"BYTES_B", 16}});
+  EXPECT_DOUBLE_EQ(narrow.work.global_bytes, 4.0 * 256 * 128 * 1024 + 2.0 * 1024 * 1024);
+}
+
+TEST(CostModel, WhatIsDoneToFragmentsIsCounted) {
+  const auto instructions = [](MathMode math, int promote) {
+    return mma_step(problem_of(DType::f32, math, 1024, 1024, 1024),
+                    {{"BYTES_A", 16}, {"BYTES_B", 16}, {"PROMOTE", promote}})
+        .work.instructions;
+  };
+  const double rounded = instructions(MathMode::tf32, 0);
+  EXPECT_GT(instructions(MathMode::f32x3, 4), 2 * rounded) << "each number is split in two";
+  EXPECT_GT(instructions(MathMode::f32x3, 1), 1.05 * instructions(MathMode::f32x3, 4));
+  // Rows of odd lengths are shifted after they came.
+  const LaunchStep odd = mma_step(problem_of(DType::f16, MathMode::strict, 1023, 1023, 1023), {});
+  const LaunchStep even = mma_step(problem_of(DType::f16, MathMode::strict, 1024, 1024, 1024),
+                                   {{"BYTES_A", 16}, {"BYTES_B", 16}});
+  EXPECT_GT(odd.work.instructions, 1.5 * even.work.instructions);
+  EXPECT_GT(odd.work.shared_bytes, 1.2 * even.work.shared_bytes);
+}
+
 struct Measured {
   const char* kernel;
   Configuration configuration;
@@ -294,6 +379,55 @@ TEST(CostModel, RanksAndTimesWhatAnH200Measured) {
   EXPECT_GT(rank_correlation(predicted, measured), 0.9);
   // The register-tiled kernel is in another class: 55 to 65 us for a good one.
   EXPECT_LT(cost_of("simt", problem, simt(problem, {})).seconds * 1e6, 150);
+}
+
+TEST(CostModel, RanksWhatAnH200MeasuredOnTensorCores) {
+  Problem problem = make_problem(Layout::nn, 4096, 4096, 4096);
+  set_types(problem, DType::bf16, DType::bf16, MathMode::strict);
+  struct Row {
+    int tile_m, tile_n, tile_k, stages, warp_n, fragments, blocks, tma;
+    double microseconds;
+  };
+  // Warps of 64 rows, 16 bytes at a time, C through shared memory.
+  static constexpr Row rows[] = {
+      {256, 128, 64, 3, 64, 2, 1, 1, 289.6}, {128, 256, 64, 4, 64, 2, 1, 1, 297.2},
+      {256, 128, 64, 3, 64, 1, 1, 1, 301.7}, {128, 256, 64, 4, 64, 1, 1, 1, 305.2},
+      {128, 256, 32, 6, 64, 2, 1, 0, 337.8}, {128, 128, 32, 6, 32, 1, 2, 1, 342.8},
+      {256, 128, 32, 4, 64, 2, 1, 0, 349.1}, {256, 128, 32, 4, 64, 1, 1, 1, 356.5},
+      {128, 128, 32, 5, 64, 2, 2, 1, 359.2}, {128, 128, 32, 4, 64, 2, 2, 1, 359.4},
+      {128, 256, 32, 5, 64, 2, 1, 1, 380.3}, {128, 256, 32, 4, 64, 2, 1, 1, 381.2},
+      {192, 128, 64, 3, 64, 2, 1, 1, 434.1}, {128, 192, 64, 3, 64, 1, 1, 1, 442.7},
+      {192, 128, 64, 4, 64, 1, 1, 1, 444.4}, {192, 128, 32, 5, 64, 1, 1, 1, 515.3},
+      {192, 128, 32, 4, 64, 2, 1, 1, 529.7}, {128, 192, 32, 4, 64, 1, 1, 1, 542.5},
+      {128, 192, 32, 5, 64, 1, 1, 1, 543.9},
+  };
+  std::vector<double> predicted, measured;
+  for (const Row& row : rows) {
+    const Configuration configuration{{"TILE_M", row.tile_m},
+                                      {"TILE_N", row.tile_n},
+                                      {"TILE_K", row.tile_k},
+                                      {"WARP_M", 64},
+                                      {"WARP_N", row.warp_n},
+                                      {"SLICE_K", 1},
+                                      {"STAGES", row.stages},
+                                      {"TMA", row.tma},
+                                      {"FRAGMENTS", row.fragments},
+                                      {"PROMOTE", 0},
+                                      {"BYTES_A", 16},
+                                      {"BYTES_B", 16},
+                                      {"PACK_A", 0},
+                                      {"PACK_B", 0},
+                                      {"EPILOGUE", 1},
+                                      {"VECTOR_C", 8},
+                                      {"BLOCKS_PER_SM", row.blocks},
+                                      {"SPLIT_K", 1},
+                                      {"RASTER", 8}};
+    predicted.push_back(cost_of("mma", problem, configuration).seconds * 1e6);
+    measured.push_back(row.microseconds);
+    EXPECT_GT(predicted.back() / measured.back(), 0.7) << configuration.text();
+    EXPECT_LT(predicted.back() / measured.back(), 1.4) << configuration.text();
+  }
+  EXPECT_GT(rank_correlation(predicted, measured), 0.75);
 }
 
 TEST(RankCorrelation, IsSpearmans) {
