@@ -93,6 +93,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   const Mma s(problem, c);
   MultiplyShape shape;
   shape.kernel = kernel_of("mma.cu", "mma", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
+  if (s.bake) bake_sizes(shape.kernel, problem, s.split, raster_of(problem, s.tile_m, s.raster));
   shape.kernel.defines.emplace_back("MATH", static_cast<int>(problem.math));
   shape.kernel.defines.emplace_back("A_ASYNC", s.a_async(device));
   shape.kernel.defines.emplace_back("B_ASYNC", s.b_async(device));
@@ -139,7 +140,8 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
           {"VECTOR_C", 1},
           {"BLOCKS_PER_SM", 1},
           {"SPLIT_K", 1},
-          {"RASTER", 8}};
+          {"RASTER", 8},
+          {"BAKE", 0}};
 }
 
 }  // namespace
