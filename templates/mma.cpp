@@ -70,7 +70,7 @@ double tensor_rate(const Problem& problem, const Target& target) {
 // of a warp, first.
 constexpr double kStepSlots = 3;       // of a step of k, beside what follows
 constexpr double kRoundedWord = 2.3;   // f32 -> tf32
-constexpr double kSplitWord = 15;      // f32 -> two tf32, infinities minded
+constexpr double kSplitWord = 4;       // f32 -> two tf32
 constexpr double kTurnedWord = 2;      // bytes that lie across k, put side by side (counted)
 constexpr double kShiftedPiece = 15;   // 16 bytes of rows that are not aligned to 4 (counted)
 constexpr double kStore = 1.7;         // of C, in stores of simt: sums are converted
@@ -133,6 +133,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   const Mma s(problem, c);
   MultiplyShape shape;
   shape.kernel = kernel_of("mma.cu", "mma", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
+  if (s.bake) bake_sizes(shape.kernel, problem, s.split, raster_of(problem, s.tile_m, s.raster));
   shape.kernel.defines.emplace_back("MATH", static_cast<int>(problem.math));
   shape.kernel.defines.emplace_back("A_ASYNC", s.async(device));
   shape.kernel.defines.emplace_back("B_ASYNC", s.async(device));
@@ -179,7 +180,8 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
           {"VECTOR_C", 1},
           {"BLOCKS_PER_SM", 1},
           {"SPLIT_K", 1},
-          {"RASTER", 8}};
+          {"RASTER", 8},
+          {"BAKE", 0}};
 }
 
 }  // namespace
@@ -187,7 +189,7 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
 KernelTemplate mma_template() {
   KernelTemplate t;
   t.name = "mma";
-  t.revision = 2;
+  t.revision = 3;
   t.summary = "tensor cores by warp-wide instructions, every type they have";
   t.parameters = mma::parameters();
   t.constraints = mma::constraints();

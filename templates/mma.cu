@@ -31,6 +31,9 @@
 // EPILOGUE: 0 threads write their sums as they hold them; 1 a warp exchanges them through shared memory, 16 rows at
 // a time, and writes VECTOR_C neighbours at a time. SHIFT_C: C's rows may not be aligned to these.
 //
+// BAKE 1: sizes, splits and raster are constants, BAKED_M and so on. What they settle (edges, divisions, counts) is not
+// computed, and the compiler sees how long loops are.
+//
 // From the problem: ELEMENT, RESULT, SUM (types.cuh), A_TRANSPOSED, B_TRANSPOSED (as this kernel reads them), BATCHED.
 // SPLIT: 1 writes partial sums to c as [batch][split][m][n] for the reduce step.
 #include "mma_flow.cuh"
@@ -178,20 +181,21 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   // This block's part of k: whole tiles, the last part may be short or empty.
   const Task task = task_of_block(args, TILE_M, TILE_N);
   const Tile tile = task.tile;
-  const Int64 depth = (args.k + TILE_K - 1) / TILE_K;
-  const Int64 share = SPLIT ? (depth + args.splits - 1) / args.splits : depth;
+  const Int64 depth = (args.steps() + TILE_K - 1) / TILE_K;
+  const Int64 share = SPLIT ? (depth + args.parts() - 1) / args.parts() : depth;
   const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
-  const Int64 end = begin + share * TILE_K < args.k ? begin + share * TILE_K : args.k;
+  const Int64 end = begin + share * TILE_K < args.steps() ? begin + share * TILE_K : args.steps();
   Sums sums = {};
-  multiply(sums, args, task, {tile.row, tile.column, begin, end > begin ? end : begin}, shared, who);
+  const bool any = (!SPLIT || end > begin) && args.has_product();
+  multiply(sums, args, task, {tile.row, tile.column, begin, any ? end : begin}, shared, who);
   if (SLICE_K > 1 || EPILOGUE) barrier();  // the tiles are no longer read
   add_groups(sums, shared, who);
   const Int64 row = tile.row + who.warp_m, column = tile.column + who.warp_n;
+  const Int64 rows = kWholeM ? WARP_M : args.rows() - row, columns = kWholeN ? WARP_N : args.columns() - column;
 #if SPLIT
-  const Target to{task.partial + row * args.n + column, args.n, args.m - row, args.n - column, {}};
+  const Target to{task.partial + row * args.columns() + column, args.columns(), rows, columns, {}};
 #else
-  const Target to{task.c + row * args.ldc + column, args.ldc, args.m - row, args.n - column,
-                     scalars_of(args)};
+  const Target to{task.c + row * args.ldc + column, args.ldc, rows, columns, scalars_of(args)};
 #endif
 #if SLICE_K > 1 && EPILOGUE
   barrier();  // what add_groups() reads is written over

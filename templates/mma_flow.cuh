@@ -199,12 +199,12 @@ struct Flow {
   int filling = 0, using_ = 0;     // where the stages begin
 
   DEVICE_MEMBER Flow(const MmaArgs& args, const Task& task, const Part& part, char* shared_memory)
-      : a(task.a, args.lda, part.row, args.m, part.k_begin),
-        b(task.b, args.ldb, part.column, args.n, part.k_begin),
+      : a(task.a, args.lda, part.row, args.rows(), part.k_begin),
+        b(task.b, args.ldb, part.column, args.columns(), part.k_begin),
         shared(shared_memory),
         tiles(part.tiles()),
-        k_rest(static_cast<int>(part.k_end - part.k_begin - Int64(TILE_K) * (tiles - 1))) {
-    inner_tiles = !a.inside() || !b.inside() ? 0 : (k_rest == TILE_K ? tiles : tiles - 1);
+        k_rest(kWholeK ? TILE_K : static_cast<int>(part.k_end - part.k_begin - Int64(TILE_K) * (tiles - 1))) {
+    inner_tiles = !(kWholeM || a.inside()) || !(kWholeN || b.inside()) ? 0 : (k_rest == TILE_K ? tiles : tiles - 1);
     UNROLL_ALL
     for (int t = 0; t < STAGES - 1; ++t) {
       start<1>(t, 0);
@@ -278,7 +278,8 @@ DEVICE void multiply(Sums& sums, const MmaArgs& args, const Task& task, const Pa
   Flow flow(args, task, part, shared);
   const ReaderA reader_a(who.warp_m, who.lane);
   const ReaderB reader_b(who.warp_n, who.lane);
-  const bool multiplies = part.row + who.warp_m < args.m && part.column + who.warp_n < args.n;
+  const bool multiplies = (kWholeM || part.row + who.warp_m < args.rows()) &&
+                          (kWholeN || part.column + who.warp_n < args.columns());
   const int first = who.group * kSteps;
   Fragments fragments[FRAGMENTS];
   Sums partial;

@@ -72,7 +72,7 @@ struct Mma {
       vector_c;
   Pack pack_a, pack_b;
   int blocks, split, raster;
-  bool tma;
+  bool tma, bake;
   int element, result, sum;  ///< bytes
   bool integers, fp8;
   MathMode math;
@@ -96,6 +96,7 @@ struct Mma {
         split(value_or_1(c, "SPLIT_K")),
         raster(value_or_1(c, "RASTER")),
         tma(value_or_1(c, "TMA") == 1),
+        bake(value_or_1(c, "BAKE") == 1),
         element(bytes_of(p.a)),
         result(bytes_of(p.c)),
         sum(bytes_of(p.accumulator)),

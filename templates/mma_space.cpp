@@ -250,6 +250,11 @@ std::vector<Constraint> search_hints() {
             const int bytes = s.vector_c * s.out_bytes();
             return !s.epilogue || (bytes >= 4 && bytes >= s.out_alignment(in.problem));
           }),
+      hint("baking_pays", {"BAKE"},
+           "sizes are baked in only up to 2^32 operations, or where k is small",
+           [](const Mma& s, const In& in) {
+             return !s.bake || flops_of(in.problem) <= 0x1p32 || in.problem.k <= 512;
+           }),
       hint("raster_matters", {"TILE_M", "RASTER"}, "RASTER is no more than the tile rows there are",
            [](const Mma& s, const In& in) {
              return s.raster == 1 || std::int64_t{s.raster} * s.tile_m < in.problem.m + s.tile_m;
@@ -286,6 +291,7 @@ std::vector<Parameter> parameters() {
        {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256},
        "blocks that share the k of a tile"},
       {"RASTER", {1, 4, 8, 16}, "tile rows walked together, for L2"},
+      {"BAKE", {0, 1}, "sizes are constants of the kernel", {"no", "yes"}},
   };
 }
 

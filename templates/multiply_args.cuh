@@ -6,6 +6,10 @@
 #ifndef BATCHED
 #define BATCHED 0
 #endif
+// The sizes are constants, BAKED_M and so on.
+#ifndef BAKE
+#define BAKE 0
+#endif
 
 struct MultiplyArgs {
   const Element* a;
@@ -19,7 +23,33 @@ struct MultiplyArgs {
   int raster;  // tile rows walked together, see tile_at()
   int splits;  // how many blocks share the k of one tile
   Sum alpha, beta;
+
+  // The problem's sizes, and how it is cut. Where they are baked in, the call's k still says whether
+  // there is a product: it is 0 when alpha is, and then neither A nor B may be touched.
+#if BAKE
+  DEVICE_MEMBER Int64 rows() const { return BAKED_M; }
+  DEVICE_MEMBER Int64 columns() const { return BAKED_N; }
+  DEVICE_MEMBER Int64 steps() const { return BAKED_K; }
+  DEVICE_MEMBER int parts() const { return BAKED_SPLITS; }
+  DEVICE_MEMBER int rows_together() const { return BAKED_RASTER; }
+  DEVICE_MEMBER bool has_product() const { return k > 0; }
+#else
+  DEVICE_MEMBER Int64 rows() const { return m; }
+  DEVICE_MEMBER Int64 columns() const { return n; }
+  DEVICE_MEMBER Int64 steps() const { return k; }
+  DEVICE_MEMBER int parts() const { return splits; }
+  DEVICE_MEMBER int rows_together() const { return raster; }
+  DEVICE_MEMBER bool has_product() const { return true; }
+#endif
 };
+
+// Whether it is known now that no tile reaches past an edge along m, n, k.
+#if BAKE
+constexpr bool kWholeM = BAKED_M % TILE_M == 0, kWholeN = BAKED_N % TILE_N == 0,
+               kWholeK = BAKED_K % TILE_K == 0;
+#else
+constexpr bool kWholeM = false, kWholeN = false, kWholeK = false;
+#endif
 
 struct Scalars {
   Sum alpha, beta;
@@ -82,12 +112,12 @@ DEVICE Task task_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
   Int64 batch = 0;
 #if BATCHED
   const unsigned blocks = // of one product
-      static_cast<unsigned>(tile_count(args.m, args.n, tile_m, tile_n)) * unsigned(args.splits);
+      static_cast<unsigned>(tile_count(args.rows(), args.columns(), tile_m, tile_n)) * unsigned(args.parts());
   batch = index / blocks;
   index %= blocks;
 #endif
-  const Tile tile = tile_at(args.m, args.n, args.raster, index, tile_m, tile_n);
+  const Tile tile = tile_at(args.rows(), args.columns(), args.rows_together(), index, tile_m, tile_n);
   return {tile, args.a + batch * args.stride_a, args.b + batch * args.stride_b,
           args.c + batch * args.stride_c,
-          reinterpret_cast<Sum*>(args.c) + (batch * args.splits + tile.split) * args.m * args.n};
+          reinterpret_cast<Sum*>(args.c) + (batch * args.parts() + tile.split) * args.rows() * args.columns()};
 }

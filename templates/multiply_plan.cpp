@@ -200,6 +200,14 @@ KernelSpec kernel_of(std::string source, std::string entry, const Configuration&
   return kernel;
 }
 
+void bake_sizes(KernelSpec& kernel, const Problem& problem, int parts, std::int64_t raster) {
+  kernel.defines.emplace_back("BAKED_M", problem.m);
+  kernel.defines.emplace_back("BAKED_N", problem.n);
+  kernel.defines.emplace_back("BAKED_K", problem.k);
+  kernel.defines.emplace_back("BAKED_SPLITS", parts);
+  kernel.defines.emplace_back("BAKED_RASTER", raster);
+}
+
 std::int64_t raster_of(const Problem& problem, std::int64_t tile_m, std::int64_t raster) {
   return std::clamp<std::int64_t>(raster, 1, ceil_div(problem.m, tile_m));
 }

@@ -77,6 +77,9 @@ int reads_b_alignment(const Problem& problem, Pack pack);
 KernelSpec kernel_of(std::string source, std::string entry, const Configuration& configuration,
                      std::initializer_list<std::string_view> only_the_plans = {});
 
+/// Makes the sizes constants of the kernel (BAKE), so that its image serves them alone.
+void bake_sizes(KernelSpec& kernel, const Problem& problem, int parts, std::int64_t raster);
+
 /// Tile rows walked together: a raster beyond the rows there are would overflow the kernels' 32-bit
 /// tile arithmetic for nothing.
 std::int64_t raster_of(const Problem& problem, std::int64_t tile_m, std::int64_t raster);

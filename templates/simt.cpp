@@ -52,21 +52,12 @@ ThreadWork thread_work(const Simt& s, int order) {
   return thread;
 }
 
-/// What BAKE makes constants, so that the image serves these sizes alone.
-void bake_sizes(KernelSpec& kernel, const Problem& problem, const Simt& s, int parts) {
-  kernel.defines.emplace_back("BAKED_M", problem.m);
-  kernel.defines.emplace_back("BAKED_N", problem.n);
-  kernel.defines.emplace_back("BAKED_K", problem.k);
-  kernel.defines.emplace_back("BAKED_SPLITS", parts);
-  kernel.defines.emplace_back("BAKED_RASTER", raster_of(problem, s.tile_m, s.raster));
-}
-
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
   const Simt s(problem, c);
   MultiplyShape shape;
   shape.kernel = kernel_of("simt.cu", "simt", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
   const int parts = s.parts(problem, device);
-  if (s.bake) bake_sizes(shape.kernel, problem, s, parts);
+  if (s.bake) bake_sizes(shape.kernel, problem, parts, raster_of(problem, s.tile_m, s.raster));
   shape.kernel.defines.emplace_back("SPLIT", parts > 1);
   shape.tile_m = s.tile_m;
   shape.tile_n = s.tile_n;

@@ -22,23 +22,6 @@ struct SimtArgs : MultiplyArgs {
   TensorMap b_map;
 #endif
 
-  // The problem's sizes, and how it is cut. Where they are baked in, the call's k still says whether
-  // there is a product: it is 0 when alpha is, and then neither A nor B may be touched.
-#if BAKE
-  DEVICE_MEMBER Int64 rows() const { return BAKED_M; }
-  DEVICE_MEMBER Int64 columns() const { return BAKED_N; }
-  DEVICE_MEMBER Int64 steps() const { return BAKED_K; }
-  DEVICE_MEMBER int parts() const { return BAKED_SPLITS; }
-  DEVICE_MEMBER int rows_together() const { return BAKED_RASTER; }
-  DEVICE_MEMBER bool has_product() const { return k > 0; }
-#else
-  DEVICE_MEMBER Int64 rows() const { return m; }
-  DEVICE_MEMBER Int64 columns() const { return n; }
-  DEVICE_MEMBER Int64 steps() const { return k; }
-  DEVICE_MEMBER int parts() const { return splits; }
-  DEVICE_MEMBER int rows_together() const { return raster; }
-  DEVICE_MEMBER bool has_product() const { return true; }
-#endif
   DEVICE_MEMBER Tile tile(unsigned index) const {
     return tile_at(rows(), columns(), rows_together(), index, TILE_M, TILE_N);
   }

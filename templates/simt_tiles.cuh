@@ -19,14 +19,6 @@ constexpr int kStages = PREFETCH == 8 ? 6
                                         : (PREFETCH == 2 ? 2 : 1);
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 
-// Whether it is known now that no tile reaches past an edge along m, n, k.
-#if BAKE
-constexpr bool kWholeM = BAKED_M % TILE_M == 0, kWholeN = BAKED_N % TILE_N == 0,
-               kWholeK = BAKED_K % TILE_K == 0;
-#else
-constexpr bool kWholeM = false, kWholeN = false, kWholeK = false;
-#endif
-
 // One operand's tile: SPAN (of m or n) x TILE_K. `along_k`: k is contiguous in memory. `held_k`: k is
 // contiguous in shared memory. `INSIDE`: no tile reaches past the edge of m or n.
 template <int SPAN, int THREAD, int WARP, int VECTOR, bool ALONG_K, bool TRANSPOSE, bool INSIDE>
