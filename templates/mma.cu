@@ -100,24 +100,28 @@ struct Target {
     if (row >= rows) return;
     Out* to = c + row * ld;
     int column = nth * COUNT;
-    if (SHIFT_C) column -= static_cast<int>(reinterpret_cast<unsigned long long>(to) / sizeof(Out) % COUNT);
+    Sum values[COUNT];
+#if SHIFT_C
+    column -= static_cast<int>(reinterpret_cast<unsigned long long>(to) / sizeof(Out) % COUNT);
+    UNROLL_ALL
+    for (int e = 0; e < COUNT; ++e) {
+      const int at = column + e;
+      values[e] = from[slot(at < 0 ? 0 : (at < WARP_N ? at : WARP_N - 1))];
+    }
+#else
+    load_sums(values, from + column);
+#endif
     const int end = columns < WARP_N ? static_cast<int>(columns) : WARP_N;
     if (column >= 0 && column + COUNT <= end) {
-      constexpr int TOGETHER = SHIFT_C ? 1 : (COUNT * int(sizeof(Sum)) < 16 ? COUNT : 16 / int(sizeof(Sum)));
-      Sum values[COUNT];
-      UNROLL_ALL
-      for (int e = 0; e < COUNT; e += TOGETHER) {
-        Sum some[TOGETHER];
-        load_vector<TOGETHER>(some, from + column + e);
-        UNROLL_ALL
-        for (int i = 0; i < TOGETHER; ++i) values[e + i] = some[i];
-      }
       write_whole(to + column, values);
     } else {
-      for (int e = column < 0 ? -column : 0; e < COUNT && column + e < end; ++e)
-        to[column + e] = out(from[column + e], to + column + e);
+      UNROLL_ALL
+      for (int e = 0; e < COUNT; ++e)
+        if (column + e >= 0 && column + e < end) to[column + e] = out(values[e], to + column + e);
     }
   }
+  // Where a row's sums lie: neighbouring lanes, COUNT apart, must not meet in a bank when each reads one by one.
+  static DEVICE_MEMBER int slot(int column) { return SHIFT_C ? column + column / 8 : column; }
 
  private:
   template <int COUNT>
@@ -127,6 +131,17 @@ struct Target {
     UNROLL_ALL
     for (int e = 0; e < COUNT; ++e) outs[e] = out(values[e], &outs[e]);
     store_vector<COUNT>(to, outs);
+  }
+  template <int COUNT>
+  static DEVICE_MEMBER void load_sums(Sum (&values)[COUNT], const Sum* from) {
+    constexpr int TOGETHER = COUNT * int(sizeof(Sum)) < 16 ? COUNT : 16 / int(sizeof(Sum));
+    UNROLL_ALL
+    for (int e = 0; e < COUNT; e += TOGETHER) {
+      Sum some[TOGETHER];
+      load_vector<TOGETHER>(some, from + e);
+      UNROLL_ALL
+      for (int i = 0; i < TOGETHER; ++i) values[e + i] = some[i];
+    }
   }
 };
 
@@ -152,7 +167,9 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
     }
   }
 #else
-  constexpr int STRIDE = WARP_N + 32 / int(sizeof(Sum)), ACROSS = WARP_N / VECTOR_C + SHIFT_C;
+  // Rows begin a quarter of a line apart in the banks. The same arithmetic as Mma::shared_bytes().
+  constexpr int LINE = 128 / int(sizeof(Sum)), SLOTS = WARP_N + WARP_N / 8;
+  constexpr int STRIDE = (SLOTS + LINE * 3 / 4 - 1) / LINE * LINE + LINE / 4, ACROSS = WARP_N / VECTOR_C + SHIFT_C;
   Sum* rows = reinterpret_cast<Sum*>(shared) + who.warp * 16 * STRIDE;
   UNROLL_ALL
   for (int r = 0; r < kRows; ++r) {
@@ -161,7 +178,7 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
     for (int j = 0; j < kColumns; ++j) {
       UNROLL_ALL
       for (int e = 0; e < 4; ++e)
-        rows[(e / 2 * 8 + group) * STRIDE + ReaderB::place(j, 2 * in_group + e % 2)] = sums[r][j][e];
+        rows[(e / 2 * 8 + group) * STRIDE + Target::slot(ReaderB::place(j, 2 * in_group + e % 2))] = sums[r][j][e];
     }
     warp_barrier();
     UNROLL_BY(2)

@@ -129,7 +129,9 @@ struct Mma {
   std::uint32_t shared_bytes() const {
     const int tiles = stages * (a.held_bytes() + b.held_bytes() + (tma ? 16 : 0));
     const int exchanged = (slice_k - 1) * tile_m * tile_n * sum;
-    const int rows = epilogue ? warps() * 16 * (warp_n * sum + 32) : 0;
+    const int line = 128 / sum;
+    const int stride = (warp_n + warp_n / 8 + line * 3 / 4 - 1) / line * line + line / 4;
+    const int rows = epilogue ? warps() * 16 * stride * sum : 0;
     return static_cast<std::uint32_t>(std::max({tiles, exchanged, rows}));
   }
   /// Sums, fragments, what is on its way, and addresses: what ptxas needs not to spill.
@@ -146,7 +148,10 @@ struct Mma {
       return !tile.along_k && tile.element < 4 ? across / 16 : 0;
     };
     const int addresses = offsets(a, warp_m) + offsets(b, warp_n) + 22;
-    return sums + fragments * set + small + promoted + waiting + shifted + addresses;
+    // ptxas refuses f64's instruction where a thread may have 56.
+    const int least = element == 8 ? 64 : 0;
+    return std::max(least,
+                    sums + fragments * set + small + promoted + waiting + shifted + addresses);
   }
 
  private:
