@@ -158,12 +158,13 @@ Executable::Executable(Device& device, const Problem& problem, Plan plan,
   for (const LaunchStep& step : plan_.steps) find_packed_parts(step);
 }
 
-/// Where a pack step leaves what the caller may keep.
+/// Where a pack step leaves what the caller may keep; of nothing (k is 0) there is nothing to keep.
 void Executable::find_packed_parts(const LaunchStep& step) {
   std::size_t next = 0;
   for (const Argument& argument : step.arguments) {
     if (argument.kind != Argument::Kind::workspace || next == step.packs.size()) continue;
     const Packing& packing = step.packs[next++];
+    if (packing.bytes <= 0) continue;
     parts_[operand_of(packing.role)] = {packing, argument.value};
   }
 }

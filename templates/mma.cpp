@@ -156,7 +156,8 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   return made;
 }
 
-/// 64 x 64 in warps of 32 x 32, elements one by one: right for any alignment.
+/// Small tiles (64 x 64, of bytes 128 x 128), copied by as little as an element's size: right for
+/// any alignment.
 Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
   const int element = bytes_of(problem.a);
   const bool promotes = problem.math == MathMode::f32x3 || is_fp8(problem.a);

@@ -209,7 +209,8 @@ void bake_sizes(KernelSpec& kernel, const Problem& problem, int parts, std::int6
 }
 
 std::int64_t raster_of(const Problem& problem, std::int64_t tile_m, std::int64_t raster) {
-  return std::clamp<std::int64_t>(raster, 1, ceil_div(problem.m, tile_m));
+  return std::clamp<std::int64_t>(raster, 1,
+                                  std::max<std::int64_t>(1, ceil_div(problem.m, tile_m)));
 }
 
 bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,

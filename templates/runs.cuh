@@ -1,5 +1,6 @@
 // Runs: 16 bytes of a matrix's row, as four words, from any address that its elements may have. Where a run is
-// not aligned to words, the words around it are read and shifted; nothing outside the row is ever touched.
+// not aligned to words, the words around it are read and shifted; nothing outside the row is touched, but for
+// read_aligned_run(), which reads the whole aligned piece that a row begins in.
 #pragma once
 #include "types.cuh"
 

@@ -12,15 +12,24 @@ namespace {
 constexpr std::size_t kProblems = 3;
 constexpr std::size_t kOfEach = 4;
 
+/// Kernels care how wide elements are, hardly what they mean: what is fast for bf16 is so for f16.
+bool resemble(const Problem& x, const Problem& y) {
+  return bytes_of(x.a) == bytes_of(y.a) && bytes_of(x.c) == bytes_of(y.c) &&
+         bytes_of(x.accumulator) == bytes_of(y.accumulator) && x.math == y.math && x != y;
+}
+
+/// Operands that lie otherwise count like a size four times as large.
+double unlikeness(const Problem& x, const Problem& y) {
+  return distance_between(x, y) + (x.layout == y.layout ? 0 : 2);
+}
+
 std::vector<Problem> nearest_problems(const Database& database, const Problem& problem,
                                       const std::string& gpu) {
   std::vector<Problem> others;
-  for (const Winner& winner : database.winners(gpu)) {
-    const Problem& other = winner.record.problem;
-    if (same_kind(other, problem) && other != problem) others.push_back(other);
-  }
+  for (const Winner& winner : database.winners(gpu))
+    if (resemble(winner.record.problem, problem)) others.push_back(winner.record.problem);
   std::stable_sort(others.begin(), others.end(), [&](const Problem& x, const Problem& y) {
-    return distance_between(x, problem) < distance_between(y, problem);
+    return unlikeness(x, problem) < unlikeness(y, problem);
   });
   others.resize(std::min(others.size(), kProblems));
   return others;

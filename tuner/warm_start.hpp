@@ -7,8 +7,9 @@
 
 namespace tilewise {
 
-/// What was fastest for the nearest problems of the same kind on the same GPU, as far as it is
-/// valid for the space's problem: a few candidates of each, nearest problem first, fastest first.
+/// What was fastest for the nearest problems on the same GPU whose elements are as wide and which
+/// are multiplied the same way, as far as it is valid for the space's problem: a few candidates of
+/// each, nearest problem first (the same layout before others), fastest first.
 std::vector<Candidate> good_elsewhere(const Database& database, const SearchSpace& space,
                                       const std::string& gpu);
 

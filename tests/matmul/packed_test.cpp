@@ -147,6 +147,14 @@ TEST_F(PackedTest, PacksOneOperandIntoMemoryOfItsOwn) {
   EXPECT_EQ(device->workspaces, 0);
 }
 
+TEST_F(PackedTest, OfNothingThereIsNothingToKeep) {
+  Plan plan = packing_plan();
+  for (Packing& packing : plan.steps[0].packs) packing.bytes = 0;
+  const Executable empty = executable(plan);
+  EXPECT_EQ(empty.packing(StepRole::pack_a), nullptr);
+  EXPECT_EQ(empty.packing(StepRole::pack_b), nullptr);
+}
+
 TEST_F(PackedTest, APackOfOneOperandWaitsForWhatIsBeforeItOnTheStream) {
   Plan plan = plan_packing_b();
   plan.steps[0].programmatic = true;

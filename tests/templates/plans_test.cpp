@@ -349,8 +349,11 @@ TEST(Plan, EmptyOutputsLaunchNothing) {
   for (const KernelTemplate& kernel : catalog())
     for (const Problem& problem :
          {make_problem(Layout::nn, 0, 5, 5, 4), make_problem(Layout::tt, 5, 0, 5, 4)})
-      EXPECT_TRUE(kernel.plan(problem, kernel.default_configuration(problem, device), device)
-                      .steps.empty());
+      for (const int bake : {0, 1}) {
+        Configuration configuration = kernel.default_configuration(problem, device);
+        if (configuration.find("BAKE")) configuration.set("BAKE", bake);
+        EXPECT_TRUE(kernel.plan(problem, configuration, device).steps.empty()) << kernel.name;
+      }
 }
 
 TEST(Plan, AnEmptySumStillWritesC) {

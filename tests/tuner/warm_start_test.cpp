@@ -65,10 +65,26 @@ TEST_F(WarmStart, OnlyAFewOfEachProblem) {
               ElementsAre(candidate(1, 0), candidate(1, 1), candidate(1, 2), candidate(1, 3)));
 }
 
-TEST_F(WarmStart, NothingOfTheProblemItselfOfOtherKindsOrInvalidHere) {
+TEST_F(WarmStart, OtherLayoutsAndTypesOfTheSameWidthCount) {
+  database.set_winner(add(make_problem(64, Layout::tt), candidate(1, 1), 9));
+  database.set_winner(add(make_problem(256), candidate(2, 2), 9));
+  database.set_winner(add(make_problem(4096), candidate(4, 4), 9));
+  EXPECT_THAT(good(make_problem(64)),
+              ElementsAre(candidate(1, 1), candidate(2, 2), candidate(4, 4)));
+  EXPECT_THAT(good(make_problem(256, Layout::nn)), ElementsAre(candidate(1, 1), candidate(4, 4)));
+
+  Problem bf16 = make_problem(64), f16 = make_problem(64), f64 = make_problem(64);
+  set_types(bf16, DType::bf16, DType::bf16, MathMode::strict);
+  set_types(f16, DType::f16, DType::f16, MathMode::strict);
+  set_types(f64, DType::f64, DType::f64, MathMode::strict);
+  database.set_winner(add(bf16, candidate(4, 2), 9));
+  EXPECT_THAT(good(f16), ElementsAre(candidate(4, 2)));
+  EXPECT_THAT(good(f64), IsEmpty());
+}
+
+TEST_F(WarmStart, NothingOfTheProblemItselfOrInvalidHere) {
   database.set_winner(add(make_problem(64), candidate(1, 1), 9));
   EXPECT_THAT(good(make_problem(64)), IsEmpty());
-  EXPECT_THAT(good(make_problem(100, Layout::tt)), IsEmpty());
   EXPECT_THAT(good(make_problem(100), {{"X", {2, 4}}}), IsEmpty());
   add(make_problem(64), candidate(2, 2), 0);  // rejected
   EXPECT_THAT(good(make_problem(100)), ElementsAre(candidate(1, 1)));
