@@ -32,14 +32,6 @@ static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "a warp's tile is whole inst
 static_assert(TILE_K % (Op::K * SLICE_K) == 0, "a group's part of TILE_K is whole steps");
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 
-// to[j] holds byte j of each of `from`.
-DEVICE void turn_bytes(unsigned (&to)[4], const unsigned (&from)[4]) {
-  const unsigned low01 = pick_bytes(from[0], from[1], 0x5140), low23 = pick_bytes(from[2], from[3], 0x5140);
-  const unsigned high01 = pick_bytes(from[0], from[1], 0x7362), high23 = pick_bytes(from[2], from[3], 0x7362);
-  to[0] = pick_bytes(low01, low23, 0x5410), to[1] = pick_bytes(low01, low23, 0x7632);
-  to[2] = pick_bytes(high01, high23, 0x5410), to[3] = pick_bytes(high01, high23, 0x7632);
-}
-
 // One operand's tile: SPAN (of m or n) x TILE_K, held as it lies in memory, in panels that are a line of 128 bytes (or
 // what the tile has) wide. The 16-byte pieces of a line change places, so that what a warp reads at a time lies in
 // different banks. ALONG_K: k is contiguous.

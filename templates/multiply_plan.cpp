@@ -12,9 +12,6 @@ namespace {
 
 using Kind = Argument::Kind;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
-
 // Instructions that come with one of a kind: its address, its test for the edge, its loop.
 constexpr double kPerResult = 55;
 constexpr double kPerExchange = 18;

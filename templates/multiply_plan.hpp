@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -9,6 +10,9 @@
 #include "tilewise/problem.hpp"
 
 namespace tilewise {
+
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 /// How a pack step changes an operand on its way into the workspace.
 enum class Pack : int { none = 0, pad = 1, transpose = 2 };

@@ -12,9 +12,6 @@ using Kind = Argument::Kind;
 constexpr int kRunBytes = 16;  // what a thread of a pack step reads at a time
 constexpr int kThreads = 128;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
-
 /// An operand, and how its pack changes it.
 struct Operand {
   StepRole role;

@@ -25,6 +25,14 @@ DEVICE unsigned pick_bytes(unsigned x, unsigned y, unsigned pick) {
 #endif
 }
 
+// to[j] holds byte j of each of `from`.
+DEVICE void turn_bytes(unsigned (&to)[4], const unsigned (&from)[4]) {
+  const unsigned low01 = pick_bytes(from[0], from[1], 0x5140), low23 = pick_bytes(from[2], from[3], 0x5140);
+  const unsigned high01 = pick_bytes(from[0], from[1], 0x7362), high23 = pick_bytes(from[2], from[3], 0x7362);
+  to[0] = pick_bytes(low01, low23, 0x5410), to[1] = pick_bytes(low01, low23, 0x7632);
+  to[2] = pick_bytes(high01, high23, 0x5410), to[3] = pick_bytes(high01, high23, 0x7632);
+}
+
 // RUNS runs side by side, that begin `bytes` (0 to 15) into as many and one more.
 template <int RUNS>
 DEVICE void shift_runs(unsigned (&runs)[RUNS + 1][4], int bytes) {

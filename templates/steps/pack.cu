@@ -72,14 +72,10 @@ DEVICE void turn(unsigned (&pieces)[kRun][WORDS], const unsigned (&runs)[RUNS][4
     UNROLL_ALL
     for (int i = 0; i < WORDS * 4; ++i) {
       const int row = i / 4 * 4, word = i % 4;
-      const unsigned a = runs[row][word], b = runs[row + 1][word];
-      const unsigned c = runs[row + 2][word], d = runs[row + 3][word];
-      const unsigned ab01 = pick_bytes(a, b, 0x5140), ab23 = pick_bytes(a, b, 0x7362);
-      const unsigned cd01 = pick_bytes(c, d, 0x5140), cd23 = pick_bytes(c, d, 0x7362);
-      pieces[word * 4][i / 4] = pick_bytes(ab01, cd01, 0x5410);
-      pieces[word * 4 + 1][i / 4] = pick_bytes(ab01, cd01, 0x7632);
-      pieces[word * 4 + 2][i / 4] = pick_bytes(ab23, cd23, 0x5410);
-      pieces[word * 4 + 3][i / 4] = pick_bytes(ab23, cd23, 0x7632);
+      unsigned turned[4];
+      turn_bytes(turned, {runs[row][word], runs[row + 1][word], runs[row + 2][word], runs[row + 3][word]});
+      UNROLL_ALL
+      for (int b = 0; b < 4; ++b) pieces[word * 4 + b][i / 4] = turned[b];
     }
   }
 }

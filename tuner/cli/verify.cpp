@@ -73,8 +73,7 @@ Verdict verify_one(const std::string& gpu, const Winner& winner, const ImageStor
       verdict.state = std::string(to_string(trial.evaluation.outcome));
     else
       verdict.state = compare(winner.record.measurement.value_or(Measurement{}), *verdict.now);
-  } catch (
-      const Error& error) {  // an unknown template or parameter, or a problem too large for now
+  } catch (const Error& error) {  // an unknown template or parameter, or more than free memory
     const bool this_one_only = error.kind() == ErrorKind::not_found ||
                                error.kind() == ErrorKind::invalid_argument ||
                                error.kind() == ErrorKind::out_of_memory;
