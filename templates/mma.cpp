@@ -173,6 +173,7 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
           {"TMA", 0},
           {"FRAGMENTS", 1},
           {"PROMOTE", promotes ? 1 : 0},
+          {"DEEP", 1},
           {"BYTES_A", element},
           {"BYTES_B", element},
           {"PACK_A", 0},
@@ -190,7 +191,7 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
 KernelTemplate mma_template() {
   KernelTemplate t;
   t.name = "mma";
-  t.revision = 3;
+  t.revision = 4;
   t.summary = "tensor cores by warp-wide instructions, every type they have";
   t.parameters = mma::parameters();
   t.constraints = mma::constraints();

@@ -129,6 +129,7 @@ struct Flow {
   char* shared;
   TransferBarrier *full, *free;  // of each stage
   int tiles;
+  bool asks;  // this warp does, for all
   int filling = 0, filling_parity = 1;  // the first round of stages is free: the one before counts as complete
   int using_ = 0, using_parity = 0;
 
@@ -138,7 +139,8 @@ struct Flow {
         shared(shared_memory),
         full(reinterpret_cast<TransferBarrier*>(shared_memory + STAGES * kStageBytes)),
         free(full + STAGES),
-        tiles(of.tiles()) {
+        tiles(of.tiles()),
+        asks(warp_number() == 0) {
     if (threadIdx.x == 0) {
       UNROLL_ALL
       for (int s = 0; s < STAGES; ++s) {
@@ -161,13 +163,16 @@ struct Flow {
       load_tile(to + p * Held::PANEL_BYTES, map, (ALONG_K ? k : span) + p * ACROSS, ALONG_K ? span : k, barrier);
   }
   DEVICE_MEMBER void ask_for(int t) {
-    if (threadIdx.x == 0 && t < tiles) {
+    if (asks && t < tiles) {
       char* stage = shared + filling * kStageBytes;
       transfer_wait(free + filling, filling_parity);
-      transfer_expect(full + filling, kStageBytes);
-      const int k = static_cast<int>(part.k_begin) + t * TILE_K;
-      ask<OperandA>(stage, args.a_map, static_cast<int>(part.row), k, full + filling);
-      ask<OperandB>(stage + OperandA::HELD_BYTES, args.b_map, static_cast<int>(part.column), k, full + filling);
+      if (chosen_lane()) {
+        transfer_expect(full + filling, kStageBytes);
+        const int k = static_cast<int>(part.k_begin) + t * TILE_K;
+        ask<OperandA>(stage, args.a_map, static_cast<int>(part.row), k, full + filling);
+        ask<OperandB>(stage + OperandA::HELD_BYTES, args.b_map, static_cast<int>(part.column), k, full + filling);
+      }
+      warp_barrier();
     }
     next(filling, filling_parity);
   }

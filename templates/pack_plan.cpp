@@ -74,16 +74,17 @@ std::int64_t blocks_of(const Operand& from, const Packed& to, std::int64_t batch
   return std::max<std::int64_t>(1, ceil_div(to.rows, rows) * ceil_div(to.ld, columns) * batch);
 }
 
-/// Each element is read and written once, in runs of 16 bytes: steps/pack.cu.
+/// Each element is read (and its neighbours, where rows are not aligned) and written once, in runs
+/// of 16 bytes: steps/pack.cu.
 void add_pack_work(Work& work, const Operand& from, std::int64_t batch) {
   const double bytes = double(from.rows) * double(from.columns) * double(batch) * from.bytes;
-  const bool words = from.alignment >= 4;
-  // Of a run; words that are not aligned are five, and are shifted.
-  const double loads = words ? kRunBytes / from.alignment : 5;
+  // Of a run; one that is not aligned is shifted out of two pieces.
+  const bool shifted = from.alignment < kRunBytes;
+  const double loads = shifted ? 2 : 1;
   work.compulsory_bytes += 2 * bytes;
   work.global_bytes += 2 * bytes;
   work.shared_bytes += (loads + 1) * bytes;  // a load passes whole lines, however narrow it is
-  work.instructions += bytes / kRunBytes * (loads + (words ? 0 : 4) + 3 * kPerGlobalAccess);
+  work.instructions += bytes / kRunBytes * (loads + (shifted ? 15 : 0) + 3 * kPerGlobalAccess);
 }
 
 /// Adds the packing of an operand to a step, as the part of the workspace that begins at `offset`.

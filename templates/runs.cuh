@@ -99,12 +99,13 @@ DEVICE void read_aligned_run(unsigned (&to)[4], const char* at, const Inside& in
 }
 
 // The run that begins `offset` bytes into a row of `bytes`, of elements of BYTES; zeros where it is outside.
-// ALIGNED: the run's address is a multiple of that. WHOLE: whole_run() was true.
+// ALIGNED: the run's address is a multiple of that. WHOLE: all of it is inside, and ALIGNED is at least 4.
 template <int BYTES, int ALIGNED, bool WHOLE>
 DEVICE void read_run(unsigned (&to)[4], const char* row, Int64 bytes, Int64 offset) {
   const char* at = row + offset;
   const int left = offset >= bytes ? 0 : (bytes - offset < 32 ? static_cast<int>(bytes - offset) : 32);
-  if constexpr (ALIGNED >= 4 && WHOLE) {
+  static_assert(ALIGNED >= 4 || !WHOLE, "whole runs are read by words");
+  if constexpr (WHOLE) {
     constexpr int WORDS = ALIGNED / 4;
     UNROLL_ALL
     for (int w = 0; w < 4; w += WORDS) {
@@ -118,19 +119,8 @@ DEVICE void read_run(unsigned (&to)[4], const char* row, Int64 bytes, Int64 offs
   } else {
     const int before = static_cast<int>(reinterpret_cast<unsigned long long>(at) & 3);
     unsigned words[5];
-    if constexpr (WHOLE) {
-      UNROLL_ALL
-      for (int w = 0; w < 5; ++w) words[w] = reinterpret_cast<const unsigned*>(at - before)[w];
-    } else {
-      read_words<BYTES>(words, at - before, {offset > 0 && left > 0 ? 0 : before, before + left});
-    }
+    read_words<BYTES>(words, at - before, {offset > 0 && left > 0 ? 0 : before, before + left});
     UNROLL_ALL
     for (int w = 0; w < 4; ++w) to[w] = shift_words(words[w], words[w + 1], 8 * before);
   }
-}
-
-// Whether all words that read_run() may read lie inside a row of `bytes`.
-template <int ALIGNED>
-DEVICE bool whole_run(Int64 bytes, Int64 offset) {
-  return ALIGNED >= 4 ? offset + 16 <= bytes : offset > 0 && offset + 20 <= bytes;
 }

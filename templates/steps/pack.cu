@@ -8,8 +8,8 @@
 // lie side by side in `from`, then the next below, so that a warp reads and writes whole sectors,
 // and nothing goes through shared memory.
 //
-// Rows of `from` are read as widely as they are aligned; that is found out at run time, so that an
-// image serves every alignment.
+// Rows of `from` that are not aligned to 16 bytes are read as the aligned pieces around them; that is found
+// out at run time, so that an image serves every alignment.
 //
 // Parameters: FIRST (1 padded, 2 transposed), SECOND (the same; 0: there is none), ELEMENT_BYTES
 // (1, 2, 4, 8), BATCHED (0, 1).
@@ -80,37 +80,52 @@ DEVICE void turn(unsigned (&pieces)[kRun][WORDS], const unsigned (&runs)[RUNS][4
   }
 }
 
-// RUNS rows' runs that begin at `row`, `column` of `from` (an operand of one product).
-template <int ALIGNED, bool WHOLE, int RUNS>
-DEVICE void read_runs(unsigned (&runs)[RUNS][4], const Operand& x, const char* from, Int64 row,
-                      Int64 column, int apart) {
-  const Int64 bytes = x.columns * ELEMENT_BYTES;
+// RUNS rows' runs that begin at `row`, `column` of `from` (an operand of one product), element by element at the edge.
+template <bool TURN, int RUNS>
+DEVICE void read_edge(unsigned (&runs)[RUNS][4], const Operand& x, const char* from, Int64 row, Int64 column) {
   UNROLL_ALL
   for (int j = 0; j < RUNS; ++j) {
-    const Int64 at = row + j * apart;
-    read_run<ELEMENT_BYTES, ALIGNED, WHOLE>(runs[j], from + at * x.from_ld * ELEMENT_BYTES,
-                                            WHOLE || at < x.rows ? bytes : 0,
-                                            column * ELEMENT_BYTES);
+    const Int64 at = row + j * Tile<TURN>::APART;
+    read_run<ELEMENT_BYTES, ELEMENT_BYTES < 4 ? 1 : ELEMENT_BYTES, false>(
+        runs[j], from + at * x.from_ld * ELEMENT_BYTES, at < x.rows ? x.columns * ELEMENT_BYTES : 0,
+        column * ELEMENT_BYTES);
   }
 }
 
-// As widely as the rows are aligned, whole where all that is read lies inside of them.
+// The same where all of them are inside of their rows. ALIGNED: to 16 bytes; else they are shifted out of the aligned
+// pieces around them, two each, which are inside the operand: their other bytes are its neighbouring rows'.
+template <bool TURN, bool ALIGNED, int RUNS>
+DEVICE void read_inside(unsigned (&runs)[RUNS][4], const Operand& x, const char* first) {
+  unsigned pieces[RUNS][2][4];
+  int before[RUNS];
+  UNROLL_ALL
+  for (int j = 0; j < RUNS; ++j) {
+    const char* at = first + j * Tile<TURN>::APART * x.from_ld * ELEMENT_BYTES;
+    before[j] = ALIGNED ? 0 : static_cast<int>(reinterpret_cast<unsigned long long>(at) & 15);
+    at -= before[j];
+    load_vector<4>(pieces[j][0], reinterpret_cast<const unsigned*>(at));
+    if (!ALIGNED) load_vector<4>(pieces[j][1], reinterpret_cast<const unsigned*>(at + (before[j] > 0 ? 16 : 0)));
+  }
+  UNROLL_ALL
+  for (int j = 0; j < RUNS; ++j) {
+    if (!ALIGNED) shift_runs<1>(pieces[j], before[j]);
+    UNROLL_ALL
+    for (int w = 0; w < 4; ++w) runs[j][w] = pieces[j][0][w];
+  }
+}
+
 template <bool TURN, int RUNS>
-DEVICE void read_part(unsigned (&runs)[RUNS][4], const Operand& x, const char* from, Int64 row,
-                      Int64 column) {
-  constexpr int APART = Tile<TURN>::APART;
-  constexpr int LEAST = ELEMENT_BYTES < 4 ? 1 : ELEMENT_BYTES;  // what elements are aligned to
-  const bool inside = row + (RUNS - 1) * APART < x.rows;
+DEVICE void read_part(unsigned (&runs)[RUNS][4], const Operand& x, const char* from, Int64 row, Int64 column) {
+  const Int64 last = row + (RUNS - 1) * Tile<TURN>::APART, ld = x.from_ld * ELEMENT_BYTES;
   const Int64 bytes = x.columns * ELEMENT_BYTES, offset = column * ELEMENT_BYTES;
-  const auto address = reinterpret_cast<unsigned long long>(from) | x.from_ld * ELEMENT_BYTES;
-  if (address % 16 == 0 && inside && whole_run<16>(bytes, offset))
-    read_runs<16, true>(runs, x, from, row, column, APART);
-  else if (LEAST == 1 && address % 4 == 0 && inside && whole_run<4>(bytes, offset))
-    read_runs<4, true>(runs, x, from, row, column, APART);
-  else if (inside && whole_run<LEAST>(bytes, offset))
-    read_runs<LEAST, true>(runs, x, from, row, column, APART);
+  const bool inside = last < x.rows && offset + 16 <= bytes;
+  const char* first = from + row * ld + offset;
+  if (inside && (reinterpret_cast<unsigned long long>(from) | ld) % 16 == 0)
+    read_inside<TURN, true>(runs, x, first);
+  else if (inside && row * ld + offset >= 16 && last * ld + offset + 32 <= (x.rows - 1) * ld + bytes)
+    read_inside<TURN, false>(runs, x, first);
   else
-    read_runs<LEAST, false>(runs, x, from, row, column, APART);
+    read_edge<TURN>(runs, x, from, row, column);
 }
 
 // One of the tiles that cover `to`, whose rows are padded to to_ld: the padding is written too.
