@@ -60,6 +60,15 @@ DEVICE float* shared_floats() {
 #endif
 }
 
+// The value, which the compiler takes for another one each time: what follows from it is found again where it is
+// wanted, in a loop too, and not kept in registers.
+DEVICE int made_anew(int value) {
+#ifndef TILEWISE_HOST
+  asm volatile("" : "+r"(value));
+#endif
+  return value;
+}
+
 #ifdef TILEWISE_HOST
 // Says where in the kernel it stands.
 DEVICE void barrier(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
