@@ -112,7 +112,7 @@ KernelTemplate simt_template() {
   KernelTemplate t;
   t.name = "simt";
   t.summary = "register tile a thread, outer product, on the ordinary units";
-  t.revision = 2;
+  t.revision = 3;
   t.parameters = simt::parameters();
   t.constraints = simt::constraints();
   t.supports = supports_strict_f32;

@@ -30,8 +30,9 @@
 //   6, 7, 8 a ring of 3, 4, 6 stages: one thread asks TMA for whole tiles as they lie (swizzled where k
 //           is contiguous); an operand that is turned or not aligned to 16 bytes goes through registers.
 //           Warps wait for full stages and free them each by itself, no barrier holds the block together
-// Edges: what lies outside the matrices is zero in the tiles; only tiles at an edge pay for testing,
-// and warps that are wholly outside do not multiply.
+// Edges: what lies outside the matrices is zero in the tiles, but for rows along k: where those end, others
+// come in their place, whose sums nobody writes. Only tiles at another edge pay for testing, and warps that
+// are wholly outside do not multiply.
 //
 // From the problem: A_TRANSPOSED, B_TRANSPOSED (of what this kernel reads: a pack step may have turned
 // it). SPLIT: 1 writes partial sums to c as [split][m][n] for the reduce step.
