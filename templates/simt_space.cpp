@@ -59,6 +59,11 @@ std::vector<Constraint> shape_constraints() {
                  [](const Simt& s, const In& in) {
                    return !s.in_ring() || has(in.device.features, Feature::tma);
                  }),
+      constraint("swizzle_repeats", {"TILE_M", "TRANSPOSE_A", "PACK_A", "PREFETCH", "VECTOR_A"},
+                 "where TMA brings A with k contiguous, TILE_M is a multiple of 8",
+                 [](const Simt& s, const In&) {
+                   return !s.a_by_tma() || !s.a_along_k || s.tile_m % 8 == 0;
+                 }),
       constraint("tma_of_one_product", {"PREFETCH"}, "PREFETCH by TMA is for a batch of 1",
                  [](const Simt& s, const In& in) { return !s.in_ring() || in.problem.batch == 1; }),
       constraint("tma_counts_to_2_31", {"PREFETCH"},
@@ -241,13 +246,13 @@ std::vector<Constraint> search_hints() {
 std::vector<Parameter> parameters() {
   return {
       {"TILE_M",
-       {16, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256},
+       {16, 32, 36, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256},
        "rows of C a block computes"},
       {"TILE_N",
        {16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256},
        "columns of C a block computes"},
       {"TILE_K", {8, 16, 32, 64}, "depth of the tiles in shared memory"},
-      {"THREAD_M", {1, 2, 4, 5, 6, 8, 10, 12, 16}, "rows of C a thread computes"},
+      {"THREAD_M", {1, 2, 4, 5, 6, 8, 9, 10, 12, 16}, "rows of C a thread computes"},
       {"THREAD_N", {1, 2, 4, 6, 8, 12, 16}, "columns of C a thread computes"},
       {"WARP_M", {1, 2, 4, 8, 16}, "threads of a warp along m; 32 / WARP_M along n"},
       {"SLICE_K", {1, 2, 4, 8}, "groups of warps that share a tile's k"},

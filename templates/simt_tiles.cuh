@@ -58,7 +58,7 @@ struct Operand {
   static constexpr int CHUNK = HELD_K ? 1 : (THREAD % 4 == 0 ? 4 : (THREAD % 2 == 0 ? 2 : 1));
   static_assert(INNER % WIDTH == 0, "vectors tile the rows of an operand tile");
   static_assert(THREAD % CHUNK == 0, "a thread's values come in whole vectors");
-  static_assert(SPAN % 8 == 0, "a swizzle repeats after 8 rows");
+  static_assert(!SWIZZLED || SPAN % 8 == 0, "a swizzle repeats after 8 rows");
 
   static DEVICE_MEMBER int position(int lane, int i) {  // of value i within the warp's part
     return i / CHUNK * (WARP * CHUNK) + lane * CHUNK + i % CHUNK;

@@ -157,6 +157,24 @@ TEST(SimtRing, WhatIsTurnedOrNotAlignedGoesThroughRegisters) {
   EXPECT_TRUE(plan_of(problem, {{"PREFETCH", 6}, {"VECTOR_A", 4}}).tensor_maps.empty());
 }
 
+TEST(SimtRing, ATileOfAnyHeightComesWhereItIsNotSwizzled) {
+  const KernelTemplate& kernel = find_template("simt");
+  const auto why = [&](Layout layout, int prefetch) {
+    const Problem problem = make_problem(layout, 36, 384, 2048);
+    Configuration c = kernel.default_configuration(problem, h200());
+    for (const auto& [name, value] : std::map<std::string, int>{{"TILE_M", 36},
+                                                                {"THREAD_M", 9},
+                                                                {"TRANSPOSE_A", 0},
+                                                                {"VECTOR_A", 4},
+                                                                {"PREFETCH", prefetch}})
+      c.set(name, value);
+    return rejection(kernel, problem, c, h200());
+  };
+  EXPECT_THAT(why(Layout::nn, 6), testing::HasSubstr("swizzle_repeats"));
+  EXPECT_EQ(why(Layout::tn, 6), "");
+  EXPECT_EQ(why(Layout::nn, 3), "");
+}
+
 TEST(SimtSlices, ThreadsExchangeFourSumsAtATime) {
   const Problem problem = make_problem(Layout::nn, 256, 256, 256);
   const KernelTemplate& kernel = find_template("simt");
