@@ -35,9 +35,9 @@
 // where they belong (simt_rows.cuh); through registers the elements are loaded one by one and stored as a
 // vector. VECTOR 1 copies words: more copies, nothing to move afterwards.
 //
-// Edges: what lies outside the matrices is zero in the tiles, but for rows along k: where those end, others
-// come in their place, whose sums nobody writes. Only tiles at another edge pay for testing, and warps that
-// are wholly outside do not multiply.
+// Edges: along k, what lies outside the matrices is zero in the tiles. Along m and n it may be anything, since
+// nobody writes those sums: rows that end are replaced by others, words that end are not copied, and only
+// vectors pay for testing. Warps that are wholly outside do not multiply.
 //
 // From the problem: A_TRANSPOSED, B_TRANSPOSED (of what this kernel reads: a pack step may have turned
 // it). SPLIT: 1 writes partial sums to c as [split][m][n] for the reduce step.

@@ -162,8 +162,11 @@ struct Operand {
     if constexpr (SHIFTS) rows.straighten(tile);
   }
   // Whether only k can end within the tile. Rows of m (n) that are outside need no test, nor zeros:
-  // another row comes in their place, and nobody wants what is multiplied with it.
-  DEVICE_MEMBER bool inside() const { return ALONG_K || INSIDE || span_left == SPAN; }
+  // another row comes in their place, and nobody wants what is multiplied with it. Columns that are
+  // outside, where they come one by one, are just left out (SKIPS).
+  DEVICE_MEMBER bool inside() const { return ALONG_K || WIDTH == 1 || INSIDE || span_left == SPAN; }
+  static constexpr bool SKIPS = WIDTH == 1 && !ALONG_K && !INSIDE;
+  DEVICE_MEMBER bool skipped(const Place& p) const { return SKIPS && p.inner >= span_left; }
   DEVICE_MEMBER bool is_row(const Place& p) const {
     return !ALONG_K || INSIDE || p.outer < span_left;
   }
@@ -205,6 +208,8 @@ struct Operand {
     for (int j = 0; j < COUNT; ++j) {
       const Place p = place(j);
       if (!p.used) {
+      } else if (FULL && skipped(p)) {
+        to[j][0] = 0;
       } else if constexpr (ANYWHERE) {
         UNROLL_ALL
         for (int e = 0; e < WIDTH; ++e) to[j][e] = e < valid<FULL>(p, k_left) ? from[e] : 0.0f;
@@ -243,10 +248,11 @@ struct Operand {
     constexpr int ALONG = LANES * WIDTH * (TRANSPOSE ? STRIDE : 1),
                   DOWN = ROWS_APART * (TRANSPOSE ? 1 : STRIDE);
     const float* from = STRAIGHT ? first : vector(0);
-    UNROLL_ALL
+    // Tests for many copies at an edge, unrolled, would take registers from the main loop.
+    UNROLL_BY(FULL || COUNT <= 8 ? COUNT : IN_ROW)
     for (int j = 0; j < COUNT; ++j, from = after(from, j - 1)) {
       const Place p = place(j);
-      if (!p.used) continue;
+      if (!p.used || (FULL && skipped(p))) continue;
       float* to =
           STRAIGHT ? first_of_thread + j % IN_ROW * ALONG + j / IN_ROW * DOWN : tile + at(p);
       copy_async<WIDTH>(to, from, valid<FULL>(p, k_left));
