@@ -173,7 +173,7 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
       }
     }
     warp_barrier();
-    UNROLL_BY(2)
+    UNROLL_BY(1)
     for (int n = 0; n < 16 * ACROSS; n += 32) {
       const int i = n + who.lane;
       if (16 * ACROSS % 32 > 0 && i >= 16 * ACROSS) break;

@@ -147,7 +147,8 @@ struct Flow {
       }
     }
     barrier();
-    UNROLL_BY(1)
+    // Where the first turn is known, the ring's places stay in uniform registers: worth it where all else is known.
+    UNROLL_BY(BAKE ? STAGES - 1 : 1)
     for (int t = 0; t < STAGES - 1; ++t) ask_for(t);
   }
   static DEVICE_MEMBER void next(int& stage, int& parity) {
