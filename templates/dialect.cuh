@@ -69,6 +69,19 @@ DEVICE int made_anew(int value) {
   return value;
 }
 
+// An address in global memory, through a register of its own: else the compiler finds it anew, from what it was made
+// of, wherever it is used.
+template <class T>
+DEVICE T* kept_address(T* at) {
+#ifdef TILEWISE_HOST
+  return at;
+#else
+  unsigned long long address = __cvta_generic_to_global(at);
+  asm("" : "+l"(address));
+  return static_cast<T*>(__cvta_global_to_generic(address));
+#endif
+}
+
 #ifdef TILEWISE_HOST
 // Says where in the kernel it stands.
 DEVICE void barrier(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {

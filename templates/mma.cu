@@ -71,40 +71,24 @@ typedef Result Out;
 #endif
 struct Target {
   Out* c;  // of the warp's first element
-  Int64 ld, rows, columns;  // left from there
+  Int64 ld;
+  int rows, columns;  // of the warp's tile that are inside the matrix; below 0 when it is wholly outside
   Scalars scalars;
 
-  DEVICE_MEMBER Out out(Sum sum, const Out* c_there) const {
-#if SPLIT
-    return sum;
-#else
-    return blend(scalars, sum, c_there);
-#endif
-  }
-  // COUNT neighbours of a row.
+  DEVICE_MEMBER Out* row(int place) const { return kept_address(c + place * ld); }
+  // COUNT neighbours of a row, those of them that are inside.
   template <int COUNT>
-  DEVICE_MEMBER void write(int row, int column, const Sum (&values)[COUNT]) const {
-    if (row >= rows || column >= columns) return;
-    Out* to = c + row * ld + column;
-    if (column + COUNT <= columns) {
-      write_whole(to, values);
-    } else {
-      UNROLL_ALL
-      for (int e = 0; e < COUNT; ++e)
-        if (column + e < columns) to[e] = out(values[e], to + e);
-    }
+  DEVICE_MEMBER void write(Out* row, int column, const Sum (&values)[COUNT]) const {
+    write_part(row + column, values, 0, columns - column);
   }
-  // The nth COUNT elements of a row of the warp's tile, whose sums are in shared memory. Where C's rows are not
-  // aligned to so many they begin so much before the row that they are; what is only partly in the tile is written
-  // one by one.
+  // The nth COUNT elements of a row, whose sums are in shared memory. Where C's rows are not aligned to so many they
+  // begin so much before the row that they are; what is only partly in the tile is written one by one.
   template <int COUNT>
-  DEVICE_MEMBER void write_nth(int row, int nth, const Sum* from) const {
-    if (row >= rows) return;
-    Out* to = c + row * ld;
+  DEVICE_MEMBER void write_nth(Out* row, int nth, const Sum* from) const {
     int column = nth * COUNT;
     Sum values[COUNT];
 #if SHIFT_C
-    column -= static_cast<int>(reinterpret_cast<unsigned long long>(to) / sizeof(Out) % COUNT);
+    column -= static_cast<int>(reinterpret_cast<unsigned long long>(row) / sizeof(Out) % COUNT);
     UNROLL_ALL
     for (int e = 0; e < COUNT; ++e) {
       const int at = column + e;
@@ -113,26 +97,19 @@ struct Target {
 #else
     load_sums(values, from + column);
 #endif
-    const int end = columns < WARP_N ? static_cast<int>(columns) : WARP_N;
-    if (column >= 0 && column + COUNT <= end) {
-      write_whole(to + column, values);
-    } else {
-      UNROLL_ALL
-      for (int e = 0; e < COUNT; ++e)
-        if (column + e >= 0 && column + e < end) to[column + e] = out(values[e], to + column + e);
-    }
+    write_part(row + column, values, -column, columns - column);
   }
   // Where a row's sums lie: neighbouring lanes, COUNT apart, must not meet in a bank when each reads one by one.
   static DEVICE_MEMBER int slot(int column) { return SHIFT_C ? column + column / 8 : column; }
 
  private:
   template <int COUNT>
-  DEVICE_MEMBER void write_whole(Out* to, const Sum (&values)[COUNT]) const {
-    Out outs[COUNT];
-    if (!SPLIT && scalars.beta != Sum(0)) load_vector<COUNT>(outs, to);
-    UNROLL_ALL
-    for (int e = 0; e < COUNT; ++e) outs[e] = out(values[e], &outs[e]);
-    store_vector<COUNT>(to, outs);
+  DEVICE_MEMBER void write_part(Out* to, const Sum (&values)[COUNT], int begin, int end) const {
+#if SPLIT
+    store_part<COUNT>(to, values, begin, end);
+#else
+    blend_part<COUNT>(scalars, values, to, begin, end);
+#endif
   }
   template <int COUNT>
   static DEVICE_MEMBER void load_sums(Sum (&values)[COUNT], const Sum* from) {
@@ -148,17 +125,29 @@ struct Target {
 };
 
 // Lane l's sums e of an instruction's tile are in rows l / 4 and 8 on, columns l % 4 x 2 and 1 on.
+//
+// The code to write a row of instructions' tiles is there once, not for each: it is most of what there would be to
+// compile. Registers have no index, so a row's sums are chosen first.
 DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char* shared, const Who& who) {
   const int group = who.lane / 4, in_group = who.lane % 4;
 #if EPILOGUE == 0
-  UNROLL_ALL
+  UNROLL_BY(1)
   for (int r = 0; r < kRows; ++r) {
+    Sum now[kColumns][4];
+    UNROLL_ALL
+    for (int q = 0; q < kRows; ++q) {
+      if (q > 0 && q != r) continue;
+      UNROLL_ALL
+      for (int i = 0; i < kColumns * 4; ++i) now[i / 4][i % 4] = sums[q][i / 4][i % 4];
+    }
     UNROLL_ALL
     for (int half = 0; half < 2; ++half) {
-      const int row = ReaderA::place(2 * r + half, group);
+      const int place = ReaderA::place(2 * r + half, group);
+      if (place >= to.rows) continue;
+      Out* row = to.row(place);
       UNROLL_ALL
       for (int j = 0; j < kColumns; ++j) {
-        const Sum pair[2] = {sums[r][j][2 * half], sums[r][j][2 * half + 1]};
+        const Sum pair[2] = {now[j][2 * half], now[j][2 * half + 1]};
         if constexpr (VECTOR_C > 1 && ReaderB::PAIRS) {
           to.write<2>(row, ReaderB::place(j, 2 * in_group), pair);
         } else {
@@ -173,20 +162,25 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
   constexpr int LINE = 128 / int(sizeof(Sum)), SLOTS = WARP_N + WARP_N / 8;
   constexpr int STRIDE = (SLOTS + LINE * 3 / 4 - 1) / LINE * LINE + LINE / 4, ACROSS = WARP_N / VECTOR_C + SHIFT_C;
   Sum* rows = reinterpret_cast<Sum*>(shared) + who.warp * 16 * STRIDE;
-  UNROLL_ALL
+  UNROLL_BY(1)
   for (int r = 0; r < kRows; ++r) {
     warp_barrier();
     UNROLL_ALL
-    for (int j = 0; j < kColumns; ++j) {
+    for (int q = 0; q < kRows; ++q) {
+      if (q != r) continue;
       UNROLL_ALL
-      for (int e = 0; e < 4; ++e)
-        rows[(e / 2 * 8 + group) * STRIDE + Target::slot(ReaderB::place(j, 2 * in_group + e % 2))] = sums[r][j][e];
+      for (int i = 0; i < kColumns * 4; ++i) {
+        const int j = i / 4, e = i % 4, slot = Target::slot(ReaderB::place(j, 2 * in_group + e % 2));
+        rows[(e / 2 * 8 + group) * STRIDE + slot] = sums[q][j][e];
+      }
     }
     warp_barrier();
-    UNROLL_BY(2)
-    for (int i = who.lane; i < 16 * ACROSS; i += 32) {
-      const int row = i / ACROSS;
-      to.write_nth<VECTOR_C>(ReaderA::place(2 * r + row / 8, row % 8), i % ACROSS, rows + row * STRIDE);
+    UNROLL_BY(1)
+    for (int n = 0; n < 16 * ACROSS; n += 32) {
+      const int i = n + who.lane;
+      if (16 * ACROSS % 32 > 0 && i >= 16 * ACROSS) break;
+      const int row = i / ACROSS, place = ReaderA::place(2 * r + row / 8, row % 8);
+      if (place < to.rows) to.write_nth<VECTOR_C>(to.row(place), i % ACROSS, rows + row * STRIDE);
     }
   }
 #endif
@@ -210,7 +204,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   if (SLICE_K > 1 || EPILOGUE) barrier();  // the tiles are no longer read
   add_groups(sums, shared, who);
   const Int64 row = tile.row + who.warp_m, column = tile.column + who.warp_n;
-  const Int64 rows = kWholeM ? WARP_M : args.rows() - row, columns = kWholeN ? WARP_N : args.columns() - column;
+  const auto inside = [](Int64 left, int all) { return left < all ? static_cast<int>(left) : all; };
+  const int rows = kWholeM ? WARP_M : inside(args.rows() - row, WARP_M);
+  const int columns = kWholeN ? WARP_N : inside(args.columns() - column, WARP_N);
 #if SPLIT
   const Target to{task.partial + row * args.columns() + column, args.columns(), rows, columns, {}};
 #else

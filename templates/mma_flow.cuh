@@ -142,13 +142,15 @@ struct Flow {
         tiles(of.tiles()),
         asks(warp_number() == 0) {
     if (threadIdx.x == 0) {
-      UNROLL_ALL
+      UNROLL_BY(1)
       for (int s = 0; s < STAGES; ++s) {
         transfer_barrier_init(full + s, 1);
         transfer_barrier_init(free + s, kThreads / 32);
       }
     }
     barrier();
+    // Where the first turn is known, the ring's places stay in uniform registers: worth it where all else is known.
+    UNROLL_BY(BAKE ? STAGES - 1 : 1)
     for (int t = 0; t < STAGES - 1; ++t) ask_for(t);
   }
   static DEVICE_MEMBER void next(int& stage, int& parity) {
@@ -210,7 +212,7 @@ struct Flow {
         tiles(part.tiles()),
         k_rest(kWholeK ? TILE_K : static_cast<int>(part.k_end - part.k_begin - Int64(TILE_K) * (tiles - 1))) {
     inner_tiles = !(kWholeM || a.inside()) || !(kWholeN || b.inside()) ? 0 : (k_rest == TILE_K ? tiles : tiles - 1);
-    UNROLL_ALL
+    UNROLL_BY(1)
     for (int t = 0; t < STAGES - 1; ++t) {
       start<1>(t, 0);
       finish(t);

@@ -64,11 +64,30 @@ DEVICE Scalars scalars_of(const Arguments& args) {
 
 // alpha x sum + beta x c, rounded once to C's type, with BLAS's meaning: alpha = 0 drops the product (even NaN),
 // beta = 0 never reads c.
+DEVICE Sum scaled(const Scalars& s, Sum sum) { return s.alpha == Sum(0) ? Sum(0) : product(s.alpha, sum); }
 DEVICE Result blend(const Scalars& s, Sum sum, const Result* c) {
-  const Sum scaled = s.alpha == Sum(0) ? Sum(0) : product(s.alpha, sum);
+  const Sum of_sum = scaled(s, sum);
   const Sum blended =
-      s.beta == Sum(0) ? scaled : multiply_add(s.beta, Number<RESULT>::widen(*c), scaled);
+      s.beta == Sum(0) ? of_sum : multiply_add(s.beta, Number<RESULT>::widen(*c), of_sum);
   return Number<RESULT>::narrow(blended);
+}
+// The same in place for those from `begin` to end - 1 of COUNT neighbours, aligned to all of them if that is all. They
+// ask for beta together: code that asks for each is several times as large, and takes as much longer to compile.
+template <int COUNT>
+DEVICE void blend_part(const Scalars& s, const Sum (&sums)[COUNT], Result* c, int begin, int end) {
+  Sum blended[COUNT];
+  UNROLL_ALL
+  for (int e = 0; e < COUNT; ++e) blended[e] = scaled(s, sums[e]);
+  Result results[COUNT];
+  if (s.beta != Sum(0)) {
+    load_part<COUNT>(results, c, begin, end);
+    UNROLL_ALL
+    for (int e = 0; e < COUNT; ++e)
+      blended[e] = multiply_add(s.beta, Number<RESULT>::widen(results[e]), blended[e]);
+  }
+  UNROLL_ALL
+  for (int e = 0; e < COUNT; ++e) results[e] = Number<RESULT>::narrow(blended[e]);
+  store_part<COUNT>(c, results, begin, end);
 }
 
 // Which output tile is the index-th, as a block of the one-dimensional grid works on it. Tiles are walked in groups of

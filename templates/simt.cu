@@ -60,31 +60,35 @@ struct Destination {
 };
 
 // Writes rows first, first + EVERY, ... of the thread's own rows: values[r] belongs to the thread's row
-// first + r EVERY.
+// first + r EVERY. The code for half of them is there once, for both halves: it is much of what there would be to
+// compile. Registers have no index, so a half's sums are chosen first.
 template <int ROWS, int EVERY>
-DEVICE void write_rows(const Destination& to_c, const float (&values)[ROWS][THREAD_N], int first,
+DEVICE void write_rows(const Destination& to, const float (&values)[ROWS][THREAD_N], int first,
                        const Who& who) {
-  constexpr int RUN = VECTOR_C;
+  constexpr int RUN = VECTOR_C, HALVES = ROWS % 2 == 0 && ROWS * THREAD_N >= 32 ? 2 : 1, HALF = ROWS / HALVES;
   static_assert(OperandB::CHUNK % RUN == 0, "stores are no wider than a run of columns");
-  const Scalars& scalars = to_c.scalars;
-  UNROLL_ALL
-  for (int r = 0; r < ROWS; ++r) {
-    const int row = who.warp_m + OperandA::position(lane_m(who.lane), first + r * EVERY);
-    if (!kWholeM && row >= to_c.rows) continue;
+  const int columns = to.columns < TILE_N ? static_cast<int>(to.columns) : TILE_N;
+  UNROLL_BY(1)
+  for (int half = 0; half < HALVES; ++half) {
+    float now[HALF][THREAD_N];
     UNROLL_ALL
-    for (int j = 0; j < THREAD_N; j += RUN) {
-      const int column = who.warp_n + OperandB::position(lane_n(who.lane), j);
-      float* to = to_c.c + row * to_c.ld + column;
-      if (kWholeN || column + RUN <= to_c.columns) {
-        float out[RUN];
-        if (scalars.beta != 0.0f) load_vector<RUN>(out, to);
+    for (int i = 0; i < HALF * THREAD_N; ++i) {
+      const int r = i / THREAD_N, j = i % THREAD_N;
+      now[r][j] = half == 0 ? values[r][j] : values[ROWS - HALF + r][j];
+    }
+    UNROLL_ALL
+    for (int r = 0; r < HALF; ++r) {
+      const int nth = first + (half * HALF + r) * EVERY;
+      const int row = who.warp_m + OperandA::position(lane_m(who.lane), nth);
+      if (!kWholeM && row >= to.rows) continue;
+      float* in_row = kept_address(to.c + row * to.ld);
+      UNROLL_ALL
+      for (int j = 0; j < THREAD_N; j += RUN) {
+        float run[RUN];
         UNROLL_ALL
-        for (int e = 0; e < RUN; ++e) out[e] = blend(scalars, values[r][j + e], &out[e]);
-        store_vector<RUN>(to, out);
-      } else {
-        UNROLL_ALL
-        for (int e = 0; e < RUN; ++e)
-          if (column + e < to_c.columns) to[e] = blend(scalars, values[r][j + e], to + e);
+        for (int e = 0; e < RUN; ++e) run[e] = now[r][j + e];
+        const int column = who.warp_n + OperandB::position(lane_n(who.lane), j);
+        blend_part<RUN>(to.scalars, run, in_row + column, 0, kWholeN ? RUN : columns - column);
       }
     }
   }

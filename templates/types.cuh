@@ -239,3 +239,25 @@ DEVICE void load_edge(T (&to)[COUNT], const T* from, int valid) {
     for (int e = 0; e < COUNT; ++e) to[e] = e < valid ? from[e] : T(0);
   }
 }
+
+// Those from `begin` to end - 1 of COUNT values, as one access where that is all of them, else one by one: nothing else
+// is touched, and the others are loaded as zeros.
+template <int COUNT, class T>
+DEVICE void load_part(T (&to)[COUNT], const T* from, int begin, int end) {
+  if (begin <= 0 && end >= COUNT) {
+    load_vector<COUNT>(to, from);
+  } else {
+    UNROLL_ALL
+    for (int e = 0; e < COUNT; ++e) to[e] = e >= begin && e < end ? from[e] : T(0);
+  }
+}
+template <int COUNT, class T>
+DEVICE void store_part(T* to, const T (&from)[COUNT], int begin, int end) {
+  if (begin <= 0 && end >= COUNT) {
+    store_vector<COUNT>(to, from);
+  } else {
+    UNROLL_ALL
+    for (int e = 0; e < COUNT; ++e)
+      if (e >= begin && e < end) to[e] = from[e];
+  }
+}

@@ -201,5 +201,40 @@ TEST(CompileEverything, LikelyWinnersDoNotSpill) {
   EXPECT_GE(architectures, 5);
 }
 
+// What writes C is most of the code where it is there once for each row of a warp's instructions,
+// and compiling takes as long as code is large: a search would see half as many candidates.
+TEST(CompileEverything, LargeWarpTilesWriteTheirRowsByOneCode) {
+  std::unique_ptr<Compiler> compiler;
+  try {
+    compiler = cuda::load_compiler();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  Problem problem = test::make_problem(Layout::nn, 4096, 4096, 4096);
+  set_types(problem, DType::bf16, DType::bf16, MathMode::strict);
+  const Target target{9, 0, true};
+  const DeviceInfo device = nominal_device(target);
+  const KernelTemplate& mma = find_template("mma");
+  const auto code_bytes = [&](int warp_m, int tile_m, int epilogue) {
+    Configuration c = mma.default_configuration(problem, device);
+    const std::pair<const char*, int> changes[] = {
+        {"TILE_M", tile_m},  {"TILE_N", 256},        {"WARP_M", warp_m},
+        {"WARP_N", 64},      {"STAGES", 3},          {"BYTES_A", 16},
+        {"BYTES_B", 16},     {"EPILOGUE", epilogue}, {"VECTOR_C", epilogue ? 8 : 2},
+        {"BLOCKS_PER_SM", 1}};
+    for (const auto& [name, value] : changes) c.set(name, value);
+    EXPECT_EQ(rejection(mma, problem, c, device), "") << c.text();
+    const KernelSpec spec = mma.plan(problem, c, device).steps.back().kernel;
+    const KernelSource& source = kernel_source(spec.source);
+    const CompileResult made = compiler->compile({spec, source.text, source.headers, target});
+    EXPECT_TRUE(made.image) << made.log;
+    return made.image ? made.image->binary.size() : 0;
+  };
+  for (const int epilogue : {0, 1}) {
+    const std::size_t one_row = code_bytes(16, 32, epilogue), four = code_bytes(64, 128, epilogue);
+    EXPECT_LT(double(four), 1.5 * double(one_row)) << "EPILOGUE " << epilogue;
+  }
+}
+
 }  // namespace
 }  // namespace tilewise
