@@ -10,8 +10,8 @@
 //    TILE_K
 //
 // How tiles come: BYTES_A (BYTES_B) at a time, as the operand's alignment allows. A_ASYNC (B_ASYNC): by
-// cp.async; else through registers. Below 4 bytes (rows that begin at any element; for 4- and 8-byte types, 1): as the
-// aligned pieces around them, which are shifted in shared memory.
+// cp.async; else through registers. Below 4 bytes (16- and 8-bit types in rows of any length): as the aligned pieces
+// around them, which are shifted in shared memory.
 //
 // TMA: one thread asks for whole tiles instead, of both operands, aligned to 16 bytes. Warps wait for full stages and
 // free them each by itself; no barrier holds the block together.

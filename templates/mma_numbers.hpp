@@ -158,9 +158,8 @@ struct Mma {
     const int addresses = offsets(a, warp_m) + offsets(b, warp_n) + 22;
     // ptxas refuses f64's instruction where a thread may have 56.
     const int least = element == 8 ? 64 : 0;
-    // Rows are shifted before a step's fragments are read.
-    const int read = std::max(fragments * set + small, (fragments - 1) * set + shifted);
-    return std::max(least, sums + read + promoted + waiting + addresses);
+    return std::max(least,
+                    sums + fragments * set + small + promoted + waiting + shifted + addresses);
   }
 
  private:

@@ -82,8 +82,8 @@ struct Operand {
   static constexpr int COPIED = SHIFTS ? 16 : BYTES;
   static_assert(!SHIFTS || (32 % PART == 0 && ACROSS % PART == 0), "a warp takes whole parts of what is to be shifted");
   static_assert(!SHIFTS || TILE_K * kElementBytes % 16 == 0, "a row is shifted alike in every tile");
-  // Of elements that are words or more, a warp shifts UNIT_ROWS rows of UNIT_ACROSS pieces at a time: lines of several
-  // rows. UNITS_ACROSS of these are side by side.
+  // Of elements that are words or more, a warp shifts UNIT_ROWS rows of some lines at a time, UNITS_ACROSS of which are
+  // a row's.
   static constexpr bool BY_ELEMENT = SHIFTS && kElementBytes >= 4;
   static constexpr int UNIT_ROWS = BATCH_ROWS < 32 / IN_LINE ? BATCH_ROWS : 32 / IN_LINE;
   static constexpr int UNIT_ACROSS = 32 / UNIT_ROWS, UNITS_ACROSS = PART / UNIT_ACROSS;
@@ -93,7 +93,7 @@ struct Operand {
   int row, piece;     // of the first piece
   const char* last;   // where a row's last piece, that goes behind the tile, is for this lane to bring
   int last_row;
-  int row_bytes;      // from row to row, or its low bits, which tell how far rows are shifted
+  int row_bytes;      // from row to row; enough of it to know how far these are shifted
   int run_row, run_piece, run_shift;  // the first pieces that this lane shifts, and by how many bytes
   int span_left;  // rows or columns of the matrix from the tile's first on, at most SPAN
 
@@ -221,8 +221,8 @@ struct Operand {
     UNROLL_ALL
     for (int i = 0; i < RUN; ++i) store_vector<4>(reinterpret_cast<unsigned*>(at[i]), pieces[i]);
   }
-  // Where a lane's pieces of a batch are, or elements that belong there. The first is at `first`, rows are so far
-  // `apart`, and 4 rows on `turn` (a bit of the place in a line, see twist()) differs.
+  // Of a lane's pieces in a batch, the first of which is at `first`: rows are so far apart, and 4 rows on what `turn`
+  // says changes places.
   struct Places {
     static constexpr int COLUMN_BYTES = UNIT_ACROSS / IN_LINE * PANEL_BYTES;
     int first, apart, turn;
@@ -232,9 +232,8 @@ struct Operand {
       return (row(i) % 8 == 4 ? first ^ turn : first) + row(i) * apart + i % UNITS_ACROSS * COLUMN_BYTES;
     }
   };
-  // A lane reads its RUN pieces as the elements that belong there, each from where it came: its own piece, or the next,
-  // which for a part's last came behind the tile. A lane's rows are 4 or more apart, so they are shifted alike. Four
-  // neighbouring rows of odd lengths are shifted differently, and no two lanes meet in a bank.
+  // A lane reads its RUN pieces as the elements that belong there, each from where it came. Neighbouring rows of odd
+  // lengths are shifted differently: no two lanes meet in a bank.
   DEVICE_MEMBER void shift_elements(char* tile, int below) const {
     constexpr int WORDS = kElementBytes < 4 ? 1 : kElementBytes / 4, LAST = UNITS_ACROSS - 1;
     const int in_row = run_row + below, shift = made_anew(shift_of(below));
