@@ -60,15 +60,6 @@ DEVICE float* shared_floats() {
 #endif
 }
 
-// The value, which the compiler takes for another one each time: what follows from it is found again where it is
-// wanted, in a loop too, and not kept in registers.
-DEVICE int made_anew(int value) {
-#ifndef TILEWISE_HOST
-  asm volatile("" : "+r"(value));
-#endif
-  return value;
-}
-
 // An address in global memory, through a register of its own: else the compiler finds it anew, from what it was made
 // of, wherever it is used.
 template <class T>

@@ -72,8 +72,7 @@ constexpr double kStepSlots = 3;       // of a step of k, beside what follows
 constexpr double kRoundedWord = 2.3;   // f32 -> tf32
 constexpr double kSplitWord = 4;       // f32 -> two tf32
 constexpr double kTurnedWord = 2;      // bytes that lie across k, put side by side (counted)
-constexpr double kShiftedPiece = 15;   // 16 bytes of rows that begin anywhere (counted)
-constexpr double kShiftedWide = 3.5;   // of these, where an element is 4 or 8 bytes, each (counted)
+constexpr double kShiftedPiece = 15;   // 16 bytes of rows that are not aligned to 4 (counted)
 constexpr double kStore = 1.7;         // of C, in stores of simt: sums are converted
 constexpr double kShiftedStore = 5.5;  // where rows of C are not aligned to it
 constexpr double kWaits = 3;           // a step whose fragments are read when they are wanted
@@ -102,16 +101,14 @@ ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& d
   thread.shared_loads = s.a.reads(s.warp_m) + s.b.reads(s.warp_n);
   thread.load_passes =
       double(s.warp_m + s.warp_n) * s.step() * s.element / 128 / thread.shared_loads;
-  double shifting = 0;
+  double shifted = 0;
   const auto copies = [&](const mma::Tile& tile) {
     if (s.tma) return;
     const double pieces = double(tile.rows()) * tile.pieces_across() / s.threads();
-    const double copied =
-        tile.shifts() ? 1 + double(tile.parts_across()) / tile.pieces_across() : 16.0 / tile.bytes;
+    const double copied = tile.shifts() ? 1 + 1.0 / tile.pieces_across() : 16.0 / tile.bytes;
     thread.global_loads += pieces * copied;
     thread.shared_stores += pieces * (tile.shifts() ? 3 : 1);  // cp.async's; read and stored again
-    if (tile.shifts())
-      shifting += pieces * (tile.element < 4 ? kShiftedPiece : kShiftedWide * 16 / tile.element);
+    if (tile.shifts()) shifted += pieces;
   };
   copies(s.a);
   copies(s.b);
@@ -123,7 +120,7 @@ ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& d
   thread.exchanged = s.slice_k > 1 || s.epilogue ? double(s.warp_m) * s.warp_n / 32 : 0;
   thread.steps = s.steps();
   thread.waits = (s.fragments == 1 ? kWaits : 0) + (s.tma ? kTmaWaits / s.steps() : 0);
-  thread.pass_instructions = step_slots(s) + shifting / s.steps();
+  thread.pass_instructions = step_slots(s) + kShiftedPiece * shifted / s.steps();
   // What comes through registers is stored in the round that asks for it.
   thread.ahead = s.async(device) ? s.stages - (s.tma ? 1.5 : 1) : 1;
   thread.multiply_add_rate = tensor_rate(problem, device.target);

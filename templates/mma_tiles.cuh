@@ -221,47 +221,36 @@ struct Operand {
     UNROLL_ALL
     for (int i = 0; i < RUN; ++i) store_vector<4>(reinterpret_cast<unsigned*>(at[i]), pieces[i]);
   }
-  // Of a lane's pieces in a batch, the first of which is at `first`: rows are so far apart, and 4 rows on what `turn`
-  // says changes places.
-  struct Places {
-    static constexpr int COLUMN_BYTES = UNIT_ACROSS / IN_LINE * PANEL_BYTES;
-    int first, apart, turn;
-    static constexpr DEVICE_MEMBER int row(int i) { return i / UNITS_ACROSS * UNIT_ROWS; }
-    DEVICE_MEMBER int of(int i) const {
-      static_assert(UNIT_ROWS == BATCH_ROWS || UNIT_ROWS % 8 == 0 || (UNIT_ROWS == 4 && LINE == 128), "see twist()");
-      return (row(i) % 8 == 4 ? first ^ turn : first) + row(i) * apart + i % UNITS_ACROSS * COLUMN_BYTES;
-    }
-  };
   // A lane reads its RUN pieces as the elements that belong there, each from where it came. Neighbouring rows of odd
   // lengths are shifted differently: no two lanes meet in a bank.
   DEVICE_MEMBER void shift_elements(char* tile, int below) const {
-    constexpr int WORDS = kElementBytes < 4 ? 1 : kElementBytes / 4, LAST = UNITS_ACROSS - 1;
-    const int in_row = run_row + below, shift = made_anew(shift_of(below));
-    const Places own{made_anew(offset(in_row, run_piece)), LINE, 64};
-    const bool ends = (run_piece + LAST * UNIT_ACROSS) % PART == PART - 1;
+    constexpr int WORDS = kElementBytes / 4;
     unsigned pieces[RUN][4];
     UNROLL_ALL
-    for (int w = 0; w < 4; w += WORDS) {
-      const int byte = shift + w * 4, in_next = byte - 16;
-      Places from = own;
-      from.first = (w == 0 || in_next < 0 ? own.first + 16 : offset(in_row, run_piece + 1)) + in_next;
-      Places from_last = from;
-      if (w > 0 && in_next >= 0 && ends) from_last = {behind(in_row) + in_next - LAST * Places::COLUMN_BYTES, 16, 0};
+    for (int i = 0; i < RUN; ++i) {
+      const int down = below + i / UNITS_ACROSS * UNIT_ROWS, shift = shift_of(down);
+      if (!is_shifted(down)) continue;
+      const char *own = tile + offset(run_row + down, unit_piece(i)) + shift;
+      const char *next = tile + after(run_row + down, unit_piece(i)) + shift - 16;
       UNROLL_ALL
-      for (int i = 0; i < RUN; ++i) {
-        if (!EVEN && in_row + Places::row(i) >= ROWS) continue;
-        const int at = i % UNITS_ACROSS == LAST ? from_last.of(i) : from.of(i);
+      for (int w = 0; w < 4; w += WORDS) {
         unsigned element[WORDS];
-        load_vector<WORDS>(element, reinterpret_cast<const unsigned*>(tile + at));
+        load_vector<WORDS>(element, reinterpret_cast<const unsigned*>(shift + w * 4 < 16 ? own : next) + w);
         UNROLL_ALL
         for (int j = 0; j < WORDS; ++j) pieces[i][w + j] = element[j];
       }
     }
     warp_barrier();  // what is written over has been read
     UNROLL_ALL
-    for (int i = 0; i < RUN; ++i)
-      if (shift != 0 && (EVEN || in_row + Places::row(i) < ROWS))
-        store_vector<4>(reinterpret_cast<unsigned*>(tile + own.of(i)), pieces[i]);
+    for (int i = 0; i < RUN; ++i) {
+      const int down = below + i / UNITS_ACROSS * UNIT_ROWS;
+      if (is_shifted(down))
+        store_vector<4>(reinterpret_cast<unsigned*>(tile + offset(run_row + down, unit_piece(i))), pieces[i]);
+    }
+  }
+  DEVICE_MEMBER int unit_piece(int i) const { return run_piece + i % UNITS_ACROSS * UNIT_ACROSS; }
+  DEVICE_MEMBER bool is_shifted(int down) const {
+    return (EVEN || run_row + down < ROWS) && shift_of(down) != 0;
   }
   DEVICE_MEMBER bool has_last(int of_row) const {
     return int(threadIdx.x) % 32 < BATCH_ROWS && (EVEN || of_row < ROWS);
@@ -279,7 +268,7 @@ struct Operand {
     const int early = SHIFTS ? before(from) : 0;
     const int bytes = INSIDE ? (LAST ? early : 16) : valid(to_row, LAST ? (part() + 1) * PART : piece, early, k_left);
     const int unwanted = LAST || piece > 0 ? 0 : early;  // bytes of whatever is before the row
-    if (SHIFTS) from = reinterpret_cast<const char*>(reinterpret_cast<unsigned long long>(from) & ~15ull);
+    from -= early;
     if constexpr (ASYNC) {
       UNROLL_ALL
       for (int b = 0; b < 16; b += COPIED) copy_bytes_async<COPIED>(to + b, from + b, bytes - b, unwanted);
