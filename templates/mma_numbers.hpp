@@ -20,13 +20,11 @@ struct Tile {
   int row_bytes() const { return (along_k ? depth : span) * element; }
   int rows() const { return along_k ? span : depth; }
   int tile_bytes() const { return rows() * row_bytes(); }
-  /// Rows that begin anywhere are shifted in shared memory, by the warp that brought them (or its
-  /// part of them), and have a piece more until then.
+  /// Rows that are not aligned to words are shifted in shared memory, by the warp that brought
+  /// them, and have a piece more until then.
   bool shifts() const { return bytes < 4; }
-  int held_bytes() const { return tile_bytes() + (shifts() ? rows() * parts_across() * 16 : 0); }
+  int held_bytes() const { return tile_bytes() + (shifts() ? rows() * 16 : 0); }
   int pieces_across() const { return std::max(1, row_bytes() / 16); }
-  /// Warps that bring a row.
-  int parts_across() const { return std::max(1, pieces_across() / 32); }
   /// ldmatrix reads it.
   bool by_matrix() const { return element == 2 || (along_k && element < 8); }
   /// Octets of m or n that one read of a lane serves.
@@ -117,11 +115,9 @@ struct Mma {
   int steps() const { return tile_k / step() / slice_k; }
   int warps() const { return (tile_m / warp_m) * (tile_n / warp_n); }
   int threads() const { return warps() * 32 * slice_k; }
-  /// A row's pieces are brought by threads side by side; where these shift them, by one warp or
-  /// by whole warps.
+  /// A row's pieces are brought by threads side by side, of one warp where it shifts them.
   bool takes_rows(const Tile& tile) const {
-    const int across = tile.pieces_across();
-    return threads() % across == 0 && (!tile.shifts() || 32 % across == 0 || across % 32 == 0);
+    return (tile.shifts() ? 32 : threads()) % tile.pieces_across() == 0;
   }
   /// Bytes of an element that the multiply step writes, and to how many its rows are aligned.
   int out_bytes() const { return split > 1 ? sum : result; }

@@ -32,12 +32,12 @@ std::vector<Constraint> shape_constraints() {
       constraint("threads_take_rows_of_a",
                  {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "PACK_A", "BYTES_A"},
                  "the 16-byte pieces of a row of A's tile divide the threads; where BYTES_A is "
-                 "below 4, they divide a warp's 32 or are a multiple of them",
+                 "below 4, those of a warp",
                  [](const Mma& s, const In&) { return s.takes_rows(s.a); }),
       constraint("threads_take_rows_of_b",
                  {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "PACK_B", "BYTES_B"},
                  "the 16-byte pieces of a row of B's tile divide the threads; where BYTES_B is "
-                 "below 4, they divide a warp's 32 or are a multiple of them",
+                 "below 4, those of a warp",
                  [](const Mma& s, const In&) { return s.takes_rows(s.b); }),
       constraint("reads_tile_a", {"WARP_M", "PACK_A"},
                  "WARP_M is a multiple of 16; where A's m is contiguous and elements are 1 or 4 "
@@ -68,34 +68,26 @@ std::vector<Constraint> shape_constraints() {
   };
 }
 
-/// That make rows come as aligned pieces, which are shifted: an element's, 1 where that is copied
-/// by itself.
-int bytes_that_shift(int element) { return element < 4 ? element : 1; }
-
 bool bytes_allowed(int bytes, int element) {
-  return bytes == bytes_that_shift(element) || (bytes >= 4 && bytes >= element);
+  return bytes == element || (bytes >= 4 && bytes > element);
 }
 
 std::vector<Constraint> problem_constraints() {
   return {
-      constraint(
-          "bytes_of_a", {"BYTES_A", "PACK_A"},
-          "BYTES_A is no more than A's alignment (a packed A has 16), and at least an element "
-          "and 4; or, for shifted pieces, 1 or 2: an element of so many bytes, 1 for wider "
-          "ones",
-          [](const Mma& s, const In& in) {
-            return bytes_allowed(s.a.bytes, s.element) &&
-                   s.a.bytes <= reads_a_alignment(in.problem, s.pack_a);
-          }),
-      constraint(
-          "bytes_of_b", {"BYTES_B", "PACK_B"},
-          "BYTES_B is no more than B's alignment (a packed B has 16), and at least an element "
-          "and 4; or, for shifted pieces, 1 or 2: an element of so many bytes, 1 for wider "
-          "ones",
-          [](const Mma& s, const In& in) {
-            return bytes_allowed(s.b.bytes, s.element) &&
-                   s.b.bytes <= reads_b_alignment(in.problem, s.pack_b);
-          }),
+      constraint("bytes_of_a", {"BYTES_A", "PACK_A"},
+                 "BYTES_A is no more than A's alignment (a packed A has 16), and either an element "
+                 "or at least 4",
+                 [](const Mma& s, const In& in) {
+                   return bytes_allowed(s.a.bytes, s.element) &&
+                          s.a.bytes <= reads_a_alignment(in.problem, s.pack_a);
+                 }),
+      constraint("bytes_of_b", {"BYTES_B", "PACK_B"},
+                 "BYTES_B is no more than B's alignment (a packed B has 16), and either an element "
+                 "or at least 4",
+                 [](const Mma& s, const In& in) {
+                   return bytes_allowed(s.b.bytes, s.element) &&
+                          s.b.bytes <= reads_b_alignment(in.problem, s.pack_b);
+                 }),
       constraint("aligned_c", {"VECTOR_C", "SPLIT_K", "EPILOGUE"},
                  "VECTOR_C elements are no more than 16 bytes, and where threads write their sums "
                  "as they hold them no more than C's alignment (of partial sums: what rows of n "
@@ -197,14 +189,13 @@ std::vector<Constraint> search_hints() {
              return s.tile_n == 16 || s.tile_n < 2 * in.problem.n || s.b.least_line();
            }),
       hint("as_wide_as_aligned", {"BYTES_A", "BYTES_B", "PACK_A", "PACK_B"},
-           "copies are as wide as the operand's alignment allows, or pieces that are shifted where "
-           "it is below 16",
+           "copies are as wide as the operand's alignment allows",
            [](const Mma& s, const In& in) {
-             const auto wide = [](const Tile& tile, int alignment) {
-               return tile.shifts() ? alignment < 16 : tile.bytes == alignment;
+             const auto widest = [&](int alignment) {
+               return alignment >= 4 ? alignment : s.element;
              };
-             return wide(s.a, reads_a_alignment(in.problem, s.pack_a)) &&
-                    wide(s.b, reads_b_alignment(in.problem, s.pack_b));
+             return s.a.bytes == widest(reads_a_alignment(in.problem, s.pack_a)) &&
+                    s.b.bytes == widest(reads_b_alignment(in.problem, s.pack_b));
            }),
       hint("lines_of_64", {"TILE_K"}, "a tile is at least 32 bytes of k deep and at most 256",
            [](const Mma& s, const In&) {
@@ -294,10 +285,10 @@ std::vector<Parameter> parameters() {
       {"DEEP", {1, 2}, "how deep an instruction is: 2 is f64's m16n8k16"},
       {"BYTES_A",
        {1, 2, 4, 8, 16},
-       "bytes of A copied at a time; below 4: pieces of 16, shifted, from any address"},
+       "bytes of A copied at a time; below 4: aligned pieces, shifted"},
       {"BYTES_B",
        {1, 2, 4, 8, 16},
-       "bytes of B copied at a time; below 4: pieces of 16, shifted, from any address"},
+       "bytes of B copied at a time; below 4: aligned pieces, shifted"},
       {"PACK_A", {0, 1, 2}, "copy A beforehand", {"no", "padded", "transposed"}},
       {"PACK_B", {0, 1, 2}, "copy B beforehand", {"no", "padded", "transposed"}},
       {"EPILOGUE", {0, 1}, "how sums are written", {"as held", "through shared memory"}},

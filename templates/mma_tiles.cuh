@@ -41,10 +41,9 @@ static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 // different banks. ALONG_K: k is contiguous.
 // BYTES at a time are copied (ASYNC: by cp.async, else by way of registers).
 //
-// BYTES below 4: rows that begin anywhere come as the aligned pieces that hold any of their bytes, one more than the
-// tile's row has (of a row that several warps bring, than each one's PART), which lies behind the tile. The warp that
-// brought them then shifts them to where they belong: straighten(). Nothing else outside a row is read, and none of it
-// is used.
+// Rows that are not aligned to words (BYTES below 4) come as the aligned pieces that hold any of their bytes, one more
+// than the tile's row has, which lies behind the tile. The warp that brought them then shifts them to where they
+// belong: straighten(). Nothing else outside a row is read, and none of it is used.
 template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC>
 struct Operand {
   static constexpr bool IS_ALONG_K = ALONG_K;
@@ -73,58 +72,45 @@ struct Operand {
     return piece / IN_LINE * PANEL_BYTES + row * LINE + ((piece % IN_LINE ^ twist(row)) << 4);
   }
 
-  // A batch is the rows (their parts) of which every lane of a warp brings RUN pieces. Then it shifts as many.
+  // A batch is the rows of which every lane of a warp brings RUN pieces. Then it shifts as many, which are neighbours:
+  // so it reads but one piece more.
   static constexpr bool SHIFTS = BYTES < 4;
   static constexpr int RUN = !SHIFTS || BYTES_ACROSS || COUNT % 2 ? 1 : (COUNT % 4 || IN_LINE < 4 ? 2 : 4);
-  static constexpr int PART = ACROSS < 32 ? ACROSS : 32, PARTS = ACROSS / PART;
-  static constexpr int BATCHES = COUNT / RUN, BATCH_ROWS = RUN * 32 / PART, BATCHES_APART = RUN * ROWS_APART;
-  static constexpr int HELD_BYTES = TILE_BYTES + (SHIFTS ? ROWS * PARTS * 16 : 0);
+  static constexpr int BATCHES = COUNT / RUN, BATCH_ROWS = RUN * 32 / ACROSS, BATCHES_APART = RUN * ROWS_APART;
+  static constexpr int HELD_BYTES = TILE_BYTES + (SHIFTS ? ROWS * 16 : 0);
   static constexpr int COPIED = SHIFTS ? 16 : BYTES;
-  static_assert(!SHIFTS || (32 % PART == 0 && ACROSS % PART == 0), "a warp takes whole parts of what is to be shifted");
+  static_assert(!SHIFTS || 32 % ACROSS == 0, "a warp takes whole rows of what is to be shifted");
   static_assert(!SHIFTS || TILE_K * kElementBytes % 16 == 0, "a row is shifted alike in every tile");
-  // Of elements that are words or more, a warp shifts UNIT_ROWS rows of some lines at a time, UNITS_ACROSS of which are
-  // a row's.
-  static constexpr bool BY_ELEMENT = SHIFTS && kElementBytes >= 4;
-  static constexpr int UNIT_ROWS = BATCH_ROWS < 32 / IN_LINE ? BATCH_ROWS : 32 / IN_LINE;
-  static constexpr int UNIT_ACROSS = 32 / UNIT_ROWS, UNITS_ACROSS = PART / UNIT_ACROSS;
 
   const char* first;  // this thread's first piece of the next tile
   Int64 rows_apart, batches_apart, tile_apart;  // from piece to piece of a batch, to the next batch, to the next tile
   int row, piece;     // of the first piece
   const char* last;   // where a row's last piece, that goes behind the tile, is for this lane to bring
   int last_row;
-  int row_bytes;      // from row to row; enough of it to know how far these are shifted
   int run_row, run_piece, run_shift;  // the first pieces that this lane shifts, and by how many bytes
   int span_left;  // rows or columns of the matrix from the tile's first on, at most SPAN
 
   DEVICE_MEMBER Operand(const Element* matrix, Int64 ld, Int64 span0, Int64 span, Int64 k0)
-      : rows_apart(32 / PART * ld * kElementBytes),
+      : rows_apart(32 / ACROSS * ld * kElementBytes),
         batches_apart(BATCHES_APART * ld * kElementBytes),
-        tile_apart((ALONG_K ? TILE_K : TILE_K * ld) * kElementBytes),
-        row_bytes(static_cast<int>(ld * kElementBytes)) {
+        tile_apart((ALONG_K ? TILE_K : TILE_K * ld) * kElementBytes) {
     const Int64 left = span - span0;
     span_left = left < SPAN ? static_cast<int>(left) : SPAN;
     const Int64 row0 = ALONG_K ? span0 : k0, in_row = (ALONG_K ? k0 : span0) * kElementBytes;
     const auto place_in_row = [&](int of_row) {
       return reinterpret_cast<const char*>(matrix) + (row0 + of_row) * ld * kElementBytes + in_row;
     };
-    const int thread = threadIdx.x, lane = thread % 32, batch = thread / 32 / PARTS * BATCH_ROWS;
-    row = SHIFTS ? batch + lane / PART : thread / ACROSS;
+    const int thread = threadIdx.x, lane = thread % 32, batch = thread / 32 * BATCH_ROWS;
+    row = SHIFTS ? batch + lane / ACROSS : thread / ACROSS;
     piece = thread % ACROSS;
     first = place_in_row(row) + piece * 16;
     if constexpr (SHIFTS) {
       last_row = batch + lane;
-      last = place_in_row(last_row) + (part() + 1) * PART * 16;
-      if constexpr (BY_ELEMENT) {
-        // The pieces of a line, then rows, then more lines.
-        run_row = batch + lane / IN_LINE % UNIT_ROWS;
-        run_piece = part() * PART + lane / IN_LINE / UNIT_ROWS * IN_LINE + lane % IN_LINE;
-      } else {
-        // RUN rows, then the runs of a line, then more rows: those of 8 lanes lie in different banks.
-        constexpr int RUNS = IN_LINE / RUN, ROW_GROUPS = BATCH_ROWS / RUN;
-        run_row = batch + lane / IN_LINE % ROW_GROUPS * RUN + lane % RUN;
-        run_piece = lane / IN_LINE / ROW_GROUPS * IN_LINE + lane / RUN % RUNS * RUN;
-      }
+      last = place_in_row(last_row) + ROW_BYTES;
+      // RUN rows, then the runs of a line, then more rows: those of 8 lanes lie in different banks.
+      constexpr int RUNS = IN_LINE / RUN, ROW_GROUPS = BATCH_ROWS / RUN;
+      run_row = batch + lane / IN_LINE % ROW_GROUPS * RUN + lane % RUN;
+      run_piece = lane / IN_LINE / ROW_GROUPS * IN_LINE + lane / RUN % RUNS * RUN;
       run_shift = before(place_in_row(run_row));
     }
   }
@@ -149,7 +135,7 @@ struct Operand {
       if constexpr (SHIFTS) {
         const int b = j / RUN, row_of_last = last_row + b * BATCHES_APART;
         if (j % RUN == RUN - 1 && has_last(row_of_last))
-          bring<INSIDE, true>(tile + behind(row_of_last), last + b * batches_apart, row_of_last, k_left,
+          bring<INSIDE, true>(tile + TILE_BYTES + row_of_last * 16, last + b * batches_apart, row_of_last, k_left,
                               COUNT + b);
       }
     }
@@ -167,7 +153,7 @@ struct Operand {
       for (int b = 0; b < BATCHES * SHIFTS; ++b) {
         const int to_row = last_row + b * BATCHES_APART;
         if (has_last(to_row))
-          store_vector<4>(reinterpret_cast<unsigned*>(tile + behind(to_row)), waiting[COUNT + b]);
+          store_vector<4>(reinterpret_cast<unsigned*>(tile + TILE_BYTES + to_row * 16), waiting[COUNT + b]);
       }
     }
   }
@@ -177,80 +163,32 @@ struct Operand {
       warp_barrier();
       UNROLL_ALL
       for (int b = 0; b < BATCHES; ++b) {
-        if constexpr (BY_ELEMENT)
-          shift_elements(tile, b * BATCHES_APART);
-        else
-          shift_bytes(tile, b * BATCHES_APART);
+        const int in_row = run_row + b * BATCHES_APART;
+        const bool there = EVEN || in_row < ROWS;
+        char* at[RUN + 1];
+        UNROLL_ALL
+        for (int i = 0; i < RUN; ++i) at[i] = tile + (offset(in_row, run_piece) ^ i * 16);
+        const bool ends = run_piece + RUN == ACROSS;
+        at[RUN] = tile + (ends ? TILE_BYTES + in_row * 16 : offset(in_row, run_piece + RUN));
+        unsigned pieces[RUN + 1][4];
+        UNROLL_ALL
+        for (int i = 0; i <= RUN; ++i)
+          if (there) load_vector<4>(pieces[i], reinterpret_cast<const unsigned*>(at[i]));
+        warp_barrier();  // a run's first piece is also the one after the run before
+        if (!there) continue;
+        shift_runs<RUN>(pieces, static_cast<int>((run_shift + b * batches_apart) & 15));
+        UNROLL_ALL
+        for (int i = 0; i < RUN; ++i) store_vector<4>(reinterpret_cast<unsigned*>(at[i]), pieces[i]);
       }
     }
   }
 
  private:
   // From a thread's first piece to its j-th, in rows.
-  static constexpr DEVICE_MEMBER int down(int j) { return j / RUN * BATCHES_APART + j % RUN * (32 / PART); }
+  static constexpr DEVICE_MEMBER int down(int j) { return j / RUN * BATCHES_APART + j % RUN * (32 / ACROSS); }
   // How far into an aligned piece an address is.
   static DEVICE_MEMBER int before(const char* address) {
     return static_cast<int>(reinterpret_cast<unsigned long long>(address) & 15);
-  }
-  // Which part of a row this warp brings, and where the piece behind it goes.
-  static DEVICE_MEMBER int part() { return PARTS > 1 ? int(threadIdx.x) / 32 % PARTS : 0; }
-  static DEVICE_MEMBER int behind(int of_row) { return TILE_BYTES + (part() * ROWS + of_row) * 16; }
-  // Where the piece after one of this warp's came.
-  static DEVICE_MEMBER int after(int of_row, int of_piece) {
-    return of_piece % PART == PART - 1 ? behind(of_row) : offset(of_row, of_piece + 1);
-  }
-  // How far the row is shifted that is so many below run_row; `below` is a constant.
-  DEVICE_MEMBER int shift_of(int below) const {
-    return below * kElementBytes % 16 == 0 ? run_shift : (run_shift + below * row_bytes) & 15;
-  }
-  // A lane shifts RUN neighbours of the row that is so many below its first, so it reads but one piece more.
-  DEVICE_MEMBER void shift_bytes(char* tile, int below) const {
-    const int in_row = run_row + below;
-    const bool there = EVEN || in_row < ROWS;
-    char* at[RUN + 1];
-    UNROLL_ALL
-    for (int i = 0; i < RUN; ++i) at[i] = tile + (offset(in_row, run_piece) ^ i * 16);
-    at[RUN] = tile + after(in_row, run_piece + RUN - 1);
-    unsigned pieces[RUN + 1][4];
-    UNROLL_ALL
-    for (int i = 0; i <= RUN; ++i)
-      if (there) load_vector<4>(pieces[i], reinterpret_cast<const unsigned*>(at[i]));
-    warp_barrier();  // a run's first piece is also the one after the run before
-    if (!there) return;
-    shift_runs<RUN>(pieces, shift_of(below));
-    UNROLL_ALL
-    for (int i = 0; i < RUN; ++i) store_vector<4>(reinterpret_cast<unsigned*>(at[i]), pieces[i]);
-  }
-  // A lane reads its RUN pieces as the elements that belong there, each from where it came. Neighbouring rows of odd
-  // lengths are shifted differently: no two lanes meet in a bank.
-  DEVICE_MEMBER void shift_elements(char* tile, int below) const {
-    constexpr int WORDS = kElementBytes / 4;
-    unsigned pieces[RUN][4];
-    UNROLL_ALL
-    for (int i = 0; i < RUN; ++i) {
-      const int down = below + i / UNITS_ACROSS * UNIT_ROWS, shift = shift_of(down);
-      if (!is_shifted(down)) continue;
-      const char *own = tile + offset(run_row + down, unit_piece(i)) + shift;
-      const char *next = tile + after(run_row + down, unit_piece(i)) + shift - 16;
-      UNROLL_ALL
-      for (int w = 0; w < 4; w += WORDS) {
-        unsigned element[WORDS];
-        load_vector<WORDS>(element, reinterpret_cast<const unsigned*>(shift + w * 4 < 16 ? own : next) + w);
-        UNROLL_ALL
-        for (int j = 0; j < WORDS; ++j) pieces[i][w + j] = element[j];
-      }
-    }
-    warp_barrier();  // what is written over has been read
-    UNROLL_ALL
-    for (int i = 0; i < RUN; ++i) {
-      const int down = below + i / UNITS_ACROSS * UNIT_ROWS;
-      if (is_shifted(down))
-        store_vector<4>(reinterpret_cast<unsigned*>(tile + offset(run_row + down, unit_piece(i))), pieces[i]);
-    }
-  }
-  DEVICE_MEMBER int unit_piece(int i) const { return run_piece + i % UNITS_ACROSS * UNIT_ACROSS; }
-  DEVICE_MEMBER bool is_shifted(int down) const {
-    return (EVEN || run_row + down < ROWS) && shift_of(down) != 0;
   }
   DEVICE_MEMBER bool has_last(int of_row) const {
     return int(threadIdx.x) % 32 < BATCH_ROWS && (EVEN || of_row < ROWS);
@@ -266,7 +204,7 @@ struct Operand {
   template <bool INSIDE, bool LAST>
   DEVICE_MEMBER void bring(char* to, const char* from, int to_row, int k_left, [[maybe_unused]] int nth) {
     const int early = SHIFTS ? before(from) : 0;
-    const int bytes = INSIDE ? (LAST ? early : 16) : valid(to_row, LAST ? (part() + 1) * PART : piece, early, k_left);
+    const int bytes = INSIDE ? (LAST ? early : 16) : valid(to_row, LAST ? ACROSS : piece, early, k_left);
     const int unwanted = LAST || piece > 0 ? 0 : early;  // bytes of whatever is before the row
     from -= early;
     if constexpr (ASYNC) {
