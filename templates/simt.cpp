@@ -20,35 +20,23 @@ double multiply_add_rate(const Simt& s, int order) {
   return 0.85 - held_k - by_rows - 0.3 * std::max(0.0, 1 / std::sqrt(sums) - 0.125);
 }
 
-/// Of a load or copy whose address is at a known distance from another's, counted in those that
-/// find theirs.
-constexpr double kFollowing = 0.3;
-
 ThreadWork thread_work(const Simt& s, int order) {
   const double threads = s.threads();
-  const auto vectors = [&](int span, int vector) {
-    return span * s.tile_k / Simt::width(vector) / threads;
+  const auto vectors = [&](int span, int vector) { return span * s.tile_k / vector / threads; };
+  const auto loads = [&](int span, int vector, bool tma) {
+    return tma ? 0.0 : vectors(span, vector);
   };
-  const auto loads = [&](int span, int vector, bool along_k, bool tma, bool shifts) {
-    if (tma) return 0.0;
-    if (vector == 0) return vectors(span, vector) * (shifts ? 1 : 4 * kFollowing);
-    // A thread takes a line apart what it takes of a row. The model was fitted to each vector of
-    // four finding its address.
-    const double in_row = std::max(1.0, (along_k ? s.tile_k : span) / 32.0);
-    return vectors(span, vector) * (vector == 4 ? 1 : kFollowing + (1 - kFollowing) / in_row);
-  };
-  const auto stores = [&](int span, int vector, bool transpose, bool staged, bool shifts) {
-    // cp.async and TMA store by themselves. Pieces of three rows in four are moved afterwards.
-    if (shifts) return vectors(span, vector) * 0.75;
+  const auto stores = [&](int span, int vector, bool transpose, bool staged) {
+    // cp.async and TMA store by themselves.
     if (s.prefetch >= 3 && !staged) return 0.0;
-    return vectors(span, vector) * (transpose ? Simt::width(vector) : 1);
+    return vectors(span, vector) * (transpose ? vector : 1);
   };
   ThreadWork thread;
   thread.shared_loads = s.reads(s.thread_m, s.a_held_k()) + s.reads(s.thread_n, s.b_held_k());
-  thread.global_loads = loads(s.tile_m, s.vector_a, s.a_along_k, s.a_by_tma(), s.a_shifts()) +
-                        loads(s.tile_n, s.vector_b, s.b_along_k, s.b_by_tma(), s.b_shifts());
-  thread.shared_stores = stores(s.tile_m, s.vector_a, s.transpose_a, s.a_staged(), s.a_shifts()) +
-                         stores(s.tile_n, s.vector_b, s.transpose_b, s.b_staged(), s.b_shifts());
+  thread.global_loads =
+      loads(s.tile_m, s.vector_a, s.a_by_tma()) + loads(s.tile_n, s.vector_b, s.b_by_tma());
+  thread.shared_stores = stores(s.tile_m, s.vector_a, s.transpose_a, s.a_staged()) +
+                         stores(s.tile_n, s.vector_b, s.transpose_b, s.b_staged());
   thread.result_stores = double(s.thread_m) * s.thread_n / s.vector_c / s.slice_k;
   thread.exchanged = s.slice_k > 1 ? double(s.thread_m) * s.thread_n : 0;
   thread.steps = s.group_depth();

@@ -30,11 +30,6 @@
 //   6, 7, 8 a ring of 3, 4, 6 stages: one thread asks TMA for whole tiles as they lie (swizzled where k
 //           is contiguous); an operand that is turned or not aligned to 16 bytes goes through registers.
 //           Warps wait for full stages and free them each by itself, no barrier holds the block together
-// VECTOR_A (VECTOR_B) 0: four elements that may begin anywhere. By cp.async an operand that is not turned
-// comes as the aligned pieces of 16 bytes that its rows touch, which the warp that brought them moves to
-// where they belong (simt_rows.cuh); through registers the elements are loaded one by one and stored as a
-// vector. VECTOR 1 copies words: more copies, nothing to move afterwards.
-//
 // Edges: along k, what lies outside the matrices is zero in the tiles. Along m and n it may be anything, since
 // nobody writes those sums: rows that end are replaced by others, words that end are not copied, and only
 // vectors pay for testing. Warps that are wholly outside do not multiply.

@@ -3,6 +3,7 @@
 #include "simt_tiles.cuh"
 #if PREFETCH >= 6
 #include "tma.cuh"
+#include "warp.cuh"
 #endif
 #define A_BY_TMA (PREFETCH >= 6 && !TRANSPOSE_A && VECTOR_A == 4)
 #define B_BY_TMA (PREFETCH >= 6 && !TRANSPOSE_B && VECTOR_B == 4)
@@ -280,16 +281,10 @@ struct Flow {
       finish(t);
     }
     int using_ = 0;
-    // Until the oldest tile on its way is there, and nobody uses the one before it any more.
-    const auto wait = [&] {
-      copies_done<kStages - 2>();
-      source.a.straighten(shared + using_);
-      source.b.straighten(shared + using_ + OperandA::ELEMENTS);
-      barrier();
-    };
 #if FRAGMENTS == 1
     for (int t = 0; t < tiles; ++t) {
-      wait();
+      copies_done<kStages - 2>();
+      barrier();
       start(t + kStages - 1);
       if (multiplies)
         multiply_tile(sums, shared + using_, who.warp_m, who.warp_n, who.lane, who.k0);
@@ -298,7 +293,8 @@ struct Flow {
     }
 #else
     Fragments sets[2];
-    wait();
+    copies_done<kStages - 2>();
+    barrier();
     if (multiplies) sets[0].read(shared, who.warp_m, who.warp_n, who.lane, who.k0);
     for (int t = 0; t < tiles; ++t) {
       start(t + kStages - 1);
@@ -306,7 +302,8 @@ struct Flow {
         multiply_ahead(sums, sets, shared + using_, who.warp_m, who.warp_n, who.lane, who.k0);
       using_ = after(using_);
       finish(t + kStages - 1);
-      wait();
+      copies_done<kStages - 2>();
+      barrier();  // the next tile is there, this one's stage is free
       if (multiplies) {
         // After the last tile this reads old values, which nobody uses.
         sets[0].read(shared + using_, who.warp_m, who.warp_n, who.lane, who.k0);
@@ -327,7 +324,7 @@ struct Flow {
     Source source(args, part);
     const int tiles = source.tiles;
     const bool multiplies = who.multiplies(args, part);
-    float next_a[OperandA::COUNT][OperandA::WIDTH], next_b[OperandB::COUNT][OperandB::WIDTH];
+    float next_a[OperandA::COUNT][VECTOR_A], next_b[OperandB::COUNT][VECTOR_B];
     const auto fetch = [&](int t) {
       if (t < source.inner_a)
         source.a.template load<true>(next_a, TILE_K);

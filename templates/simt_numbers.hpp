@@ -71,15 +71,9 @@ struct Simt {
   bool a_held_k() const { return a_along_k != transpose_a; }
   bool b_held_k() const { return b_along_k != transpose_b; }
 
-  /// Elements that are moved at a time: VECTOR_A or VECTOR_B, of which 0 is four at any address.
-  static int width(int vector) { return vector == 0 ? 4 : vector; }
-  /// Whether cp.async brings rows as aligned pieces, which are then moved to where they belong.
-  bool a_shifts() const { return shifts(transpose_a, vector_a); }
-  bool b_shifts() const { return shifts(transpose_b, vector_b); }
-
   int tile_elements(int span, int vector, bool held_k, bool transpose, bool tma) const {
-    int pad = held_k ? (transpose ? fragment_k : std::max(width(vector), fragment_k))
-                     : (transpose || shifts(transpose, vector) ? 4 : 0);
+    int pad =
+        held_k ? (transpose ? fragment_k : std::max(vector, fragment_k)) : (transpose ? 4 : 0);
     if (tma) pad = 0;
     const int elements = held_k ? span * (tile_k + pad) : tile_k * (span + pad);
     const int whole = in_ring() ? 256 : 4;
@@ -96,8 +90,7 @@ struct Simt {
   }
   /// Elements a thread fetches of a tile, in whole vectors.
   int fetched(int span, int vector) const {
-    const int wide = width(vector);
-    return (span * tile_k / wide + threads() - 1) / threads() * wide;
+    return (span * tile_k / vector + threads() - 1) / threads() * vector;
   }
   /// Whether an operand's tile waits in registers before it is stored.
   bool a_staged() const { return staged(transpose_a, vector_a, a_by_tma()); }
@@ -118,10 +111,7 @@ struct Simt {
  private:
   bool staged(bool transpose, int vector, bool tma) const {
     if (in_ring()) return !tma;
-    return prefetch == 1 || prefetch == 2 || (by_cp_async() && transpose && width(vector) > 1);
-  }
-  bool shifts(bool transpose, int vector) const {
-    return by_cp_async() && !transpose && vector == 0;
+    return prefetch == 1 || prefetch == 2 || (by_cp_async() && transpose && vector > 1);
   }
   static int run(int thread, bool held_k) {
     return held_k ? 1 : (thread % 4 == 0 ? 4 : (thread % 2 == 0 ? 2 : 1));

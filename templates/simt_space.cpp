@@ -46,10 +46,9 @@ std::vector<Constraint> shape_constraints() {
                  "else the greatest of 4, 2, 1 that divides THREAD_N",
                  [](const Simt& s, const In&) { return s.run_n() % s.vector_c == 0; }),
       constraint("vectors_fill_tile", {"TILE_M", "TILE_N", "VECTOR_A", "VECTOR_B"},
-                 "VECTOR_A (0 counts as 4) divides TILE_M and VECTOR_B divides TILE_N",
+                 "VECTOR_A divides TILE_M and VECTOR_B divides TILE_N",
                  [](const Simt& s, const In&) {
-                   return s.tile_m % Simt::width(s.vector_a) == 0 &&
-                          s.tile_n % Simt::width(s.vector_b) == 0;
+                   return s.tile_m % s.vector_a == 0 && s.tile_n % s.vector_b == 0;
                  }),
       constraint("has_cp_async", {"PREFETCH"}, "PREFETCH by cp.async needs the feature cp_async",
                  [](const Simt& s, const In& in) {
@@ -157,15 +156,10 @@ std::vector<Constraint> search_hints() {
              return s.tile_n == 16 || s.tile_n < 2 * in.problem.n;
            }),
       hint("vectors_where_aligned", {"VECTOR_A", "VECTOR_B", "PACK_A", "PACK_B"},
-           "loads are as wide as the operand's alignment allows, or half that; 0, for any "
-           "alignment, "
-           "where it is less than 16 bytes",
+           "loads are as wide as the operand's alignment allows, or half that",
            [](const Simt& s, const In& in) {
-             const auto fits = [](int vector, int alignment) {
-               return vector == 0 ? alignment < 16 : vector * 8 >= std::min(16, alignment);
-             };
-             return fits(s.vector_a, reads_a_alignment(in.problem, s.pack_a)) &&
-                    fits(s.vector_b, reads_b_alignment(in.problem, s.pack_b));
+             return s.vector_a * 8 >= std::min(16, reads_a_alignment(in.problem, s.pack_a)) &&
+                    s.vector_b * 8 >= std::min(16, reads_b_alignment(in.problem, s.pack_b));
            }),
       hint("turns_what_lies_along_k", {"TRANSPOSE_A", "PACK_A", "TRANSPOSE_B", "PACK_B"},
            "only a tile whose k is contiguous is turned",
@@ -274,8 +268,8 @@ std::vector<Parameter> parameters() {
        "how the next tile is fetched while this one is used",
        {"none", "registers", "double buffer", "cp.async 2 stages", "cp.async 3 stages",
         "cp.async 4 stages", "TMA 3 stages", "TMA 4 stages", "TMA 6 stages"}},
-      {"VECTOR_A", {0, 1, 2, 4}, "elements of A a load moves; 0: four, at any alignment"},
-      {"VECTOR_B", {0, 1, 2, 4}, "elements of B a load moves; 0: four, at any alignment"},
+      {"VECTOR_A", {1, 2, 4}, "elements of A a load moves"},
+      {"VECTOR_B", {1, 2, 4}, "elements of B a load moves"},
       {"VECTOR_C", {1, 2, 4}, "elements of C a store moves"},
       {"BLOCKS_PER_SM",
        {1, 2, 3, 4, 6},

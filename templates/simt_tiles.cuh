@@ -21,30 +21,14 @@ constexpr int kStages = PREFETCH == 8   ? 6
                                         : (PREFETCH == 2 ? 2 : 1);
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 
-struct NoRows {
-  DEVICE_MEMBER NoRows(const float*, Int64, int) {}
-};
-template <bool SHIFTS, int ROWS, int INNER, int STRIDE, bool ROWS_END>
-struct RowsToShift {
-  typedef NoRows Type;
-};
-template <int ROWS, int INNER, int STRIDE, bool ROWS_END>
-struct RowsToShift<true, ROWS, INNER, STRIDE, ROWS_END> {
-  static_assert(TILE_K % 4 == 0, "a row begins equally far into a piece in every tile");
-  typedef ShiftedRows<kThreads, ROWS, INNER, STRIDE, ROWS_END> Type;
-};
-
 // One operand's tile: SPAN (of m or n) x TILE_K. `along_k`: k is contiguous in memory. `held_k`: k
-// is contiguous in shared memory. `INSIDE`: no tile reaches past the edge of m or n. VECTOR 0: four
-// elements at a time that need not be aligned; cp.async brings them as ShiftedRows, registers one
-// by one.
+// is contiguous in shared memory. `INSIDE`: no tile reaches past the edge of m or n.
 template <int SPAN, int THREAD, int WARP, int VECTOR, bool ALONG_K, bool TRANSPOSE, bool INSIDE>
 struct Operand {
   static constexpr bool HELD_K = ALONG_K != TRANSPOSE;
   static constexpr int INNER = ALONG_K ? TILE_K : SPAN;  // contiguous in memory
   static constexpr int ROWS = ALONG_K ? SPAN : TILE_K;
-  static constexpr bool ANYWHERE = VECTOR == 0;
-  static constexpr int WIDTH = ANYWHERE ? 4 : VECTOR;
+  static constexpr int WIDTH = VECTOR;
   static constexpr int RUNS = INNER / WIDTH;  // vectors in a row of memory
   static constexpr int VECTORS = SPAN * TILE_K / WIDTH;
   static constexpr int COUNT = (VECTORS + kThreads - 1) / kThreads;  // vectors a thread loads
@@ -59,15 +43,13 @@ struct Operand {
   static constexpr int PANEL = TILE_K < 32 ? TILE_K : 32;
   static constexpr int PANEL_ELEMENTS = SPAN * PANEL;
   static constexpr bool STAGED = PREFETCH >= 6 ? !BY_TMA : PREFETCH >= 3 && TRANSPOSE && WIDTH > 1;
-  static constexpr bool SHIFTS = ANYWHERE && PREFETCH >= 3 && !STAGED;
   static constexpr bool ACROSS = STAGED && ALONG_K && TRANSPOSE;
   static constexpr int NEAR = 8 / WIDTH;  // vectors of a row that neighbouring threads take, then
-  // A stored column must not fall into one bank; rows stay aligned for vector access. Rows that are
-  // shifted have a piece behind them.
+  // A stored column must not fall into one bank; rows stay aligned for vector access.
   static constexpr int WIDEST = WIDTH > FRAGMENT_K ? WIDTH : FRAGMENT_K;
   static constexpr int PAD = SWIZZLED ? 0
                              : HELD_K ? (TRANSPOSE ? FRAGMENT_K : WIDEST)
-                                      : (TRANSPOSE || SHIFTS ? 4 : 0);
+                                      : (TRANSPOSE ? 4 : 0);
   static constexpr int STRIDE = (HELD_K ? TILE_K : SPAN) + PAD;
   // The next tile begins where vectors, and tiles by TMA, may.
   static constexpr int WHOLE = PREFETCH >= 6 ? 256 : 4;
@@ -140,26 +122,19 @@ struct Operand {
   const float* first;   // this thread's first vector of it
   Int64 ld, rows_apart, tile_apart;
   int span_left;  // rows or columns of the matrix from the tile's first on, at most SPAN
-  typename RowsToShift<SHIFTS, ROWS, INNER, STRIDE, ALONG_K && !INSIDE>::Type rows;
 
   DEVICE_MEMBER Operand(const float* matrix, Int64 leading, Int64 span0, Int64 span, Int64 k0)
       : corner(matrix + (ALONG_K ? span0 * leading + k0 : k0 * leading + span0)),
         ld(leading),
         rows_apart(ROWS_APART * leading),
         tile_apart(ALONG_K ? TILE_K : TILE_K * leading),
-        span_left(span - span0 < SPAN ? static_cast<int>(span - span0) : SPAN),
-        rows(corner, leading, span_left) {
+        span_left(span - span0 < SPAN ? static_cast<int>(span - span0) : SPAN) {
     const Place p = place(0);
     first = corner + (is_row(p) ? p.outer : 0) * ld + p.inner;
   }
   DEVICE_MEMBER void advance() {
     corner += tile_apart;
     first += tile_apart;
-    if constexpr (SHIFTS) rows.advance(tile_apart);
-  }
-  // Of a tile whose copies of this warp's are there; before anybody else uses it.
-  DEVICE_MEMBER void straighten([[maybe_unused]] float* tile) const {
-    if constexpr (SHIFTS) rows.straighten(tile);
   }
   // Whether only k can end within the tile. Rows of m (n) that are outside need no test, nor zeros:
   // another row comes in their place, and nobody wants what is multiplied with it. Columns that are
@@ -210,9 +185,6 @@ struct Operand {
       if (!p.used) {
       } else if (FULL && skipped(p)) {
         to[j][0] = 0;
-      } else if constexpr (ANYWHERE) {
-        UNROLL_ALL
-        for (int e = 0; e < WIDTH; ++e) to[j][e] = e < valid<FULL>(p, k_left) ? from[e] : 0.0f;
       } else {
         load_edge<WIDTH>(to[j], from, valid<FULL>(p, k_left));
       }
@@ -237,10 +209,6 @@ struct Operand {
   // cp.async moves words or vectors to where they belong; vectors that are turned it cannot.
   template <bool FULL>
   DEVICE_MEMBER void copy(float* tile, int k_left) const {
-    if constexpr (SHIFTS) {
-      rows.template copy<FULL>(tile, ALONG_K ? SPAN : k_left, ALONG_K ? k_left : span_left);
-      return;
-    }
     const auto at = [](const Place& p) {
       return ALONG_K ? held(p.outer, p.inner) : held(p.inner, p.outer);
     };

@@ -54,17 +54,6 @@ TEST(Planted, AStageThatIsSaidToBeFreeTooEarlyIsARace) {
               HasSubstr(line_of("tiles.cu", "return *reinterpret_cast<const float*>")));
 }
 
-TEST(Planted, ARowThatIsMovedBeforeItsNeighbourHasReadItIsARace) {
-  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const std::string shifted = R"(simt {"PREFETCH":3,"TRANSPOSE_A":0,"VECTOR_A":0,"VECTOR_B":0})";
-  const std::string read = "      warp_barrier();  // what a lane writes, another has read\n";
-  const Result result = check(TILEWISE_CHECK_TSAN, shifted, "simt_rows.cuh", read, "\n");
-  EXPECT_EQ(result.status, 1);
-  EXPECT_THAT(result.output, HasSubstr("data race"));
-  EXPECT_THAT(result.output, HasSubstr(line_of("simt_rows.cuh", "store_vector<4>(at - BY")));
-  EXPECT_EQ(check(TILEWISE_CHECK_TSAN, shifted, "", "", "").status, 0) << "as it is";
-}
-
 // The wrong element is watched: who writes it is reported.
 TEST(Planted, ASumStoredInAWrongPlaceIsTracedToItsStore) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";

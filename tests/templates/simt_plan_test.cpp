@@ -175,52 +175,6 @@ TEST(SimtRing, ATileOfAnyHeightComesWhereItIsNotSwizzled) {
   EXPECT_EQ(why(Layout::nn, 3), "");
 }
 
-TEST(SimtAnyAlignment, ARowThatIsShiftedHasAPieceBehindIt) {
-  Problem problem = make_problem(Layout::nn, 512, 384, 2048);
-  problem.alignment = {4, 4, 4};
-  const auto shared = [&](const std::map<std::string, int>& changed) {
-    return multiply_of(plan_of(problem, changed)).shared_bytes;
-  };
-  // Tiles of 64 x 64, 16 deep, in two stages; A's is turned, with a padding of four.
-  constexpr std::uint32_t turned = 16 * 68, as_it_lies = 16 * 64;
-  EXPECT_EQ(shared({{"PREFETCH", 3}, {"VECTOR_B", 1}}), 4 * 2 * (turned + as_it_lies));
-  EXPECT_EQ(shared({{"PREFETCH", 3}, {"VECTOR_B", 0}}), 4 * 2 * (turned + as_it_lies + 16 * 4));
-  EXPECT_EQ(shared({{"PREFETCH", 2}, {"VECTOR_B", 0}}), 4 * 2 * (turned + as_it_lies))
-      << "nothing is shifted on its way through registers";
-  EXPECT_EQ(shared({{"PREFETCH", 3}, {"VECTOR_A", 0}}), 4 * 2 * (turned + as_it_lies));
-  // Held with k contiguous a row is padded in any case: by a piece.
-  const std::map<std::string, int> along_k = {{"PREFETCH", 3}, {"TRANSPOSE_A", 0}, {"VECTOR_A", 0}};
-  EXPECT_EQ(shared(along_k), 4u * 2 * (64 * (16 + 4) + as_it_lies));
-}
-
-TEST(SimtAnyAlignment, IsTriedWhereRowsAreNotAlignedAndServedEverywhere) {
-  for (const int alignment : {4, 8, 16}) {
-    Problem problem = make_problem(Layout::nn, 512, 384, 2048);
-    problem.alignment = {alignment, alignment, alignment};
-    const int wide = alignment / 4;
-    for (const int prefetch : {2, 3, 6}) {
-      const std::map<std::string, int> both = {
-          {"VECTOR_A", 0}, {"VECTOR_B", 0}, {"VECTOR_C", wide}, {"PREFETCH", prefetch}};
-      EXPECT_EQ(is_tried(problem, simt(problem, both)), alignment < 16) << alignment;
-      EXPECT_TRUE(plan_of(problem, both).tensor_maps.empty()) << "TMA needs aligned rows";
-    }
-  }
-}
-
-TEST(SimtAnyAlignment, CopiesWithoutAddressesOfTheirOwnCostLess) {
-  Problem problem = make_problem(Layout::nn, 512, 384, 2048);
-  const auto instructions = [&](int vector, int tile_n) {
-    return plan_of(problem, {{"PREFETCH", 3}, {"VECTOR_B", vector}, {"TILE_N", tile_n}})
-        .work.instructions;
-  };
-  for (const int tile_n : {64, 128}) {
-    EXPECT_LT(instructions(4, tile_n), instructions(0, tile_n)) << "what is moved is counted";
-    EXPECT_LT(instructions(4, tile_n), instructions(1, tile_n));
-  }
-  const double wide = instructions(1, 128) - instructions(4, 128);
-  EXPECT_LT(wide, instructions(1, 64) - instructions(4, 64)) << "more of a row for each address";
-}
-
 TEST(SimtSlices, ThreadsExchangeFourSumsAtATime) {
   const Problem problem = make_problem(Layout::nn, 256, 256, 256);
   const KernelTemplate& kernel = find_template("simt");
