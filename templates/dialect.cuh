@@ -60,16 +60,25 @@ DEVICE float* shared_floats() {
 #endif
 }
 
-// An address in global memory, through a register of its own: else the compiler finds it anew, from what it was made
-// of, wherever it is used.
+// The same address, of which the compiler no longer knows how it was found: what is counted from it comes by one
+// addition, or by none where the distance is known. Else many addresses are kept in registers, or each found anew.
 template <class T>
-DEVICE T* kept_address(T* at) {
+DEVICE T* kept_address(T* at) {  // in global memory
 #ifdef TILEWISE_HOST
   return at;
 #else
   unsigned long long address = __cvta_generic_to_global(at);
   asm("" : "+l"(address));
   return static_cast<T*>(__cvta_global_to_generic(address));
+#endif
+}
+DEVICE float* kept_shared_address(float* at) {
+#ifdef TILEWISE_HOST
+  return at;
+#else
+  unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(at));
+  asm("" : "+r"(address));
+  return static_cast<float*>(__cvta_shared_to_generic(address));
 #endif
 }
 

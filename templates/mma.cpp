@@ -173,7 +173,6 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
           {"TMA", 0},
           {"FRAGMENTS", 1},
           {"PROMOTE", promotes ? 1 : 0},
-          {"DEEP", 1},
           {"BYTES_A", element},
           {"BYTES_B", element},
           {"PACK_A", 0},

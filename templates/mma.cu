@@ -28,8 +28,6 @@
 //
 // FRAGMENTS 2 reads the next step's fragments, also those of the next tile, while the last are multiplied.
 //
-// DEEP 2: f64 by an instruction that is twice as deep (sm_90).
-//
 // EPILOGUE: 0 threads write their sums as they hold them; 1 a warp exchanges them through shared memory, 16 rows at
 // a time, and writes VECTOR_C neighbours at a time. SHIFT_C: C's rows may not be aligned to these.
 //

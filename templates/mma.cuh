@@ -226,21 +226,6 @@ struct MmaF64 : MmaShape<16, 8, 8, 1, 800, double, double, double> {
   }
 #endif
 };
-// Twice as deep.
-struct MmaF64K16 : MmaShape<16, 8, 16, 1, 900, double, double, double> {
-#ifdef TILEWISE_HOST
-  static Element element(Word word, int) { return word; }
-  static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fma(x, y, sum); }
-#else
-  static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
-    TILEWISE_MMA("m16n8k16.row.col.f64.f64.f64.f64", "{%0, %1, %2, %3}",
-                 "{%4, %5, %6, %7, %8, %9, %10, %11}", "{%12, %13, %14, %15}",
-                 : TILEWISE_SUMS4("d")
-                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]),
-                   "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
-  }
-#endif
-};
 struct MmaE4m3 : MmaShape<16, 8, 32, 4, 890, unsigned, float, float> {
 #ifdef TILEWISE_HOST
   static Element element(Word word, int e) { return tilewise_host::float_of_fp8<3>(word >> 8 * e); }

@@ -15,7 +15,6 @@ struct Tile {
   bool along_k = false;     ///< k is contiguous
   int bytes = 16;           ///< copied at a time
   bool is_a = false;
-  int quarters = 2;  ///< of a step of k, read one by one where no ldmatrix does
 
   int row_bytes() const { return (along_k ? depth : span) * element; }
   int rows() const { return along_k ? span : depth; }
@@ -63,14 +62,14 @@ struct Tile {
   int reads(int across) const {
     const int octets = across / 8;
     if (by_matrix()) return octets / 2;
-    return octets / together() * quarters * (element == 1 ? 4 : 1);
+    return octets / together() * 2 * (element == 1 ? 4 : 1);
   }
 };
 
 /// The configuration as plain numbers, and what follows from them; the same arithmetic as mma.cu.
 struct Mma {
   int tile_m, tile_n, tile_k, warp_m, warp_n, slice_k, stages, fragments, promote, epilogue,
-      vector_c, deep;
+      vector_c;
   Pack pack_a, pack_b;
   int blocks, split, raster;
   bool tma, bake;
@@ -91,7 +90,6 @@ struct Mma {
         promote(value_or_1(c, "PROMOTE")),
         epilogue(value_or_1(c, "EPILOGUE")),
         vector_c(value_or_1(c, "VECTOR_C")),
-        deep(value_or_1(c, "DEEP")),
         pack_a(Pack(value_or_1(c, "PACK_A"))),
         pack_b(Pack(value_or_1(c, "PACK_B"))),
         blocks(value_or_1(c, "BLOCKS_PER_SM")),
@@ -105,13 +103,11 @@ struct Mma {
         integers(is_integer(p.a)),
         fp8(is_fp8(p.a)),
         math(p.math),
-        a{tile_m, tile_k,  element, !reads_a_transposed(p, pack_a), value_or_1(c, "BYTES_A"),
-          true,   2 * deep},
-        b{tile_n, tile_k,  element, reads_b_transposed(p, pack_b), value_or_1(c, "BYTES_B"),
-          false,  2 * deep} {}
+        a{tile_m, tile_k, element, !reads_a_transposed(p, pack_a), value_or_1(c, "BYTES_A"), true},
+        b{tile_n, tile_k, element, reads_b_transposed(p, pack_b), value_or_1(c, "BYTES_B")} {}
 
-  /// Of k, that one instruction multiplies: 32 bytes, of f64 64, DEEP times.
-  int step() const { return (element == 8 ? 8 : 32 / element) * deep; }
+  /// Of k, that one instruction multiplies: 32 bytes, of f64 64.
+  int step() const { return element == 8 ? 8 : 32 / element; }
   int steps() const { return tile_k / step() / slice_k; }
   int warps() const { return (tile_m / warp_m) * (tile_n / warp_n); }
   int threads() const { return warps() * 32 * slice_k; }
@@ -142,7 +138,7 @@ struct Mma {
   int registers(const DeviceInfo& device) const {
     const int sums = warp_m * warp_n / 32 * sum / 4;
     const int word = element == 8 ? 2 : 1;
-    const int set = (warp_m / 16 * 4 + warp_n / 8 * 2) * word * deep;
+    const int set = (warp_m / 16 * 4 + warp_n / 8 * 2) * word;
     const int small = math == MathMode::f32x3 ? set : 0;
     const int promoted = promote > 1 ? sums : (promote == 1 ? warp_n / 8 * 4 : 0);
     const int waiting = async(device) ? 0 : waits(a) + waits(b);

@@ -13,9 +13,9 @@ std::vector<Constraint> shape_constraints() {
                  [](const Mma& s, const In&) { return s.tile_m % s.warp_m == 0; }),
       constraint("warps_tile_n", {"TILE_N", "WARP_N"}, "TILE_N is a multiple of WARP_N",
                  [](const Mma& s, const In&) { return s.tile_n % s.warp_n == 0; }),
-      constraint("whole_steps", {"TILE_K", "SLICE_K", "DEEP"},
+      constraint("whole_steps", {"TILE_K", "SLICE_K"},
                  "TILE_K is a multiple of SLICE_K x what one instruction takes of k: 32 bytes of "
-                 "elements, of f64 64 x DEEP",
+                 "elements, of f64 64",
                  [](const Mma& s, const In&) { return s.tile_k % (s.step() * s.slice_k) == 0; }),
       constraint(
           "block_size", {"TILE_M", "TILE_N", "WARP_M", "WARP_N", "SLICE_K"},
@@ -47,11 +47,7 @@ std::vector<Constraint> shape_constraints() {
                  "WARP_N is a multiple of 16; where B's n is contiguous and elements are 1 or 4 "
                  "bytes, of 32",
                  [](const Mma& s, const In&) { return s.warp_n % s.b.least_part() == 0; }),
-      constraint("deep_where_there_are", {"DEEP"}, "DEEP 2 is for f64, on 9.0 and later",
-                 [](const Mma& s, const In& in) {
-                   return s.deep == 1 || (s.element == 8 && in.device.target.major >= 9);
-                 }),
-      constraint("promotes_where_it_helps", {"PROMOTE", "DEEP"},
+      constraint("promotes_where_it_helps", {"PROMOTE"},
                  "PROMOTE is 1 or more for f32x3 and fp8 (within 128 of k), else 0",
                  [](const Mma& s, const In&) {
                    if (s.math == MathMode::f32x3) return s.promote > 0;
@@ -59,10 +55,10 @@ std::vector<Constraint> shape_constraints() {
                    return s.promote == 0;
                  }),
       constraint(
-          "whole_promotions", {"PROMOTE", "TILE_K", "SLICE_K", "DEEP"},
+          "whole_promotions", {"PROMOTE", "TILE_K", "SLICE_K"},
           "PROMOTE divides the steps of a tile",
           [](const Mma& s, const In&) { return s.promote == 0 || s.steps() % s.promote == 0; }),
-      constraint("steps_take_turns", {"FRAGMENTS", "TILE_K", "SLICE_K", "DEEP"},
+      constraint("steps_take_turns", {"FRAGMENTS", "TILE_K", "SLICE_K"},
                  "two sets of FRAGMENTS need an even number of steps in a group's part of TILE_K",
                  [](const Mma& s, const In&) { return s.fragments == 1 || s.steps() % 2 == 0; }),
   };
@@ -154,18 +150,17 @@ std::vector<Constraint> resource_constraints() {
                  [](const Mma& s, const In& in) {
                    return s.threads() * s.blocks <= in.device.threads_per_multiprocessor;
                  }),
-      constraint(
-          "registers_fit",
-          {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "FRAGMENTS", "PROMOTE",
-           "DEEP", "TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B", "BLOCKS_PER_SM"},
-          "sums, fragments and fetched elements fit the registers that BLOCKS_PER_SM leaves "
-          "a thread (at most 255)",
-          [](const Mma& s, const In& in) {
-            const int registers = s.registers(in.device);
-            return registers <= 255 &&
-                   blocks_fit(s.blocks, {.threads = s.threads(), .registers = registers},
-                              in.device);
-          }),
+      constraint("registers_fit",
+                 {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "FRAGMENTS",
+                  "PROMOTE", "TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B", "BLOCKS_PER_SM"},
+                 "sums, fragments and fetched elements fit the registers that BLOCKS_PER_SM leaves "
+                 "a thread (at most 255)",
+                 [](const Mma& s, const In& in) {
+                   const int registers = s.registers(in.device);
+                   return registers <= 255 &&
+                          blocks_fit(s.blocks, {.threads = s.threads(), .registers = registers},
+                                     in.device);
+                 }),
   };
 }
 
@@ -252,8 +247,7 @@ std::vector<Constraint> search_hints() {
           "what goes through shared memory is written by 16 bytes where C is aligned to that, else "
           "by at least 4, or by elements where C is not aligned even to 4",
           [](const Mma& s, const In& in) {
-            const int bytes = s.vector_c * s.out_bytes();
-            const int aligned = s.out_alignment(in.problem);
+            const int bytes = s.vector_c * s.out_bytes(), aligned = s.out_alignment(in.problem);
             return !s.epilogue || (bytes >= aligned && (bytes >= 4 || aligned < 4));
           }),
       hint("baking_pays", {"BAKE"},
@@ -282,7 +276,6 @@ std::vector<Parameter> parameters() {
       {"TMA", {0, 1}, "who copies tiles into shared memory", {"threads", "TMA"}},
       {"FRAGMENTS", {1, 2}, "sets of fragments: 2 reads the next while one is multiplied"},
       {"PROMOTE", {0, 1, 2, 4}, "steps of k between additions to sums that are rounded to nearest"},
-      {"DEEP", {1, 2}, "how deep an instruction is: 2 is f64's m16n8k16"},
       {"BYTES_A",
        {1, 2, 4, 8, 16},
        "bytes of A copied at a time; below 4: aligned pieces, shifted"},

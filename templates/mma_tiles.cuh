@@ -9,11 +9,7 @@
 #if MATH > 0
 typedef MmaTf32 Op;
 #elif ELEMENT == TYPE_F64
-#if DEEP == 2
-typedef MmaF64K16 Op;
-#else
 typedef MmaF64 Op;
-#endif
 #elif ELEMENT == TYPE_F16
 typedef MmaF16 Op;
 #elif ELEMENT == TYPE_BF16
@@ -324,20 +320,19 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, IS_A> {
       UNROLL_ALL
       for (int i = 0; i < READS; ++i) {
         UNROLL_ALL
-        for (int c = 0; c < Op::K / 4; ++c)
-          put(i, c,
-              *reinterpret_cast<const Word*>(along(tile, offsets[0], (step * Op::K + c * 4) * 8) + i * 8 * Held::LINE));
+        for (int c = 0; c < 2; ++c)
+          put(i, c, *reinterpret_cast<const Word*>(along(tile, offsets[0], step * 64 + c * 32) + i * 8 * Held::LINE));
       }
     } else {
-      // The pieces of a row 4 on are 4 apart.
+      // Half a step is 4 rows on, whose pieces are 4 apart.
       UNROLL_ALL
       for (int i = 0; i < READS; ++i) {
         UNROLL_ALL
-        for (int c = 0; c < Op::K / 4; ++c) {
+        for (int c = 0; c < 2; ++c) {
           const char* line = tile + i / READS_OF_LINE * Held::PANEL_BYTES + (step * Op::K + c * 4) * Held::LINE;
           Word words[TOGETHER];
           load_vector<TOGETHER>(
-              words, reinterpret_cast<const Word*>(line + (offsets[0] ^ (c % 2 * 4 ^ piece_of_read(i)) * 16)));
+              words, reinterpret_cast<const Word*>(line + (offsets[0] ^ (c * 4 ^ piece_of_read(i)) * 16)));
           UNROLL_ALL
           for (int w = 0; w < TOGETHER; ++w) put(TOGETHER * i + w, c, words[w]);
         }

@@ -2,7 +2,6 @@
 // it reads of them. See simt.cu.
 #pragma once
 #include "multiply_args.cuh"
-#include "simt_rows.cuh"
 
 static_assert(TILE_M % (THREAD_M * WARP_M) == 0, "warps tile the block along m");
 static_assert(TILE_N % (THREAD_N * (32 / WARP_M)) == 0, "warps tile the block along n");
@@ -173,7 +172,7 @@ struct Operand {
     if ((j + 1) % IN_ROW != 0) return at + LANES * WIDTH;
     at -= (IN_ROW - 1) * (LANES * WIDTH);
     if (is_row(place(j + 1))) at += rows_apart;
-    return from_here(at);
+    return kept_address(at);
   }
 
   template <bool FULL>
@@ -212,7 +211,7 @@ struct Operand {
     const auto at = [](const Place& p) {
       return ALONG_K ? held(p.outer, p.inner) : held(p.inner, p.outer);
     };
-    float* first_of_thread = from_here_shared(tile + at(place(0)));
+    float* first_of_thread = kept_shared_address(tile + at(place(0)));
     constexpr int ALONG = LANES * WIDTH * (TRANSPOSE ? STRIDE : 1),
                   DOWN = ROWS_APART * (TRANSPOSE ? 1 : STRIDE);
     const float* from = STRAIGHT ? first : vector(0);

@@ -89,14 +89,6 @@ inline std::vector<MmaDocument> mma_documents() {
       {"MmaE4m3", 16, 8, 32, 1, 89, bits_of_small_e4m3, a8, b8, sums},
       {"MmaE5m2", 16, 8, 32, 1, 89, bits_of_small_e5m2, a8, b8, sums},
       {"MmaF64", 16, 8, 8, 8, 80, bits_of_f64, a_single, b_single, sums},
-      {"MmaF64K16", 16, 8, 16, 8, 90, bits_of_f64,
-       [](int group, int in_group, int i) {
-         return ElementAt{i % 2 == 0 ? group : group + 8, in_group + i / 2 * 4};
-       },
-       [](int group, int in_group, int i) {
-         return ElementAt{in_group + i * 4, group};
-       },
-       sums},
   };
 }
 

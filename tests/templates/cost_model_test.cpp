@@ -413,7 +413,6 @@ TEST(CostModel, RanksWhatAnH200MeasuredOnTensorCores) {
                                       {"TMA", row.tma},
                                       {"FRAGMENTS", row.fragments},
                                       {"PROMOTE", 0},
-                                      {"DEEP", 1},
                                       {"BYTES_A", 16},
                                       {"BYTES_B", 16},
                                       {"PACK_A", 0},
