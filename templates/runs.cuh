@@ -1,6 +1,6 @@
 // Runs: 16 bytes of a matrix's row, as four words, from any address that its elements may have. Where a run is
-// not aligned to words, the words around it are read and shifted; nothing outside the row is touched, but for
-// read_aligned_run(), which reads the whole aligned piece that a row begins in.
+// not aligned to words, the words around it are read and shifted; nothing outside the row is touched, but by
+// read_piece() and read_aligned_run(), which read the whole aligned piece that a row begins or ends in.
 #pragma once
 #include "types.cuh"
 
@@ -84,12 +84,27 @@ DEVICE void read_words(unsigned (&to)[COUNT], const char* at, const Inside& insi
   }
 }
 
-// An aligned run, zeros from inside.end on. What is before inside.begin is whatever happens to be there, maybe not the
-// caller's: a GPU reads it with the rest.
+// An aligned run whose bytes are all inside the operand, of which only `wanted` are looked at. A GPU reads the others,
+// maybe not the caller's, with them; they are whatever happens to be there.
+template <int BYTES>
+DEVICE void read_piece(unsigned (&to)[4], const char* at, [[maybe_unused]] const Inside& wanted) {
+#ifdef TILEWISE_HOST
+  for (int w = 0; w < 4; ++w) {
+    if constexpr (BYTES < 4)
+      to[w] = read_elements<BYTES>(at, 4 * w, wanted);
+    else
+      to[w] = 4 * w >= wanted.begin && 4 * w + 4 <= wanted.end ? reinterpret_cast<const unsigned*>(at)[w] : 0u;
+  }
+#else
+  load_vector<4>(to, reinterpret_cast<const unsigned*>(at));
+#endif
+}
+
+// An aligned run, zeros from inside.end on; what is before inside.begin is not looked at.
 template <int BYTES>
 DEVICE void read_aligned_run(unsigned (&to)[4], const char* at, const Inside& inside) {
 #ifdef TILEWISE_HOST
-  for (int w = 0; w < 4; ++w) to[w] = read_elements<BYTES>(at, 4 * w, inside);
+  read_piece<BYTES>(to, at, inside);
 #else
   if (inside.end == 16)
     load_vector<4>(to, reinterpret_cast<const unsigned*>(at));

@@ -4,7 +4,7 @@
 // A transfer barrier counts, in each of its phases, arrivals and bytes: a phase ends when as many arrivals
 // have come as were asked for and all announced bytes are there. Phases have parity 0, 1, 0, ...
 #pragma once
-#include "dialect.cuh"
+#include "warp.cuh"
 #ifdef TILEWISE_HOST
 #include "tma_on_cpu.hpp"
 #endif
@@ -85,6 +85,22 @@ DEVICE void transfer_wait(TransferBarrier* barrier, int parity, SourceLine at = 
 #else
   while (!transfer_done(barrier, parity, at)) {
   }
+#endif
+}
+
+// Whether this lane is the one of its warp, which comes here whole, that is chosen to act for all. The compiler knows
+// that one lane runs what follows: operands that are the same in the warp need not be found lane by lane.
+DEVICE bool chosen_lane(SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  return tilewise_host::vote("chosen_lane", threadIdx.x % 32 == 0, kWholeWarp, at) == 1u << threadIdx.x % 32;
+#else
+  unsigned chosen;
+  asm volatile(
+      "{\n\t.reg .pred chosen;\n\t"
+      "elect.sync _|chosen, 0xffffffff;\n\t"
+      "selp.u32 %0, 1, 0, chosen;\n\t}"
+      : "=r"(chosen));
+  return chosen != 0;
 #endif
 }
 

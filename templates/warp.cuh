@@ -43,29 +43,8 @@ DEVICE T shuffle_xor(T value, int by, unsigned lanes = kWholeWarp, SourceLine at
 #endif
 }
 
-// Whether this lane is the one chosen of its warp, which has all come here together. The compiler knows then that one
-// lane runs what follows: operands that are the same in the warp need not be found lane by lane.
-DEVICE bool chosen_lane() {
-#if defined(TILEWISE_HOST) || __CUDA_ARCH__ < 900
-  return threadIdx.x % 32 == 0;
-#else
-  unsigned chosen;
-  asm volatile(
-      "{\n\t.reg .pred chosen;\n\t"
-      "elect.sync _|chosen, 0xffffffff;\n\t"
-      "selp.u32 %0, 1, 0, chosen;\n\t}"
-      : "=r"(chosen));
-  return chosen != 0;
-#endif
-}
-// The number of this warp in its block, known to the compiler as the same in all lanes.
-DEVICE int warp_number() {
-#ifdef TILEWISE_HOST
-  return int(threadIdx.x) / 32;
-#else
-  return __shfl_sync(kWholeWarp, int(threadIdx.x) / 32, 0);
-#endif
-}
+// The number of this warp, which comes here whole, in its block; known to the compiler as the same in all lanes.
+DEVICE int warp_number(SourceLine at = source_line()) { return shuffle(int(threadIdx.x) / 32, 0, kWholeWarp, at); }
 
 // A bit for each of `lanes` that says yes.
 DEVICE unsigned which_lanes(bool yes, unsigned lanes = kWholeWarp, SourceLine at = source_line()) {

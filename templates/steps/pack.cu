@@ -103,8 +103,8 @@ DEVICE void read_inside(unsigned (&runs)[RUNS][4], const Operand& x, const char*
     const char* at = first + j * Tile<TURN>::APART * x.from_ld * ELEMENT_BYTES;
     before[j] = ALIGNED ? 0 : static_cast<int>(reinterpret_cast<unsigned long long>(at) & 15);
     at -= before[j];
-    load_vector<4>(pieces[j][0], reinterpret_cast<const unsigned*>(at));
-    if (!ALIGNED) load_vector<4>(pieces[j][1], reinterpret_cast<const unsigned*>(at + (before[j] > 0 ? 16 : 0)));
+    read_piece<ELEMENT_BYTES>(pieces[j][0], at, {before[j], 16});
+    if (!ALIGNED) read_piece<ELEMENT_BYTES>(pieces[j][1], at + (before[j] > 0 ? 16 : 0), {0, before[j]});
   }
   UNROLL_ALL
   for (int j = 0; j < RUNS; ++j) {

@@ -26,6 +26,8 @@ TEST_P(HostTma, TilesLandSwizzledAndClipped) {
   for (const int swizzle : {0, 32, 64, 128}) test::check_tiles(machine_, swizzle);
 }
 
+TEST_P(HostTma, OneLaneOfAWarpIsChosen) { test::check_chosen_lanes(machine_); }
+
 /// What is said of a kernel of 32 threads with this body, where `there` is a barrier for one
 /// arrival and `tile` a place for a tile of 8 x 4 floats of ones. The body's first line is line 8
 /// of bad.cu. Writes args.to[threadIdx.x].
@@ -107,6 +109,11 @@ TEST(Tma, MistakesAreNamedWithTheirLine) {
       HasSubstr("at bad.cu:9: load_tile writes outside the block's shared memory"));
   EXPECT_THAT(complaint("TensorMap none = {};\nload_tile(tile, none, 0, 0, there);"),
               HasSubstr("at bad.cu:9: load_tile's map is none that this device has encoded"));
+}
+
+TEST(Tma, ALaneIsChosenOfAWholeWarp) {
+  EXPECT_THAT(complaint("if (threadIdx.x < 16) chosen_lane();\nelse warp_barrier();"),
+              AllOf(HasSubstr("mismatched warp operation"), HasSubstr("chosen_lane at bad.cu:8")));
 }
 
 TEST(Tma, AColumnThatAGpuRefusesIsRefused) {

@@ -1,5 +1,7 @@
 #pragma once
 // What the tile loads of templates/tma.cuh must do on any machine, like warp_checks.hpp.
+#include <algorithm>
+
 #include "tests/device/warp_checks.hpp"
 
 namespace tilewise::test {
@@ -68,6 +70,30 @@ inline void check_tiles(const Machine& machine, int swizzle) {
                 inside ? static_cast<float>(row * kColumns + column + 1) : 0.0F)
           << "swizzle " << swizzle << ", tile at " << x << ", " << y << ", element " << i;
     }
+  }
+}
+
+/// Three warps: of each one lane is chosen, a second time too, and all know their warp's number.
+inline const char* const kChosen = R"(#include "tma.cuh"
+struct Args { int* to; };
+KERNEL(96, 1) chosen(ARGUMENTS Args args) {
+  const int warp = warp_number();
+  for (int time = 0; time < 2; ++time) {
+    if (chosen_lane()) args.to[time * 96 + threadIdx.x] = 10 + warp;
+    warp_barrier();
+  }
+}
+)";
+
+inline void check_chosen_lanes(const Machine& machine) {
+  const auto kernel = machine.load("chosen", kChosen);
+  const DeviceBuffer to = machine.upload(std::vector<int>(2 * 96, 0));
+  machine.launch(*kernel, 96, {to.data()});
+  const auto got = machine.download<int>(to);
+  for (int group = 0; group < 2 * 3; ++group) {
+    const auto first = got.begin() + group * 32;
+    EXPECT_EQ(std::count(first, first + 32, 0), 31) << "time and warp " << group;
+    EXPECT_EQ(std::count(first, first + 32, 10 + group % 3), 1) << "time and warp " << group;
   }
 }
 

@@ -13,5 +13,11 @@ TEST_F(TmaGpu, TilesLandSwizzledAndClipped) {
   for (const int swizzle : {0, 32, 64, 128}) test::check_tiles({*device_, *compiler}, swizzle);
 }
 
+TEST_F(TmaGpu, OneLaneOfAWarpIsChosen) {
+  if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
+  const auto compiler = cuda::load_compiler();
+  test::check_chosen_lanes({*device_, *compiler});
+}
+
 }  // namespace
 }  // namespace tilewise
