@@ -1,6 +1,7 @@
 // Runs: 16 bytes of a matrix's row, as four words, from any address that its elements may have. Where a run is
 // not aligned to words, the words around it are read and shifted; nothing outside the row is touched, but by
-// read_piece() and read_aligned_run(), which read the whole aligned piece that a row begins or ends in.
+// read_piece(), which reads all of an aligned piece, and read_aligned_run(), which reads what is before the row in its
+// first piece.
 #pragma once
 #include "types.cuh"
 
@@ -84,8 +85,8 @@ DEVICE void read_words(unsigned (&to)[COUNT], const char* at, const Inside& insi
   }
 }
 
-// An aligned run whose bytes are all inside the operand, of which only `wanted` are looked at. A GPU reads the others,
-// maybe not the caller's, with them; they are whatever happens to be there.
+// An aligned run between an operand's first byte and its last, of which only `wanted` are looked at. A GPU reads
+// the others with them: neighbouring rows', or whatever happens to be between rows, maybe not the caller's.
 template <int BYTES>
 DEVICE void read_piece(unsigned (&to)[4], const char* at, [[maybe_unused]] const Inside& wanted) {
 #ifdef TILEWISE_HOST

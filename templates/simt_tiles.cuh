@@ -43,7 +43,7 @@ struct Operand {
   static constexpr int PANEL_ELEMENTS = SPAN * PANEL;
   static constexpr bool STAGED = PREFETCH >= 6 ? !BY_TMA : PREFETCH >= 3 && TRANSPOSE && WIDTH > 1;
   static constexpr bool ACROSS = STAGED && ALONG_K && TRANSPOSE;
-  static constexpr int NEAR = 8 / WIDTH;  // vectors of a row that neighbouring threads take, then
+  static constexpr int NEAR = 8 / WIDTH;  // vectors of a row for neighbouring threads, then the next row's
   // A stored column must not fall into one bank; rows stay aligned for vector access.
   static constexpr int WIDEST = WIDTH > FRAGMENT_K ? WIDTH : FRAGMENT_K;
   static constexpr int PAD = SWIZZLED ? 0
@@ -148,8 +148,8 @@ struct Operand {
     if constexpr (ACROSS && kThreads % (NEAR * SPAN) == 0) {
       return first + j * (kThreads / SPAN) * WIDTH;
     } else if constexpr (ACROSS && NEAR * SPAN % kThreads == 0 && kThreads % NEAR == 0) {
-      constexpr int PASSES =
-          NEAR * SPAN / kThreads;  // over the rows, before the next vectors of them
+      // Passes over the rows, before the next vectors of them.
+      constexpr int PASSES = NEAR * SPAN / kThreads;
       return first + j / PASSES * 8 + (is_row(place(j)) ? j % PASSES * (kThreads / NEAR) * ld : 0);
     } else {
       const Place p = place(j);
@@ -181,12 +181,10 @@ struct Operand {
     UNROLL_ALL
     for (int j = 0; j < COUNT; ++j) {
       const Place p = place(j);
-      if (!p.used) {
-      } else if (FULL && skipped(p)) {
+      if (p.used && FULL && skipped(p))
         to[j][0] = 0;
-      } else {
+      else if (p.used)
         load_edge<WIDTH>(to[j], from, valid<FULL>(p, k_left));
-      }
       from = after(from, j);
     }
   }
@@ -276,9 +274,9 @@ using OperandA = Operand<TILE_M, THREAD_M, WARP_M, VECTOR_A, !A_TRANSPOSED, TRAN
 using OperandB = Operand<TILE_N, THREAD_N, kWarpN, VECTOR_B, B_TRANSPOSED, TRANSPOSE_B, kWholeN>;
 constexpr int kStageElements = OperandA::ELEMENTS + OperandB::ELEMENTS;
 // The stages, or the sums that groups exchange in the end.
-constexpr int kExchanged = SLICE_K > 1 ? SLICE_K* TILE_M* TILE_N : 0;
+constexpr int kExchanged = SLICE_K > 1 ? (SLICE_K * TILE_M * TILE_N) : 0;
 constexpr int kSharedElements =
-    kStages * kStageElements > kExchanged ? kStages* kStageElements : kExchanged;
+    kStages * kStageElements > kExchanged ? (kStages * kStageElements) : kExchanged;
 
 // Lanes zigzag: bit 0 moves along the shorter side, the next bits along the longer one. Threads
 // that share a value then sit where the shared memory merges their 16-byte reads (pairs xor 1 and

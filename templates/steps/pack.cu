@@ -93,7 +93,7 @@ DEVICE void read_edge(unsigned (&runs)[RUNS][4], const Operand& x, const char* f
 }
 
 // The same where all of them are inside of their rows. ALIGNED: to 16 bytes; else they are shifted out of the aligned
-// pieces around them, two each, which are inside the operand: their other bytes are its neighbouring rows'.
+// pieces around them, two each, whose other bytes are of neighbouring rows or between them, not outside the operand.
 template <bool TURN, bool ALIGNED, int RUNS>
 DEVICE void read_inside(unsigned (&runs)[RUNS][4], const Operand& x, const char* first) {
   unsigned pieces[RUNS][2][4];
