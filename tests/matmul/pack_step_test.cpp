@@ -25,8 +25,10 @@ using Memory = std::vector<std::byte>;
 
 class PackStep : public testing::Test {
  protected:
-  /// B (k x n, whose rows are neither whole runs nor aligned) packed by mma's plan, its
-  /// kernel with `from` replaced; the memory begins as canaries, some of them behind the end.
+  bool aligned_ = false;  ///< B's rows, to 16 bytes
+
+  /// B (k x n, whose rows are not whole runs) packed by mma's plan, its kernel with `from`
+  /// replaced; the memory begins as canaries, some of them behind the end.
   Memory packed(const ProductKind& kind, Pack pack, const std::string& from = "",
                 const std::string& to = "") {
     problem_ = test::with_kind(test::make_problem(Layout::nn, 5, 37, 21, 1), kind);
@@ -77,8 +79,10 @@ class PackStep : public testing::Test {
   static constexpr std::size_t kBehind = 64;
 
   Memory run(Device& device, const Executable& executable) {
-    ld_ = packing_.columns + 2;
-    from_.assign(place(problem_.batch - 1, packing_.rows - 1, packing_.columns), kOutside);
+    const std::int64_t run = 16 / bytes_of(problem_.b);
+    ld_ = aligned_ ? round_up(packing_.columns, run) : packing_.columns + 2;
+    // With rows behind the last, for the mistake of reading them.
+    from_.assign(place(problem_.batch, 4, 0), kOutside);
     for (std::int64_t i = 0; i < problem_.batch; ++i)
       for (std::int64_t r = 0; r < packing_.rows; ++r)
         for (std::size_t at = place(i, r, 0); at < place(i, r, packing_.columns); ++at)
@@ -98,9 +102,10 @@ class PackStep : public testing::Test {
     return to;
   }
   std::size_t element_bytes() const { return static_cast<std::size_t>(bytes_of(problem_.b)); }
-  /// The first element is one past an aligned address.
+  /// Not aligned: the first element is one past an aligned address.
   std::size_t place(std::int64_t product, std::int64_t row, std::int64_t column) const {
-    return static_cast<std::size_t>(1 + (product * packing_.rows + row) * ld_ + column) *
+    return static_cast<std::size_t>((aligned_ ? 0 : 1) + (product * packing_.rows + row) * ld_ +
+                                    column) *
            element_bytes();
   }
 
@@ -115,11 +120,14 @@ TEST_F(PackStep, WritesElementsAndZerosAndNothingElse) {
                                   *find_product_kind(DType::f16, DType::f32, MathMode::strict),
                                   *find_product_kind(DType::f32, DType::f32, MathMode::tf32),
                                   *find_product_kind(DType::f64, DType::f64, MathMode::strict)})
-    for (const Pack pack : {Pack::pad, Pack::transpose}) {
-      const Memory got = packed(kind, pack);
-      EXPECT_TRUE(got == expected())
-          << to_string(kind.operand) << (pack == Pack::pad ? " padded" : " turned");
-    }
+    for (const Pack pack : {Pack::pad, Pack::transpose})
+      for (const bool aligned : {false, true}) {
+        aligned_ = aligned;
+        const Memory got = packed(kind, pack);
+        EXPECT_TRUE(got == expected())
+            << to_string(kind.operand) << (pack == Pack::pad ? " padded" : " turned")
+            << (aligned ? ", aligned" : "");
+      }
 }
 
 // A planted mistake that every product passes.
@@ -128,6 +136,14 @@ TEST_F(PackStep, PaddingThatIsNotWrittenIsSeen) {
   const Memory padded = packed(kind, Pack::pad, "c < x.to_ld", "c < x.columns");
   EXPECT_FALSE(padded == expected());
   const Memory turned = packed(kind, Pack::transpose, "c < x.to_ld", "c < x.rows");
+  EXPECT_FALSE(turned == expected());
+}
+
+// In place of the rows that there are not.
+TEST_F(PackStep, RowsReadPastTheLastAreSeen) {
+  aligned_ = true;
+  const ProductKind& kind = *find_product_kind(DType::f32, DType::f32, MathMode::tf32);
+  const Memory turned = packed(kind, Pack::transpose, "inside = last <", "inside = row <");
   EXPECT_FALSE(turned == expected());
 }
 
