@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 namespace tilewise::test {
 
@@ -47,9 +48,36 @@ inline Result check(const std::string& checker, const std::string& candidate,
   return result;
 }
 
+/// What a checker is to run, with and without mistakes: a candidate, and on what kind of products.
+struct Subject {
+  std::string name, checker, candidate, options;
+};
+inline std::string name_of(const testing::TestParamInfo<Subject>& tested) {
+  return tested.param.name;
+}
+inline void expect_nothing_found(const Subject& subject) {
+  const Result result = check(subject.checker, subject.candidate, "", "", "", subject.options);
+  EXPECT_EQ(result.status, 0) << result.output;
+}
+/// A text that occurs once in a kernel source, and what stands there by mistake.
+struct Mistake {
+  std::string file, from, to;
+};
+
+/// The checker ends with status 1 (2 would mean that the mistake's place is no longer there) and
+/// says all of `what`.
+inline void expect_found(const Subject& subject, const Mistake& mistake,
+                         const std::vector<std::string>& what) {
+  const Result result = check(subject.checker, subject.candidate, mistake.file, mistake.from,
+                              mistake.to, subject.options);
+  EXPECT_EQ(result.status, 1) << result.output;
+  EXPECT_THAT(result.output, testing::Not(testing::HasSubstr("does not compile")));
+  for (const std::string& words : what) EXPECT_THAT(result.output, testing::HasSubstr(words));
+}
+
 /// "tiled.cu:47": where a text stands in a kernel source.
 inline std::string line_of(const std::string& file, const std::string& text) {
-  for (const char* folder : {"/tests/kernels/", "/templates/"}) {
+  for (const char* folder : {"/tests/kernels/", "/templates/", "/templates/steps/"}) {
     std::ifstream stream(TILEWISE_SOURCE_DIR + std::string(folder) + file);
     const std::string all{std::istreambuf_iterator<char>(stream), {}};
     if (const auto at = all.find(text); at != all.npos)

@@ -1,0 +1,147 @@
+// Mistakes planted in the step that packs operands, as products of packed operands show them.
+#include "tests/kernels/planted.hpp"
+
+namespace tilewise::test {
+namespace {
+
+const std::string kWrong = " instead of ", kPack = "pack.cu";
+
+// Both operands padded, of three products.
+Subject padded(const std::string& checker) {
+  return {"Padded", checker,
+          R"(mma {"TILE_M":32,"TILE_N":64,"TILE_K":64,"WARP_M":32,"WARP_N":32,)"
+          R"("PACK_A":1,"PACK_B":1,"BYTES_A":16,"BYTES_B":16})",
+          "--types f16 f32 strict --batch 3"};
+}
+// Rows of bytes, which begin anywhere.
+Subject padded_bytes(const std::string& checker) {
+  return {"PaddedBytes", checker,
+          R"(mma {"TILE_M":32,"TILE_N":128,"TILE_K":128,"WARP_M":32,"WARP_N":64,)"
+          R"("PACK_A":1,"PACK_B":1,"BYTES_A":16,"BYTES_B":16})",
+          "--types i8 i32 strict"};
+}
+// A padded, B turned.
+Subject turned_bytes(const std::string& checker) {
+  return {"TurnedBytes", checker,
+          R"(mma {"TILE_M":32,"TILE_N":32,"TILE_K":128,"WARP_M":32,"WARP_N":32,)"
+          R"("PACK_A":1,"PACK_B":2,"BYTES_A":16,"BYTES_B":16})",
+          "--types i8 i32 strict"};
+}
+// B alone turned; `depth` steps of k in a tile, elements of so many bytes.
+std::string turned_b(int depth, int bytes) {
+  return R"(mma {"TILE_M":32,"TILE_N":32,"TILE_K":)" + std::to_string(depth) +
+         R"(,"WARP_M":32,"WARP_N":32,"PACK_B":2,"BYTES_A":)" + std::to_string(bytes) +
+         R"(,"BYTES_B":16})";
+}
+Subject turned_halves(const std::string& checker) {
+  return {"TurnedHalves", checker, turned_b(64, 2), "--types f16 f32 strict"};
+}
+Subject turned_words(const std::string& checker) {
+  return {"TurnedWords", checker, turned_b(32, 4), "--types f32 f32 tf32"};
+}
+Subject turned_doubles(const std::string& checker) {
+  return {"TurnedDoubles", checker, turned_b(16, 8), "--types f64 f64 strict"};
+}
+
+class UnchangedPack : public testing::TestWithParam<Subject> {};
+
+TEST_P(UnchangedPack, HasNothingThatIsFound) {
+  if (GetParam().checker.empty()) GTEST_SKIP() << "no such sanitizer";
+  expect_nothing_found(GetParam());
+}
+INSTANTIATE_TEST_SUITE_P(
+    Plain, UnchangedPack,
+    testing::Values(padded(TILEWISE_CHECK_PLAIN), padded_bytes(TILEWISE_CHECK_PLAIN),
+                    turned_bytes(TILEWISE_CHECK_PLAIN), turned_halves(TILEWISE_CHECK_PLAIN),
+                    turned_words(TILEWISE_CHECK_PLAIN), turned_doubles(TILEWISE_CHECK_PLAIN)),
+    name_of);
+INSTANTIATE_TEST_SUITE_P(Address, UnchangedPack,
+                         testing::Values(padded(TILEWISE_CHECK_ASAN),
+                                         turned_words(TILEWISE_CHECK_ASAN)),
+                         name_of);
+
+// Edges.
+
+TEST(PlantedPack, TheRowPastTheLastIsReadPastTheOperandsEnd) {
+  if (std::string(TILEWISE_CHECK_ASAN).empty()) GTEST_SKIP() << "no AddressSanitizer";
+  expect_found(padded(TILEWISE_CHECK_ASAN), {kPack, "at < x.rows ?", "at <= x.rows ?"},
+               {"heap-buffer-overflow", line_of(kPack, "read_run<ELEMENT_BYTES")});
+}
+
+TEST(PlantedPack, ARunThatIsOnlyPartlyInsideIsReadPastItsRow) {
+  if (std::string(TILEWISE_CHECK_ASAN).empty()) GTEST_SKIP() << "no AddressSanitizer";
+  expect_found(turned_words(TILEWISE_CHECK_ASAN), {kPack, "offset + 16 <= bytes", "offset < bytes"},
+               {"AddressSanitizer: ", line_of(kPack, "read_piece<ELEMENT_BYTES>(pieces[j][0]")});
+}
+
+TEST(PlantedPack, ARowPastThePackedOperandIsWrittenPastItsEnd) {
+  if (std::string(TILEWISE_CHECK_ASAN).empty()) GTEST_SKIP() << "no AddressSanitizer";
+  expect_found(padded(TILEWISE_CHECK_ASAN), {kPack, "r < x.to_rows", "r <= x.to_rows"},
+               {"heap-buffer-overflow", line_of(kPack, "store_vector<T::PIECE / 4>")});
+}
+
+TEST(PlantedPack, APieceBehindARowIsWrittenOverTheNextRow) {
+  expect_found(padded(TILEWISE_CHECK_PLAIN), {kPack, "c < x.to_ld", "c <= x.to_ld"}, {kWrong});
+}
+
+// What is turned.
+
+TEST(PlantedPack, BytesThatChangePlacesAreAWrongResult) {
+  expect_found(turned_bytes(TILEWISE_CHECK_PLAIN),
+               {kPack, "runs[row + 1][word], runs[row + 2][word]",
+                "runs[row + 2][word], runs[row + 1][word]"},
+               {kWrong});
+  expect_found(turned_bytes(TILEWISE_CHECK_PLAIN),
+               {"runs.cuh", "to[1] = pick_bytes(low01, low23, 0x7632)",
+                "to[1] = pick_bytes(low01, low23, 0x7623)"},
+               {kWrong});
+}
+
+TEST(PlantedPack, ElementsOfOtherSizesThatChangePlacesAreAWrongResult) {
+  expect_found(turned_halves(TILEWISE_CHECK_PLAIN),
+               {kPack, "pick_bytes(a, b, 0x7632)", "pick_bytes(b, a, 0x7632)"}, {kWrong});
+  expect_found(turned_words(TILEWISE_CHECK_PLAIN),
+               {kPack, "pieces[i % 4][i / 4] = runs[i / 4][i % 4]",
+                "pieces[i / 4][i % 4] = runs[i / 4][i % 4]"},
+               {kWrong});
+  expect_found(
+      turned_doubles(TILEWISE_CHECK_PLAIN),
+      {kPack, "pieces[i % 4 / 2][i / 4 * 2 + i % 2]", "pieces[i % 4 / 2][i / 4 + i % 2 * 2]"},
+      {kWrong});
+}
+
+// What is not aligned.
+
+TEST(PlantedPack, ARunShiftedByOneByteTooFewIsAWrongResult) {
+  expect_found(
+      padded_bytes(TILEWISE_CHECK_PLAIN),
+      {kPack, "shift_runs<1>(pieces[j], before[j])", "shift_runs<1>(pieces[j], before[j] - 1)"},
+      {kWrong});
+  expect_found(padded_bytes(TILEWISE_CHECK_PLAIN),
+               {"runs.cuh", "(bytes & 3) * 8", "(bytes & 2) * 8"}, {kWrong});
+}
+
+// Which operand, which product, which rows.
+
+TEST(PlantedPack, TheSecondOperandsBlocksCountedFromTheFirstsAreAWrongResult) {
+  expect_found(turned_bytes(TILEWISE_CHECK_PLAIN),
+               {kPack, "index -= unsigned(args.first_blocks);", ""}, {kWrong});
+}
+
+TEST(PlantedPack, TheSecondOperandPackedAsTheFirstIsAWrongResult) {
+  expect_found(turned_bytes(TILEWISE_CHECK_PLAIN),
+               {kPack, "which == 0 || SECOND == FIRST", "which == 0 || SECOND > 0"}, {kWrong});
+}
+
+TEST(PlantedPack, AStrideOfElementsTakenForBytesIsAWrongResult) {
+  expect_found(padded(TILEWISE_CHECK_PLAIN),
+               {kPack, "batch * x.from_stride * ELEMENT_BYTES", "batch * x.from_stride"}, {kWrong});
+}
+
+TEST(PlantedPack, RowsWrittenSideBySideThatAreReadApartAreAWrongResult) {
+  expect_found(padded(TILEWISE_CHECK_PLAIN),
+               {kPack, "write(row + j * T::APART, column", "write(row + j, column"}, {kWrong});
+}
+
+}  // namespace
+}  // namespace tilewise::test
