@@ -152,18 +152,6 @@ DEVICE void store_vector(float* to, const float (&from)[COUNT]) {
   }
 }
 
-// The first `valid` of COUNT floats (at most COUNT, may be negative), zeros for the rest. Nothing past
-// them is touched.
-template <int COUNT>
-DEVICE void load_edge(float (&to)[COUNT], const float* from, int valid) {
-  if (valid >= COUNT) {
-    load_vector<COUNT>(to, from);
-  } else {
-    UNROLL_ALL
-    for (int e = 0; e < COUNT; ++e) to[e] = e < valid ? from[e] : 0.0f;
-  }
-}
-
 // Starts copying the first `valid` of BYTES (4, 8 or 16) from global to shared memory, zeros for the rest; both
 // addresses are aligned to BYTES (cp.async with a source size; sm_80 and later, as the two below). The data is there
 // after copies_done(). The first `unwanted` bytes are whatever happens to be there, maybe not the caller's.

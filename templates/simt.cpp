@@ -103,7 +103,8 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
           {"TAIL", 0},
           {"RASTER", 8},
           {"FMA_ORDER", 1},
-          {"BAKE", 0}};
+          {"BAKE", 0},
+          {std::string(kMaxRegisters), 0}};
 }
 
 }  // namespace

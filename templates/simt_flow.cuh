@@ -150,12 +150,17 @@ struct Flow {
 
   float* shared;
   TransferBarrier *full, *free;  // of each stage
+  // A lane that warp 0 chooses asks, or thread 0 without the others of its warp: the compiler gives the first fewer
+  // instructions, the two of them other registers.
+  static constexpr bool CHOSEN = PREFETCH < 9;
+  bool asks;  // this warp, or thread, does
   Turn filled, used;
 
   DEVICE_MEMBER explicit Flow(float* shared_memory)
       : shared(shared_memory),
         full(reinterpret_cast<TransferBarrier*>(shared_memory + kSharedElements)),
-        free(full + kStages) {
+        free(full + kStages),
+        asks(TRANSFERRED > 0 && (CHOSEN ? warp_number() : int(threadIdx.x)) == 0) {
     if (threadIdx.x == 0) {
       UNROLL_ALL
       for (int s = 0; s < kStages; ++s) {
@@ -185,17 +190,19 @@ struct Flow {
       coming.start(source, t, nullptr);
       source.advance();
     }
-    if (TRANSFERRED > 0 && threadIdx.x == 0 && t < source.tiles) {
+    if (asks && t < source.tiles) {
       wait_free();
-      transfer_expect(full + filled.stage, TRANSFERRED);
-      [[maybe_unused]] const int k = static_cast<int>(part.k_begin + Int64(t) * TILE_K);
+      if (!CHOSEN || chosen_lane()) {
+        transfer_expect(full + filled.stage, TRANSFERRED);
+        [[maybe_unused]] const int k = static_cast<int>(part.k_begin) + t * TILE_K;
 #if A_BY_TMA
-      ask_for_tile<OperandA>(next_stage(), args.a_map, part.row, k, full + filled.stage);
+        ask_for_tile<OperandA>(next_stage(), args.a_map, part.row, k, full + filled.stage);
 #endif
 #if B_BY_TMA
-      ask_for_tile<OperandB>(next_stage() + OperandA::ELEMENTS, args.b_map, part.column, k,
-                             full + filled.stage);
+        ask_for_tile<OperandB>(next_stage() + OperandA::ELEMENTS, args.b_map, part.column, k, full + filled.stage);
 #endif
+      }
+      if (CHOSEN) warp_barrier();
     }
   }
   DEVICE_MEMBER void finish(const Source& source, const Coming& coming, int t) {

@@ -14,8 +14,7 @@ constexpr int kGroupThreads = (TILE_M / THREAD_M) * (TILE_N / THREAD_N);
 constexpr int kThreads = kGroupThreads * SLICE_K;
 constexpr int kGroupDepth = TILE_K / SLICE_K;  // of a tile's k, for one group of warps
 constexpr int kPassSteps = UNROLL / FRAGMENT_K;
-constexpr int kStages = PREFETCH == 8   ? 6
-                        : PREFETCH >= 6 ? PREFETCH - 3
+constexpr int kStages = PREFETCH >= 6   ? (PREFETCH % 3 == 2 ? 6 : 3 + PREFETCH % 3)
                         : PREFETCH >= 3 ? PREFETCH - 1
                                         : (PREFETCH == 2 ? 2 : 1);
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
@@ -184,7 +183,7 @@ struct Operand {
       if (p.used && FULL && skipped(p))
         to[j][0] = 0;
       else if (p.used)
-        load_edge<WIDTH>(to[j], from, valid<FULL>(p, k_left));
+        load_part<WIDTH>(to[j], from, 0, valid<FULL>(p, k_left));
       from = after(from, j);
     }
   }

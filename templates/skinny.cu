@@ -50,7 +50,7 @@ struct Small {
         for (int e = 0; e < COUNT; e += VECTOR_SMALL) {
           float run[VECTOR_SMALL];
           const Int64 valid = FULL || left - e > VECTOR_SMALL ? VECTOR_SMALL : left - e;
-          load_edge<VECTOR_SMALL>(run, at + row * ld + k + e, static_cast<int>(valid));
+          load_part<VECTOR_SMALL>(run, at + row * ld + k + e, 0, static_cast<int>(valid));
           UNROLL_ALL
           for (int i = 0; i < VECTOR_SMALL; ++i) to[r][e + i] = run[i];
         }
@@ -67,7 +67,7 @@ DEVICE void load_large(float (&to)[VECTOR], const float* from, int valid) {
   if (STREAM && valid >= VECTOR) {
     load_vector_once<VECTOR>(to, from);
   } else {
-    load_edge<VECTOR>(to, from, valid);
+    load_part<VECTOR>(to, from, 0, valid);
   }
 }
 

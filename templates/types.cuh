@@ -229,16 +229,6 @@ DEVICE void store_vector(T* to, const T (&from)[COUNT]) {
   copy_bits(carried, from);
   *reinterpret_cast<Carried*>(to) = carried;
 }
-// The first `valid` of COUNT values (at most COUNT, may be negative), zeros for the rest.
-template <int COUNT, class T>
-DEVICE void load_edge(T (&to)[COUNT], const T* from, int valid) {
-  if (valid >= COUNT) {
-    load_vector<COUNT>(to, from);
-  } else {
-    UNROLL_ALL
-    for (int e = 0; e < COUNT; ++e) to[e] = e < valid ? from[e] : T(0);
-  }
-}
 
 // Those from `begin` to end - 1 of COUNT values, as one access where that is all of them, else one by one: nothing else
 // is touched, and the others are loaded as zeros.

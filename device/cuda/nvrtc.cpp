@@ -172,6 +172,8 @@ std::vector<std::string> Nvrtc::options_for(const CompileRequest& request) const
   options.push_back("-arch=" + to_string(request.target));
   for (const auto& [name, value] : request.kernel.defines) {
     options.push_back("-D" + name + "=" + std::to_string(value));
+    if (name == kMaxRegisters && value > 0)
+      options.push_back("--maxrregcount=" + std::to_string(value));
   }
   return options;
 }

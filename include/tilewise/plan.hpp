@@ -24,6 +24,8 @@ struct KernelSpec {
   std::vector<std::pair<std::string, std::int64_t>> defines;
   auto operator<=>(const KernelSpec&) const = default;
 };
+/// The constant that the compiler is told too: the most registers a thread may have (0: not told).
+inline constexpr std::string_view kMaxRegisters = "MAX_REGISTERS";
 /// Canonical text "simt.cu:simt A_TRANSPOSED=0 TILE_K=8 ...": the image's key, with the target.
 std::string to_string(const KernelSpec& kernel);
 

@@ -99,6 +99,29 @@ TEST_F(NvrtcTest, TheGpuTestsKernelsCompile) {
   }
 }
 
+TEST_F(NvrtcTest, TheMostRegistersAreAConstantThatTheCompilerIsTold) {
+  const std::string text = R"(
+extern "C" __global__ void wide(float* x) {
+  float v[64];
+  #pragma unroll
+  for (int i = 0; i < 64; ++i) v[i] = x[i * 1024 + threadIdx.x];
+  __syncthreads();
+  #pragma unroll
+  for (int i = 0; i < 64; ++i) x[i * 1024 + threadIdx.x] = v[i] * v[63 - i] + MAX_REGISTERS;
+}
+)";
+  const auto registers = [&](int most) {
+    CompileRequest request = request_of(text, "wide", {9, 0, true});
+    request.kernel.defines = {{"MAX_REGISTERS", most}};
+    const CompileResult result = compiler_->compile(request);
+    EXPECT_TRUE(result.image) << result.log;
+    return result.image ? result.image->usage.registers : 0;
+  };
+  EXPECT_GT(registers(0), 32);
+  EXPECT_GT(registers(255), 32);
+  EXPECT_LE(registers(32), 32);
+}
+
 TEST_F(NvrtcTest, SpillsAndStackAreReported) {
   const std::string text = R"(
 extern "C" __global__ void __launch_bounds__(1024) spill(float* x) {
