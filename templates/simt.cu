@@ -30,7 +30,6 @@
 //   6, 7, 8 a ring of 3, 4, 6 stages: one thread asks TMA for whole tiles as they lie (swizzled where k
 //           is contiguous); an operand that is turned or not aligned to 16 bytes goes through registers.
 //           Warps wait for full stages and free them each by itself, no barrier holds the block together
-//   9, 10, 11 the same rings; thread 0 asks, where a chosen lane of its warp does in 6, 7, 8
 // Edges: along k, what lies outside the matrices is zero in the tiles. Along m and n it may be anything, since
 // nobody writes those sums: rows that end are replaced by others, words that end are not copied, and only
 // vectors pay for testing. Warps that are wholly outside do not multiply.

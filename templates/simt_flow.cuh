@@ -138,7 +138,7 @@ struct Turn {
   }
 };
 
-// A ring of stages. One thread asks TMA for tiles; what TMA cannot bring all threads store. Warps wait for
+// A ring of stages. A lane of warp 0 asks TMA for tiles; what TMA cannot bring all threads store. Warps wait for
 // a stage to be full, and free it, each by itself.
 struct Flow {
   static constexpr int TRANSFERRED = (OperandA::BY_TMA ? TILE_M * TILE_K * 4 : 0) +
@@ -150,17 +150,14 @@ struct Flow {
 
   float* shared;
   TransferBarrier *full, *free;  // of each stage
-  // A lane that warp 0 chooses asks, or thread 0 without the others of its warp: the compiler gives the first fewer
-  // instructions, the two of them other registers.
-  static constexpr bool CHOSEN = PREFETCH < 9;
-  bool asks;  // this warp, or thread, does
+  bool asks;  // this warp does, for all
   Turn filled, used;
 
   DEVICE_MEMBER explicit Flow(float* shared_memory)
       : shared(shared_memory),
         full(reinterpret_cast<TransferBarrier*>(shared_memory + kSharedElements)),
         free(full + kStages),
-        asks(TRANSFERRED > 0 && (CHOSEN ? warp_number() : int(threadIdx.x)) == 0) {
+        asks(TRANSFERRED > 0 && warp_number() == 0) {
     if (threadIdx.x == 0) {
       UNROLL_ALL
       for (int s = 0; s < kStages; ++s) {
@@ -192,7 +189,7 @@ struct Flow {
     }
     if (asks && t < source.tiles) {
       wait_free();
-      if (!CHOSEN || chosen_lane()) {
+      if (chosen_lane()) {
         transfer_expect(full + filled.stage, TRANSFERRED);
         [[maybe_unused]] const int k = static_cast<int>(part.k_begin) + t * TILE_K;
 #if A_BY_TMA
@@ -202,7 +199,7 @@ struct Flow {
         ask_for_tile<OperandB>(next_stage() + OperandA::ELEMENTS, args.b_map, part.column, k, full + filled.stage);
 #endif
       }
-      if (CHOSEN) warp_barrier();
+      warp_barrier();
     }
   }
   DEVICE_MEMBER void finish(const Source& source, const Coming& coming, int t) {

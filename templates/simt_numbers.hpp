@@ -60,13 +60,12 @@ struct Simt {
     return static_cast<int>(std::max<std::int64_t>(1, std::min(slots(device) / tiles, most)));
   }
   bool in_ring() const { return prefetch >= 6; }
-  bool asked_by_thread() const { return prefetch >= 9; }
   /// TMA brings tiles as they lie; what it cannot bring goes through registers.
   bool a_by_tma() const { return in_ring() && !transpose_a && vector_a == 4; }
   bool b_by_tma() const { return in_ring() && !transpose_b && vector_b == 4; }
   bool by_cp_async() const { return prefetch >= 3 && prefetch < 6; }
   int stages() const {
-    constexpr int of_prefetch[] = {1, 1, 2, 2, 3, 4, 3, 4, 6, 3, 4, 6};
+    constexpr int of_prefetch[] = {1, 1, 2, 2, 3, 4, 3, 4, 6};
     return of_prefetch[prefetch];
   }
   bool a_held_k() const { return a_along_k != transpose_a; }

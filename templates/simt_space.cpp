@@ -166,12 +166,6 @@ std::vector<Constraint> search_hints() {
            [](const Simt& s, const In&) {
              return (!s.transpose_a || s.a_along_k) && (!s.transpose_b || s.b_along_k);
            }),
-      hint("asking_matters",
-           {"PREFETCH", "TRANSPOSE_A", "PACK_A", "VECTOR_A", "TRANSPOSE_B", "PACK_B", "VECTOR_B"},
-           "who asks TMA matters only where it brings an operand",
-           [](const Simt& s, const In&) {
-             return !s.asked_by_thread() || s.a_by_tma() || s.b_by_tma();
-           }),
       hint("fragments_of_vectors", {"FRAGMENT_K", "TRANSPOSE_A", "PACK_A", "TRANSPOSE_B", "PACK_B"},
            "several steps of k are read at a time just where a tile is held with k contiguous",
            [](const Simt& s, const In&) {
@@ -270,12 +264,10 @@ std::vector<Parameter> parameters() {
       {"PACK_A", {0, 1, 2}, "copy A beforehand", {"no", "padded", "transposed"}},
       {"PACK_B", {0, 1, 2}, "copy B beforehand", {"no", "padded", "transposed"}},
       {"PREFETCH",
-       {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+       {0, 1, 2, 3, 4, 5, 6, 7, 8},
        "how the next tile is fetched while this one is used",
        {"none", "registers", "double buffer", "cp.async 2 stages", "cp.async 3 stages",
-        "cp.async 4 stages", "TMA 3 stages", "TMA 4 stages", "TMA 6 stages",
-        "TMA 3 stages, asked by thread 0", "TMA 4 stages, asked by thread 0",
-        "TMA 6 stages, asked by thread 0"}},
+        "cp.async 4 stages", "TMA 3 stages", "TMA 4 stages", "TMA 6 stages"}},
       {"VECTOR_A", {1, 2, 4}, "elements of A a load moves"},
       {"VECTOR_B", {1, 2, 4}, "elements of B a load moves"},
       {"VECTOR_C", {1, 2, 4}, "elements of C a store moves"},

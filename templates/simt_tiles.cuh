@@ -14,7 +14,8 @@ constexpr int kGroupThreads = (TILE_M / THREAD_M) * (TILE_N / THREAD_N);
 constexpr int kThreads = kGroupThreads * SLICE_K;
 constexpr int kGroupDepth = TILE_K / SLICE_K;  // of a tile's k, for one group of warps
 constexpr int kPassSteps = UNROLL / FRAGMENT_K;
-constexpr int kStages = PREFETCH >= 6   ? (PREFETCH % 3 == 2 ? 6 : 3 + PREFETCH % 3)
+constexpr int kStages = PREFETCH == 8   ? 6
+                        : PREFETCH >= 6 ? PREFETCH - 3
                         : PREFETCH >= 3 ? PREFETCH - 1
                                         : (PREFETCH == 2 ? 2 : 1);
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "templates/kernel_template.hpp"
-#include "templates/search_space.hpp"
 #include "tests/support/problems.hpp"
 
 namespace tilewise {
@@ -156,38 +155,6 @@ TEST(SimtRing, WhatIsTurnedOrNotAlignedGoesThroughRegisters) {
   Problem problem = make_problem(Layout::nn, 512, 384, 2048);
   problem.alignment.b = 4;
   EXPECT_TRUE(plan_of(problem, {{"PREFETCH", 6}, {"VECTOR_A", 4}}).tensor_maps.empty());
-}
-
-TEST(SimtRing, WhoAsksChangesNothingButTheCode) {
-  const Problem problem = make_problem(Layout::tn, 512, 384, 2048);
-  const auto plan = [&](int prefetch) {
-    return plan_of(problem, {{"PREFETCH", prefetch}, {"VECTOR_A", 4}, {"VECTOR_B", 4}});
-  };
-  for (const int lane : {6, 7, 8}) {
-    const LaunchStep by_lane = multiply_of(plan(lane)), by_thread = multiply_of(plan(lane + 3));
-    EXPECT_EQ(by_lane.shared_bytes, by_thread.shared_bytes);
-    EXPECT_EQ(plan(lane + 3).tensor_maps.size(), 2u);
-  }
-  EXPECT_LT(multiply_of(plan(9)).shared_bytes, multiply_of(plan(10)).shared_bytes);
-  EXPECT_LT(multiply_of(plan(10)).shared_bytes, multiply_of(plan(11)).shared_bytes);
-}
-
-TEST(SimtRing, WhoAsksIsSearchedOnlyWhereTmaBringsAnOperand) {
-  const Problem problem = make_problem(Layout::nn, 512, 384, 2048);
-  const SearchSpace space(problem, h200(), {&find_template("simt")});
-  const auto searched = [&](int prefetch, int transpose_a, int vector_b) {
-    Configuration c = find_template("simt").default_configuration(problem, h200());
-    for (const auto& [name, value] : std::map<std::string, int>{{"PREFETCH", prefetch},
-                                                                {"TRANSPOSE_A", transpose_a},
-                                                                {"VECTOR_A", 4},
-                                                                {"VECTOR_B", vector_b}})
-      c.set(name, value);
-    return space.contains({"simt", c});
-  };
-  EXPECT_TRUE(searched(6, 1, 4));
-  EXPECT_TRUE(searched(9, 1, 4));
-  EXPECT_TRUE(searched(6, 1, 2));
-  EXPECT_FALSE(searched(9, 1, 2));
 }
 
 TEST(SimtRing, ATileOfAnyHeightComesWhereItIsNotSwizzled) {
