@@ -188,12 +188,17 @@ struct Flow {
   DEVICE_MEMBER void bring(int t, int nth) {
     if (nth == PARTS / 2) ask_for(t + STAGES - 1);
   }
-  // Frees the stage of tile t, when the whole warp has read what it wants, and waits for the next.
+  // Waits for the tile after tile t, if there is one.
   DEVICE_MEMBER void next_tile(int t) {
-    warp_barrier();
-    if (threadIdx.x % 32 == 0) transfer_arrive(free + using_);
     next(using_, using_parity);
     if (t + 1 < tiles) transfer_wait(full + using_, using_parity);
+  }
+  // Frees the stage of the tile before the one that is there. To be called when what was read of it has been
+  // multiplied, and a loop's turn or a wait lies between: only then it is in registers for certain. Reads
+  // that were merely begun may come too late: TMA does not wait for them.
+  DEVICE_MEMBER void free_last() {
+    warp_barrier();
+    if (threadIdx.x % 32 == 0) transfer_arrive(free + (using_ == 0 ? STAGES - 1 : using_ - 1));
   }
 };
 #else
@@ -270,7 +275,8 @@ struct Flow {
     }
     start<PARTS>(t + STAGES - 1, nth);
   }
-  // The next tile is there, for all; and nobody reads this one any more.
+  // The next tile is there, for all; and nobody reads this one any more, whose stage is free by that.
+  DEVICE_MEMBER void free_last() {}
   DEVICE_MEMBER void next_tile(int t) {
     finish(t + STAGES - 1);
     using_ = after(using_);
@@ -301,12 +307,14 @@ DEVICE void multiply(Sums& sums, const MmaArgs& args, const Task& task, const Pa
       multiply_step(sums, fragments[0], partial, step);
     }
     flow.next_tile(t);
+    flow.free_last();
   }
 #else
   // A step's fragments are read while the step before is multiplied, also from one tile to the next; tiles begin to
   // come among the multiplications.
   if (multiplies && flow.tiles > 0) fragments[0].read(reader_a, reader_b, flow.stage(), first);
   for (int t = 0; t < flow.tiles; ++t) {
+    if (t > 0) flow.free_last();
     UNROLL_ALL
     for (int step = 0; step < kSteps; ++step) {
       flow.template bring<kSteps>(t, step);
