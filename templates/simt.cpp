@@ -113,7 +113,7 @@ KernelTemplate simt_template() {
   KernelTemplate t;
   t.name = "simt";
   t.summary = "register tile a thread, outer product, on the ordinary units";
-  t.revision = 3;
+  t.revision = 4;
   t.parameters = simt::parameters();
   t.constraints = simt::constraints();
   t.supports = supports_strict_f32;
