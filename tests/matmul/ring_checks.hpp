@@ -126,6 +126,15 @@ class EveryRing : public Rings {
     ahead.set("FRAGMENTS", 2);
     check(problem, f64, "mma", ahead, times);
   }
+  /// As the last of the wrong ones was: B is packed, C goes through shared memory.
+  void check_packed_mma(std::int64_t m, std::int64_t n, std::int64_t k, int times) {
+    Configuration packed = tiles(64, 64, 8, 16, 64, 5);
+    for (const auto& [name, value] :
+         {std::pair{"PACK_B", 2}, {"EPILOGUE", 1}, {"BAKE", 0}, {"RASTER", 16}})
+      packed.set(name, value);
+    check(make_problem(Layout::nn, m, n, k), {DType::f64, DType::f64, MathMode::strict}, "mma",
+          packed, times);
+  }
   void check_simt(std::int64_t m, std::int64_t n, std::int64_t k, int times) {
     const Kind f32{DType::f32, DType::f32, MathMode::strict};
     const Problem problem = make_problem(Layout::tn, m, n, k);

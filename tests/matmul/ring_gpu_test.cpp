@@ -8,8 +8,9 @@ struct RingGpu : test::EveryRing {
   RingGpu() : EveryRing("auto") {}
 };
 
-TEST_F(RingGpu, MmaFreesNoStageThatIsStillRead) { check_mma(4096, 4096, 64, 20); }
-TEST_F(RingGpu, SimtFreesNoStageThatIsStillRead) { check_simt(4096, 4096, 64, 20); }
+TEST_F(RingGpu, MmaIsRightUnderPressure) { check_mma(8192, 8192, 64, 6); }
+TEST_F(RingGpu, MmaIsRightUnderPressurePacked) { check_packed_mma(5124, 700, 2048, 60); }
+TEST_F(RingGpu, SimtIsRightUnderPressure) { check_simt(8192, 8192, 64, 6); }
 
 }  // namespace
 }  // namespace tilewise
