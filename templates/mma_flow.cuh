@@ -275,8 +275,8 @@ struct Flow {
     }
     start<PARTS>(t + STAGES - 1, nth);
   }
-  // The next tile is there, for all; and nobody reads this one any more, whose stage is free by that.
-  DEVICE_MEMBER void free_last() {}
+  DEVICE_MEMBER void free_last() {}  // next_tile()'s barrier does
+  // The next tile is there, for all; and nobody reads this one any more.
   DEVICE_MEMBER void next_tile(int t) {
     finish(t + STAGES - 1);
     using_ = after(using_);

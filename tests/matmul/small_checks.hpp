@@ -7,35 +7,19 @@
 #include <map>
 #include <random>
 
-#include "device/compiler.hpp"
-#include "device/machines.hpp"
 #include "matmul/executable.hpp"
 #include "templates/search_space.hpp"
 #include "templates/sources.hpp"
+#include "tests/matmul/on_device.hpp"
 #include "tests/matmul/whole_numbers.hpp"
 #include "tests/support/problems.hpp"
-#include "tilewise/error.hpp"
 
 namespace tilewise::test {
 
-class SmallProducts : public testing::Test {
+class SmallProducts : public OnDevice {
  protected:
-  explicit SmallProducts(std::string name) : name_(std::move(name)) {}
-  void SetUp() override {
-    try {
-      device_ = open_device(name_);
-      compiler_ = load_compiler(device_->info().target);
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
-  }
-
-  DeviceBuffer uploaded(const void* from, std::int64_t bytes) {
-    DeviceBuffer buffer(*device_, bytes);
-    device_->copy_to_device(buffer.data(), from, bytes, nullptr);
-    device_->synchronize(nullptr);
-    return buffer;
-  }
+  using OnDevice::OnDevice;
+  using OnDevice::uploaded;
   DeviceBuffer uploaded(const Elements& elements) {
     return uploaded(elements.memory.data(), elements.bytes());
   }
@@ -173,10 +157,6 @@ class SmallProducts : public testing::Test {
     device_->copy_to_host(c.data(), on_c.data(), bytes(c), nullptr);
     device_->synchronize(nullptr);
   }
-
-  std::string name_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Compiler> compiler_;
 };
 
 }  // namespace tilewise::test
