@@ -190,7 +190,7 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
 KernelTemplate mma_template() {
   KernelTemplate t;
   t.name = "mma";
-  t.revision = 4;
+  t.revision = 5;
   t.summary = "tensor cores by warp-wide instructions, every type they have";
   t.parameters = mma::parameters();
   t.constraints = mma::constraints();

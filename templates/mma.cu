@@ -156,10 +156,8 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
     }
   }
 #else
-  // Rows begin a quarter of a line apart in the banks. The same arithmetic as Mma::shared_bytes().
-  constexpr int LINE = 128 / int(sizeof(Sum)), SLOTS = WARP_N + WARP_N / 8;
-  constexpr int STRIDE = (SLOTS + LINE * 3 / 4 - 1) / LINE * LINE + LINE / 4, ACROSS = WARP_N / VECTOR_C + SHIFT_C;
-  Sum* rows = reinterpret_cast<Sum*>(shared) + who.warp * 16 * STRIDE;
+  constexpr int ACROSS = WARP_N / VECTOR_C + SHIFT_C;
+  Sum* rows = reinterpret_cast<Sum*>(shared) + who.warp * 16 * kRowStride;
   UNROLL_BY(1)
   for (int r = 0; r < kRows; ++r) {
     warp_barrier();
@@ -169,7 +167,7 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
       UNROLL_ALL
       for (int i = 0; i < kColumns * 4; ++i) {
         const int j = i / 4, e = i % 4, slot = Target::slot(ReaderB::place(j, 2 * in_group + e % 2));
-        rows[(e / 2 * 8 + group) * STRIDE + slot] = sums[q][j][e];
+        rows[(e / 2 * 8 + group) * kRowStride + slot] = sums[q][j][e];
       }
     }
     warp_barrier();
@@ -178,7 +176,7 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
       const int i = n + who.lane;
       if (16 * ACROSS % 32 > 0 && i >= 16 * ACROSS) break;
       const int row = i / ACROSS, place = ReaderA::place(2 * r + row / 8, row % 8);
-      if (place < to.rows) to.write_nth<VECTOR_C>(to.row(place), i % ACROSS, rows + row * STRIDE);
+      if (place < to.rows) to.write_nth<VECTOR_C>(to.row(place), i % ACROSS, rows + row * kRowStride);
     }
   }
 #endif

@@ -127,12 +127,13 @@ struct Mma {
     return tma || has(device.features, Feature::cp_async);
   }
   std::uint32_t shared_bytes() const {
-    const int tiles = stages * (a.held_bytes() + b.held_bytes() + (tma ? 16 : 0));
+    const int tiles = stages * (a.held_bytes() + b.held_bytes());
+    const int barriers = tma ? stages * 16 : 0;  // behind whatever else there is
     const int exchanged = (slice_k - 1) * tile_m * tile_n * sum;
     const int line = 128 / sum;
     const int stride = (warp_n + warp_n / 8 + line * 3 / 4 - 1) / line * line + line / 4;
     const int rows = epilogue ? warps() * 16 * stride * sum : 0;
-    return static_cast<std::uint32_t>(std::max({tiles, exchanged, rows}));
+    return static_cast<std::uint32_t>(std::max({tiles, exchanged, rows}) + barriers);
   }
   /// Sums, fragments, what is on its way, and addresses: what ptxas needs not to spill.
   int registers(const DeviceInfo& device) const {

@@ -118,10 +118,6 @@ std::vector<Constraint> problem_constraints() {
           [](const Mma& s, const In&) {
             return !s.tma || (s.a.tile_bytes() % 1024 == 0 && s.b.tile_bytes() % 1024 == 0);
           }),
-      constraint("tma_of_two_steps", {"TMA", "TILE_K", "SLICE_K"},
-                 "a tile by TMA has at least two steps of an instruction's k for each group of "
-                 "warps: with one, some results in f64 were wrong on an H200",
-                 [](const Mma& s, const In&) { return !s.tma || s.steps() >= 2; }),
       constraint("tma_counts_to_2_31", {"TMA"},
                  "TMA needs k of at least 1, m, n, k below 2^31, and one product",
                  [](const Mma& s, const In& in) {

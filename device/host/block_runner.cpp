@@ -42,6 +42,10 @@ struct KernelCalls {
     const CallerFrame frame(__builtin_return_address(0));
     running->copies_wait(pending);
   }
+  static void transfer_barrier(const void* barrier, Site site) {
+    const Unwatched own_list;
+    running->barriers_.push_back({barrier, site});
+  }
   static void transfer_start(const Transfer& transfer) {
     const Unwatched own_list;
     running->transfers_.push_back(transfer);
@@ -61,10 +65,10 @@ struct KernelCalls {
 
 const Runtime& kernel_runtime() {
   static constexpr Runtime runtime{
-      KernelCalls::thread,        KernelCalls::barrier,     KernelCalls::yield,
-      KernelCalls::warp,          KernelCalls::fault,       KernelCalls::copy,
-      KernelCalls::copies_commit, KernelCalls::copies_wait, KernelCalls::transfer_start,
-      KernelCalls::transfer_next, KernelCalls::edge};
+      KernelCalls::thread,         KernelCalls::barrier,       KernelCalls::yield,
+      KernelCalls::warp,           KernelCalls::fault,         KernelCalls::copy,
+      KernelCalls::copies_commit,  KernelCalls::copies_wait,   KernelCalls::transfer_barrier,
+      KernelCalls::transfer_start, KernelCalls::transfer_next, KernelCalls::edge};
   return runtime;
 }
 
@@ -122,6 +126,7 @@ void BlockRunner::prepare(const BlockWork& work, const Index& block) {
   }
   for (Warp& warp : warps_) warp.open.clear();
   transfers_.clear();
+  barriers_.clear();
   for (unsigned i = 0; i < count_; ++i)
     fibers_[order_[i]].next = &fibers_[order_[(i + 1) % count_]];
 }
@@ -156,6 +161,7 @@ std::string BlockRunner::run(const BlockWork& work, const Index& block) {
   checks_.acquire(FiberChecks::end);
   running = nullptr;
   if (failure_.empty()) failure_ = unfinished_transfer();
+  if (failure_.empty()) failure_ = overwritten_barrier();
   if (failure_.empty()) failure_ = shared_.damage();
   return failure_.empty() ? "" : "block " + text(block) + ": " + failure_;
 }
@@ -301,6 +307,19 @@ std::string BlockRunner::unfinished_transfer() const {
   return transfers_.empty() ? ""
                             : "ends without waiting for the tile that load_tile copies at " +
                                   text(transfers_.front().site);
+}
+
+/// A GPU may count an arrival after a barrier() that follows it: what other threads write there
+/// then is lost.
+std::string BlockRunner::overwritten_barrier() const {
+  for (const TransferBarrier& barrier : barriers_) {
+    TransferState state;
+    std::memcpy(&state, barrier.at, sizeof state);
+    if (!state.at_rest())
+      return "has written over the transfer barrier that was initialised at " + text(barrier.site) +
+             ", or leaves it with bytes to come";
+  }
+  return "";
 }
 
 }  // namespace tilewise::host

@@ -21,6 +21,7 @@ using tilewise_host::Runtime;
 using tilewise_host::Site;
 using tilewise_host::Thread;
 using tilewise_host::Transfer;
+using tilewise_host::TransferState;
 using tilewise_host::WarpCall;
 
 inline constexpr unsigned kMostThreads = 1024;
@@ -82,6 +83,10 @@ class BlockRunner {
     std::vector<Meeting> open;
     unsigned met = 0;  ///< how many meetings that order memory there have been
   };
+  struct TransferBarrier {
+    const void* at;
+    Site site;  ///< where it was initialised
+  };
   struct Copy {
     void* to;
     const void* from;
@@ -126,6 +131,7 @@ class BlockRunner {
   void copies_wait(int pending);
   bool transfer_next(const void* barrier, Transfer& transfer);
   std::string unfinished_transfer() const;
+  std::string overwritten_barrier() const;
 
   HostOptions options_;
   Stacks stacks_;
@@ -134,6 +140,7 @@ class BlockRunner {
   std::vector<Copies> copies_;
   std::vector<Warp> warps_;
   std::vector<Transfer> transfers_;  ///< on their way, oldest first
+  std::vector<TransferBarrier> barriers_;
   std::vector<unsigned> order_;
   Fiber main_;
   Fiber* current_ = nullptr;

@@ -5,7 +5,7 @@
 namespace tilewise_host {
 
 /// Raised when anything here changes: images of another revision are not loaded.
-constexpr unsigned kImageRevision = 2;
+constexpr unsigned kImageRevision = 3;
 
 struct Index {
   unsigned x, y, z;
@@ -63,6 +63,21 @@ struct Transfer {
   Site site;
 };
 
+/// What the 8 bytes of a transfer barrier hold.
+struct TransferState {
+  static constexpr int kMost = 1024;  ///< arrivals
+  unsigned short arrivals, missing;   ///< that a phase wants, and that have not come
+  int bytes_and_parity;  ///< 2 x the bytes that are still to come (may be below 0 for a while)
+  int bytes() const { return bytes_and_parity >> 1; }
+  int parity() const { return bytes_and_parity & 1; }
+  /// No bytes are to come, and arrivals are: a barrier that nobody waits at any more. Hardly
+  /// anything else that may be written there looks like this.
+  bool at_rest() const {
+    return bytes() == 0 && arrivals >= 1 && arrivals <= kMost && missing >= 1 &&
+           missing <= arrivals;
+  }
+};
+
 /// What a kernel calls.
 struct Runtime {
   const Thread* (*thread)();
@@ -75,6 +90,8 @@ struct Runtime {
   void (*copy)(void* to, const void* from, unsigned bytes, unsigned valid);
   void (*copies_commit)();
   void (*copies_wait)(int pending);
+  /// 8 bytes of shared memory are a transfer barrier until the block ends.
+  void (*transfer_barrier)(const void* barrier, Site site);
   void (*transfer_start)(const Transfer& transfer);
   /// The next tile that counts for a barrier is taken off the list; false when there is none.
   bool (*transfer_next)(const void* barrier, Transfer* transfer);

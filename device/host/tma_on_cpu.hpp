@@ -4,14 +4,6 @@
 
 namespace tilewise_host {
 
-// What the 8 bytes of a transfer barrier hold.
-struct TransferState {
-  unsigned short arrivals, missing;  // that a phase wants, and that have not come
-  int bytes_and_parity;  // 2 x the bytes that are still to come (may be below 0 for a while)
-  int bytes() const { return bytes_and_parity >> 1; }
-  int parity() const { return bytes_and_parity & 1; }
-};
-
 inline __attribute__((always_inline)) TransferState& transfer_state(void* barrier, Site site) {
   const char* begin = static_cast<const char*>(thread().block->shared);
   const char* at = static_cast<const char*>(barrier);
@@ -39,15 +31,17 @@ TILEWISE_FOR_ALL inline void set_transfer(TransferState& state, int arrivals) {
 }
 
 inline void transfer_init(void* barrier, int arrivals, Site site) {
-  if (arrivals < 1 || arrivals > 1024)
+  if (arrivals < 1 || arrivals > TransferState::kMost)
     runtime->fault(site, "a transfer barrier wants 1 to 1024 arrivals");
   set_transfer(transfer_state(barrier, site), arrivals);
+  runtime->transfer_barrier(barrier, site);
 }
 
 inline void transfer_arrive(void* barrier, int bytes, Site site) {
   TransferState& state = transfer_state(barrier, site);
   const int missing = missing_of(state);
-  if (missing > 1024) runtime->fault(site, "a transfer barrier that was not initialised");
+  if (missing > TransferState::kMost)
+    runtime->fault(site, "a transfer barrier that was not initialised");
   if (missing == 0)
     runtime->fault(site,
                    "one arrival too many: the phase lacks bytes only, is the stage free already?");

@@ -83,6 +83,18 @@ TEST(Tma, ATileThatNobodyWaitsFor) {
                         "bad.cu:9"));
 }
 
+TEST(Tma, ABarrierStaysOneUntilTheBlockEnds) {
+  const std::string before = kIssue + "transfer_wait(there, 0);\nbarrier();\n";
+  EXPECT_EQ(complaint(before), "");
+  for (const std::string value : {"0.0f", "1.0f", "-3.25f", "1e-40f"})
+    for (const std::string places : {"2", "1"})
+      EXPECT_THAT(complaint(before + "if (threadIdx.x < " + places +
+                            ") tile[32 + threadIdx.x] = " + value + ";"),
+                  HasSubstr("block (0,0,0): has written over the transfer barrier that was "
+                            "initialised at bad.cu:6"))
+          << value << " in the first " << places << " words";
+}
+
 TEST(Tma, AWaitForWhatDoesNotComeIsADeadlock) {
   EXPECT_THAT(complaint("transfer_wait(there, 0);"),
               HasSubstr("deadlock: threads only wait: threads 0-31 at bad.cu:8"));

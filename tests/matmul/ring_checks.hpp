@@ -2,11 +2,12 @@
 // Rings of tiles by TMA under pressure: little to multiply for each value that is read, so that
 // many reads of shared memory are under way when a stage is free again. What comes too early is
 // seen in some of a million tiles only: many blocks, again and again, whole numbers, every bit
-// compared.
+// compared, on the device.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <random>
+#include <stdexcept>
+#include <vector>
 
 #include "matmul/executable.hpp"
 #include "templates/kernel_template.hpp"
@@ -41,32 +42,72 @@ class Rings : public OnDevice {
     const DeviceBuffer a = numbers(problem.a, problem.m * problem.k, 3);
     const DeviceBuffer b = numbers(problem.b, problem.k * problem.n, 5);
     const std::int64_t bytes = problem.m * problem.n * bytes_of(problem.c);
-    const DeviceBuffer c(*device_, bytes);
+    const DeviceBuffer expected(*device_, bytes), found(*device_, bytes);
     Call call;
-    call.a = a.data(), call.b = b.data(), call.c = c.data();
+    call.a = a.data(), call.b = b.data(), call.c = expected.data();
     call.lda = min_lda(problem), call.ldb = min_ldb(problem), call.ldc = problem.n;
-    const auto size = static_cast<std::size_t>(bytes);
-    std::vector<std::byte> expected(size), found(size);
 
     const KernelTemplate& naive = find_template("naive");
     Problem strict = problem;  // whole numbers are exact in every mode
     strict.math = MathMode::strict;
     made(naive, strict, {}).launch(call);
-    device_->copy_to_host(expected.data(), c.data(), bytes, nullptr);
-    device_->synchronize(nullptr);
 
     const Executable ring = made(find_template(name), problem, changed);
+    call.c = found.data();
+    device_->fill32(found.data(), 0x7fc00000, bytes / 4, nullptr);
+    int wrong = 0;
+    std::int64_t first = -1;
     for (int i = 0; i < times; ++i) {
-      device_->fill32(c.data(), 0x7fc00000, bytes / 4, nullptr);
       ring.launch(call);
-      device_->copy_to_host(found.data(), c.data(), bytes, nullptr);
-      device_->synchronize(nullptr);
-      ASSERT_EQ(std::memcmp(expected.data(), found.data(), expected.size()), 0)
-          << to_string(problem) << ' ' << changed.text() << ", launch " << i;
+      const std::int64_t difference = first_difference(expected, found);
+      if (difference < 0) continue;
+      ++wrong;
+      first = difference / bytes_of(problem.c);
     }
+    EXPECT_EQ(wrong, 0) << "of " << times << ' ' << to_string(problem) << ' ' << changed.text()
+                        << ", lastly C[" << first / problem.n << "][" << first % problem.n << ']';
   }
 
  private:
+  /// Where the first bytes lie that differ, -1 when none do. Leaves not-a-numbers in `found`.
+  std::int64_t first_difference(const DeviceBuffer& expected, const DeviceBuffer& found) {
+    static constexpr const char* kText = R"(#include "dialect.cuh"
+struct Arguments { const int* expected; int* found; Int64 words; Int64* first; };
+KERNEL(256, 1) compare(ARGUMENTS Arguments args) {
+  const Int64 thread = blockIdx.x * 256ll + threadIdx.x;
+  Int64 first = -1;
+  for (Int64 i = thread; i < args.words; i += 512 * 256) {
+    if (first < 0 && args.expected[i] != args.found[i]) first = i;
+    args.found[i] = 0x7fc00000;
+  }
+  args.first[thread] = first;
+}
+)";
+    constexpr std::int64_t kThreads = std::int64_t{512} * 256;
+    if (!compare_) {
+      CompileResult result = compiler_->compile({{"compare.cu", "compare", {}},
+                                                 kText,
+                                                 kernel_source("naive.cu").headers,
+                                                 device_->info().target});
+      if (!result.image) throw std::runtime_error(result.log);
+      compare_ = device_->load(*result.image, 0, 1);
+      first_ = DeviceBuffer(*device_, kThreads * 8);
+    }
+    const struct {
+      const void* expected;
+      void* found;
+      std::int64_t words;
+      void* first;
+    } arguments{expected.data(), found.data(), found.bytes() / 4, first_.data()};
+    device_->launch(*compare_, {{512, 1, 1}, {256, 1, 1}, {}, 0, false}, &arguments, nullptr);
+    std::vector<std::int64_t> first(kThreads);
+    device_->copy_to_host(first.data(), first_.data(), kThreads * 8, nullptr);
+    device_->synchronize(nullptr);
+    std::int64_t least = -1;
+    for (const std::int64_t word : first)
+      if (word >= 0 && (least < 0 || word < least)) least = word;
+    return least < 0 ? -1 : 4 * least;
+  }
   DeviceBuffer numbers(DType type, std::int64_t count, unsigned seed) {
     Elements elements(type, count, 0);
     std::mt19937 random(seed);
@@ -77,9 +118,7 @@ class Rings : public OnDevice {
                   const Configuration& changed) {
     Configuration configuration = kernel.default_configuration(problem, device_->info());
     for (const auto& [name, value] : changed.values()) configuration.set(name, value);
-    // tma_of_two_steps keeps some of these from being tuned: whether it must is seen here.
-    const std::string why = rejection(kernel, problem, configuration, device_->info());
-    EXPECT_TRUE(why.empty() || why.starts_with("constraint tma_of_two_steps")) << why;
+    EXPECT_EQ(rejection(kernel, problem, configuration, device_->info()), "");
     const Plan plan = kernel.plan(problem, configuration, device_->info());
     std::vector<Image> images;
     for (const LaunchStep& step : plan.steps) {
@@ -91,6 +130,9 @@ class Rings : public OnDevice {
     }
     return Executable(*device_, problem, plan, images);
   }
+
+  std::unique_ptr<LoadedKernel> compare_;
+  DeviceBuffer first_;
 };
 
 /// Every ring on products of this size, so many times each.
@@ -102,25 +144,42 @@ class EveryRing : public Rings {
         tf32{DType::f32, DType::f32, MathMode::tf32},
         bf16{DType::bf16, DType::f32, MathMode::strict};
     const Problem problem = make_problem(Layout::nn, m, n, k);
-    // Of the first three a sum was wrong now and then on an H200, at 9d4cd72.
+    // Of the first three up to nine launches of ten were wrong on an H200 when a stage was freed as
+    // soon as its reads had begun.
     check(problem, f64, "mma", tiles(16, 128, 8, 16, 32, 3), times);
     check(problem, f64, "mma", tiles(16, 128, 8, 16, 32, 4), times);
     check(problem, f64, "mma", tiles(32, 32, 8, 16, 16, 6), times);
     check(problem, f64, "mma", tiles(64, 64, 8, 16, 64, 5), times);
+    check(problem, f64, "mma", tiles(16, 64, 8, 16, 16, 3), times);
     check(problem, tf32, "mma", tiles(32, 64, 8, 16, 32, 2), times);
     check(problem, bf16, "mma", tiles(32, 64, 16, 16, 32, 3), times);
-    Configuration ahead = tiles(16, 128, 16, 16, 32, 3);
+    for (const int stages : {2, 3, 4}) {
+      Configuration ahead = tiles(16, 128, 16, 16, 32, stages);
+      ahead.set("FRAGMENTS", 2);
+      check(problem, f64, "mma", ahead, times);
+      ahead.set("BAKE", 0);
+      check(problem, f64, "mma", ahead, times);
+    }
+    Configuration ahead = tiles(32, 64, 32, 16, 32, 3);
     ahead.set("FRAGMENTS", 2);
-    check(problem, f64, "mma", ahead, times);
+    check(problem, bf16, "mma", ahead, times);
   }
-  /// As the last of the wrong ones: B is packed, C goes through shared memory.
-  void check_packed_mma(std::int64_t m, std::int64_t n, std::int64_t k, int times) {
-    Configuration packed = tiles(64, 64, 8, 16, 64, 5);
+  /// What blocks exchange at the end is more than their stages are: rows of C, and groups' sums. It
+  /// must leave the stages' barriers alone.
+  void check_exchange(std::int64_t m, std::int64_t n, std::int64_t k, int times) {
+    const Kind f64{DType::f64, DType::f64, MathMode::strict},
+        bf16{DType::bf16, DType::f32, MathMode::strict};
+    const Problem problem = make_problem(Layout::nn, m, n, k);
+    Configuration rows = tiles(64, 64, 8, 16, 64, 5);
     for (const auto& [name, value] :
          {std::pair{"PACK_B", 2}, {"EPILOGUE", 1}, {"BAKE", 0}, {"RASTER", 16}})
-      packed.set(name, value);
-    check(make_problem(Layout::nn, m, n, k), {DType::f64, DType::f64, MathMode::strict}, "mma",
-          packed, times);
+      rows.set(name, value);
+    check(problem, f64, "mma", rows, times);
+    Configuration groups = tiles(128, 128, 32, 64, 64, 2);
+    groups.set("SLICE_K", 2), groups.set("BLOCKS_PER_SM", 1);
+    check(problem, bf16, "mma", groups, times);
+    groups.set("EPILOGUE", 1);
+    check(problem, bf16, "mma", groups, times);
   }
   void check_simt(std::int64_t m, std::int64_t n, std::int64_t k, int times) {
     const Kind f32{DType::f32, DType::f32, MathMode::strict};

@@ -8,9 +8,9 @@ struct RingGpu : test::EveryRing {
   RingGpu() : EveryRing("auto") {}
 };
 
-TEST_F(RingGpu, MmaIsRightUnderPressure) { check_mma(8192, 8192, 64, 6); }
-TEST_F(RingGpu, MmaIsRightUnderPressurePacked) { check_packed_mma(5124, 700, 2048, 60); }
-TEST_F(RingGpu, SimtIsRightUnderPressure) { check_simt(8192, 8192, 64, 6); }
+TEST_F(RingGpu, MmaIsRightUnderPressure) { check_mma(8192, 8192, 64, 100); }
+TEST_F(RingGpu, WhatIsExchangedLeavesBarriersAlone) { check_exchange(5124, 704, 2048, 50); }
+TEST_F(RingGpu, SimtIsRightUnderPressure) { check_simt(8192, 8192, 64, 100); }
 
 }  // namespace
 }  // namespace tilewise

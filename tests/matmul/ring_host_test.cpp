@@ -10,7 +10,7 @@ struct RingOnTheCpu : test::EveryRing {
 };
 
 TEST_F(RingOnTheCpu, MmaIsRight) { check_mma(64, 128, 64, 1); }
-TEST_F(RingOnTheCpu, PackedMmaIsRight) { check_packed_mma(65, 70, 40, 1); }
+TEST_F(RingOnTheCpu, WhatIsExchangedLeavesBarriersAlone) { check_exchange(132, 136, 64, 1); }
 TEST_F(RingOnTheCpu, SimtIsRight) { check_simt(64, 64, 64, 1); }
 
 }  // namespace

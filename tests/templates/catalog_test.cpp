@@ -138,27 +138,6 @@ TEST(Rejection, NamesTheConstraint) {
   EXPECT_NE(with("THREAD_N", 16).find("warps_tile_n"), std::string::npos);
 }
 
-TEST(Rejection, ATileThatMmaBringsByTmaHasTwoSteps) {
-  const DeviceInfo device = device_of("sm_90");
-  Problem problem = make_problem(Layout::nn, 1024, 1024, 1024);
-  set_types(problem, DType::f64, DType::f64, MathMode::strict);
-  const KernelTemplate& mma = find_template("mma");
-  const auto with = [&](int tma, int tile_k) {
-    Configuration c = mma.default_configuration(problem, device);
-    for (const auto& [name, value] : {std::pair{"TMA", tma},
-                                      {"TILE_K", tile_k},
-                                      {"FRAGMENTS", 1},
-                                      {"BYTES_A", 16},
-                                      {"BYTES_B", 16},
-                                      {"SLICE_K", 1}})
-      c.set(name, value);
-    return rejection(mma, problem, c, device);
-  };
-  EXPECT_NE(with(1, 8).find("tma_of_two_steps"), std::string::npos);
-  EXPECT_EQ(with(0, 8), "");
-  EXPECT_EQ(with(1, 16), "");
-}
-
 TEST(Sources, HashIgnoresCommentsAndSeesTheRest) {
   add_kernel_source(
       {"hash_a.cu", "#include \"hash.cuh\"\nint x;  // one\n", {{"hash.cuh", "int y;"}}});
