@@ -40,6 +40,23 @@ struct Fragments {
     reader_a.read(stage, step, [this](int u, int c, Word word) { a[u / 2][2 * c + u % 2] = word; });
     reader_b.read(stage + OperandA::HELD_BYTES, step, [this](int u, int c, Word word) { b[u][c] = word; });
   }
+  // Of all words, put together: known when all are there.
+  DEVICE_MEMBER unsigned some_bits() const { return some_of(a) ^ some_of(b); }
+
+ private:
+  static DEVICE_MEMBER unsigned bits(unsigned word) { return word; }
+  static DEVICE_MEMBER unsigned bits(double word) {
+    unsigned halves[2];
+    copy_bits(halves, word);
+    return halves[0];
+  }
+  template <int COUNT, int WORDS>
+  static DEVICE_MEMBER unsigned some_of(const Word (&words)[COUNT][WORDS]) {
+    unsigned all = 0;
+    UNROLL_ALL
+    for (int i = 0; i < COUNT * WORDS; ++i) all ^= bits(words[i / WORDS][i % WORDS]);
+    return all;
+  }
 };
 
 #if MATH == 1
@@ -198,17 +215,15 @@ struct Flow {
   DEVICE_MEMBER void bring(int t, int nth) {
     if (nth == PARTS / 2) ask_for(t + STAGES - 1);
   }
+  // Frees the tile's stage, when the whole warp has read what it wants; `read` is some_bits() of what it read last.
+  DEVICE_MEMBER void free_stage(unsigned read) const {
+    warp_barrier();
+    if (threadIdx.x % 32 == 0) transfer_arrive(free + using_, read & args.unknown_zero());
+  }
   // Waits for the tile after tile t, if there is one.
   DEVICE_MEMBER void next_tile(int t) {
     next(using_, using_parity);
     if (t + 1 < tiles) transfer_wait(full + using_, using_parity);
-  }
-  // Frees the stage of the tile before the one that is there. To be called when what was read of it has been
-  // multiplied, and a loop's turn or a wait lies between: only then it is in registers for certain. Reads
-  // that were merely begun may come too late: TMA does not wait for them.
-  DEVICE_MEMBER void free_last() {
-    warp_barrier();
-    if (threadIdx.x % 32 == 0) transfer_arrive(free + (using_ == 0 ? STAGES - 1 : using_ - 1));
   }
 };
 #else
@@ -285,7 +300,7 @@ struct Flow {
     }
     start<PARTS>(t + STAGES - 1, nth);
   }
-  DEVICE_MEMBER void free_last() {}  // next_tile()'s barrier does
+  DEVICE_MEMBER void free_stage(unsigned) const {}  // next_tile()'s barrier does
   // The next tile is there, for all; and nobody reads this one any more.
   DEVICE_MEMBER void next_tile(int t) {
     finish(t + STAGES - 1);
@@ -316,19 +331,21 @@ DEVICE void multiply(Sums& sums, const MmaArgs& args, const Task& task, const Pa
       fragments[0].read(reader_a, reader_b, flow.stage(), first + step);
       multiply_step(sums, fragments[0], partial, step);
     }
+    flow.free_stage(multiplies ? fragments[0].some_bits() : 0);
     flow.next_tile(t);
-    flow.free_last();
   }
 #else
   // A step's fragments are read while the step before is multiplied, also from one tile to the next; tiles begin to
   // come among the multiplications.
   if (multiplies && flow.tiles > 0) fragments[0].read(reader_a, reader_b, flow.stage(), first);
   for (int t = 0; t < flow.tiles; ++t) {
-    if (t > 0) flow.free_last();
     UNROLL_ALL
     for (int step = 0; step < kSteps; ++step) {
       flow.template bring<kSteps>(t, step);
-      if (step == kSteps - 1) flow.next_tile(t);
+      if (step == kSteps - 1) {
+        flow.free_stage(multiplies ? fragments[step % 2].some_bits() : 0);
+        flow.next_tile(t);
+      }
       if (!multiplies) continue;
       // After the last tile this reads old values, which nobody uses.
       fragments[(step + 1) % 2].read(reader_a, reader_b, flow.stage(), first + (step + 1) % kSteps);

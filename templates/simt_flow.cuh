@@ -173,13 +173,11 @@ struct Flow {
   // The first round of stages is free: the round before it counts as complete.
   DEVICE_MEMBER void wait_free() const { transfer_wait(free + filled.stage, filled.parity ^ 1); }
   DEVICE_MEMBER void wait_full() const { transfer_wait(full + used.stage, used.parity); }
-  // Frees the stage of the tile `tiles` before the one whose turn it is. To be called when what was read of it has
-  // been multiplied, and a wait or a loop's turn lies between: only then it is in registers for certain. Reads
-  // that were merely begun may come too late: TMA does not wait for them.
-  DEVICE_MEMBER void free_stage(int tiles) const {
+  // When the whole warp has read what it wants of the tile; `read` is some_bits() of what it read last.
+  DEVICE_MEMBER void release(const SimtArgs& args, unsigned read) {
     warp_barrier();
-    const int stage = used.stage - tiles;
-    if (threadIdx.x % 32 == 0) transfer_arrive(free + (stage < 0 ? stage + kStages : stage));
+    if (threadIdx.x % 32 == 0) transfer_arrive(free + used.stage, read & args.unknown_zero());
+    used.next();
   }
 
   // Begins to bring tile t; for each tile in turn, followed by finish().
@@ -229,10 +227,10 @@ struct Flow {
     for (int t = 0; t < tiles; ++t) {
       start(args, part, source, coming, t + AHEAD);
       wait_full();
-      if (t > 0) free_stage(1);
-      if (multiplies) multiply_tile(sums, stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      unsigned read = 0;
+      if (multiplies) read = multiply_tile(sums, stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      release(args, read);
       finish(source, coming, t + AHEAD);
-      used.next();
     }
 #else
     Fragments sets[2];
@@ -243,18 +241,15 @@ struct Flow {
     for (int t = 0; t < tiles; ++t) {
       start(args, part, source, coming, t + AHEAD);
       if (multiplies) multiply_ahead(sums, sets, stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      release(args, multiplies ? sets[1].some_bits() : 0);
       finish(source, coming, t + AHEAD);
-      used.next();
       if (t + 1 < tiles) {
         wait_full();
-        if (t > 0) free_stage(2);  // what was read last of tile t is yet to be multiplied
         if (multiplies) sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
       }
       if (multiplies) outer_product(sums, sets[1]);
     }
-    if (tiles > 1) free_stage(2);
 #endif
-    if (tiles > 0) free_stage(1);
   }
 };
 #endif

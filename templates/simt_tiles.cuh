@@ -298,6 +298,20 @@ struct Fragments {
     OperandA::read(a, stage, warp_m, lane_m(lane), k);
     OperandB::read(b, stage + OperandA::ELEMENTS, warp_n, lane_n(lane), k);
   }
+  // A value's bits of each load, put together: known when all of these are there.
+  DEVICE_MEMBER unsigned some_bits() const { return some_of<OperandA>(a) ^ some_of<OperandB>(b); }
+
+ private:
+  template <class Of, int COUNT>
+  static DEVICE_MEMBER unsigned some_of(const float (&values)[FRAGMENT_K][COUNT]) {
+    unsigned bits = 0;
+    UNROLL_ALL
+    for (int e = 0; e < FRAGMENT_K; e += Of::HELD_K ? 4 : 1) {
+      UNROLL_ALL
+      for (int i = 0; i < COUNT; i += Of::CHUNK) bits ^= bits_of(values[e][i]);
+    }
+    return bits;
+  }
 };
 
 // sums += a b^T for each step of k in the fragments. FMA_ORDER is the order of the multiply-adds,
@@ -325,15 +339,18 @@ DEVICE void outer_product(float (&sums)[THREAD_M][THREAD_N], const Fragments& f)
   }
 }
 
-// One group's part of a tile, from k0 on.
-DEVICE void multiply_tile(float (&sums)[THREAD_M][THREAD_N], const float* stage, int warp_m,
-                          int warp_n, int lane, int k0) {
+// One group's part of a tile, from k0 on. Returns some_bits() of what was read last.
+DEVICE unsigned multiply_tile(float (&sums)[THREAD_M][THREAD_N], const float* stage, int warp_m,
+                              int warp_n, int lane, int k0) {
+  unsigned last = 0;
   UNROLL_BY(kPassSteps)
   for (int k = 0; k < kGroupDepth; k += FRAGMENT_K) {
     Fragments now;
     now.read(stage, warp_m, warp_n, lane, k0 + k);
     outer_product(sums, now);
+    last = now.some_bits();
   }
+  return last;
 }
 
 #if FRAGMENTS == 2

@@ -39,13 +39,17 @@ DEVICE void transfer_barrier_init(TransferBarrier* barrier, int arrivals,
 #endif
 }
 
-DEVICE void transfer_arrive(TransferBarrier* barrier, SourceLine at = source_line()) {
+// By arriving a thread says that it has read, or written, what it wants. An arrival that says that TMA may overwrite
+// what was read must come after the reads have ended: it waits for none by itself, and TMA not for reads, so that
+// those which have merely begun may get the next tile's values. `nothing` is for these: 0, computed of what was read
+// so that no compiler knows that it is; the arrival's address then waits for it.
+DEVICE void transfer_arrive(TransferBarrier* barrier, unsigned nothing = 0, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  tilewise_host::transfer_arrive(barrier, 0, at);
+  tilewise_host::transfer_arrive(barrier + nothing, 0, at);
 #else
   asm volatile(
       "{\n\t.reg .b64 state;\n\t"
-      "mbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"(shared_address(barrier))
+      "mbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"(shared_address(barrier) + nothing)
       : "memory");
 #endif
 }

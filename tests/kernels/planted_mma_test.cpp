@@ -76,8 +76,7 @@ TEST(PlantedMma, AStageFreedBeforeItIsReadIsARaceWithTheNextTile) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   const std::string bring = "    if (nth == PARTS / 2) ask_for(t + STAGES - 1);";
   const std::string arrive =
-      "    if (threadIdx.x % 32 == 0) transfer_arrive(free + (using_ == 0 ? STAGES - 1 : using_ - "
-      "1));";
+      "    if (threadIdx.x % 32 == 0) transfer_arrive(free + using_, read & args.unknown_zero());";
   Subject s = ring(TILEWISE_CHECK_TSAN);
   s.options += " --mutate " + kFlow + " " + quoted(arrive) + " ''";
   expect_found(
@@ -90,7 +89,7 @@ TEST(PlantedMma, AStageFreedBeforeItIsReadIsARaceWithTheNextTile) {
 
 TEST(PlantedMma, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const std::string arrive = "\n    if (threadIdx.x % 32 == 0) transfer_arrive(free + (using_";
+  const std::string arrive = "\n    if (threadIdx.x % 32 == 0) transfer_arrive(free + using_, read";
   expect_found(ring(TILEWISE_CHECK_TSAN), {kFlow, "    warp_barrier();" + arrive, arrive},
                {"data race", line_of(kFlow, "load_tile(to + p"),
                 line_of(kTilesOfMma, "load_matrices<4, !ALONG_K>")});

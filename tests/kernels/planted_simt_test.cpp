@@ -92,7 +92,7 @@ TEST(PlantedSimt, ATileAskedForBeforeItsStageIsFreeIsARace) {
   const std::string wait = "      wait_free();\n";
   expect_found(ring(TILEWISE_CHECK_TSAN), {kFlow, wait + "      " + kChosen, "\n      " + kChosen},
                {"data race", line_of(kFlow, "load_tile(to, map, static_cast"),
-                line_of(kFlow, "if (multiplies) multiply_tile(sums, stage()")});
+                line_of(kFlow, "read = multiply_tile(sums, stage()")});
 }
 
 TEST(PlantedSimt, ATileAskedForSoEarlyThatTheWarpWaitsForItself) {
@@ -103,8 +103,9 @@ TEST(PlantedSimt, ATileAskedForSoEarlyThatTheWarpWaitsForItself) {
 
 TEST(PlantedSimt, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const std::string which = "    const int stage = used.stage - tiles;";
-  expect_found(ring(TILEWISE_CHECK_TSAN), {kFlow, "    warp_barrier();\n" + which, "\n" + which},
+  const std::string arrive =
+      "    if (threadIdx.x % 32 == 0) transfer_arrive(free + used.stage, read";
+  expect_found(ring(TILEWISE_CHECK_TSAN), {kFlow, "    warp_barrier();\n" + arrive, "\n" + arrive},
                {"data race", line_of(kFlow, "load_tile(to, map, static_cast")});
 }
 
