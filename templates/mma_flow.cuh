@@ -217,8 +217,7 @@ struct Flow {
   }
   // Frees the tile's stage, when the whole warp has read what it wants; `read` is some_bits() of what it read last.
   DEVICE_MEMBER void free_stage(unsigned read) const {
-    warp_barrier();
-    if (threadIdx.x % 32 == 0) transfer_arrive(free + using_, read & args.unknown_zero());
+    transfer_arrive_of_warp(free + using_, read & args.unknown_zero());
   }
   // Waits for the tile after tile t, if there is one.
   DEVICE_MEMBER void next_tile(int t) {

@@ -24,7 +24,7 @@ struct MultiplyArgs {
   int splits;  // how many blocks share the k of one tile
   Sum alpha, beta;
 
-  // 0 where k is below 2^32, which no compiler knows: see transfer_arrive() of tma.cuh.
+  // 0 where k is below 2^32, which no compiler knows: see transfer_arrive_of_warp() of tma.cuh.
   DEVICE_MEMBER unsigned unknown_zero() const { return static_cast<unsigned>(k >> 32); }
 
   // The problem's sizes, and how it is cut. Where they are baked in, the call's k still says whether

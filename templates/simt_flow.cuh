@@ -175,8 +175,7 @@ struct Flow {
   DEVICE_MEMBER void wait_full() const { transfer_wait(full + used.stage, used.parity); }
   // When the whole warp has read what it wants of the tile; `read` is some_bits() of what it read last.
   DEVICE_MEMBER void release(const SimtArgs& args, unsigned read) {
-    warp_barrier();
-    if (threadIdx.x % 32 == 0) transfer_arrive(free + used.stage, read & args.unknown_zero());
+    transfer_arrive_of_warp(free + used.stage, read & args.unknown_zero());
     used.next();
   }
 
@@ -207,8 +206,7 @@ struct Flow {
     if (STAGED) {
       wait_free();
       coming.finish(source, next_stage());
-      warp_barrier();
-      if (threadIdx.x % 32 == 0) transfer_arrive(full + filled.stage);
+      transfer_arrive_of_warp(full + filled.stage, 0);
     }
     filled.next();
   }

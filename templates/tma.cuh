@@ -39,17 +39,35 @@ DEVICE void transfer_barrier_init(TransferBarrier* barrier, int arrivals,
 #endif
 }
 
-// By arriving a thread says that it has read, or written, what it wants. An arrival that says that TMA may overwrite
-// what was read must come after the reads have ended: it waits for none by itself, and TMA not for reads, so that
-// those which have merely begun may get the next tile's values. `nothing` is for these: 0, computed of what was read
-// so that no compiler knows that it is; the arrival's address then waits for it.
-DEVICE void transfer_arrive(TransferBarrier* barrier, unsigned nothing = 0, SourceLine at = source_line()) {
+DEVICE void transfer_arrive(TransferBarrier* barrier, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  tilewise_host::transfer_arrive(barrier + nothing, 0, at);
+  tilewise_host::transfer_arrive(barrier, 0, at);
 #else
   asm volatile(
       "{\n\t.reg .b64 state;\n\t"
-      "mbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"(shared_address(barrier) + nothing)
+      "mbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"(shared_address(barrier))
+      : "memory");
+#endif
+}
+
+// Lane 0 arrives when all of its warp, which comes here whole, have: they have read, or written, what they want.
+//
+// An arrival that lets TMA overwrite what was read must come after the reads have ended: it waits for none by itself,
+// and TMA not for reads, so that those which have merely begun may get the next tile's values. `nothing` is for these:
+// 0, computed of what was read so that no compiler knows that it is; the arrival's address then waits for it.
+DEVICE void transfer_arrive_of_warp(TransferBarrier* barrier, unsigned nothing, SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::warp_barrier(kWholeWarp, at);
+  if (threadIdx.x % 32 == 0) tilewise_host::transfer_arrive(barrier + nothing, 0, at);
+#else
+  __syncwarp();
+  // Not an if: the compiler would make a branch of it, and multiply nothing meanwhile.
+  asm volatile(
+      "{\n\t.reg .b64 state;\n\t"
+      ".reg .pred first;\n\t"
+      "setp.eq.u32 first, %1, 0;\n\t"
+      "@first mbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"(shared_address(barrier) + nothing),
+      "r"(threadIdx.x % 32)
       : "memory");
 #endif
 }

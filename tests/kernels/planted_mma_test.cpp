@@ -72,25 +72,23 @@ TEST(PlantedMma, AMistakeWhosePlaceIsGoneIsSaidToBe) {
 
 // The ring of stages.
 
+const std::string kFree = "    transfer_arrive_of_warp(free + using_, read & args.unknown_zero());";
+
 TEST(PlantedMma, AStageFreedBeforeItIsReadIsARaceWithTheNextTile) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   const std::string bring = "    if (nth == PARTS / 2) ask_for(t + STAGES - 1);";
-  const std::string arrive =
-      "    if (threadIdx.x % 32 == 0) transfer_arrive(free + using_, read & args.unknown_zero());";
   Subject s = ring(TILEWISE_CHECK_TSAN);
-  s.options += " --mutate " + kFlow + " " + quoted(arrive) + " ''";
+  s.options += " --mutate " + kFlow + " " + quoted(kFree) + " ''";
   expect_found(
-      s,
-      {kFlow, bring,
-       "    if (nth == 0 && threadIdx.x % 32 == 0) transfer_arrive(free + using_);" + bring},
+      s, {kFlow, bring, "    if (nth == 0) transfer_arrive_of_warp(free + using_, 0);" + bring},
       {"data race", line_of(kFlow, "load_tile(to + p"),
        line_of(kTilesOfMma, "load_matrices<4, !ALONG_K>")});
 }
 
 TEST(PlantedMma, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const std::string arrive = "\n    if (threadIdx.x % 32 == 0) transfer_arrive(free + using_, read";
-  expect_found(ring(TILEWISE_CHECK_TSAN), {kFlow, "    warp_barrier();" + arrive, arrive},
+  expect_found(ring(TILEWISE_CHECK_TSAN),
+               {kFlow, kFree, "    if (threadIdx.x % 32 == 0) transfer_arrive(free + using_);"},
                {"data race", line_of(kFlow, "load_tile(to + p"),
                 line_of(kTilesOfMma, "load_matrices<4, !ALONG_K>")});
 }

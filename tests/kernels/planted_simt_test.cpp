@@ -104,9 +104,11 @@ TEST(PlantedSimt, ATileAskedForSoEarlyThatTheWarpWaitsForItself) {
 TEST(PlantedSimt, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   const std::string arrive =
-      "    if (threadIdx.x % 32 == 0) transfer_arrive(free + used.stage, read";
-  expect_found(ring(TILEWISE_CHECK_TSAN), {kFlow, "    warp_barrier();\n" + arrive, "\n" + arrive},
-               {"data race", line_of(kFlow, "load_tile(to, map, static_cast")});
+      "    transfer_arrive_of_warp(free + used.stage, read & args.unknown_zero());";
+  expect_found(
+      ring(TILEWISE_CHECK_TSAN),
+      {kFlow, arrive, "    if (threadIdx.x % 32 == 0) transfer_arrive(free + used.stage);"},
+      {"data race", line_of(kFlow, "load_tile(to, map, static_cast")});
 }
 
 TEST(PlantedSimt, ValuesStoredBeforeTheirStageIsFreeAreARace) {
@@ -118,10 +120,9 @@ TEST(PlantedSimt, ValuesStoredBeforeTheirStageIsFreeAreARace) {
 
 TEST(PlantedSimt, AStageSaidToBeFullBeforeTheWholeWarpHasStoredIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const std::string arrive =
-      "      if (threadIdx.x % 32 == 0) transfer_arrive(full + filled.stage);";
   expect_found(mixed(TILEWISE_CHECK_TSAN),
-               {kFlow, "      warp_barrier();\n" + arrive, "\n" + arrive},
+               {kFlow, "      transfer_arrive_of_warp(full + filled.stage, 0);",
+                "      if (threadIdx.x % 32 == 0) transfer_arrive(full + filled.stage);"},
                {"data race", line_of(kFlow, "coming.finish(source, next_stage());")});
 }
 
