@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/search/learned_model.hpp"
 #include "tuner/search/search.hpp"
 
 namespace tilewise {
@@ -23,8 +24,11 @@ constexpr double kGain = 0.003;
 // One of so many at the start is a uniform draw.
 constexpr int kUniformShare = 4;
 // Later one of so many is the model's again, from new draws: valleys that the strategy, which stays
-// near what it measured to be good, would not come to.
+// near what it measured to be good, would not come to. Once there is something to learn from, so
+// many of a hundred are the learned model's, so many of these from what was fast.
 constexpr int kModelEvery = 6;
+constexpr std::size_t kLearnedPercent = 50;
+constexpr std::size_t kFromFastPercent = 50;
 // Predicted to take so many times as long as the best measured one is predicted to: nearly three
 // standard deviations of the model's error in the ratio of two candidates (docs/cost-model.md).
 constexpr double kHopeless = 2;
@@ -41,6 +45,7 @@ class Ordered : public Strategy {
       : inner_(std::move(inner)),
         space_(space),
         predict_(std::move(predict)),
+        learned_(predict_),
         draws_(space, ~seed) {}  // not the numbers that `inner` draws from the seed
 
   std::optional<Candidate> next() override {
@@ -53,7 +58,9 @@ class Ordered : public Strategy {
   void observe(const Candidate& candidate, std::optional<double> microseconds) override {
     seen_.add(candidate);
     inner_->observe(candidate, microseconds);
-    if (!microseconds || !(*microseconds > 0) || !(*microseconds < best_us_)) return;
+    if (!microseconds || !(*microseconds > 0)) return;
+    learned_.observe(candidate, *microseconds);
+    if (!(*microseconds < best_us_)) return;
     best_us_ = *microseconds;
     best_predicted_ = predict_(candidate);
   }
@@ -85,9 +92,44 @@ class Ordered : public Strategy {
 
   /// The best predicted of some draws, and from there downhill as the model has it.
   std::optional<Candidate> models_own(const Seen& taken) {
-    std::optional<Candidate> candidate = best_of(kDraws);
+    std::optional<Candidate> candidate = best_of(kDraws, predict_);
     if (candidate) *candidate = improved(std::move(*candidate), taken);
     return candidate;
+  }
+
+  std::size_t percent() {  // 0 to 99
+    return random_index(draws_.generator(), 100);
+  }
+
+  /// What the learned model expects most of, of all that it looks at on its way down from a fast
+  /// one, or from the best of some draws.
+  std::optional<Candidate> learned_own() {
+    learned_.refresh(draws_.generator());
+    std::optional<Candidate> at;
+    if (percent() < kFromFastPercent)
+      at = learned_.fast_one(draws_.generator());
+    else
+      at = best_of(kDraws, [this](const Candidate& c) { return learned_.seconds(c); });
+    if (!at) return std::nullopt;
+    double here = learned_.seconds(*at), least = std::numeric_limits<double>::infinity();
+    std::optional<Candidate> best;
+    if (!seen_.has(*at)) best = at, least = here;
+    for (int step = 0; step < kSteps; ++step) {
+      std::optional<Candidate> to;
+      double bound = std::numeric_limits<double>::infinity();
+      for (Candidate& neighbour : space_.neighbours(*at)) {
+        const double expected = learned_.seconds(neighbour);
+        if (!(expected < bound) || seen_.has(neighbour)) continue;
+        bound = expected;
+        to = std::move(neighbour);
+      }
+      if (!to) break;
+      if (bound < least) best = to, least = bound;
+      if (!(bound < here)) break;
+      at = std::move(to);
+      here = bound;
+    }
+    return best;
   }
 
   /// In turns at first, the model before: what the strategy begins with (defaults, say) comes soon.
@@ -98,9 +140,14 @@ class Ordered : public Strategy {
         first_.pop_front();
         if (auto taken = considered(std::move(candidate))) return taken;
       }
-    if (can_predict_ && first_.empty() && ++later_ % kModelEvery == 0)
-      if (std::optional<Candidate> candidate = models_own({}))
-        if (auto taken = considered(std::move(*candidate))) return taken;
+    if (can_predict_ && first_.empty()) {
+      if (learned_.ready() && percent() < kLearnedPercent) {
+        if (auto candidate = learned_own()) return candidate;
+      } else if (++later_ % kModelEvery == 0) {
+        if (std::optional<Candidate> candidate = models_own({}))
+          if (auto taken = considered(std::move(*candidate))) return taken;
+      }
+    }
     for (int i = 0; i < kPatience; ++i) {
       std::optional<Candidate> candidate = inner_->next();
       if (!candidate) break;
@@ -136,13 +183,13 @@ class Ordered : public Strategy {
     return std::uniform_real_distribution<double>()(draws_.generator()) * times * times < 1;
   }
 
-  std::optional<Candidate> best_of(int draws) {
+  std::optional<Candidate> best_of(int draws, const Predict& predict) {
     std::optional<Candidate> best;
     double least = std::numeric_limits<double>::infinity();
     for (int i = 0; i < draws; ++i) {
       std::optional<Candidate> candidate = draws_.next(seen_);
       if (!candidate) break;
-      const double predicted = predict_(*candidate);
+      const double predicted = predict(*candidate);
       if (best && !(predicted < least)) continue;
       least = predicted;
       best = std::move(candidate);
@@ -172,6 +219,7 @@ class Ordered : public Strategy {
   std::unique_ptr<Strategy> inner_;
   const SearchSpace& space_;
   Predict predict_;
+  LearnedModel learned_;
   RandomDraws draws_;
   Seen seen_;
   bool begun_ = false;
