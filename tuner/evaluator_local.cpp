@@ -122,6 +122,19 @@ std::unique_ptr<Executable> LocalEvaluator::load_and_validate(const EvaluationRe
   return nullptr;
 }
 
+// Whoever is to be served gives the same bits each time.
+bool LocalEvaluator::repeats(const Executable& executable, Evaluation& evaluation) {
+  try {
+    const Verdict verdict = bench_.validator->repeat(launches_of(executable));
+    if (verdict.outcome == Outcome::ok) return true;
+    evaluation.outcome = verdict.outcome;
+    evaluation.detail = verdict.detail;
+  } catch (const Error& error) {
+    note_failure(error.what(), evaluation);
+  }
+  return false;
+}
+
 Evaluation LocalEvaluator::evaluate(const EvaluationRequest& request) {
   require_working();
   if (!bench_.benchmark) throw Error(ErrorKind::invalid_argument, "evaluate() before begin()");
@@ -177,7 +190,7 @@ RaceResult LocalEvaluator::race(const std::vector<EvaluationRequest>& finalists,
       continue;
     }
     auto executable = load_and_validate(finalist, evaluation);
-    if (!executable) continue;
+    if (!executable || !repeats(*executable, evaluation)) continue;
     places.push_back(result.finalists.size() - 1);
     contestants.push_back(launches_of(*executable));
     executables.push_back(std::move(executable));

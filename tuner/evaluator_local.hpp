@@ -39,6 +39,7 @@ class LocalEvaluator : public Evaluator {
   void note_failure(const std::string& what, Evaluation& evaluation);
   std::unique_ptr<Executable> load_and_validate(const EvaluationRequest& request,
                                                 Evaluation& evaluation);
+  bool repeats(const Executable& executable, Evaluation& evaluation);
   void validate(const Enqueue& enqueue, Evaluation& evaluation);
   bool baseline_takes_part(bool with_baselines);
 

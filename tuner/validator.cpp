@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
+#include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +17,11 @@ namespace tilewise {
 namespace {
 
 constexpr double kInfinitelyWrong = 1e30;  // finite, so that JSON and SQL can hold it
+
+// repeat(): so many launches between two looks at C.
+constexpr int kLaunchesInTurn = 2;
+constexpr int kLeastTurns = 2, kMostTurns = 200;
+constexpr double kRepeatSeconds = 0.25;
 
 double finite(double value) { return value <= kInfinitelyWrong ? value : kInfinitelyWrong; }
 
@@ -228,6 +237,47 @@ Verdict Validator::validate(const Enqueue& enqueue) {
     verdict.detail = "strict f32 has a norm-wise error of " + number(strict) + " on the same data";
   }
   return verdict;
+}
+
+// Of what C holds after each turn only a hash is kept, piece by piece.
+Verdict Validator::repeat(const Enqueue& enqueue) {
+  const Run run{DataSet::bounded, 0};
+  const DeviceMatrix& c = c_.front();
+  load(run.set);
+  prepare_c(run, c);
+  const Call call = call_for(run, c);
+  std::mutex mutex;
+  std::map<std::int64_t, std::size_t> first;  // by offset
+  std::optional<Piece> other;                 // the first piece that is not as it was
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  for (int turn = 0; turn < kLeastTurns || (turn < kMostTurns && seconds() < kRepeatSeconds);
+       ++turn) {
+    for (int i = 0; i < kLaunchesInTurn; ++i) enqueue(call);
+    device_.synchronize(stream_);
+    staging_.download(copies_.get(), c, [&](const Piece& piece, const std::byte* copy) {
+      const std::string_view bytes(reinterpret_cast<const char*>(copy),
+                                   static_cast<std::size_t>(piece.bytes));
+      const std::size_t hash = std::hash<std::string_view>{}(bytes);
+      const std::lock_guard lock(mutex);
+      const auto [known, fresh] = first.emplace(piece.offset, hash);
+      if (fresh || known->second == hash) return;
+      if (!other || piece.offset < other->offset) other = piece;
+    });
+    if (!other) continue;
+    reload();
+    Verdict verdict;
+    verdict.outcome = Outcome::wrong_result;
+    verdict.detail =
+        "not the same each time: after " + std::to_string((turn + 1) * kLaunchesInTurn) +
+        " launches something has changed in C from row " + std::to_string(other->first_row) +
+        " to row " + std::to_string(other->first_row + std::max<std::int64_t>(1, other->rows) - 1) +
+        "; " + run_name(run.set, reference_->scalars(run.set, run.index), false);
+    return verdict;
+  }
+  return {};
 }
 
 Call Validator::timing_call() {

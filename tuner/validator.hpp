@@ -40,6 +40,11 @@ class Validator {
 
   Verdict validate(const Enqueue& enqueue);
 
+  /// Launches again and again on the bounded data, for a quarter of a second (two turns at least,
+  /// 200 at most): wrong_result unless C has the same bits each time. Finds what comes too early or
+  /// too late only now and then. After validate().
+  Verdict repeat(const Enqueue& enqueue);
+
   /// The bounded data, for timing where there is no memory for other buffers.
   Call timing_call();
 

@@ -153,6 +153,18 @@ TEST_F(LocalEvaluation, ARaceTimesFinalistsAndTheOtherLibraryAlternately) {
   EXPECT_TRUE(evaluator->race(finalists, false).baselines.empty());
 }
 
+TEST_F(LocalEvaluation, AFinalistThatIsNotTheSameEachTimeIsNotRaced) {
+  EXPECT_EQ(evaluate("now_and_then").outcome, Outcome::ok) << "within the bounds each time";
+  const RaceResult result = evaluator->race(
+      {fake::make_request(problem, "now_and_then"), fake::make_request(problem, "right")}, false);
+  EXPECT_EQ(result.finalists[0].outcome, Outcome::wrong_result);
+  EXPECT_THAT(result.finalists[0].detail, HasSubstr("not the same each time"));
+  EXPECT_THAT(result.finalists[0].detail, HasSubstr("from row 0 to row"));
+  EXPECT_FALSE(result.finalists[0].measurement);
+  EXPECT_EQ(result.finalists[1].outcome, Outcome::ok);
+  EXPECT_TRUE(result.finalists[1].measurement);
+}
+
 TEST_F(LocalEvaluation, ALibraryThatFailsDoesNotCostTheRace) {
   baseline.fails = true;
   const RaceResult result = evaluator->race({fake::make_request(problem, "right")}, true);

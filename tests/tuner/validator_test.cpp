@@ -136,6 +136,38 @@ TEST(TypedValidator, ReadingAroundAnOperandSpoilsTheResult) {
   }
 }
 
+TEST(TypedValidator, TheSameBitsEachTimeOfEveryTypeResidentOrNot) {
+  for (const ProductKind& kind : product_kinds()) {
+    for (const bool resident : {true, false}) {
+      Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), resident);
+      int launches = 0;
+      const Verdict verdict = bench.validator.repeat([&](const Call& call) {
+        if (++launches <= 2) multiply_here(bench.problem, call);  // then C is as it was
+      });
+      EXPECT_EQ(verdict.outcome, Outcome::ok) << name_of(kind) << ": " << verdict.detail;
+      EXPECT_GE(launches, 4);
+      EXPECT_LE(launches, 400);
+    }
+  }
+}
+
+// One bit of one element, in one launch of many, wherever it is.
+TEST(TypedValidator, ABitThatIsAnotherNowAndThenIsSeen) {
+  for (const ProductKind& kind : product_kinds()) {
+    for (const int matrix : {0, 2}) {
+      Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), true);
+      int launches = 0;
+      const Verdict verdict = bench.validator.repeat([&](const Call& call) {
+        if (++launches == 1) multiply_here(bench.problem, call);
+        if (launches == 6) *bench.c(call, matrix * call.stride_c + 18 * call.ldc) ^= std::byte{1};
+      });
+      EXPECT_EQ(verdict.outcome, Outcome::wrong_result) << name_of(kind);
+      EXPECT_THAT(verdict.detail, HasSubstr("after 6 launches something has changed in C"));
+      EXPECT_EQ(launches, 6);
+    }
+  }
+}
+
 TEST(TypedValidator, StrictF32sErrorIsSeenBesideThatOfOtherModes) {
   for (const ProductKind& kind : product_kinds()) {
     if (kind.operand != DType::f32) continue;
