@@ -266,28 +266,43 @@ std::vector<Built> Tuning::build_all(const std::vector<Record>& records) {
   return all;
 }
 
-/// Interrupted runs do not race: the best so far is served only where nothing is served yet.
 void Tuning::race() {
   ahead_.reset();
+  while (race_once()) {
+  }
+}
+
+/// Whether the next best must race: all that did were wrong after all. Interrupted runs do not
+/// race: the best so far is served only where nothing is served yet.
+bool Tuning::race_once() {
   std::vector<Record> finalists = pick_finalists(known_, options_.finalists, incumbent_);
-  if (finalists.empty()) return;
+  if (finalists.empty()) return false;
   report("race");
   if (result_.interrupted) finalists.resize(1);
   const std::vector<Built> built = build_all(finalists);
   std::erase_if(finalists, [&](const Record& r) { return !find_built(built, r.candidate); });
-  if (finalists.empty()) return;
+  if (finalists.empty()) return false;
   const bool raced = !result_.interrupted && measure_again(finalists, built);
   const Record* winner = raced ? crown(finalists, incumbent_) : nullptr;
   if (!raced && !incumbent_) winner = &finalists.front();
   keep_images(finalists, built);
-  if (!winner) return;
+  if (!winner) {
+    const auto wrong = [&](const Record& known) {
+      return std::any_of(finalists.begin(), finalists.end(), [&](const Record& r) {
+        return r.outcome == Outcome::wrong_result && r.candidate == known.candidate;
+      });
+    };
+    return std::erase_if(known_, wrong) > 0;
+  }
   const auto stored = context_.database.winner(problem_, gpu_);
   if (!stored || stored->record.id != winner->id || !stored->quarantined.empty())
     context_.database.set_winner(winner->id);
+  return false;
 }
 
 /// False when the race came to nothing: no finalist is ok. Then their records stay as they are,
-/// since an evaluator that cannot tell whose fault it was gives all of them the same outcome.
+/// since an evaluator that cannot tell whose fault it was gives all of them the same outcome. A
+/// wrong result is always its finalist's own.
 bool Tuning::measure_again(std::vector<Record>& finalists, const std::vector<Built>& built) {
   std::vector<EvaluationRequest> requests;
   for (const Record& record : finalists) {
@@ -307,8 +322,12 @@ bool Tuning::measure_again(std::vector<Record>& finalists, const std::vector<Bui
   }
   const bool any_ok = std::any_of(race.finalists.begin(), race.finalists.end(),
                                   [](const Evaluation& e) { return e.outcome == Outcome::ok; });
-  if (!any_ok && finalists.size() > 1) return false;
+  bool any_told = false;
   for (std::size_t i = 0; i < finalists.size(); ++i) {
+    const bool told =
+        any_ok || finalists.size() == 1 || race.finalists[i].outcome == Outcome::wrong_result;
+    if (!told) continue;
+    any_told = true;
     Record& record = finalists[i];
     record.outcome = race.finalists[i].outcome;
     record.detail = race.finalists[i].detail;
@@ -316,7 +335,7 @@ bool Tuning::measure_again(std::vector<Record>& finalists, const std::vector<Bui
     record.environment = environment();
     record.id = context_.database.add(record);
   }
-  return true;
+  return any_told;
 }
 
 void Tuning::keep_images(const std::vector<Record>& records, const std::vector<Built>& built) {

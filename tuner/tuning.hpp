@@ -37,6 +37,7 @@ class Tuning {
   void judge(const Built& built);
   /// Finalists once more, side by side; names the winner and keeps their images.
   void race();
+  bool race_once();
   TuneResult finish();
 
  private:

@@ -256,6 +256,36 @@ TEST_F(Tune, ARaceThatDiesChangesNothing) {
   ASSERT_TRUE(result.winner);
 }
 
+TEST_F(Tune, FinalistsThatAreWrongInTheRaceLeaveItToTheNextBest) {
+  options.finalists = 3;
+  evaluator.race_wrong = [](Point p) { return p.first == 6; };
+  run();
+  EXPECT_EQ(evaluator.races, 2);
+  EXPECT_NE(winner().first, 6);
+  EXPECT_EQ(winner().second, 2) << "107 us";
+  int wrong = 0;
+  for (const Record& record : records())
+    wrong += record.outcome == Outcome::wrong_result && record.detail == "not the same each time";
+  EXPECT_GE(wrong, 3);
+}
+
+TEST_F(Tune, WhoIsServedIsNotWhenTheRaceFindsItWrong) {
+  options.subspace = {{"X", {6}}, {"Y", {2}}};
+  run();
+  ASSERT_EQ(winner(), Point(6, 2));
+  evaluator.race_wrong = [](Point p) { return p == Point(6, 2); };
+  options.subspace = {{"X", {1}}};
+  run();
+  EXPECT_EQ(winner(), Point(1, 2)) << "slow, but right";
+}
+
+TEST_F(Tune, NothingIsServedWhenAllAreWrongInTheRace) {
+  evaluator.race_wrong = [](Point) { return true; };
+  const TuneResult result = run();
+  EXPECT_FALSE(result.winner);
+  EXPECT_GT(evaluator.races, 1);
+}
+
 TEST_F(Tune, ImagesOfFinalistsAreKeptThoseOfLosersAreInTheCache) {
   options.finalists = 3;
   run();
