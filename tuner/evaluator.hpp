@@ -17,7 +17,8 @@ namespace tilewise {
 struct EvaluationRequest {
   Plan plan;
   std::vector<Image> images;  ///< one per step
-  double best_us = 0;  ///< the best so far; a candidate far behind is timed briefly. 0 = none
+  double best_us = 0;   ///< the best so far; a candidate far behind is timed briefly. 0 = none
+  bool repeat = false;  ///< see Validator::repeat(); finalists of a race always are
 };
 
 struct Evaluation {

@@ -140,7 +140,7 @@ Evaluation LocalEvaluator::evaluate(const EvaluationRequest& request) {
   if (!bench_.benchmark) throw Error(ErrorKind::invalid_argument, "evaluate() before begin()");
   Evaluation evaluation;
   const auto executable = load_and_validate(request, evaluation);
-  if (!executable) return evaluation;
+  if (!executable || (request.repeat && !repeats(*executable, evaluation))) return evaluation;
   try {
     evaluation.measurement = bench_.benchmark->measure(launches_of(*executable), request.best_us);
   } catch (const Error& error) {

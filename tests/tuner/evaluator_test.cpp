@@ -155,6 +155,9 @@ TEST_F(LocalEvaluation, ARaceTimesFinalistsAndTheOtherLibraryAlternately) {
 
 TEST_F(LocalEvaluation, AFinalistThatIsNotTheSameEachTimeIsNotRaced) {
   EXPECT_EQ(evaluate("now_and_then").outcome, Outcome::ok) << "within the bounds each time";
+  EvaluationRequest request = fake::make_request(problem, "now_and_then");
+  request.repeat = true;
+  EXPECT_EQ(evaluator->evaluate(request).outcome, Outcome::wrong_result);
   const RaceResult result = evaluator->race(
       {fake::make_request(problem, "now_and_then"), fake::make_request(problem, "right")}, false);
   EXPECT_EQ(result.finalists[0].outcome, Outcome::wrong_result);

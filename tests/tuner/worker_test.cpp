@@ -303,6 +303,7 @@ TEST(Protocol, ARequestComesBackAsItWas) {
   request.images[0].binary.assign(3'000'000, 9);
   request.images.push_back(request.images[0]);
   request.images[1].binary = {4, 5};
+  request.repeat = true;
   const SocketPair sockets;
   std::thread sender([&] { Channel(sockets.fd[0]).send(encode(request)); });
   Message message;
@@ -312,6 +313,7 @@ TEST(Protocol, ARequestComesBackAsItWas) {
   EXPECT_EQ(same.plan, request.plan);
   EXPECT_EQ(same.images, request.images);
   EXPECT_EQ(same.best_us, 12.5);
+  EXPECT_TRUE(same.repeat);
 }
 
 TEST(Protocol, AFileDescriptorTravelsWithAMessage) {

@@ -94,7 +94,7 @@ Bench::Bench(const Gpu& gpu, const BenchOptions& options) {
 DeviceStatus status_of(const Gpu& gpu) { return open_device(gpu.which)->status(); }
 
 Trial try_candidate(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
-                    const ImageStore& images, Evaluator& evaluator) {
+                    const ImageStore& images, Evaluator& evaluator, bool repeat) {
   const KernelTemplate& kernel = find_template(candidate.kernel_template);
   const std::string reason = rejection(kernel, problem, candidate.configuration, info);
   if (!reason.empty())
@@ -114,6 +114,7 @@ Trial try_candidate(const Problem& problem, const Candidate& candidate, const De
     trial.images.push_back(std::move(*made.image));
   }
   request.images = trial.images;
+  request.repeat = repeat;
   trial.evaluation = evaluator.evaluate(request);
   return trial;
 }

@@ -56,8 +56,8 @@ struct Trial {
   std::vector<Image> images;  ///< fewer than steps when one did not compile
   double compile_ms = 0;      ///< 0: everything was stored
 };
-/// `evaluator` has begun with `problem`.
+/// `evaluator` has begun with `problem`. `repeat` as in EvaluationRequest.
 Trial try_candidate(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
-                    const ImageStore& images, Evaluator& evaluator);
+                    const ImageStore& images, Evaluator& evaluator, bool repeat = false);
 
 }  // namespace tilewise::cli

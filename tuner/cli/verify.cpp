@@ -66,7 +66,8 @@ Verdict verify_one(const std::string& gpu, const Winner& winner, const ImageStor
   const DeviceInfo info = evaluator.device_info();
   try {
     evaluator.begin(problem, std::make_shared<const Reference>(Reference::compute(problem)));
-    const Trial trial = try_candidate(problem, winner.record.candidate, info, images, evaluator);
+    const Trial trial =
+        try_candidate(problem, winner.record.candidate, info, images, evaluator, true);
     verdict.now = trial.evaluation.measurement;
     verdict.detail = trial.evaluation.detail;
     if (trial.evaluation.outcome != Outcome::ok || !verdict.now)

@@ -76,8 +76,10 @@ Json request_to_json(const EvaluationRequest& request, std::vector<std::uint8_t>
     images.push_back(image_to_json(image));
     blob.insert(blob.end(), image.binary.begin(), image.binary.end());
   }
-  return {
-      {"plan", to_value(to_json(request.plan))}, {"images", images}, {"best_us", request.best_us}};
+  return {{"plan", to_value(to_json(request.plan))},
+          {"images", images},
+          {"best_us", request.best_us},
+          {"repeat", request.repeat}};
 }
 
 EvaluationRequest request_from_json(const Json& json, const std::vector<std::uint8_t>& blob,
@@ -88,6 +90,7 @@ EvaluationRequest request_from_json(const Json& json, const std::vector<std::uin
     request.images.push_back(image_from_json(image, blob, used));
   }
   request.best_us = json.at("best_us");
+  request.repeat = json.at("repeat");
   return request;
 }
 
