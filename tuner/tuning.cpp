@@ -17,6 +17,8 @@ namespace {
 
 // Of the budget, kept for the race.
 constexpr double kRaceShare = 0.1;
+// Where all finalists turn out to be wrong, so often in all.
+constexpr int kMostRaces = 5;
 // How long to wait for a compile before looking at the clock and at Ctrl-C again.
 constexpr auto kPatience = std::chrono::milliseconds(50);
 
@@ -241,10 +243,14 @@ void Tuning::judge(const Built& built) {
   commit(std::move(record));
 }
 
+std::string Tuning::how_to_reproduce(const Candidate& candidate) const {
+  if (options_.reproduce.empty()) return "";
+  return "\nreproduce: " + reproduce_command(options_.reproduce, candidate);
+}
+
 void Tuning::commit(Record record) {
   const bool ok = is_ok(record);
-  if (record.outcome != Outcome::ok && !options_.reproduce.empty())
-    record.detail += "\nreproduce: " + reproduce_command(options_.reproduce, record.candidate);
+  if (record.outcome != Outcome::ok) record.detail += how_to_reproduce(record.candidate);
   record.id = context_.database.add(record);
   ++result_.evaluated;
   if (!ok) ++result_.rejected;
@@ -268,11 +274,10 @@ std::vector<Built> Tuning::build_all(const std::vector<Record>& records) {
 
 void Tuning::race() {
   ahead_.reset();
-  while (race_once()) {
-  }
+  for (int round = 0; round < kMostRaces && race_once(); ++round) result_.interrupted = stopped();
 }
 
-/// Whether the next best must race: all that did were wrong after all. Interrupted runs do not
+/// Whether the next best must race: those that did were wrong after all. Interrupted runs do not
 /// race: the best so far is served only where nothing is served yet.
 bool Tuning::race_once() {
   std::vector<Record> finalists = pick_finalists(known_, options_.finalists, incumbent_);
@@ -283,25 +288,31 @@ bool Tuning::race_once() {
   std::erase_if(finalists, [&](const Record& r) { return !find_built(built, r.candidate); });
   if (finalists.empty()) return false;
   const bool raced = !result_.interrupted && measure_again(finalists, built);
+  const bool any_wrong = forget_wrong(finalists);
   const Record* winner = raced ? crown(finalists, incumbent_) : nullptr;
-  if (!raced && !incumbent_) winner = &finalists.front();
+  if (!raced && !any_wrong && !incumbent_) winner = &finalists.front();
   keep_images(finalists, built);
-  if (!winner) {
-    const auto wrong = [&](const Record& known) {
-      return std::any_of(finalists.begin(), finalists.end(), [&](const Record& r) {
-        return r.outcome == Outcome::wrong_result && r.candidate == known.candidate;
-      });
-    };
-    return std::erase_if(known_, wrong) > 0;
-  }
+  if (!winner) return any_wrong;
   const auto stored = context_.database.winner(problem_, gpu_);
   if (!stored || stored->record.id != winner->id || !stored->quarantined.empty())
     context_.database.set_winner(winner->id);
   return false;
 }
 
+/// Whether any finalist was wrong in the race: such are candidates no more, nor to be beaten.
+bool Tuning::forget_wrong(const std::vector<Record>& finalists) {
+  bool any = false;
+  for (const Record& finalist : finalists) {
+    if (finalist.outcome != Outcome::wrong_result) continue;
+    any = true;
+    std::erase_if(known_, [&](const Record& r) { return r.candidate == finalist.candidate; });
+    if (incumbent_ == finalist.candidate) incumbent_.reset();
+  }
+  return any;
+}
+
 /// False when the race came to nothing: no finalist is ok. Then their records stay as they are,
-/// since an evaluator that cannot tell whose fault it was gives all of them the same outcome. A
+/// since an evaluator that cannot tell whose fault it was gives all of them the same outcome; but a
 /// wrong result is always its finalist's own.
 bool Tuning::measure_again(std::vector<Record>& finalists, const std::vector<Built>& built) {
   std::vector<EvaluationRequest> requests;
@@ -320,22 +331,20 @@ bool Tuning::measure_again(std::vector<Record>& finalists, const std::vector<Bui
     baseline.environment = environment();
     context_.database.add(baseline);
   }
-  const bool any_ok = std::any_of(race.finalists.begin(), race.finalists.end(),
-                                  [](const Evaluation& e) { return e.outcome == Outcome::ok; });
-  bool any_told = false;
+  const bool raced = finalists.size() == 1 ||
+                     std::any_of(race.finalists.begin(), race.finalists.end(),
+                                 [](const Evaluation& e) { return e.outcome == Outcome::ok; });
   for (std::size_t i = 0; i < finalists.size(); ++i) {
-    const bool told =
-        any_ok || finalists.size() == 1 || race.finalists[i].outcome == Outcome::wrong_result;
-    if (!told) continue;
-    any_told = true;
+    if (!raced && race.finalists[i].outcome != Outcome::wrong_result) continue;
     Record& record = finalists[i];
     record.outcome = race.finalists[i].outcome;
     record.detail = race.finalists[i].detail;
+    if (record.outcome != Outcome::ok) record.detail += how_to_reproduce(record.candidate);
     record.measurement = race.finalists[i].measurement;
     record.environment = environment();
     record.id = context_.database.add(record);
   }
-  return any_told;
+  return raced;
 }
 
 void Tuning::keep_images(const std::vector<Record>& records, const std::vector<Built>& built) {

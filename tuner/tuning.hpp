@@ -38,6 +38,8 @@ class Tuning {
   /// Finalists once more, side by side; names the winner and keeps their images.
   void race();
   bool race_once();
+  bool forget_wrong(const std::vector<Record>& finalists);
+  std::string how_to_reproduce(const Candidate& candidate) const;
   TuneResult finish();
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kInfinitelyWrong = 1e30;  // finite, so that JSON and SQL can hold it
 
-// repeat(): so many launches between two looks at C.
+// repeat(): so many launches between two looks at C, one upon the other, as products are served.
 constexpr int kLaunchesInTurn = 2;
 constexpr int kLeastTurns = 2, kMostTurns = 200;
 constexpr double kRepeatSeconds = 0.25;

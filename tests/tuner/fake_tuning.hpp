@@ -103,6 +103,8 @@ class FakeEvaluator : public Evaluator {
     for (const EvaluationRequest& request : finalists) {
       raced.push_back(point_of(request.plan));
       result.finalists.push_back(measured(request.plan, race_time ? race_time : time));
+      if (race_lost && race_lost(raced.back()))
+        result.finalists.back() = {Outcome::timeout, "no answer", {}, 0, 0, {}};
       if (race_wrong && race_wrong(raced.back()))
         result.finalists.back() = {Outcome::wrong_result, "not the same each time", {}, 0, 0, {}};
       if (race_dies) result.finalists.back() = {Outcome::timeout, "no answer", {}, 0, 0, {}};
@@ -134,7 +136,7 @@ class FakeEvaluator : public Evaluator {
            5 * std::abs(static_cast<double>(p.second) - 2);
   };
   std::function<double(Point)> race_time;
-  std::function<bool(Point)> race_wrong;
+  std::function<bool(Point)> race_wrong, race_lost;
   double spread = 0.01;
   std::vector<Point> evaluated, raced;
   int begins = 0, races = 0, break_after = -1, stop_after = -1;

@@ -186,7 +186,7 @@ int try_only(Run& run, const std::vector<Task>& tasks) {
       bench.evaluator().begin(problem,
                               std::make_shared<const Reference>(Reference::compute(problem)));
       reports.push_back({problem, candidate, info,
-                         try_candidate(problem, candidate, info, images, bench.evaluator())});
+                         try_candidate(problem, candidate, info, images, bench.evaluator(), true)});
     }
   }
   if (run.output.json)

@@ -129,6 +129,7 @@ class Ordered : public Strategy {
       at = std::move(to);
       here = bound;
     }
+    if (!(least <= kRuinous * best_us_ * 1e-6)) return std::nullopt;
     return best;
   }
 
