@@ -5,6 +5,7 @@
 // compared, on the device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <stdexcept>
 #include <vector>
@@ -72,18 +73,20 @@ class Rings : public OnDevice {
   /// Where the first bytes lie that differ, -1 when none do. Leaves not-a-numbers in `found`.
   std::int64_t first_difference(const DeviceBuffer& expected, const DeviceBuffer& found) {
     static constexpr const char* kText = R"(#include "dialect.cuh"
-struct Arguments { const int* expected; int* found; Int64 words; Int64* first; };
+struct Arguments { const int* expected; int* found; Int64 words; Int64* first; Int64 threads; };
 KERNEL(256, 1) compare(ARGUMENTS Arguments args) {
   const Int64 thread = blockIdx.x * 256ll + threadIdx.x;
   Int64 first = -1;
-  for (Int64 i = thread; i < args.words; i += 512 * 256) {
+  for (Int64 i = thread; i < args.words; i += args.threads) {
     if (first < 0 && args.expected[i] != args.found[i]) first = i;
     args.found[i] = 0x7fc00000;
   }
   args.first[thread] = first;
 }
 )";
-    constexpr std::int64_t kThreads = std::int64_t{512} * 256;
+    const std::int64_t words = found.bytes() / 4;
+    const std::int64_t blocks = std::min<std::int64_t>(512, (words + 255) / 256),
+                       threads = blocks * 256;
     if (!compare_) {
       CompileResult result = compiler_->compile({{"compare.cu", "compare", {}},
                                                  kText,
@@ -91,17 +94,19 @@ KERNEL(256, 1) compare(ARGUMENTS Arguments args) {
                                                  device_->info().target});
       if (!result.image) throw std::runtime_error(result.log);
       compare_ = device_->load(*result.image, 0, 1);
-      first_ = DeviceBuffer(*device_, kThreads * 8);
+      first_ = DeviceBuffer(*device_, std::int64_t{512} * 256 * 8);
     }
     const struct {
       const void* expected;
       void* found;
       std::int64_t words;
       void* first;
-    } arguments{expected.data(), found.data(), found.bytes() / 4, first_.data()};
-    device_->launch(*compare_, {{512, 1, 1}, {256, 1, 1}, {}, 0, false}, &arguments, nullptr);
-    std::vector<std::int64_t> first(kThreads);
-    device_->copy_to_host(first.data(), first_.data(), kThreads * 8, nullptr);
+      std::int64_t threads;
+    } arguments{expected.data(), found.data(), words, first_.data(), threads};
+    const LaunchShape shape{{static_cast<std::uint32_t>(blocks), 1, 1}, {256, 1, 1}, {}, 0, false};
+    device_->launch(*compare_, shape, &arguments, nullptr);
+    std::vector<std::int64_t> first(static_cast<std::size_t>(threads));
+    device_->copy_to_host(first.data(), first_.data(), threads * 8, nullptr);
     device_->synchronize(nullptr);
     std::int64_t least = -1;
     for (const std::int64_t word : first)

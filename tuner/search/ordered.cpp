@@ -93,44 +93,26 @@ class Ordered : public Strategy {
   /// The best predicted of some draws, and from there downhill as the model has it.
   std::optional<Candidate> models_own(const Seen& taken) {
     std::optional<Candidate> candidate = best_of(kDraws, predict_);
-    if (candidate) *candidate = improved(std::move(*candidate), taken);
-    return candidate;
+    return candidate ? improved(std::move(*candidate), predict_, kGain, taken) : candidate;
   }
 
   std::size_t percent() {  // 0 to 99
     return random_index(draws_.generator(), 100);
   }
 
-  /// What the learned model expects most of, of all that it looks at on its way down from a fast
-  /// one, or from the best of some draws.
+  /// What the learned model expects most of on the way down from a fast one, or from the best of
+  /// some draws. Nothing that it expects to be ruinous.
   std::optional<Candidate> learned_own() {
     learned_.refresh(draws_.generator());
-    std::optional<Candidate> at;
+    const Predict expect = [this](const Candidate& c) { return learned_.seconds(c); };
+    std::optional<Candidate> candidate;
     if (percent() < kFromFastPercent)
-      at = learned_.fast_one(draws_.generator());
+      candidate = learned_.fast_one(draws_.generator());
     else
-      at = best_of(kDraws, [this](const Candidate& c) { return learned_.seconds(c); });
-    if (!at) return std::nullopt;
-    double here = learned_.seconds(*at), least = std::numeric_limits<double>::infinity();
-    std::optional<Candidate> best;
-    if (!seen_.has(*at)) best = at, least = here;
-    for (int step = 0; step < kSteps; ++step) {
-      std::optional<Candidate> to;
-      double bound = std::numeric_limits<double>::infinity();
-      for (Candidate& neighbour : space_.neighbours(*at)) {
-        const double expected = learned_.seconds(neighbour);
-        if (!(expected < bound) || seen_.has(neighbour)) continue;
-        bound = expected;
-        to = std::move(neighbour);
-      }
-      if (!to) break;
-      if (bound < least) best = to, least = bound;
-      if (!(bound < here)) break;
-      at = std::move(to);
-      here = bound;
-    }
-    if (!(least <= kRuinous * best_us_ * 1e-6)) return std::nullopt;
-    return best;
+      candidate = best_of(kDraws, expect);
+    if (candidate) candidate = improved(std::move(*candidate), expect, 0, {});
+    if (candidate && !(expect(*candidate) <= kRuinous * best_us_ * 1e-6)) return std::nullopt;
+    return candidate;
   }
 
   /// In turns at first, the model before: what the strategy begins with (defaults, say) comes soon.
@@ -198,23 +180,31 @@ class Ordered : public Strategy {
     return best;
   }
 
-  /// Down the model's own slope. Different draws end in different valleys.
-  Candidate improved(Candidate candidate, const Seen& taken) const {
-    double least = predict_(candidate);
+  /// Down a model's slope, over what is neither seen nor taken, as long as a step gains so much.
+  /// From where all is seen, at least to the best neighbour; nothing when there is none. Different
+  /// draws end in different valleys.
+  std::optional<Candidate> improved(Candidate at, const Predict& predict, double gain,
+                                    const Seen& taken) const {
+    double here = predict(at);
+    std::optional<Candidate> best;
+    if (!seen_.has(at)) best = at;
     for (int step = 0; step < kSteps; ++step) {
       std::optional<Candidate> to;
-      double bound = (1 - kGain) * least;
-      for (Candidate& neighbour : space_.neighbours(candidate)) {
-        const double predicted = predict_(neighbour);
-        if (!(predicted < bound) || seen_.has(neighbour) || taken.has(neighbour)) continue;
-        bound = predicted;
+      double least = std::numeric_limits<double>::infinity();
+      for (Candidate& neighbour : space_.neighbours(at)) {
+        const double predicted = predict(neighbour);
+        if (!(predicted < least) || seen_.has(neighbour) || taken.has(neighbour)) continue;
+        least = predicted;
         to = std::move(neighbour);
       }
       if (!to) break;
-      candidate = std::move(*to);
-      least = bound;
+      const bool gains = least < (1 - gain) * here;
+      if (!best || gains) best = to;
+      if (!gains) break;
+      at = std::move(*to);
+      here = least;
     }
-    return candidate;
+    return best;
   }
 
   std::unique_ptr<Strategy> inner_;
