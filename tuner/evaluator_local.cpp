@@ -56,8 +56,9 @@ void LocalEvaluator::begin(const Problem& problem, std::shared_ptr<const Referen
   bench_ = make_bench(problem, reference);
 }
 
-// Everything resident and many buffer sets where memory allows; else the data are copied anew for
-// each run and sets are fewer; at the least A, B and C are on the device once.
+// Everything resident and many buffer sets where memory allows, and of what is left what was right
+// before; else the data are copied anew for each run and sets are fewer; at the least A, B and C
+// are on the device once.
 LocalEvaluator::Bench LocalEvaluator::make_bench(
     const Problem& problem, const std::shared_ptr<const Reference>& reference) {
   const std::int64_t minimal = Validator::minimal_bytes(problem);
@@ -78,7 +79,8 @@ LocalEvaluator::Bench LocalEvaluator::make_bench(
   const std::int64_t sets =
       std::clamp<std::int64_t>(rest / std::max<std::int64_t>(1, set), 0, wanted);
   Bench bench;
-  bench.validator = std::make_unique<Validator>(device_, stream_.get(), reference, all);
+  const std::int64_t spare = all ? rest - sets * set : 0;
+  bench.validator = std::make_unique<Validator>(device_, stream_.get(), reference, all, spare);
   bench.buffers = sets > 0
                       ? std::make_unique<TimingBuffers>(device_, stream_.get(), *reference, sets)
                       : std::make_unique<TimingBuffers>(bench.validator->timing_call());

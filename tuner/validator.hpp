@@ -1,11 +1,13 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tilewise/call.hpp"
 #include "tilewise/record.hpp"
+#include "tuner/known_results.hpp"
 #include "tuner/placement.hpp"
 #include "tuner/reference.hpp"
 #include "tuner/staging.hpp"
@@ -26,7 +28,8 @@ using Enqueue = std::function<void(const Call&)>;
 /// Runs a candidate of one problem on the reference's data and judges what it wrote: all its data
 /// sets, both pairs of scalars, operands aligned exactly as the problem promises, everything around
 /// C and the inputs watched (docs/measuring.md). Where memory allows, a run is judged while the
-/// next one runs. Device failures pass through as Error. Not thread-safe.
+/// next one runs, and what is bit for bit as it was found right before is recognised on the device.
+/// Device failures pass through as Error. Not thread-safe.
 class Validator {
  public:
   /// Device bytes for keeping all data sets there, and for one at a time (copied anew for each
@@ -34,9 +37,10 @@ class Validator {
   static std::int64_t resident_bytes(const Problem& problem);
   static std::int64_t minimal_bytes(const Problem& problem);
 
+  /// `spare_bytes`: device memory beside all this, for what was right before; used when resident.
   /// Throws Error(out_of_memory).
   Validator(Device& device, Stream stream, std::shared_ptr<const Reference> reference,
-            bool resident);
+            bool resident, std::int64_t spare_bytes = 0);
 
   Verdict validate(const Enqueue& enqueue);
 
@@ -51,6 +55,7 @@ class Validator {
  private:
   struct Inputs {
     DeviceMatrix a, b, c0;
+    DeviceBuffer a_kept, b_kept;  // what A and B must be; empty where there is no memory for it
   };
   // One of the runs: a data set with a pair of scalars.
   struct Run {
@@ -61,6 +66,8 @@ class Validator {
   void reload();
   void load(DataSet set);
   void upload_inputs(DataSet set);
+  void keep(const DeviceMatrix& matrix, const DeviceBuffer& kept);
+  bool is_as_kept(const DeviceMatrix& matrix, const DeviceBuffer& kept);
   Inputs& inputs(DataSet set) { return inputs_[resident_ ? static_cast<std::size_t>(set) : 0]; }
   // Runs take turns with what they write into.
   const DeviceMatrix& c_of(std::size_t run) const { return c_[run % c_.size()]; }
@@ -68,6 +75,7 @@ class Validator {
   void prepare_c(const Run& run, const DeviceMatrix& c);
   void start(const Enqueue& enqueue, std::size_t number);
   bool judge(std::size_t number, Verdict& verdict);
+  bool compare(std::size_t number, Judgement& judgement, Verdict& verdict);
   bool inputs_unchanged(DataSet set, Verdict& verdict);
 
   Device& device_;
@@ -81,7 +89,9 @@ class Validator {
   std::vector<DeviceMatrix> c_;  // two where memory allows, so that one is judged beside a run
   std::vector<std::unique_ptr<Event>> done_;  // by place in c_: the run that writes it
   DeviceBuffer scalars_;                      // bounded data's alpha and beta
+  DeviceBuffer first_c_;                      // repeat()'s, where memory allows
   Staging staging_;
+  std::optional<KnownResults> known_;  // where memory allows
 };
 
 }  // namespace tilewise

@@ -8,7 +8,8 @@ CudaDevice::CudaDevice(const Driver& driver, CUdevice device, DeviceInfo info)
     : info_(std::move(info)),
       context_(std::make_shared<PrimaryContext>(driver, device)),
       driver_(driver),
-      pool_(*context_) {}
+      pool_(*context_),
+      comparison_(*context_) {}
 
 std::string CudaDevice::driver_version() const {
   const std::string cuda = "CUDA " + version_text(driver_.version());

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "device/cuda/byte_comparison.hpp"
 #include "device/cuda/context.hpp"
 #include "device/device.hpp"
 
@@ -48,6 +49,7 @@ class CudaDevice final : public Device {
   void copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) override;
   void copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) override;
   void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) override;
+  bool surely_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) override;
   void fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) override;
 
   Stream create_stream() override;
@@ -67,6 +69,7 @@ class CudaDevice final : public Device {
   std::shared_ptr<const PrimaryContext> context_;
   const Driver& driver_;
   WorkspacePool pool_;
+  ByteComparison comparison_;
 };
 
 inline CUstream stream_handle(Stream stream) { return static_cast<CUstream>(stream); }

@@ -50,6 +50,41 @@ TEST_F(DeviceGpuTest, MemoryRoundTrip) {
   EXPECT_EQ(static_cast<std::int32_t>(mixed[1000]), values[1000]);
 }
 
+// Each byte that differs is seen, wherever it is; stretches begin at any word.
+TEST_F(DeviceGpuTest, ComparesItsOwnMemory) {
+  std::vector<std::int32_t> values(3'000'017);
+  std::iota(values.begin(), values.end(), -5);
+  const DeviceBuffer one = upload(values), other = upload(values);
+  const auto at = [](const DeviceBuffer& buffer, std::int64_t byte) {
+    return static_cast<std::byte*>(buffer.data()) + byte;
+  };
+  const auto equal = [&](std::int64_t first, std::int64_t bytes) {
+    return device_->surely_equal(at(one, first), at(other, first), bytes, stream_);
+  };
+  EXPECT_TRUE(equal(0, one.bytes()));
+  EXPECT_TRUE(equal(0, 0));
+  EXPECT_TRUE(equal(4, one.bytes() - 8));
+  EXPECT_FALSE(equal(1, 4)) << "no whole words: it cannot tell";
+  for (const std::int64_t byte :
+       {std::int64_t{0}, std::int64_t{3}, std::int64_t{4097}, std::int64_t{4 * 2'000'000 + 1},
+        one.bytes() - 4, one.bytes() - 1}) {
+    const std::byte changed{0x5a};
+    std::byte before{};
+    device_->copy_to_host(&before, at(other, byte), 1, stream_);
+    device_->copy_to_device(at(other, byte), &changed, 1, stream_);
+    EXPECT_FALSE(equal(0, one.bytes())) << byte;
+    EXPECT_FALSE(equal(byte / 4 * 4, 4)) << byte;
+    EXPECT_TRUE(equal(0, byte / 4 * 4)) << byte;
+    device_->copy_to_device(at(other, byte), &before, 1, stream_);
+    EXPECT_TRUE(equal(0, one.bytes())) << byte;
+  }
+  // Behind what the stream still does.
+  device_->fill32(other.data(), 7, 1000, stream_);
+  EXPECT_FALSE(equal(0, one.bytes()));
+  device_->copy_on_device(other.data(), one.data(), one.bytes(), stream_);
+  EXPECT_TRUE(equal(0, one.bytes()));
+}
+
 TEST_F(DeviceGpuTest, PageLockedMemory) {
   auto* host = static_cast<float*>(device_->allocate_host(4096));
   ASSERT_NE(host, nullptr);

@@ -136,6 +136,9 @@ class FakeDevice : public Device {
   void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream) override {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
+  bool surely_equal(const void* x, const void* y, std::int64_t bytes, Stream) override {
+    return std::memcmp(x, y, static_cast<std::size_t>(bytes)) == 0;
+  }
   void fill32(void* to, std::uint32_t value, std::int64_t words, Stream) override {
     for (std::int64_t i = 0; i < words; ++i) static_cast<std::uint32_t*>(to)[i] = value;
   }

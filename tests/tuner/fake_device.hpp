@@ -102,8 +102,10 @@ class Device : public tilewise::Device {
   // What tests set and look at.
   DeviceInfo info_;
   std::int64_t free_bytes = std::int64_t{1} << 30;
-  bool broken = false;  ///< a sticky error: every call fails
-  std::int64_t launches = 0, graphs = 0, fills = 0;
+  bool broken = false;      ///< a sticky error: every call fails
+  bool can_compare = true;  ///< its own memory; false: the host has to
+  std::int64_t launches = 0, graphs = 0, fills = 0, comparisons = 0;
+  std::int64_t bytes_to_host = 0;
   std::int64_t blocks = 0;      ///< allocations alive
   std::int64_t host_bytes = 0;  ///< page-locked, alive
 
@@ -176,10 +178,16 @@ class Device : public tilewise::Device {
     copy(to, from, bytes);
   }
   void copy_to_host(void* to, const void* from, std::int64_t bytes, Stream) override {
+    bytes_to_host += bytes;
     copy(to, from, bytes);
   }
   void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream) override {
     copy(to, from, bytes);
+  }
+  bool surely_equal(const void* x, const void* y, std::int64_t bytes, Stream) override {
+    check();
+    ++comparisons;
+    return can_compare && std::memcmp(x, y, static_cast<std::size_t>(bytes)) == 0;
   }
   void fill32(void* to, std::uint32_t value, std::int64_t words, Stream) override {
     check();

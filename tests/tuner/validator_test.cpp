@@ -23,16 +23,18 @@ void multiply_here(const Problem& problem, Call call) {
   reference_multiply(problem, call, 1);
 }
 
+constexpr std::int64_t kPlenty = std::int64_t{1} << 28;
+
 struct Bench {
   Problem problem;
   fake::Device device;
   std::shared_ptr<const Reference> reference;
   Validator validator;
 
-  Bench(const Problem& of, bool resident)
+  Bench(const Problem& of, bool resident, std::int64_t spare_bytes = 0)
       : problem(of),
         reference(std::make_shared<const Reference>(Reference::compute(of))),
-        validator(device, nullptr, reference, resident) {}
+        validator(device, nullptr, reference, resident, spare_bytes) {}
   Verdict validate(const Enqueue& enqueue) { return validator.validate(enqueue); }
   std::byte* c(const Call& call, std::int64_t element) const {
     return static_cast<std::byte*>(call.c) + element * bytes_of(problem.c);
@@ -139,7 +141,7 @@ TEST(TypedValidator, ReadingAroundAnOperandSpoilsTheResult) {
 TEST(TypedValidator, TheSameBitsEachTimeOfEveryTypeResidentOrNot) {
   for (const ProductKind& kind : product_kinds()) {
     for (const bool resident : {true, false}) {
-      Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), resident);
+      Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), resident, kPlenty);
       int launches = 0;
       const Verdict verdict = bench.validator.repeat([&](const Call& call) {
         if (++launches <= 2) multiply_here(bench.problem, call);  // then C is as it was
@@ -155,7 +157,8 @@ TEST(TypedValidator, TheSameBitsEachTimeOfEveryTypeResidentOrNot) {
 TEST(TypedValidator, ABitThatIsAnotherNowAndThenIsSeen) {
   for (const ProductKind& kind : product_kinds()) {
     for (const int matrix : {0, 2}) {
-      Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), true);
+      const std::int64_t spare_bytes = matrix == 0 ? 0 : kPlenty;
+      Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), true, spare_bytes);
       int launches = 0;
       const Verdict verdict = bench.validator.repeat([&](const Call& call) {
         if (++launches == 1) multiply_here(bench.problem, call);
@@ -164,6 +167,120 @@ TEST(TypedValidator, ABitThatIsAnotherNowAndThenIsSeen) {
       EXPECT_EQ(verdict.outcome, Outcome::wrong_result) << name_of(kind);
       EXPECT_THAT(verdict.detail, HasSubstr("after 6 launches something has changed in C"));
       EXPECT_EQ(launches, 6);
+    }
+  }
+}
+
+TEST(TypedValidator, WhatWasRightBeforeIsRecognisedOnTheDevice) {
+  for (const ProductKind& kind : product_kinds()) {
+    Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), true, kPlenty);
+    const auto right = [&](const Call& call) { multiply_here(bench.problem, call); };
+    const Verdict first = bench.validate(right);
+    EXPECT_GT(bench.device.bytes_to_host, 0);
+    bench.device.bytes_to_host = 0;
+    const Verdict second = bench.validate(right);
+    EXPECT_EQ(bench.device.bytes_to_host, 0) << name_of(kind);
+    EXPECT_EQ(second.outcome, Outcome::ok) << name_of(kind);
+    EXPECT_EQ(second.detail, first.detail);
+    EXPECT_EQ(second.error_ratio, first.error_ratio);
+    EXPECT_EQ(second.normwise_error, first.normwise_error);
+    // Who was wrong may have written anywhere.
+    EXPECT_EQ(bench.validate([](const Call&) {}).outcome, Outcome::wrong_result);
+    bench.device.bytes_to_host = 0;
+    EXPECT_EQ(bench.validate(right).outcome, Outcome::ok);
+    EXPECT_GT(bench.device.bytes_to_host, 0) << name_of(kind);
+  }
+}
+
+/// f32 sums that begin at another l: other bits than from the beginning, but for exact data.
+void multiply_from(const Problem& p, Call call, std::int64_t begin) {
+  const float alpha = call.alpha_device ? *static_cast<const float*>(call.alpha_device)
+                                        : static_cast<float>(call.alpha);
+  const float beta = call.beta_device ? *static_cast<const float*>(call.beta_device)
+                                      : static_cast<float>(call.beta);
+  const auto* a = static_cast<const float*>(call.a);
+  const auto* b = static_cast<const float*>(call.b);
+  auto* c = static_cast<float*>(call.c);
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      float sum = 0;
+      for (std::int64_t step = 0; step < p.k; ++step) {
+        const std::int64_t l = (begin + step) % p.k;
+        sum += a[i * call.lda + l] * b[l * call.ldb + j];
+      }
+      float& value = c[i * call.ldc + j];
+      value = alpha * sum + (beta == 0 ? 0 : beta * value);
+    }
+  }
+}
+
+TEST(TypedValidator, SomeOrdersOfSummationAreRecognisedAndAnyNumberIsRight) {
+  Bench bench(aligned(make_problem(product_kinds().front(), 19, 23, 310)), true, kPlenty);
+  ASSERT_EQ(bench.problem.a, DType::f32);
+  ASSERT_EQ(bench.problem.math, MathMode::strict);
+  const auto expect_right = [&](std::int64_t begin) {
+    bench.device.bytes_to_host = 0;
+    const Verdict verdict =
+        bench.validate([&](const Call& call) { multiply_from(bench.problem, call, begin); });
+    EXPECT_EQ(verdict.outcome, Outcome::ok) << begin << ": " << verdict.detail;
+  };
+  for (const std::int64_t begin : {0, 100, 200}) {
+    expect_right(begin);
+    EXPECT_GT(bench.device.bytes_to_host, 0) << begin;
+  }
+  for (const std::int64_t begin : {100, 0, 200, 0}) {
+    expect_right(begin);
+    EXPECT_EQ(bench.device.bytes_to_host, 0) << begin;
+  }
+  // The one not seen for longest gives way.
+  for (const std::int64_t begin : {50, 150, 0}) expect_right(begin);
+  EXPECT_EQ(bench.device.bytes_to_host, 0) << "0 has been seen since";
+  const std::int64_t blocks = bench.device.blocks;
+  for (int turn = 0; turn < 3; ++turn) {
+    for (std::int64_t begin = 0; begin < 300; begin += 30) expect_right(begin);
+  }
+  EXPECT_EQ(bench.device.blocks, blocks) << "a few of each run are kept";
+}
+
+// However much memory there is, and whether the device can compare it or not.
+TEST(TypedValidator, AfterARightOneEachFaultIsStillSeen) {
+  const auto poke = [](void* at) { *static_cast<std::byte*>(at) ^= std::byte{0x40}; };
+  for (const ProductKind& kind : product_kinds()) {
+    for (const std::int64_t spare_bytes :
+         {std::int64_t{0}, std::int64_t{20'000}, std::int64_t{60'000}, kPlenty}) {
+      Bench bench(aligned(make_problem(kind, 9, 11, 13, 2)), true, spare_bytes);
+      bench.device.can_compare = spare_bytes != 60'000;
+      using Fault = std::function<void(const Call&, int run)>;
+      const Fault faults[] = {
+          [&](const Call& call, int run) {
+            if (run == 2) poke(static_cast<std::byte*>(call.c) + bytes_of(kind.c) - 1);
+          },
+          [&](const Call& call, int run) {
+            if (run == 3) poke(bench.c(call, -1));
+          },
+          [&](const Call& call, int run) {
+            if (run == 1) poke(const_cast<void*>(call.a));
+          },
+          [&](const Call& call, int run) {
+            if (run == 3) poke(const_cast<void*>(call.b));
+          },
+      };
+      for (const Fault& fault : faults) {
+        for (const bool wrong : {false, true}) {
+          int run = 0;
+          const Verdict verdict = bench.validate([&](const Call& call) {
+            multiply_here(bench.problem, call);
+            if (wrong) fault(call, run);
+            ++run;
+          });
+          EXPECT_EQ(verdict.outcome, wrong ? Outcome::wrong_result : Outcome::ok)
+              << name_of(kind) << ", fault " << &fault - faults << ", " << spare_bytes << ": "
+              << verdict.detail;
+        }
+      }
+      bench.validate([&](const Call& call) { multiply_here(bench.problem, call); });
+      const Verdict idle = bench.validate([](const Call&) {});
+      EXPECT_EQ(idle.outcome, Outcome::wrong_result) << "what lay in C before is right no more";
     }
   }
 }
