@@ -93,8 +93,9 @@ class Device {
   virtual void copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
   virtual void copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
   virtual void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
-  /// Whether two stretches of device memory hold the same bytes; waits for what `stream` holds. True
-  /// only when all are equal; false also when this device cannot tell: then compare on the host.
+  /// Whether two stretches of device memory hold the same bytes; waits for what `stream` holds.
+  /// True only when all are equal; false also when this device cannot tell: then compare on the
+  /// host.
   virtual bool surely_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) = 0;
   /// 32-bit pattern fill.
   virtual void fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) = 0;
