@@ -112,8 +112,11 @@ class Database {
   std::vector<Image> images() const;
   /// One compiles, others wait: true when the caller now holds the claim on that key, false while
   /// anybody else does (another thread of this process, too). A claim older than `stale_seconds` is
-  /// taken over. Released by put_image(), or by release_claim() on the object that claimed.
-  bool claim_image(const KernelSpec& kernel, const Target& target, double stale_seconds = 120);
+  /// taken over: its holder was killed, or takes so long that a second compile costs less than
+  /// waiting on. Released by put_image(), or by release_claim() on the object that claimed.
+  static constexpr double kStaleClaimSeconds = 20;
+  bool claim_image(const KernelSpec& kernel, const Target& target,
+                   double stale_seconds = kStaleClaimSeconds);
   void release_claim(const KernelSpec& kernel, const Target& target);
 
   // searches ------------------------------------------------------------------------------------

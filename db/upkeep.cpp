@@ -7,8 +7,6 @@
 namespace tilewise {
 namespace {
 
-constexpr double kStaleClaimSeconds = 120;
-
 /// Records whose images are kept: winners, and the 8 fastest others of each problem and GPU.
 const std::string kWithKept = R"sql(
 WITH kept (id) AS (
@@ -130,7 +128,7 @@ std::int64_t Database::prune(const std::vector<std::string>& current_source_hash
   const std::int64_t before = bytes_of(db);
   {
     Transaction transaction(db);
-    db.query(kDropClaims).bind(kStaleClaimSeconds).run();
+    db.query(kDropClaims).bind(Database::kStaleClaimSeconds).run();
     if (!current_source_hashes.empty()) {
       db.query(kDropLosers).bind(nlohmann::json(current_source_hashes).dump()).run();
     }

@@ -1,6 +1,7 @@
 // Images, the claims on them, and the text forms they are stored in.
 #include "db/base64.hpp"
 #include "db/kernel_text.hpp"
+#include "db/sqlite.hpp"
 #include "samples.hpp"
 
 namespace tilewise {
@@ -89,6 +90,23 @@ TEST(Claims, AreTakenOverWhenStale) {
   EXPECT_TRUE(two.claim_image(kernel(), target, 0.01));
   one.release_claim(kernel(), target);
   EXPECT_FALSE(one.claim_image(kernel(), target, 60)) << "it is two's now";
+}
+
+// A tuner that was killed leaves its compilers' claims: the next one must not wait for long.
+TEST(Claims, OfWhoWasKilledHoldUpOthersForSecondsOnly) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  Database one = Database::open(path), two = Database::open(path);
+  const Target target{9, 0, true};
+  const auto age = [&](const char* seconds) {
+    const Connection connection(path, Connection::Access::write);
+    connection.execute(std::string("UPDATE claims SET since = since - ") + seconds);
+  };
+  EXPECT_TRUE(one.claim_image(kernel(), target));
+  age("10");
+  EXPECT_FALSE(two.claim_image(kernel(), target)) << "it may still be compiling";
+  age("11");
+  EXPECT_TRUE(two.claim_image(kernel(), target));
 }
 
 TEST(KernelText, ComesBack) {
