@@ -10,6 +10,8 @@ namespace {
 
 // Left free for candidates' workspaces (packed operands) and the driver.
 constexpr double kUsableShare = 0.75;
+// Of it, at most so much for what was right before: whoever else uses the device may need some.
+constexpr double kKeptShare = 0.25;
 
 std::string mebibytes(std::int64_t bytes) { return std::to_string((bytes >> 20) + 1) + " MiB"; }
 
@@ -79,7 +81,8 @@ LocalEvaluator::Bench LocalEvaluator::make_bench(
   const std::int64_t sets =
       std::clamp<std::int64_t>(rest / std::max<std::int64_t>(1, set), 0, wanted);
   Bench bench;
-  const std::int64_t spare = all ? rest - sets * set : 0;
+  const auto kept = static_cast<std::int64_t>(kKeptShare * static_cast<double>(free));
+  const std::int64_t spare = all ? std::min(rest - sets * set, kept) : 0;
   bench.validator = std::make_unique<Validator>(device_, stream_.get(), reference, all, spare);
   bench.buffers = sets > 0
                       ? std::make_unique<TimingBuffers>(device_, stream_.get(), *reference, sets)

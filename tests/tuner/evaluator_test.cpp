@@ -209,6 +209,25 @@ TEST_F(LocalEvaluation, WorksWithRoomForOneSetOfOperandsOnly) {
   }
 }
 
+TEST_F(LocalEvaluation, WhatWasRightBeforeIsKeptInAQuarterOfTheMemoryAtMost) {
+  evaluator.reset();
+  device.info_.l2_bytes = 0;  // one set of buffers
+  for (const int room : {8, 10, 30}) {
+    const std::int64_t free = room * Validator::minimal_bytes(problem);
+    device.free_bytes = free;
+    begin();
+    EXPECT_EQ(evaluate("right").outcome, Outcome::ok);
+    device.bytes_to_host = 0;
+    EXPECT_EQ(evaluate("right").outcome, Outcome::ok);
+    EXPECT_TRUE(device.bytes_to_host == 0 || room < 30) << "it is recognised on the device";
+    const std::int64_t others =
+        Validator::resident_bytes(problem) + TimingBuffers::set_bytes(problem) + 256;
+    EXPECT_LE(free - device.free_bytes, others + free / 4) << room;
+    expect_wrong("one_element", "C[");
+    evaluator.reset();
+  }
+}
+
 TEST_F(LocalEvaluation, TooLittleMemoryIsAnErrorWithBothNumbers) {
   evaluator.reset();
   device.free_bytes = 1000;
