@@ -10,7 +10,7 @@ namespace {
 
 // Left free for candidates' workspaces (packed operands) and the driver.
 constexpr double kUsableShare = 0.75;
-// Of it, at most so much for what was right before: whoever else uses the device may need some.
+// Of the free memory, at most so much for what was right before; a candidate that needs it gets it.
 constexpr double kKeptShare = 0.25;
 
 std::string mebibytes(std::int64_t bytes) { return std::to_string((bytes >> 20) + 1) + " MiB"; }
@@ -123,6 +123,10 @@ std::unique_ptr<Executable> LocalEvaluator::load_and_validate(const EvaluationRe
     if (evaluation.outcome == Outcome::ok) return executable;
   } catch (const Error& error) {
     note_failure(error.what(), evaluation);
+    if (error.kind() == ErrorKind::out_of_memory && !broken() &&
+        bench_.validator->give_back_spare()) {
+      return load_and_validate(request, evaluation);
+    }
   }
   return nullptr;
 }

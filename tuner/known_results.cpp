@@ -1,5 +1,7 @@
 #include "tuner/known_results.hpp"
 
+#include <iterator>
+
 #include "tilewise/error.hpp"
 
 namespace tilewise {
@@ -12,7 +14,8 @@ constexpr std::size_t kMostOfARun = 4;
 std::optional<Judgement> KnownResults::find(std::size_t run, const DeviceMatrix& c, Stream stream) {
   std::list<Result>& results = runs_[run];
   for (auto result = results.begin(); result != results.end(); ++result) {
-    if (!device_.surely_equal(result->copy.data(), c.allocation(), c.placement().bytes, stream))
+    const DeviceMatrix& copy = result->copy;
+    if (!device_.surely_equal(copy.allocation(), c.allocation(), c.placement().bytes, stream))
       continue;
     results.splice(results.begin(), results, result);
     return result->judgement;
@@ -20,35 +23,39 @@ std::optional<Judgement> KnownResults::find(std::size_t run, const DeviceMatrix&
   return std::nullopt;
 }
 
-// The first of the list; null where there is no memory for any.
-KnownResults::Result* KnownResults::place_for_one(std::list<Result>& results, std::int64_t bytes) {
-  if (results.size() < kMostOfARun && bytes <= bytes_left_) {
+// Whether there is one in held_ then.
+bool KnownResults::take_place(std::list<Result>& results, const Placement& placement) {
+  if (!held_.empty()) return true;  // of one that was wrong
+  if (results.size() < kMostOfARun && placement.bytes <= bytes_left_) {
     try {
-      results.push_front({DeviceBuffer(device_, bytes), {}});
-      bytes_left_ -= bytes;
-      return &results.front();
+      held_.push_back({DeviceMatrix(device_, placement), {}});
+      bytes_left_ -= placement.bytes;
+      return true;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::out_of_memory) throw;
       bytes_left_ = 0;  // somebody else has it
     }
   }
-  if (results.empty()) return nullptr;
-  results.splice(results.begin(), results, std::prev(results.end()));
-  return &results.front();
+  if (!results.empty()) held_.splice(held_.begin(), results, std::prev(results.end()));
+  return !held_.empty();
 }
 
-void KnownResults::remember(std::size_t run, const DeviceMatrix& c, const Judgement& judgement,
-                            Stream stream) {
-  Result* result = place_for_one(runs_[run], c.placement().bytes);
-  if (!result) return;
-  device_.copy_on_device(result->copy.data(), c.allocation(), c.placement().bytes, stream);
+const DeviceMatrix* KnownResults::hold(std::size_t run, const DeviceMatrix& c, Stream stream) {
+  if (!take_place(runs_[run], c.placement())) return nullptr;
+  const DeviceMatrix& copy = held_.front().copy;
+  device_.copy_on_device(copy.allocation(), c.allocation(), c.placement().bytes, stream);
   device_.synchronize(stream);
-  result->judgement = judgement;
+  return &copy;
+}
+
+void KnownResults::keep_held(std::size_t run, const Judgement& judgement) {
+  held_.front().judgement = judgement;
+  runs_[run].splice(runs_[run].begin(), held_);
 }
 
 void KnownResults::forget_all() {
   for (std::list<Result>& results : runs_) {
-    for (const Result& result : results) bytes_left_ += result.copy.bytes();
+    for (const Result& result : results) bytes_left_ += result.copy.placement().bytes;
     results.clear();
   }
 }

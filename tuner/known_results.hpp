@@ -26,20 +26,23 @@ class KnownResults {
 
   /// What is known of a result of that run; waits for what `stream` holds.
   std::optional<Judgement> find(std::size_t run, const DeviceMatrix& c, Stream stream);
-  /// Keeps a copy in place of the one not seen for longest. The matrix may be written to when this
-  /// returns.
-  void remember(std::size_t run, const DeviceMatrix& c, const Judgement& judgement, Stream stream);
+  /// A copy of a result that is to be judged, in place of the one not seen for longest; null where
+  /// there is no memory for any. The copy is what has to be judged: `c` may be written to.
+  const DeviceMatrix* hold(std::size_t run, const DeviceMatrix& c, Stream stream);
+  /// What is held for that run was found right.
+  void keep_held(std::size_t run, const Judgement& judgement);
   void forget_all();
 
  private:
   struct Result {
-    DeviceBuffer copy;
+    DeviceMatrix copy;
     Judgement judgement;
   };
-  Result* place_for_one(std::list<Result>& results, std::int64_t bytes);
+  bool take_place(std::list<Result>& results, const Placement& placement);
 
   Device& device_;
   std::vector<std::list<Result>> runs_;  // of each run, the one seen last first
+  std::list<Result> held_;               // at most one, not judged yet
   std::int64_t bytes_left_;
 };
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tilewise/error.hpp"
 #include "tilewise/number.hpp"
 
 namespace tilewise {
@@ -87,30 +88,54 @@ Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Refere
       staging_(device, Placements(reference_->problem()).all()) {
   const Problem& problem = reference_->problem();
   const Placements places(problem);
-  if (!resident) spare_bytes = 0;
-  const auto spare = [&](std::int64_t bytes) {
-    if (bytes > spare_bytes) return DeviceBuffer();
-    spare_bytes -= bytes;
-    return DeviceBuffer(device, bytes);
-  };
   for (const DataSet set : data_sets(problem)) {
     runs_.insert(runs_.end(), {{set, 0}, {set, 1}});
     if (!resident && !inputs_.empty()) continue;
     Inputs& inputs = inputs_.emplace_back();
     inputs.a = DeviceMatrix(device, places.a);
     inputs.b = DeviceMatrix(device, places.b);
-    inputs.a_kept = spare(places.a.bytes);
-    inputs.b_kept = spare(places.b.bytes);
     if (resident) inputs.c0 = DeviceMatrix(device, places.c);
   }
   for (int c = 0; c < (resident ? 2 : 1); ++c) {
     c_.emplace_back(device, places.c);
     done_.push_back(device.create_event());
   }
-  first_c_ = spare(places.c.bytes);
-  if (spare_bytes > 0) known_.emplace(device, runs_.size(), spare_bytes);
   load_scalars();
+  if (resident) use_spare(spare_bytes);
   reload();
+}
+
+// Of no use where the device cannot compare; without it all is done on the host.
+void Validator::use_spare(std::int64_t bytes) {
+  if (!device_.surely_equal(scalars_.data(), scalars_.data(), scalars_.bytes(), stream_)) return;
+  const auto copy_of = [&](const DeviceMatrix& matrix) {
+    const std::int64_t needed = matrix.placement().bytes;
+    if (needed > bytes) return DeviceBuffer();
+    bytes -= needed;
+    return DeviceBuffer(device_, needed);
+  };
+  try {
+    for (Inputs& inputs : inputs_) {
+      inputs.a_kept = copy_of(inputs.a);
+      inputs.b_kept = copy_of(inputs.b);
+    }
+    first_c_ = copy_of(c_.front());
+    known_.emplace(device_, runs_.size(), bytes);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::out_of_memory) throw;
+    give_back_spare();
+  }
+}
+
+bool Validator::give_back_spare() {
+  const bool any = first_c_.data() || known_;
+  for (Inputs& inputs : inputs_) {
+    inputs.a_kept = DeviceBuffer();
+    inputs.b_kept = DeviceBuffer();
+  }
+  first_c_ = DeviceBuffer();
+  known_.reset();
+  return any;
 }
 
 // Bounded data's alpha and beta, in the accumulator's type.
@@ -219,22 +244,23 @@ bool Validator::judge(std::size_t number, Verdict& verdict) {
       return true;
     }
   }
+  const DeviceMatrix* held = known_ ? known_->hold(number, c_of(number), copies_.get()) : nullptr;
   Judgement judgement;
-  const bool right = compare(number, judgement, verdict);
+  const bool right = compare(runs_[number], held ? *held : c_of(number), judgement, verdict);
   add(judgement);
-  if (right && known_) known_->remember(number, c_of(number), judgement, copies_.get());
+  if (right && held) known_->keep_held(number, judgement);
   return right;
 }
 
 // With the reference; C and what lies around it are compared as they arrive.
-bool Validator::compare(std::size_t number, Judgement& judgement, Verdict& verdict) {
-  const Run& run = runs_[number];
+bool Validator::compare(const Run& run, const DeviceMatrix& c, Judgement& judgement,
+                        Verdict& verdict) {
   const Scalars scalars = reference_->scalars(run.set, run.index);
-  const Placement& place = c_of(number).placement();
+  const Placement& place = c.placement();
   ResultCheck check(*reference_, run.set, scalars);
   std::mutex mutex;
   GuardCheck guard;  // the first that is broken
-  staging_.download(copies_.get(), c_of(number), [&](const Piece& piece, const std::byte* copy) {
+  staging_.download(copies_.get(), c, [&](const Piece& piece, const std::byte* copy) {
     check_rows(check, place, piece, copy);
     const GuardCheck found = broken_guard(place, piece, copy);
     const std::lock_guard lock(mutex);

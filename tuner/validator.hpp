@@ -49,6 +49,10 @@ class Validator {
   /// too late only now and then. After validate().
   Verdict repeat(const Enqueue& enqueue);
 
+  /// Gives back what `spare_bytes` allowed; whether there was anything. All is judged on the host
+  /// from then on.
+  bool give_back_spare();
+
   /// The bounded data, for timing where there is no memory for other buffers.
   Call timing_call();
 
@@ -63,6 +67,7 @@ class Validator {
     int index;
   };
   void load_scalars();
+  void use_spare(std::int64_t bytes);
   void reload();
   void load(DataSet set);
   void upload_inputs(DataSet set);
@@ -75,7 +80,7 @@ class Validator {
   void prepare_c(const Run& run, const DeviceMatrix& c);
   void start(const Enqueue& enqueue, std::size_t number);
   bool judge(std::size_t number, Verdict& verdict);
-  bool compare(std::size_t number, Judgement& judgement, Verdict& verdict);
+  bool compare(const Run& run, const DeviceMatrix& c, Judgement& judgement, Verdict& verdict);
   bool inputs_unchanged(DataSet set, Verdict& verdict);
 
   Device& device_;

@@ -1,6 +1,7 @@
 #include "device/cuda/byte_comparison.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace tilewise::cuda {
 namespace {
@@ -59,23 +60,20 @@ done:
 ByteComparison::~ByteComparison() {
   if (!module_) return;
   const CurrentContext current(context_);
-  context_.driver().mem_free(differ_);
+  if (differ_) context_.driver().mem_free(differ_);
   context_.driver().module_unload(module_);
 }
 
-// A driver that does not take it is not asked again.
+// A driver that does not take the kernel is not asked again.
 bool ByteComparison::load() {
-  if (tried_) return function_ != nullptr;
-  tried_ = true;
   const Driver& driver = context_.driver();
-  if (driver.module_load_data(&module_, kPtx, 0, nullptr, nullptr) != CUDA_SUCCESS) {
-    module_ = nullptr;
-    return false;
+  if (!std::exchange(tried_, true) &&
+      driver.module_load_data(&module_, kPtx, 0, nullptr, nullptr) == CUDA_SUCCESS) {
+    driver.check(driver.module_get_function(&function_, module_, "compare"),
+                 "finding the kernel that compares");
   }
-  CUfunction function = nullptr;
-  if (driver.module_get_function(&function, module_, "compare") == CUDA_SUCCESS &&
-      driver.mem_alloc(&differ_, sizeof(std::uint32_t)) == CUDA_SUCCESS) {
-    function_ = function;
+  if (function_ && !differ_ && driver.mem_alloc(&differ_, sizeof(std::uint32_t)) != CUDA_SUCCESS) {
+    return false;  // for want of four bytes; perhaps the next time
   }
   return function_ != nullptr;
 }

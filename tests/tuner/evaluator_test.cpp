@@ -228,6 +228,40 @@ TEST_F(LocalEvaluation, WhatWasRightBeforeIsKeptInAQuarterOfTheMemoryAtMost) {
   }
 }
 
+// Somebody else takes what was free when it began: what is right is found right, on the host.
+TEST_F(LocalEvaluation, WhatIsKeptIsDoneWithoutWhereMemoryIsGone) {
+  device.free_bytes = 0;
+  for (int i = 0; i < 2; ++i) {
+    device.bytes_to_host = 0;
+    EXPECT_EQ(evaluate("right").outcome, Outcome::ok);
+    EXPECT_GT(device.bytes_to_host, 0);
+    expect_wrong("one_element", "C[");
+  }
+}
+
+TEST_F(LocalEvaluation, WhatIsKeptMakesRoomForACandidatesWorkspace) {
+  evaluate("right");
+  device.workspace_bytes = device.free_bytes + 1;
+  EXPECT_EQ(evaluate("with_workspace").outcome, Outcome::ok);
+  EXPECT_EQ(evaluate("right").outcome, Outcome::ok);
+  device.workspace_bytes = device.info_.memory_bytes;
+  const Evaluation refused = evaluate("with_workspace");
+  EXPECT_EQ(refused.outcome, Outcome::launch_error);
+  EXPECT_THAT(refused.detail, HasSubstr("bytes asked"));
+}
+
+TEST_F(LocalEvaluation, ADeviceThatCannotCompareKeepsNothing) {
+  evaluator.reset();
+  device.info_.l2_bytes = 0;
+  device.can_compare = false;
+  begin();
+  const std::int64_t free = device.free_bytes;
+  EXPECT_EQ(evaluate("right").outcome, Outcome::ok);
+  EXPECT_EQ(device.free_bytes, free);
+  EXPECT_LE((std::int64_t{1} << 30) - free,
+            Validator::resident_bytes(problem) + TimingBuffers::set_bytes(problem) + 256);
+}
+
 TEST_F(LocalEvaluation, TooLittleMemoryIsAnErrorWithBothNumbers) {
   evaluator.reset();
   device.free_bytes = 1000;

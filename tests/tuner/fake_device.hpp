@@ -102,12 +102,14 @@ class Device : public tilewise::Device {
   // What tests set and look at.
   DeviceInfo info_;
   std::int64_t free_bytes = std::int64_t{1} << 30;
-  bool broken = false;      ///< a sticky error: every call fails
+  bool broken = false;                                    ///< a sticky error: every call fails
+  std::function<void(void* from)> before_copy_on_device;  ///< what happens just then
   bool can_compare = true;  ///< its own memory; false: the host has to
-  std::int64_t launches = 0, graphs = 0, fills = 0, comparisons = 0;
+  std::int64_t launches = 0, graphs = 0, fills = 0;
   std::int64_t bytes_to_host = 0;
-  std::int64_t blocks = 0;      ///< allocations alive
-  std::int64_t host_bytes = 0;  ///< page-locked, alive
+  std::int64_t workspace_bytes = 0;  ///< what "with_workspace" needs
+  std::int64_t blocks = 0;           ///< allocations alive
+  std::int64_t host_bytes = 0;       ///< page-locked, alive
 
   void check() const {
     if (broken)
@@ -182,11 +184,11 @@ class Device : public tilewise::Device {
     copy(to, from, bytes);
   }
   void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream) override {
+    if (before_copy_on_device) before_copy_on_device(const_cast<void*>(from));
     copy(to, from, bytes);
   }
   bool surely_equal(const void* x, const void* y, std::int64_t bytes, Stream) override {
     check();
-    ++comparisons;
     return can_compare && std::memcmp(x, y, static_cast<std::size_t>(bytes)) == 0;
   }
   void fill32(void* to, std::uint32_t value, std::int64_t words, Stream) override {
@@ -261,6 +263,11 @@ inline const std::map<std::string, Kernel>& kernels() {
   using A = const Arguments&;
   static const std::map<std::string, Kernel> table = {
       {"right", [](D, A p) { multiply(p); }},
+      {"with_workspace",
+       [](D d, A p) {
+         const DeviceBuffer workspace(d, d.workspace_bytes);
+         multiply(p);
+       }},
       {"slow",
        [](D, A p) {
          multiply(p);

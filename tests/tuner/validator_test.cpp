@@ -149,6 +149,11 @@ TEST(TypedValidator, TheSameBitsEachTimeOfEveryTypeResidentOrNot) {
       EXPECT_EQ(verdict.outcome, Outcome::ok) << name_of(kind) << ": " << verdict.detail;
       EXPECT_GE(launches, 4);
       EXPECT_LE(launches, 400);
+      // Resident, only the first look is the host's.
+      const std::int64_t looks = resident ? 1 : launches / 2;
+      EXPECT_EQ(bench.device.bytes_to_host % looks, 0);
+      EXPECT_GE(bench.device.bytes_to_host, looks * 3 * 19 * 23 * bytes_of(kind.c));
+      EXPECT_LE(bench.device.bytes_to_host, looks * 65'536);
     }
   }
 }
@@ -282,6 +287,36 @@ TEST(TypedValidator, AfterARightOneEachFaultIsStillSeen) {
       const Verdict idle = bench.validate([](const Call&) {});
       EXPECT_EQ(idle.outcome, Outcome::wrong_result) << "what lay in C before is right no more";
     }
+  }
+}
+
+// What is kept as right is what was judged, not what C holds afterwards: the next run may stray.
+TEST(TypedValidator, WhatChangesAsItIsKeptIsNotTakenForRight) {
+  for (const ProductKind& kind : product_kinds()) {
+    Bench bench(aligned(make_problem(kind, 9, 11, 13)), true, kPlenty);
+    const auto right = [&](const Call& call) { multiply_here(bench.problem, call); };
+    std::byte* last_c = nullptr;
+    const auto noting = [&](const Call& call) {
+      right(call);
+      last_c = static_cast<std::byte*>(call.c);
+    };
+    int copies = 0;
+    const auto stray = [&](void* from) {  // writes into C when it is copied
+      auto* begin = static_cast<std::byte*>(from);
+      if (!last_c || last_c < begin || last_c >= begin + 65'536) return;
+      if (++copies == 1) last_c[bytes_of(kind.c) - 1] ^= std::byte{0x40};
+    };
+    bench.device.before_copy_on_device = stray;
+    const Verdict strayed = bench.validate(noting);
+    EXPECT_GT(copies, 0);
+    bench.device.before_copy_on_device = nullptr;
+    EXPECT_EQ(strayed.outcome, Outcome::wrong_result) << name_of(kind) << ": judged as kept";
+    EXPECT_EQ(bench.validate(right).outcome, Outcome::ok);
+    const Verdict wrong = bench.validate([&](const Call& call) {
+      right(call);
+      static_cast<std::byte*>(call.c)[bytes_of(kind.c) - 1] ^= std::byte{0x40};
+    });
+    EXPECT_EQ(wrong.outcome, Outcome::wrong_result) << name_of(kind);
   }
 }
 
