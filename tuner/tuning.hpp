@@ -37,9 +37,6 @@ class Tuning {
   void judge(const Built& built);
   /// Finalists once more, side by side; names the winner and keeps their images.
   void race();
-  bool race_once();
-  bool forget_wrong(const std::vector<Record>& finalists);
-  std::string how_to_reproduce(const Candidate& candidate) const;
   TuneResult finish();
 
  private:
@@ -57,6 +54,9 @@ class Tuning {
   Record record_of(const Built& built) const;
   void commit(Record record);
   std::vector<Built> build_all(const std::vector<Record>& records);
+  bool race_once();
+  bool forget_wrong(const std::vector<Record>& finalists);
+  std::string how_to_reproduce(const Candidate& candidate) const;
   bool measure_again(std::vector<Record>& finalists, const std::vector<Built>& built);
   void keep_images(const std::vector<Record>& records, const std::vector<Built>& built);
   void report(const std::string& phase, const Record* last = nullptr);

@@ -72,46 +72,20 @@ class Rings : public OnDevice {
  private:
   /// Where the first bytes lie that differ, -1 when none do. Leaves not-a-numbers in `found`.
   std::int64_t first_difference(const DeviceBuffer& expected, const DeviceBuffer& found) {
-    static constexpr const char* kText = R"(#include "dialect.cuh"
-struct Arguments { const int* expected; int* found; Int64 words; Int64* first; Int64 threads; };
-KERNEL(256, 1) compare(ARGUMENTS Arguments args) {
-  const Int64 thread = blockIdx.x * 256ll + threadIdx.x;
-  Int64 first = -1;
-  for (Int64 i = thread; i < args.words; i += args.threads) {
-    if (first < 0 && args.expected[i] != args.found[i]) first = i;
-    args.found[i] = 0x7fc00000;
-  }
-  args.first[thread] = first;
-}
-)";
-    const std::int64_t words = found.bytes() / 4;
-    const std::int64_t blocks = std::min<std::int64_t>(512, (words + 255) / 256),
-                       threads = blocks * 256;
-    if (!compare_) {
-      CompileResult result = compiler_->compile({{"compare.cu", "compare", {}},
-                                                 kText,
-                                                 kernel_source("naive.cu").headers,
-                                                 device_->info().target});
-      if (!result.image) throw std::runtime_error(result.log);
-      compare_ = device_->load(*result.image, 0, 1);
-      first_ = DeviceBuffer(*device_, std::int64_t{512} * 256 * 8);
+    std::int64_t first = -1;
+    if (!device_->surely_equal(expected.data(), found.data(), found.bytes(), nullptr)) {
+      const auto one = downloaded(expected), other = downloaded(found);
+      const auto place = std::mismatch(one.begin(), one.end(), other.begin()).first;
+      if (place != one.end()) first = place - one.begin();
     }
-    const struct {
-      const void* expected;
-      void* found;
-      std::int64_t words;
-      void* first;
-      std::int64_t threads;
-    } arguments{expected.data(), found.data(), words, first_.data(), threads};
-    const LaunchShape shape{{static_cast<std::uint32_t>(blocks), 1, 1}, {256, 1, 1}, {}, 0, false};
-    device_->launch(*compare_, shape, &arguments, nullptr);
-    std::vector<std::int64_t> first(static_cast<std::size_t>(threads));
-    device_->copy_to_host(first.data(), first_.data(), threads * 8, nullptr);
+    device_->fill32(found.data(), 0x7fc00000, found.bytes() / 4, nullptr);
+    return first;
+  }
+  std::vector<std::byte> downloaded(const DeviceBuffer& buffer) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(buffer.bytes()));
+    device_->copy_to_host(bytes.data(), buffer.data(), buffer.bytes(), nullptr);
     device_->synchronize(nullptr);
-    std::int64_t least = -1;
-    for (const std::int64_t word : first)
-      if (word >= 0 && (least < 0 || word < least)) least = word;
-    return least < 0 ? -1 : 4 * least;
+    return bytes;
   }
   DeviceBuffer numbers(DType type, std::int64_t count, unsigned seed) {
     Elements elements(type, count, 0);
@@ -135,9 +109,6 @@ KERNEL(256, 1) compare(ARGUMENTS Arguments args) {
     }
     return Executable(*device_, problem, plan, images);
   }
-
-  std::unique_ptr<LoadedKernel> compare_;
-  DeviceBuffer first_;
 };
 
 /// Every ring on products of this size, so many times each.
