@@ -266,11 +266,11 @@ std::vector<Constraint> search_hints() {
 
 std::vector<Parameter> parameters() {
   return {
-      {"TILE_M", {16, 32, 48, 64, 96, 128, 192, 256}, "rows of C a block computes"},
-      {"TILE_N", {16, 32, 64, 96, 128, 192, 256}, "columns of C a block computes"},
+      {"TILE_M", {16, 32, 48, 64, 80, 96, 128, 144, 160, 192, 256}, "rows of C a block computes"},
+      {"TILE_N", {16, 32, 48, 64, 80, 96, 128, 144, 160, 192, 256}, "columns of C a block computes"},
       {"TILE_K", {8, 16, 32, 64, 128, 256}, "depth of the tiles in shared memory"},
-      {"WARP_M", {16, 32, 48, 64, 96, 128}, "rows of C a warp computes"},
-      {"WARP_N", {16, 32, 48, 64, 96, 128}, "columns of C a warp computes"},
+      {"WARP_M", {16, 32, 48, 64, 80, 96, 128}, "rows of C a warp computes"},
+      {"WARP_N", {16, 32, 48, 64, 80, 96, 128}, "columns of C a warp computes"},
       {"SLICE_K", {1, 2, 4}, "groups of warps that share a tile's k"},
       {"STAGES", {2, 3, 4, 5, 6, 8}, "tiles in shared memory at a time"},
       {"TMA", {0, 1}, "who copies tiles into shared memory", {"threads", "TMA"}},
