@@ -36,17 +36,17 @@ bool supports(const Problem& problem, const DeviceInfo& device) {
 
 /// Multiply-adds of mma.sync in a multiprocessor's clock, as a multiple of those of f32 on the
 /// ordinary units. On 9.0 as measured alone (bench/results/h200_mma_rates.txt: 0.59 of what wgmma
-/// does; fp8 is converted to f16 first); else by NVIDIA's architecture whitepapers.
+/// does; fp8 is multiplied as f16); else by NVIDIA's architecture whitepapers.
 double tensor_rate(const Problem& problem, const Target& target) {
   // 16 bits, tf32, i8, fp8, f64
   struct Row {
     int capability;
     std::array<double, 5> rates;
   };
-  static constexpr Row rows[] = {{75, {8, 0, 16, 0, 0}},          {80, {16, 8, 32, 0, 1}},
-                                 {86, {4, 2, 8, 0, 0.03}},        {89, {4, 2, 8, 8, 0.03}},
-                                 {90, {9.4, 4.7, 18.8, 4, 0.97}}, {100, {10, 5, 20, 10, 0.5}},
-                                 {120, {4, 2, 8, 8, 0.03}}};
+  static constexpr Row rows[] = {
+      {75, {8, 0, 16, 0, 0}},   {80, {16, 8, 32, 0, 1}},           {86, {4, 2, 8, 0, 0.03}},
+      {89, {4, 2, 8, 8, 0.03}}, {90, {9.4, 4.7, 18.8, 9.4, 0.97}}, {100, {10, 5, 20, 10, 0.5}},
+      {120, {4, 2, 8, 8, 0.03}}};
   const int capability = target.major * 10 + target.minor;
   const Row* row = &rows[0];
   for (const Row& r : rows)
@@ -68,10 +68,11 @@ double tensor_rate(const Problem& problem, const Target& target) {
 
 // Fitted to times of an H200, but for what is said to be counted: docs/cost-model.md. Issue slots
 // of a warp, first.
-constexpr double kStepSlots = 3;       // of a step of k, beside what follows
-constexpr double kRoundedWord = 2.3;   // f32 -> tf32
-constexpr double kSplitWord = 4;       // f32 -> two tf32
-constexpr double kTurnedWord = 2;      // bytes that lie across k, put side by side (counted)
+constexpr double kStepSlots = 3;      // of a step of k, beside what follows
+constexpr double kRoundedWord = 2.3;  // f32 -> tf32
+constexpr double kSplitWord = 4;      // f32 -> two tf32
+constexpr double kTurnedWord = 2;     // bytes that lie across k, put side by side (counted)
+constexpr double kWidenedWord = 4;  // fp8 -> two words of f16, where 9.0 multiplies these (counted)
 constexpr double kShiftedPiece = 15;   // 16 bytes of rows that are not aligned to 4 (counted)
 constexpr double kStore = 1.7;         // of C, in stores of simt: sums are converted
 constexpr double kShiftedStore = 5.5;  // where rows of C are not aligned to it
@@ -80,11 +81,12 @@ constexpr double kTmaWaits = 20;  // a tile: until all warps have freed a stage,
 constexpr double kFetchedTogether = 64;  // bytes of a line that L2 hands out at least
 
 /// Slots of a step of k beside the reads and the instructions that multiply.
-double step_slots(const Mma& s) {
+double step_slots(const Mma& s, const DeviceInfo& device) {
   const double words = s.warp_m / 16 * 4 + s.warp_n / 8 * 2;
   double slots = kStepSlots;
   if (s.math == MathMode::tf32) slots += kRoundedWord * words;
   if (s.math == MathMode::f32x3) slots += kSplitWord * words;
+  if (s.multiplies_as_f16(device)) slots += kWidenedWord * words;
   if (s.promote > 0) slots += double(s.warp_m) * s.warp_n / 32 / s.promote;
   const auto turned = [&](const mma::Tile& tile, int across) {
     return tile.by_matrix() || tile.element > 1 ? 0 : kTurnedWord * tile.reads(across);
@@ -120,7 +122,7 @@ ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& d
   thread.exchanged = s.slice_k > 1 || s.epilogue ? double(s.warp_m) * s.warp_n / 32 : 0;
   thread.steps = s.steps();
   thread.waits = (s.fragments == 1 ? kWaits : 0) + (s.tma ? kTmaWaits / s.steps() : 0);
-  thread.pass_instructions = step_slots(s) + kShiftedPiece * shifted / s.steps();
+  thread.pass_instructions = step_slots(s, device) + kShiftedPiece * shifted / s.steps();
   // What comes through registers is stored in the round that asks for it.
   thread.ahead = s.async(device) ? s.stages - (s.tma ? 1.5 : 1) : 1;
   thread.multiply_add_rate = tensor_rate(problem, device.target);

@@ -226,10 +226,37 @@ struct MmaF64 : MmaShape<16, 8, 8, 1, 800, double, double, double> {
   }
 #endif
 };
+// 8-bit floats where a GPU has no instruction for them (9.0, whose compiler makes one of conversions, f16's instruction
+// and an addition): f16 holds each of them, and f16's instruction keeps its sums itself. Which elements of k meet in
+// which of the two products does not matter, as long as they are the same of A and B.
+#if !defined(TILEWISE_HOST) && __CUDA_ARCH__ == 900
+struct FourF16 {
+  unsigned low, high;
+};
+template <class Widen>
+DEVICE void multiply_as_f16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2], const Widen& widen) {
+  UNROLL_ALL
+  for (int half = 0; half < 2; ++half) {
+    const FourF16 upper = widen(a[2 * half]), lower = widen(a[2 * half + 1]), across = widen(b[half]);
+    MmaF16::multiply(c, {upper.low, lower.low, upper.high, lower.high}, {across.low, across.high});
+  }
+}
+#endif
 struct MmaE4m3 : MmaShape<16, 8, 32, 4, 890, unsigned, float, float> {
 #ifdef TILEWISE_HOST
   static Element element(Word word, int e) { return tilewise_host::float_of_fp8<3>(word >> 8 * e); }
   static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fmaf(x, y, sum); }
+#elif __CUDA_ARCH__ == 900
+  static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
+    multiply_as_f16(c, a, b, [](unsigned word) {
+      FourF16 four;
+      asm("{.reg .b16 low, high;\n mov.b32 {low, high}, %2;\n"
+          " cvt.rn.f16x2.e4m3x2 %0, low;\n cvt.rn.f16x2.e4m3x2 %1, high;}"
+          : "=r"(four.low), "=r"(four.high)
+          : "r"(word));
+      return four;
+    });
+  }
 #else
   static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
     TILEWISE_FOUR_TWO("m16n8k32.row.col.f32.e4m3.e4m3.f32", "f");
@@ -240,6 +267,17 @@ struct MmaE5m2 : MmaShape<16, 8, 32, 4, 890, unsigned, float, float> {
 #ifdef TILEWISE_HOST
   static Element element(Word word, int e) { return tilewise_host::float_of_fp8<2>(word >> 8 * e); }
   static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fmaf(x, y, sum); }
+#elif __CUDA_ARCH__ == 900
+  static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
+    multiply_as_f16(c, a, b, [](unsigned word) {
+      FourF16 four;
+      asm("{.reg .b16 low, high;\n mov.b32 {low, high}, %2;\n"
+          " cvt.rn.f16x2.e5m2x2 %0, low;\n cvt.rn.f16x2.e5m2x2 %1, high;}"
+          : "=r"(four.low), "=r"(four.high)
+          : "r"(word));
+      return four;
+    });
+  }
 #else
   static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
     TILEWISE_FOUR_TWO("m16n8k32.row.col.f32.e5m2.e5m2.f32", "f");

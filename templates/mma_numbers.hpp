@@ -122,6 +122,8 @@ struct Mma {
                      : p.alignment.c;
   }
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
+  /// 9.0 has no instruction for fp8: multiply_as_f16() in mma.cuh.
+  bool multiplies_as_f16(const DeviceInfo& device) const { return fp8 && device.target.major == 9; }
   /// Without waiting in registers.
   bool async(const DeviceInfo& device) const {
     return tma || has(device.features, Feature::cp_async);
@@ -141,6 +143,7 @@ struct Mma {
     const int word = element == 8 ? 2 : 1;
     const int set = (warp_m / 16 * 4 + warp_n / 8 * 2) * word;
     const int small = math == MathMode::f32x3 ? set : 0;
+    const int widened = multiplies_as_f16(device) ? set : 0;
     const int promoted = promote > 1 ? sums : (promote == 1 ? warp_n / 8 * 4 : 0);
     const int waiting = async(device) ? 0 : waits(a) + waits(b);
     const int shifted = 4 * std::max(a.run(threads()), b.run(threads()));
@@ -151,8 +154,8 @@ struct Mma {
     const int addresses = offsets(a, warp_m) + offsets(b, warp_n) + 22;
     // ptxas refuses f64's instruction where a thread may have 56.
     const int least = element == 8 ? 64 : 0;
-    return std::max(least,
-                    sums + fragments * set + small + promoted + waiting + shifted + addresses);
+    return std::max(
+        least, sums + fragments * set + small + widened + promoted + waiting + shifted + addresses);
   }
 
  private:
