@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "device/cuda/cuda.hpp"
@@ -58,16 +60,32 @@ class TemplatesGpu : public ::testing::Test {
     if (!device_ || !compiler_) GTEST_SKIP() << why_;
   }
 
-  static std::vector<Image> compile(const Plan& plan) {
+  static Image compile(const KernelSpec& kernel) {
+    const KernelSource& source = kernel_source(kernel.source);
+    CompileResult made =
+        compiler_->compile({kernel, source.text, source.headers, device_->info().target});
+    if (!made.image) throw std::runtime_error(to_string(kernel) + "\n" + made.log);
+    return std::move(*made.image);
+  }
+
+  /// Those of a plan's steps, compiled where they are not yet. What a case was compiled for may
+  /// have other steps than a smaller problem: SPLIT_K 0 splits k as the device needs it.
+  static std::vector<Image> images_of(const Plan& plan) {
     std::vector<Image> images;
     for (const LaunchStep& step : plan.steps) {
-      const KernelSource& source = kernel_source(step.kernel.source);
-      CompileResult made =
-          compiler_->compile({step.kernel, source.text, source.headers, device_->info().target});
-      if (!made.image) throw std::runtime_error(to_string(step.kernel) + "\n" + made.log);
-      images.push_back(std::move(*made.image));
+      const std::string name = to_string(step.kernel);
+      auto known = compiled_.find(name);
+      if (known == compiled_.end()) known = compiled_.emplace(name, compile(step.kernel)).first;
+      images.push_back(known->second);
     }
     return images;
+  }
+
+  static Executable executable_of(const KernelTemplate& kernel, const Problem& problem,
+                                  const Candidate& candidate) {
+    Plan plan = kernel.plan(problem, candidate.configuration, device_->info());
+    std::vector<Image> images = images_of(plan);
+    return {*device_, problem, std::move(plan), std::move(images)};
   }
 
   struct Operands {
@@ -130,11 +148,11 @@ class TemplatesGpu : public ::testing::Test {
   struct Case {
     Candidate candidate;
     Problem problem;  // its layout and alignment count
-    std::vector<Image> images;
     std::string error;
   };
 
-  /// A pairwise spread of a template's configurations, in every layout, compiled on all cores.
+  /// A pairwise spread of a template's configurations, in every layout, compiled on all cores for
+  /// the problems it was drawn for.
   static std::vector<Case> spread(const KernelTemplate& kernel, int alignment) {
     const char* wanted = std::getenv("TILEWISE_TEST_CONFIGURATIONS");
     const std::size_t limit = wanted ? std::strtoul(wanted, nullptr, 10) : 60;
@@ -146,16 +164,22 @@ class TemplatesGpu : public ::testing::Test {
         const SearchSpace space(typical, device_->info(), {&kernel});
         const std::size_t share = std::max<std::size_t>(1, limit / 4 / problems.size());
         for (const Candidate& c : test::pairwise_cover(space, 5 + std::uint64_t(layout), share))
-          cases.push_back({c, typical, {}, ""});
+          cases.push_back({c, typical, ""});
       }
     }
     std::atomic<std::size_t> next = 0;
+    std::mutex adding;
     std::vector<std::jthread> pool;
     for (unsigned t = 0; t < std::max(1u, std::thread::hardware_concurrency()); ++t)
       pool.emplace_back([&] {
         for (std::size_t i = next++; i < cases.size(); i = next++) try {
-            cases[i].images = compile(
-                kernel.plan(cases[i].problem, cases[i].candidate.configuration, device_->info()));
+            const Plan plan =
+                kernel.plan(cases[i].problem, cases[i].candidate.configuration, device_->info());
+            for (const LaunchStep& step : plan.steps) {
+              Image image = compile(step.kernel);
+              const std::lock_guard lock(adding);
+              compiled_.emplace(to_string(step.kernel), std::move(image));
+            }
           } catch (const std::exception& error) {
             cases[i].error = error.what();
           }
@@ -175,8 +199,7 @@ class TemplatesGpu : public ::testing::Test {
         Problem p = c.problem;
         p.m = size.m, p.n = size.n, p.k = size.k;
         if (!rejection(kernel, p, c.candidate.configuration, device_->info()).empty()) continue;
-        const Executable executable(
-            *device_, p, kernel.plan(p, c.candidate.configuration, device_->info()), c.images);
+        const Executable executable = executable_of(kernel, p, c.candidate);
         ASSERT_EQ(check(p, executable, 1, 0, 1 + std::uint64_t(ran)), "")
             << to_string(c.candidate) << " for " << to_string(p);
         ASSERT_EQ(check(p, executable, -2, 3, 2 + std::uint64_t(ran)), "")
@@ -192,6 +215,7 @@ class TemplatesGpu : public ::testing::Test {
 
   inline static std::unique_ptr<Device> device_;
   inline static std::unique_ptr<Compiler> compiler_;
+  inline static std::map<std::string, Image> compiled_;  // by the kernel's text
   inline static std::string why_;
 };
 
@@ -213,8 +237,7 @@ TEST_F(TemplatesGpu, NanAndInfinityStayWhereTheyBelong) {
       Problem p = c.problem;
       p.m = 45, p.n = 71, p.k = 53;
       if (!rejection(kernel, p, c.candidate.configuration, device_->info()).empty()) continue;
-      const Executable executable(
-          *device_, p, kernel.plan(p, c.candidate.configuration, device_->info()), c.images);
+      const Executable executable = executable_of(kernel, p, c.candidate);
       Operands o = make_operands(p, 3);
       const auto a = [&](std::int64_t i, std::int64_t l) -> float& {
         return a_transposed(p.layout) ? o.a.at(l, i) : o.a.at(i, l);
@@ -256,8 +279,7 @@ void TemplatesGpu::same_from_run_to_run(const KernelTemplate& kernel) {
     Problem p = c.problem;
     p.m = 300, p.n = 200, p.k = 777;
     if (!rejection(kernel, p, c.candidate.configuration, device_->info()).empty()) continue;
-    const Executable executable(
-        *device_, p, kernel.plan(p, c.candidate.configuration, device_->info()), c.images);
+    const Executable executable = executable_of(kernel, p, c.candidate);
     Operands first = make_operands(p, 9);
     std::mt19937_64 generator(1);
     std::uniform_real_distribution<float> uniform(-1, 1);
