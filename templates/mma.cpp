@@ -36,7 +36,7 @@ bool supports(const Problem& problem, const DeviceInfo& device) {
 
 /// Multiply-adds of mma.sync in a multiprocessor's clock, as a multiple of those of f32 on the
 /// ordinary units. On 9.0 as measured alone (bench/results/h200_mma_rates.txt: 0.59 of what wgmma
-/// does; fp8 is multiplied as f16); else by NVIDIA's architecture whitepapers.
+/// does; fp8 is multiplied as f16, 10.0 too); else by NVIDIA's architecture whitepapers.
 double tensor_rate(const Problem& problem, const Target& target) {
   // 16 bits, tf32, i8, fp8, f64
   struct Row {
@@ -68,11 +68,11 @@ double tensor_rate(const Problem& problem, const Target& target) {
 
 // Fitted to times of an H200, but for what is said to be counted: docs/cost-model.md. Issue slots
 // of a warp, first.
-constexpr double kStepSlots = 3;      // of a step of k, beside what follows
-constexpr double kRoundedWord = 2.3;  // f32 -> tf32
-constexpr double kSplitWord = 4;      // f32 -> two tf32
-constexpr double kTurnedWord = 2;     // bytes that lie across k, put side by side (counted)
-constexpr double kWidenedWord = 4;  // fp8 -> two words of f16, where 9.0 multiplies these (counted)
+constexpr double kStepSlots = 3;       // of a step of k, beside what follows
+constexpr double kRoundedWord = 2.3;   // f32 -> tf32
+constexpr double kSplitWord = 4;       // f32 -> two tf32
+constexpr double kTurnedWord = 2;      // bytes that lie across k, put side by side (counted)
+constexpr double kWidenedWord = 4;     // fp8 -> two words of f16, at half the rate (counted)
 constexpr double kShiftedPiece = 15;   // 16 bytes of rows that are not aligned to 4 (counted)
 constexpr double kStore = 1.7;         // of C, in stores of simt: sums are converted
 constexpr double kShiftedStore = 5.5;  // where rows of C are not aligned to it

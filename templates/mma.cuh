@@ -226,10 +226,11 @@ struct MmaF64 : MmaShape<16, 8, 8, 1, 800, double, double, double> {
   }
 #endif
 };
-// 8-bit floats where a GPU has no instruction for them (9.0, whose compiler makes one of conversions, f16's instruction
-// and an addition): f16 holds each of them, and f16's instruction keeps its sums itself. Which elements of k meet in
-// which of the two products does not matter, as long as they are the same of A and B.
-#if !defined(TILEWISE_HOST) && __CUDA_ARCH__ == 900
+// 8-bit floats where a GPU has no instruction for them (capability 9 to 11, whose compiler makes one of conversions,
+// f16's instruction and an addition): f16 holds each of them, and f16's instruction keeps its sums itself. Which elements
+// of k meet in which of the two products does not matter, as long as they are the same of A and B.
+#define TILEWISE_WIDENS_FP8 (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
+#if !defined(TILEWISE_HOST) && TILEWISE_WIDENS_FP8
 struct FourF16 {
   unsigned low, high;
 };
@@ -246,7 +247,7 @@ struct MmaE4m3 : MmaShape<16, 8, 32, 4, 890, unsigned, float, float> {
 #ifdef TILEWISE_HOST
   static Element element(Word word, int e) { return tilewise_host::float_of_fp8<3>(word >> 8 * e); }
   static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fmaf(x, y, sum); }
-#elif __CUDA_ARCH__ == 900
+#elif TILEWISE_WIDENS_FP8
   static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
     multiply_as_f16(c, a, b, [](unsigned word) {
       FourF16 four;
@@ -267,7 +268,7 @@ struct MmaE5m2 : MmaShape<16, 8, 32, 4, 890, unsigned, float, float> {
 #ifdef TILEWISE_HOST
   static Element element(Word word, int e) { return tilewise_host::float_of_fp8<2>(word >> 8 * e); }
   static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fmaf(x, y, sum); }
-#elif __CUDA_ARCH__ == 900
+#elif TILEWISE_WIDENS_FP8
   static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
     multiply_as_f16(c, a, b, [](unsigned word) {
       FourF16 four;

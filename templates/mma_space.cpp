@@ -7,6 +7,10 @@ using In = ConstraintInput;
 constexpr auto constraint = ConstraintsOver<Mma>::constraint;
 constexpr auto hint = ConstraintsOver<Mma>::hint;
 
+// Sums of f16's instruction stay within half of what is promised for fp8's (sum_bound()) up to this
+// k: k 2^-23 against 130 x 2^-13.
+constexpr std::int64_t kF16SumsFp8 = 65536;
+
 std::vector<Constraint> shape_constraints() {
   return {
       constraint("warps_tile_m", {"TILE_M", "WARP_M"}, "TILE_M is a multiple of WARP_M",
@@ -47,13 +51,17 @@ std::vector<Constraint> shape_constraints() {
                  "WARP_N is a multiple of 16; where B's n is contiguous and elements are 1 or 4 "
                  "bytes, of 32",
                  [](const Mma& s, const In&) { return s.warp_n % s.b.least_part() == 0; }),
-      constraint("promotes_where_it_helps", {"PROMOTE"},
-                 "PROMOTE is 1 or more for f32x3 and fp8 (within 128 of k), else 0",
-                 [](const Mma& s, const In&) {
-                   if (s.math == MathMode::f32x3) return s.promote > 0;
-                   if (s.fp8) return s.promote > 0 && s.promote * s.step() <= 128;
-                   return s.promote == 0;
-                 }),
+      constraint(
+          "promotes_where_it_helps", {"PROMOTE"},
+          "PROMOTE is 1 or more for f32x3 and fp8 (within 128 of k), else 0; 0 for fp8 too where "
+          "it is multiplied as f16 and k is at most 65536",
+          [](const Mma& s, const In& in) {
+            if (s.math == MathMode::f32x3) return s.promote > 0;
+            if (!s.fp8) return s.promote == 0;
+            if (s.promote == 0)
+              return s.multiplies_as_f16(in.device) && in.problem.k <= kF16SumsFp8;
+            return s.promote * s.step() <= 128;
+          }),
       constraint(
           "whole_promotions", {"PROMOTE", "TILE_K", "SLICE_K"},
           "PROMOTE divides the steps of a tile",
@@ -267,7 +275,9 @@ std::vector<Constraint> search_hints() {
 std::vector<Parameter> parameters() {
   return {
       {"TILE_M", {16, 32, 48, 64, 80, 96, 128, 144, 160, 192, 256}, "rows of C a block computes"},
-      {"TILE_N", {16, 32, 48, 64, 80, 96, 128, 144, 160, 192, 256}, "columns of C a block computes"},
+      {"TILE_N",
+       {16, 32, 48, 64, 80, 96, 128, 144, 160, 192, 256},
+       "columns of C a block computes"},
       {"TILE_K", {8, 16, 32, 64, 128, 256}, "depth of the tiles in shared memory"},
       {"WARP_M", {16, 32, 48, 64, 80, 96, 128}, "rows of C a warp computes"},
       {"WARP_N", {16, 32, 48, 64, 80, 96, 128}, "columns of C a warp computes"},
@@ -288,7 +298,7 @@ std::vector<Parameter> parameters() {
       {"VECTOR_C", {1, 2, 4, 8, 16}, "elements of C a store moves"},
       {"BLOCKS_PER_SM", {1, 2, 3, 4}, "blocks that must fit on a multiprocessor: caps registers"},
       {"SPLIT_K",
-       {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256},
+       {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64, 128, 256},
        "blocks that share the k of a tile"},
       {"RASTER", {1, 4, 8, 16}, "tile rows walked together, for L2"},
       {"BAKE", {0, 1}, "sizes are constants of the kernel", {"no", "yes"}},

@@ -326,20 +326,22 @@ TEST(CostModel, MmaCountsWhatItsWarpsDo) {
 }
 
 TEST(CostModel, WhatIsDoneToFragmentsIsCounted) {
-  const auto instructions = [](MathMode math, int promote) {
-    return mma_step(problem_of(DType::f32, math, 1024, 1024, 1024),
-                    {{"BYTES_A", 16}, {"BYTES_B", 16}, {"PROMOTE", promote}})
-        .work.instructions;
+  const auto work = [](DType type, MathMode math, int promote, int tile_k) {
+    return mma_step(problem_of(type, math, 1024, 1024, 1024),
+                    {{"BYTES_A", 16}, {"BYTES_B", 16}, {"PROMOTE", promote}, {"TILE_K", tile_k}})
+        .work;
   };
-  const double rounded = instructions(MathMode::tf32, 0);
-  EXPECT_GT(instructions(MathMode::f32x3, 4), 1.2 * rounded) << "each number is split in two";
-  EXPECT_GT(instructions(MathMode::f32x3, 1), 1.05 * instructions(MathMode::f32x3, 4));
+  const double rounded = work(DType::f32, MathMode::tf32, 0, 32).instructions,
+               split = work(DType::f32, MathMode::f32x3, 4, 32).instructions;
+  EXPECT_GT(split, 1.2 * rounded) << "each number is split in two";
+  EXPECT_GT(work(DType::f32, MathMode::f32x3, 1, 32).instructions, 1.05 * split);
+  const Work even = work(DType::f16, MathMode::strict, 0, 32);
+  EXPECT_GT(work(DType::e4m3, MathMode::strict, 0, 64).instructions, 0.9 * even.instructions)
+      << "each number is widened; else 0.72";
   // Rows of odd lengths are shifted after they came.
   const LaunchStep odd = mma_step(problem_of(DType::f16, MathMode::strict, 1023, 1023, 1023), {});
-  const LaunchStep even = mma_step(problem_of(DType::f16, MathMode::strict, 1024, 1024, 1024),
-                                   {{"BYTES_A", 16}, {"BYTES_B", 16}});
-  EXPECT_GT(odd.work.instructions, 1.5 * even.work.instructions);
-  EXPECT_GT(odd.work.shared_bytes, 1.2 * even.work.shared_bytes);
+  EXPECT_GT(odd.work.instructions, 1.5 * even.instructions);
+  EXPECT_GT(odd.work.shared_bytes, 1.2 * even.shared_bytes);
 }
 
 struct Measured {
