@@ -38,6 +38,14 @@ TEST_P(HostWarp, EachInstructionMultipliesTheDocumentedFragments) {
       test::check_mma({*hopper, *compiler_}, all[i]);
 }
 
+TEST_P(HostWarp, EveryNumberOfEightBitsIsMultipliedAsWhatItIs) {
+  const auto hopper = host::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
+  const auto all = test::mma_documents();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].since == 89 && i % 2 == std::size_t(GetParam()) % 2)
+      test::check_every_fp8({*hopper, *compiler_}, all[i]);
+}
+
 TEST_P(HostWarp, AWholeProductIsRight) {
   const auto all = test::fragments_cases(80);
   for (std::size_t i = 0; i < all.size(); ++i)

@@ -191,6 +191,62 @@ inline void check_mma(const Machine& machine, const MmaDocument& mma) {
   }
 }
 
+/// OCP's 8-bit floats. e4m3 has no infinity: all ones is NaN.
+inline float value_of_fp8(unsigned code, bool e4m3) {
+  const int fraction_bits = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15, top = e4m3 ? 15 : 31;
+  const int exponent = static_cast<int>(code >> fraction_bits) & top;
+  const int fraction = static_cast<int>(code) & ((1 << fraction_bits) - 1);
+  const float sign = code & 0x80 ? -1 : 1;
+  if (e4m3 && (code & 0x7f) == 0x7f) return NAN;
+  if (!e4m3 && exponent == top) return fraction ? NAN : sign * INFINITY;
+  const int whole = (exponent ? 1 << fraction_bits : 0) + fraction;
+  return sign * std::ldexp(static_cast<float>(whole), std::max(exponent, 1) - bias - fraction_bits);
+}
+
+/// Every number of an 8-bit type, once in A and once in B, alone in its row or column at another
+/// place of k each time, times ones: each comes out as it is, NaN and infinities too.
+inline void check_every_fp8(const Machine& machine, const MmaDocument& mma) {
+  const bool e4m3 = mma.name == "MmaE4m3";
+  const auto one = static_cast<std::uint8_t>(mma.encode(1));
+  const auto kernel = machine.load("product", mma_kernel(mma.name), {{"COLUMNS", 1}, {"ROWS", 1}});
+  for (int first = 0; first < 256; first += 8)
+    for (const bool in_a : {true, false}) {
+      const auto code = [&](int line) { return static_cast<unsigned>(first + line % 8); };
+      const auto place = [&](int line) { return (first / 8 * 5 + line) % mma.k; };
+      std::vector<std::uint8_t> words_a, words_b;
+      for (int lane = 0; lane < 32; ++lane) {
+        const int group = lane >> 2, in_group = lane % 4;
+        const auto put = [&](std::vector<std::uint8_t>& to, bool numbers, int line, int k) {
+          to.push_back(!numbers           ? one
+                       : k == place(line) ? static_cast<std::uint8_t>(code(line))
+                                          : std::uint8_t{0});
+        };
+        for (int i = 0; i < mma.m * mma.k / 32; ++i) {
+          const ElementAt at = mma.a(group, in_group, i);
+          put(words_a, in_a, at.row, at.column);
+        }
+        for (int i = 0; i < mma.n * mma.k / 32; ++i) {
+          const ElementAt at = mma.b(group, in_group, i);
+          put(words_b, !in_a, at.column, at.row);
+        }
+      }
+      const int sums = mma.m * mma.n / 32;
+      const DeviceBuffer a = machine.upload(words_a), b = machine.upload(words_b),
+                         c = machine.upload(std::vector<float>(std::size_t(32 * sums)));
+      machine.launch(*kernel, 32, {a.data(), b.data(), c.data()});
+      const auto got = machine.download<float>(c);
+      for (int lane = 0; lane < 32; ++lane)
+        for (int i = 0; i < sums; ++i) {
+          const ElementAt at = mma.c(lane >> 2, lane % 4, i);
+          const unsigned meant = code(in_a ? at.row : at.column);
+          const float x = got[std::size_t(lane * sums + i)], want = value_of_fp8(meant, e4m3);
+          ASSERT_TRUE(std::isnan(want) ? std::isnan(x) : x == want)
+              << mma.name << ": " << meant << " in " << (in_a ? "A" : "B") << " is " << x
+              << ", not " << want;
+        }
+    }
+}
+
 inline const char* const kNarrow = R"(#include "mma.cuh"
 struct Args { const float* from; unsigned short* f16; unsigned short* bf16; unsigned* tf32; float* back; };
 KERNEL(256, 1) narrow(ARGUMENTS Args args) {

@@ -27,6 +27,12 @@ TEST_F(MmaGpu, EachInstructionMultipliesTheDocumentedFragments) {
     if (capability() >= mma.since) test::check_mma(machine(), mma);
 }
 
+TEST_F(MmaGpu, EveryNumberOfEightBitsIsMultipliedAsWhatItIs) {
+  if (capability() < 89) GTEST_SKIP() << "fp8 needs a GPU of capability 8.9";
+  for (const test::MmaDocument& mma : test::mma_documents())
+    if (mma.since == 89) test::check_every_fp8(machine(), mma);
+}
+
 TEST_F(MmaGpu, FloatsAreRoundedAsDocumented) {
   if (capability() < 80) GTEST_SKIP() << "bf16 and tf32 need a GPU of capability 8.0";
   test::check_narrow(machine());

@@ -163,6 +163,8 @@ Options parse_options(int argc, char** argv) {
       options.jobs = static_cast<unsigned>(number(value()));
     else if (name == "--longest")
       options.longest = static_cast<unsigned>(number(value()));
+    else if (name == "--device")
+      options.device = value();
     else if (name == "--template")
       options.only_template = value();
     else if (name == "--only")

@@ -37,6 +37,7 @@ struct Options {
   std::uint64_t seed = 1;
   unsigned jobs = 0;       ///< processes at a time; 0: one for each core
   unsigned longest = 120;  ///< seconds for one case
+  std::string device = "host:sm_90a";
   std::string only_template, only;
   // Of `only`:
   std::vector<Layout> layouts;

@@ -169,7 +169,7 @@ int run(const Options& options) {
   const host::TemporaryFolder files;
   setenv("TMPDIR", files.path().c_str(), 1);
   const auto compiler = host::load_compiler({kFlags, ""});
-  const std::vector<Case> cases = cases_for(options, host::device_info("host:sm_90a"));
+  const std::vector<Case> cases = cases_for(options, host::device_info(options.device));
   Processes(cases, options, *compiler).run();
   const std::chrono::duration<double> taken = Clock::now() - start;
   std::printf("%s: %zu cases, %lld products, %d wrong, %d reports, %.1f s\n", kMode.data(),

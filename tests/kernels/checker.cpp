@@ -13,7 +13,6 @@ namespace {
 
 constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},  {65, 31, 40},
                             {40, 64, 50}, {70, 90, 33}, {37, 5, 130}};
-constexpr const char* kDevice = "host:sm_90a";
 constexpr host::ThreadOrder kOrders[] = {host::ThreadOrder::forward, host::ThreadOrder::reversed,
                                          host::ThreadOrder::shuffled};
 /// And the case's own, if they are small.
@@ -51,7 +50,7 @@ std::vector<Round> rounds_for(const Problem& problem, bool all) {
 }  // namespace
 
 Checker::Checker(const Options& options, const Compiler& compiler)
-    : options_(options), compiler_(compiler), info_(host::device_info(kDevice)) {}
+    : options_(options), compiler_(compiler), info_(host::device_info(options.device)) {}
 
 const CompileResult& Checker::image(const KernelSpec& kernel) {
   if (const auto known = images_.find(kernel); known != images_.end()) return known->second;
@@ -67,7 +66,7 @@ std::string Checker::check(const Case& c, std::int64_t& products) {
   std::string wrong;
   for (const host::ThreadOrder order : kOrders) {
     // One at a time: what a thread sanitizer keeps of every fiber is much, and slows it down.
-    const auto device = host::open_device(kDevice, {order, options_.seed, 1, 2});
+    const auto device = host::open_device(options_.device, {order, options_.seed, 1, 2});
     for (const Size& size : shapes_for(c)) {
       Run run{*device, order, c.typical, {}, options_.seed + static_cast<std::uint64_t>(products)};
       run.problem.m = size.m, run.problem.n = size.n, run.problem.k = size.k;

@@ -146,8 +146,14 @@ KernelTemplate fragments_template() {
   t.summary = "a product through ldmatrix and mma.sync, for checking";
   t.parameters = {{"BF16", {0, 1}, "bf16, else f16"}, {"STEP", {8, 16}, "k of the instruction"}};
   t.constraints = {
-      {"step_exists", {"BF16", "STEP"}, "STEP is 16 with bf16", [](const ConstraintInput& in) {
+      {"step_exists",
+       {"BF16", "STEP"},
+       "STEP is 16 with bf16",
+       [](const ConstraintInput& in) {
          return in.configuration.at("BF16") == 0 || in.configuration.at("STEP") == 16;
+       }},
+      {"has_bf16", {"BF16"}, "BF16 needs the feature mma_bf16", [](const ConstraintInput& in) {
+         return in.configuration.at("BF16") == 0 || has(in.device.features, Feature::mma_bf16);
        }}};
   t.supports = supports_one_product;
   t.plan = fragments_plan;

@@ -121,6 +121,43 @@ class Served : public testing::Test {
     EXPECT_GT(large, 100);
   }
 
+  /// By mma's default configuration, of every kind of product that has them: a NaN of A or of B
+  /// spoils its row or column of C, an infinity what it is multiplied by, and nothing else. (f32x3
+  /// has its own check.)
+  void check_nan_and_infinity(const ProductKind& kind, Layout layout) {
+    if (is_integer(kind.operand) || kind.math == MathMode::f32x3) return;
+    const Problem problem = typed_problem(layout, 37, 33, 40, kind.operand, kind.c, kind.math);
+    const KernelTemplate& mma = find_template("mma");
+    if (!mma.supports(problem, device->info())) return;
+    Matmul matmul =
+        with_winner(problem, {"mma", mma.default_configuration(problem, device->info())});
+    WholeNumbers job(problem, 1, 3);
+    const auto place_a = [&](std::int64_t i, std::int64_t q) {
+      return a_transposed(layout) ? q * job.lda + i : i * job.lda + q;
+    };
+    const auto place_b = [&](std::int64_t q, std::int64_t j) {
+      return b_transposed(layout) ? j * job.ldb + q : q * job.ldb + j;
+    };
+    job.a.set_bits(place_a(3, 39), not_a_number(kind.operand));
+    job.b.set_bits(place_b(0, 32), not_a_number(kind.operand));
+    if (kind.operand != DType::e4m3) {
+      job.a.set_bits(place_a(36, 7), infinity_of(kind.operand));
+      job.b.set_bits(place_b(11, 6), infinity_of(kind.operand) | sign_of(kind.operand));
+    }
+    matmul.host(problem, job.call(job.a.at(0), job.b.at(0), job.c.at(0)));
+    for (std::int64_t i = 0; i < problem.m; ++i)
+      for (std::int64_t j = 0; j < problem.n; ++j) {
+        double want = 2 * 2;
+        for (std::int64_t q = 0; q < problem.k; ++q)
+          want -= job.a.value(place_a(i, q)) * job.b.value(place_b(q, j));
+        if (std::isinf(want) && is_fp8(kind.c))
+          want = std::copysign(dtype_info(kind.c).largest, want);
+        const double got = job.c.value(i * job.ldc + j);
+        ASSERT_TRUE(std::isnan(want) ? std::isnan(got) : got == want)
+            << to_string(problem) << " at " << i << ", " << j << ": " << got << ", not " << want;
+      }
+  }
+
   Matmul with_winner(const Problem& problem, Candidate candidate) {
     const KernelTemplate& kernel = find_template(candidate.kernel_template);
     EXPECT_EQ(rejection(kernel, problem, candidate.configuration, device->info()), "");

@@ -23,6 +23,11 @@ TEST_F(TypesGpu, EveryKindInTurnAlignedAndNotBatchedOrNot) {
     }
 }
 
+TEST_F(TypesGpu, NanAndInfinityStayWhereTheyBelong) {
+  for (const ProductKind& kind : product_kinds())
+    for (const Layout layout : test::kLayouts) check_nan_and_infinity(kind, layout);
+}
+
 TEST_F(TypesGpu, F32x3WithInfinitiesAndWhatIsTooLargeToSplit) { check_f32x3_beyond_the_finite(); }
 
 TEST_F(TypesGpu, ManySmallProducts) {

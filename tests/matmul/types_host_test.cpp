@@ -43,11 +43,19 @@ TEST_F(TypesOnTheCpu, TypedPointersNeedNoProblem) {
   EXPECT_EQ(narrow[0].bits, 0x3e00);
 }
 
-struct F32x3OnTheCpu : test::Served {
-  F32x3OnTheCpu() : Served("host:sm_90a") {}
+struct SpecialNumbersOnTheCpu : test::Served {
+  SpecialNumbersOnTheCpu() : Served("host:sm_90a") {}
 };
 
-TEST_F(F32x3OnTheCpu, InfinitiesAndWhatIsTooLargeToSplit) { check_f32x3_beyond_the_finite(); }
+TEST_F(SpecialNumbersOnTheCpu, NanAndInfinityStayWhereTheyBelong) {
+  std::size_t turn = 0;
+  for (const ProductKind& kind : product_kinds())
+    check_nan_and_infinity(kind, test::kLayouts[turn++ % 4]);
+}
+
+TEST_F(SpecialNumbersOnTheCpu, F32x3WithInfinitiesAndWhatIsTooLargeToSplit) {
+  check_f32x3_beyond_the_finite();
+}
 
 TEST_F(TypesOnTheCpu, HostRefusesWhatIsOnTheDevice) {
   Matmul matmul(options);

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -10,18 +12,45 @@
 
 namespace tilewise::test {
 
-/// A whole number as an element's bits. Exact for |value| <= 8 in every type.
-inline std::uint64_t encoded(DType type, int value) {
-  struct Format {  // bits of a floating-point type
-    int exponent, fraction;
-  };
+/// Bits of a floating-point type.
+struct Format {
+  int exponent, fraction;
+};
+inline Format format_of(DType type) {
   static const std::map<DType, Format> formats = {{DType::f32, {8, 23}}, {DType::f64, {11, 52}},
                                                   {DType::f16, {5, 10}}, {DType::bf16, {8, 7}},
                                                   {DType::e4m3, {4, 3}}, {DType::e5m2, {5, 2}}};
+  return formats.at(type);
+}
+inline std::uint64_t sign_of(DType type) { return std::uint64_t{1} << (8 * bytes_of(type) - 1); }
+/// All ones, which of e4m3 is its only NaN.
+inline std::uint64_t not_a_number(DType type) { return sign_of(type) - 1; }
+/// Not of e4m3, which has none.
+inline std::uint64_t infinity_of(DType type) {
+  const Format format = format_of(type);
+  return ((std::uint64_t{1} << format.exponent) - 1) << format.fraction;
+}
+
+/// What an element's bits mean.
+inline double decoded(DType type, std::uint64_t bits) {
+  const Format format = format_of(type);
+  const std::uint64_t size = bits & (sign_of(type) - 1);
+  const double sign = bits & sign_of(type) ? -1 : 1;
+  if (type == DType::e4m3 ? size == not_a_number(type) : size > infinity_of(type)) return NAN;
+  if (type != DType::e4m3 && size == infinity_of(type)) return sign * INFINITY;
+  const auto exponent = static_cast<int>(size >> format.fraction);
+  const std::uint64_t one = std::uint64_t{1} << format.fraction;
+  const auto whole = static_cast<double>((size & (one - 1)) + (exponent ? one : 0));
+  const int bias = (1 << (format.exponent - 1)) - 1;
+  return sign * std::ldexp(whole, std::max(exponent, 1) - bias - format.fraction);
+}
+
+/// A whole number as an element's bits. Exact for |value| <= 8 in every type.
+inline std::uint64_t encoded(DType type, int value) {
   if (is_integer(type)) return static_cast<std::uint64_t>(std::int64_t{value});
   if (value == 0) return 0;
-  const auto [exponent, fraction] = formats.at(type);
-  const std::uint64_t sign = value < 0 ? std::uint64_t{1} << (exponent + fraction) : 0;
+  const auto [exponent, fraction] = format_of(type);
+  const std::uint64_t sign = value < 0 ? sign_of(type) : 0;
   const auto size = static_cast<std::uint64_t>(std::abs(value));
   const int top = 63 - __builtin_clzll(size);
   const std::uint64_t biased = static_cast<std::uint64_t>((1 << (exponent - 1)) - 1 + top);
@@ -38,9 +67,12 @@ struct Elements {
   }
   std::size_t size() const { return static_cast<std::size_t>(bytes_of(type)); }
   std::byte* at(std::int64_t i) { return memory.data() + i * bytes_of(type); }
-  void set(std::int64_t i, int value) {
-    const std::uint64_t bits = encoded(type, value);
-    std::memcpy(at(i), &bits, size());
+  void set(std::int64_t i, int value) { set_bits(i, encoded(type, value)); }
+  void set_bits(std::int64_t i, std::uint64_t bits) { std::memcpy(at(i), &bits, size()); }
+  double value(std::int64_t i) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, at(i), size());
+    return decoded(type, bits);
   }
   bool holds(std::int64_t i, int value) {
     const std::uint64_t bits = encoded(type, value);
