@@ -3,6 +3,7 @@
 
 #include "templates/descriptors.hpp"
 #include "templates/mma_numbers.hpp"
+#include "templates/pack_plan.hpp"
 
 namespace tilewise {
 namespace {
@@ -82,9 +83,11 @@ constexpr double kFetchedTogether = 64;  // bytes of a line that L2 hands out at
 
 /// Slots of a step of k beside the reads and the instructions that multiply.
 double step_slots(const Mma& s, const DeviceInfo& device) {
-  const double words = s.warp_m / 16 * 4 + s.warp_n / 8 * 2;
+  const double words_a = s.warp_m / 16 * 4, words_b = s.warp_n / 8 * 2, words = words_a + words_b;
   double slots = kStepSlots;
-  if (s.math == MathMode::tf32) slots += kRoundedWord * words;
+  if (s.math == MathMode::tf32)
+    slots +=
+        kRoundedWord * (words_a * (s.pack_a == Pack::none) + words_b * (s.pack_b == Pack::none));
   if (s.math == MathMode::f32x3) slots += kSplitWord * words;
   if (s.multiplies_as_f16(device)) slots += kWidenedWord * words;
   if (s.promote > 0) slots += double(s.warp_m) * s.warp_n / 32 / s.promote;
@@ -137,6 +140,10 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.kernel = kernel_of("mma.cu", "mma", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
   if (s.bake) bake_sizes(shape.kernel, problem, s.split, raster_of(problem, s.tile_m, s.raster));
   shape.kernel.defines.emplace_back("MATH", static_cast<int>(problem.math));
+  if (packs_round(problem)) {
+    shape.kernel.defines.emplace_back("ROUNDED_A", s.pack_a != Pack::none);
+    shape.kernel.defines.emplace_back("ROUNDED_B", s.pack_b != Pack::none);
+  }
   shape.kernel.defines.emplace_back("A_ASYNC", s.async(device));
   shape.kernel.defines.emplace_back("B_ASYNC", s.async(device));
   shape.kernel.defines.emplace_back("SPLIT", s.split > 1);

@@ -87,8 +87,8 @@ DEVICE void split_words(Word (&words)[COUNT][WORDS], Word (&small)[COUNT][WORDS]
 // One step of k. A row of instructions at a time, so that few sums wait to be promoted.
 DEVICE void multiply_step(Sums& sums, Fragments& now, [[maybe_unused]] Sums& partial, [[maybe_unused]] int step) {
 #if MATH == 1
-  round_words(now.a);
-  round_words(now.b);
+  if (!ROUNDED_A) round_words(now.a);
+  if (!ROUNDED_B) round_words(now.b);
 #elif MATH == 2
   Fragments small;
   split_words(now.a, small.a);

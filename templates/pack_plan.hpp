@@ -22,6 +22,10 @@ struct Packs {
   std::int64_t workspace_bytes = 0;
 };
 
+/// Packs round f32 to tf32 where that is what is multiplied, once for each element: the multiply
+/// step need not, for every fragment.
+bool packs_round(const Problem& problem);
+
 /// A packed operand's k is padded with zeros up to a multiple of `k_multiple` (elements).
 Packs plan_packs(const Problem& problem, Pack a, Pack b, std::int64_t k_multiple);
 

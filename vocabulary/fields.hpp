@@ -138,6 +138,7 @@ template <class Visit>
 void fields(Visit& visit, Some<Packing> auto& x) {
   visit.required("role", x.role);
   visit("transposed", x.transposed);
+  visit("rounded", x.rounded);
   visit("rows", x.rows);
   visit("columns", x.columns);
   visit("packed_rows", x.packed_rows);

@@ -96,6 +96,7 @@ struct Schedule {
 struct Packing {
   StepRole role = StepRole::pack_b;      ///< whose: pack_a or pack_b
   bool transposed = false;               ///< rows are the operand's columns
+  bool rounded = false;                  ///< f32 is rounded to tf32
   std::int64_t rows = 0, columns = 0;    ///< of the operand as stored
   std::int64_t packed_rows = 0, ld = 0;  ///< as packed; padding, which is zeros, counts
   std::int64_t bytes = 0;                ///< of all products together

@@ -12,8 +12,11 @@
 // out at run time, so that an image serves every alignment.
 //
 // Parameters: FIRST (1 padded, 2 transposed), SECOND (the same; 0: there is none), ELEMENT_BYTES
-// (1, 2, 4, 8), BATCHED (0, 1).
+// (1, 2, 4, 8), ROUND (1: f32 to tf32), BATCHED (0, 1).
 #include "runs.cuh"
+#if ROUND
+#include "mma.cuh"
+#endif
 
 struct Operand {
   const char* from;
@@ -148,6 +151,13 @@ DEVICE void pack_tile(const Operand& x, unsigned index) {
 
   unsigned runs[T::RUNS][4];
   read_part<TURN>(runs, x, x.from + batch * x.from_stride * ELEMENT_BYTES, row, column);
+#if ROUND
+  UNROLL_ALL
+  for (int i = 0; i < T::RUNS * 4; ++i) {
+    unsigned& word = runs[i / 4][i % 4];
+    word = tf32_of_float(float_of(word));
+  }
+#endif
   char* to = x.to + batch * x.to_stride * ELEMENT_BYTES;
   const auto write = [&](Int64 r, Int64 c, const auto& words) {
     if (r < x.to_rows && c < x.to_ld)

@@ -55,6 +55,8 @@ class PackStep : public testing::Test {
     return run(*device, executable);
   }
 
+  bool rounds() const { return packing_.rounded; }
+
   /// By definition.
   Memory expected() const {
     Memory to(static_cast<std::size_t>(packing_.bytes) + kBehind, kCanary);
@@ -71,12 +73,21 @@ class PackStep : public testing::Test {
             std::memcpy(at, &from_[place(i, row, column)], element);
           else
             std::memset(at, 0, element);
+          if (packing_.rounded) round_to_tf32(at);
         }
     return to;
   }
 
  private:
   static constexpr std::size_t kBehind = 64;
+
+  /// 13 bits fewer, to nearest, halfway cases to even. None of these numbers is NaN or the largest.
+  static void round_to_tf32(std::byte* at) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, at, 4);
+    bits = (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000U;
+    std::memcpy(at, &bits, 4);
+  }
 
   Memory run(Device& device, const Executable& executable) {
     const std::int64_t run = 16 / bytes_of(problem_.b);
@@ -127,6 +138,7 @@ TEST_F(PackStep, WritesElementsAndZerosAndNothingElse) {
         EXPECT_TRUE(got == expected())
             << to_string(kind.operand) << (pack == Pack::pad ? " padded" : " turned")
             << (aligned ? ", aligned" : "");
+        EXPECT_EQ(rounds(), kind.math == MathMode::tf32);
       }
 }
 

@@ -47,8 +47,8 @@ Plan packing_plan(std::int64_t columns = 7) {
                 step_of(StepRole::multiply, "multiply",
                         {{Kind::workspace, 0}, {Kind::workspace, 512}, {Kind::workspace, 1536}})};
   plan.steps[0].grid.x = 7;
-  plan.steps[0].packs = {{StepRole::pack_a, false, 3, columns, 3, 32, 512},
-                         {StepRole::pack_b, true, 5, columns, columns, 32, 1024}};
+  plan.steps[0].packs = {{StepRole::pack_a, false, false, 3, columns, 3, 32, 512},
+                         {StepRole::pack_b, true, false, 5, columns, columns, 32, 1024}};
   plan.steps[1].programmatic = true;
   return plan;
 }
@@ -225,11 +225,12 @@ TEST_F(PackedTest, PlansThatPackTheSameWayUseIt) {
 TEST_F(PackedTest, PlansThatPackAnotherWayPackTheOriginal) {
   const PackedOperand b = packed_by(executable(packing_plan()), StepRole::pack_b);
   call.packed_b = &b;
-  std::vector<Plan> others(5, packing_plan());
+  std::vector<Plan> others(6, packing_plan());
   others[0] = packing_plan(8);
   others[1].steps[0].packs[1].transposed = false;
   others[2].steps[0].packs[1].ld = 64;
   others[3].steps[0].packs[1].packed_rows = 6;
+  others[5].steps[0].packs[1].rounded = true;
   others[4].steps[0].packs.pop_back();  // a part that is not to be kept
   for (const Plan& plan : others) {
     const Executable other = executable(plan);

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <limits>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -156,6 +158,37 @@ class Served : public testing::Test {
         ASSERT_TRUE(std::isnan(want) ? std::isnan(got) : got == want)
             << to_string(problem) << " at " << i << ", " << j << ": " << got << ", not " << want;
       }
+  }
+
+  /// Packs round to tf32 what the multiply step rounds otherwise: C is the same, bit for bit.
+  void check_packs_that_round() {
+    const Problem problem =
+        typed_problem(Layout::nt, 70, 50, 90, DType::f32, DType::f32, MathMode::tf32);
+    if (!find_template("mma").supports(problem, device->info())) return;
+    std::vector<float> a(70 * 90), b(50 * 90);
+    std::mt19937 random(5);
+    for (std::vector<float>* operand : {&a, &b})
+      for (float& x : *operand) x = std::ldexp(float(random()), -31) - 1;
+    a[7] = NAN, a[200] = INFINITY, b[11] = 0x1.fffffep127F, b[300] = 0x1p-130F;
+    Call call;
+    call.a = a.data(), call.b = b.data();
+    call.lda = call.ldb = 90, call.ldc = 50;
+    std::vector<std::vector<float>> results;
+    for (const auto& [pack_a, pack_b] : {std::pair{0, 0}, {1, 1}, {0, 1}, {2, 2}, {1, 0}}) {
+      Matmul matmul = with_winner(problem, packing(problem, "mma", pack_a, pack_b));
+      call.c = results.emplace_back(70 * 50).data();
+      matmul.host(problem, call);
+      EXPECT_EQ(std::memcmp(results.back().data(), results[0].data(), 70 * 50 * sizeof(float)), 0)
+          << "packs " << pack_a << ", " << pack_b;
+    }
+    // The numbers are no tf32 themselves: something was rounded.
+    Matmul strict =
+        with_winner(typed_problem<float, float>(Layout::nt, 70, 50, 90),
+                    packing(typed_problem<float, float>(Layout::nt, 70, 50, 90), "simt", 0, 0));
+    std::vector<float> exact(70 * 50);
+    call.c = exact.data();
+    strict.host(typed_problem<float, float>(Layout::nt, 70, 50, 90), call);
+    EXPECT_GT(std::abs(exact[333] - results[0][333]), 1e-6F);
   }
 
   Matmul with_winner(const Problem& problem, Candidate candidate) {

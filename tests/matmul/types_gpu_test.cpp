@@ -47,6 +47,8 @@ TEST_F(TypesGpu, PackedOperands) {
   test::check_packed(*device, tensor, f16_problem);
 }
 
+TEST_F(TypesGpu, PacksRoundToTf32AsTheMultiplyStepDoes) { check_packs_that_round(); }
+
 TEST_F(TypesGpu, AccuracyChoosesAMode) {
   const Matmul matmul(options);
   const Problem problem = typed_problem<float, float>(Layout::nn, 512, 512, 512);

@@ -53,6 +53,8 @@ TEST_F(SpecialNumbersOnTheCpu, NanAndInfinityStayWhereTheyBelong) {
     check_nan_and_infinity(kind, test::kLayouts[turn++ % 4]);
 }
 
+TEST_F(SpecialNumbersOnTheCpu, PacksRoundToTf32AsTheMultiplyStepDoes) { check_packs_that_round(); }
+
 TEST_F(SpecialNumbersOnTheCpu, F32x3WithInfinitiesAndWhatIsTooLargeToSplit) {
   check_f32x3_beyond_the_finite();
 }
