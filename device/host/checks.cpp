@@ -6,7 +6,7 @@
 #include <new>
 #include <string>
 
-#if defined(TILEWISE_CHECK_ADDRESS)
+#if defined(TILEWISE_TELL_ADDRESS)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #elif defined(TILEWISE_CHECK_THREADS)
@@ -53,7 +53,7 @@ char* Stacks::top(unsigned index) const {
   return memory_ + (index + 1) * kStackBytes - lines * kLine;
 }
 
-#if defined(TILEWISE_CHECK_ADDRESS)
+#if defined(TILEWISE_TELL_ADDRESS)
 
 FiberChecks::FiberChecks(const Stacks& stacks, unsigned count)
     : stacks_(stacks), count_(count), states_(count + 1) {}

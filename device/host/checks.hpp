@@ -3,7 +3,12 @@
 #include <vector>
 
 // Built with TILEWISE_CHECK_ADDRESS or TILEWISE_CHECK_THREADS in the executables whose kernels are
-// compiled with a sanitizer, which must be told of fibers. Elsewhere the checks are empty.
+// compiled with a sanitizer, which must be told of fibers; so must an address sanitizer that all is
+// built with. Elsewhere the checks are empty.
+#if defined(TILEWISE_CHECK_ADDRESS) || defined(__SANITIZE_ADDRESS__)
+#define TILEWISE_TELL_ADDRESS
+#endif
+
 namespace tilewise::host {
 
 inline constexpr std::size_t kStackBytes = std::size_t{256} << 10;
@@ -34,7 +39,7 @@ class FiberChecks {
   static unsigned slot_of(unsigned phase) { return phase % 2 == 0 ? even : odd; }
   static unsigned slot_of_warp(unsigned warp, unsigned met) { return warps + warp * 2 + met % 2; }
 
-#if defined(TILEWISE_CHECK_ADDRESS) || defined(TILEWISE_CHECK_THREADS)
+#if defined(TILEWISE_TELL_ADDRESS) || defined(TILEWISE_CHECK_THREADS)
   FiberChecks(const Stacks& stacks, unsigned count);
   ~FiberChecks();
   FiberChecks(const FiberChecks&) = delete;

@@ -1,5 +1,6 @@
 #pragma once
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <cmath>
 #include <cstddef>
@@ -61,7 +62,8 @@ class Result {
   }
   /// Rows are counted through the batch.
   void* at(std::int64_t row, std::int64_t j) {
-    const std::int64_t place = row / problem_.m * stride + row % problem_.m * ldc + j;
+    const std::int64_t rows = std::max<std::int64_t>(1, problem_.m);
+    const std::int64_t place = row / rows * stride + row % rows * ldc + j;
     return bytes_.data() + place * bytes_of(problem_.c);
   }
   double get(std::int64_t row, std::int64_t j) { return to_double(problem_.c, at(row, j)); }
