@@ -122,8 +122,10 @@ struct Mma {
                      : p.alignment.c;
   }
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
-  /// 9.0 has no instruction for fp8: multiply_as_f16() in mma.cuh.
-  bool multiplies_as_f16(const DeviceInfo& device) const { return fp8 && device.target.major == 9; }
+  /// Where there is no instruction for fp8: TILEWISE_WIDENS_FP8 in mma.cuh.
+  bool multiplies_as_f16(const DeviceInfo& device) const {
+    return fp8 && device.target.major >= 9 && device.target.major < 12;
+  }
   /// Without waiting in registers.
   bool async(const DeviceInfo& device) const {
     return tma || has(device.features, Feature::cp_async);

@@ -136,8 +136,8 @@ Packs plan_packs(const Problem& problem, Pack a, Pack b, std::int64_t k_multiple
                  {{"BATCHED", problem.batch > 1},
                   {"ELEMENT_BYTES", bytes_of(problem.a)},
                   {"FIRST", static_cast<int>(a == Pack::none ? b : a)},
-                  {"ROUND", packs_round(problem)},
                   {"SECOND", static_cast<int>(both ? b : Pack::none)}}};
+  if (packs_round(problem)) step.kernel.defines.emplace_back("ROUND", 1);
   if (both) step.arguments.push_back({Kind::blocks_a, blocks_a});
   step.block.x = kThreads;
   packs.step = std::move(step);

@@ -12,9 +12,9 @@
 // out at run time, so that an image serves every alignment.
 //
 // Parameters: FIRST (1 padded, 2 transposed), SECOND (the same; 0: there is none), ELEMENT_BYTES
-// (1, 2, 4, 8), ROUND (1: f32 to tf32), BATCHED (0, 1).
+// (1, 2, 4, 8), BATCHED (0, 1), and where f32 is rounded to tf32 ROUND.
 #include "runs.cuh"
-#if ROUND
+#ifdef ROUND
 #include "mma.cuh"
 #endif
 
@@ -151,7 +151,7 @@ DEVICE void pack_tile(const Operand& x, unsigned index) {
 
   unsigned runs[T::RUNS][4];
   read_part<TURN>(runs, x, x.from + batch * x.from_stride * ELEMENT_BYTES, row, column);
-#if ROUND
+#ifdef ROUND
   UNROLL_ALL
   for (int i = 0; i < T::RUNS * 4; ++i) {
     unsigned& word = runs[i / 4][i % 4];

@@ -141,7 +141,6 @@ void bad_usage(const std::string& what) {
 
 Options parse_options(int argc, char** argv) {
   Options options;
-  if (std::getenv("TILEWISE_FULL")) options.cases *= 10;
   options.layouts.assign(std::begin(test::kLayouts), std::end(test::kLayouts));
   const auto number = [](const std::string& text) {
     char* end = nullptr;
@@ -184,6 +183,7 @@ Options parse_options(int argc, char** argv) {
     } else
       bad_usage("unknown option " + name);
   }
+  if (std::getenv("TILEWISE_FULL")) options.cases *= 10;
   for (const Mutation& mutation : options.mutations) {
     const bool header = mutation.file.ends_with(".cuh");
     source_of(header ? "tiled.cu" : mutation.file, options);

@@ -131,8 +131,8 @@ class Served : public testing::Test {
     const Problem problem = typed_problem(layout, 37, 33, 40, kind.operand, kind.c, kind.math);
     const KernelTemplate& mma = find_template("mma");
     if (!mma.supports(problem, device->info())) return;
-    Matmul matmul =
-        with_winner(problem, {"mma", mma.default_configuration(problem, device->info())});
+    const Candidate candidate{"mma", mma.default_configuration(problem, device->info())};
+    Matmul matmul = with_winner(problem, candidate);
     WholeNumbers job(problem, 1, 3);
     const auto place_a = [&](std::int64_t i, std::int64_t q) {
       return a_transposed(layout) ? q * job.lda + i : i * job.lda + q;
@@ -147,6 +147,7 @@ class Served : public testing::Test {
       job.b.set_bits(place_b(11, 6), infinity_of(kind.operand) | sign_of(kind.operand));
     }
     matmul.host(problem, job.call(job.a.at(0), job.b.at(0), job.c.at(0)));
+    expect_served(matmul, problem, candidate);
     for (std::int64_t i = 0; i < problem.m; ++i)
       for (std::int64_t j = 0; j < problem.n; ++j) {
         double want = 2 * 2;
@@ -160,11 +161,18 @@ class Served : public testing::Test {
       }
   }
 
+  /// A Matmul that sets its winner aside serves another, which a test of the winner would not
+  /// notice.
+  static void expect_served(Matmul& matmul, const Problem& problem, const Candidate& candidate) {
+    EXPECT_EQ(matmul.explain(problem).candidate, candidate) << to_string(problem);
+  }
+
   /// Packs round to tf32 what the multiply step rounds otherwise: C is the same, bit for bit.
   void check_packs_that_round() {
     const Problem problem =
         typed_problem(Layout::nt, 70, 50, 90, DType::f32, DType::f32, MathMode::tf32);
-    if (!find_template("mma").supports(problem, device->info())) return;
+    if (!find_template("mma").supports(problem, device->info()))
+      GTEST_SKIP() << "no tf32 on " << device->info().name;
     std::vector<float> a(70 * 90), b(50 * 90);
     std::mt19937 random(5);
     for (std::vector<float>* operand : {&a, &b})
@@ -175,9 +183,11 @@ class Served : public testing::Test {
     call.lda = call.ldb = 90, call.ldc = 50;
     std::vector<std::vector<float>> results;
     for (const auto& [pack_a, pack_b] : {std::pair{0, 0}, {1, 1}, {0, 1}, {2, 2}, {1, 0}}) {
-      Matmul matmul = with_winner(problem, packing(problem, "mma", pack_a, pack_b));
+      const Candidate candidate = packing(problem, "mma", pack_a, pack_b);
+      Matmul matmul = with_winner(problem, candidate);
       call.c = results.emplace_back(70 * 50).data();
       matmul.host(problem, call);
+      expect_served(matmul, problem, candidate);
       EXPECT_EQ(std::memcmp(results.back().data(), results[0].data(), 70 * 50 * sizeof(float)), 0)
           << "packs " << pack_a << ", " << pack_b;
     }

@@ -138,6 +138,28 @@ TEST(Rejection, NamesTheConstraint) {
   EXPECT_NE(with("THREAD_N", 16).find("warps_tile_n"), std::string::npos);
 }
 
+TEST(Rejection, Fp8IsPromotedWhereItsSumsAreCoarseOrLong) {
+  const KernelTemplate& mma = find_template("mma");
+  const auto refused = [&](const char* target, std::int64_t k, int promote) {
+    const DeviceInfo device = nominal_device(parse_target(target));
+    const Problem problem =
+        test::with_kind(test::make_problem(Layout::nt, 64, 64, k, 16),
+                        *find_product_kind(DType::e4m3, DType::f32, MathMode::strict));
+    Configuration c = mma.default_configuration(problem, device);
+    c.set("PROMOTE", promote);
+    return rejection(mma, problem, c, device);
+  };
+  // These widen fp8 to f16, whose sums are finer; the others have an instruction of its own.
+  for (const char* target : {"sm_90", "sm_100"}) {
+    EXPECT_EQ(refused(target, 65536, 0), "") << target;
+    EXPECT_NE(refused(target, 65537, 0).find("promotes_where_it_helps"), std::string::npos);
+  }
+  for (const char* target : {"sm_89", "sm_120"})
+    EXPECT_NE(refused(target, 64, 0).find("promotes_where_it_helps"), std::string::npos) << target;
+  for (const char* target : {"sm_89", "sm_90", "sm_100", "sm_120"})
+    EXPECT_EQ(refused(target, 65537, 1), "") << target;
+}
+
 TEST(Sources, HashIgnoresCommentsAndSeesTheRest) {
   add_kernel_source(
       {"hash_a.cu", "#include \"hash.cuh\"\nint x;  // one\n", {{"hash.cuh", "int y;"}}});
