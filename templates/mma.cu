@@ -18,7 +18,8 @@
 //
 // Groups of warps: SLICE_K groups share the k of every tile, each with a full set of sums, added up at the end.
 //
-// MATH: 0 the operands as they are; 1 f32 rounded to tf32 (unless ROUNDED_A, ROUNDED_B: their pack did); 2 f32 split in two tf32 parts, big and small, of which three
+// MATH: 0 the operands as they are; 1 f32 rounded to tf32 (ROUNDED_A, ROUNDED_B: the operand's pack has rounded it);
+// 2 f32 split in two tf32 parts, big and small, of which three
 // products are added, big x small first ("3xTF32": Ootomo and Yokota, 2022, and CUTLASS's example 27). Where strict
 // f32 gives an infinity or NaN, this does not give a finite number either, but NaN for most infinities (infinity less
 // its big part is NaN); numbers and products within 2^-11 of the largest f32 count as infinite.

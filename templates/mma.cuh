@@ -242,25 +242,25 @@ DEVICE void multiply_as_f16(float (&c)[4], const unsigned (&a)[4], const unsigne
     MmaF16::multiply(c, {upper.low, lower.low, upper.high, lower.high}, {across.low, across.high});
   }
 }
+#define TILEWISE_MULTIPLY_FP8(type)                                                                    \
+  multiply_as_f16(c, a, b, [](unsigned word) {                                                         \
+    FourF16 four;                                                                                      \
+    asm("{.reg .b16 low, high;\n mov.b32 {low, high}, %2;\n"                                           \
+        " cvt.rn.f16x2." type "x2 %0, low;\n cvt.rn.f16x2." type "x2 %1, high;}"                       \
+        : "=r"(four.low), "=r"(four.high)                                                              \
+        : "r"(word));                                                                                  \
+    return four;                                                                                       \
+  })
+#else
+#define TILEWISE_MULTIPLY_FP8(type) TILEWISE_FOUR_TWO("m16n8k32.row.col.f32." type "." type ".f32", "f")
 #endif
 struct MmaE4m3 : MmaShape<16, 8, 32, 4, 890, unsigned, float, float> {
 #ifdef TILEWISE_HOST
   static Element element(Word word, int e) { return tilewise_host::float_of_fp8<3>(word >> 8 * e); }
   static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fmaf(x, y, sum); }
-#elif TILEWISE_WIDENS_FP8
-  static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
-    multiply_as_f16(c, a, b, [](unsigned word) {
-      FourF16 four;
-      asm("{.reg .b16 low, high;\n mov.b32 {low, high}, %2;\n"
-          " cvt.rn.f16x2.e4m3x2 %0, low;\n cvt.rn.f16x2.e4m3x2 %1, high;}"
-          : "=r"(four.low), "=r"(four.high)
-          : "r"(word));
-      return four;
-    });
-  }
 #else
   static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
-    TILEWISE_FOUR_TWO("m16n8k32.row.col.f32.e4m3.e4m3.f32", "f");
+    TILEWISE_MULTIPLY_FP8("e4m3");
   }
 #endif
 };
@@ -268,20 +268,9 @@ struct MmaE5m2 : MmaShape<16, 8, 32, 4, 890, unsigned, float, float> {
 #ifdef TILEWISE_HOST
   static Element element(Word word, int e) { return tilewise_host::float_of_fp8<2>(word >> 8 * e); }
   static Sum multiply_add(Element x, Element y, Sum sum) { return __builtin_fmaf(x, y, sum); }
-#elif TILEWISE_WIDENS_FP8
-  static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
-    multiply_as_f16(c, a, b, [](unsigned word) {
-      FourF16 four;
-      asm("{.reg .b16 low, high;\n mov.b32 {low, high}, %2;\n"
-          " cvt.rn.f16x2.e5m2x2 %0, low;\n cvt.rn.f16x2.e5m2x2 %1, high;}"
-          : "=r"(four.low), "=r"(four.high)
-          : "r"(word));
-      return four;
-    });
-  }
 #else
   static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
-    TILEWISE_FOUR_TWO("m16n8k32.row.col.f32.e5m2.e5m2.f32", "f");
+    TILEWISE_MULTIPLY_FP8("e5m2");
   }
 #endif
 };

@@ -21,7 +21,6 @@ struct Operand {
   int alignment;               ///< Problem's
   Pack pack;
   bool k_along;  ///< k is contiguous as the multiply step reads it
-  bool rounded;  ///< to tf32
 };
 
 Operand operand_a(const Problem& p, Pack pack) {
@@ -32,8 +31,7 @@ Operand operand_a(const Problem& p, Pack pack) {
           bytes_of(p.a),
           p.alignment.a,
           pack,
-          !reads_a_transposed(p, pack),
-          packs_round(p)};
+          !reads_a_transposed(p, pack)};
 }
 Operand operand_b(const Problem& p, Pack pack) {
   return {StepRole::pack_b,
@@ -43,8 +41,7 @@ Operand operand_b(const Problem& p, Pack pack) {
           bytes_of(p.b),
           p.alignment.b,
           pack,
-          reads_b_transposed(p, pack),
-          packs_round(p)};
+          reads_b_transposed(p, pack)};
 }
 
 /// An operand in the workspace.
@@ -102,8 +99,8 @@ OperandArguments add_pack(LaunchStep& step, const Operand& from, const Packed& t
         Argument{Kind::integer64, from.rows}, Argument{Kind::integer64, from.columns},
         Argument{Kind::integer64, to.rows}})
     step.arguments.push_back(argument);
-  step.packs.push_back({from.role, from.pack == Pack::transpose, from.rounded, from.rows,
-                        from.columns, to.rows, to.ld, to.bytes});
+  step.packs.push_back({from.role, from.pack == Pack::transpose, false, from.rows, from.columns,
+                        to.rows, to.ld, to.bytes});
   step.grid.x += static_cast<std::uint32_t>(blocks_of(from, to, batch));
   add_pack_work(step.work, from, batch);
   return packed;
@@ -137,7 +134,10 @@ Packs plan_packs(const Problem& problem, Pack a, Pack b, std::int64_t k_multiple
                   {"ELEMENT_BYTES", bytes_of(problem.a)},
                   {"FIRST", static_cast<int>(a == Pack::none ? b : a)},
                   {"SECOND", static_cast<int>(both ? b : Pack::none)}}};
-  if (packs_round(problem)) step.kernel.defines.emplace_back("ROUND", 1);
+  if (packs_round(problem)) {
+    step.kernel.defines.emplace_back("ROUND", 1);
+    for (Packing& packing : step.packs) packing.rounded = true;
+  }
   if (both) step.arguments.push_back({Kind::blocks_a, blocks_a});
   step.block.x = kThreads;
   packs.step = std::move(step);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tests/device/warp_checks.hpp"
+#include "tilewise/number.hpp"
 
 namespace tilewise::test {
 
@@ -191,22 +192,10 @@ inline void check_mma(const Machine& machine, const MmaDocument& mma) {
   }
 }
 
-/// OCP's 8-bit floats. e4m3 has no infinity: all ones is NaN.
-inline float value_of_fp8(unsigned code, bool e4m3) {
-  const int fraction_bits = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15, top = e4m3 ? 15 : 31;
-  const int exponent = static_cast<int>(code >> fraction_bits) & top;
-  const int fraction = static_cast<int>(code) & ((1 << fraction_bits) - 1);
-  const float sign = code & 0x80 ? -1 : 1;
-  if (e4m3 && (code & 0x7f) == 0x7f) return NAN;
-  if (!e4m3 && exponent == top) return fraction ? NAN : sign * INFINITY;
-  const int whole = (exponent ? 1 << fraction_bits : 0) + fraction;
-  return sign * std::ldexp(static_cast<float>(whole), std::max(exponent, 1) - bias - fraction_bits);
-}
-
 /// Every number of an 8-bit type, once in A and once in B, alone in its row or column at another
 /// place of k each time, times ones: each comes out as it is, NaN and infinities too.
 inline void check_every_fp8(const Machine& machine, const MmaDocument& mma) {
-  const bool e4m3 = mma.name == "MmaE4m3";
+  const DType type = mma.name == "MmaE4m3" ? DType::e4m3 : DType::e5m2;
   const auto one = static_cast<std::uint8_t>(mma.encode(1));
   const auto kernel = machine.load("product", mma_kernel(mma.name), {{"COLUMNS", 1}, {"ROWS", 1}});
   for (int first = 0; first < 256; first += 8)
@@ -238,10 +227,10 @@ inline void check_every_fp8(const Machine& machine, const MmaDocument& mma) {
       for (int lane = 0; lane < 32; ++lane)
         for (int i = 0; i < sums; ++i) {
           const ElementAt at = mma.c(lane >> 2, lane % 4, i);
-          const unsigned meant = code(in_a ? at.row : at.column);
-          const float x = got[std::size_t(lane * sums + i)], want = value_of_fp8(meant, e4m3);
+          const auto meant = static_cast<std::uint8_t>(code(in_a ? at.row : at.column));
+          const double x = got[std::size_t(lane * sums + i)], want = to_double(type, &meant);
           ASSERT_TRUE(std::isnan(want) ? std::isnan(x) : x == want)
-              << mma.name << ": " << meant << " in " << (in_a ? "A" : "B") << " is " << x
+              << mma.name << ": " << int(meant) << " in " << (in_a ? "A" : "B") << " is " << x
               << ", not " << want;
         }
     }

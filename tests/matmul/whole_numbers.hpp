@@ -1,6 +1,4 @@
 #pragma once
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "tilewise/call.hpp"
+#include "tilewise/number.hpp"
 #include "tilewise/problem.hpp"
 
 namespace tilewise::test {
@@ -29,20 +28,6 @@ inline std::uint64_t not_a_number(DType type) { return sign_of(type) - 1; }
 inline std::uint64_t infinity_of(DType type) {
   const Format format = format_of(type);
   return ((std::uint64_t{1} << format.exponent) - 1) << format.fraction;
-}
-
-/// What an element's bits mean.
-inline double decoded(DType type, std::uint64_t bits) {
-  const Format format = format_of(type);
-  const std::uint64_t size = bits & (sign_of(type) - 1);
-  const double sign = bits & sign_of(type) ? -1 : 1;
-  if (type == DType::e4m3 ? size == not_a_number(type) : size > infinity_of(type)) return NAN;
-  if (type != DType::e4m3 && size == infinity_of(type)) return sign * INFINITY;
-  const auto exponent = static_cast<int>(size >> format.fraction);
-  const std::uint64_t one = std::uint64_t{1} << format.fraction;
-  const auto whole = static_cast<double>((size & (one - 1)) + (exponent ? one : 0));
-  const int bias = (1 << (format.exponent - 1)) - 1;
-  return sign * std::ldexp(whole, std::max(exponent, 1) - bias - format.fraction);
 }
 
 /// A whole number as an element's bits. Exact for |value| <= 8 in every type.
@@ -69,11 +54,7 @@ struct Elements {
   std::byte* at(std::int64_t i) { return memory.data() + i * bytes_of(type); }
   void set(std::int64_t i, int value) { set_bits(i, encoded(type, value)); }
   void set_bits(std::int64_t i, std::uint64_t bits) { std::memcpy(at(i), &bits, size()); }
-  double value(std::int64_t i) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, at(i), size());
-    return decoded(type, bits);
-  }
+  double value(std::int64_t i) { return to_double(type, at(i)); }
   bool holds(std::int64_t i, int value) {
     const std::uint64_t bits = encoded(type, value);
     return std::memcmp(at(i), &bits, size()) == 0;
