@@ -33,7 +33,7 @@ KernelSpec parse_kernel(std::string_view text) {
     const char* end = define.data() + define.size();
     const auto [stopped, error] = std::from_chars(define.data() + equals + 1, end, value);
     if (error != std::errc{} || stopped != end) throw bad_kernel(text);
-    kernel.defines.emplace_back(std::string(define.substr(0, equals)), value);
+    if (!kernel.defines.emplace(define.substr(0, equals), value).second) throw bad_kernel(text);
     rest.remove_prefix(define.size());
   }
   return kernel;

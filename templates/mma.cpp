@@ -139,15 +139,15 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   MultiplyShape shape;
   shape.kernel = kernel_of("mma.cu", "mma", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
   if (s.bake) bake_sizes(shape.kernel, problem, s.split, raster_of(problem, s.tile_m, s.raster));
-  shape.kernel.defines.emplace_back("MATH", static_cast<int>(problem.math));
+  shape.kernel.defines.emplace("MATH", static_cast<int>(problem.math));
   if (packs_round(problem)) {
-    shape.kernel.defines.emplace_back("ROUNDED_A", s.pack_a != Pack::none);
-    shape.kernel.defines.emplace_back("ROUNDED_B", s.pack_b != Pack::none);
+    shape.kernel.defines.emplace("ROUNDED_A", s.pack_a != Pack::none);
+    shape.kernel.defines.emplace("ROUNDED_B", s.pack_b != Pack::none);
   }
-  shape.kernel.defines.emplace_back("A_ASYNC", s.async(device));
-  shape.kernel.defines.emplace_back("B_ASYNC", s.async(device));
-  shape.kernel.defines.emplace_back("SPLIT", s.split > 1);
-  shape.kernel.defines.emplace_back("SHIFT_C", s.shift_c(problem));
+  shape.kernel.defines.emplace("A_ASYNC", s.async(device));
+  shape.kernel.defines.emplace("B_ASYNC", s.async(device));
+  shape.kernel.defines.emplace("SPLIT", s.split > 1);
+  shape.kernel.defines.emplace("SHIFT_C", s.shift_c(problem));
   shape.tile_m = s.tile_m;
   shape.tile_n = s.tile_n;
   shape.tile_k = s.tile_k;

@@ -71,11 +71,10 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
 
 /// What templates/types.cuh and multiply_args.cuh want to know.
 void add_types(KernelSpec& kernel, const Problem& problem) {
-  kernel.defines.emplace_back("ELEMENT", static_cast<int>(problem.a));
-  kernel.defines.emplace_back("RESULT", static_cast<int>(problem.c));
-  kernel.defines.emplace_back("SUM", static_cast<int>(problem.accumulator));
-  kernel.defines.emplace_back("BATCHED", problem.batch > 1);
-  std::sort(kernel.defines.begin(), kernel.defines.end());
+  kernel.defines.emplace("ELEMENT", static_cast<int>(problem.a));
+  kernel.defines.emplace("RESULT", static_cast<int>(problem.c));
+  kernel.defines.emplace("SUM", static_cast<int>(problem.accumulator));
+  kernel.defines.emplace("BATCHED", problem.batch > 1);
 }
 
 LaunchStep reduce_step(const Problem& problem, std::int64_t partial, int splits) {
@@ -193,16 +192,16 @@ KernelSpec kernel_of(std::string source, std::string entry, const Configuration&
   KernelSpec kernel{std::move(source), std::move(entry), {}};
   for (const auto& [name, value] : configuration.values())
     if (std::find(only_the_plans.begin(), only_the_plans.end(), name) == only_the_plans.end())
-      kernel.defines.emplace_back(name, value);
+      kernel.defines.emplace(name, value);
   return kernel;
 }
 
 void bake_sizes(KernelSpec& kernel, const Problem& problem, int parts, std::int64_t raster) {
-  kernel.defines.emplace_back("BAKED_M", problem.m);
-  kernel.defines.emplace_back("BAKED_N", problem.n);
-  kernel.defines.emplace_back("BAKED_K", problem.k);
-  kernel.defines.emplace_back("BAKED_SPLITS", parts);
-  kernel.defines.emplace_back("BAKED_RASTER", raster);
+  kernel.defines.emplace("BAKED_M", problem.m);
+  kernel.defines.emplace("BAKED_N", problem.n);
+  kernel.defines.emplace("BAKED_K", problem.k);
+  kernel.defines.emplace("BAKED_SPLITS", parts);
+  kernel.defines.emplace("BAKED_RASTER", raster);
 }
 
 std::int64_t raster_of(const Problem& problem, std::int64_t tile_m, std::int64_t raster) {
@@ -241,8 +240,8 @@ Plan multiply_plan(const Problem& problem, MultiplyShape shape) {
   const std::int64_t tiles_n = ceil_div(problem.n, shape.tile_n);
   multiply.role = StepRole::multiply;
   multiply.kernel = std::move(shape.kernel);
-  multiply.kernel.defines.emplace_back("A_TRANSPOSED", reads_a_transposed(problem, shape.pack_a));
-  multiply.kernel.defines.emplace_back("B_TRANSPOSED", reads_b_transposed(problem, shape.pack_b));
+  multiply.kernel.defines.emplace("A_TRANSPOSED", reads_a_transposed(problem, shape.pack_a));
+  multiply.kernel.defines.emplace("B_TRANSPOSED", reads_b_transposed(problem, shape.pack_b));
   add_types(multiply.kernel, problem);
   multiply.grid.x = static_cast<std::uint32_t>(tiles_m * tiles_n * shape.splits * problem.batch);
   multiply.block.x = static_cast<std::uint32_t>(shape.threads);

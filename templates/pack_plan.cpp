@@ -135,7 +135,7 @@ Packs plan_packs(const Problem& problem, Pack a, Pack b, std::int64_t k_multiple
                   {"FIRST", static_cast<int>(a == Pack::none ? b : a)},
                   {"SECOND", static_cast<int>(both ? b : Pack::none)}}};
   if (packs_round(problem)) {
-    step.kernel.defines.emplace_back("ROUND", 1);
+    step.kernel.defines.emplace("ROUND", 1);
     for (Packing& packing : step.packs) packing.rounded = true;
   }
   if (both) step.arguments.push_back({Kind::blocks_a, blocks_a});

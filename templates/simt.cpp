@@ -58,7 +58,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.kernel = kernel_of("simt.cu", "simt", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
   const int parts = s.parts(problem, device);
   if (s.bake) bake_sizes(shape.kernel, problem, parts, raster_of(problem, s.tile_m, s.raster));
-  shape.kernel.defines.emplace_back("SPLIT", parts > 1);
+  shape.kernel.defines.emplace("SPLIT", parts > 1);
   shape.tile_m = s.tile_m;
   shape.tile_n = s.tile_n;
   shape.tile_k = s.tile_k;

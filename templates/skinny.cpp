@@ -160,7 +160,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   const Skinny s(problem, c);
   MultiplyShape shape;
   shape.kernel = kernel_of("skinny.cu", "skinny", c, {"SPLIT_K"});
-  shape.kernel.defines.emplace_back("SPLIT", s.split > 1);
+  shape.kernel.defines.emplace("SPLIT", s.split > 1);
   shape.tile_m = s.tile_m();
   shape.tile_n = s.tile_n();
   shape.tile_k = s.tile_k();

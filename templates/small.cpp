@@ -38,7 +38,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
                                     {"BYTES_B", s.b.bytes()},
                                     {"A_ASYNC", int(s.a.async(device))},
                                     {"B_ASYNC", int(s.b.async(device))}})
-    shape.kernel.defines.emplace_back(name, value);
+    shape.kernel.defines.emplace(name, value);
   shape.tile_m = s.m;
   shape.tile_n = s.n;
   shape.tile_k = s.k;

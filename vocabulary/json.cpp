@@ -208,7 +208,7 @@ void read(const Reader& in, Configuration& out) {
   }
 }
 
-using Defines = std::vector<std::pair<std::string, std::int64_t>>;
+using Defines = std::map<std::string, std::int64_t>;
 
 void write(Writer& out, const Defines& defines) {
   out.json = Json::object();
@@ -218,9 +218,8 @@ void write(Writer& out, const Defines& defines) {
 void read(const Reader& in, Defines& out) {
   if (!in.json.is_object()) in.bad("an object");
   for (const auto& [name, number] : in.json.items()) {
-    read(Reader{number, in.where + "." + name}, out.emplace_back(name, 0).second);
+    read(Reader{number, in.where + "." + name}, out[name]);
   }
-  std::sort(out.begin(), out.end());
 }
 
 void write(Writer& out, const Target& target) { out.json = to_string(target); }

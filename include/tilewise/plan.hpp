@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,12 +17,12 @@ struct Dim3 {
 };
 inline std::uint64_t volume(const Dim3& d) { return std::uint64_t{d.x} * d.y * d.z; }
 
-/// Names one compiled kernel: a source of templates/, its entry, and the constants it is built with
-/// (sorted by name). Independent of sizes, so one image serves every size of a configuration.
+/// Names one compiled kernel: a source of templates/, its entry, and the constants it is built with.
+/// Independent of sizes, so one image serves every size of a configuration.
 struct KernelSpec {
   std::string source;  ///< "simt.cu"
   std::string entry;   ///< "simt"
-  std::vector<std::pair<std::string, std::int64_t>> defines;
+  std::map<std::string, std::int64_t> defines;
   auto operator<=>(const KernelSpec&) const = default;
 };
 /// The constant that the compiler is told too: the most registers a thread may have (0: not told).

@@ -27,7 +27,7 @@ inline std::string text_of(const std::string& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-using Defines = std::vector<std::pair<std::string, std::int64_t>>;
+using Defines = std::map<std::string, std::int64_t>;
 
 /// NAME.cu with the entry NAME, behind the dialect's headers.
 inline CompileRequest dialect_request(const std::string& name, const std::string& text,

@@ -133,7 +133,7 @@ std::string Checker::explain(const Case& c, const Run& run) {
   for (const Values values : {Values::tagged_k, Values::tagged_line}) {
     Plan tagged = plan;
     for (LaunchStep& step : tagged.steps)
-      step.kernel.defines.emplace_back("TILEWISE_TAGGED", static_cast<int>(values));
+      step.kernel.defines.emplace("TILEWISE_TAGGED", static_cast<int>(values));
     std::vector<Image> images;
     if (const std::string log = images_of(tagged, images); !log.empty())
       return "; with tags it does not compile: " + log;

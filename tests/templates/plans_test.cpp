@@ -71,8 +71,7 @@ TEST(Plan, ParametersReachTheKernel) {
       [&](const Problem& problem, const Candidate& candidate, const Plan& plan, const DeviceInfo&) {
         const auto& defines = multiply_of(plan).kernel.defines;
         for (const auto& [name, value] : candidate.configuration.values()) {
-          const auto found = std::find_if(defines.begin(), defines.end(),
-                                          [&](const auto& define) { return define.first == name; });
+          const auto found = defines.find(name);
           if (only_the_plans.contains(name)) {
             EXPECT_EQ(found, defines.end()) << name;
           } else {
@@ -88,9 +87,8 @@ TEST(Plan, GridCoversTheOutputExactlyOnce) {
       [](const Problem& problem, const Candidate& candidate, const Plan& plan, const DeviceInfo&) {
         const LaunchStep& step = multiply_of(plan);
         const auto value = [&](const char* name) -> std::int64_t {
-          for (const auto& [key, v] : step.kernel.defines)
-            if (key == name) return v;
-          return 0;
+          const auto found = step.kernel.defines.find(name);
+          return found == step.kernel.defines.end() ? 0 : found->second;
         };
         if (step.kernel.entry == "small") {  // blocks of several products, or of parts of them
           const auto blocks = std::int64_t(volume(step.grid));
@@ -381,9 +379,7 @@ TEST(Plan, PackingTurnsTheLayoutAndPaysForItself) {
   EXPECT_EQ(packed.steps[0].role, StepRole::pack_a);
   EXPECT_EQ(packed.workspace_bytes, 1000 * 1024 * 4);
   EXPECT_EQ(packed.work.global_bytes - plain.work.global_bytes, 2.0 * 1000 * 1000 * 4);
-  const auto& defines = multiply_of(packed).kernel.defines;
-  EXPECT_TRUE(std::count(defines.begin(), defines.end(),
-                         std::pair<std::string, std::int64_t>("A_TRANSPOSED", 1)));
+  EXPECT_EQ(multiply_of(packed).kernel.defines.at("A_TRANSPOSED"), 1);
 }
 
 TEST(Work, CountsWhatIsAskedAndWhatIsIssued) {

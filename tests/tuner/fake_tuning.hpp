@@ -73,7 +73,7 @@ using Point = std::pair<std::int64_t, std::int64_t>;
 
 inline Point point_of(const Plan& plan) {
   const auto& defines = plan.steps.at(1).kernel.defines;
-  return {defines.at(0).second, defines.at(1).second};
+  return {defines.begin()->second, std::next(defines.begin())->second};
 }
 
 class FakeEvaluator : public Evaluator {

@@ -55,7 +55,7 @@ Image image_from_json(const Json& json, const std::vector<std::uint8_t>& blob, s
   image.kernel.source = json.at("source");
   image.kernel.entry = json.at("entry");
   for (const Json& define : json.at("defines")) {
-    image.kernel.defines.emplace_back(define.at(0), define.at(1));
+    image.kernel.defines.emplace(define.at(0), define.at(1));
   }
   image.target = parse_target(json.at("target").get<std::string>());
   image.source_hash = json.at("source_hash");
