@@ -158,6 +158,8 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.pack_a = s.pack_a;
   shape.pack_b = s.pack_b;
   shape.map_a = shape.map_b = shape.map_panels = s.tma;
+  shape.strands_a = s.a.strands();
+  shape.strands_b = s.b.strands();
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, problem, device);
   Plan made = multiply_plan(problem, std::move(shape));
@@ -191,7 +193,8 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
           {"BLOCKS_PER_SM", 1},
           {"SPLIT_K", 1},
           {"RASTER", 8},
-          {"BAKE", 0}};
+          {"BAKE", 0},
+          {"SKIP", 0}};
 }
 
 }  // namespace

@@ -13,8 +13,9 @@
 // cp.async; else through registers. Below 4 bytes (16- and 8-bit types in rows of any length): as the aligned pieces
 // around them, which are shifted in shared memory.
 //
-// TMA: one thread asks for whole tiles instead, of both operands, aligned to 16 bytes. Warps wait for full stages and
-// free them each by itself; no barrier holds the block together.
+// TMA: one thread asks for whole tiles instead, of both operands. Warps wait for full stages and free them each by
+// itself; no barrier holds the block together. BYTES_A (BYTES_B) below 16, an element of 4 or 8 bytes: rows of any
+// length, as strands (mma_strands.cuh).
 //
 // Groups of warps: SLICE_K groups share the k of every tile, each with a full set of sums, added up at the end.
 //
@@ -34,6 +35,9 @@
 //
 // BAKE 1: sizes, splits and raster are constants, BAKED_M and so on. What they settle (edges, divisions, counts) is not
 // computed, and the compiler sees how long loops are.
+//
+// SKIP 1: warps that lie wholly outside of C bring tiles, but do not multiply. It saves what they would do, and costs a
+// branch in every step, before which the compiler moves no read.
 //
 // From the problem: ELEMENT, RESULT, SUM (types.cuh), A_TRANSPOSED, B_TRANSPOSED (as this kernel reads them), BATCHED.
 // SPLIT: 1 writes partial sums to c as [batch][split][m][n] for the reduce step.

@@ -1,12 +1,20 @@
 // How tiles flow through mma's shared memory while its warps multiply, and how they multiply. See mma.cu.
 #pragma once
 #include "mma_tiles.cuh"
-#if TMA
-#include "tma.cuh"
+#if TMA && (BYTES_A < 16 || BYTES_B < 16)
+#include "mma_strands.cuh"
 #endif
 
+#if TMA && BYTES_A < 16
+typedef Stranded<TILE_M, !A_TRANSPOSED> OperandA;
+#else
 typedef Operand<TILE_M, !A_TRANSPOSED, BYTES_A, A_ASYNC> OperandA;
+#endif
+#if TMA && BYTES_B < 16
+typedef Stranded<TILE_N, B_TRANSPOSED> OperandB;
+#else
 typedef Operand<TILE_N, B_TRANSPOSED, BYTES_B, B_ASYNC> OperandB;
+#endif
 typedef Reader<OperandA, WARP_M / 8, true> ReaderA;
 typedef Reader<OperandB, WARP_N / 8, false> ReaderB;
 
@@ -24,7 +32,7 @@ constexpr int kExchangedBytes = kGroupsBytes > kRowsBytes ? kGroupsBytes : kRows
 
 struct MmaArgs : MultiplyArgs {
 #if TMA
-  TensorMap a_map, b_map;
+  TensorMap a_maps[OperandA::MAPS], b_maps[OperandB::MAPS];
 #endif
 };
 
@@ -143,8 +151,7 @@ struct Who {
 };
 
 #if TMA
-static_assert(!OperandA::BYTES_ACROSS && !OperandB::BYTES_ACROSS, "TMA's order of pieces does not suit these");
-static_assert(OperandA::TILE_BYTES % 1024 == 0 && OperandB::TILE_BYTES % 1024 == 0,
+static_assert(OperandA::HELD_BYTES % 1024 == 0 && OperandB::HELD_BYTES % 1024 == 0,
               "TMA lays swizzled tiles down at multiples of 1024 bytes");
 
 // A ring of stages that one thread has TMA fill. Its barriers are where nothing is ever exchanged: an arrival may be
@@ -183,23 +190,15 @@ struct Flow {
   static DEVICE_MEMBER void next(int& stage, int& parity) {
     if (++stage == STAGES) stage = 0, parity ^= 1;
   }
-  template <class Held>
-  static DEVICE_MEMBER void ask(char* to, const TensorMap& map, int span, int k, TransferBarrier* barrier) {
-    constexpr bool ALONG_K = Held::IS_ALONG_K;
-    constexpr int ACROSS = Held::LINE / kElementBytes;  // elements of a panel's row
-    UNROLL_ALL
-    for (int p = 0; p < Held::ROW_BYTES / Held::LINE; ++p)
-      load_tile(to + p * Held::PANEL_BYTES, map, (ALONG_K ? k : span) + p * ACROSS, ALONG_K ? span : k, barrier);
-  }
   DEVICE_MEMBER void ask_for(int t) {
     if (asks && t < tiles) {
       char* stage = shared + filling * kStageBytes;
       transfer_wait(free + filling, filling_parity);
       if (chosen_lane()) {
-        transfer_expect(full + filling, kStageBytes);
+        transfer_expect(full + filling, OperandA::COMING_BYTES + OperandB::COMING_BYTES);
         const int k = static_cast<int>(part.k_begin) + t * TILE_K;
-        ask<OperandA>(stage, args.a_map, static_cast<int>(part.row), k, full + filling);
-        ask<OperandB>(stage + OperandA::HELD_BYTES, args.b_map, static_cast<int>(part.column), k, full + filling);
+        OperandA::ask(stage, args.a_maps, static_cast<int>(part.row), k, full + filling);
+        OperandB::ask(stage + OperandA::HELD_BYTES, args.b_maps, static_cast<int>(part.column), k, full + filling);
       }
       warp_barrier();
     }
@@ -313,10 +312,10 @@ struct Flow {
 DEVICE void multiply(Sums& sums, const MmaArgs& args, const Task& task, const Part& part, char* shared,
                      const Who& who) {
   Flow flow(args, task, part, shared);
-  const ReaderA reader_a(who.warp_m, who.lane);
-  const ReaderB reader_b(who.warp_n, who.lane);
-  const bool multiplies = (kWholeM || part.row + who.warp_m < args.rows()) &&
-                          (kWholeN || part.column + who.warp_n < args.columns());
+  const ReaderA reader_a(who.warp_m, who.lane, args.a, args.lda);
+  const ReaderB reader_b(who.warp_n, who.lane, args.b, args.ldb);
+  const bool multiplies = !SKIP || ((kWholeM || part.row + who.warp_m < args.rows()) &&
+                                    (kWholeN || part.column + who.warp_n < args.columns()));
   const int first = who.group * kSteps;
   Fragments fragments[FRAGMENTS];
   Sums partial;

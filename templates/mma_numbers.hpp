@@ -8,13 +8,15 @@
 
 namespace tilewise::mma {
 
-/// One operand's tile in shared memory: the same arithmetic as Operand and Reader in mma_tiles.cuh.
+/// One operand's tile in shared memory: the same arithmetic as Operand and Reader in mma_tiles.cuh,
+/// and as Stranded in mma_strands.cuh.
 struct Tile {
   int span = 1, depth = 1;  ///< of m or n, and of k
   int element = 1;          ///< bytes
   bool along_k = false;     ///< k is contiguous
   int bytes = 16;           ///< copied at a time
   bool is_a = false;
+  bool tma = false;
 
   int row_bytes() const { return (along_k ? depth : span) * element; }
   int rows() const { return along_k ? span : depth; }
@@ -22,32 +24,45 @@ struct Tile {
   /// Rows that are not aligned to words are shifted in shared memory, by the warp that brought
   /// them, and have a piece more until then.
   bool shifts() const { return bytes < 4; }
-  int held_bytes() const { return tile_bytes() + (shifts() ? rows() * 16 : 0); }
+  /// Tensor maps that bring rows which are not aligned to 16 bytes; 1 where they are.
+  int strands() const { return tma && bytes < 16 ? 16 / element : 1; }
+  int held_bytes() const {
+    if (strands() == 1) return tile_bytes() + (shifts() ? rows() * 16 : 0);
+    const int strand = (rows() / strands() * (row_bytes() + 16) + 127) / 128 * 128;
+    return (strands() * strand + 1023) / 1024 * 1024;
+  }
   int pieces_across() const { return std::max(1, row_bytes() / 16); }
   /// ldmatrix reads it.
-  bool by_matrix() const { return element == 2 || (along_k && element < 8); }
+  bool by_matrix() const { return strands() == 1 && (element == 2 || (along_k && element < 8)); }
   /// Octets of m or n that one read of a lane serves.
   int together() const {
-    if (by_matrix() || along_k) return 1;
+    if (strands() > 1 || by_matrix() || along_k) return 1;
     return element == 1 ? 4 : (is_a ? 2 : 1);
+  }
+  /// Whether TMA brings it: aligned, or in strands of elements that can be read one by one. Boxes
+  /// have at most 256 elements a row.
+  bool by_tma() const {
+    if (strands() == 1) return !bytes_across();
+    return element >= 4 && bytes == element && row_bytes() / element + strands() <= 256;
   }
   /// Of m or n, that a warp's part is a multiple of.
   int least_part() const {
+    if (strands() > 1) return 8 * strands();
     if (by_matrix() || along_k) return 16;
     return element == 8 ? 16 : 32;
   }
   /// Single bytes whose neighbours lie across k: the order of their pieces is not TMA's.
   bool bytes_across() const { return element == 1 && !along_k; }
   /// A lane's two neighbouring columns of C are neighbours there too.
-  bool pairs() const { return by_matrix() || (element >= 4 && !along_k); }
+  bool pairs() const { return strands() == 1 && (by_matrix() || (element >= 4 && !along_k)); }
   /// Rows are whole lines of 128 bytes, or parts that fill one.
   bool lines() const {
     const int row = row_bytes();
     if (row % 128 == 0) return true;
-    return (by_matrix() || along_k) && (row == 64 || (row == 32 && element < 8));
+    return (element == 2 || along_k) && (row == 64 || (row == 32 && element < 8));
   }
   /// No narrower tile can be held so.
-  bool least_line() const { return !along_k && !by_matrix() && row_bytes() == 128; }
+  bool least_line() const { return !along_k && element != 2 && row_bytes() == 128; }
   /// Pieces that each of so many threads brings.
   int pieces(int threads) const {
     return (rows() * pieces_across() + threads - 1) / std::max(1, threads);
@@ -73,6 +88,7 @@ struct Mma {
   Pack pack_a, pack_b;
   int blocks, split, raster;
   bool tma, bake;
+  int skip;
   int element, result, sum;  ///< bytes
   bool integers, fp8;
   MathMode math;
@@ -97,14 +113,17 @@ struct Mma {
         raster(value_or_1(c, "RASTER")),
         tma(value_or_1(c, "TMA") == 1),
         bake(value_or_1(c, "BAKE") == 1),
+        skip(value_or_1(c, "SKIP")),
         element(bytes_of(p.a)),
         result(bytes_of(p.c)),
         sum(bytes_of(p.accumulator)),
         integers(is_integer(p.a)),
         fp8(is_fp8(p.a)),
         math(p.math),
-        a{tile_m, tile_k, element, !reads_a_transposed(p, pack_a), value_or_1(c, "BYTES_A"), true},
-        b{tile_n, tile_k, element, reads_b_transposed(p, pack_b), value_or_1(c, "BYTES_B")} {}
+        a{tile_m, tile_k, element, !reads_a_transposed(p, pack_a), value_or_1(c, "BYTES_A"),
+          true,   tma},
+        b{tile_n, tile_k, element, reads_b_transposed(p, pack_b), value_or_1(c, "BYTES_B"),
+          false,  tma} {}
 
   /// Of k, that one instruction multiplies: 32 bytes, of f64 64.
   int step() const { return element == 8 ? 8 : 32 / element; }

@@ -43,13 +43,13 @@ std::vector<Constraint> shape_constraints() {
                  "the 16-byte pieces of a row of B's tile divide the threads; where BYTES_B is "
                  "below 4, those of a warp",
                  [](const Mma& s, const In&) { return s.takes_rows(s.b); }),
-      constraint("reads_tile_a", {"WARP_M", "PACK_A"},
+      constraint("reads_tile_a", {"WARP_M", "PACK_A", "TMA", "BYTES_A"},
                  "WARP_M is a multiple of 16; where A's m is contiguous and elements are 1 or 4 "
-                 "bytes, of 32",
+                 "bytes, or TMA brings them one by one and they are 4 bytes, of 32",
                  [](const Mma& s, const In&) { return s.warp_m % s.a.least_part() == 0; }),
-      constraint("reads_tile_b", {"WARP_N", "PACK_B"},
+      constraint("reads_tile_b", {"WARP_N", "PACK_B", "TMA", "BYTES_B"},
                  "WARP_N is a multiple of 16; where B's n is contiguous and elements are 1 or 4 "
-                 "bytes, of 32",
+                 "bytes, or TMA brings them one by one and they are 4 bytes, of 32",
                  [](const Mma& s, const In&) { return s.warp_n % s.b.least_part() == 0; }),
       constraint(
           "promotes_where_it_helps", {"PROMOTE"},
@@ -101,7 +101,7 @@ std::vector<Constraint> problem_constraints() {
                           (s.epilogue || !s.shift_c(in.problem));
                  }),
       constraint(
-          "stores_what_is_held", {"EPILOGUE", "VECTOR_C", "WARP_N", "PACK_B"},
+          "stores_what_is_held", {"EPILOGUE", "VECTOR_C", "WARP_N", "PACK_B", "TMA", "BYTES_B"},
           "VECTOR_C is at most 2 where threads write their sums as they hold them, 1 where a "
           "lane's columns are apart; else it divides WARP_N",
           [](const Mma& s, const In&) {
@@ -112,19 +112,26 @@ std::vector<Constraint> problem_constraints() {
                  [](const Mma& s, const In& in) {
                    return !s.tma || has(in.device.features, Feature::tma);
                  }),
-      constraint("tma_takes_both", {"TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B"},
-                 "TMA brings operands that are aligned to 16 bytes; 8-bit ones where their k is "
-                 "contiguous",
-                 [](const Mma& s, const In&) {
-                   return !s.tma || (s.a.bytes == 16 && s.b.bytes == 16 && !s.a.bytes_across() &&
-                                     !s.b.bytes_across());
+      constraint("tma_takes_both",
+                 {"TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B", "TILE_M", "TILE_N", "TILE_K"},
+                 "TMA brings operands by 16 bytes, 8-bit ones where their k is contiguous; or by "
+                 "elements of 4 or 8 bytes, at most 256 less 16 bytes a row of the tile",
+                 [](const Mma& s, const In&) { return !s.tma || (s.a.by_tma() && s.b.by_tma()); }),
+      constraint("strands_have_rows", {"TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B"},
+                 "an operand that TMA brings by its elements has at least 16 bytes of rows: 4 of "
+                 "4-byte elements, 2 of 8-byte ones",
+                 [](const Mma& s, const In& in) {
+                   const Problem& p = in.problem;
+                   return (s.a.along_k ? p.m : p.k) >= s.a.strands() &&
+                          (s.b.along_k ? p.n : p.k) >= s.b.strands();
                  }),
       constraint(
-          "tma_places_tiles", {"TMA", "TILE_M", "TILE_N", "TILE_K", "PACK_A", "PACK_B"},
+          "tma_places_tiles",
+          {"TMA", "TILE_M", "TILE_N", "TILE_K", "PACK_A", "PACK_B", "BYTES_A", "BYTES_B"},
           "TMA lays swizzled tiles down at multiples of 1024 bytes: each operand's tile is so "
           "many",
           [](const Mma& s, const In&) {
-            return !s.tma || (s.a.tile_bytes() % 1024 == 0 && s.b.tile_bytes() % 1024 == 0);
+            return !s.tma || (s.a.held_bytes() % 1024 == 0 && s.b.held_bytes() % 1024 == 0);
           }),
       constraint("tma_counts_to_2_31", {"TMA"},
                  "TMA needs k of at least 1, m, n, k below 2^31, and one product",
@@ -191,10 +198,12 @@ std::vector<Constraint> search_hints() {
            [](const Mma& s, const In& in) {
              return s.tile_n == 16 || s.tile_n < 2 * in.problem.n || s.b.least_line();
            }),
-      hint("as_wide_as_aligned", {"BYTES_A", "BYTES_B", "PACK_A", "PACK_B"},
-           "copies are as wide as the operand's alignment allows",
+      hint("as_wide_as_aligned", {"BYTES_A", "BYTES_B", "PACK_A", "PACK_B", "TMA"},
+           "copies are as wide as the operand's alignment allows; TMA's are of 16 bytes or of an "
+           "element",
            [](const Mma& s, const In& in) {
              const auto widest = [&](int alignment) {
+               if (s.tma && alignment < 16) return s.element;
                return alignment >= 4 ? alignment : s.element;
              };
              return s.a.bytes == widest(reads_a_alignment(in.problem, s.pack_a)) &&
@@ -263,6 +272,13 @@ std::vector<Constraint> search_hints() {
            [](const Mma& s, const In& in) {
              return !s.bake || flops_of(in.problem) <= 0x1p32 || in.problem.k <= 512;
            }),
+      hint("skips_at_edges", {"SKIP", "TILE_M", "TILE_N"},
+           "warps outside of C are skipped only where there may be some: m is no multiple of "
+           "TILE_M, "
+           "or n of TILE_N",
+           [](const Mma& s, const In& in) {
+             return s.skip == 0 || in.problem.m % s.tile_m != 0 || in.problem.n % s.tile_n != 0;
+           }),
       hint("raster_matters", {"TILE_M", "RASTER"}, "RASTER is no more than the tile rows there are",
            [](const Mma& s, const In& in) {
              return s.raster == 1 || std::int64_t{s.raster} * s.tile_m < in.problem.m + s.tile_m;
@@ -302,6 +318,7 @@ std::vector<Parameter> parameters() {
        "blocks that share the k of a tile"},
       {"RASTER", {1, 4, 8, 16}, "tile rows walked together, for L2"},
       {"BAKE", {0, 1}, "sizes are constants of the kernel", {"no", "yes"}},
+      {"SKIP", {0, 1}, "warps that lie wholly outside of C", {"multiply all the same", "do not"}},
   };
 }
 

@@ -5,6 +5,9 @@
 #include "multiply_args.cuh"
 #include "runs.cuh"
 #include "warp.cuh"
+#if TMA
+#include "tma.cuh"
+#endif
 
 #if MATH > 0
 typedef MmaTf32 Op;
@@ -42,7 +45,7 @@ static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 // belong: straighten(). Nothing else outside a row is read, and none of it is used.
 template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC>
 struct Operand {
-  static constexpr bool IS_ALONG_K = ALONG_K;
+  static constexpr int MAPS = 1;  // of tensors, where TMA brings tiles
   static constexpr int ROWS = ALONG_K ? SPAN : TILE_K;
   static constexpr int ROW_BYTES = (ALONG_K ? TILE_K : SPAN) * kElementBytes;
   static constexpr int TILE_BYTES = ROWS * ROW_BYTES;
@@ -73,7 +76,7 @@ struct Operand {
   static constexpr bool SHIFTS = BYTES < 4;
   static constexpr int RUN = !SHIFTS || BYTES_ACROSS || COUNT % 2 ? 1 : (COUNT % 4 || IN_LINE < 4 ? 2 : 4);
   static constexpr int BATCHES = COUNT / RUN, BATCH_ROWS = RUN * 32 / ACROSS, BATCHES_APART = RUN * ROWS_APART;
-  static constexpr int HELD_BYTES = TILE_BYTES + (SHIFTS ? ROWS * 16 : 0);
+  static constexpr int HELD_BYTES = TILE_BYTES + (SHIFTS ? ROWS * 16 : 0), COMING_BYTES = TILE_BYTES;
   static constexpr int COPIED = SHIFTS ? 16 : BYTES;
   static_assert(!SHIFTS || 32 % ACROSS == 0, "a warp takes whole rows of what is to be shifted");
   static_assert(!SHIFTS || TILE_K * kElementBytes % 16 == 0, "a row is shifted alike in every tile");
@@ -115,6 +118,18 @@ struct Operand {
     if (SHIFTS) last += tile_apart;
   }
   DEVICE_MEMBER bool inside() const { return span_left == SPAN; }
+
+#if TMA
+  // By one thread: the tile from `span` of m or n and from k on, panel by panel.
+  static DEVICE_MEMBER void ask(char* tile, const TensorMap* map, int span, int k, TransferBarrier* barrier) {
+    static_assert(!BYTES_ACROSS, "TMA's order of pieces does not suit these");
+    UNROLL_ALL
+    for (int p = 0; p < ROW_BYTES / LINE; ++p) {
+      const int across = p * (LINE / kElementBytes);
+      load_tile(tile + p * PANEL_BYTES, *map, (ALONG_K ? k : span) + across, ALONG_K ? span : k, barrier);
+    }
+  }
+#endif
 
   unsigned waiting[ASYNC ? 1 : COUNT + BATCHES * SHIFTS][4];  // pieces on their way through registers
 
@@ -262,7 +277,7 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, IS_A> {
   static constexpr bool ONE_OFFSET = BY_MATRIX ? ALONG_K : !BYTES_ACROSS;
   int offsets[ONE_OFFSET ? 1 : READS];
 
-  DEVICE_MEMBER Reader(int first, int lane) {
+  DEVICE_MEMBER Reader(int first, int lane, const Element*, Int64) {
     const int group = lane / 4, in_group = lane % 4;
     // Of the matrix whose row this lane gives to ldmatrix.
     const int octet = IS_A ? lane / 8 % 2 : lane / 16, half = IS_A ? lane / 16 : lane / 8 % 2;

@@ -135,30 +135,36 @@ LaunchStep tail_step(const Problem& problem, const MultiplyShape& shape, const T
 void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
                      const MultiplyShape& shape) {
   const auto add = [&](const Argument& base, const Argument& stride, std::int64_t span, int tile,
-                       bool along_k) {
+                       bool along_k, int strands) {
     TensorMapRecipe recipe;
     recipe.base = base;
     recipe.stride = stride;
     recipe.type = problem.a;
     recipe.dims = {along_k ? problem.k : span, along_k ? span : problem.k};
     recipe.box = {along_k ? shape.tile_k : tile, along_k ? tile : shape.tile_k};
-    if (along_k || shape.map_panels) {
-      const int element = bytes_of(problem.a);
+    const int element = bytes_of(problem.a);
+    if (strands > 1) {
+      recipe.box[0] += 16 / element;
+      recipe.box[1] /= strands;
+      recipe.strands = strands;
+    } else if (along_k || shape.map_panels) {
       recipe.box[0] = std::min(recipe.box[0], 128 / element);
       recipe.swizzle_bytes = recipe.box[0] * element;
     }
     recipe.l2_promotion_bytes = 128;
-    multiply.arguments.push_back(
-        {Kind::tensor_map, static_cast<std::int64_t>(plan.tensor_maps.size())});
-    plan.tensor_maps.push_back(std::move(recipe));
+    for (; recipe.strand < strands; ++recipe.strand) {
+      multiply.arguments.push_back(
+          {Kind::tensor_map, static_cast<std::int64_t>(plan.tensor_maps.size())});
+      plan.tensor_maps.push_back(recipe);
+    }
   };
   // The fields of MultiplyArgs: a, b, c, alpha_device, beta_device, lda, ldb.
   if (shape.map_a)
     add(multiply.arguments[0], multiply.arguments[5], problem.m, shape.tile_m,
-        !reads_a_transposed(problem, shape.pack_a));
+        !reads_a_transposed(problem, shape.pack_a), shape.strands_a);
   if (shape.map_b)
     add(multiply.arguments[1], multiply.arguments[6], problem.n, shape.tile_n,
-        reads_b_transposed(problem, shape.pack_b));
+        reads_b_transposed(problem, shape.pack_b), shape.strands_b);
 }
 
 }  // namespace

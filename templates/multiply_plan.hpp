@@ -65,6 +65,9 @@ struct MultiplyShape {
   /// swizzled as wide as it is.
   bool map_a = false, map_b = false;
   bool map_panels = false;  ///< boxes are such panels also where m or n is contiguous
+  /// Over 1: rows of the operand are of any length, and so many maps take turns. A box is as wide
+  /// as the tile and 16 bytes more, not swizzled.
+  int strands_a = 1, strands_b = 1;
   ThreadWork thread;
 };
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "device/cuda/cuda_device.hpp"
+#include "device/map_place.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::cuda {
@@ -85,7 +86,11 @@ std::string describe(const TensorMapRecipe& recipe, const void* base, std::int64
   std::snprintf(address, sizeof address, "%p", base);
   std::string text = "encoding a tensor map at " + std::string(address) + " with dims";
   for (const std::int64_t dim : recipe.dims) text += " " + std::to_string(dim);
-  text += ", stride " + std::to_string(stride_bytes) + " bytes, box";
+  text += ", stride " + std::to_string(stride_bytes) + " bytes, ";
+  if (recipe.strands > 1)
+    text +=
+        "strand " + std::to_string(recipe.strand) + " of " + std::to_string(recipe.strands) + ", ";
+  text += "box";
   for (const std::int32_t box : recipe.box) text += " " + std::to_string(box);
   return text + " and swizzle " + std::to_string(recipe.swizzle_bytes) +
          " (address and strides must be multiples of 16 bytes, a box side at most 256)";
@@ -99,25 +104,28 @@ void CudaDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* ba
   if (rank < 2 || rank > kMaxRank || recipe.box.size() != rank) {
     bad_recipe("rank", static_cast<int>(rank), "2 and 3, with a box of the same rank");
   }
+  const MapPlace place = place_of(recipe, base, stride_bytes);
   std::array<cuuint64_t, kMaxRank> dims{};
   std::array<cuuint32_t, kMaxRank> box{};
   std::transform(recipe.dims.begin(), recipe.dims.end(), dims.begin(),
                  [](std::int64_t dim) { return static_cast<cuuint64_t>(dim); });
   std::transform(recipe.box.begin(), recipe.box.end(), box.begin(),
                  [](std::int32_t side) { return static_cast<cuuint32_t>(side); });
+  dims[0] = static_cast<cuuint64_t>(place.columns);
+  dims[1] = static_cast<cuuint64_t>(place.rows);
   // The innermost dimension's stride is the element; the driver takes those of the others.
   const std::array<cuuint64_t, kMaxRank - 1> strides{
-      static_cast<cuuint64_t>(stride_bytes),
+      static_cast<cuuint64_t>(place.stride),
       static_cast<cuuint64_t>(recipe.batch_stride * bytes_of(recipe.type))};
   constexpr std::array<cuuint32_t, kMaxRank> kEveryElement{1, 1, 1};
   // The driver wants an aligned map; the caller's argument struct need not be.
   CUtensorMap encoded;
   const CurrentContext current(*context_);
   const CUresult result = encoder(driver_)(
-      &encoded, data_type(recipe.type), static_cast<cuuint32_t>(rank), const_cast<void*>(base),
-      dims.data(), strides.data(), box.data(), kEveryElement.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-      swizzle(recipe.swizzle_bytes), promotion(recipe.l2_promotion_bytes),
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      &encoded, data_type(recipe.type), static_cast<cuuint32_t>(rank),
+      const_cast<char*>(place.base), dims.data(), strides.data(), box.data(), kEveryElement.data(),
+      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(recipe.swizzle_bytes),
+      promotion(recipe.l2_promotion_bytes), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) driver_.fail(result, describe(recipe, base, stride_bytes));
   std::memcpy(map, &encoded, sizeof encoded);
 }

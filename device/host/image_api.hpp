@@ -50,6 +50,7 @@ struct TensorMapData {
   const void* base;
   long long dims[3];        ///< elements, innermost first
   long long stride, batch;  ///< bytes between rows, between matrices
+  long long unread;         ///< of a row's first elements, which are before the operand's row
   int box[3];
 };
 static_assert(sizeof(TensorMapData) <= 128, "a tensor map has 128 bytes");

@@ -3,6 +3,7 @@
 
 #include "device/host/host_device.hpp"
 #include "device/host/image_api.hpp"
+#include "device/map_place.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::host {
@@ -10,29 +11,21 @@ namespace {
 
 using tilewise_host::TensorMapData;
 
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorKind::invalid_argument, "encoding a tensor map with " + what);
+}
+
 /// What a GPU's driver refuses is refused here too, so that a plan which is wrong is found
 /// anywhere.
-void check(const TensorMapRecipe& recipe, const void* base, std::int64_t stride_bytes) {
-  const auto refuse = [](const std::string& what) {
-    throw Error(ErrorKind::invalid_argument, "encoding a tensor map with " + what);
-  };
+void check_box(const TensorMapRecipe& recipe) {
   const std::size_t rank = recipe.dims.size();
   const std::int64_t element = bytes_of(recipe.type);
   if ((rank != 2 && rank != 3) || recipe.box.size() != rank)
     refuse("rank " + std::to_string(rank) + " and a box of rank " +
            std::to_string(recipe.box.size()) + "; allowed are 2 and 3, both the same");
-  for (const std::int64_t dim : recipe.dims)
-    if (dim < 1 || dim > std::int64_t{1} << 32)
-      refuse("a dimension of " + std::to_string(dim) + "; allowed are 1 to 2^32");
   for (const std::int32_t side : recipe.box)
     if (side < 1 || side > 256)
       refuse("a box side of " + std::to_string(side) + "; allowed are 1 to 256");
-  if (reinterpret_cast<std::uintptr_t>(base) % 16 != 0)
-    refuse("an address that is no multiple of 16 bytes");
-  for (const std::int64_t stride :
-       {stride_bytes, rank == 3 ? recipe.batch_stride * element : std::int64_t{0}})
-    if (stride % 16 != 0 || stride < 0)
-      refuse("a stride of " + std::to_string(stride) + " bytes; it must be a multiple of 16");
   const std::int64_t line = recipe.box.front() * element;
   if (line % 16 != 0)
     refuse("a box of " + std::to_string(line) + " bytes a row; it must be a multiple of 16");
@@ -45,20 +38,37 @@ void check(const TensorMapRecipe& recipe, const void* base, std::int64_t stride_
            std::to_string(line) + " bytes a row; the CPU executor wants them equal");
 }
 
+void check_matrix(const TensorMapRecipe& recipe, const MapPlace& place) {
+  for (const std::int64_t dim :
+       {place.columns, place.rows, recipe.dims.size() == 3 ? recipe.dims[2] : std::int64_t{1}})
+    if (dim < 1 || dim > std::int64_t{1} << 32)
+      refuse("a dimension of " + std::to_string(dim) + "; allowed are 1 to 2^32");
+  if (reinterpret_cast<std::uintptr_t>(place.base) % 16 != 0)
+    refuse("an address that is no multiple of 16 bytes");
+  for (const std::int64_t stride : {place.stride, recipe.batch_stride * bytes_of(recipe.type)})
+    if (stride % 16 != 0 || stride < 0)
+      refuse("a stride of " + std::to_string(stride) + " bytes; it must be a multiple of 16");
+}
+
 }  // namespace
 
 void HostDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* base,
                                    std::int64_t stride_bytes, void* map) {
-  check(recipe, base, stride_bytes);
+  check_box(recipe);
+  const MapPlace place = place_of(recipe, base, stride_bytes);
+  check_matrix(recipe, place);
   TensorMapData data{};
   data.mark = tilewise_host::kTensorMapMark;
   data.rank = static_cast<int>(recipe.dims.size());
   data.element_bytes = bytes_of(recipe.type);
   data.swizzle_bytes = recipe.swizzle_bytes;
-  data.base = base;
+  data.base = place.base;
   std::copy(recipe.dims.begin(), recipe.dims.end(), data.dims);
+  data.dims[0] = place.columns;
+  data.dims[1] = place.rows;
+  data.unread = place.before_row;
   std::copy(recipe.box.begin(), recipe.box.end(), data.box);
-  data.stride = stride_bytes;
+  data.stride = place.stride;
   data.batch = recipe.batch_stride * data.element_bytes;
   std::memset(map, 0, 128);
   std::memcpy(map, &data, sizeof data);

@@ -61,7 +61,9 @@ inline void land_tile(const Transfer& transfer) {
       long long at = row * line + column * element;
       if (map.swizzle_bytes) at ^= (at >> 7 & (map.swizzle_bytes / 16 - 1)) << 4;
       const bool inside = x >= 0 && x < map.dims[0] && y >= 0 && y < map.dims[1];
-      if (inside)
+      if (inside && x < map.unread)  // a GPU has whatever lies there
+        __builtin_memset(to + at, 0xff, element);
+      else if (inside)
         __builtin_memcpy(to + at, static_cast<const char*>(map.base) + y * map.stride + x * element,
                          element);
       else

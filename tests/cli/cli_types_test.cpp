@@ -140,6 +140,21 @@ TEST_F(CliTypes, DevicesListsWhatEachCanMultiply) {
   EXPECT_THAT(run({"devices", "--device", "host:sm_90"}).out, HasSubstr("f32 f64 f16 bf16 i8"));
 }
 
+// A candidate's plan and its images go to another process and come back: the images must be those
+// of the plan, also of packs that round, which no other type has.
+TEST_F(CliTypes, APackThatRoundsIsTriedByTheWorker) {
+  const Result result =
+      run({"tune", "--device", "host:sm_90a", "--sizes", "97x65x130", "--math", "tf32", "--json",
+           "--only",
+           R"(mma {"TILE_M":64,"TILE_N":64,"TILE_K":32,"WARP_M":32,"WARP_N":32,"SLICE_K":1,)"
+           R"("STAGES":2,"TMA":1,"FRAGMENTS":1,"PROMOTE":0,"BYTES_A":16,"BYTES_B":16,)"
+           R"("PACK_A":1,"PACK_B":2,"EPILOGUE":0,"VECTOR_C":1,"BLOCKS_PER_SM":1,)"
+           R"("SPLIT_K":1,"RASTER":1,"BAKE":0,"SKIP":0})"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json trial = result.json().at("results").at(0);
+  EXPECT_EQ(trial.at("outcome"), "ok") << trial.at("detail");
+}
+
 TEST_F(CliTypes, StrictF32IsSeenBesideF32x3) {
   const Result result = run(
       {"tune", "--device", "host", "--sizes", "40", "--math", "f32x3", "--only", "mma", "--json"});

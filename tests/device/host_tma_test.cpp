@@ -26,6 +26,9 @@ TEST_P(HostTma, TilesLandSwizzledAndClipped) {
   for (const int swizzle : {0, 32, 64, 128}) test::check_tiles(machine_, swizzle);
 }
 
+TEST_P(HostTma, RowsOfAnyLengthComeByStrands) {
+  for (const int begin : {0, 1, 2, 3}) test::check_strands(machine_, begin);
+}
 TEST_P(HostTma, OneLaneOfAWarpIsChosen) { test::check_chosen_lanes(machine_); }
 
 /// What is said of a kernel of 32 threads with this body, where `there` is a barrier for one
@@ -184,6 +187,14 @@ TEST(Tma, MapsThatADriverRefusesAreRefused) {
   EXPECT_THAT(refusal(wrong, 176), HasSubstr("rank 1"));
   wrong = right, wrong.swizzle_bytes = 16;
   EXPECT_THAT(refusal(wrong, 176), HasSubstr("a swizzle of 16 bytes"));
+
+  // Four strands of rows that are no multiple of 16 bytes apart; an eighth of 24 rows of 2 bytes.
+  TensorMapRecipe strand;
+  strand.dims = {40, 24}, strand.box = {32, 8}, strand.strands = 4, strand.strand = 3;
+  EXPECT_EQ(refusal(strand, 180, 4), "");
+  EXPECT_THAT(refusal(strand, 178), HasSubstr("a stride of 712 bytes"));
+  strand.dims = {40, 3};
+  EXPECT_THAT(refusal(strand, 180), HasSubstr("a dimension of 0"));
 }
 
 }  // namespace

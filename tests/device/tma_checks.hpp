@@ -73,6 +73,44 @@ inline void check_tiles(const Machine& machine, int swizzle) {
   }
 }
 
+/// Rows of any length by four maps, each of every fourth row: a matrix of 11 rows of 21 floats, 23
+/// apart, that begins `begin` floats after an aligned address. Of every strand's tile what is
+/// before a row counts for nothing; behind the matrix there are zeros.
+inline void check_strands(const Machine& machine, int begin) {
+  constexpr int kColumns = 21, kRows = 11, kStride = 23, kStrands = 4, kWidth = 12, kHeight = 10;
+  constexpr std::uint32_t kBytes = 4096;
+  std::vector<float> matrix(static_cast<std::size_t>(begin + kRows * kStride), -1.0F);
+  for (int i = 0; i < kRows * kColumns; ++i)
+    matrix[static_cast<std::size_t>(begin + i / kColumns * kStride + i % kColumns)] =
+        static_cast<float>(i + 1);
+  const DeviceBuffer from = machine.upload(matrix);
+  const auto kernel = machine.load("tiles", kTiles, tiles_defines(0), kBytes);
+  TensorMapRecipe recipe;
+  recipe.dims = {kColumns, kRows};
+  recipe.box = {kWidth, kHeight};
+  recipe.strands = kStrands;
+  for (recipe.strand = 0; recipe.strand < kStrands; ++recipe.strand) {
+    const int before = (begin + recipe.strand * kStride) % 4;
+    const DeviceBuffer to =
+        machine.upload(std::vector<float>(static_cast<std::size_t>(2 * kWidth * kHeight), 77.0F));
+    TilesArguments arguments{{}, to.data(), 0, -2};
+    machine.device.encode_tensor_map(recipe, static_cast<const float*>(from.data()) + begin,
+                                     kStride * 4, arguments.map);
+    machine.device.launch(*kernel, {{1, 1, 1}, {64, 1, 1}, {}, kBytes, false}, &arguments, nullptr);
+    const auto got = machine.download<float>(to);
+    for (int i = 0; i < 2 * kWidth * kHeight; ++i) {
+      const int column = i / (kWidth * kHeight) * kWidth + i % kWidth - before;
+      const int of_strand = i % (kWidth * kHeight) / kWidth - 2;
+      const int row = of_strand * kStrands + recipe.strand;
+      if (column < 0) continue;
+      const bool inside = column < kColumns && of_strand >= 0 && row < kRows;
+      ASSERT_EQ(got[static_cast<std::size_t>(i)],
+                inside ? static_cast<float>(row * kColumns + column + 1) : 0.0F)
+          << "from " << begin << ", strand " << recipe.strand << ", element " << i;
+    }
+  }
+}
+
 /// Three warps: of each one lane is chosen, a second time too, and all know their warp's number.
 inline const char* const kChosen = R"(#include "tma.cuh"
 struct Args { int* to; };

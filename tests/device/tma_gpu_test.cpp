@@ -13,6 +13,12 @@ TEST_F(TmaGpu, TilesLandSwizzledAndClipped) {
   for (const int swizzle : {0, 32, 64, 128}) test::check_tiles({*device_, *compiler}, swizzle);
 }
 
+TEST_F(TmaGpu, RowsOfAnyLengthComeByStrands) {
+  if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
+  const auto compiler = cuda::load_compiler();
+  for (const int begin : {0, 1, 2, 3}) test::check_strands({*device_, *compiler}, begin);
+}
+
 TEST_F(TmaGpu, OneLaneOfAWarpIsChosen) {
   if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
   const auto compiler = cuda::load_compiler();

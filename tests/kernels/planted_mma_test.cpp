@@ -36,6 +36,13 @@ Subject bytes(const std::string& checker) {
           R"(mma {"TILE_M":32,"TILE_N":128,"TILE_K":128,"WARP_M":32,"WARP_N":64})",
           "--types i8 i32 strict"};
 }
+// Rows of any length by TMA, in strands.
+Subject stranded(const std::string& checker) {
+  return {"Stranded", checker,
+          R"(mma {"TILE_M":64,"TILE_N":32,"TILE_K":16,"WARP_M":32,"WARP_N":32,"STAGES":3,"TMA":1,)"
+          R"("BYTES_A":4,"BYTES_B":4})",
+          "--types f32 f32 tf32"};
+}
 // Two parts of each f32, and sums that are promoted every two steps of k.
 Subject promoted(const std::string& checker) {
   return {"Promoted", checker,
@@ -52,12 +59,16 @@ TEST_P(UnchangedMma, HasNothingThatIsFound) {
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedMma,
                          testing::Values(ring(TILEWISE_CHECK_PLAIN), shifted(TILEWISE_CHECK_PLAIN),
                                          sliced(TILEWISE_CHECK_PLAIN), bytes(TILEWISE_CHECK_PLAIN),
+                                         stranded(TILEWISE_CHECK_PLAIN),
                                          promoted(TILEWISE_CHECK_PLAIN)),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(Address, UnchangedMma, testing::Values(shifted(TILEWISE_CHECK_ASAN)),
+INSTANTIATE_TEST_SUITE_P(Address, UnchangedMma,
+                         testing::Values(shifted(TILEWISE_CHECK_ASAN),
+                                         stranded(TILEWISE_CHECK_ASAN)),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedMma,
-                         testing::Values(ring(TILEWISE_CHECK_TSAN), shifted(TILEWISE_CHECK_TSAN)),
+                         testing::Values(ring(TILEWISE_CHECK_TSAN), shifted(TILEWISE_CHECK_TSAN),
+                                         stranded(TILEWISE_CHECK_TSAN)),
                          name_of);
 
 TEST(PlantedMma, AMistakeWhosePlaceIsGoneIsSaidToBe) {
@@ -81,7 +92,7 @@ TEST(PlantedMma, AStageFreedBeforeItIsReadIsARaceWithTheNextTile) {
   s.options += " --mutate " + kFlow + " " + quoted(kFree) + " ''";
   expect_found(
       s, {kFlow, bring, "    if (nth == 0) transfer_arrive_of_warp(free + using_, 0);" + bring},
-      {"data race", line_of(kFlow, "load_tile(to + p"),
+      {"data race", line_of(kTilesOfMma, "load_tile(tile + p"),
        line_of(kTilesOfMma, "load_matrices<4, !ALONG_K>")});
 }
 
@@ -89,16 +100,17 @@ TEST(PlantedMma, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(ring(TILEWISE_CHECK_TSAN),
                {kFlow, kFree, "    if (threadIdx.x % 32 == 0) transfer_arrive(free + using_);"},
-               {"data race", line_of(kFlow, "load_tile(to + p"),
+               {"data race", line_of(kTilesOfMma, "load_tile(tile + p"),
                 line_of(kTilesOfMma, "load_matrices<4, !ALONG_K>")});
 }
 
+// With the tile that comes, or with whoever frees its operands, since nobody has waited for it.
 TEST(PlantedMma, TheParityOfTheRoundBeforeIsARaceWithTheTileThatComes) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(
       ring(TILEWISE_CHECK_TSAN),
       {kFlow, "transfer_wait(full + using_, using_parity)", "transfer_wait(full + using_, 0)"},
-      {"data race", line_of(kFlow, "load_tile(to + p")});
+      {"data race"});
 }
 
 // Stages that all threads fill.
@@ -151,6 +163,15 @@ TEST(PlantedMma, AnOrderOfPiecesThatIsNotTmasIsAWrongResult) {
 TEST(PlantedMma, FragmentsReadBehindTheGroupsPartOfATileAreAWrongResult) {
   expect_found(sliced(TILEWISE_CHECK_PLAIN),
                {kFlow, "first + (step + 1) % kSteps", "first + step + 1"}, {kWrong});
+}
+
+TEST(PlantedMma, StrandsReadFromWhereTheirBoxesBeginAreAWrongResult) {
+  const std::string file = "mma_strands.cuh";
+  expect_found(stranded(TILEWISE_CHECK_PLAIN),
+               {file, "Held::early_bytes(matrix, ld, s)", "Held::early_bytes(matrix, ld, 0)"},
+               {kWrong, "wrong fragment: A's row"});
+  expect_found(stranded(TILEWISE_CHECK_PLAIN), {file, "Held::early_bytes(matrix, ld, strand)", "0"},
+               {kWrong});
 }
 
 // Edges.

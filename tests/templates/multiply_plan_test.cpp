@@ -1,7 +1,7 @@
 // The plan of a multiply step as a template asks for it: types, batches, packs, padding.
 #include "templates/multiply_plan.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 
@@ -10,6 +10,8 @@
 
 namespace tilewise {
 namespace {
+
+using testing::ElementsAre;
 
 using Kind = Argument::Kind;
 using test::make_problem;
@@ -201,6 +203,29 @@ TEST(MultiplyPlan, TensorMapsAndTailsAreRefusedForABatch) {
   EXPECT_THROW(multiply_plan(problem, tail), Error);
   problem.batch = 1;
   EXPECT_EQ(multiply_plan(problem, mapped).tensor_maps.size(), 1u);
+}
+
+// Rows of any length: a map for each strand of A, k contiguous, and of B, n contiguous.
+TEST(MultiplyPlan, StrandsHaveAMapEach) {
+  Problem problem = typed_problem(Layout::nn, DType::f32, DType::f32);
+  problem.alignment = {4, 4, 4};
+  MultiplyShape shape = shape_of();
+  shape.tile_m = 64, shape.tile_n = 96, shape.tile_k = 32;
+  shape.map_a = shape.map_b = shape.map_panels = true;
+  shape.strands_a = shape.strands_b = 4;
+  const Plan plan = multiply_plan(problem, shape);
+  ASSERT_EQ(plan.tensor_maps.size(), 8u);
+  for (int i = 0; i < 8; ++i) {
+    const TensorMapRecipe& map = plan.tensor_maps[static_cast<std::size_t>(i)];
+    EXPECT_EQ(map.base.kind, i < 4 ? Argument::Kind::a : Argument::Kind::b);
+    EXPECT_EQ(map.stride.kind, i < 4 ? Argument::Kind::lda : Argument::Kind::ldb);
+    EXPECT_EQ(map.strands, 4);
+    EXPECT_EQ(map.strand, i % 4);
+    EXPECT_THAT(map.dims,
+                i < 4 ? ElementsAre(problem.k, problem.m) : ElementsAre(problem.n, problem.k));
+    EXPECT_THAT(map.box, i < 4 ? ElementsAre(32 + 4, 64 / 4) : ElementsAre(96 + 4, 32 / 4));
+    EXPECT_EQ(map.swizzle_bytes, 0);
+  }
 }
 
 }  // namespace
