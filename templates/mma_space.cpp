@@ -274,8 +274,7 @@ std::vector<Constraint> search_hints() {
            }),
       hint("skips_at_edges", {"SKIP", "TILE_M", "TILE_N"},
            "warps outside of C are skipped only where there may be some: m is no multiple of "
-           "TILE_M, "
-           "or n of TILE_N",
+           "TILE_M, or n of TILE_N",
            [](const Mma& s, const In& in) {
              return s.skip == 0 || in.problem.m % s.tile_m != 0 || in.problem.n % s.tile_n != 0;
            }),

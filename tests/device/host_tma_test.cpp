@@ -188,7 +188,7 @@ TEST(Tma, MapsThatADriverRefusesAreRefused) {
   wrong = right, wrong.swizzle_bytes = 16;
   EXPECT_THAT(refusal(wrong, 176), HasSubstr("a swizzle of 16 bytes"));
 
-  // Four strands of rows that are no multiple of 16 bytes apart; an eighth of 24 rows of 2 bytes.
+  // Of four strands the last: rows 180 bytes apart, of which every fourth is a multiple of 16.
   TensorMapRecipe strand;
   strand.dims = {40, 24}, strand.box = {32, 8}, strand.strands = 4, strand.strand = 3;
   EXPECT_EQ(refusal(strand, 180, 4), "");
