@@ -79,9 +79,8 @@ struct Operands {
 Executable same_executable(Device& device, const Problem& problem, const Match& match,
                            const MatmulOptions& options) {
   MatmulParts parts = parts_for(nullptr, options);
-  std::optional<Database> cache = parts.open_cache();
-  const ImageStore store(parts.database ? &*parts.database : nullptr, cache ? &*cache : nullptr,
-                         nullptr);
+  const std::unique_ptr<ImageCache> cache = parts.open_cache();
+  const ImageStore store(parts.database ? &*parts.database : nullptr, cache.get(), nullptr);
   const KernelTemplate& kernel = find_template(match.candidate.kernel_template);
   Plan plan = kernel.plan(problem, match.candidate.configuration, device.info());
   std::vector<Image> images;

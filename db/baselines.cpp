@@ -5,35 +5,37 @@ namespace tilewise {
 namespace {
 
 const std::string kUpsert = upsert("baselines", "problem_id, gpu, library, version, variant",
-                                   kMeasurementColumns + ", environment_id, date");
+                                   kMeasurementColumns + ", environment_id, date, hash");
+
+const std::string kInsert = kUpsert.substr(0, kUpsert.find(" DO UPDATE")) + " DO NOTHING";
 
 }  // namespace
 
-Baseline read_baseline(Query& row) {
+Baseline read_baseline(Query& row, std::string* unchecked) {
   Baseline baseline;
   baseline.problem = read_problem(row);
   row.read(baseline.gpu, baseline.library, baseline.version, baseline.variant);
   baseline.measurement = read_measurement(row).value_or(Measurement{});
   baseline.environment = read_environment(row);
-  row.read(baseline.environment.date);
+  std::string hash;
+  row.read(baseline.environment.date, hash);
+  require_hash(baseline, std::move(hash), "a baseline of " + to_string(baseline.problem),
+               unchecked);
   return baseline;
 }
 
 void put_baseline(const Connection& connection, const Baseline& baseline, Replace replace) {
   const std::int64_t problem = put_problem(connection, baseline.problem);
   const std::int64_t environment = put_environment(connection, baseline.environment);
-  Query query = connection.query(
-      kUpsert + (replace == Replace::if_newer ? " WHERE excluded.date > baselines.date" : ""));
+  Query query = connection.query(replace == Replace::always ? kUpsert : kInsert);
   query.bind(problem, baseline.gpu, baseline.library, baseline.version, baseline.variant);
   bind_measurement(query, baseline.measurement);
-  query.bind(environment, baseline.environment.date).run();
+  query.bind(environment, baseline.environment.date, row_hash(baseline)).run();
 }
 
 void Database::add(const Baseline& baseline) {
   const std::lock_guard lock(state_->mutex);
-  Transaction transaction(state_->connection);
-  put_baseline(state_->connection, baseline, Replace::always);
-  transaction.commit();
+  state_->write([&](const Connection& db) { put_baseline(db, baseline, Replace::always); });
 }
 
 std::vector<Baseline> Database::baselines(const std::optional<Problem>& problem,
@@ -45,7 +47,7 @@ std::vector<Baseline> Database::baselines(const std::optional<Problem>& problem,
   Query query = state_->connection.query(sql);
   query.bind(gpu);
   if (problem) query.bind(find_problem(state_->connection, *problem).value_or(0));
-  return state_->rows(query, "baseline", read_baseline);
+  return state_->rows(query, "baseline", [](Query& row) { return read_baseline(row); });
 }
 
 }  // namespace tilewise

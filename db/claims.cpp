@@ -1,41 +1,96 @@
 #include <chrono>
+#include <cmath>
 
 #include "db/state.hpp"
+#include "db/tables.hpp"
 
 namespace tilewise {
 namespace {
+
+constexpr const char* kColumns = "holder, machine, pid, started, since";
+
+struct Claim {
+  ProcessIdentity holder;
+  double since = 0;  ///< seconds after 1970
+};
+
+Claim read_claim(Query& row) {
+  Claim claim;
+  row.read(claim.holder.token, claim.holder.machine, claim.holder.pid, claim.holder.started,
+           claim.since);
+  return claim;
+}
 
 double seconds_now() {
   using Seconds = std::chrono::duration<double>;
   return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+/// A claim from the future, by a clock that was set back since, is stale too.
+bool is_free(const Claim& claim, double stale_seconds) {
+  return !(std::abs(seconds_now() - claim.since) <= stale_seconds) || is_gone(claim.holder);
+}
+
+std::optional<Claim> find_claim(const Connection& db, const std::string& kernel,
+                                const std::string& target) {
+  Query query =
+      db.query(std::string("SELECT ") + kColumns + " FROM claims WHERE kernel = ? AND target = ?");
+  if (!query.bind(kernel, target).step()) return {};
+  return read_claim(query);
+}
+
 }  // namespace
 
 bool Database::claim_image(const KernelSpec& kernel, const Target& target, double stale_seconds) {
   const std::lock_guard lock(state_->mutex);
-  const Connection& db = state_->connection;
-  Transaction transaction(db);
-  // A claim from the future, by a clock that was set back since, is stale too.
-  db.query(
-        "INSERT INTO claims (kernel, target, holder, since) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (kernel, target) DO UPDATE SET holder = excluded.holder, since = "
-        "excluded.since WHERE abs(excluded.since - claims.since) > ?")
-      .bind(to_string(kernel), to_string(target), state_->holder, seconds_now(), stale_seconds)
-      .run();
-  const bool claimed = db.changes() > 0;
-  transaction.commit();
+  const std::string kernel_text = to_string(kernel), target_text = to_string(target);
+  // Most that wait are told by reading, which holds nobody up.
+  const auto before = find_claim(state_->connection, kernel_text, target_text);
+  if (before && !is_free(*before, stale_seconds)) return false;
+  bool claimed = false;
+  state_->write([&](const Connection& db) {
+    const auto present = find_claim(db, kernel_text, target_text);
+    claimed = !present || is_free(*present, stale_seconds);
+    if (!claimed) return;
+    const ProcessIdentity& me = state_->holder;
+    db.query(
+          "INSERT OR REPLACE INTO claims (kernel, target, holder, machine, pid, started, since) "
+          "VALUES (?, ?, ?, ?, ?, ?, ?)")
+        .bind(kernel_text, target_text, me.token, me.machine, me.pid, me.started, seconds_now())
+        .run();
+  });
   return claimed;
+}
+
+void Database::renew_claim(const KernelSpec& kernel, const Target& target) {
+  const std::lock_guard lock(state_->mutex);
+  state_->write([&](const Connection& db) {
+    db.query("UPDATE claims SET since = ? WHERE kernel = ? AND target = ? AND holder = ?")
+        .bind(seconds_now(), to_string(kernel), to_string(target), state_->holder.token)
+        .run();
+  });
 }
 
 void Database::release_claim(const KernelSpec& kernel, const Target& target) {
   const std::lock_guard lock(state_->mutex);
-  Transaction transaction(state_->connection);
   // Only what is still ours: a stale claim may have been taken over.
-  state_->connection.query("DELETE FROM claims WHERE kernel = ? AND target = ? AND holder = ?")
-      .bind(to_string(kernel), to_string(target), state_->holder)
-      .run();
-  transaction.commit();
+  state_->write([&](const Connection& db) {
+    db.query("DELETE FROM claims WHERE kernel = ? AND target = ? AND holder = ?")
+        .bind(to_string(kernel), to_string(target), state_->holder.token)
+        .run();
+  });
+}
+
+void drop_dead_claims(const Connection& connection) {
+  std::vector<std::string> dead;
+  {
+    Query query = connection.query(std::string("SELECT ") + kColumns + " FROM claims");
+    while (query.step())
+      if (const Claim claim = read_claim(query); is_free(claim, Database::kStaleClaimSeconds))
+        dead.push_back(claim.holder.token);
+  }
+  for (const std::string& token : dead)
+    connection.query("DELETE FROM claims WHERE holder = ?").bind(token).run();
 }
 
 }  // namespace tilewise

@@ -1,37 +1,71 @@
 #include "db/database.hpp"
 
-#include <unistd.h>
+#include <sys/stat.h>
 
-#include <random>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 
 #include "db/network_file_system.hpp"
 #include "db/state.hpp"
+#include "db/tables.hpp"
 
 namespace tilewise {
-namespace {
 
-/// Names this object among all that may claim images, on all machines that share the file.
-std::string new_holder() {
-  std::random_device random;
-  return std::to_string(getpid()) + "-" + std::to_string(random()) + std::to_string(random());
+Trust default_trust() {
+  const char* value = std::getenv("TILEWISE_TRUST_FILES");
+  const bool set = value && *value != '\0' && std::strcmp(value, "0") != 0;
+  return set ? Trust::anyone : Trust::owner;
 }
 
-}  // namespace
+Place::Place(const std::filesystem::path& path) : path_(path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+}
+
+void Place::require() const {
+  if (path_.empty()) return;
+  struct stat status {};
+  if (stat(path_.c_str(), &status) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return;  // writing says more
+    throw database_error(path_, "the file was deleted while it was open: nothing can be stored");
+  }
+  // Inodes of network file systems may change while a file stays.
+  if (inode_ != 0 && (status.st_dev != device_ || status.st_ino != inode_) &&
+      network_file_system_of(path_).empty())
+    throw database_error(path_,
+                         "another file took its place while it was open: nothing can be stored");
+}
 
 Database::Database(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Database::Database(Database&&) noexcept = default;
 Database& Database::operator=(Database&&) noexcept = default;
 Database::~Database() = default;
 
-Database Database::open(const std::filesystem::path& path, OpenMode mode) {
+Database Database::open(const std::filesystem::path& path, OpenMode mode, Trust trust) {
   const auto network = network_file_system_of(path);
-  OpenedFile file = mode == OpenMode::read_write ? open_for_writing(path, network)
-                                                 : open_for_reading(path, network);
-  return Database(std::make_unique<State>(std::move(file), new_holder()));
+  const bool write = mode == OpenMode::read_write;
+  OpenedFile file =
+      write ? open_for_writing(path, network, trust) : open_for_reading(path, network, trust);
+  Database database(std::make_unique<State>(std::move(file), Place(path), trust, new_identity()));
+  if (write) database.drop_dead_claims();
+  return database;
 }
 
 Database Database::in_memory() {
-  return Database(std::make_unique<State>(open_in_memory(), new_holder()));
+  return Database(std::make_unique<State>(open_in_memory(), Place(), Trust::owner, new_identity()));
+}
+
+/// Of a process that was killed, say. A database that has no room for that may still be read.
+void Database::drop_dead_claims() {
+  if (state_->connection.integer("SELECT count(*) FROM claims") == 0) return;
+  try {
+    state_->write([](const Connection& db) { tilewise::drop_dead_claims(db); });
+  } catch (const SqliteError& error) {
+    if (!error.full() && !error.busy()) throw;
+  }
 }
 
 const std::filesystem::path& Database::path() const { return state_->connection.path(); }
@@ -41,9 +75,21 @@ bool Database::read_only() const {
   return state_->connection.read_only();
 }
 
+Trust Database::trust() const { return state_->trust; }
+
 std::vector<std::string> Database::warnings() const {
   const std::lock_guard lock(state_->mutex);
   return state_->warnings;
+}
+
+void Database::warn(const std::string& warning) const {
+  const std::lock_guard lock(state_->mutex);
+  state_->warn(warning);
+}
+
+void Database::on_full_disk(std::function<bool()> make_room) {
+  const std::lock_guard lock(state_->mutex);
+  state_->make_room = std::move(make_room);
 }
 
 }  // namespace tilewise

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -32,6 +31,7 @@ Json search_json(const Search& s) {
           {"strategy", s.strategy},
           {"seed", s.seed},
           {"space", s.space},
+          {"sources", s.sources},
           {"budget_seconds", s.budget_seconds},
           {"max_evaluations", s.max_evaluations},
           {"finished", s.finished},
@@ -43,6 +43,7 @@ Json search_json(const Search& s) {
 /// An image as stored, with the ids of the records that use it.
 struct StoredImage {
   Image image;
+  std::string hash;
   std::vector<std::int64_t> records;
 };
 
@@ -59,6 +60,7 @@ Json image_json(const StoredImage& stored) {
           {"compile_ms", image.compile_ms},
           {"log", image.log},
           {"binary", to_base64(image.binary)},
+          {"hash", stored.hash},
           {"records", stored.records}};
 }
 
@@ -66,7 +68,8 @@ StoredImage read_stored_image(Query& row) {
   StoredImage stored;
   stored.image = read_image(row);
   std::string records;
-  row.read(stored.image.log, stored.image.binary, records);
+  row.read(stored.image.log, stored.image.binary, stored.hash, records);
+  require_hash(stored.image, stored.hash, "the image of " + to_string(stored.image.kernel));
   stored.records = Json::parse(records).get<std::vector<std::int64_t>>();
   return stored;
 }
@@ -74,11 +77,12 @@ StoredImage read_stored_image(Query& row) {
 /// Of a GPU: the images its records name, and those that name none but fit by launch revision.
 const std::string kImages =
     "SELECT " + kImageColumns +
-    ", log, binary, (SELECT json_group_array(record_id) FROM record_images WHERE image_id = "
+    ", log, binary, hash, (SELECT json_group_array(record_id) FROM record_images WHERE image_id = "
     "images.id "
     "AND (?1 = '' OR record_id IN (SELECT id FROM records WHERE gpu = ?1))) AS users FROM images "
-    "WHERE ?1 = '' OR users != '[]' OR (id NOT IN (SELECT image_id FROM record_images) AND "
-    "launch_revision IN (SELECT launch_revision FROM records WHERE gpu = ?1)) "
+    "WHERE refused = '' AND (?1 = '' OR users != '[]' OR (id NOT IN (SELECT image_id FROM "
+    "record_images) AND "
+    "launch_revision IN (SELECT launch_revision FROM records WHERE gpu = ?1))) "
     "ORDER BY kernel, target, launch_revision";
 const std::string kSearches =
     "SELECT " + kSearchColumns + " FROM " + kSearchTables + " WHERE ? IN (s.gpu, '') ORDER BY s.id";
@@ -86,17 +90,12 @@ const std::string kRecords =
     "SELECT " + kRecordColumns + " FROM " + kRecordTables + " WHERE ? IN (r.gpu, '') ORDER BY r.id";
 const std::string kBaselines = "SELECT " + kBaselineColumns + " FROM " + kBaselineTables +
                                " WHERE ? IN (b.gpu, '') ORDER BY b.problem_id, b.gpu, library";
-const std::string kWinners = "SELECT " + kRecordColumns + ", w.since, w.quarantined FROM " +
-                             kRecordTables +
-                             " JOIN winners AS w ON w.record_id = r.id WHERE ? IN (r.gpu, '') "
-                             "ORDER BY r.id";
+const std::string kWinners =
+    "SELECT " + kWinnerColumns + " FROM " + kWinnerTables + " WHERE ? IN (r.gpu, '') ORDER BY r.id";
 
-/// Reads the record too, so that a winner is left out when its record is.
-Json read_winner_json(Query& row) {
-  Json json = {{"record", read_record(row).id}};
-  json["since"] = row.next<std::string>();
-  json["quarantined"] = row.next<std::string>();
-  return json;
+Json winner_json(const Winner& winner) {
+  return {
+      {"record", winner.record.id}, {"since", winner.since}, {"quarantined", winner.quarantined}};
 }
 
 // In ----------------------------------------------------------------------------------------------
@@ -106,12 +105,12 @@ struct ImportedWinner {
   std::string since, quarantined;
 };
 
-/// A whole text, read and checked before anything is written.
-struct Imported {
+/// A whole text, read and checked before anything is written. Its searches are left out: they were
+/// not made here.
+struct Contents {
   std::vector<Record> records;
   std::vector<ImportedWinner> winners;
   std::vector<Baseline> baselines;
-  std::vector<Search> searches;
   std::vector<StoredImage> images;
 };
 
@@ -120,22 +119,10 @@ ImportedWinner winner_from(const Json& json) {
           json.at("quarantined").get<std::string>()};
 }
 
-Search search_from(const Json& json) {
-  Search s;
-  s.problem = problem_from_json(json.at("problem").dump());
-  json.at("gpu").get_to(s.gpu);
-  json.at("strategy").get_to(s.strategy);
-  json.at("seed").get_to(s.seed);
-  json.at("space").get_to(s.space);
-  // JSON has no infinity: null stands for a search without a budget.
-  const Json& budget = json.at("budget_seconds");
-  s.budget_seconds = budget.is_null() ? HUGE_VAL : budget.get<double>();
-  json.at("max_evaluations").get_to(s.max_evaluations);
-  json.at("finished").get_to(s.finished);
-  json.at("evaluations").get_to(s.evaluations);
-  json.at("seconds").get_to(s.seconds);
-  json.at("date").get_to(s.date);
-  return s;
+Record record_from(const Json& json) {
+  Record record = record_from_json(json.dump());
+  record.origin = Origin::imported;
+  return record;
 }
 
 StoredImage image_from(const Json& json) {
@@ -153,6 +140,12 @@ StoredImage image_from(const Json& json) {
   json.at("log").get_to(image.log);
   image.binary = from_base64(json.at("binary").get<std::string>());
   json.at("records").get_to(stored.records);
+  // Exports of older versions have none: such an image is compiled again instead.
+  stored.hash = json.value("hash", "");
+  if (!stored.hash.empty() && row_hash(image) != stored.hash)
+    throw Error(ErrorKind::invalid_argument, "the image of " + to_string(image.kernel) + " for " +
+                                                 to_string(image.target) +
+                                                 " does not match its hash: it is damaged");
   return stored;
 }
 
@@ -185,7 +178,7 @@ void check_format(const Json& json) {
   }
 }
 
-void check_references(const Imported& data) {
+void check_references(const Contents& data) {
   std::map<std::int64_t, const Record*> records;
   for (const Record& record : data.records) {
     if (!records.emplace(record.id, &record).second) {
@@ -206,16 +199,17 @@ void check_references(const Imported& data) {
   }
 }
 
-Imported parse_import(const std::string& text) {
+Contents parse_import(const std::string& text) {
+  // Deeper text would overflow the stack of whatever walks it.
+  if (nests_deeper(text))
+    throw bad_import("brackets are nested more than " + std::to_string(kMostJsonDepth) + " deep");
   const Json json = Json::parse(text, nullptr, false);
   check_format(json);
-  Imported data;
-  data.records =
-      items(json, "records", [](const Json& item) { return record_from_json(item.dump()); });
+  Contents data;
+  data.records = items(json, "records", record_from);
   data.winners = items(json, "winners", winner_from);
   data.baselines =
       items(json, "baselines", [](const Json& item) { return baseline_from_json(item.dump()); });
-  data.searches = items(json, "searches", search_from);
   data.images = items(json, "images", image_from);
   check_references(data);
   return data;
@@ -224,27 +218,30 @@ Imported parse_import(const std::string& text) {
 struct RowId {
   std::int64_t id = 0;
   std::string date;
+  bool measured_here = false;
 };
 
 /// The stored row that `record` would replace.
 std::optional<RowId> find_record(const Connection& db, const Record& record) {
   const auto problem = find_problem(db, record.problem);
   Query query = db.query(
-      "SELECT id, date FROM records WHERE problem_id = ? AND gpu = ? AND kernel_template = ? AND "
+      "SELECT id, date, origin = 'measured' FROM records WHERE problem_id = ? AND gpu = ? AND "
+      "kernel_template = ? AND "
       "configuration = ? AND source_hash = ?");
   query.bind(problem.value_or(0), record.gpu, record.candidate.kernel_template,
              record.candidate.configuration.text(), record.source_hash);
   if (!query.step()) return {};
   RowId row;
-  query.read(row.id, row.date);
+  query.read(row.id, row.date, row.measured_here);
   return row;
 }
 
 /// Whether a winner that is not quarantined may take the place of the one stored for its problem.
+/// What was measured here gives way to no time of another machine.
 bool beats_stored_winner(const Connection& db, std::int64_t record_id) {
   Query query = db.query(
       "SELECT r.outcome, r.median_us, r.spread, w.record_id, w.quarantined != '', s.median_us, "
-      "s.spread FROM records AS r "
+      "s.spread, s.origin = 'measured' FROM records AS r "
       "LEFT JOIN winners AS w ON w.problem_id = r.problem_id AND w.gpu = r.gpu "
       "LEFT JOIN records AS s ON s.id = w.record_id WHERE r.id = ?");
   if (!query.bind(record_id).step()) return false;
@@ -255,10 +252,11 @@ bool beats_stored_winner(const Connection& db, std::int64_t record_id) {
   if (outcome != to_string(Outcome::ok)) return false;
   if (query.null()) return true;
   std::int64_t stored = 0;
-  bool quarantined = false;
-  query.read(stored, quarantined, stored_median, stored_spread);
-  if (quarantined) return true;
-  return stored != record_id && median < stored_median * (1 - std::max(spread, stored_spread));
+  bool quarantined = false, measured_here = false;
+  query.read(stored, quarantined, stored_median, stored_spread, measured_here);
+  if (quarantined) return stored != record_id;
+  return stored != record_id && !measured_here &&
+         median < stored_median * (1 - std::max(spread, stored_spread));
 }
 
 bool has_winner(const Connection& db, std::int64_t record_id) {
@@ -272,20 +270,6 @@ void import_winner(const Connection& db, const ImportedWinner& winner, std::int6
   const bool wanted =
       winner.quarantined.empty() ? beats_stored_winner(db, record_id) : !has_winner(db, record_id);
   if (wanted) put_winner(db, record_id, winner.since, winner.quarantined);
-}
-
-void import_search(const Connection& db, const Search& s) {
-  bool known = false;
-  {
-    Query query = db.query(
-        "SELECT 1 FROM searches WHERE problem_id = ? AND gpu = ? AND strategy = ? AND seed = ? AND "
-        "space = ? AND budget_seconds = ? AND max_evaluations = ? AND date = ?");
-    query.bind(find_problem(db, s.problem).value_or(0), s.gpu, s.strategy,
-               std::bit_cast<std::int64_t>(s.seed), s.space, s.budget_seconds, s.max_evaluations,
-               s.date);
-    known = query.step();
-  }
-  if (!known) add_search(db, s);
 }
 
 /// One that is here already stays.
@@ -313,36 +297,41 @@ std::string Database::export_json(const std::string& gpu, bool with_images) cons
     for (const auto& row : state_->rows(query, what, read)) json[key].push_back(form(row));
   };
   const auto parsed = [](const auto& value) { return Json::parse(to_json(value)); };
-  put("records", kRecords, "record", read_record, parsed);
-  put("winners", kWinners, "winner", read_winner_json, [](const Json& item) { return item; });
-  put("baselines", kBaselines, "baseline", read_baseline, parsed);
-  put("searches", kSearches, "search", read_search, search_json);
+  const auto whole = [](auto read) { return [read](Query& row) { return read(row, nullptr); }; };
+  put("records", kRecords, "record", whole(read_record), parsed);
+  put("winners", kWinners, "winner", whole(read_winner), winner_json);
+  put("baselines", kBaselines, "baseline", whole(read_baseline), parsed);
+  put("searches", kSearches, "search", whole(read_search), search_json);
   if (with_images) put("images", kImages, "image", read_stored_image, image_json);
   // A compiler's words may be no valid UTF-8: replaced rather than refused.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::int64_t Database::import_json(const std::string& text) {
-  const Imported data = parse_import(text);
+Database::Imported Database::import_json(const std::string& text, bool with_images) {
+  const Contents data = parse_import(text);
   const std::lock_guard lock(state_->mutex);
-  const Connection& db = state_->connection;
-  Transaction transaction(db);
-  std::int64_t added = 0;
-  std::map<std::int64_t, std::int64_t> ids;  // of the text -> of this database
-  for (const Record& record : data.records) {
-    const auto stored = find_record(db, record);
-    const bool newer = !stored || stored->date < record.environment.date;
-    ids[record.id] = newer ? put_record(db, record) : stored->id;
-    added += stored ? 0 : 1;
-  }
-  for (const ImportedWinner& winner : data.winners) {
-    import_winner(db, winner, ids.at(winner.record_id));
-  }
-  for (const Baseline& baseline : data.baselines) put_baseline(db, baseline, Replace::if_newer);
-  for (const Search& search : data.searches) import_search(db, search);
-  for (const StoredImage& image : data.images) import_image(db, image, ids);
-  transaction.commit();
-  return added;
+  Imported imported;
+  state_->write([&](const Connection& db) {
+    imported = {};
+    std::map<std::int64_t, std::int64_t> ids;  // of the text -> of this database
+    for (const Record& record : data.records) {
+      const auto stored = find_record(db, record);
+      const bool wanted =
+          !stored || (!stored->measured_here && stored->date < record.environment.date);
+      ids[record.id] = wanted ? put_record(db, record) : stored->id;
+      imported.records += stored ? 0 : 1;
+    }
+    for (const ImportedWinner& winner : data.winners) {
+      import_winner(db, winner, ids.at(winner.record_id));
+    }
+    for (const Baseline& baseline : data.baselines) put_baseline(db, baseline, Replace::never);
+    for (const StoredImage& image : data.images) {
+      const bool taken = with_images && !image.hash.empty();
+      if (taken) import_image(db, image, ids);
+      ++(taken ? imported.images : imported.images_skipped);
+    }
+  });
+  return imported;
 }
 
 }  // namespace tilewise

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace tilewise {
 namespace {
@@ -26,6 +27,27 @@ constexpr std::array kNetwork{
     FileSystem{0x01161970, "GFS2"},   FileSystem{0x786f4256, "VirtualBox shared folder"},
 };
 
+// FUSE shows what its server says: ntfs-3g and Docker Desktop one owner for all files.
+constexpr std::array<std::uint64_t, 10> kWithoutOwners{
+    0x4d44,                              // FAT
+    0x2011bab0,                          // exFAT
+    0x5346544e, 0x7366746e,              // NTFS
+    0x517b,     0xfe534d42, 0xff534d42,  // SMB, CIFS
+    0x65735546,                          // FUSE
+    0x01021997,                          // 9P
+    0x786f4256,                          // VirtualBox shared folder
+};
+
+/// statfs(2)'s number for the file system of a path, or of its folder; nothing where neither is
+/// there.
+std::optional<std::uint64_t> magic_of(const std::filesystem::path& path) {
+  struct statfs facts {};
+  const auto folder = std::filesystem::absolute(path).parent_path();
+  if (statfs(path.c_str(), &facts) != 0 && statfs(folder.c_str(), &facts) != 0) return {};
+  // The field is signed on some machines: a magic number above 2^31 must not be sign-extended.
+  return static_cast<std::uint32_t>(facts.f_type);
+}
+
 }  // namespace
 
 std::string_view network_file_system(std::uint64_t magic) {
@@ -35,11 +57,17 @@ std::string_view network_file_system(std::uint64_t magic) {
 }
 
 std::string_view network_file_system_of(const std::filesystem::path& path) {
-  struct statfs facts {};
-  const auto folder = std::filesystem::absolute(path).parent_path();
-  if (statfs(path.c_str(), &facts) != 0 && statfs(folder.c_str(), &facts) != 0) return {};
-  // The field is signed on some machines: a magic number above 2^31 must not be sign-extended.
-  return network_file_system(static_cast<std::uint32_t>(facts.f_type));
+  const auto magic = magic_of(path);
+  return magic ? network_file_system(*magic) : std::string_view{};
+}
+
+bool keeps_owners(std::uint64_t magic) {
+  return std::find(kWithoutOwners.begin(), kWithoutOwners.end(), magic) == kWithoutOwners.end();
+}
+
+bool keeps_owners(const std::filesystem::path& path) {
+  const auto magic = magic_of(path);
+  return !magic || keeps_owners(*magic);
 }
 
 }  // namespace tilewise

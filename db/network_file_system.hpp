@@ -10,4 +10,9 @@ std::string_view network_file_system(std::uint64_t magic);
 /// The same for the file system a path is on (the path itself, or else its folder, must exist).
 std::string_view network_file_system_of(const std::filesystem::path& path);
 
+/// Whether the file system a path is on keeps an owner and permissions for each file. Others show
+/// what their mount says, for all files alike.
+bool keeps_owners(std::uint64_t magic);
+bool keeps_owners(const std::filesystem::path& path);
+
 }  // namespace tilewise

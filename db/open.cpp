@@ -7,6 +7,7 @@
 
 #include "db/schema.hpp"
 #include "db/sqlite_error.hpp"
+#include "db/trust.hpp"
 
 namespace tilewise {
 namespace {
@@ -19,22 +20,11 @@ std::string network_warning(const fs::path& path, std::string_view network) {
          "locks; better name a local file with --db";
 }
 
-void make_folder(const fs::path& path) {
-  const fs::path folder = fs::absolute(path).parent_path();
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error && !fs::is_directory(folder)) {
-    throw database_error(path, "its folder " + folder.string() + " cannot be made (" +
-                                   error.message() +
-                                   "); make it, or name another file with --db or TILEWISE_DB");
-  }
-}
-
-void refuse_folder(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
-    throw database_error(path, "it is a folder; name a file in it with --db or TILEWISE_DB");
-  }
+/// Before SQLite opens a file, and once more when it is open: SQLite's files beside it may have
+/// come in between.
+void require_usable(const fs::path& path, Trust trust) {
+  require_regular(path);
+  if (trust == Trust::owner) require_trusted(path);
 }
 
 void set_pragmas(const Connection& connection) {
@@ -121,16 +111,32 @@ OpenedFile connect_for_reading(const fs::path& path) {
   return file;
 }
 
+bool is_older(const Connection& connection) {
+  return !is_new(connection) && connection.integer("PRAGMA user_version") < latest_version();
+}
+
+/// A program that only reads brings an older file up to date, too, where it may write.
+bool migrated(const fs::path& path, std::string_view network, Trust trust) {
+  try {
+    open_for_writing(path, network, trust);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
-OpenedFile open_for_writing(const fs::path& path, std::string_view network) {
-  make_folder(path);
-  refuse_folder(path);
+OpenedFile open_for_writing(const fs::path& path, std::string_view network, Trust trust) {
+  make_private_folders(path);
+  require_usable(path, trust);
+  make_private_file(path);
   OpenedFile file{Connection(path, Connection::Access::write), {}};
   if (file.connection.read_only()) {
     throw sqlite_error(path, SQLITE_READONLY, "opened read-only: no permission to write");
   }
   is_new(file.connection);  // refuses what is not ours before anything is changed
+  require_usable(path, trust);
   set_pragmas(file.connection);
   if (network.empty()) {
     use_wal(file.connection);
@@ -142,8 +148,8 @@ OpenedFile open_for_writing(const fs::path& path, std::string_view network) {
   return file;
 }
 
-OpenedFile open_for_reading(const fs::path& path, std::string_view network) {
-  refuse_folder(path);
+OpenedFile open_for_reading(const fs::path& path, std::string_view network, Trust trust) {
+  require_usable(path, trust);
   std::error_code error;
   if (!fs::exists(path, error)) {
     throw database_error(
@@ -152,15 +158,16 @@ OpenedFile open_for_reading(const fs::path& path, std::string_view network) {
                   "file with --db or TILEWISE_DB");
   }
   OpenedFile file = connect_for_reading(path);
+  require_usable(path, trust);
+  if (is_older(file.connection) && migrated(path, network, trust)) file = connect_for_reading(path);
   if (is_new(file.connection)) {
     throw database_error(path, file.warnings.empty()
                                    ? "it is empty; tune something first (autotune --sizes 1024)"
                                    : log_not_seen(path));
   }
-  if (const auto version = file.connection.integer("PRAGMA user_version");
-      version < latest_version()) {
+  if (is_older(file.connection)) {
     throw database_error(path, "it was written by an older Tilewise (schema version " +
-                                   std::to_string(version) + ", now " +
+                                   file.connection.text("PRAGMA user_version") + ", now " +
                                    std::to_string(latest_version()) +
                                    "); open it once where it can be written, as autotune does");
   }

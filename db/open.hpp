@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "db/database.hpp"
 #include "db/sqlite.hpp"
 
 namespace tilewise {
@@ -13,11 +14,14 @@ struct OpenedFile {
   std::vector<std::string> warnings;
 };
 
-/// Opens for writing: makes the folder and the file when absent, migrates when older. WAL, or a
-/// rollback journal when `network` names the network file system the file is on.
-OpenedFile open_for_writing(const std::filesystem::path& path, std::string_view network);
+/// Opens for writing: makes the folder and the file when absent (both for the user alone), migrates
+/// when older. WAL, or a rollback journal when `network` names the network file system the file is
+/// on. Trust::owner refuses files that require_trusted() refuses.
+OpenedFile open_for_writing(const std::filesystem::path& path, std::string_view network,
+                            Trust trust);
 /// Opens what exists for reading; immutable where WAL's companion files cannot be made.
-OpenedFile open_for_reading(const std::filesystem::path& path, std::string_view network);
+OpenedFile open_for_reading(const std::filesystem::path& path, std::string_view network,
+                            Trust trust);
 /// An empty database in memory.
 OpenedFile open_in_memory();
 

@@ -5,27 +5,29 @@ namespace tilewise {
 namespace {
 
 const std::string kKeys = "problem_id, gpu, kernel_template, configuration, source_hash";
-const std::string kValues = "launch_revision, outcome, detail, " + kMeasurementColumns + ", " +
-                            kUsageColumns +
-                            ", compile_ms, error_ratio, normwise_error, predicted_us, "
-                            "environment_id, date";
+const std::string kValues =
+    "launch_revision, code_hash, origin, outcome, detail, " + kMeasurementColumns + ", " +
+    kUsageColumns +
+    ", compile_ms, error_ratio, normwise_error, predicted_us, environment_id, date, hash";
 
 }  // namespace
 
-Record read_record(Query& row) {
+Record read_record(Query& row, std::string* unchecked) {
   Record record;
   row.read(record.id);
   record.problem = read_problem(row);
-  std::string configuration, outcome;
+  std::string configuration, origin, outcome, hash;
   row.read(record.gpu, record.candidate.kernel_template, configuration, record.source_hash,
-           record.launch_revision, outcome, record.detail);
+           record.launch_revision, record.code_hash, origin, outcome, record.detail);
   record.candidate.configuration = Configuration::parse(configuration);
+  record.origin = parse_origin(origin);
   record.outcome = parse_outcome(outcome);
   record.measurement = read_measurement(row);
   record.usage = read_usage(row);
   row.read(record.compile_ms, record.error_ratio, record.normwise_error, record.predicted_us);
   record.environment = read_environment(row);
-  row.read(record.environment.date);
+  row.read(record.environment.date, hash);
+  require_hash(record, std::move(hash), "record " + std::to_string(record.id), unchecked);
   return record;
 }
 
@@ -64,28 +66,52 @@ std::int64_t put_record(const Connection& connection, const Record& record) {
     Query query = connection.query(sql);
     query.bind(problem, record.gpu, record.candidate.kernel_template,
                record.candidate.configuration.text(), record.source_hash, record.launch_revision,
-               to_string(record.outcome), record.detail);
+               record.code_hash, to_string(record.origin), to_string(record.outcome),
+               record.detail);
     bind_measurement(query, record.measurement);
     bind_usage(query, record.usage);
     query.bind(record.compile_ms, record.error_ratio, record.normwise_error, record.predicted_us,
-               environment, record.environment.date);
+               environment, record.environment.date, row_hash(record));
     query.step();
     id = query.next<std::int64_t>();
   }
   if (record.outcome != Outcome::ok) {
-    connection.query("UPDATE winners SET quarantined = ? WHERE record_id = ?")
-        .bind(std::string(to_string(record.outcome)) + ": " + record.detail, id)
-        .run();
+    quarantine_winner(connection, id,
+                      std::string(to_string(record.outcome)) + ": " + record.detail);
   }
   return id;
 }
 
 std::int64_t Database::add(const Record& record) {
   const std::lock_guard lock(state_->mutex);
-  Transaction transaction(state_->connection);
-  const std::int64_t id = put_record(state_->connection, record);
-  transaction.commit();
+  std::int64_t id = 0;
+  state_->write([&](const Connection& db) { id = put_record(db, record); });
   return id;
+}
+
+void Database::renew(std::int64_t record_id, const std::string& source_hash,
+                     const std::string& launch_revision) {
+  const std::optional<Record> stored = record(record_id);
+  if (!stored) return;
+  Record renewed = *stored;
+  renewed.source_hash = source_hash;
+  renewed.launch_revision = launch_revision;
+  const std::lock_guard lock(state_->mutex);
+  state_->write([&](const Connection& db) {
+    db.query(
+          "UPDATE OR IGNORE records SET source_hash = ?, launch_revision = ?, hash = ? WHERE id = "
+          "?")
+        .bind(source_hash, launch_revision, row_hash(renewed), record_id)
+        .run();
+    std::string quarantined;
+    bool is_winner = false;
+    {
+      Query query = db.query("SELECT quarantined FROM winners WHERE record_id = ?");
+      is_winner = query.bind(record_id).step();
+      if (is_winner) query.read(quarantined);
+    }
+    if (is_winner) put_winner(db, record_id, "", quarantined);  // its hash holds the record's key
+  });
 }
 
 std::vector<Record> Database::records(const RecordFilter& filter) const {
@@ -94,7 +120,7 @@ std::vector<Record> Database::records(const RecordFilter& filter) const {
   Query query = state_->connection.query("SELECT " + kRecordColumns + " FROM " + kRecordTables +
                                          condition.sql());
   condition.bind(query);
-  return state_->rows(query, "record", read_record);
+  return state_->rows(query, "record", [](Query& row) { return read_record(row); });
 }
 
 std::optional<Record> Database::record(std::int64_t id) const {
@@ -102,7 +128,7 @@ std::optional<Record> Database::record(std::int64_t id) const {
   Query query = state_->connection.query("SELECT " + kRecordColumns + " FROM " + kRecordTables +
                                          " WHERE r.id = ?");
   query.bind(id);
-  auto found = state_->rows(query, "record", read_record);
+  auto found = state_->rows(query, "record", [](Query& row) { return read_record(row); });
   if (found.empty()) return {};
   return std::move(found.front());
 }

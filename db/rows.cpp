@@ -54,6 +54,26 @@ void bind_problem(Query& query, const Problem& p) {
              p.alignment.c);
 }
 
+/// Whether the row that the index names holds the problem: it does not when it is damaged.
+bool is_problem(const Connection& connection, std::int64_t id, const Problem& problem) {
+  Query query =
+      connection.query("SELECT " + kProblemColumns + " FROM problems AS p WHERE p.id = ?");
+  if (!query.bind(id).step()) return false;
+  try {
+    return read_problem(query) == problem;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void mend_problem(const Connection& connection, std::int64_t id, const Problem& problem) {
+  Query query = connection.query(
+      "UPDATE problems SET layout = ?, m = ?, n = ?, k = ?, a_type = ?, b_type = ?, c_type = ?, "
+      "accumulator = ?, math = ?, batch = ?, align_a = ?, align_b = ?, align_c = ? WHERE id = ?");
+  bind_problem(query, problem);
+  query.bind(id).run();
+}
+
 }  // namespace
 
 Problem read_problem(Query& row) {
@@ -82,7 +102,10 @@ std::optional<std::int64_t> find_problem(const Connection& connection, const Pro
 }
 
 std::int64_t put_problem(const Connection& connection, const Problem& problem) {
-  if (const auto id = find_problem(connection, problem)) return *id;
+  if (const auto id = find_problem(connection, problem)) {
+    if (!is_problem(connection, *id, problem)) mend_problem(connection, *id, problem);
+    return *id;
+  }
   Query query = connection.query(
       "INSERT INTO problems (layout, m, n, k, a_type, b_type, c_type, accumulator, math, batch, "
       "align_a, align_b, align_c) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id");
@@ -98,10 +121,11 @@ Environment read_environment(Query& row) {
 }
 
 std::int64_t put_environment(const Connection& connection, const Environment& e) {
-  // Nothing is changed where it exists, but only an update returns the id.
+  // An update where it exists: only that returns the id, and it mends a damaged row.
   Query query = connection.query(
       "INSERT INTO environments (driver, compiler, host) VALUES (?, ?, ?) "
-      "ON CONFLICT DO UPDATE SET driver = excluded.driver RETURNING id");
+      "ON CONFLICT DO UPDATE SET driver = excluded.driver, compiler = excluded.compiler, "
+      "host = excluded.host RETURNING id");
   query.bind(e.driver, e.compiler, e.host).step();
   return query.next<std::int64_t>();
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "db/sqlite_error.hpp"
+#include "db/tables.hpp"
 
 namespace tilewise {
 namespace {
@@ -150,8 +151,38 @@ CREATE TABLE searches (
 CREATE INDEX searches_by_problem ON searches (problem_id, gpu);
 )sql";
 
+// Rows get hashes. Images of before have none, so there is no telling whether they are whole: they
+// are compiled again. A search's hash of what it searched held the sources too; it is kept apart
+// from them now, so that searches of before are made again.
+constexpr const char* kVersion2 = R"sql(
+DELETE FROM images;
+ALTER TABLE images ADD COLUMN hash TEXT NOT NULL DEFAULT '';
+ALTER TABLE images ADD COLUMN refused TEXT NOT NULL DEFAULT '';
+
+ALTER TABLE records ADD COLUMN code_hash TEXT NOT NULL DEFAULT '';
+ALTER TABLE records ADD COLUMN origin TEXT NOT NULL DEFAULT 'measured';
+ALTER TABLE records ADD COLUMN hash TEXT NOT NULL DEFAULT '';
+ALTER TABLE winners ADD COLUMN hash TEXT NOT NULL DEFAULT '';
+ALTER TABLE baselines ADD COLUMN hash TEXT NOT NULL DEFAULT '';
+ALTER TABLE searches ADD COLUMN sources TEXT NOT NULL DEFAULT '';
+ALTER TABLE searches ADD COLUMN hash TEXT NOT NULL DEFAULT '';
+
+DROP TABLE claims;
+CREATE TABLE claims (
+  kernel  TEXT NOT NULL,
+  target  TEXT NOT NULL,
+  holder  TEXT NOT NULL,
+  machine TEXT NOT NULL,
+  pid     INTEGER NOT NULL,
+  started INTEGER NOT NULL,
+  since   REAL NOT NULL,
+  PRIMARY KEY (kernel, target)
+) STRICT;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},
+    Migration{2, kVersion2, hash_all_rows},
 };
 
 std::int64_t version_of(const Connection& connection) {
@@ -191,6 +222,7 @@ void migrate(const Connection& connection, std::span<const Migration> steps) {
     // Another process may have done this step while this one waited for the lock.
     if (version_of(connection) < step.version) {
       connection.execute(step.sql);
+      if (step.finish) step.finish(connection);
       connection.execute("PRAGMA application_id = " + std::to_string(kApplicationId) +
                          "; PRAGMA user_version = " + std::to_string(step.version));
     }

@@ -9,10 +9,12 @@ namespace tilewise {
 /// In the file's header: whose it is. The letters "Tile". Never change it.
 inline constexpr std::int64_t kApplicationId = 0x54696c65;
 
-/// One step of the schema. `sql` brings a file of version - 1 to `version`.
+/// One step of the schema. `sql` brings a file of version - 1 to `version`; then `finish`, where
+/// there is one, does what SQL cannot.
 struct Migration {
   int version;
   const char* sql;
+  void (*finish)(const Connection& connection) = nullptr;
 };
 
 /// Versions 1, 2, ... in order. Append only: files of every version are out there.

@@ -1,6 +1,5 @@
 #include <bit>
 
-#include "db/sqlite_error.hpp"
 #include "db/state.hpp"
 #include "db/tables.hpp"
 
@@ -8,30 +7,33 @@ namespace tilewise {
 namespace {
 
 constexpr const char* kInsert =
-    "INSERT INTO searches (problem_id, gpu, strategy, seed, space, budget_seconds, "
-    "max_evaluations, finished, evaluations, seconds, date) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id";
+    "INSERT INTO searches (problem_id, gpu, strategy, seed, space, sources, budget_seconds, "
+    "max_evaluations, finished, evaluations, seconds, date, hash) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id";
 constexpr const char* kUpdate =
-    "UPDATE searches SET problem_id = ?, gpu = ?, strategy = ?, seed = ?, space = ?, "
-    "budget_seconds = ?, max_evaluations = ?, finished = ?, evaluations = ?, seconds = ?, date = ? "
-    "WHERE id = ?";
+    "UPDATE searches SET problem_id = ?, gpu = ?, strategy = ?, seed = ?, space = ?, sources = ?, "
+    "budget_seconds = ?, max_evaluations = ?, finished = ?, evaluations = ?, seconds = ?, "
+    "date = ?, hash = ? WHERE id = ?";
 
 void bind_search(Query& query, std::int64_t problem, const Search& s) {
   // SQLite's integers are signed: the seed keeps its bits.
-  query.bind(problem, s.gpu, s.strategy, std::bit_cast<std::int64_t>(s.seed), s.space,
-             s.budget_seconds, s.max_evaluations, s.finished, s.evaluations, s.seconds, s.date);
+  query.bind(problem, s.gpu, s.strategy, std::bit_cast<std::int64_t>(s.seed), s.space, s.sources,
+             s.budget_seconds, s.max_evaluations, s.finished, s.evaluations, s.seconds, s.date,
+             row_hash(s));
 }
 
 }  // namespace
 
-Search read_search(Query& row) {
+Search read_search(Query& row, std::string* unchecked) {
   Search s;
   row.read(s.id);
   s.problem = read_problem(row);
   std::int64_t seed = 0;
-  row.read(s.gpu, s.strategy, seed, s.space, s.budget_seconds, s.max_evaluations, s.finished,
-           s.evaluations, s.seconds, s.date);
+  std::string hash;
+  row.read(s.gpu, s.strategy, seed, s.space, s.sources, s.budget_seconds, s.max_evaluations,
+           s.finished, s.evaluations, s.seconds, s.date, hash);
   s.seed = std::bit_cast<std::uint64_t>(seed);
+  require_hash(s, std::move(hash), "search " + std::to_string(s.id), unchecked);
   return s;
 }
 
@@ -45,27 +47,25 @@ std::int64_t add_search(const Connection& connection, const Search& search) {
 
 std::int64_t Database::add(const Search& search) {
   const std::lock_guard lock(state_->mutex);
-  Transaction transaction(state_->connection);
-  const std::int64_t id = add_search(state_->connection, search);
-  transaction.commit();
+  std::int64_t id = 0;
+  state_->write([&](const Connection& db) { id = add_search(db, search); });
   return id;
 }
 
 void Database::update(const Search& search) {
   const std::lock_guard lock(state_->mutex);
-  const Connection& db = state_->connection;
-  Transaction transaction(db);
-  const std::int64_t problem = put_problem(db, search.problem);
-  {
-    Query query = db.query(kUpdate);
-    bind_search(query, problem, search);
-    query.bind(search.id).run();
-  }
-  if (db.changes() == 0) {
-    throw database_error(db.path(), "there is no search " + std::to_string(search.id) +
-                                        " to update; it was removed meanwhile");
-  }
-  transaction.commit();
+  state_->write([&](const Connection& db) {
+    const std::int64_t problem = put_problem(db, search.problem);
+    {
+      Query query = db.query(kUpdate);
+      bind_search(query, problem, search);
+      query.bind(search.id).run();
+    }
+    if (db.changes() == 0) {
+      throw database_error(db.path(), "there is no search " + std::to_string(search.id) +
+                                          " to update; it was removed meanwhile");
+    }
+  });
 }
 
 std::vector<Search> Database::searches(const Problem& problem, const std::string& gpu) const {
@@ -75,7 +75,7 @@ std::vector<Search> Database::searches(const Problem& problem, const std::string
   Query query = state_->connection.query("SELECT " + kSearchColumns + " FROM " + kSearchTables +
                                          " WHERE s.problem_id = ? AND s.gpu = ? ORDER BY s.id");
   query.bind(*id, gpu);
-  return state_->rows(query, "search", read_search);
+  return state_->rows(query, "search", [](Query& row) { return read_search(row); });
 }
 
 }  // namespace tilewise

@@ -183,11 +183,11 @@ void Connection::fail() const {
   sqlite3* db = connection_.get();
   std::string words = sqlite3_errmsg(db);
   const int code = last_code();
-  if (const int number = sqlite3_system_errno(db);
-      number != 0 && (code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_FULL)) {
+  const int number = sqlite3_system_errno(db);
+  if (number != 0 && (code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_FULL)) {
     words += std::string(", ") + std::strerror(number);
   }
-  throw sqlite_error(path_, code, words);
+  throw sqlite_error(path_, sqlite3_extended_errcode(db), words, number);
 }
 
 // Transaction -------------------------------------------------------------------------------------

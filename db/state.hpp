@@ -1,22 +1,45 @@
 #pragma once
+#include <sys/types.h>
+
 #include <algorithm>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "db/database.hpp"
 #include "db/open.hpp"
-#include "tilewise/error.hpp"
+#include "db/process_identity.hpp"
+#include "db/row_hash.hpp"
+#include "db/sqlite_error.hpp"
 
 namespace tilewise {
 
+/// A file's identity while it is open: whether its path still leads to it.
+class Place {
+ public:
+  /// In memory: always there.
+  Place() = default;
+  explicit Place(const std::filesystem::path& path);
+  /// Throws Error(database) when the file was deleted or replaced.
+  void require() const;
+
+ private:
+  std::filesystem::path path_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
 /// What a Database is made of. Every member function holds `mutex` while it uses the rest.
 struct Database::State {
-  State(OpenedFile file, std::string token)
+  State(OpenedFile file, Place where, Trust trusted, ProcessIdentity process)
       : connection(std::move(file.connection)),
         warnings(std::move(file.warnings)),
-        holder(std::move(token)) {}
+        place(std::move(where)),
+        trust(trusted),
+        holder(std::move(process)) {}
 
   void warn(std::string message) {
     if (std::find(warnings.begin(), warnings.end(), message) == warnings.end()) {
@@ -24,14 +47,18 @@ struct Database::State {
     }
   }
 
-  /// Reads all rows of `query` by `read`. A row that this version does not understand is skipped,
-  /// with a warning: it stays in the database.
+  /// Reads all rows of `query` by `read`. A row that this version does not understand, or that is
+  /// damaged, is skipped with a warning: it stays in the database.
   template <class Read>
   auto rows(Query& query, const std::string& what, Read read) {
     std::vector<decltype(read(query))> found;
     while (query.step()) {
       try {
         found.push_back(read(query));
+      } catch (const DamagedRow& damage) {
+        warn("database " + connection.path().string() + ": a " + what +
+             " is damaged and is not used (" + damage.what() +
+             "); `autotune db check` lists all damage, tuning again replaces it");
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::invalid_argument) throw;
         warn("database " + connection.path().string() + ": a " + what + " was skipped (" +
@@ -41,10 +68,31 @@ struct Database::State {
     return found;
   }
 
+  /// Runs `body` in a transaction and commits. Where the disk is full and make_room() frees some of
+  /// it, runs it once more.
+  template <class Body>
+  void write(Body body) {
+    const auto once = [&] {
+      Transaction transaction(connection);
+      place.require();
+      body(connection);
+      transaction.commit();
+    };
+    try {
+      once();
+    } catch (const SqliteError& error) {
+      if (!error.full() || !make_room || !make_room()) throw;
+      once();
+    }
+  }
+
   std::mutex mutex;
   Connection connection;
   std::vector<std::string> warnings;
-  std::string holder;  ///< whose claims are ours
+  Place place;
+  Trust trust;
+  ProcessIdentity holder;  ///< whose claims are ours
+  std::function<bool()> make_room;
 };
 
 }  // namespace tilewise

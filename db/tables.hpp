@@ -11,16 +11,25 @@
 // transaction of the caller.
 namespace tilewise {
 
+// The read functions throw DamagedRow for a row that does not match its hash, unless `hash` is
+// given: then it gets what is stored, and nothing is compared.
+
 /// Columns of a whole record, for "SELECT ... FROM kRecordTables"; the read function takes them.
 inline const std::string kRecordColumns =
     "r.id, " + kProblemColumns +
-    ", r.gpu, kernel_template, configuration, source_hash, launch_revision, outcome, detail, " +
+    ", r.gpu, kernel_template, configuration, source_hash, launch_revision, code_hash, origin, "
+    "outcome, detail, " +
     kMeasurementColumns + ", " + kUsageColumns +
-    ", compile_ms, error_ratio, normwise_error, predicted_us, " + kEnvironmentColumns + ", r.date";
+    ", compile_ms, error_ratio, normwise_error, predicted_us, " + kEnvironmentColumns +
+    ", r.date, r.hash";
 inline const std::string kRecordTables =
     "records AS r JOIN problems AS p ON p.id = r.problem_id "
     "JOIN environments AS e ON e.id = r.environment_id";
-Record read_record(Query& row);
+Record read_record(Query& row, std::string* hash = nullptr);
+/// A whole winner: its record's columns and its own.
+inline const std::string kWinnerColumns = kRecordColumns + ", w.since, w.quarantined, w.hash";
+inline const std::string kWinnerTables = kRecordTables + " JOIN winners AS w ON w.record_id = r.id";
+Winner read_winner(Query& row, std::string* hash = nullptr);
 
 /// A filter as " WHERE ... ORDER BY ... LIMIT ..." on kRecordTables, with its parameters.
 class RecordCondition {
@@ -37,9 +46,13 @@ class RecordCondition {
 };
 
 std::int64_t put_record(const Connection& connection, const Record& record);
+/// Makes a record the winner of its problem and GPU. One that is the winner already keeps its date.
 void put_winner(const Connection& connection, std::int64_t record_id, const std::string& since,
                 const std::string& quarantined);
-enum class Replace { always, if_newer };
+/// Nothing happens when the record is no winner.
+void quarantine_winner(const Connection& connection, std::int64_t record_id,
+                       const std::string& why);
+enum class Replace { always, never };
 void put_baseline(const Connection& connection, const Baseline& baseline, Replace replace);
 /// The id of the image of the same key; 0 when there is none.
 std::int64_t find_image(const Connection& connection, const Image& image);
@@ -51,22 +64,26 @@ std::int64_t add_search(const Connection& connection, const Search& search);
 inline const std::string kImageColumns =
     "kernel, target, launch_revision, source_hash, " + kUsageColumns + ", compile_ms";
 Image read_image(Query& row);
+/// Frees claims of processes that are gone.
+void drop_dead_claims(const Connection& connection);
+/// Computes every row's hash anew: what a migration ends with.
+void hash_all_rows(const Connection& connection);
 
 /// Columns of a whole baseline, for "SELECT ... FROM kBaselineTables".
 inline const std::string kBaselineColumns =
     kProblemColumns + ", b.gpu, library, version, variant, " + kMeasurementColumns + ", " +
-    kEnvironmentColumns + ", b.date";
+    kEnvironmentColumns + ", b.date, b.hash";
 inline const std::string kBaselineTables =
     "baselines AS b JOIN problems AS p ON p.id = b.problem_id "
     "JOIN environments AS e ON e.id = b.environment_id";
-Baseline read_baseline(Query& row);
+Baseline read_baseline(Query& row, std::string* hash = nullptr);
 
 /// Columns of a whole search, for "SELECT ... FROM kSearchTables".
 inline const std::string kSearchColumns = "s.id, " + kProblemColumns +
-                                          ", gpu, strategy, seed, space, budget_seconds, "
-                                          "max_evaluations, finished, evaluations, seconds, "
-                                          "date";
+                                          ", gpu, strategy, seed, space, sources, "
+                                          "budget_seconds, max_evaluations, finished, "
+                                          "evaluations, seconds, date, s.hash";
 inline const std::string kSearchTables = "searches AS s JOIN problems AS p ON p.id = s.problem_id";
-Search read_search(Query& row);
+Search read_search(Query& row, std::string* hash = nullptr);
 
 }  // namespace tilewise

@@ -32,14 +32,11 @@ WHERE id NOT IN (SELECT image_id FROM record_images WHERE record_id IN (SELECT i
       WHERE id IN (SELECT id FROM kept) AND id NOT IN (SELECT record_id FROM record_images)))
 )sql";
 
-constexpr const char* kDropLosers = R"sql(
+// Finalists stay: by their machine code a search tells whether it is still good for new sources.
+const std::string kDropLosers = kWithKept + R"sql(
 DELETE FROM records
-WHERE source_hash NOT IN (SELECT value FROM json_each(?1))
-  AND id NOT IN (SELECT record_id FROM winners)
+WHERE source_hash NOT IN (SELECT value FROM json_each(?1)) AND id NOT IN (SELECT id FROM kept)
 )sql";
-
-constexpr const char* kDropClaims =
-    "DELETE FROM claims WHERE abs((julianday('now') - 2440587.5) * 86400 - since) > ?";
 
 // What goes with the records whose ids are the JSON array ?1, in this order.
 constexpr const char* kRemovals[] = {
@@ -110,35 +107,66 @@ DatabaseCounts Database::counts() const {
   return counts;
 }
 
-std::int64_t Database::remove(const RecordFilter& filter) {
+std::int64_t Database::bytes_in_use() const {
   const std::lock_guard lock(state_->mutex);
   const Connection& db = state_->connection;
-  Transaction transaction(db);
-  const std::string ids = chosen_ids(db, filter);
-  for (const char* removal : kRemovals) db.query(removal).bind(ids).run();
-  const std::int64_t removed = db.changes();  // of the last one: the records
-  drop_orphans(db);
-  transaction.commit();
+  return bytes_of(db) - db.integer("PRAGMA freelist_count") * db.integer("PRAGMA page_size");
+}
+
+std::int64_t Database::drop_oldest_images(std::int64_t most_bytes) {
+  const std::int64_t in_use = bytes_in_use();
+  const std::lock_guard lock(state_->mutex);
+  std::int64_t dropped = 0;
+  state_->write([&](const Connection& db) {
+    std::vector<std::int64_t> oldest;
+    {
+      Query query = db.query("SELECT id, length(binary) + length(log) FROM images ORDER BY id");
+      for (std::int64_t left = in_use; left > most_bytes && query.step();) {
+        oldest.push_back(query.next<std::int64_t>());
+        left -= query.next<std::int64_t>();
+      }
+    }
+    for (const std::int64_t id : oldest) db.query("DELETE FROM images WHERE id = ?").bind(id).run();
+    dropped = static_cast<std::int64_t>(oldest.size());
+  });
+  return dropped;
+}
+
+std::int64_t Database::remove(const RecordFilter& filter) {
+  const std::lock_guard lock(state_->mutex);
+  std::int64_t removed = 0;
+  state_->write([&](const Connection& db) {
+    const std::string ids = chosen_ids(db, filter);
+    for (const char* removal : kRemovals) db.query(removal).bind(ids).run();
+    removed = db.changes();  // of the last one: the records
+    drop_orphans(db);
+  });
   return removed;
 }
 
-std::int64_t Database::prune(const std::vector<std::string>& current_source_hashes) {
+Database::Pruned Database::prune(const std::vector<std::string>& current_source_hashes) {
   const std::lock_guard lock(state_->mutex);
-  const Connection& db = state_->connection;
-  const std::int64_t before = bytes_of(db);
-  {
-    Transaction transaction(db);
-    db.query(kDropClaims).bind(Database::kStaleClaimSeconds).run();
+  const std::int64_t before = bytes_of(state_->connection);
+  state_->write([&](const Connection& db) {
+    tilewise::drop_dead_claims(db);
     if (!current_source_hashes.empty()) {
       db.query(kDropLosers).bind(nlohmann::json(current_source_hashes).dump()).run();
     }
     db.query(kDropImages).run();
     drop_orphans(db);
-    transaction.commit();
-  }
+  });
+  Pruned pruned;
   // The pages return to the file system only when the log has been written back and cut.
-  db.execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
-  return std::max<std::int64_t>(0, before - bytes_of(db));
+  try {
+    state_->connection.execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch (const SqliteError& error) {
+    if (!error.full()) throw;
+    pruned.not_done = "the file could not be made smaller: that takes up to " +
+                      std::to_string(bytes_of(state_->connection) >> 20) +
+                      " MiB of free space for a moment; what was dropped makes room inside it";
+  }
+  pruned.freed_bytes = std::max<std::int64_t>(0, before - bytes_of(state_->connection));
+  return pruned;
 }
 
 }  // namespace tilewise

@@ -4,49 +4,71 @@
 namespace tilewise {
 namespace {
 
-const std::string kSelect = "SELECT " + kRecordColumns + ", w.since, w.quarantined FROM " +
-                            kRecordTables + " JOIN winners AS w ON w.record_id = r.id";
+const std::string kSelect = "SELECT " + kWinnerColumns + " FROM " + kWinnerTables;
 
-Winner read_winner(Query& row) {
-  Winner winner;
-  winner.record = read_record(row);
-  row.read(winner.since, winner.quarantined);
-  return winner;
+Error no_winner(const Connection& db, std::int64_t record_id, const std::string& why) {
+  return {ErrorKind::invalid_argument, "record " + std::to_string(record_id) + " of the database " +
+                                           db.path().string() + " cannot be a winner: " + why};
+}
+
+Record record_of(const Connection& db, std::int64_t record_id) {
+  Query query = db.query("SELECT " + kRecordColumns + " FROM " + kRecordTables + " WHERE r.id = ?");
+  if (!query.bind(record_id).step()) throw no_winner(db, record_id, "there is no such record");
+  try {
+    return read_record(query);
+  } catch (const DamagedRow& damage) {
+    throw no_winner(db, record_id, damage.what());
+  }
 }
 
 }  // namespace
 
+Winner read_winner(Query& row, std::string* unchecked) {
+  Winner winner;
+  std::string hash;
+  winner.record = read_record(row, unchecked);
+  row.read(winner.since, winner.quarantined, hash);
+  require_hash(winner, std::move(hash),
+               "the winner that is record " + std::to_string(winner.record.id), unchecked);
+  return winner;
+}
+
 void put_winner(const Connection& connection, std::int64_t record_id, const std::string& since,
                 const std::string& quarantined) {
-  // The same record again keeps its date.
+  Winner winner{record_of(connection, record_id), since, quarantined};
+  {
+    Query query = connection.query("SELECT since FROM winners WHERE record_id = ?");
+    if (query.bind(record_id).step()) query.read(winner.since);
+  }
   connection
       .query(
-          "INSERT INTO winners (problem_id, gpu, record_id, since, quarantined) "
-          "SELECT problem_id, gpu, id, ?, ? FROM records WHERE id = ? "
-          "ON CONFLICT (problem_id, gpu) DO UPDATE SET "
-          "since = iif(record_id = excluded.record_id, since, excluded.since), "
-          "record_id = excluded.record_id, quarantined = excluded.quarantined")
-      .bind(since, quarantined, record_id)
+          "INSERT INTO winners (problem_id, gpu, record_id, since, quarantined, hash) "
+          "SELECT problem_id, gpu, id, ?, ?, ? FROM records WHERE id = ? "
+          "ON CONFLICT (problem_id, gpu) DO UPDATE SET since = excluded.since, "
+          "record_id = excluded.record_id, quarantined = excluded.quarantined, "
+          "hash = excluded.hash")
+      .bind(winner.since, winner.quarantined, row_hash(winner), record_id)
       .run();
+}
+
+void quarantine_winner(const Connection& connection, std::int64_t record_id,
+                       const std::string& why) {
+  bool is_winner = false;
+  {
+    Query query = connection.query("SELECT 1 FROM winners WHERE record_id = ?");
+    is_winner = query.bind(record_id).step();
+  }
+  if (is_winner) put_winner(connection, record_id, "", why);
 }
 
 void Database::set_winner(std::int64_t record_id) {
   const std::lock_guard lock(state_->mutex);
-  const Connection& db = state_->connection;
-  Transaction transaction(db);
-  std::string outcome;
-  {
-    Query query = db.query("SELECT outcome FROM records WHERE id = ?");
-    if (query.bind(record_id).step()) query.read(outcome);
-  }
-  if (outcome != to_string(Outcome::ok)) {
-    throw Error(ErrorKind::invalid_argument,
-                "record " + std::to_string(record_id) + " cannot be a winner: " +
-                    (outcome.empty() ? "there is no such record in " + db.path().string()
-                                     : "its outcome is " + outcome + ", not ok"));
-  }
-  put_winner(db, record_id, utc_now(), "");
-  transaction.commit();
+  state_->write([&](const Connection& db) {
+    if (const Record record = record_of(db, record_id); record.outcome != Outcome::ok)
+      throw no_winner(db, record_id,
+                      "its outcome is " + std::string(to_string(record.outcome)) + ", not ok");
+    put_winner(db, record_id, utc_now(), "");
+  });
 }
 
 std::optional<Winner> Database::winner(const Problem& problem, const std::string& gpu) const {
@@ -55,8 +77,9 @@ std::optional<Winner> Database::winner(const Problem& problem, const std::string
   if (!id) return {};
   Query query = state_->connection.query(kSelect + " WHERE w.problem_id = ? AND w.gpu = ?");
   query.bind(*id, gpu);
-  auto found = state_->rows(query, "winner", read_winner);
-  if (found.empty()) return {};
+  auto found = state_->rows(query, "winner", [](Query& row) { return read_winner(row); });
+  // A damaged index may lead to another problem's row.
+  if (found.empty() || found.front().record.problem != problem) return {};
   return std::move(found.front());
 }
 
@@ -65,16 +88,12 @@ std::vector<Winner> Database::winners(const std::string& gpu) const {
   Query query = state_->connection.query(
       kSelect + " WHERE ? IN (w.gpu, '') ORDER BY w.gpu, p.m, p.n, p.k, p.layout, r.id");
   query.bind(gpu);
-  return state_->rows(query, "winner", read_winner);
+  return state_->rows(query, "winner", [](Query& row) { return read_winner(row); });
 }
 
 void Database::quarantine(std::int64_t record_id, const std::string& why) {
   const std::lock_guard lock(state_->mutex);
-  Transaction transaction(state_->connection);
-  state_->connection.query("UPDATE winners SET quarantined = ? WHERE record_id = ?")
-      .bind(why, record_id)
-      .run();
-  transaction.commit();
+  state_->write([&](const Connection& db) { quarantine_winner(db, record_id, why); });
 }
 
 }  // namespace tilewise

@@ -1,91 +1,117 @@
 #include "matmul/image_store.hpp"
 
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
+#include "db/sqlite_error.hpp"
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 constexpr auto kClaimPoll = std::chrono::milliseconds(20);
+constexpr auto kClaimRenewal = std::chrono::duration<double>(Database::kStaleClaimSeconds / 4);
 
-/// The claim on one image in a database that other processes use too. Storing the image releases it
-/// as well; releasing twice does no harm.
+/// The claim on one image in a cache that other processes use too: renewed while it is held, and
+/// released at the end. Storing the image releases it as well; releasing twice does no harm.
 class Claim {
  public:
-  Claim(Database& database, const KernelSpec& kernel, const Target& target)
-      : database_(database), kernel_(kernel), target_(target) {}
+  Claim(ImageCache& cache, const KernelSpec& kernel, const Target& target)
+      : cache_(cache), kernel_(kernel), target_(target) {}
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
   ~Claim() {
-    if (!held_) return;
-    try {
-      database_.release_claim(kernel_, target_);
-    } catch (...) {  // a claim left behind grows stale and is taken over
-    }
+    if (!renewal_.joinable()) return;
+    renewal_.request_stop();
+    renewal_.join();
+    cache_.release_claim(kernel_, target_);
   }
-  /// Whether to go on. A cache that cannot be written cannot be waited for either.
+
+  /// False while another holds it. Without a usable cache there is nothing to wait for.
   bool take() {
-    try {
-      return held_ = database_.claim_image(kernel_, target_);
-    } catch (const Error&) {
-      return true;
-    }
+    const ImageCache::Claim claim = cache_.claim(kernel_, target_);
+    if (claim == ImageCache::Claim::held)
+      renewal_ = std::jthread([this](const std::stop_token& stop) { renew(stop); });
+    return claim != ImageCache::Claim::of_another;
   }
 
  private:
-  Database& database_;
+  void renew(const std::stop_token& stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    while (!ended_.wait_for(lock, stop, kClaimRenewal, [&] { return stop.stop_requested(); }))
+      cache_.renew_claim(kernel_, target_);
+  }
+
+  ImageCache& cache_;
   const KernelSpec& kernel_;
   const Target& target_;
-  bool held_ = false;
+  std::condition_variable_any ended_;
+  std::jthread renewal_;
 };
-
-std::optional<Image> look_in(const Database* database, const KernelSpec& kernel,
-                             const Target& target, const std::string& launch_revision,
-                             const std::string& source_hash) {
-  if (!database) return std::nullopt;
-  auto image = database->image(kernel, target, launch_revision);
-  if (image && !source_hash.empty() && image->source_hash != source_hash) return std::nullopt;
-  return image;
-}
 
 }  // namespace
 
 std::optional<Image> ImageStore::stored(const KernelSpec& kernel, const Target& target,
                                         const std::string& launch_revision,
                                         const std::string& source_hash) const {
-  std::optional<Image> image = look_in(database_, kernel, target, launch_revision, source_hash);
-  if (!image) image = look_in(cache_, kernel, target, launch_revision, source_hash);
-  return image;
+  const auto fits = [&](const std::optional<Image>& image) {
+    return image && (source_hash.empty() || image->source_hash == source_hash);
+  };
+  std::optional<Image> image;
+  try {
+    if (database_) image = database_->image(kernel, target, launch_revision);
+  } catch (const SqliteError& error) {  // a damaged page: the image can be had otherwise
+    if (!error.damaged()) throw;
+    database_->warn(error.what());
+  }
+  if (!fits(image) && cache_) image = cache_->image(kernel, target, launch_revision);
+  return fits(image) ? std::move(image) : std::nullopt;
 }
 
 ImageStore::Made ImageStore::make(const KernelSpec& kernel, const Target& target,
-                                  const std::string& launch_revision) const {
+                                  const std::string& launch_revision,
+                                  const Patience& patience) const {
   const std::string hash = compiler_ ? source_hash(kernel, compiler_->identity()) : "";
   const auto find = [&]() -> std::optional<Made> {
     std::optional<Image> image = stored(kernel, target, launch_revision, hash);
     if (!image) return std::nullopt;
     std::string log = image->log;
-    return Made{std::move(image), std::move(log), false};
+    return Made{std::move(image), std::move(log)};
   };
   if (std::optional<Made> found = find()) return std::move(*found);
   if (!compiler_)
     throw Error(ErrorKind::compiler, "no image of " + to_string(kernel) + " for " +
                                          to_string(target) +
                                          " is stored, and there is no compiler to make it");
-  if (!cache_ || cache_->read_only()) return compile(kernel, target, launch_revision, hash);
+  if (!cache_) return compile(kernel, target, launch_revision, hash);
 
-  // One process compiles, the others wait for its image.
+  // One compiles, the others wait for its image.
+  const auto began = Clock::now();
+  const auto waited = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
   Claim claim(*cache_, kernel, target);
-  while (!claim.take()) {
+  bool mine = claim.take();
+  while (!mine && waited() < patience.seconds) {
+    if (patience.stopped && patience.stopped()) {
+      Made none;
+      none.log = "another process was compiling it when the search ended";
+      none.stopped = true;
+      return none;
+    }
     std::this_thread::sleep_for(kClaimPoll);
     if (std::optional<Made> found = find()) return std::move(*found);
+    mine = claim.take();
   }
   if (std::optional<Made> found = find()) return std::move(*found);  // made just before the claim
   Made made = compile(kernel, target, launch_revision, hash);
-  if (made.image) keep(*made.image, made.log);
+  // A cache that cannot be written (a full disk, say) costs a compile next time, not this product.
+  if (made.image)
+    if (const std::string why = cache_->put(*made.image); !why.empty())
+      made.log += (made.log.empty() ? "not kept: " : "\nnot kept: ") + why;
   return made;
 }
 
@@ -100,16 +126,11 @@ ImageStore::Made ImageStore::compile(const KernelSpec& kernel, const Target& tar
     result.image->source_hash = hash;
     result.image->launch_revision = launch_revision;
   }
-  return {std::move(result.image), std::move(result.log), true};
-}
-
-/// A cache that cannot be written (a full disk, say) costs a compile next time, not this product.
-void ImageStore::keep(const Image& image, std::string& log) const {
-  try {
-    cache_->put_image(image);
-  } catch (const Error& error) {
-    log += std::string(log.empty() ? "" : "\n") + "not kept: " + error.what();
-  }
+  Made made;
+  made.image = std::move(result.image);
+  made.log = std::move(result.log);
+  made.compiled = true;
+  return made;
 }
 
 }  // namespace tilewise

@@ -30,16 +30,6 @@ bool is_there(const std::filesystem::path& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-/// Where compiled defaults are kept between processes; nothing when that cannot be.
-std::optional<Database> open_image_cache(const std::filesystem::path& path, bool may_create) {
-  try {
-    if (may_create) return Database::open(path, OpenMode::read_write);
-    if (is_there(path)) return Database::open(path, OpenMode::read_only);
-  } catch (const Error&) {  // a cache is a convenience
-  }
-  return std::nullopt;
-}
-
 std::unique_ptr<Device> open(const std::string& which) {
   return which == "current" ? cuda::open_current_device() : open_device(which);
 }
@@ -64,14 +54,19 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   const Target target = device ? device->info().target : Target{};
   parts.device = std::move(device);
   const std::filesystem::path path = default_database_path(options.database);
+  const Trust trust = options.trust_files ? Trust::anyone : default_trust();
   if (is_there(path)) {
-    parts.database = Database::open(path, OpenMode::read_only);
+    parts.database = Database::open(path, OpenMode::read_only, trust);
   } else {
     parts.notes.push_back("there is no database " + path.string() +
                           ", so every product is served by a default; autotune makes one");
   }
-  parts.open_cache = [path, may_create = options.compile_missing] {
-    return open_image_cache(image_cache_path(path), may_create);
+  // Where compiled defaults are kept between processes.
+  parts.open_cache = [path, trust,
+                      mode = options.compile_missing ? OpenMode::read_write : OpenMode::read_only] {
+    const std::filesystem::path file = image_cache_path(path);
+    const bool usable = mode == OpenMode::read_write || is_there(file);
+    return usable ? std::make_unique<ImageCache>(file, mode, trust) : nullptr;
   };
   parts.load_compiler = [target, where = options.nvrtc] { return load_compiler(target, where); };
   parts.compile_missing = options.compile_missing;

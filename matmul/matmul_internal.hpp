@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "db/database.hpp"
+#include "db/image_cache.hpp"
 #include "device/compiler.hpp"
 #include "device/device.hpp"
 #include "tilewise/matmul.h"
@@ -18,7 +19,7 @@ struct MatmulParts {
   std::unique_ptr<Device> device;
   std::optional<Database> database;  ///< winners and their images; none: defaults are served
   /// Both are called at most once, when a kernel is needed that the database has no image of.
-  std::function<std::optional<Database>()> open_cache;       ///< may be empty
+  std::function<std::unique_ptr<ImageCache>()> open_cache;   ///< may be empty
   std::function<std::unique_ptr<Compiler>()> load_compiler;  ///< may be empty, may throw Error
   bool compile_missing = true;
   std::function<void(const std::string&)> warn;  ///< empty: standard error

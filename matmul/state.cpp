@@ -74,7 +74,7 @@ std::unique_ptr<Executable> Matmul::State::make(const Problem& problem) {
       if (error.kind() == ErrorKind::unsupported) give_up(problem);
       throw;
     }
-    Attempt tried = attempt(problem, match.candidate);
+    Attempt tried = attempt(problem, match);
     if (tried.executable) {
       for (const auto& [failed, failure] : failures) {
         warn_once(described(failed) + " is set aside: " + failure.why_not);
@@ -83,15 +83,16 @@ std::unique_ptr<Executable> Matmul::State::make(const Problem& problem) {
       if (match.stale) warn_once(described(match) + " is stale: " + match.why);
       return std::move(tried.executable);
     }
-    refusals_.push_back({problem, match.candidate, tried.why_not});
+    refuse(problem, match.candidate, tried.why_not);
     failures.emplace_back(std::move(match), std::move(tried));
   }
 }
 
-Matmul::State::Attempt Matmul::State::attempt(const Problem& problem, const Candidate& candidate) {
-  const KernelTemplate& kernel = find_template(candidate.kernel_template);
-  Plan plan = kernel.plan(problem, candidate.configuration, device_->info());
+Matmul::State::Attempt Matmul::State::attempt(const Problem& problem, const Match& match) {
+  const KernelTemplate& kernel = find_template(match.candidate.kernel_template);
+  Plan plan = kernel.plan(problem, match.candidate.configuration, device_->info());
   Attempt attempt;
+  attempt.seconds_to_compile = seconds_to_compile(match);
   std::map<KernelSpec, std::shared_ptr<LoadedKernel>> kernels;
   for (const auto& [spec, need] : kernel_needs(plan)) {
     kernels[spec] = load(spec, need, launch_revision(kernel), attempt);
@@ -123,23 +124,54 @@ std::shared_ptr<LoadedKernel> Matmul::State::load(const KernelSpec& kernel, cons
   }
 }
 
-/// From the database, else from the cache, else compiled: each is opened or loaded only when those
-/// before it have nothing.
+/// How long a compile of a kernel of this match should take: as long as all of its kernels took
+/// when they were measured, else what is usual.
+double Matmul::State::seconds_to_compile(const Match& match) const {
+  constexpr double kUsual = 0.3, kUsualOnCpu = 1;
+  if (match.record && match.record->compile_ms > 0) return match.record->compile_ms / 1000;
+  return device_->info().target.host ? kUsualOnCpu : kUsual;
+}
+
+/// From the database, else from the cache, which is opened only then. Damage is told once, and
+/// marked where it is.
+std::optional<Image> Matmul::State::stored_image(const KernelSpec& kernel,
+                                                 const std::string& launch_revision) {
+  const Target& target = device_->info().target;
+  if (database_) {
+    const std::size_t known = database_->warnings().size();
+    if (auto found =
+            ImageStore(&*database_, nullptr, nullptr).stored(kernel, target, launch_revision))
+      return found;
+    const std::vector<std::string> warnings = database_->warnings();
+    for (std::size_t i = known; i < warnings.size(); ++i) warn_once(warnings[i]);
+    if (warnings.size() > known && database_->read_only()) {
+      try {  // a connection that may write sets a damaged image aside itself
+        Database::open(database_->path(), OpenMode::read_write, database_->trust())
+            .image(kernel, target, launch_revision);
+      } catch (const Error&) {  // then the next process finds it again
+      }
+    }
+  }
+  if (!cache()) return std::nullopt;
+  auto found = ImageStore(nullptr, cache(), nullptr).stored(kernel, target, launch_revision);
+  for (const std::string& warning : cache()->warnings()) warn_once(warning);
+  return found;
+}
+
+/// Stored, else compiled; the compiler is loaded only then.
 std::optional<Image> Matmul::State::image(const KernelSpec& kernel,
                                           const std::string& launch_revision, Attempt& attempt) {
   const Target& target = device_->info().target;
-  Database* database = database_ ? &*database_ : nullptr;
-  if (auto found = ImageStore(database, nullptr, nullptr).stored(kernel, target, launch_revision))
-    return found;
-  if (auto found = ImageStore(nullptr, cache(), nullptr).stored(kernel, target, launch_revision))
-    return found;
+  if (auto found = stored_image(kernel, launch_revision)) return found;
   if (!compiler()) {
     attempt.why_not = "no image of " + to_string(kernel) + " for " + to_string(target) +
                       " is stored, and " + no_compiler_;
     return std::nullopt;
   }
-  ImageStore::Made made =
-      ImageStore(database, cache(), compiler()).make(kernel, target, launch_revision);
+  // What another process is compiling is waited for no longer than compiling it takes.
+  const Patience patience{attempt.seconds_to_compile};
+  ImageStore::Made made = ImageStore(database_ ? &*database_ : nullptr, cache(), compiler())
+                              .make(kernel, target, launch_revision, patience);
   if (!made.image) {
     attempt.why_not = to_string(kernel) + " does not compile: " + first_line(made.log);
     attempt.broken = true;
@@ -148,7 +180,6 @@ std::optional<Image> Matmul::State::image(const KernelSpec& kernel,
 }
 
 Match Matmul::State::match(const Problem& problem) const {
-  const std::lock_guard making(make_mutex_);
   return resolver_->resolve(problem, refused(problem));
 }
 
@@ -174,11 +205,17 @@ Match Matmul::State::explain(const Problem& problem) {
     const Compiler* known = compiler();
     informed_ = known ? resolver_->with_compiler(known->identity()) : *resolver_;
   });
-  const std::lock_guard making(make_mutex_);
   return informed_->resolve(problem, refused(problem));
 }
 
+void Matmul::State::refuse(const Problem& problem, const Candidate& candidate,
+                           const std::string& why_not) {
+  const std::lock_guard lock(refusals_mutex_);
+  refusals_.push_back({problem, candidate, why_not});
+}
+
 std::vector<Candidate> Matmul::State::refused(const Problem& problem) const {
+  const std::lock_guard lock(refusals_mutex_);
   std::vector<Candidate> candidates;
   for (const Refusal& refusal : refusals_)
     if (same_kind(refusal.problem, problem)) candidates.push_back(refusal.candidate);
@@ -189,7 +226,8 @@ std::vector<Candidate> Matmul::State::refused(const Problem& problem) const {
 void Matmul::State::quarantine(const Record& record, const std::string& why) {
   try {
     if (database_->read_only())
-      Database::open(database_->path(), OpenMode::read_write).quarantine(record.id, why);
+      Database::open(database_->path(), OpenMode::read_write, database_->trust())
+          .quarantine(record.id, why);
     else
       database_->quarantine(record.id, why);
   } catch (const Error& error) {
@@ -200,6 +238,7 @@ void Matmul::State::quarantine(const Record& record, const std::string& why) {
 
 /// Says what to do when all that could serve a problem has failed; returns when nothing was tried.
 void Matmul::State::give_up(const Problem& problem) const {
+  const std::lock_guard lock(refusals_mutex_);
   for (const Refusal& refusal : refusals_)
     if (same_kind(refusal.problem, problem))
       throw Error(ErrorKind::compiler,
@@ -212,11 +251,11 @@ void Matmul::State::give_up(const Problem& problem) const {
                              "TILEWISE_NVRTC names it where it is not found by itself)"));
 }
 
-Database* Matmul::State::cache() {
+ImageCache* Matmul::State::cache() {
   std::call_once(cache_once_, [this] {
     if (parts_.open_cache) cache_ = parts_.open_cache();
   });
-  return cache_ ? &*cache_ : nullptr;
+  return cache_.get();
 }
 
 const Compiler* Matmul::State::compiler() {

@@ -51,25 +51,30 @@ struct Matmul::State {
   struct Attempt {
     std::unique_ptr<Executable> executable;
     std::string why_not;
-    bool broken = false;  ///< the image or the source is bad, rather than missing
+    bool broken = false;            ///< the image or the source is bad, rather than missing
+    double seconds_to_compile = 0;  ///< as expected of each of its kernels
   };
 
   const Executable* find(const Problem& problem) const;
   std::unique_ptr<Executable> make(const Problem& problem);
-  Attempt attempt(const Problem& problem, const Candidate& candidate);
+  Attempt attempt(const Problem& problem, const Match& match);
   std::shared_ptr<LoadedKernel> load(const KernelSpec& kernel, const KernelNeed& need,
                                      const std::string& launch_revision, Attempt& attempt);
   std::optional<Image> image(const KernelSpec& kernel, const std::string& launch_revision,
                              Attempt& attempt);
+  std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
+  double seconds_to_compile(const Match& match) const;
   std::vector<Candidate> refused(const Problem& problem) const;
   void quarantine(const Record& record, const std::string& why);
   void give_up(const Problem& problem) const;
-  Database* cache();
+  void refuse(const Problem& problem, const Candidate& candidate, const std::string& why_not);
+  ImageCache* cache();
   const Compiler* compiler();
   void warn_once(const std::string& line);
 
   std::shared_ptr<Device> device_;  ///< shared with packed operands
-  std::optional<Database> database_, cache_;
+  std::optional<Database> database_;
+  std::unique_ptr<ImageCache> cache_;
   std::unique_ptr<Compiler> compiler_;
   std::string no_compiler_;  ///< why there is none
   MatmulParts parts_;        ///< the rest of it: hooks and options
@@ -81,9 +86,11 @@ struct Matmul::State {
   mutable std::shared_mutex table_mutex_;
   std::unordered_map<Problem, std::unique_ptr<Executable>> table_;
 
-  mutable std::mutex make_mutex_;  ///< guards what follows
-  std::vector<Refusal> refusals_;
+  std::mutex make_mutex_;                ///< held while an executable is made; guards what follows
   std::map<KernelSpec, Loaded> loaded_;  ///< shared by all sizes of a configuration
+
+  mutable std::mutex refusals_mutex_;  ///< never held for long: match() takes it
+  std::vector<Refusal> refusals_;
 
   std::mutex warn_mutex_;
   std::set<std::string> warned_;

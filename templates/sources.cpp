@@ -1,10 +1,7 @@
 #include "templates/sources.hpp"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <deque>
 #include <mutex>
 
@@ -115,14 +112,6 @@ std::vector<std::string> kernel_source_names() {
   std::vector<std::string> names;
   for (const KernelSource& source : sources()) names.push_back(source.name);
   return names;
-}
-
-std::string hash_text(std::string_view text) {
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  char hex[33];
-  std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return hex;
 }
 
 std::string kernel_text_hash(std::string_view name) { return text_hash(kernel_source(name)); }

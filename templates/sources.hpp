@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "tilewise/hash.hpp"
 #include "tilewise/plan.hpp"
 
 namespace tilewise {
@@ -25,9 +26,6 @@ void add_kernel_source(KernelSource source);
 
 /// Every source's file name.
 std::vector<std::string> kernel_source_names();
-
-/// XXH3-128 of any text, in hex: a name for it.
-std::string hash_text(std::string_view text);
 
 /// Hash of a source's text with its includes, comments and blank space aside.
 std::string kernel_text_hash(std::string_view name);

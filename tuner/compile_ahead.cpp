@@ -7,8 +7,10 @@
 #include <malloc.h>
 #endif
 
+#include "device/elf.hpp"
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
+#include "tilewise/hash.hpp"
 
 namespace tilewise {
 namespace {
@@ -41,7 +43,7 @@ const LaunchStep* multiply_step(const Plan& plan) {
 }  // namespace
 
 Built build(const Candidate& candidate, const KernelTemplate& kernel, const Problem& problem,
-            const DeviceInfo& device, const ImageStore& store) {
+            const DeviceInfo& device, const ImageStore& store, const Patience& patience) {
   Built built;
   built.candidate = candidate;
   built.launch_revision = launch_revision(kernel);
@@ -49,21 +51,33 @@ Built build(const Candidate& candidate, const KernelTemplate& kernel, const Prob
   const LaunchStep* multiply = multiply_step(built.plan);
   if (multiply && store.compiler())
     built.source_hash = source_hash(multiply->kernel, store.compiler()->identity());
+  std::string code;
   for (const LaunchStep& step : built.plan.steps) {
     if (!store.compiler() && !store.stored(step.kernel, device.target, built.launch_revision)) {
       built.missing = true;
       return built;
     }
-    ImageStore::Made made = store.make(step.kernel, device.target, built.launch_revision);
+    ImageStore::Made made;
+    try {
+      made = store.make(step.kernel, device.target, built.launch_revision, patience);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::database) throw;
+      built.fault = error.what();
+      return built;
+    }
     built.compiled |= made.compiled;
+    built.stopped = made.stopped;
+    if (made.stopped) return built;
     if (!made.image) {
       built.refusal = made.log.empty() ? "the compiler gave no image and no reason" : made.log;
       return built;
     }
     built.compile_ms += made.image->compile_ms;
     if (&step == multiply) built.source_hash = made.image->source_hash;
+    code += code_hash(made.image->binary);
     built.images.push_back(std::move(*made.image));
   }
+  if (!code.empty()) built.code_hash = hash_text(code);
   return built;
 }
 
@@ -124,7 +138,8 @@ void CompileAhead::work() {
     lock.unlock();
     Result result;
     try {
-      result.built = build(job.candidate, *job.kernel, problem_, device_, store_);
+      const Patience patience{.stopped = [this] { return ending_.load(); }};
+      result.built = build(job.candidate, *job.kernel, problem_, device_, store_, patience);
     } catch (...) {
       result.error = std::current_exception();
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "tilewise/error.hpp"
 #include "tilewise/image.hpp"
 #include "tilewise/plan.hpp"
 #include "tilewise/record.hpp"
@@ -24,6 +25,9 @@ struct EvaluationRequest {
 struct Evaluation {
   Outcome outcome = Outcome::launch_error;
   std::string detail;
+  /// The outcome is a fault of the system, not of the candidate: the worker was killed from
+  /// outside, say, or memory or disk space ran out. It may be another when it is tried again.
+  bool transient = false;
   std::optional<Measurement> measurement;
   double error_ratio = 0;     ///< finite: 1e30 stands for infinitely wrong
   double normwise_error = 0;  ///< finite likewise
@@ -45,6 +49,11 @@ struct TimingOptions {
   double target_spread = 0.003;  ///< stop when the median is known this well (relative)
   int race_rounds = 7;
 };
+
+/// Whether an error says nothing about the candidate that met it.
+inline bool is_transient(ErrorKind kind) {
+  return kind == ErrorKind::transient || kind == ErrorKind::io || kind == ErrorKind::out_of_memory;
+}
 
 /// Validates and times candidates of one problem at a time on one device. Failures are outcomes;
 /// only a failure of the evaluator itself throws. Not thread-safe.

@@ -93,15 +93,16 @@ LocalEvaluator::Bench LocalEvaluator::make_bench(
 }
 
 // A refused launch is over when it is reported; after an illegal address nothing works any more.
-void LocalEvaluator::note_failure(const std::string& what, Evaluation& evaluation) {
+void LocalEvaluator::note_failure(const Error& error, Evaluation& evaluation) {
   evaluation.outcome = Outcome::launch_error;
-  evaluation.detail = what;
+  evaluation.detail = error.what();
+  evaluation.transient = is_transient(error.kind());
   evaluation.measurement.reset();
   try {
     device_.synchronize(stream_.get());
     device_.synchronize(nullptr);
   } catch (const Error&) {
-    broken_ = what;
+    broken_ = evaluation.detail;
   }
 }
 
@@ -122,7 +123,7 @@ std::unique_ptr<Executable> LocalEvaluator::load_and_validate(const EvaluationRe
     validate(launches_of(*executable), evaluation);
     if (evaluation.outcome == Outcome::ok) return executable;
   } catch (const Error& error) {
-    note_failure(error.what(), evaluation);
+    note_failure(error, evaluation);
     if (error.kind() == ErrorKind::out_of_memory && !broken() &&
         bench_.validator->give_back_spare()) {
       return load_and_validate(request, evaluation);
@@ -139,7 +140,7 @@ bool LocalEvaluator::repeats(const Executable& executable, Evaluation& evaluatio
     evaluation.outcome = verdict.outcome;
     evaluation.detail = verdict.detail;
   } catch (const Error& error) {
-    note_failure(error.what(), evaluation);
+    note_failure(error, evaluation);
   }
   return false;
 }
@@ -153,7 +154,7 @@ Evaluation LocalEvaluator::evaluate(const EvaluationRequest& request) {
   try {
     evaluation.measurement = bench_.benchmark->measure(launches_of(*executable), request.best_us);
   } catch (const Error& error) {
-    note_failure(error.what(), evaluation);
+    note_failure(error, evaluation);
   }
   return evaluation;
 }
@@ -167,7 +168,7 @@ Evaluation LocalEvaluator::evaluate_enqueued(const Enqueue& enqueue) {
     if (evaluation.outcome == Outcome::ok)
       evaluation.measurement = bench_.benchmark->measure(enqueue, 0);
   } catch (const Error& error) {
-    note_failure(error.what(), evaluation);
+    note_failure(error, evaluation);
   }
   return evaluation;
 }
@@ -228,7 +229,7 @@ RaceResult LocalEvaluator::race(const std::vector<EvaluationRequest>& finalists,
       entry.measurement = measurements.back();
     }
   } catch (const Error& error) {
-    for (const std::size_t place : places) note_failure(error.what(), result.finalists[place]);
+    for (const std::size_t place : places) note_failure(error, result.finalists[place]);
   }
   return result;
 }

@@ -36,7 +36,7 @@ class LocalEvaluator : public Evaluator {
   };
   void require_working() const;
   Bench make_bench(const Problem& problem, const std::shared_ptr<const Reference>& reference);
-  void note_failure(const std::string& what, Evaluation& evaluation);
+  void note_failure(const Error& error, Evaluation& evaluation);
   std::unique_ptr<Executable> load_and_validate(const EvaluationRequest& request,
                                                 Evaluation& evaluation);
   bool repeats(const Executable& executable, Evaluation& evaluation);

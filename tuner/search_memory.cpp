@@ -17,9 +17,8 @@ std::string values_text(const std::vector<int>& values) {
 
 }  // namespace
 
-std::string space_hash(const SearchSpace& space, const Subspace& subspace,
-                       const std::string& compiler) {
-  std::string text = compiler + "\n";
+std::string space_hash(const SearchSpace& space, const Subspace& subspace) {
+  std::string text;
   for (const KernelTemplate* kernel : space.templates()) {
     text += launch_revision(*kernel) + "\n";
     for (const Parameter& parameter : kernel->parameters)
@@ -28,7 +27,12 @@ std::string space_hash(const SearchSpace& space, const Subspace& subspace,
       text += constraint.name + ": " + constraint.text + "\n";
   }
   for (const auto& [name, values] : subspace) text += "only " + name + values_text(values);
-  // Which sources a template's plans use depends on the configuration (packs): all of them count.
+  return hash_text(text);
+}
+
+// Which sources a template's plans use depends on the configuration (packs): all of them count.
+std::string sources_hash(const std::string& compiler) {
+  std::string text = compiler + "\n";
   for (const std::string& name : kernel_source_names())
     text += name + " " + kernel_text_hash(name) + "\n";
   return hash_text(text);
@@ -44,7 +48,9 @@ bool covers(const Search& stored, const Search& wanted) {
 
 Search begin_search(Database& database, const Search& wanted) {
   for (Search& known : database.searches(wanted.problem, wanted.gpu))
-    if (!known.finished && covers(known, wanted) && covers(wanted, known)) return known;
+    if (!known.finished && known.sources == wanted.sources && covers(known, wanted) &&
+        covers(wanted, known))
+      return known;
   Search search = wanted;
   search.id = database.add(search);
   return search;

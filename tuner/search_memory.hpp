@@ -8,12 +8,13 @@
 namespace tilewise {
 
 /// Hash of what a search can find: template names, revisions, parameters and their values (as
-/// narrowed), constraints, kernel sources, compiler.
-std::string space_hash(const SearchSpace& space, const Subspace& subspace,
-                       const std::string& compiler);
+/// narrowed), constraints.
+std::string space_hash(const SearchSpace& space, const Subspace& subspace);
+/// Hash of all kernel sources and the compiler's identity.
+std::string sources_hash(const std::string& compiler);
 
-/// Whether `wanted` asks for nothing that `stored` did not do: same strategy, seed and space, at
-/// least the budget and the evaluations.
+/// Whether `wanted` is nothing that `stored` did not do: same strategy, seed and space, at least
+/// the budget and the evaluations. The sources may differ.
 bool covers(const Search& stored, const Search& wanted);
 
 /// The row for this search: an identical one of an earlier run that did not finish, else a new one.

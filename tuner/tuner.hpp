@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "db/database.hpp"
+#include "db/image_cache.hpp"
 #include "device/compiler.hpp"
 #include "templates/search_space.hpp"
+#include "tilewise/error.hpp"
 #include "tuner/evaluator.hpp"
 
 namespace tilewise {
@@ -48,13 +50,19 @@ struct TuneResult {
   /// with those measured; not a number where fewer than three can be compared.
   double rank_correlation = std::numeric_limits<double>::quiet_NaN();
   std::int64_t ranked = 0;
-  bool already_done =
-      false;  ///< an identical search had finished: nothing was compiled or measured
+  /// An identical search had finished, and its kernels still compile to the same code: nothing was
+  /// measured.
+  bool already_done = false;
+  /// What ended the search early: the device or the system around it failed for good. The winner is
+  /// the best of what had been measured.
+  std::optional<Error> failure;
+  std::int64_t faults = 0;  ///< of the system, met on the way; each candidate was tried again
+  std::string last_fault;   ///< in words
 };
 
 struct TuneContext {
   Database& database;
-  Database* cache = nullptr;           ///< images of losers; may be null
+  ImageCache* cache = nullptr;         ///< images of losers; may be null
   const Compiler* compiler = nullptr;  ///< null: only stored images can be evaluated
   Evaluator& evaluator;
   std::function<void(const TuneProgress&)> progress;
@@ -63,8 +71,9 @@ struct TuneContext {
 };
 
 /// The loop: problem -> candidates -> images -> evaluations -> records -> race -> winner. Every
-/// record is committed as it happens. Throws only for what ends the run (database, device gone, no
-/// compiler).
+/// record is committed as it happens. A fault of the system is no record; what ends the search
+/// early is in the result, with the winner of what was measured. Throws Error: database; no
+/// compiler; and what ends the search before anything was measured.
 TuneResult tune(const Problem& problem, const TuneOptions& options, TuneContext& context);
 
 }  // namespace tilewise

@@ -17,10 +17,11 @@ namespace {
 
 // Of the budget, kept for the race.
 constexpr double kRaceShare = 0.1;
-// Where all finalists turn out to be wrong, so often in all.
-constexpr int kMostRaces = 5;
 // How long to wait for a compile before looking at the clock and at Ctrl-C again.
 constexpr auto kPatience = std::chrono::milliseconds(50);
+
+// Of the measurements that may be out of date: how many candidates are tried early.
+constexpr std::size_t kSuggested = 4;
 
 const Problem& checked(const Problem& problem, const TuneOptions& options) {
   if (problem.m < 1 || problem.n < 1 || problem.k < 1 || problem.batch < 1)
@@ -46,12 +47,6 @@ bool by_model(const std::string& strategy) {
   return std::any_of(all.begin(), all.end(), [&](const StrategyInfo& info) {
     return info.name == strategy && info.by_model;
   });
-}
-
-const Built* find_built(const std::vector<Built>& all, const Candidate& candidate) {
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const Built& b) { return b.candidate == candidate; });
-  return found == all.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -98,8 +93,8 @@ Search Tuning::wanted_search() const {
   search.gpu = gpu_;
   search.strategy = options_.strategy;
   search.seed = options_.seed;
-  search.space =
-      space_hash(space_, options_.subspace, context_.compiler ? context_.compiler->identity() : "");
+  search.space = space_hash(space_, options_.subspace);
+  search.sources = sources_hash(context_.compiler ? context_.compiler->identity() : "");
   search.budget_seconds = options_.budget_seconds;
   search.max_evaluations = options_.max_evaluations;
   search.date = now_text();
@@ -109,11 +104,32 @@ Search Tuning::wanted_search() const {
 bool Tuning::finished_before() {
   const Search wanted = wanted_search();
   const auto winner = context_.database.winner(problem_, gpu_);
-  if (!options_.force && winner && winner->quarantined.empty())
-    for (const Search& known : context_.database.searches(problem_, gpu_))
-      result_.already_done |= known.finished && covers(known, wanted);
-  if (!result_.already_done) search_ = begin_search(context_.database, wanted);
-  return result_.already_done;
+  const bool served =
+      winner && winner->quarantined.empty() && winner->record.origin == Origin::measured;
+  if (!options_.force && served)
+    for (Search known : context_.database.searches(problem_, gpu_)) {
+      if (!known.finished || !covers(known, wanted)) continue;
+      if (known.sources != wanted.sources) {
+        if (!still_good(known, winner->record)) continue;
+        known.sources = wanted.sources;
+        context_.database.update(known);
+      }
+      result_.already_done = true;
+      return true;
+    }
+  search_ = begin_search(context_.database, wanted);
+  return false;
+}
+
+/// Whether a search of other sources, or by another compiler, found what it would find now: its
+/// kernels compile to the same machine code.
+bool Tuning::still_good(const Search& known, const Record& winner) const {
+  if (!context_.compiler || known.sources.empty()) return false;
+  RecordFilter filter{.problem = problem_, .gpu = gpu_};
+  std::vector<Record> records = context_.database.records(filter);
+  std::erase_if(records, [](const Record& r) { return r.origin != Origin::measured; });
+  return same_machine_code(records, winner.candidate, problem_, device_, store_, context_.database,
+                           options_.compile_threads, [this] { return stopped(); });
 }
 
 const KernelTemplate* Tuning::kernel_of(const Candidate& candidate) const {
@@ -142,29 +158,48 @@ void Tuning::recall() {
     if (kernel && rejection(*kernel, problem_, candidate.configuration, device_).empty())
       incumbent_ = candidate;
   }
+  StaleMeasurements of_others;  // of other machines: where to look, no measurements of this one
   RecordFilter filter;
   filter.problem = problem_;
   filter.gpu = gpu_;
-  bool incumbent_known = false;
   if (!options_.force)
     for (Record& record : context_.database.records(filter)) {
-      if (!is_current(record)) continue;
-      const bool ok = is_ok(record);
-      strategy_->observe(record.candidate,
-                         ok ? std::optional(record.measurement->median_us) : std::nullopt);
-      incumbent_known |= record.candidate == incumbent_;
-      ++result_.reused;
-      if (ok) known_.push_back(std::move(record));
+      if (record.origin != Origin::measured)
+        of_others.add(std::move(record));
+      else if (is_current(record))
+        add_known(std::move(record));
+      else
+        stale_.add(std::move(record));
     }
+  const bool incumbent_known =
+      std::any_of(known_.begin(), known_.end(),
+                  [this](const Record& record) { return record.candidate == incumbent_; });
   if (!incumbent_known) first_ = incumbent_;
+  for (const StaleMeasurements* hints : {&stale_, &of_others})
+    for (const Candidate& candidate : hints->fastest(kSuggested))
+      if (space_.contains(candidate)) strategy_->suggest(candidate);
   for (const Candidate& candidate : good_elsewhere(context_.database, space_, gpu_))
     strategy_->suggest(candidate);
 }
 
+/// A measurement that need not be made again.
+void Tuning::add_known(Record record) {
+  const bool ok = is_ok(record);
+  strategy_->observe(record.candidate,
+                     ok ? std::optional(record.measurement->median_us) : std::nullopt);
+  ++result_.reused;
+  if (ok) known_.push_back(std::move(record));
+}
+
 void Tuning::prepare() {
   report("reference");
-  context_.evaluator.begin(problem_,
-                           std::make_shared<const Reference>(Reference::compute(problem_)));
+  const auto reference = std::make_shared<const Reference>(Reference::compute(problem_));
+  try {
+    context_.evaluator.begin(problem_, reference);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::transient) throw;
+    context_.evaluator.begin(problem_, reference);
+  }
 }
 
 double Tuning::seconds() const {
@@ -173,6 +208,7 @@ double Tuning::seconds() const {
 
 bool Tuning::goes_on() {
   result_.interrupted = stopped();
+  if (result_.failure) return false;
   const bool limit = options_.max_evaluations > 0 && result_.evaluated >= options_.max_evaluations;
   return !result_.interrupted && !limit && seconds() < options_.budget_seconds * (1 - kRaceShare);
 }
@@ -219,28 +255,69 @@ Record Tuning::record_of(const Built& built) const {
   record.gpu = gpu_;
   record.source_hash = built.source_hash;
   record.launch_revision = built.launch_revision;
+  record.code_hash = built.code_hash;
   record.compile_ms = built.compile_ms;
   record.predicted_us = estimate(built.plan, device_).seconds * 1e6;
   record.environment = environment();
   return record;
 }
 
-void Tuning::judge(const Built& built) {
+void Tuning::judge(Built built) {
   if (built.compiled) ++result_.compiled;
-  if (built.missing) {  // nothing was learned about it, so there is no record of it
+  if (built.missing || built.stopped) {  // nothing was learned about it: there is no record of it
     strategy_->observe(built.candidate, std::nullopt);
     --proposed_;
     return;
   }
-  Record record = record_of(built);
-  if (built.refusal.empty()) {
-    record = with_evaluation(std::move(record),
-                             context_.evaluator.evaluate({built.plan, built.images, best_us()}));
-  } else {
-    record.outcome = Outcome::compile_error;
-    record.detail = built.refusal;
+  if (std::optional<Record> same = stale_.take(built)) {
+    context_.database.renew(same->id, built.source_hash, built.launch_revision);
+    same->source_hash = built.source_hash;
+    same->launch_revision = built.launch_revision;
+    --proposed_;
+    add_known(std::move(*same));
+    return report("search");
   }
+  Record record = record_of(built);
+  if (!built.fault.empty() || !built.refusal.empty()) {
+    record.outcome = Outcome::compile_error;
+    record.detail = built.fault + built.refusal;
+    return built.fault.empty() ? commit(std::move(record)) : meet_fault(std::move(record));
+  }
+  const Evaluation evaluation = evaluate(built);
+  record = with_evaluation(std::move(record), evaluation);
+  if (evaluation.transient) return meet_fault(std::move(record));
   commit(std::move(record));
+  for (Record& suspect : faults_.acquit_system()) commit(std::move(suspect));
+}
+
+/// An evaluator that cannot work at all is a fault like any other: the next try starts a new
+/// worker.
+Evaluation Tuning::evaluate(const Built& built) {
+  try {
+    return context_.evaluator.evaluate({built.plan, built.images, best_us()});
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::database) throw;
+    Evaluation evaluation;
+    evaluation.detail = error.what();
+    evaluation.transient = true;
+    return evaluation;
+  }
+}
+
+void Tuning::meet_fault(Record record) {
+  const Candidate candidate = record.candidate;
+  switch (faults_.add(std::move(record))) {
+    case Faults::Next::try_again:
+      return ahead_->add(candidate, *kernel_of(candidate));
+    case Faults::Next::go_on:
+      return strategy_->observe(candidate, std::nullopt);
+    case Faults::Next::end_search:
+      result_.failure.emplace(ErrorKind::device,
+                              "the search of " + to_string(problem_) +
+                                  " ended early: candidate after candidate met a fault that is "
+                                  "not its own: " +
+                                  faults_.last());
+  }
 }
 
 std::string Tuning::how_to_reproduce(const Candidate& candidate) const {
@@ -260,100 +337,10 @@ void Tuning::commit(Record record) {
   report("search", &record);
 }
 
-std::vector<Built> Tuning::build_all(const std::vector<Record>& records) {
-  CompileAhead pool(problem_, device_, store_, options_.compile_threads);
-  for (const Record& record : records) pool.add(record.candidate, *kernel_of(record.candidate));
-  std::vector<Built> all;
-  while (pool.under_way() > 0)
-    if (std::optional<Built> built = pool.take(kPatience)) {
-      if (built->compiled) ++result_.compiled;
-      if (!built->missing && built->refusal.empty()) all.push_back(std::move(*built));
-    }
-  return all;
-}
-
-void Tuning::race() {
-  ahead_.reset();
-  for (int round = 0; round < kMostRaces && race_once(); ++round) result_.interrupted = stopped();
-}
-
-/// Whether the next best must race: those that did were wrong after all. Interrupted runs do not
-/// race: the best so far is served only where nothing is served yet.
-bool Tuning::race_once() {
-  std::vector<Record> finalists = pick_finalists(known_, options_.finalists, incumbent_);
-  if (finalists.empty()) return false;
-  report("race");
-  if (result_.interrupted) finalists.resize(1);
-  const std::vector<Built> built = build_all(finalists);
-  std::erase_if(finalists, [&](const Record& r) { return !find_built(built, r.candidate); });
-  if (finalists.empty()) return false;
-  const bool raced = !result_.interrupted && measure_again(finalists, built);
-  const bool any_wrong = forget_wrong(finalists);
-  const Record* winner = raced ? crown(finalists, incumbent_) : nullptr;
-  if (!raced && !any_wrong && !incumbent_) winner = &finalists.front();
-  keep_images(finalists, built);
-  if (!winner) return any_wrong;
-  const auto stored = context_.database.winner(problem_, gpu_);
-  if (!stored || stored->record.id != winner->id || !stored->quarantined.empty())
-    context_.database.set_winner(winner->id);
-  return false;
-}
-
-/// Whether any finalist was wrong in the race: such are candidates no more, nor to be beaten.
-bool Tuning::forget_wrong(const std::vector<Record>& finalists) {
-  bool any = false;
-  for (const Record& finalist : finalists) {
-    if (finalist.outcome != Outcome::wrong_result) continue;
-    any = true;
-    std::erase_if(known_, [&](const Record& r) { return r.candidate == finalist.candidate; });
-    if (incumbent_ == finalist.candidate) incumbent_.reset();
-  }
-  return any;
-}
-
-/// False when the race came to nothing: no finalist is ok. Then their records stay as they are,
-/// since an evaluator that cannot tell whose fault it was gives all of them the same outcome; but a
-/// wrong result is always its finalist's own.
-bool Tuning::measure_again(std::vector<Record>& finalists, const std::vector<Built>& built) {
-  std::vector<EvaluationRequest> requests;
-  for (const Record& record : finalists) {
-    const Built* parts = find_built(built, record.candidate);
-    requests.push_back({parts->plan, parts->images, best_us()});
-  }
-  RaceResult race = context_.evaluator.race(requests, true);
-  if (race.finalists.size() != finalists.size())
-    throw Error(ErrorKind::device, "a race of " + std::to_string(finalists.size()) +
-                                       " finalists came back with " +
-                                       std::to_string(race.finalists.size()) + " results");
-  for (Baseline& baseline : race.baselines) {
-    baseline.problem = problem_;
-    baseline.gpu = gpu_;
-    baseline.environment = environment();
-    context_.database.add(baseline);
-  }
-  const bool raced = finalists.size() == 1 ||
-                     std::any_of(race.finalists.begin(), race.finalists.end(),
-                                 [](const Evaluation& e) { return e.outcome == Outcome::ok; });
-  for (std::size_t i = 0; i < finalists.size(); ++i) {
-    if (!raced && race.finalists[i].outcome != Outcome::wrong_result) continue;
-    Record& record = finalists[i];
-    record.outcome = race.finalists[i].outcome;
-    record.detail = race.finalists[i].detail;
-    if (record.outcome != Outcome::ok) record.detail += how_to_reproduce(record.candidate);
-    record.measurement = race.finalists[i].measurement;
-    record.environment = environment();
-    record.id = context_.database.add(record);
-  }
-  return raced;
-}
-
-void Tuning::keep_images(const std::vector<Record>& records, const std::vector<Built>& built) {
-  for (const Record& record : records)
-    for (const Image& image : find_built(built, record.candidate)->images)
-      context_.database.put_image(image, record.id);
-}
-
 TuneResult Tuning::finish() {
+  result_.faults = faults_.count();
+  result_.last_fault = faults_.last();
+  if (result_.failure && known_.empty()) throw Error(*result_.failure);
   if (!context_.compiler && !result_.already_done && !result_.interrupted && known_.empty() &&
       result_.evaluated == 0)
     throw Error(ErrorKind::compiler, "nothing can be tuned for " + to_string(problem_) +
@@ -364,7 +351,7 @@ TuneResult Tuning::finish() {
   result_.seconds = seconds();
   rank_predictions();
   if (search_) {
-    search_->finished = !result_.interrupted;
+    search_->finished = !result_.interrupted && !result_.failure;
     search_->evaluations += result_.evaluated;
     search_->seconds += result_.seconds;
     search_->date = now_text();

@@ -9,6 +9,8 @@
 #include "matmul/image_store.hpp"
 #include "templates/search_space.hpp"
 #include "tuner/compile_ahead.hpp"
+#include "tuner/faults.hpp"
+#include "tuner/stored_measurements.hpp"
 #include "tuner/strategy.hpp"
 #include "tuner/tuner.hpp"
 
@@ -34,7 +36,7 @@ class Tuning {
   /// Nothing when none became ready for a moment.
   std::optional<Built> next_built();
   /// Evaluates, commits the record, tells the strategy.
-  void judge(const Built& built);
+  void judge(Built built);
   /// Finalists once more, side by side; names the winner and keeps their images.
   void race();
   TuneResult finish();
@@ -42,6 +44,8 @@ class Tuning {
  private:
   double seconds() const;
   bool stopped() const { return context_.stop && context_.stop->load(); }
+  bool still_good(const Search& known, const Record& winner) const;
+  void add_known(Record record);
   const Record* best() const;  ///< of known_; null when there is none
   double best_us() const;      ///< 0 when there is none
   const KernelTemplate* kernel_of(const Candidate& candidate) const;
@@ -52,9 +56,13 @@ class Tuning {
   Search wanted_search() const;
   Environment environment() const;
   Record record_of(const Built& built) const;
+  Evaluation evaluate(const Built& built);
   void commit(Record record);
+  void meet_fault(Record record);
   std::vector<Built> build_all(const std::vector<Record>& records);
   bool race_once();
+  RaceResult run_race(const std::vector<EvaluationRequest>& requests);
+  const Record* winner_of(const std::vector<Record>& finalists, bool raced, bool any_wrong) const;
   bool forget_wrong(const std::vector<Record>& finalists);
   std::string how_to_reproduce(const Candidate& candidate) const;
   bool measure_again(std::vector<Record>& finalists, const std::vector<Built>& built);
@@ -75,6 +83,8 @@ class Tuning {
   std::optional<Candidate> incumbent_;  ///< of the stored winner, where it can be built here
   std::optional<Candidate> first_;      ///< the incumbent, while it waits to be measured first
   std::vector<Record> known_;           ///< ok, of this run and recalled
+  StaleMeasurements stale_;             ///< of other sources than today's
+  Faults faults_;
   std::int64_t proposed_ = 0;
   TuneResult result_;
 };

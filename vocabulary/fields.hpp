@@ -56,6 +56,8 @@ void fields(Visit& visit, Some<Record> auto& x) {
   visit.required("gpu", x.gpu);
   visit("source_hash", x.source_hash);
   visit("launch_revision", x.launch_revision);
+  visit("code_hash", x.code_hash);
+  visit("origin", x.origin);
   visit.required("outcome", x.outcome);
   visit("detail", x.detail);
   visit("measurement", x.measurement);

@@ -169,6 +169,8 @@ constexpr MathMode kLast<MathMode> = MathMode::f32x3;
 template <>
 constexpr Outcome kLast<Outcome> = Outcome::timeout;
 template <>
+constexpr Origin kLast<Origin> = Origin::shipped;
+template <>
 constexpr StepRole kLast<StepRole> = StepRole::reduce;
 template <>
 constexpr Argument::Kind kLast<Argument::Kind> = Argument::Kind::tensor_map;
@@ -349,6 +351,11 @@ std::string text_of(const T& value) {
 
 template <class T>
 T parsed(std::string_view text, const char* name) {
+  if (nests_deeper(text)) {
+    throw Error(ErrorKind::invalid_argument, std::string("bad JSON: a ") + name +
+                                                 " with brackets nested more than " +
+                                                 std::to_string(kMostJsonDepth) + " deep");
+  }
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) {
     throw Error(ErrorKind::invalid_argument,
@@ -360,6 +367,25 @@ T parsed(std::string_view text, const char* name) {
 }
 
 }  // namespace
+
+bool nests_deeper(std::string_view json, int most) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char letter = json[i];
+    if (in_string) {
+      if (letter == '\\') ++i;  // what follows is no end of the string
+      if (letter == '"') in_string = false;
+    } else if (letter == '"') {
+      in_string = true;
+    } else if (letter == '[' || letter == '{') {
+      if (++depth > most) return true;
+    } else if (letter == ']' || letter == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
 
 std::string to_json(const Problem& problem) { return text_of(problem); }
 std::string to_json(const Candidate& candidate) { return text_of(candidate); }

@@ -11,6 +11,7 @@ namespace {
 // On-disk names, in the order of the enum: never rename one.
 constexpr std::array<std::string_view, 5> kOutcomes{"ok", "compile_error", "launch_error",
                                                     "wrong_result", "timeout"};
+constexpr std::array<std::string_view, 3> kOrigins{"measured", "imported", "shipped"};
 
 }  // namespace
 
@@ -26,6 +27,17 @@ Outcome parse_outcome(std::string_view name) {
                     "\"; the outcomes are ok, compile_error, launch_error, wrong_result, timeout");
   }
   return static_cast<Outcome>(found - kOutcomes.begin());
+}
+
+std::string_view to_string(Origin origin) { return kOrigins.at(static_cast<std::size_t>(origin)); }
+
+Origin parse_origin(std::string_view name) {
+  const auto found = std::find(kOrigins.begin(), kOrigins.end(), name);
+  if (found == kOrigins.end()) {
+    throw Error(ErrorKind::invalid_argument, "unknown origin \"" + std::string(name) +
+                                                 "\"; the origins are measured, imported, shipped");
+  }
+  return static_cast<Origin>(found - kOrigins.begin());
 }
 
 double tflops_of(const Problem& problem, double microseconds) {

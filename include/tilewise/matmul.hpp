@@ -25,6 +25,10 @@ struct MatmulOptions {
   /// once). A call never tunes.
   bool compile_missing = true;
   std::string nvrtc;  ///< library file or folder; empty searches
+  /// Use a database and a cache that other users own or may write. Their images are run as part of
+  /// this program (docs/security.md). The environment variable TILEWISE_TRUST_FILES=1 does the
+  /// same.
+  bool trust_files = false;
   /// Called with one line, once each, when something is worth knowing: a stale or quarantined
   /// record, a missing database. Default: standard error. Must not call the Matmul it came from.
   std::function<void(const std::string&)> warn;

@@ -17,6 +17,12 @@ std::string_view to_string(Outcome outcome);
 /// Throws Error(invalid_argument).
 Outcome parse_outcome(std::string_view name);
 
+/// Where a record comes from. Only what was measured here may displace what was measured here.
+enum class Origin : std::uint8_t { measured, imported, shipped };
+std::string_view to_string(Origin origin);
+/// Throws Error(invalid_argument).
+Origin parse_origin(std::string_view name);
+
 /// Times of one candidate: GPU time per product, in microseconds.
 struct Measurement {
   double median_us = 0;
@@ -49,6 +55,10 @@ struct Record {
   std::string gpu;  ///< gpu_key()
   std::string source_hash;
   std::string launch_revision;
+  /// Hash of the machine code that was measured, all steps; empty when not known. A measurement is
+  /// current while its kernels compile to this code, whatever their sources' text.
+  std::string code_hash;
+  Origin origin = Origin::measured;
   Outcome outcome = Outcome::ok;
   std::string detail;  ///< why it was rejected: the compiler's or driver's words, the worst element
   std::optional<Measurement> measurement;
@@ -83,6 +93,10 @@ double tflops_of(const Problem& problem, double microseconds);
 // the strings "nan", "inf", "-inf". Text in and out so that no header needs a JSON library. The
 // from_ functions throw Error(invalid_argument) on bad input, ignore keys they do not know, and
 // leave the default where a key that may be absent is.
+// Text whose brackets nest deeper than kMostJsonDepth is refused before it is parsed.
+inline constexpr int kMostJsonDepth = 32;
+/// Whether brackets outside of strings nest deeper than `most`.
+bool nests_deeper(std::string_view json, int most = kMostJsonDepth);
 std::string to_json(const Problem& problem);
 std::string to_json(const Candidate& candidate);
 std::string to_json(const Measurement& measurement);

@@ -128,7 +128,7 @@ TEST(OpenForReading, RefusesToWrite) {
 
 TEST(Open, UsesWalAndNormalSync) {
   const TemporaryFolder folder;
-  const OpenedFile file = open_for_writing(folder / "x.db", "");
+  const OpenedFile file = open_for_writing(folder / "x.db", "", Trust::owner);
   EXPECT_EQ(file.connection.text("PRAGMA journal_mode"), "wal");
   EXPECT_EQ(file.connection.integer("PRAGMA synchronous"), 1);
   EXPECT_EQ(file.connection.integer("PRAGMA foreign_keys"), 1);
@@ -199,8 +199,8 @@ TEST(Open, SaysThatOverwrittenPagesAreDamaged) {
 
 TEST(Locked, IsSaid) {
   const TemporaryFolder folder;
-  const OpenedFile one = open_for_writing(folder / "x.db", "");
-  const OpenedFile two = open_for_writing(folder / "x.db", "");
+  const OpenedFile one = open_for_writing(folder / "x.db", "", Trust::owner);
+  const OpenedFile two = open_for_writing(folder / "x.db", "", Trust::owner);
   const Transaction held(one.connection);
   two.connection.set_busy_timeout(20);
   EXPECT_THAT(error_of(ErrorKind::database, [&] { Transaction refused(two.connection); }),
@@ -255,7 +255,7 @@ TEST(FullDisk, ByALimitOnFileSizes) {
             0);
   Database db = Database::open(path);
   EXPECT_GE(db.counts().records, 10);
-  const OpenedFile file = open_for_reading(path, "");
+  const OpenedFile file = open_for_reading(path, "", Trust::owner);
   EXPECT_EQ(file.connection.text("PRAGMA integrity_check"), "ok");
   EXPECT_GT(db.add(record(777'777)), 0) << "with space again, it goes on";
 }
@@ -398,13 +398,13 @@ TEST(NetworkFileSystem, IsToldByItsMagicNumber) {
 TEST(NetworkFileSystem, GetsARollbackJournalAndAWarning) {
   const TemporaryFolder folder;
   const auto path = folder / "x.db";
-  const OpenedFile file = open_for_writing(path, "NFS");
+  const OpenedFile file = open_for_writing(path, "NFS", Trust::owner);
   EXPECT_EQ(file.connection.text("PRAGMA journal_mode"), "delete");
   EXPECT_EQ(file.connection.integer("PRAGMA synchronous"), 2);
   ASSERT_EQ(file.warnings.size(), 1u);
   EXPECT_THAT(file.warnings.front(),
               AllOf(HasSubstr("network file system (NFS)"), HasSubstr(path.string())));
-  const OpenedFile reader = open_for_reading(path, "NFS");
+  const OpenedFile reader = open_for_reading(path, "NFS", Trust::owner);
   EXPECT_EQ(reader.warnings.size(), 1u);
 }
 
@@ -412,12 +412,12 @@ TEST(NetworkFileSystem, TakesAFileOutOfWal) {
   const TemporaryFolder folder;
   const auto path = folder / "x.db";
   {
-    const OpenedFile local = open_for_writing(path, "");
-    const OpenedFile remote = open_for_writing(path, "SMB");
+    const OpenedFile local = open_for_writing(path, "", Trust::owner);
+    const OpenedFile remote = open_for_writing(path, "SMB", Trust::owner);
     EXPECT_EQ(remote.connection.text("PRAGMA journal_mode"), "wal") << "another has it open";
     EXPECT_EQ(remote.warnings.size(), 2u);
   }
-  const OpenedFile remote = open_for_writing(path, "SMB");
+  const OpenedFile remote = open_for_writing(path, "SMB", Trust::owner);
   EXPECT_EQ(remote.connection.text("PRAGMA journal_mode"), "delete");
   EXPECT_EQ(remote.warnings.size(), 1u);
 }

@@ -95,18 +95,49 @@ TEST(Processes, OnlyOneClaims) {
   const TemporaryFolder folder;
   const auto path = folder / "x.db";
   Database::open(path);
+  std::array<int, 2> reports{}, hold{};
+  ASSERT_EQ(pipe(reports.data()), 0);
+  ASSERT_EQ(pipe(hold.data()), 0);
   std::vector<pid_t> children;
   for (int child = 0; child < 6; ++child) {
-    children.push_back(start([&path] {
+    children.push_back(start([&] {
+      close(hold[1]);
       Database db = Database::open(path);
       int claimed = 0;
       for (int tile = 1; tile <= 10; ++tile) claimed += db.claim_image(kernel(tile), {9, 0, true});
-      return claimed;
+      if (write(reports[1], &claimed, sizeof claimed) != sizeof claimed) return 1;
+      char byte = 0;
+      return read(hold[0], &byte, 1) == 0 ? 0 : 1;  // claims are held while their process lives
     }));
   }
-  int claimed = 0;
-  for (const pid_t child : children) claimed += finish(child);
-  EXPECT_EQ(claimed, 10) << "each of the ten by one process";
+  int all = 0;
+  for (std::size_t child = 0; child < children.size(); ++child) {
+    int claimed = 0;
+    ASSERT_EQ(read(reports[0], &claimed, sizeof claimed), ssize_t{sizeof claimed});
+    all += claimed;
+  }
+  EXPECT_EQ(all, 10) << "each of the ten by one process";
+  for (const int end : {hold[0], hold[1], reports[0], reports[1]}) close(end);
+  for (const pid_t child : children) EXPECT_EQ(finish(child), 0);
+}
+
+TEST(Processes, ThatDiedHoldNoClaim) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  Database db = Database::open(path);
+  EXPECT_EQ(in_child([&path] {
+              Database own = Database::open(path);
+              for (int tile = 1; tile <= 3; ++tile)
+                if (!own.claim_image(kernel(tile), {9, 0, true})) return 1;
+              raise(SIGKILL);
+              return 2;
+            }),
+            -SIGKILL);
+  EXPECT_TRUE(db.claim_image(kernel(1), {9, 0, true})) << "at once, not after 20 s";
+  const Database next = Database::open(path);
+  const Connection connection(path, Connection::Access::read);
+  EXPECT_EQ(connection.integer("SELECT count(*) FROM claims"), 1)
+      << "what the next start finds of the dead is gone; the living keep theirs";
 }
 
 /// Starts a writer that reports each committed tile through a pipe, kills it while it writes, and

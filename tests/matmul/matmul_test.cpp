@@ -19,9 +19,9 @@ TEST_F(MatmulTest, ServesAStoredImageWithoutCompilerOrCache) {
   const Problem problem = problem_of(64, 32, 16);
   parts.database = Database::in_memory();
   store(*parts.database, problem, "naive");
-  parts.open_cache = []() -> std::optional<Database> {
+  parts.open_cache = []() -> std::unique_ptr<ImageCache> {
     ADD_FAILURE() << "the cache was opened";
-    return std::nullopt;
+    return nullptr;
   };
   Matmul multiply = make_matmul(std::move(parts));
   Operands x(problem);
@@ -265,14 +265,14 @@ TEST_F(MatmulFileTest, NothingIsQuarantinedWhenEverythingFails) {
 }
 
 TEST_F(MatmulFileTest, AMissingImageIsCompiledAndKeptForTheNextProcess) {
-  parts.open_cache = [this] { return Database::open(path); };
+  parts.open_cache = [this] { return std::make_unique<ImageCache>(path); };
   const Problem problem = problem_of(64, 64, 64);
   make_matmul(std::move(parts)).prepare(problem);
   EXPECT_EQ(compiles, 1);
 
   MatmulParts next;
   next.device = std::make_unique<FakeDevice>();
-  next.open_cache = [this] { return Database::open(path, OpenMode::read_only); };
+  next.open_cache = [this] { return std::make_unique<ImageCache>(path, OpenMode::read_only); };
   next.compile_missing = false;
   make_matmul(std::move(next)).prepare(problem);  // throws where it finds nothing
   EXPECT_EQ(compiles, 1);

@@ -99,15 +99,16 @@ class FakeEvaluator : public Evaluator {
   }
   RaceResult race(const std::vector<EvaluationRequest>& finalists, bool) override {
     ++races;
+    if (race_breaks) throw Error(ErrorKind::device, "the device is gone");
     RaceResult result;
     for (const EvaluationRequest& request : finalists) {
       raced.push_back(point_of(request.plan));
       result.finalists.push_back(measured(request.plan, race_time ? race_time : time));
       if (race_lost && race_lost(raced.back()))
-        result.finalists.back() = {Outcome::timeout, "no answer", {}, 0, 0, {}};
+        result.finalists.back() = rejected(Outcome::timeout, "no answer");
       if (race_wrong && race_wrong(raced.back()))
-        result.finalists.back() = {Outcome::wrong_result, "not the same each time", {}, 0, 0, {}};
-      if (race_dies) result.finalists.back() = {Outcome::timeout, "no answer", {}, 0, 0, {}};
+        result.finalists.back() = rejected(Outcome::wrong_result, "not the same each time");
+      if (race_dies) result.finalists.back() = rejected(Outcome::timeout, "no answer");
     }
     Baseline baseline;
     baseline.library = "cuBLAS";
@@ -116,6 +117,12 @@ class FakeEvaluator : public Evaluator {
     baseline.measurement.median_us = 90;
     result.baselines = {baseline};
     return result;
+  }
+  static Evaluation rejected(Outcome outcome, const std::string& detail) {
+    Evaluation evaluation;
+    evaluation.outcome = outcome;
+    evaluation.detail = detail;
+    return evaluation;
   }
   Evaluation measured(const Plan& plan, const std::function<double(Point)>& landscape) const {
     Evaluation evaluation;
@@ -140,7 +147,7 @@ class FakeEvaluator : public Evaluator {
   double spread = 0.01;
   std::vector<Point> evaluated, raced;
   int begins = 0, races = 0, break_after = -1, stop_after = -1;
-  bool race_dies = false;
+  bool race_dies = false, race_breaks = false;
   std::atomic<bool>* stop = nullptr;
   std::chrono::milliseconds nap{0};
 };

@@ -46,7 +46,7 @@ struct Tune : testing::Test {
   Problem problem;
   TuneOptions options;
   Database database = Database::in_memory();
-  Database cache = Database::in_memory();
+  ImageCache cache;
   FakeCompiler compiler;
   FakeEvaluator evaluator;
   std::function<void(const TuneProgress&)> progress;
@@ -314,7 +314,7 @@ TEST_F(Tune, ImagesOfFinalistsAreKeptThoseOfLosersAreInTheCache) {
   options.finalists = 3;
   run();
   EXPECT_EQ(database.counts().images, 3 + 1) << "three multiply kernels and their pack";
-  const auto stored = [&](const Database& where, int x, int y) {
+  const auto stored = [&](auto& where, int x, int y) {
     return where
         .image({source_name(), "grid", {{"X", x}, {"Y", y}}}, evaluator.device_info().target,
                launch_revision(kernel))
@@ -336,15 +336,18 @@ TEST_F(Tune, WorksWithoutACache) {
 
 TEST_F(Tune, ABrokenDeviceEndsTheRunAfterWhatIsCommitted) {
   evaluator.break_after = 12;
-  try {
-    run();
-    FAIL() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::device);
-  }
+  evaluator.race_breaks = true;
+  const TuneResult broken = run();
+  ASSERT_TRUE(broken.failure);
+  EXPECT_EQ(broken.failure->kind(), ErrorKind::device);
+  EXPECT_THAT(broken.failure->what(), HasSubstr("the device is gone"));
   EXPECT_EQ(database.counts().records, 12);
+  ASSERT_TRUE(broken.winner) << "the best of what was measured";
+  EXPECT_FALSE(database.searches(problem, gpu).front().finished);
   evaluator.break_after = -1;
-  EXPECT_EQ(run().reused, 12);
+  evaluator.race_breaks = false;
+  EXPECT_GE(run().reused, 12);
+  EXPECT_EQ(winner(), Point(6, 2));
 }
 
 TEST_F(Tune, AnotherCompilerMakesMeasurementsStale) {

@@ -1,5 +1,7 @@
 #include "tuner/cli/bench.hpp"
 
+#include <cstdlib>
+
 #include "device/machines.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
@@ -22,6 +24,10 @@ void add_nvrtc_option(CLI::App& app, std::string& nvrtc) {
 void add_database_option(CLI::App& app, std::string& database) {
   app.add_option("--db", database, "Database file (else TILEWISE_DB, else the user's data folder)")
       ->type_name("FILE");
+  // The environment carries it to the worker process, too.
+  app.add_flag_callback(
+      "--trust-files", [] { setenv("TILEWISE_TRUST_FILES", "1", 1); },
+      "Use a database that other users own or may write: what is stored in it is run");
 }
 
 void add_bench_options(CLI::App& app, BenchOptions& options) {

@@ -21,7 +21,7 @@ void add_bench_options(CLI::App& app, BenchOptions& options);
 void add_device_option(CLI::App& app, std::string& device, const std::string& text);
 /// --nvrtc alone.
 void add_nvrtc_option(CLI::App& app, std::string& nvrtc);
-/// --db alone.
+/// --db and --trust-files.
 void add_database_option(CLI::App& app, std::string& database);
 
 /// choose_gpus(), one of each kind. Says plainly when that is the CPU; where "all" finds no GPU,

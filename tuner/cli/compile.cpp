@@ -132,8 +132,11 @@ std::vector<Job> jobs_for(const CompileCommand& options) {
   return jobs;
 }
 
-void compile_all(std::vector<Job>& jobs, const ImageStore& images, int threads,
+/// What is compiled goes into `database` (where served images are kept, not into the cache) unless
+/// that is null.
+void compile_all(std::vector<Job>& jobs, Database* database, const Compiler& compiler, int threads,
                  const Output& output) {
+  const ImageStore images(database, nullptr, &compiler);
   Progress progress(output);
   std::atomic<std::size_t> next{0};
   std::mutex mutex;  // guards `failure`, `done` and `progress`
@@ -145,6 +148,7 @@ void compile_all(std::vector<Job>& jobs, const ImageStore& images, int threads,
       try {
         job.made = images.make(job.step.kernel, job.device.target,
                                launch_revision(find_template(job.candidate.kernel_template)));
+        if (database && job.made.compiled && job.made.image) database->put_image(*job.made.image);
       } catch (...) {
         const std::lock_guard lock(mutex);
         failure = std::current_exception();
@@ -241,11 +245,8 @@ int run_compile(const CompileCommand& options, const Output& output) {
   std::optional<Database> database;
   if (!options.no_store) database = Database::open(default_database_path(options.database));
   const std::unique_ptr<Compiler> compiler = compiler_for(options);
-  // What is compiled goes where served images are kept, not into the cache.
-  Database* images_in = database ? &*database : nullptr;
-  const ImageStore images(images_in, images_in, compiler.get());
   catch_interrupts();
-  compile_all(jobs, images, options.jobs, output);
+  compile_all(jobs, database ? &*database : nullptr, *compiler, options.jobs, output);
   if (output.json)
     print_document(jobs_json(jobs, *compiler));
   else

@@ -275,23 +275,48 @@ std::vector<std::string> current_hashes(const Database& database) {
   return hashes;
 }
 
+std::int64_t size_of(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<std::int64_t>(bytes);
+}
+
+/// The cache first: that needs no free space, and makes some.
 int run_prune(const FileCommand& options, const Output& output) {
   const auto path = default_database_path(options.database);
   const auto cache = image_cache_path(path);
+  std::int64_t from_cache = size_of(cache);
+  if (!remove_database_file(cache)) from_cache = 0;
   const std::vector<std::string> current = current_hashes(open_to_read(options.database, output));
-  const auto prune = [&](const std::filesystem::path& file) {
-    std::error_code ignored;
-    return std::filesystem::exists(file, ignored) ? Database::open(file).prune(current)
-                                                  : std::int64_t{0};
-  };
-  const std::int64_t from_database = prune(path), from_cache = prune(cache);
+  Database::Pruned pruned;
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) pruned = Database::open(path).prune(current);
+  if (!pruned.not_done.empty()) warn(path.string() + ": " + pruned.not_done);
+  const std::int64_t freed = pruned.freed_bytes + from_cache;
   if (output.json)
-    print_document(text_of({{"freed_bytes", from_database + from_cache},
-                            {"database_bytes", from_database},
-                            {"cache_bytes", from_cache}}));
+    print_document(text_of({{"freed_bytes", freed},
+                            {"database_bytes", pruned.freed_bytes},
+                            {"cache_bytes", from_cache},
+                            {"not_done", pruned.not_done}}));
   else
-    print_line(format_bytes(static_cast<double>(from_database + from_cache)) + " freed");
+    print_line(format_bytes(static_cast<double>(freed)) + " freed");
   return kOk;
+}
+
+// --- check
+// ------------------------------------------------------------------------------------------
+
+int run_check(const FileCommand& options, const Output& output) {
+  const Database database = open_to_read(options.database, output);
+  const std::vector<std::string> damage = database.check();
+  if (output.json) {
+    print_document(text_of({{"database", database.path().string()}, {"damage", damage}}));
+  } else if (damage.empty()) {
+    print_line("no damage in " + database.path().string());
+  } else {
+    for (const std::string& each : damage) print_line(each);
+  }
+  return damage.empty() ? kOk : kDatabase;
 }
 
 }  // namespace
@@ -314,6 +339,11 @@ void add_db(CLI::App& app, Selection& selection) {
                            "Drop what is not needed to serve; empty the image cache", setup_file,
                            run_prune)
       ->footer(examples({"autotune db prune", "autotune db prune --db shared.db"}));
+  add_command<FileCommand>(*db, selection, "check",
+                           "Look for damage: every row and image against its hash", setup_file,
+                           run_check)
+      ->footer("Exit status 5 when something is damaged.\n\n" +
+               examples({"autotune db check", "autotune db check --json"}));
 }
 
 }  // namespace tilewise::cli

@@ -63,17 +63,23 @@ int run_export(const ExportCommand& options, const Output& output) {
 struct ImportCommand {
   std::string file;
   std::string database;
+  bool images = false;
 };
 
 void setup_import(CLI::App& app, ImportCommand& options) {
   app.add_option("file", options.file, "An export; - is standard input")
       ->type_name("FILE")
       ->required();
+  app.add_flag("--images", options.images,
+               "Take its compiled images, too: they are run as they are, so only from those you "
+               "trust");
   add_database_option(app, options.database);
   app.footer(
-      "All of the file is taken, or nothing. Of a record that is stored already, the newer "
-      "stays.\n\n" +
-      examples({"autotune import winners.json", "autotune import - < winners.json"}));
+      "All of the file is taken, or nothing. Its times are another machine's: they serve where "
+      "nothing\nwas measured here, and show a search where to begin; they replace nothing that was "
+      "measured here.\n\n" +
+      examples({"autotune import winners.json", "autotune import - < winners.json",
+                "autotune import --images fleet.json"}));
 }
 
 std::string contents_of(const std::string& file) {
@@ -87,11 +93,21 @@ std::string contents_of(const std::string& file) {
 int run_import(const ImportCommand& options, const Output& output) {
   const std::string text = contents_of(options.file);
   Database database = Database::open(default_database_path(options.database));
-  const std::int64_t fresh = database.import_json(text);
-  if (output.json)
-    print_document(Json{{"imported", fresh}, {"database", database.path().string()}}.dump(2));
-  else
-    print_line(std::to_string(fresh) + " new records in " + database.path().string());
+  const Database::Imported imported = database.import_json(text, options.images);
+  if (output.json) {
+    print_document(Json{{"imported", imported.records},
+                        {"images", imported.images},
+                        {"images_skipped", imported.images_skipped},
+                        {"database", database.path().string()}}
+                       .dump(2));
+    return kOk;
+  }
+  print_line(std::to_string(imported.records) + " new records in " + database.path().string());
+  if (imported.images > 0) print_line(std::to_string(imported.images) + " images");
+  if (imported.images_skipped > 0)
+    note(output, std::to_string(imported.images_skipped) + " images were not taken" +
+                     (options.images ? ": they have no hash, so they are compiled again"
+                                     : "; --images takes them"));
   return kOk;
 }
 

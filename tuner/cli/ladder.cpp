@@ -8,6 +8,7 @@
 #include "tuner/cli/ladder_report.hpp"
 #include "tuner/cli/progress.hpp"
 #include "tuner/cli/signals.hpp"
+#include "tuner/cli/stored.hpp"
 #include "tuner/cli/tune_report.hpp"
 
 namespace tilewise::cli {
@@ -92,7 +93,7 @@ struct Run {
   Problem problem;
   double budget_seconds;
   Database database;
-  Database cache;
+  std::unique_ptr<ImageCache> cache;
   std::unique_ptr<Compiler> compiler;
   Progress progress;
 };
@@ -118,8 +119,8 @@ Rung tuned_rung(Run& run, const Problem& problem, const std::string& name, const
   if (run.gpu.info.target.host)
     options.compile_threads = std::max(1, run.gpu.info.multiprocessors / 2);
   const auto show = [&](const TuneProgress& now) { run.progress.show(progress_line(now)); };
-  TuneContext context{run.database,      &run.cache, run.compiler.get(),
-                      bench.evaluator(), show,       &interrupted()};
+  TuneContext context{run.database, run.cache.get(), run.compiler.get(), bench.evaluator(),
+                      show,         &interrupted()};
   const TuneResult result = tune(problem, options, context);
   if (result.winner) {
     rung.candidate = result.winner->record.candidate;
@@ -173,7 +174,7 @@ void climb(Run& run, const std::vector<Tuned>& tuned, Ladder& ladder) {
   const std::unique_ptr<BaselineLibrary> library = load_baseline(*device);
   LocalEvaluator evaluator(*device, nullptr, timing_on(run.gpu.info, run.options.bench.warm));
   const DeviceInfo info = evaluator.device_info();
-  const ImageStore images(&run.database, &run.cache, run.compiler.get());
+  const ImageStore images(&run.database, run.cache.get(), run.compiler.get());
   evaluator.begin(problem, reference);
   const auto measured = [&](const Problem& of, const Rung& rung) {
     return rung.candidate ? measure_candidate(rung, of, info, images, evaluator) : rung;
@@ -231,9 +232,10 @@ int run_ladder(const LadderCommand& options, const Output& output) {
           problem,
           budget,
           Database::open(path),
-          Database::open(image_cache_path(path)),
+          nullptr,
           compiler_if_any(gpu.info.target, options.bench.nvrtc),
           Progress(output)};
+  run.cache = open_image_cache(path, run.database);
   catch_interrupts();
 
   const std::vector<Tuned> tuned = tuned_rungs(run);

@@ -29,8 +29,19 @@ Database open_to_read(const std::string& option, const Output& output) {
     return Database::in_memory();
   }
   Database database = Database::open(path, OpenMode::read_only);
-  for (const std::string& warning : database.warnings()) warn(warning);
+  warn_of(database.warnings());
   return database;
+}
+
+std::unique_ptr<ImageCache> open_image_cache(const std::filesystem::path& path,
+                                             Database& database) {
+  auto cache = std::make_unique<ImageCache>(image_cache_path(path));
+  database.on_full_disk([cache = cache.get()] { return cache->discard(); });
+  return cache;
+}
+
+void warn_of(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) warn(warning);
 }
 
 void add_gpu_option(CLI::App& app, std::string& gpu) {

@@ -1,9 +1,11 @@
 #pragma once
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "db/database.hpp"
+#include "db/image_cache.hpp"
 #include "tilewise/device_info.hpp"
 #include "tuner/cli/output.hpp"
 
@@ -12,6 +14,12 @@ namespace tilewise::cli {
 
 /// Opened to read. The default database may not be there yet: then it is empty, and a note says so.
 Database open_to_read(const std::string& option, const Output& output);
+
+/// The cache of images beside a database that is open for writing; it makes room for the database
+/// on a full disk.
+std::unique_ptr<ImageCache> open_image_cache(const std::filesystem::path& path, Database& database);
+/// Each on a line of its own.
+void warn_of(const std::vector<std::string>& warnings);
 
 /// Adds --gpu.
 void add_gpu_option(CLI::App& app, std::string& gpu);

@@ -5,6 +5,7 @@
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/progress.hpp"
 #include "tuner/cli/signals.hpp"
+#include "tuner/cli/stored.hpp"
 #include "tuner/cli/trial_report.hpp"
 #include "tuner/cli/tune_report.hpp"
 #include "tuner/reproduce.hpp"
@@ -108,7 +109,7 @@ struct Run {
   const Output& output;
   TuneOptions tune;
   Database database;
-  std::optional<Database> cache;
+  std::unique_ptr<ImageCache> cache;
   std::unique_ptr<Compiler> compiler;
 };
 
@@ -127,9 +128,8 @@ Tuned tune_problem(Run& run, const Gpu& gpu, Bench& bench, const Problem& proble
       progress.say(record_line(*now.last, tune_options.reproduce));
     progress.show(progress_line(now));
   };
-  TuneContext context{
-      run.database,  run.cache ? &*run.cache : nullptr, run.compiler.get(), bench.evaluator(), show,
-      &interrupted()};
+  TuneContext context{run.database, run.cache.get(), run.compiler.get(), bench.evaluator(),
+                      show,         &interrupted()};
   return summarize(gpu, problem, tune(problem, tune_options, context), before, run.database);
 }
 
@@ -157,6 +157,15 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
     if (results.empty()) throw;
     failure = error;  // what was found before is shown first
   }
+  warn_of(run.database.warnings());
+  if (run.cache) warn_of(run.cache->warnings());
+  for (const Tuned& tuned : results) {
+    if (tuned.result.failure && !failure) failure = tuned.result.failure;
+    if (tuned.result.faults > 0)
+      warn(to_string(tuned.problem) + ": " + std::to_string(tuned.result.faults) +
+           " faults of the system were met, and the candidates tried again; the last: " +
+           tuned.result.last_fault);
+  }
   if (run.output.json)
     print_document(tuned_json(results, interrupted(), failure));
   else
@@ -175,7 +184,7 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
 /// --only: one candidate on every problem and GPU, in full; the command that reproduces a
 /// rejection.
 int try_only(Run& run, const std::vector<Task>& tasks) {
-  const ImageStore images(&run.database, run.cache ? &*run.cache : nullptr, run.compiler.get());
+  const ImageStore images(&run.database, run.cache.get(), run.compiler.get());
   std::vector<TrialReport> reports;
   for (const auto& [gpu, problems] : tasks) {
     Bench bench(gpu, run.options.bench);
@@ -204,13 +213,12 @@ int run_tune(const TuneCommand& options, const Output& output) {
   const TuneOptions tune_options = checked(options);
   for (const Problem& problem : problems_of(options.problems)) check_host_memory(problem);
   const auto path = default_database_path(options.database);
-  Run run{options, output, tune_options, Database::open(path), {}, nullptr};
-  for (const std::string& warning : run.database.warnings()) warn(warning);
+  Run run{options, output, tune_options, Database::open(path), nullptr, nullptr};
   const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device);
   std::vector<Task> tasks;
   for (const Gpu& gpu : gpus) tasks.push_back(task_for(gpu, run));
   if (gpus.front().info.target.host) suit_the_cpu(run.tune, gpus.front(), options);
-  if (!options.no_cache) run.cache = Database::open(image_cache_path(path));
+  if (!options.no_cache) run.cache = open_image_cache(path, run.database);
   run.compiler = compiler_if_any(gpus.front().info.target, options.bench.nvrtc);
   catch_interrupts();
   return options.only.empty() ? tune_all(run, tasks) : try_only(run, tasks);

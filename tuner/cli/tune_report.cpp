@@ -157,6 +157,8 @@ Json result_json(const Tuned& tuned) {
   json["rejected"] = result.rejected;
   json["compiled"] = result.compiled;
   json["reused"] = result.reused;
+  json["faults"] = result.faults;
+  if (result.faults > 0) json["last_fault"] = result.last_fault;
   json["ranked"] = result.ranked;
   json["rank_correlation"] = nullptr;
   if (std::isfinite(result.rank_correlation)) json["rank_correlation"] = result.rank_correlation;

@@ -25,6 +25,7 @@ std::string seconds_text(double seconds) {
 struct Loss {
   Outcome outcome = Outcome::launch_error;
   std::string why;
+  bool transient = false;
 };
 
 class WorkerEvaluator : public Evaluator {
@@ -47,7 +48,13 @@ class WorkerEvaluator : public Evaluator {
   Evaluation evaluate(const EvaluationRequest& request) override {
     require_ready();
     Loss loss;
-    const auto reply = exchange(encode(request), options_.timeout_seconds, loss);
+    std::optional<Message> reply;
+    try {
+      reply = exchange(encode(request), options_.timeout_seconds, loss);
+    } catch (const Error& error) {
+      if (!is_transient(error.kind())) throw;
+      loss = {Outcome::launch_error, error.what(), true};
+    }
     if (!reply) return lost(loss);
     const EvaluationReply answer = decode_evaluation_reply(*reply);
     if (answer.broken) stop();
@@ -106,12 +113,17 @@ class WorkerEvaluator : public Evaluator {
     result.baselines = std::move(again.baselines);
   }
 
-  // Starts a worker and has it open the device.
+  // Starts a worker and has it open the device; once more where the first dies of it.
   void start() {
-    process_.emplace(program_);
     Loss loss;
-    const auto reply = exchange(encode(OpenRequest{options_.device}), kStartSeconds, loss);
-    if (!reply) throw Error(ErrorKind::device, "the worker process did not start: " + loss.why);
+    std::optional<Message> reply;
+    for (int tries = 0; !reply && tries < 2; ++tries) {
+      process_.emplace(program_);
+      reply = exchange(encode(OpenRequest{options_.device}), kStartSeconds, loss);
+    }
+    if (!reply)
+      throw Error(loss.transient ? ErrorKind::transient : ErrorKind::device,
+                  "the worker process did not start: " + loss.why);
     ready_ = decode_ready(*reply);
     begun_ = false;
   }
@@ -130,7 +142,7 @@ class WorkerEvaluator : public Evaluator {
     message.fd = reference_->block().fd();
     Loss loss;
     if (!exchange(message, kBeginSeconds, loss)) {
-      throw Error(ErrorKind::device,
+      throw Error(loss.transient ? ErrorKind::transient : ErrorKind::device,
                   "the worker process could not take " + to_string(problem_) + ": " + loss.why);
     }
     begun_ = true;
@@ -156,7 +168,9 @@ class WorkerEvaluator : public Evaluator {
       loss = {Outcome::timeout, "no end after " + seconds_text(seconds) +
                                     "; the worker process was " + process_->end()};
     } else {
-      loss = {Outcome::launch_error, "the worker process died: " + process_->own_end()};
+      const std::string end = process_->own_end();
+      loss = {Outcome::launch_error, "the worker process died: " + end,
+              process_->killed_from_outside()};
     }
     stop();
     return {};
@@ -165,6 +179,7 @@ class WorkerEvaluator : public Evaluator {
   static Evaluation lost(const Loss& loss) {
     Evaluation evaluation;
     evaluation.outcome = loss.outcome;
+    evaluation.transient = loss.transient;
     evaluation.detail = loss.why;
     return evaluation;
   }

@@ -122,6 +122,22 @@ std::string WorkerProcess::end() noexcept {
   return over ? "killed" : "killed, but still held by the driver";
 }
 
+bool WorkerProcess::killed_from_outside() const noexcept {
+  if (!WIFSIGNALED(status_)) return false;
+  switch (WTERMSIG(status_)) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGABRT:
+    case SIGTRAP:
+    case SIGSYS:
+      return false;
+    default:
+      return true;
+  }
+}
+
 std::string WorkerProcess::own_end() noexcept {
   if (pid_ >= 0 && !reap(kOwnEndSeconds)) return end();
   return describe(status_);

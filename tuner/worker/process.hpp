@@ -22,6 +22,9 @@ class WorkerProcess {
   /// Kills it if it lives, waits for its end and says what that was: "exit status 3", "signal 11
   /// (Segmentation fault)", "killed".
   std::string end() noexcept;
+  /// Once it is over: whether a signal ended it that a kernel's fault does not raise (SIGKILL,
+  /// SIGTERM, ...).
+  bool killed_from_outside() const noexcept;
   /// Waits up to a moment for one that closed its socket, so that its own end is seen and not ours.
   std::string own_end() noexcept;
 

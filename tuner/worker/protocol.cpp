@@ -12,7 +12,8 @@ using Json = nlohmann::json;
 constexpr std::array kErrorKinds = {
     ErrorKind::invalid_argument, ErrorKind::not_found, ErrorKind::unsupported,
     ErrorKind::no_device,        ErrorKind::device,    ErrorKind::out_of_memory,
-    ErrorKind::compiler,         ErrorKind::database,  ErrorKind::io};
+    ErrorKind::compiler,         ErrorKind::database,  ErrorKind::io,
+    ErrorKind::transient};
 
 // Parses a message of the type that is due; whatever is wrong with it is an Error(device).
 template <typename Read>
@@ -97,6 +98,7 @@ EvaluationRequest request_from_json(const Json& json, const std::vector<std::uin
 Json evaluation_to_json(const Evaluation& evaluation) {
   Json json = {{"outcome", to_string(evaluation.outcome)},
                {"detail", evaluation.detail},
+               {"transient", evaluation.transient},
                {"error_ratio", evaluation.error_ratio},
                {"normwise_error", evaluation.normwise_error},
                {"usage",
@@ -110,6 +112,7 @@ Evaluation evaluation_from_json(const Json& json) {
   Evaluation evaluation;
   evaluation.outcome = parse_outcome(json.at("outcome").get<std::string>());
   evaluation.detail = json.at("detail");
+  evaluation.transient = json.at("transient");
   evaluation.error_ratio = json.at("error_ratio");
   evaluation.normwise_error = json.at("normwise_error");
   const Json& usage = json.at("usage");

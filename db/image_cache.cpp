@@ -1,0 +1,144 @@
+#include "db/image_cache.hpp"
+
+#include "db/sqlite_error.hpp"
+
+namespace tilewise {
+
+bool remove_database_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const bool there = std::filesystem::remove(path, ignored);
+  for (const char* suffix : {"-wal", "-shm", "-journal"})
+    std::filesystem::remove(path.string() + suffix, ignored);
+  return there;
+}
+
+ImageCache::ImageCache(std::filesystem::path path, OpenMode mode, Trust trust,
+                       std::int64_t most_bytes)
+    : path_(std::move(path)), mode_(mode), trust_(trust), most_bytes_(most_bytes) {
+  open();
+}
+
+ImageCache::ImageCache() : database_(Database::in_memory()) {}
+
+void ImageCache::open() {
+  std::error_code ignored;
+  if (mode_ == OpenMode::read_only && !std::filesystem::exists(path_, ignored)) return;
+  try {
+    database_.emplace(Database::open(path_, mode_, trust_));
+  } catch (const SqliteError& error) {
+    const bool may_replace = error.damaged() && mode_ == OpenMode::read_write && !replaced_;
+    if (!may_replace) return give_up(error.what());
+    replaced_ = true;
+    remove_database_file(path_);
+    warnings_.push_back("the image cache was damaged and is made anew: " +
+                        std::string(error.what()));
+    open();
+  } catch (const Error& error) {
+    give_up(error.what());
+  }
+}
+
+void ImageCache::give_up(const std::string& why) {
+  database_.reset();
+  warnings_.push_back("the image cache is not used: " + why);
+}
+
+/// Runs `body` on the database, if there is one, and once more on a new file when the old one turns
+/// out to be damaged or gone.
+template <class Use>
+void ImageCache::use(Use body) {
+  const std::lock_guard lock(mutex_);
+  if (!database_) return;
+  try {
+    return body(*database_);
+  } catch (const SqliteError& error) {
+    if (error.busy() || error.full()) throw;
+    if (!error.damaged() || path_.empty() || mode_ != OpenMode::read_write || replaced_)
+      return give_up(error.what());
+    replaced_ = true;
+    database_.reset();
+    remove_database_file(path_);
+    warnings_.push_back("the image cache was damaged and is made anew: " +
+                        std::string(error.what()));
+  } catch (const Error&) {  // deleted or replaced meanwhile
+    database_.reset();
+    if (path_.empty() || replaced_) return;
+    replaced_ = true;
+  }
+  open();
+  if (database_) body(*database_);
+}
+
+std::optional<Image> ImageCache::image(const KernelSpec& kernel, const Target& target,
+                                       const std::string& launch_revision) {
+  std::optional<Image> found;
+  try {
+    use([&](Database& database) { found = database.image(kernel, target, launch_revision); });
+  } catch (const Error&) {  // another process holds it: done without
+  }
+  return found;
+}
+
+std::string ImageCache::put(const Image& image) {
+  try {
+    use([&](Database& database) {
+      database.put_image(image);
+      if (database.bytes_in_use() > most_bytes_) database.drop_oldest_images(most_bytes_ * 3 / 4);
+    });
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+ImageCache::Claim ImageCache::claim(const KernelSpec& kernel, const Target& target) {
+  Claim claim = Claim::none;
+  if (mode_ == OpenMode::read_only) return claim;
+  try {
+    use([&](Database& database) {
+      claim = database.claim_image(kernel, target) ? Claim::held : Claim::of_another;
+    });
+  } catch (const Error&) {  // full or locked: no claims then
+  }
+  return claim;
+}
+
+void ImageCache::renew_claim(const KernelSpec& kernel, const Target& target) {
+  try {
+    use([&](Database& database) { database.renew_claim(kernel, target); });
+  } catch (const Error&) {  // it grows stale
+  }
+}
+
+void ImageCache::release_claim(const KernelSpec& kernel, const Target& target) {
+  try {
+    use([&](Database& database) { database.release_claim(kernel, target); });
+  } catch (const Error&) {  // it is free when this process has ended
+  }
+}
+
+bool ImageCache::discard() {
+  const std::lock_guard lock(mutex_);
+  if (path_.empty() || mode_ == OpenMode::read_only) return false;
+  database_.reset();
+  return remove_database_file(path_);
+}
+
+std::optional<DatabaseCounts> ImageCache::counts() {
+  std::optional<DatabaseCounts> counts;
+  try {
+    use([&](Database& database) { counts = database.counts(); });
+  } catch (const Error&) {
+  }
+  return counts;
+}
+
+std::vector<std::string> ImageCache::warnings() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> all = warnings_;
+  if (database_)
+    for (std::string& warning : database_->warnings()) all.push_back(std::move(warning));
+  return all;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,66 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/database.hpp"
+
+namespace tilewise {
+
+/// Compiled images that belong to no winner and no finalist, in a file of their own that may go at
+/// any time. It is a convenience: no fault of the file is an error of the caller's. A damaged file
+/// is thrown away and made anew; one that cannot be used is done without; warnings() says so. All
+/// functions are thread-safe.
+class ImageCache {
+ public:
+  static constexpr std::int64_t kMostBytes = std::int64_t{512} << 20;
+
+  /// Opens the file at `path`, made when absent if it may be written. The oldest images make room
+  /// for new ones beyond `most_bytes`.
+  explicit ImageCache(std::filesystem::path path, OpenMode mode = OpenMode::read_write,
+                      Trust trust = default_trust(), std::int64_t most_bytes = kMostBytes);
+  /// In memory.
+  ImageCache();
+
+  std::optional<Image> image(const KernelSpec& kernel, const Target& target,
+                             const std::string& launch_revision);
+  /// Empty, or why the image is not kept.
+  std::string put(const Image& image);
+
+  /// As Database::claim_image(): `none` where there is no file that processes could share.
+  enum class Claim { held, of_another, none };
+  Claim claim(const KernelSpec& kernel, const Target& target);
+  void renew_claim(const KernelSpec& kernel, const Target& target);
+  void release_claim(const KernelSpec& kernel, const Target& target);
+
+  /// Removes the file, to make room on a full disk; from then on this object keeps nothing. True
+  /// when there was a file.
+  bool discard();
+  /// For tests and listings; nothing where the file cannot be used.
+  std::optional<DatabaseCounts> counts();
+  std::vector<std::string> warnings() const;
+
+ private:
+  void open();
+  void give_up(const std::string& why);
+  template <class Use>
+  void use(Use body);
+
+  std::filesystem::path path_;
+  OpenMode mode_ = OpenMode::read_write;
+  Trust trust_ = Trust::owner;
+  std::int64_t most_bytes_ = kMostBytes;
+  mutable std::mutex mutex_;  // guards what follows
+  std::optional<Database> database_;
+  std::vector<std::string> warnings_;
+  bool replaced_ = false;  ///< thrown away once already
+};
+
+/// Deletes a database file with SQLite's files beside it. True when the file was there. Processes
+/// that have it open go on with what they have.
+bool remove_database_file(const std::filesystem::path& path);
+
+}  // namespace tilewise

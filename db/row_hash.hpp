@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "db/database.hpp"
+
+// A hash of each row's contents, kept beside it: a row that does not match its hash is damaged and
+// is not used. XXH3 finds damage; it does not stop an attacker (docs/security.md).
+namespace tilewise {
+
+/// A row whose contents do not match its hash; what() says which.
+class DamagedRow : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// hash_text() of values in the order they were added. Values that SQLite or JSON store alike count
+/// alike: every NaN, and both zeros.
+class RowHash {
+ public:
+  RowHash& add(std::string_view text);
+  RowHash& add(std::span<const std::uint8_t> bytes);
+  RowHash& add(std::int64_t value);
+  RowHash& add(double value);
+  std::string hex() const;
+
+ private:
+  void add_bytes(char type, const void* data, std::size_t bytes);
+  std::string values_;
+};
+
+/// Of everything but the id: the problem's and the environment's values, not their ids.
+std::string row_hash(const Record& record);
+/// Of the record's key and the winner's own columns.
+std::string row_hash(const Winner& winner);
+std::string row_hash(const Baseline& baseline);
+std::string row_hash(const Search& search);
+/// Of key, source hash, usage, log and binary.
+std::string row_hash(const Image& image);
+
+/// Throws DamagedRow, naming `what`, unless `row` has the hash that was stored with it. With
+/// `unchecked` given, the stored hash goes there instead.
+template <class Row>
+void require_hash(const Row& row, std::string stored, const std::string& what,
+                  std::string* unchecked = nullptr) {
+  if (unchecked)
+    *unchecked = std::move(stored);
+  else if (row_hash(row) != stored)
+    throw DamagedRow(what + " does not match its hash");
+}
+
+}  // namespace tilewise

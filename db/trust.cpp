@@ -1,0 +1,158 @@
+#include "db/trust.hpp"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "db/network_file_system.hpp"
+#include "db/sqlite_error.hpp"
+
+namespace tilewise {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// getpwuid_r() and the like: `ask` fills `entry`, its text in `buffer`.
+template <class Entry, class Ask>
+bool look_up(Entry& entry, std::vector<char>& buffer, Ask ask) {
+  Entry* found = nullptr;
+  for (buffer.resize(1024); ask(&entry, buffer.data(), buffer.size(), &found) == ERANGE;)
+    buffer.resize(buffer.size() * 2);
+  return found != nullptr;
+}
+
+std::optional<std::string> name_of_user(uid_t user) {
+  passwd entry{};
+  std::vector<char> buffer;
+  const bool found =
+      look_up(entry, buffer, [user](auto... arguments) { return getpwuid_r(user, arguments...); });
+  if (!found) return std::nullopt;
+  return entry.pw_name;
+}
+
+/// A user private group, as Debian, Ubuntu and Fedora give one to each user: of the user's own name
+/// (or number, where there is no such name) and without other members.
+bool is_private_group(gid_t group, uid_t user) {
+  const std::string name = name_of_user(user).value_or("");
+  ::group entry{};
+  std::vector<char> buffer;
+  const bool found = look_up(
+      entry, buffer, [group](auto... arguments) { return getgrgid_r(group, arguments...); });
+  if (!found) return group == user;
+  if (entry.gr_name != name && group != user) return false;
+  for (char** member = entry.gr_mem; *member; ++member)
+    if (name != *member) return false;
+  return true;
+}
+
+std::string user_text(uid_t user) {
+  const auto name = name_of_user(user);
+  return (name ? "user " + *name + " (" : "the user without a name (") + std::to_string(user) + ")";
+}
+
+std::string kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a named pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "no regular file";
+}
+
+FileFacts facts_of(const struct stat& status) {
+  return {status.st_uid, status.st_gid, status.st_mode};
+}
+
+void refuse(const fs::path& database, const fs::path& file, const std::string& why) {
+  const std::string name = file == database ? "" : file.filename().string() + " beside it: ";
+  throw database_error(database, name + why +
+                                     ", and what is stored in it is run by this program; copy it, "
+                                     "or allow it by --trust-files (in a program: "
+                                     "TILEWISE_TRUST_FILES=1 or MatmulOptions::trust_files)");
+}
+
+/// The file itself and, where it is a symbolic link, the link.
+void require_trusted(const fs::path& database, const fs::path& file, const UserFacts& user) {
+  struct stat status {};
+  if (lstat(file.c_str(), &status) != 0) return;
+  if (const std::string why = distrust(facts_of(status), user); !why.empty())
+    refuse(database, file, why);
+  if (!S_ISLNK(status.st_mode) || stat(file.c_str(), &status) != 0) return;
+  if (const std::string why = distrust(facts_of(status), user); !why.empty())
+    refuse(database, file, why);
+}
+
+}  // namespace
+
+UserFacts this_user() {
+  const uid_t user = geteuid();
+  return {user, [](uid_t other) { return name_of_user(other).has_value(); },
+          [user](gid_t group) { return is_private_group(group, user); }};
+}
+
+std::string distrust(const FileFacts& file, const UserFacts& user) {
+  const bool own = file.owner == user.user || file.owner == 0;
+  // In a container, root sees the owners of mounted volumes by numbers that nobody has there.
+  const bool of_a_volume = user.user == 0 && !own && !user.has_account(file.owner);
+  const std::string what = S_ISLNK(file.mode) ? "the symbolic link" : "the file";
+  if (!own && !of_a_volume) return what + " belongs to " + user_text(file.owner);
+  if (S_ISLNK(file.mode)) return "";
+  char mode[8];
+  std::snprintf(mode, sizeof mode, "%04o", file.mode & 07777U);
+  if ((file.mode & S_IWOTH) != 0) return "every user may write " + what + " (mode " + mode + ")";
+  if ((file.mode & S_IWGRP) != 0 && !user.own_group(file.group))
+    return "the members of group " + std::to_string(file.group) + " may write " + what + " (mode " +
+           mode + ")";
+  return "";
+}
+
+void require_regular(const fs::path& database) {
+  struct stat status {};
+  if (stat(database.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
+  throw database_error(database, "it is " + kind_of(status.st_mode) + "; name a " +
+                                     (S_ISDIR(status.st_mode) ? "file in it" : "regular file") +
+                                     " with --db or TILEWISE_DB");
+}
+
+void require_trusted(const fs::path& database) {
+  if (!keeps_owners(database)) return;
+  const UserFacts user = this_user();
+  require_trusted(database, database, user);
+  for (const char* suffix : {"-wal", "-shm", "-journal"})
+    require_trusted(database, database.string() + suffix, user);
+}
+
+void make_private_folders(const fs::path& file) {
+  const fs::path folder = fs::absolute(file).lexically_normal().parent_path();
+  fs::path made;
+  for (const fs::path& part : folder) {
+    made /= part;
+    std::error_code error;
+    if (fs::is_directory(made, error)) continue;
+    if (mkdir(made.c_str(), 0700) == 0 || (errno == EEXIST && fs::is_directory(made, error)))
+      continue;
+    throw database_error(file, "its folder " + folder.string() + " cannot be made (" +
+                                   std::strerror(errno) +
+                                   "); make it, or name another file with --db or TILEWISE_DB");
+  }
+}
+
+void make_private_file(const fs::path& file) {
+  const int made = ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (made >= 0) {
+    close(made);
+    return;
+  }
+  if (errno == EEXIST || errno == EROFS || errno == EACCES) return;  // opening it says more
+  throw database_error(file, std::string("the file cannot be made (") + std::strerror(errno) +
+                                 "); name another file with --db");
+}
+
+}  // namespace tilewise

@@ -1,0 +1,45 @@
+#pragma once
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+// Which files are used: those that only their user and root can have written. docs/security.md says
+// why.
+namespace tilewise {
+
+/// What the file system says of a file.
+struct FileFacts {
+  uid_t owner = 0;
+  gid_t group = 0;
+  mode_t mode = 0;  ///< type and permissions, as in stat(2)
+};
+
+/// The user of this process, and what this machine says of others.
+struct UserFacts {
+  uid_t user = 0;
+  std::function<bool(uid_t)> has_account;
+  std::function<bool(gid_t)> own_group;  ///< no other user is a member
+};
+UserFacts this_user();
+
+/// Why others could have written a file; empty when only its user or root can have. A symbolic
+/// link's permissions do not count, its owner does.
+std::string distrust(const FileFacts& file, const UserFacts& user);
+
+/// Refuses a database that is no regular file, and one that distrust() is about: the file, symbolic
+/// links that lead to it, SQLite's files beside it. Nothing is checked of owners and permissions
+/// where the file system keeps none (FAT, NTFS, SMB, FUSE, ...). A file that is not there passes.
+/// Throws Error(database) that names the option which allows the file.
+void require_trusted(const std::filesystem::path& database);
+/// The half of it that nothing overrides: a folder, a pipe or a device is no database.
+void require_regular(const std::filesystem::path& database);
+
+/// Makes the folders above a file that are missing, for the user alone (0700). Throws
+/// Error(database).
+void make_private_folders(const std::filesystem::path& file);
+/// Makes an empty file for the user alone (0600) unless there is one. Throws Error(database).
+void make_private_file(const std::filesystem::path& file);
+
+}  // namespace tilewise

@@ -1,0 +1,88 @@
+#include "tuner/stored_measurements.hpp"
+
+#include <algorithm>
+
+#include "tuner/crown.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr std::size_t kFinalists = 8, kOthers = 8;
+constexpr auto kPatience = std::chrono::milliseconds(50);
+
+bool faster(const Record& x, const Record& y) { return time_of(x) < time_of(y); }
+
+bool can_compare(const Record& record, const Problem& problem, const DeviceInfo& device) {
+  const auto& templates = catalog();
+  const auto kernel = std::find_if(templates.begin(), templates.end(), [&](const auto& t) {
+    return t.name == record.candidate.kernel_template;
+  });
+  return kernel != templates.end() && !record.code_hash.empty() &&
+         rejection(*kernel, problem, record.candidate.configuration, device).empty();
+}
+
+/// The winner and the finalists, then others at equal distances from fast to slow.
+std::vector<Record> sample_of(std::vector<Record> records, const Candidate& winner) {
+  std::stable_sort(records.begin(), records.end(), faster);
+  std::stable_partition(records.begin(), records.end(),
+                        [&](const Record& record) { return record.candidate == winner; });
+  if (records.size() <= kFinalists + kOthers) return records;
+  std::vector<Record> sample(records.begin(), records.begin() + kFinalists);
+  const std::size_t rest = records.size() - kFinalists;
+  for (std::size_t i = 0; i < kOthers; ++i)
+    sample.push_back(records[kFinalists + rest * (i + 1) / kOthers - 1]);
+  return sample;
+}
+
+}  // namespace
+
+std::vector<Candidate> StaleMeasurements::fastest(std::size_t count) const {
+  std::vector<Record> ok = records_;
+  std::erase_if(ok, [](const Record& record) { return !is_ok(record); });
+  std::stable_sort(ok.begin(), ok.end(), faster);
+  std::vector<Candidate> candidates;
+  for (const Record& record : ok)
+    if (candidates.size() < count &&
+        std::find(candidates.begin(), candidates.end(), record.candidate) == candidates.end())
+      candidates.push_back(record.candidate);
+  return candidates;
+}
+
+std::optional<Record> StaleMeasurements::take(const Built& built) {
+  if (built.code_hash.empty()) return std::nullopt;
+  const auto found = std::find_if(records_.begin(), records_.end(), [&](const Record& record) {
+    return record.code_hash == built.code_hash && record.candidate == built.candidate;
+  });
+  if (found == records_.end()) return std::nullopt;
+  Record record = std::move(*found);
+  records_.erase(found);
+  return record;
+}
+
+bool same_machine_code(const std::vector<Record>& records, const Candidate& winner,
+                       const Problem& problem, const DeviceInfo& device, const ImageStore& store,
+                       Database& database, int threads, const std::function<bool()>& stopped) {
+  std::vector<Record> candidates;
+  for (const Record& record : records)
+    if (can_compare(record, problem, device)) candidates.push_back(record);
+  const std::vector<Record> sample = sample_of(std::move(candidates), winner);
+  if (sample.empty() || sample.front().candidate != winner) return false;
+  CompileAhead pool(problem, device, store, threads);
+  for (const Record& record : sample)
+    pool.add(record.candidate, find_template(record.candidate.kernel_template));
+  std::vector<std::pair<std::int64_t, Built>> same;
+  while (pool.under_way() > 0) {
+    if (stopped()) return false;
+    const std::optional<Built> built = pool.take(kPatience);
+    if (!built) continue;
+    const auto record = std::find_if(sample.begin(), sample.end(), [&](const Record& r) {
+      return r.candidate == built->candidate;
+    });
+    if (built->code_hash.empty() || built->code_hash != record->code_hash) return false;
+    same.emplace_back(record->id, *built);
+  }
+  for (const auto& [id, built] : same) database.renew(id, built.source_hash, built.launch_revision);
+  return true;
+}
+
+}  // namespace tilewise
