@@ -48,13 +48,34 @@ std::string unusable(const Winner& winner) {
   return "";
 }
 
+std::vector<KernelSpec> kernels_of(const KernelTemplate& kernel, const Problem& problem,
+                                   const Configuration& configuration, const DeviceInfo& device) {
+  const Plan plan = kernel.plan(problem, configuration, device);
+  std::vector<KernelSpec> kernels;
+  for (const LaunchStep& step : plan.steps) kernels.push_back(step.kernel);
+  return kernels;
+}
+
+/// Whether the record's size needs the same kernels as the problem, at the problem's alignment. A
+/// template whose kernels are made for one size would be compiled anew for every other.
+bool same_kernels(const Record& record, const Problem& problem, const DeviceInfo& device) {
+  const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
+  const Configuration& configuration = record.candidate.configuration;
+  Problem own = record.problem;
+  own.alignment = problem.alignment;
+  return rejection(kernel, own, configuration, device).empty() &&
+         kernels_of(kernel, own, configuration, device) ==
+             kernels_of(kernel, problem, configuration, device);
+}
+
 bool serves(const Winner& winner, const Problem& problem, const DeviceInfo& device) {
   const Record& record = winner.record;
-  return same_kind(record.problem, problem) &&
-         no_more_aligned(record.problem.alignment, problem.alignment) &&
-         rejection(find_template(record.candidate.kernel_template), problem,
-                   record.candidate.configuration, device)
-             .empty();
+  if (!same_kind(record.problem, problem) ||
+      !no_more_aligned(record.problem.alignment, problem.alignment))
+    return false;
+  const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
+  return rejection(kernel, problem, record.candidate.configuration, device).empty() &&
+         (!kernel.size_specialised || same_kernels(record, problem, device));
 }
 
 Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device) {
@@ -145,8 +166,8 @@ std::string kinds_done(Problem problem, const DeviceInfo& device) {
   return kinds;
 }
 
-/// Whose default is asked first: less is earlier. The image of "small" serves one size alone: for a
-/// single product that is not worth a compilation.
+/// The order in which defaults are tried: less is earlier. An image of "small" serves one size,
+/// which for a single product is not worth a compilation.
 int rank(const KernelTemplate& kernel, const Problem& problem) {
   if (kernel.name == "small") return problem.batch > 1 ? 0 : 3;
   return kernel.name == "mma" ? 1 : kernel.name == "simt" ? 2 : 3;

@@ -36,13 +36,14 @@ class Resolver {
   Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler = "");
 
   /// Exact, else nearest (smallest distance_between() among winners of the same kind whose
-  /// constraints hold for this problem; a record of lower alignment serves higher, never the
-  /// reverse; ties go to the nearer alignment, then to what the cost model expects to be faster
-  /// here, then to the faster where it was measured), else the default of the first template that
-  /// can do it: `mma` (tensor cores, where the device has those for it), `simt`, then others as the
-  /// catalog has them. Always valid for `problem`. `refused`: candidates not to answer with (their
-  /// image is missing or broken). Throws Error(unsupported) when nothing is left, listing the kinds
-  /// of products that this device can do.
+  /// constraints hold for this problem, and of a size-specialised template those of this size
+  /// alone; a record of lower alignment serves higher, never the reverse; ties go to the nearer
+  /// alignment, then to what the cost model expects to be faster here, then to the faster where it
+  /// was measured), else the default of the first template that can do it: `mma` (tensor cores,
+  /// where the device has those for it), `simt`, then others as the catalog has them. Always valid
+  /// for `problem`. `refused`: candidates not to answer with (their image is missing or broken).
+  /// Throws Error(unsupported) when nothing is left, listing the kinds of products that this device
+  /// can do.
   Match resolve(const Problem& problem, const std::vector<Candidate>& refused = {}) const;
 
   /// The same winners judged against a compiler.

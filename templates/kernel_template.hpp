@@ -51,6 +51,9 @@ struct KernelTemplate {
   std::function<Plan(const Problem&, const Configuration&, const DeviceInfo&)> plan;
   /// Valid for every problem of this layout and type with element alignment.
   std::function<Configuration(const Problem&, const DeviceInfo&)> default_configuration;
+  /// m, n and k are constants of every kernel, whatever the configuration: an image serves one
+  /// size.
+  bool size_specialised = false;
 };
 
 /// Every template, in one explicit table (catalog.cpp).

@@ -146,6 +146,11 @@ std::optional<std::int64_t> SearchSpace::count(std::int64_t limit) const {
   return found;
 }
 
+PointCount SearchSpace::count_of(const KernelTemplate& kernel, const CountLimits& limits) const {
+  const TemplateSpace* space = space_of(kernel.name);
+  return space ? space->count(limits) : PointCount{};
+}
+
 std::optional<Candidate> SearchSpace::random(std::mt19937_64& generator, int attempts) const {
   // A template without any valid configuration here passes its turn to the next.
   const std::size_t first = random_index(generator, spaces_.size());

@@ -41,6 +41,8 @@ class SearchSpace {
 
   /// Number of valid candidates, or nothing when there are more than `limit`.
   std::optional<std::int64_t> count(std::int64_t limit) const;
+  /// Number of valid configurations of one of templates(), however many there are.
+  PointCount count_of(const KernelTemplate& kernel, const CountLimits& limits = {}) const;
 
   /// One valid candidate: template uniform, then every parameter uniform, by rejection (where
   /// almost no draw is valid, axis by axis). Nothing when none was found in `attempts` draws.

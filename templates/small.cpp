@@ -110,6 +110,7 @@ KernelTemplate small_template() {
   t.supports = supports;
   t.plan = plan;
   t.default_configuration = default_configuration;
+  t.size_specialised = true;
   return t;
 }
 

@@ -240,6 +240,19 @@ bool TemplateSpace::descend(std::size_t depth, std::mt19937_64& generator, Point
   return false;
 }
 
+PointCount TemplateSpace::count(const CountLimits& limits) const {
+  std::vector<std::size_t> sizes;
+  for (const Axis& axis : axes_) sizes.push_back(axis.values.size());
+  std::vector<PointCondition> conditions;
+  for (const Check& check : in_order_) {
+    PointCondition condition;
+    for (const Check::Read& read : check.reads) condition.reads.push_back(read.axis);
+    condition.holds = [this, &check](const Point& point) { return holds(check, point); };
+    conditions.push_back(std::move(condition));
+  }
+  return count_points(sizes, conditions, limits);
+}
+
 const Constraint* TemplateSpace::refusal_of_draw(std::mt19937_64& generator) const {
   Point point;
   for (const Axis& axis : axes_)

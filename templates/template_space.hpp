@@ -11,6 +11,7 @@
 
 #include "templates/kernel_template.hpp"
 #include "templates/known_answers.hpp"
+#include "templates/space_count.hpp"
 
 namespace tilewise {
 
@@ -48,6 +49,9 @@ class TemplateSpace {
   /// with another parameter of the constraint that refused them.
   std::vector<Configuration> neighbours(const Configuration& from) const;
 
+  /// The number of valid configurations: exact, or an estimate with its error.
+  PointCount count(const CountLimits& limits = {}) const;
+
   /// The first constraint that refuses a raw draw; null when the draw is valid.
   const Constraint* refusal_of_draw(std::mt19937_64& generator) const;
 
@@ -56,8 +60,7 @@ class TemplateSpace {
     std::string name;
     std::vector<int> values;
   };
-  /// By axis: which of its values.
-  using Point = std::vector<std::uint16_t>;
+  using Point = SpacePoint;
   /// A constraint on points. What it reads makes one number: each value's place times a factor.
   struct Check {
     struct Read {

@@ -84,12 +84,20 @@ TEST_F(CliCompile, SpaceCountsAndSaysWhyDrawsAreRefused) {
   ASSERT_GE(spaces.size(), 4U);
   for (const Json& space : spaces) {
     EXPECT_GE(space.at("raw"), space.at("valid"));
+    const double valid = space.at("valid"), error = space.at("valid_standard_error");
+    EXPECT_EQ(space.at("valid_is_exact").get<bool>(), error == 0);
+    EXPECT_DOUBLE_EQ(space.at("share"), valid / space.at("raw").get<double>());
+    if (space.at("template") == "simt") {  // of which uniform draws hit none
+      EXPECT_GT(valid, 1e8);
+      EXPECT_LT(error, 0.1 * valid);
+    }
     double refused = 0;
     for (const Json& count : space.at("rejections")) refused += count.get<double>();
     EXPECT_NEAR(space.at("acceptance").get<double>(), 1 - refused / 2000, 1e-12);
   }
   EXPECT_THAT(run({"space", "--arch", "sm_90", "--draws", "100"}).out,
-              AllOf(HasSubstr("simt"), HasSubstr("refused by")));
+              AllOf(HasSubstr("simt"), HasSubstr("e10  +- "), HasSubstr("refused first by"),
+                    HasSubstr("Of 100 uniform draws")));
 }
 
 TEST_F(CliCompile, ASubspaceOfOneTemplatesParametersIsCountedExactly) {
@@ -105,6 +113,8 @@ TEST_F(CliCompile, ASubspaceOfOneTemplatesParametersIsCountedExactly) {
   EXPECT_EQ(part.at("spaces")[0].at("raw").get<double>() *
                 static_cast<double>(parameters[0].at("values").size()),
             whole.at("spaces")[0].at("raw").get<double>());
+  for (const Json& json : {whole, part}) EXPECT_TRUE(json.at("spaces")[0].at("valid_is_exact"));
+  EXPECT_LT(part.at("spaces")[0].at("valid"), whole.at("spaces")[0].at("valid"));
 }
 
 TEST_F(CliCompile, TemplatesAreListedWithParametersAndConstraintsInWords) {

@@ -96,6 +96,16 @@ TEST_F(MatmulTest, SizesOfOneConfigurationShareAKernel) {
   EXPECT_EQ(compiles, 1);
 }
 
+TEST_F(MatmulTest, SizesNearAWinnerOfOneSizeAreNotCompiledOneByOne) {
+  parts.database = Database::in_memory();
+  store(*parts.database, problem_of(32, 32, 32), "small");
+  Matmul multiply = make_matmul(std::move(parts));
+  for (std::int64_t m = 1; m <= 64; ++m) multiply.prepare(problem_of(m, 32, 32));
+  EXPECT_EQ(compiles, 1) << "the default of all sizes; the winner's image is stored";
+  EXPECT_EQ(device->loads, 2);
+  EXPECT_EQ(multiply.explain(problem_of(32, 32, 32)).kind, MatchKind::exact);
+}
+
 TEST_F(MatmulTest, PrepareMakesTheFirstCallLikeTheNext) {
   Matmul multiply = make_matmul(std::move(parts));
   const Problem problem = problem_of(16, 16, 16);

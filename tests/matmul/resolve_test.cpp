@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
 
@@ -332,6 +334,33 @@ TEST(Resolver, ABatchIsASizeLikeTheOthers) {
   EXPECT_DOUBLE_EQ(match.distance, 2);
   EXPECT_THAT(Resolver({}, device()).resolve(batch_of(one, 64)).why,
               AllOf(HasSubstr("batch 64"), HasSubstr("--batch 64")));
+}
+
+TEST(Resolver, AWinnerWhoseKernelIsOfOneSizeAnswersThatSizeAlone) {
+  const Problem tuned = batch_of(problem_of(16, 16, 16), 1000);
+  Problem lower = tuned;
+  lower.alignment = {4, 4, 4};
+  const Candidate small = candidate(lower, "small");
+  const Resolver resolver({winner(1, lower, small)}, device());
+  EXPECT_EQ(served(resolver, lower), 1);
+  EXPECT_EQ(served(resolver, tuned), 1) << "a higher alignment of its size";
+  EXPECT_EQ(served(resolver, batch_of(tuned, 500)), 1) << "the same kernel";
+  EXPECT_EQ(served(resolver, batch_of(tuned, 1)), 0) << "a kernel without batches";
+  for (const auto& [m, n, k] : {std::array{17, 16, 16}, {16, 17, 16}, {16, 16, 32}}) {
+    const Problem near = batch_of(problem_of(m, n, k), 1000);
+    ASSERT_EQ(rejection(find_template("small"), near, small.configuration, device()), "");
+    EXPECT_EQ(served(resolver, near), 0) << to_string(near);
+    // What lies farther away, but has an image for every size, answers instead.
+    Problem far = batch_of(problem_of(64, 64, 64), 1000);
+    far.alignment = {4, 4, 4};
+    const Resolver both({winner(1, lower, small), default_winner(2, far)}, device());
+    EXPECT_EQ(served(both, near), 2) << to_string(near);
+    EXPECT_EQ(served(both, tuned), 1);
+  }
+  // Where sizes are constants by a parameter, the nearest still answers.
+  const Problem square = problem_of(512, 512, 512);
+  const Resolver baked({winner(1, square, with(candidate(square), "BAKE", 1))}, device());
+  EXPECT_EQ(served(baked, problem_of(512, 512, 640)), 1);
 }
 
 TEST(Resolver, RecordsOfOtherTypesAndModesSayNothing) {

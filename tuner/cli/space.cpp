@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <string_view>
 
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
@@ -14,8 +14,6 @@ namespace tilewise::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::int64_t kCountLimit = 20'000;  // beyond this a count is estimated
 
 struct SpaceCommand {
   ProblemOptions problems;
@@ -33,7 +31,9 @@ void setup(CLI::App& app, SpaceCommand& options) {
       ->type_name("{sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120}")
       ->excludes("--device");
   add_candidate_options(app, options.candidates);
-  app.add_option("--draws", options.draws, "Random configurations to try per template")
+  app.add_option(
+         "--draws", options.draws,
+         "Random configurations of each template: for the refusals, and for an estimated count")
       ->type_name("N")
       ->check(whole_number(1, 100'000'000))
       ->capture_default_str();
@@ -43,35 +43,34 @@ void setup(CLI::App& app, SpaceCommand& options) {
        "autotune space --device 0 --sizes 4096 --templates simt --subspace 'PREFETCH=2'"}));
 }
 
-/// What is known of one template's configurations for one problem.
+/// The size of one template's space for one problem.
 struct Count {
   std::string target;
   Problem problem;
   std::string kernel_template;
   double raw = 0;
-  std::int64_t draws = 0, refused = 0;
-  std::optional<std::int64_t> exact;  ///< valid ones, when they are few
-  std::map<std::string, std::int64_t> reasons;
+  PointCount valid;
+  std::int64_t draws = 0, refused = 0;          ///< uniform draws of the raw space
+  std::map<std::string, std::int64_t> reasons;  ///< constraint -> draws that it refuses first
 
   double acceptance() const {
     return static_cast<double>(draws - refused) / static_cast<double>(draws);
   }
-  double valid() const { return exact ? static_cast<double>(*exact) : raw * acceptance(); }
+  double share() const { return raw > 0 ? valid.points / raw : 0; }
 };
 
 Count count_template(const SearchSpace& space, const SpaceCommand& options) {
   std::mt19937_64 generator(options.seed);
+  const KernelTemplate& kernel = *space.templates().front();
   Count count{to_string(space.device().target),
               space.problem(),
-              space.templates().front()->name,
+              kernel.name,
               space.raw_size(),
+              space.count_of(kernel, {.draws = options.draws, .seed = options.seed}),
               options.draws,
               0,
-              {},
               space.rejections(generator, options.draws)};
   for (const auto& [name, refused] : count.reasons) count.refused += refused;
-  if (count.raw * count.acceptance() < static_cast<double>(kCountLimit))
-    count.exact = space.count(kCountLimit);
   return count;
 }
 
@@ -96,8 +95,10 @@ std::string json_of(const std::vector<Count>& counts) {
     json["raw"] = count.raw;
     json["draws"] = count.draws;
     json["acceptance"] = count.acceptance();
-    json["valid"] = count.valid();
-    json["valid_is_exact"] = count.exact.has_value();
+    json["valid"] = count.valid.points;
+    json["valid_is_exact"] = count.valid.exact;
+    json["valid_standard_error"] = count.valid.standard_error;
+    json["share"] = count.share();
     json["rejections"] = Json::object();
     for (const auto& [name, refused] : count.reasons) json["rejections"][name] = refused;
     document["spaces"].push_back(json);
@@ -105,13 +106,30 @@ std::string json_of(const std::vector<Count>& counts) {
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
+/// "8.8e10", "8.1e-6".
+std::string scientific(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1e", value);
+  const std::string_view all = text;
+  const std::size_t e = all.find('e');
+  return std::string(all.substr(0, e + 1)) + std::to_string(std::atoi(text + e + 1));
+}
+
 /// "324", "8.8e10".
 std::string count_text(double value) {
-  if (value < 1e7) return format_number(value, 0);
-  char text[32];
-  const int exponent = static_cast<int>(std::log10(value));
-  std::snprintf(text, sizeof text, "%.1fe%d", value / std::pow(10, exponent), exponent);
-  return text;
+  return value < 1e7 ? format_number(value, 0) : scientific(value);
+}
+
+/// "exact", "+- 1.1%"; of 0 "+- 3200".
+std::string error_text(const PointCount& valid) {
+  if (valid.exact) return "exact";
+  return "+- " + (valid.points > 0 ? format_percent(valid.standard_error / valid.points)
+                                   : count_text(valid.standard_error));
+}
+
+/// "3.4%", "8.1e-6".
+std::string share_text(double share) {
+  return share > 0 && share < 0.001 ? scientific(share) : format_percent(share);
 }
 
 /// Most frequent first.
@@ -128,18 +146,19 @@ void print_counts(const std::vector<Count>& counts, const Output& output) {
                {"problem", false, false, 1},
                {"template"},
                {"raw", true},
-               {"valid draws", true},
-               {"valid", true}});
+               {"valid", true},
+               {"error"},
+               {"share", true}});
   Table reasons({{"target", false, false, 2},
                  {"problem", false, false, 1},
                  {"template"},
-                 {"refused by"},
+                 {"refused first by"},
                  {"draws", true},
-                 {"share", true}});
+                 {"of draws", true}});
   for (const Count& count : counts) {
     table.add({count.target, table_text(count.problem), count.kernel_template,
-               count_text(count.raw), format_percent(count.acceptance()),
-               (count.exact ? "" : "about ") + count_text(count.valid())});
+               count_text(count.raw), count_text(count.valid.points), error_text(count.valid),
+               share_text(count.share())});
     for (const auto& [name, refused] : ranked(count))
       if (refused > 0)
         reasons.add(
@@ -149,7 +168,8 @@ void print_counts(const std::vector<Count>& counts, const Output& output) {
   }
   table.print(output);
   if (reasons.empty()) return;
-  print_line("");
+  print_line("\nOf " + std::to_string(counts.front().draws) +
+             " uniform draws of each template's raw space:");
   reasons.print(output);
 }
 
