@@ -86,21 +86,39 @@ class CliDatabase : public ProgramTest {
   }
 };
 
-TEST_F(CliDatabase, QueryWithoutADatabaseInTheDefaultPlaceIsEmptyAndSaysWhere) {
+TEST_F(CliDatabase, ADatabaseThatIsNotThereIsNamedAndNotCreated) {
+  const std::vector<std::vector<std::string>> readers = {
+      {"query"},       {"query", "--sizes", "64"},
+      {"verify"},      {"export"},
+      {"db", "info"},  {"db", "list"},
+      {"db", "model"}, {"db", "delete", "--all"},
+      {"db", "prune"},
+  };
+  const auto all_fail_naming = [&](const fs::path& path) {
+    for (const auto& reader : readers) {
+      const Result result = run(reader);
+      EXPECT_EQ(result.status, 5) << reader.back() << ": " << result.err;
+      EXPECT_THAT(result.err, AllOf(HasSubstr(path.string()), HasSubstr("autotune --sizes"),
+                                    HasSubstr("--db"), Not(HasSubstr(":memory:"))));
+      EXPECT_EQ(result.out, "") << reader.back();
+    }
+    EXPECT_FALSE(fs::exists(path));
+  };
+  all_fail_naming(database());
   unset("TILEWISE_DB");
-  const Result result = run({"query"});
-  EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_THAT(result.err,
-              AllOf(HasSubstr("no database yet"), HasSubstr(file(".local/share").string())));
-  EXPECT_FALSE(fs::exists(file(".local")));
-  EXPECT_EQ(run({"query", "--json"}).json().at("gpus"), Json::array());
+  all_fail_naming(file(".local/share/tilewise/tilewise.db"));
 }
 
-TEST_F(CliDatabase, ANamedDatabaseThatIsNotThereIsAnError) {
-  EXPECT_EQ(run({"query"}).status, 5);
-  EXPECT_EQ(run({"db", "delete", "--all"}).status, 5);
-  EXPECT_EQ(run({"db", "prune"}).status, 5);
-  EXPECT_FALSE(fs::exists(database())) << "reading must not create it";
+TEST_F(CliDatabase, WithoutADatabaseAQueryForADeviceAnswersWithDefaultsAndSaysSo) {
+  EXPECT_EQ(run({"query", "--device", "host", "--sizes", "64"}).status, 5) << "it was named";
+  unset("TILEWISE_DB");
+  const Result result = run({"query", "--device", "host", "--sizes", "64", "--json", "--quiet"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("no database at"), HasSubstr(file(".local/share").string())));
+  EXPECT_EQ(result.json().at("database"), nullptr);
+  EXPECT_EQ(result.json().at("answers")[0].at("match"), "default");
+  EXPECT_FALSE(fs::exists(file(".local")));
 }
 
 TEST_F(CliDatabase, QueryByPartOfAGpusNameShowsItsWinners) {

@@ -48,7 +48,7 @@ Json counts_json(const DatabaseCounts& counts) {
 }
 
 int run_info(const FileCommand& options, const Output& output) {
-  const Database database = open_to_read(options.database, output);
+  const Database database = open_to_read(options.database);
   const DatabaseCounts counts = database.counts();
   const auto cache = image_cache_path(default_database_path(options.database));
   std::error_code ignored;
@@ -142,7 +142,7 @@ void setup_list(CLI::App& app, ListCommand& options) {
 }
 
 int run_list(const ListCommand& options, const Output& output) {
-  const Database database = open_to_read(options.filter.database, output);
+  const Database database = open_to_read(options.filter.database);
   std::vector<Record> records;
   for (const RecordFilter& filter : filters_of(options.filter, database, options.limit))
     for (Record& record : database.records(filter)) records.push_back(std::move(record));
@@ -195,14 +195,10 @@ int run_delete(const DeleteCommand& options, const Output& output) {
         "db delete: say which (--gpu, --template, --outcome, --sizes), or --all for everything");
   if (options.all && has_filter(options.filter))
     throw Error(ErrorKind::invalid_argument, "db delete: --all and a filter contradict each other");
-  const auto path = default_database_path(options.filter.database);
-  open_to_read(options.filter.database, output);  // deleting must not create a database
+  Database database = Database::open(existing_database(options.filter.database));
   std::int64_t deleted = 0;
-  if (std::filesystem::exists(path)) {
-    Database database = Database::open(path);
-    for (const RecordFilter& filter : filters_of(options.filter, database, 0))
-      deleted += database.remove(filter);
-  }
+  for (const RecordFilter& filter : filters_of(options.filter, database, 0))
+    deleted += database.remove(filter);
   if (output.json)
     print_document(text_of({{"deleted", deleted}}));
   else
@@ -278,7 +274,7 @@ std::vector<std::string> current_hashes(const Database& database) {
 int run_prune(const FileCommand& options, const Output& output) {
   const auto path = default_database_path(options.database);
   const auto cache = image_cache_path(path);
-  const std::vector<std::string> current = current_hashes(open_to_read(options.database, output));
+  const std::vector<std::string> current = current_hashes(open_to_read(options.database));
   const auto prune = [&](const std::filesystem::path& file) {
     std::error_code ignored;
     return std::filesystem::exists(file, ignored) ? Database::open(file).prune(current)

@@ -139,7 +139,7 @@ void print(const std::vector<Comparison>& all, const Output& output) {
 }
 
 int run(const ModelCommand& options, const Output& output) {
-  const Database database = open_to_read(options.database, output);
+  const Database database = open_to_read(options.database);
   std::vector<Comparison> all;
   for (const std::string& gpu : stored_gpus(database, options.gpu)) {
     if (!can_estimate(nominal_from_key(gpu))) continue;  // the model is of GPUs

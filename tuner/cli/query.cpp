@@ -52,15 +52,16 @@ struct Subject {
   DeviceInfo info;
 };
 
-std::vector<Subject> subjects_of(const QueryCommand& options, const Database& database,
-                                 bool with_facts) {
+/// `database` may be absent where --device is given.
+std::vector<Subject> subjects_of(const QueryCommand& options,
+                                 const std::optional<Database>& database, bool with_facts) {
   std::vector<Subject> subjects;
   if (!options.device.empty()) {
     for (const Gpu& gpu : choose_gpus(options.device, true))
       subjects.push_back({gpu_key(gpu.info), gpu.info});
     return subjects;
   }
-  for (const std::string& key : stored_gpus(database, options.gpu))
+  for (const std::string& key : stored_gpus(*database, options.gpu))
     subjects.push_back({key, with_facts ? nominal_from_key(key) : DeviceInfo{}});
   return subjects;
 }
@@ -149,13 +150,14 @@ struct Answer {
   Match match;
 };
 
-std::vector<Answer> answers_for(const Database& database, const std::vector<Subject>& subjects,
-                                const QueryCommand& options) {
+std::vector<Answer> answers_for(const std::optional<Database>& database,
+                                const std::vector<Subject>& subjects, const QueryCommand& options) {
   std::vector<Answer> answers;
   for (const Subject& subject : subjects) {
     const std::string compiler =
         options.stale ? load_compiler(subject.info.target, options.nvrtc)->identity() : "";
-    const std::vector<Winner> winners = database.winners(subject.key);
+    const std::vector<Winner> winners =
+        database ? database->winners(subject.key) : std::vector<Winner>{};
     const Resolver resolver(winners, subject.info, compiler);
     for (const std::string& line : resolver.notes()) warn(line);
     for (const Problem& problem : problems_of(options.problems, subject.info, winners))
@@ -164,9 +166,10 @@ std::vector<Answer> answers_for(const Database& database, const std::vector<Subj
   return answers;
 }
 
-std::string answers_json(const Database& database, const std::vector<Answer>& answers) {
+std::string answers_json(const std::optional<Database>& database,
+                         const std::vector<Answer>& answers) {
   Json document;
-  document["database"] = database.path().string();
+  document["database"] = database ? Json(database->path().string()) : Json(nullptr);
   document["answers"] = Json::array();
   for (const Answer& answer : answers) {
     Json json;
@@ -215,18 +218,20 @@ void print_answers(const std::vector<Answer>& answers, const Output& output) {
 int run_query(const QueryCommand& options, const Output& output) {
   const bool asked = !options.problems.sizes.empty();
   if (asked) problems_of(options.problems);  // what is wrong with them is said first
-  const Database database = open_to_read(options.database, output);
+  const bool may_be_absent = asked && !options.device.empty();
+  const std::optional<Database> database =
+      may_be_absent ? open_if_there(options.database) : open_to_read(options.database);
   const std::vector<Subject> subjects = subjects_of(options, database, asked);
   if (subjects.empty() && asked)
     throw Error(ErrorKind::not_found,
-                "nothing is stored for any GPU; say which one: --device or --gpu");
+                "nothing is stored for any GPU; name one of this machine: --device");
   if (!asked) {
     if (output.json)
-      print_document(listing_json(database, subjects));
+      print_document(listing_json(*database, subjects));
     else if (subjects.empty())
-      print_line("no winners stored in " + database.path().string());
+      print_line("no winners stored in " + database->path().string());
     else
-      print_listing(database, subjects, output);
+      print_listing(*database, subjects, output);
     return kOk;
   }
   const std::vector<Answer> answers = answers_for(database, subjects, options);
