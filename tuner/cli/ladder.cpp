@@ -77,11 +77,11 @@ Problem problem_for(const LadderCommand& options, const Gpu& gpu) {
   return problem;
 }
 
-Gpu gpu_for(const std::string& device) {
+Gpu gpu_for(const std::string& device, const Output& output) {
   if (device == "all")
     throw Error(ErrorKind::invalid_argument,
                 "--device: the ladder takes one GPU (auto, an index, a UUID or host), not all");
-  return gpus_to_measure_on(device).front();
+  return gpus_to_measure_on(device, output).front();
 }
 
 /// What a run works with.
@@ -216,7 +216,7 @@ int run_ladder(const LadderCommand& options, const Output& output) {
   check_kind(options);
   const std::string gnuplot = options.svg.empty() ? "" : find_gnuplot();
   double budget = options.budget.empty() ? 0 : parse_seconds("--budget", options.budget);
-  const Gpu gpu = gpu_for(options.bench.device);
+  const Gpu gpu = gpu_for(options.bench.device, output);
   const bool on_cpu = gpu.info.target.host;
   if (!(budget > 0)) budget = on_cpu ? kCpuBudgetSeconds : kGpuBudgetSeconds;
   const Problem problem = problem_for(options, gpu);

@@ -52,15 +52,12 @@ struct Subject {
   DeviceInfo info;
 };
 
-/// `database` may be absent where --device is given.
-std::vector<Subject> subjects_of(const QueryCommand& options,
+/// `gpus` are those that --device chose, if it was given; else `database` is there.
+std::vector<Subject> subjects_of(const QueryCommand& options, const std::vector<Gpu>& gpus,
                                  const std::optional<Database>& database, bool with_facts) {
   std::vector<Subject> subjects;
-  if (!options.device.empty()) {
-    for (const Gpu& gpu : choose_gpus(options.device, true))
-      subjects.push_back({gpu_key(gpu.info), gpu.info});
-    return subjects;
-  }
+  for (const Gpu& gpu : gpus) subjects.push_back({gpu_key(gpu.info), gpu.info});
+  if (!options.device.empty()) return subjects;
   for (const std::string& key : stored_gpus(*database, options.gpu))
     subjects.push_back({key, with_facts ? nominal_from_key(key) : DeviceInfo{}});
   return subjects;
@@ -79,9 +76,11 @@ Json winner_json(const Winner& winner) {
   return json;
 }
 
-std::string listing_json(const Database& database, const std::vector<Subject>& subjects) {
+std::string listing_json(const Database& database, const std::vector<Subject>& subjects,
+                         const std::vector<Gpu>& gpus) {
   Json document;
   document["database"] = database.path().string();
+  document["left_out"] = Json::parse(left_out_json(gpus));
   document["gpus"] = Json::array();
   for (const Subject& subject : subjects) {
     Json gpu{{"gpu", subject.key}, {"winners", Json::array()}, {"baselines", Json::array()}};
@@ -167,9 +166,10 @@ std::vector<Answer> answers_for(const std::optional<Database>& database,
 }
 
 std::string answers_json(const std::optional<Database>& database,
-                         const std::vector<Answer>& answers) {
+                         const std::vector<Answer>& answers, const std::vector<Gpu>& gpus) {
   Json document;
   document["database"] = database ? Json(database->path().string()) : Json(nullptr);
+  document["left_out"] = Json::parse(left_out_json(gpus));
   document["answers"] = Json::array();
   for (const Answer& answer : answers) {
     Json json;
@@ -221,13 +221,16 @@ int run_query(const QueryCommand& options, const Output& output) {
   const bool may_be_absent = asked && !options.device.empty();
   const std::optional<Database> database =
       may_be_absent ? open_if_there(options.database) : open_to_read(options.database);
-  const std::vector<Subject> subjects = subjects_of(options, database, asked);
+  const std::vector<Gpu> gpus =
+      options.device.empty() ? std::vector<Gpu>{} : choose_gpus(options.device, true);
+  say_left_out(gpus, output);
+  const std::vector<Subject> subjects = subjects_of(options, gpus, database, asked);
   if (subjects.empty() && asked)
     throw Error(ErrorKind::not_found,
                 "nothing is stored for any GPU; name one of this machine: --device");
   if (!asked) {
     if (output.json)
-      print_document(listing_json(*database, subjects));
+      print_document(listing_json(*database, subjects, gpus));
     else if (subjects.empty())
       print_line("no winners stored in " + database->path().string());
     else
@@ -236,7 +239,7 @@ int run_query(const QueryCommand& options, const Output& output) {
   }
   const std::vector<Answer> answers = answers_for(database, subjects, options);
   if (output.json)
-    print_document(answers_json(database, answers));
+    print_document(answers_json(database, answers, gpus));
   else
     print_answers(answers, output);
   return kOk;

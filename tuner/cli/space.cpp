@@ -75,10 +75,12 @@ Count count_template(const SearchSpace& space, const SpaceCommand& options) {
   return count;
 }
 
-std::vector<DeviceInfo> devices_of(const SpaceCommand& options) {
+std::vector<DeviceInfo> devices_of(const SpaceCommand& options, const Output& output) {
   std::vector<DeviceInfo> devices;
   if (options.arch.empty()) {
-    for (const Gpu& gpu : choose_gpus(options.device, true)) devices.push_back(gpu.info);
+    const std::vector<Gpu> gpus = choose_gpus(options.device, true);
+    say_left_out(gpus, output);
+    for (const Gpu& gpu : gpus) devices.push_back(gpu.info);
     return devices;
   }
   for (const Target& target : parse_targets(options.arch))
@@ -156,7 +158,7 @@ void print_counts(const std::vector<Count>& counts, const Output& output) {
 int run_space(const SpaceCommand& options, const Output& output) {
   problems_of(options.problems);  // what is wrong with them is said first
   std::vector<Count> counts;
-  for (const DeviceInfo& device : devices_of(options))
+  for (const DeviceInfo& device : devices_of(options, output))
     for (const Problem& problem : problems_of(options.problems, device, {})) {
       const SearchSpace all(problem, device, templates_of(options.candidates),
                             subspace_of(options.candidates));

@@ -110,6 +110,7 @@ struct Run {
   Database database;
   std::optional<Database> cache;
   std::unique_ptr<Compiler> compiler;
+  std::vector<Gpu> gpus;
 };
 
 std::string reproduce_prefix(const Run& run, const Gpu& gpu, const Problem& problem) {
@@ -158,7 +159,7 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
     failure = error;  // what was found before is shown first
   }
   if (run.output.json)
-    print_document(tuned_json(results, interrupted(), failure));
+    print_document(tuned_json(results, run.gpus, interrupted(), failure));
   else
     print_tuned(results, run.output);
   if (failure) {
@@ -190,7 +191,7 @@ int try_only(Run& run, const std::vector<Task>& tasks) {
     }
   }
   if (run.output.json)
-    print_document(trials_json(reports));
+    print_document(trials_json(reports, run.gpus));
   else
     print_trials(reports);
   if (interrupted()) return kInterrupted;
@@ -204,9 +205,9 @@ int run_tune(const TuneCommand& options, const Output& output) {
   const TuneOptions tune_options = checked(options);
   for (const Problem& problem : problems_of(options.problems)) check_host_memory(problem);
   const auto path = default_database_path(options.database);
-  Run run{options, output, tune_options, Database::open(path), {}, nullptr};
+  Run run{options, output, tune_options, Database::open(path), {}, nullptr, {}};
   for (const std::string& warning : run.database.warnings()) warn(warning);
-  const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device);
+  const std::vector<Gpu> gpus = run.gpus = gpus_to_measure_on(options.bench.device, output);
   std::vector<Task> tasks;
   for (const Gpu& gpu : gpus) tasks.push_back(task_for(gpu, run));
   if (gpus.front().info.target.host) suit_the_cpu(run.tune, gpus.front(), options);

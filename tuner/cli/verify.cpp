@@ -144,8 +144,8 @@ void print_verdicts(const std::vector<Verdict>& verdicts, const Output& output) 
     if (!verdict.detail.empty()) note(output, to_string(verdict.problem) + ": " + verdict.detail);
 }
 
-std::string verdicts_json(const std::vector<Verdict>& verdicts) {
-  Json document{{"results", Json::array()}};
+std::string verdicts_json(const std::vector<Verdict>& verdicts, const std::vector<Gpu>& gpus) {
+  Json document{{"left_out", Json::parse(left_out_json(gpus))}, {"results", Json::array()}};
   for (const Verdict& verdict : verdicts) {
     Json json;
     json["gpu"] = verdict.gpu;
@@ -204,14 +204,14 @@ bool verify_gpu(const Gpu& gpu, const VerifyCommand& options, Database& database
 int run_verify(const VerifyCommand& options, const Output& output) {
   if (!options.problems.sizes.empty()) problems_of(options.problems);  // bad ones are said first
   Database database = Database::open(existing_database(options.database));
-  const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device);
+  const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output);
   catch_interrupts();
   std::vector<Verdict> verdicts;
   bool all_same = true;
   for (const Gpu& gpu : gpus)
     if (!verify_gpu(gpu, options, database, output, verdicts)) all_same = false;
   if (output.json)
-    print_document(verdicts_json(verdicts));
+    print_document(verdicts_json(verdicts, gpus));
   else
     print_verdicts(verdicts, output);
   if (interrupted()) return kInterrupted;
