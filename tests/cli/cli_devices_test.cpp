@@ -29,10 +29,11 @@ TEST_F(CliDevices, ListsEveryGpuWithPeaksByFormula) {
   const Json& first = devices[0];
   const double clock = first.at("clock_khz").get<double>() * 1e3;
   EXPECT_DOUBLE_EQ(
-      first.at("peak_flops").get<double>(),
+      first.at("peak_tflops").get<double>() * 1e12,
       first.at("multiprocessors").get<double>() * first.at("fp32_lanes").get<double>() * 2 * clock);
-  EXPECT_DOUBLE_EQ(first.at("balance_flop_per_byte").get<double>(),
-                   first.at("peak_flops").get<double>() / first.at("peak_bandwidth").get<double>());
+  EXPECT_DOUBLE_EQ(
+      first.at("balance_flop_per_byte").get<double>(),
+      first.at("peak_tflops").get<double>() * 1e12 / first.at("peak_bandwidth").get<double>());
   const auto n = first.at("largest_square").get<double>();
   EXPECT_LE(3 * n * n * 4, first.at("status").at("free_bytes").get<double>());
   EXPECT_EQ(run({"devices", "--device", "1", "--json"}).json().at("devices")[0].at("index"), 1);

@@ -73,7 +73,7 @@ std::string json_of(const std::vector<Shown>& all) {
     Json json = Json::parse(to_json(info));
     json["index"] = info.target.host ? Json(shown.gpu.which) : Json(shown.gpu.index);
     json["gpu"] = gpu_key(info);
-    json["peak_flops"] = peak_flops(info);
+    json["peak_tflops"] = peak_flops(info) * 1e-12;
     json["peak_bandwidth"] = peak_bandwidth(info);
     json["balance_flop_per_byte"] = balance_of(info);
     json["largest_square"] = largest_square(free_bytes(shown), bytes_of(DType::f32));

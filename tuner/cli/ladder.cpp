@@ -108,6 +108,7 @@ Rung tuned_rung(Run& run, const Problem& problem, const std::string& name, const
                 double budget_seconds) {
   Rung rung;
   rung.name = name;
+  if (problem.math != MathMode::strict) rung.arithmetic = to_string(problem.math);
   rung.what = "the stored winner, " + how;
   rung.candidate = stored_winner(run, problem);
   if (rung.candidate) return rung;

@@ -81,9 +81,8 @@ class RateUnit {
   std::string name() const {
     return std::string(giga_ ? "G" : "T") + (integers_ ? "OP/s" : "FLOP/s");
   }
-  std::string number(double tflops) const {
-    return format_number(giga_ ? tflops * 1e3 : tflops, 2);
-  }
+  double scaled(double tflops) const { return giga_ ? tflops * 1e3 : tflops; }
+  std::string number(double tflops) const { return format_number(scaled(tflops), 2); }
 
  private:
   bool giga_, integers_;
