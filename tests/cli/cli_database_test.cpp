@@ -269,6 +269,9 @@ TEST_F(CliDatabase, ExportCanBeOfOneGpuAndIntoAFile) {
   EXPECT_EQ(several.status, 2);
   EXPECT_THAT(several.err, HasSubstr("several"));
   EXPECT_EQ(run({"export", file("hand.json") / "below.json"}).status, 2);
+  const std::string before = read(file("rtx.json"));
+  EXPECT_EQ(run({"export", file("rtx.json"), "--gpu", "absent"}).status, 2);
+  EXPECT_EQ(read(file("rtx.json")), before) << "a failed export touched the file";
 }
 
 TEST_F(CliDatabase, ABadImportTakesNothing) {
@@ -344,6 +347,39 @@ TEST_F(CliDatabase, PruneDropsLosersOfOlderVersionsAndKeepsThoseOfNewer) {
   EXPECT_EQ(run({"db", "info", "--json"}).json().at("counts").at("records"), 5)
       << "what a compiler that is not here would have made stays";
   EXPECT_THAT(run({"db", "list", "--json"}).out, HasSubstr("NOT_YET_KNOWN"));
+}
+
+TEST_F(CliDatabase, EveryDocumentHasAVersionAndAnExportKeepsItsOwn) {
+  fill();
+  const std::vector<std::vector<std::string>> commands = {
+      {"query"},
+      {"query", "--sizes", "64"},
+      {"db", "path"},
+      {"db", "info"},
+      {"db", "list"},
+      {"db", "model"},
+      {"db", "prune"},
+      {"devices"},
+      {"templates"},
+      {"space", "--arch", "sm_90", "--draws", "10"},
+      {"completion", "bash"},
+      {"--version"},
+      {"export", file("out.json")},
+      {"import", file("hand.json")},
+      {"verify", "--device", "host"},
+      {"--sizes", "0"},
+      {"db", "delete", "--all"},
+  };
+  for (std::vector<std::string> command : commands) {
+    command.push_back("--json");
+    const Json document = run(command).json();
+    EXPECT_EQ(document.begin().key(), "version") << command[0];
+    EXPECT_EQ(document.at("version"), 1) << command[0];
+    EXPECT_TRUE(document.at("program_version").is_string()) << command[0];
+  }
+  const Json exported = run({"export", "--json"}).json();
+  EXPECT_EQ(exported.at("format"), "tilewise");
+  EXPECT_FALSE(exported.contains("program_version"));
 }
 
 TEST_F(CliDatabase, QueryReadsWhatItMayNotWrite) {

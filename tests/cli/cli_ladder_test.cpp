@@ -139,6 +139,18 @@ TEST_F(CliLadder, AMissingOrFailingGnuplotIsAClearError) {
   EXPECT_THAT(failing.out, HasSubstr("prefetch")) << "the table comes first";
 }
 
+TEST_F(CliLadder, AFigureThatCannotBeWrittenIsFoundBeforeAnythingIsMeasured) {
+  put_gnuplot("exit 0\n");
+  for (const std::string& svg :
+       {file("nowhere/x.svg").string(), file("bin").string(), std::string("/proc/x.svg")}) {
+    const Result result = ladder({"--svg", svg});
+    EXPECT_EQ(result.status, 2) << svg;
+    EXPECT_THAT(result.err, HasSubstr("--svg: cannot write '" + svg + "'"));
+    EXPECT_EQ(result.out, "");
+  }
+  EXPECT_FALSE(fs::exists(database())) << "it had begun";
+}
+
 TEST_F(CliLadder, BadInputIsRefusedWithWhatIsAllowed) {
   EXPECT_EQ(run({"ladder", "--device", "host", "--size", "64,128"}).status, 2);
   EXPECT_THAT(run({"ladder", "--device", "host", "--size", "64,128"}).err,

@@ -134,7 +134,7 @@ void setup_list(CLI::App& app, ListCommand& options) {
   add_filter_options(app, options.filter);
   app.add_option("--limit", options.limit, "The newest so many; 0: all")
       ->type_name("N")
-      ->check(whole_number(0))
+      ->transform(whole_number(0))
       ->capture_default_str();
   app.footer(
       examples({"autotune db list", "autotune db list --gpu H200 --outcome wrong_result --limit 0",

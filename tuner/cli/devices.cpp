@@ -20,9 +20,9 @@ void setup(CLI::App& app, DevicesCommand& options) {
       app, options.device,
       "all, auto (the first GPU, else the CPU), an index, a UUID; or host, host:sm_90");
   app.footer(
-      "Peak rate = multiprocessors x lanes x 2 x clock; bandwidth = bus width x memory clock x 2;\n"
+      "Peak rate = multiprocessors x lanes x 2 x clock; bandwidth = bus width x memory clock x 2; "
       "balance = peak rate / bandwidth: a kernel that does fewer flops per byte waits for "
-      "memory.\ntypes: what A and B may be there; -v names every kind of product.\n\n" +
+      "memory. types: what A and B may be there; -v names every kind of product.\n\n" +
       examples({"autotune devices", "autotune devices --device 0 --json",
                 "autotune devices --device host:sm_90 --verbose"}));
 }

@@ -43,6 +43,7 @@ std::string exported(const ExportCommand& options) {
 }
 
 int run_export(const ExportCommand& options, const Output& output) {
+  if (options.file != "-") check_writable("export", options.file);
   std::string text = exported(options);
   text.erase(text.find_last_not_of('\n') + 1);
   if (options.file == "-") {

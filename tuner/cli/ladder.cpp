@@ -27,7 +27,7 @@ struct LadderCommand {
 };
 
 void setup(CLI::App& app, LadderCommand& options) {
-  app.add_option("--size", options.size, "N or MxNxK (else 4096; on the CPU 256)")
+  app.add_option("--size,--sizes", options.size, "N or MxNxK (else 4096; on the CPU 256)")
       ->type_name("SIZE");
   app.add_option("--dtype", options.dtype, "The ladder's steps are f32's")
       ->type_name("{f32}")
@@ -38,16 +38,17 @@ void setup(CLI::App& app, LadderCommand& options) {
   add_bench_options(app, options.bench);
   app.add_option("--budget", options.budget,
                  "Time to tune for where no winner is stored: 45, 90s, 2m (else 45s; CPU 10s)")
-      ->type_name("TIME");
+      ->type_name("TIME")
+      ->check(time_span());
   app.add_option("--svg", options.svg, "Also draw the figure into this file (needs gnuplot)")
       ->type_name("FILE");
   add_database_option(app, options.database);
   app.footer(
       "Each teaching step from a plain loop to the tuned winner, with cuBLAS and the device's "
-      "peak\n"
+      "peak "
       "beside them; every rung is validated before it is timed (docs/ladder.md). Exit status 6 "
       "when "
-      "one\nfailed.\n\n" +
+      "one failed.\n\n" +
       examples({"autotune ladder --device 0 --size 4096 --svg ladder.svg",
                 "autotune ladder --json > ladder.json",
                 "autotune ladder --device host --size 128 --budget 5s"}));
@@ -216,6 +217,7 @@ int run_ladder(const LadderCommand& options, const Output& output) {
   const auto begin = Clock::now();
   check_kind(options);
   const std::string gnuplot = options.svg.empty() ? "" : find_gnuplot();
+  if (!options.svg.empty()) check_writable("--svg", options.svg);
   double budget = options.budget.empty() ? 0 : parse_seconds("--budget", options.budget);
   const Gpu gpu = gpu_for(options.bench.device, output);
   const bool on_cpu = gpu.info.target.host;

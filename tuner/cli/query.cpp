@@ -39,7 +39,7 @@ void setup(CLI::App& app, QueryCommand& options) {
   need_sizes(app);
   add_database_option(app, options.database);
   app.footer(
-      "Without --sizes: the stored winners. With --sizes: how each product would be answered\n"
+      "Without --sizes: the stored winners. With --sizes: how each product would be answered "
       "(exact, nearest, default). Without --device and --gpu: for every stored GPU.\n\n" +
       examples({"autotune query", "autotune query --gpu \"NVIDIA H200\" --json",
                 "autotune query --device 0 --sizes 1024,3000x500x700 --layout all"}));

@@ -35,9 +35,12 @@ void setup(CLI::App& app, SpaceCommand& options) {
   add_candidate_options(app, options.candidates);
   app.add_option("--draws", options.draws, "Random configurations to try per template")
       ->type_name("N")
-      ->check(whole_number(1, 100'000'000))
+      ->transform(whole_number(1, 100'000'000))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "Of the draws")->type_name("N")->capture_default_str();
+  app.add_option("--seed", options.seed, "Of the draws")
+      ->type_name("N")
+      ->transform(whole_number(0, kLargestSeed))
+      ->capture_default_str();
   app.footer(examples(
       {"autotune space --arch sm_90 --sizes 1024",
        "autotune space --device 0 --sizes 4096 --templates simt --subspace 'PREFETCH=2'"}));

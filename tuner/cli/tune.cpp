@@ -38,25 +38,27 @@ void setup(CLI::App& app, TuneCommand& options) {
   add_bench_options(app, options.bench);
   app.add_option("--budget", options.budget,
                  "Time per problem, compiling counted: 60, 90s, 2m (else 60s; on the CPU 20s)")
-      ->type_name("TIME");
+      ->type_name("TIME")
+      ->check(time_span());
   app.add_option("--max-evaluations", options.tune.max_evaluations,
                  "Candidates per problem; 0: no limit")
       ->type_name("N")
-      ->check(whole_number(0));
+      ->transform(whole_number(0));
   app.add_option("--strategy", options.tune.strategy, "How candidates are chosen")
       ->type_name(strategy_names())
       ->capture_default_str();
   app.add_option("--seed", options.tune.seed, "Of the strategy's random numbers")
       ->type_name("N")
+      ->transform(whole_number(0, kLargestSeed))
       ->capture_default_str();
   app.add_option("--finalists", options.tune.finalists,
                  "How many race, interleaved, for the first place")
       ->type_name("N")
-      ->check(whole_number(1, 64))
+      ->transform(whole_number(1, 64))
       ->capture_default_str();
   app.add_option("--jobs", options.tune.compile_threads, "Compiler threads; 0: all cores")
       ->type_name("N")
-      ->check(whole_number(0, 1024));
+      ->transform(whole_number(0, 1024));
   app.add_flag("--force", options.tune.force, "Measure again what is stored");
   add_candidate_options(app, options.candidates);
   app.add_option("--only", options.only, "Validate and time just this candidate; stores nothing")
