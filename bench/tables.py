@@ -245,25 +245,45 @@ def duration(microseconds):
         f"{microseconds / 1e3:.2f} ms" if microseconds < 1e6 else f"{microseconds / 1e6:.2f} s")
 
 
+def tflops_of(rung):
+    """Of a rung; older runs hold FLOP/s, as "flops"."""
+    return rung["tflops"] if "tflops" in rung else rung["flops"] and rung["flops"] / 1e12
+
+
+def arithmetic_of(rung):
+    """Of a rung; older runs hold it in the name only."""
+    if "arithmetic" in rung:
+        return rung["arithmetic"]
+    return {"cpu": "f64", "tuned, tf32": "tf32", "tuned, f32x3": "f32x3"}.get(rung["name"], "f32")
+
+
 def ladder_table(name):
     run = load(name)
     ladder = run["result"]
-    rows = ["| rung | step | time | GFLOP/s | before | of peak | bytes/flop | error/bound |",
-            "|---|---|---|---|---|---|---|---|"]
+    peak = ladder["peak_tflops"] if "peak_tflops" in ladder else ladder["peak_flops"] and ladder["peak_flops"] / 1e12
+    rates = [tflops_of(r) for r in ladder["rungs"]]
+    scale, unit = (1, "TFLOP/s") if max(filter(None, rates), default=0) >= 1 else (1e3, "GFLOP/s")
+    rows = [f"| rung | step | time | {unit} | speedup | of f32 peak | bytes/flop | error/bound | norm-wise error |",
+            "|---|---|---|---|---|---|---|---|---|"]
 
     def figure(value, text):
         return text.format(value) if value is not None else "-"
 
-    for r in ladder["rungs"]:
+    for i, r in enumerate(ladder["rungs"]):
         time = duration(r["measurement"]["median_us"]) if r["measurement"] else r["outcome"]
         scaled = f" ({r['detail']})" if r["detail"] else ""
-        gflops = r["flops"] / 1e9 if r["flops"] is not None else None
-        share = 100 * r["share_of_peak"] if r["share_of_peak"] is not None else None
-        rows.append(f"| {r['rung']} | {r['name']}{scaled} | {time} | {figure(gflops, '{:.1f}')} "
-                    f"| {figure(r['times_before'], '{:.2f}x')} | {figure(share, '{:.1f}%')} "
-                    f"| {figure(r['bytes_per_flop'], '{:.3f}')} | {figure(r['error_ratio'], '{:.4f}')} |")
-    if ladder["peak_flops"]:
-        rows.append(f"| | peak | - | {ladder['peak_flops'] / 1e9:.1f} | - | 100.0% | - | - |")
+        before = next((j for j in reversed(range(i)) if rates[j] and arithmetic_of(ladder["rungs"][j]) == arithmetic_of(r)),
+                      None)
+        speedup = "-"
+        if rates[i] and before is not None:
+            speedup = f"{rates[i] / rates[before]:.2f}x" + ("" if before == i - 1 else f" ({before + 1})")
+        share = 100 * rates[i] / peak if rates[i] and peak and arithmetic_of(r) == "f32" else None
+        rows.append(f"| {r['rung']} | {r['name']}{scaled} | {time} | {figure(rates[i] and rates[i] * scale, '{:.2f}')} "
+                    f"| {speedup} | {figure(share, '{:.1f}%')} "
+                    f"| {figure(r['bytes_per_flop'], '{:.3f}')} | {figure(r['error_ratio'], '{:.4f}')} "
+                    f"| {figure(r.get('normwise_error'), '{:.1e}')} |")
+    if peak:
+        rows.append(f"| | f32 peak | - | {peak * scale:.2f} | - | 100.0% | - | - | - |")
     rows.append("")
     rows.append(f"{provenance(run)}, {'cold' if ladder['cold'] else 'warm'}, {run['seconds']:.0f} s.")
     return "\n".join(rows)

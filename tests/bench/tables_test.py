@@ -108,6 +108,24 @@ class Tables(unittest.TestCase):
             self.assertIn(target.get("figure", "ratio"), tables.FIGURES)
             self.assertEqual(1, ("at_least" in target) + ("at_most" in target))
 
+    def test_rungs_of_a_ladder_are_compared_with_their_own_arithmetic(self):
+        def rung(name, tflops, arithmetic, new):
+            figures = {"tflops": tflops, "arithmetic": arithmetic} if new else {"flops": tflops * 1e12}
+            return {"rung": 1, "name": name, "detail": "", "outcome": "ok", "bytes_per_flop": None, "error_ratio": 0.5,
+                    "normwise_error": 1e-6, "measurement": {"median_us": 10.0}, **figures}
+
+        for new in (True, False):
+            rungs = [rung(name, tflops, arithmetic, new) for name, tflops, arithmetic in
+                     [("cpu", 1.0, "f64"), ("naive", 2.0, "f32"), ("tuned", 50.0, "f32"),
+                      ("tuned, f32x3", 80.0, "f32x3"), ("cuBLAS", 40.0, "f32")]]
+            peak = {"peak_tflops": 60.0} if new else {"peak_flops": 60e12}
+            self.keep("l", {**run_of(), "result": {"rungs": rungs, "cold": True, **peak}})
+            table = tables.ladder_table("l")
+            self.row(table, "naive", "2.00", "-", "3.3%")
+            self.row(table, "tuned", "50.00", "25.00x")
+            self.row(table, "tuned, f32x3", "80.00 | - | -")
+            self.row(table, "cuBLAS", "40.00", "0.80x (3)", "66.7%", "0.5000", "1.0e-06")
+
     def test_what_was_not_measured_yet_is_said(self):
         self.assertEqual(tables.table("types", "nowhere"), "bench/results/nowhere.json is not there yet.")
 

@@ -49,6 +49,19 @@ TEST_F(CliCompile, SizesShareTheirKernels) {
   EXPECT_EQ(one.json().at("kernels").size(), two.json().at("kernels").size());
 }
 
+TEST_F(CliCompile, AKernelNamesTheProblemsThatLaunchIt) {
+  COMPILE_OR_SKIP(result, {"--arch", "host", "--sizes", "33,34", "--templates", "naive",
+                           "--no-store", "--json"});
+  const Json kernels = result.json().at("kernels");
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_EQ(kernels[0].at("problem").at("m"), 33);
+  ASSERT_EQ(kernels[0].at("other_problems").size(), 1U);
+  EXPECT_EQ(kernels[0].at("other_problems")[0].at("m"), 34);
+  const Result table =
+      compile({"--arch", "host", "--sizes", "33,34", "--templates", "naive", "--no-store"});
+  EXPECT_THAT(table.out, HasSubstr("nn 33x33x33 +1"));
+}
+
 TEST_F(CliCompile, NoStoreLeavesNoDatabase) {
   COMPILE_OR_SKIP(result, {"--arch", "sm_75", "--only", "naive", "--no-store"});
   EXPECT_THAT(result.out, AllOf(HasSubstr("registers"), HasSubstr("naive"), HasSubstr("sm_75")));

@@ -86,21 +86,39 @@ class CliDatabase : public ProgramTest {
   }
 };
 
-TEST_F(CliDatabase, QueryWithoutADatabaseInTheDefaultPlaceIsEmptyAndSaysWhere) {
+TEST_F(CliDatabase, ADatabaseThatIsNotThereIsNamedAndNotCreated) {
+  const std::vector<std::vector<std::string>> readers = {
+      {"query"},       {"query", "--sizes", "64"},
+      {"verify"},      {"export"},
+      {"db", "info"},  {"db", "list"},
+      {"db", "model"}, {"db", "delete", "--all"},
+      {"db", "prune"},
+  };
+  const auto all_fail_naming = [&](const fs::path& path) {
+    for (const auto& reader : readers) {
+      const Result result = run(reader);
+      EXPECT_EQ(result.status, 5) << reader.back() << ": " << result.err;
+      EXPECT_THAT(result.err, AllOf(HasSubstr(path.string()), HasSubstr("autotune --sizes"),
+                                    HasSubstr("--db"), Not(HasSubstr(":memory:"))));
+      EXPECT_EQ(result.out, "") << reader.back();
+    }
+    EXPECT_FALSE(fs::exists(path));
+  };
+  all_fail_naming(database());
   unset("TILEWISE_DB");
-  const Result result = run({"query"});
-  EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_THAT(result.err,
-              AllOf(HasSubstr("no database yet"), HasSubstr(file(".local/share").string())));
-  EXPECT_FALSE(fs::exists(file(".local")));
-  EXPECT_EQ(run({"query", "--json"}).json().at("gpus"), Json::array());
+  all_fail_naming(file(".local/share/tilewise/tilewise.db"));
 }
 
-TEST_F(CliDatabase, ANamedDatabaseThatIsNotThereIsAnError) {
-  EXPECT_EQ(run({"query"}).status, 5);
-  EXPECT_EQ(run({"db", "delete", "--all"}).status, 5);
-  EXPECT_EQ(run({"db", "prune"}).status, 5);
-  EXPECT_FALSE(fs::exists(database())) << "reading must not create it";
+TEST_F(CliDatabase, WithoutADatabaseAQueryForADeviceAnswersWithDefaultsAndSaysSo) {
+  EXPECT_EQ(run({"query", "--device", "host", "--sizes", "64"}).status, 5) << "it was named";
+  unset("TILEWISE_DB");
+  const Result result = run({"query", "--device", "host", "--sizes", "64", "--json", "--quiet"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("no database at"), HasSubstr(file(".local/share").string())));
+  EXPECT_EQ(result.json().at("database"), nullptr);
+  EXPECT_EQ(result.json().at("answers")[0].at("match"), "default");
+  EXPECT_FALSE(fs::exists(file(".local")));
 }
 
 TEST_F(CliDatabase, QueryByPartOfAGpusNameShowsItsWinners) {
@@ -251,6 +269,9 @@ TEST_F(CliDatabase, ExportCanBeOfOneGpuAndIntoAFile) {
   EXPECT_EQ(several.status, 2);
   EXPECT_THAT(several.err, HasSubstr("several"));
   EXPECT_EQ(run({"export", file("hand.json") / "below.json"}).status, 2);
+  const std::string before = read(file("rtx.json"));
+  EXPECT_EQ(run({"export", file("rtx.json"), "--gpu", "absent"}).status, 2);
+  EXPECT_EQ(read(file("rtx.json")), before) << "a failed export touched the file";
 }
 
 TEST_F(CliDatabase, ABadImportTakesNothing) {
@@ -326,6 +347,39 @@ TEST_F(CliDatabase, PruneDropsLosersOfOlderVersionsAndKeepsThoseOfNewer) {
   EXPECT_EQ(run({"db", "info", "--json"}).json().at("counts").at("records"), 5)
       << "what a compiler that is not here would have made stays";
   EXPECT_THAT(run({"db", "list", "--json"}).out, HasSubstr("NOT_YET_KNOWN"));
+}
+
+TEST_F(CliDatabase, EveryDocumentHasAVersionAndAnExportKeepsItsOwn) {
+  fill();
+  const std::vector<std::vector<std::string>> commands = {
+      {"query"},
+      {"query", "--sizes", "64"},
+      {"db", "path"},
+      {"db", "info"},
+      {"db", "list"},
+      {"db", "model"},
+      {"db", "prune"},
+      {"devices"},
+      {"templates"},
+      {"space", "--arch", "sm_90", "--draws", "10"},
+      {"completion", "bash"},
+      {"--version"},
+      {"export", file("out.json")},
+      {"import", file("hand.json")},
+      {"verify", "--device", "host"},
+      {"--sizes", "0"},
+      {"db", "delete", "--all"},
+  };
+  for (std::vector<std::string> command : commands) {
+    command.push_back("--json");
+    const Json document = run(command).json();
+    EXPECT_EQ(document.begin().key(), "version") << command[0];
+    EXPECT_EQ(document.at("version"), 1) << command[0];
+    EXPECT_TRUE(document.at("program_version").is_string()) << command[0];
+  }
+  const Json exported = run({"export", "--json"}).json();
+  EXPECT_EQ(exported.at("format"), "tilewise");
+  EXPECT_FALSE(exported.contains("program_version"));
 }
 
 TEST_F(CliDatabase, QueryReadsWhatItMayNotWrite) {

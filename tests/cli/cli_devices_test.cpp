@@ -29,10 +29,11 @@ TEST_F(CliDevices, ListsEveryGpuWithPeaksByFormula) {
   const Json& first = devices[0];
   const double clock = first.at("clock_khz").get<double>() * 1e3;
   EXPECT_DOUBLE_EQ(
-      first.at("peak_flops").get<double>(),
+      first.at("peak_tflops").get<double>() * 1e12,
       first.at("multiprocessors").get<double>() * first.at("fp32_lanes").get<double>() * 2 * clock);
-  EXPECT_DOUBLE_EQ(first.at("balance_flop_per_byte").get<double>(),
-                   first.at("peak_flops").get<double>() / first.at("peak_bandwidth").get<double>());
+  EXPECT_DOUBLE_EQ(
+      first.at("balance_flop_per_byte").get<double>(),
+      first.at("peak_tflops").get<double>() * 1e12 / first.at("peak_bandwidth").get<double>());
   const auto n = first.at("largest_square").get<double>();
   EXPECT_LE(3 * n * n * 4, first.at("status").at("free_bytes").get<double>());
   EXPECT_EQ(run({"devices", "--device", "1", "--json"}).json().at("devices")[0].at("index"), 1);
@@ -74,6 +75,31 @@ TEST_F(CliDevices, QueryAnswersForAGpuOfThisMachine) {
   ASSERT_EQ(answers.size(), 2U);
   for (const Json& answer : answers) EXPECT_EQ(answer.at("match"), "default");
   EXPECT_NE(answers[0].at("gpu"), answers[1].at("gpu"));
+}
+
+TEST_F(CliDevices, AlikeGpusThatAreLeftOutAreNamed) {
+  set("FAKE_CUDA_COUNT", "4");
+  set("FAKE_CUDA_ALIKE", "1");
+  ASSERT_NE(run({"--device", "9", "--sizes", "64"}).status, 0);  // makes the database
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"verify", "--device", "all"},
+                                             {"query", "--device", "all"},
+                                             {"query", "--device", "all", "--sizes", "64"}}) {
+    std::vector<std::string> words = command;
+    words.push_back("--json");
+    const Result result = run(words);
+    EXPECT_THAT(result.err, AllOf(HasSubstr("3 more GPUs"), HasSubstr("left out: 1, 2, 3;"),
+                                  HasSubstr("share their records")));
+    const Json left_out = result.json().at("left_out");
+    ASSERT_EQ(left_out.size(), 3U) << command[0];
+    EXPECT_EQ(left_out[2].at("index"), 3);
+    EXPECT_EQ(left_out[2].at("used"), 0);
+    EXPECT_NE(left_out[2].at("uuid"), left_out[1].at("uuid"));
+  }
+  const Result one = run({"query", "--device", "1", "--json"});
+  EXPECT_EQ(one.err, "");
+  EXPECT_EQ(one.json().at("left_out"), Json::array());
+  EXPECT_THAT(run({"--device", "all", "--sizes", "64"}).err, HasSubstr("3 more GPUs"));
 }
 
 TEST_F(CliDevices, AFailureInTheWorkerProcessIsReportedInItsOwnWords) {

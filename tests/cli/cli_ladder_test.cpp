@@ -53,7 +53,7 @@ TEST_F(CliLadder, EveryRungIsRightInOrderAndComparedWithTheOneBefore) {
     names.push_back(rung.at("name"));
     EXPECT_EQ(rung.at("outcome"), "ok") << rung;
     EXPECT_EQ(rung.at("rung"), names.size());
-    EXPECT_GT(rung.at("flops"), 0);
+    EXPECT_GT(rung.at("tflops"), 0);
     EXPECT_LE(rung.at("error_ratio"), 1);
     EXPECT_GT(rung.at("error_ratio"), 0);
     EXPECT_EQ(rung.at("candidate").is_null(), rung.at("name") == "cpu");
@@ -63,7 +63,8 @@ TEST_F(CliLadder, EveryRungIsRightInOrderAndComparedWithTheOneBefore) {
                                  "tiled, conflict-free", "outer product", "unrolled", "prefetch",
                                  "tuned", "tuned, tf32", "tuned, f32x3"));
   EXPECT_TRUE(rungs[0].at("times_before").is_null());
-  const double before = rungs[1].at("flops"), after = rungs[2].at("flops");
+  EXPECT_TRUE(rungs[1].at("times_before").is_null()) << "the CPU multiplies in f64";
+  const double before = rungs[1].at("tflops"), after = rungs[2].at("tflops");
   EXPECT_DOUBLE_EQ(rungs[2].at("times_before"), after / before);
   // Tiles of 16 ask for a sixteenth of what the naive kernel asks for, but for the edges.
   EXPECT_GT(rungs[1].at("bytes_per_flop"), 2 * rungs[2].at("bytes_per_flop").get<double>());
@@ -76,6 +77,13 @@ TEST_F(CliLadder, EveryRungIsRightInOrderAndComparedWithTheOneBefore) {
               ElementsAre(0, 0, 2));
   EXPECT_LT(of(5, "UNROLL"), of(6, "UNROLL"));
   EXPECT_EQ(rungs[8].at("candidate").at("kernel_template"), "naive") << "the stored winner";
+  EXPECT_EQ(rungs[8].at("before"), 8);
+  for (const std::size_t i : {9, 10}) {
+    EXPECT_EQ(rungs[i].at("arithmetic"), i == 9 ? "tf32" : "f32x3");
+    EXPECT_TRUE(rungs[i].at("times_before").is_null()) << "below it is other arithmetic";
+    EXPECT_TRUE(rungs[i].at("share_of_peak").is_null()) << "the peak is that of f32";
+  }
+  EXPECT_GT(rungs[8].at("share_of_peak"), 0);
   const auto error_of = [&](std::size_t i) { return rungs[i].at("normwise_error").get<double>(); };
   EXPECT_GT(error_of(9), 10 * error_of(8)) << "11 bits instead of 24";
   EXPECT_LT(error_of(10), 4 * error_of(8)) << "two parts are nearly all of them";
@@ -100,6 +108,8 @@ TEST_F(CliLadder, TheTableAndTheFigureShowEveryRungAndThePeak) {
     EXPECT_THAT(result.out, HasSubstr(name));
     EXPECT_THAT(told, HasSubstr(name));
   }
+  for (const char* head : {"speedup", "of f32 peak", "error/bound", "norm-wise error", "FLOP/s"})
+    EXPECT_THAT(result.out, HasSubstr(head));
   EXPECT_THAT(told, HasSubstr("it''s a ladder.svg"));
   EXPECT_THAT(told, HasSubstr("nn 36x20x28 f32 on CPU: "));
 }
@@ -127,6 +137,18 @@ TEST_F(CliLadder, AMissingOrFailingGnuplotIsAClearError) {
   EXPECT_EQ(failing.status, 2);
   EXPECT_THAT(failing.err, HasSubstr("no room for a figure"));
   EXPECT_THAT(failing.out, HasSubstr("prefetch")) << "the table comes first";
+}
+
+TEST_F(CliLadder, AFigureThatCannotBeWrittenIsFoundBeforeAnythingIsMeasured) {
+  put_gnuplot("exit 0\n");
+  for (const std::string& svg :
+       {file("nowhere/x.svg").string(), file("bin").string(), std::string("/proc/x.svg")}) {
+    const Result result = ladder({"--svg", svg});
+    EXPECT_EQ(result.status, 2) << svg;
+    EXPECT_THAT(result.err, HasSubstr("--svg: cannot write '" + svg + "'"));
+    EXPECT_EQ(result.out, "");
+  }
+  EXPECT_FALSE(fs::exists(database())) << "it had begun";
 }
 
 TEST_F(CliLadder, BadInputIsRefusedWithWhatIsAllowed) {

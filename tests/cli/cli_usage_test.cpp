@@ -88,7 +88,8 @@ TEST_F(CliUsage, VersionSaysNumberAndBuildType) {
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.out, testing::MatchesRegex("autotune [0-9.]+ \\([A-Za-z]+\\)\n"));
   const Json json = run({"--version", "--json"}).json();
-  EXPECT_THAT(result.out, HasSubstr(json.at("version").get<std::string>()));
+  EXPECT_THAT(result.out, HasSubstr(json.at("program_version").get<std::string>()));
+  EXPECT_THAT(result.out, HasSubstr(json.at("build").get<std::string>()));
 }
 
 TEST_F(CliUsage, EveryBadSizeIsNamed) {
@@ -122,7 +123,8 @@ TEST_F(CliUsage, BadValuesNameWhatIsAllowed) {
   for (const Case& bad : std::vector<Case>{
            {{"--sizes", "64", "--dtype", "float"}, "--dtype: unknown"},
            {{"--sizes", "64", "--dtype", "half"}, "f32, f64, f16, bf16, i8"},
-           {{"--sizes", "64", "--dtype", "i32"}, "results only"},
+           {{"--sizes", "64", "--dtype", "i32"}, "results only; A and B are f32, f64"},
+           {{"--sizes", "64", "--dtype", "i8", "--out", "f32"}, "products of i8 give i32"},
            {{"--sizes", "64", "--dtype", "f16", "--out", "i32"}, "products of f16 give f16, f32"},
            {{"--sizes", "64", "--out", "wide"}, "--out: unknown"},
            {{"--sizes", "64", "--math", "fast"}, "strict, tf32, f32x3"},
@@ -161,7 +163,7 @@ TEST_F(CliUsage, BadValuesNameWhatIsAllowed) {
            {{"compile", "--arch", "sm_90", "--only", "simt", "--templates", "naive"}, "--only"},
            {{"--sizes", "64", "--only", "simt", "--subspace", "TILE_M=64"}, "--only"},
            {{"completion", "tcsh"}, "bash"},
-           {{"db"}, "ubcommand"},
+           {{"db"}, "path, info, list"},
            {{"db", "delete"}, "--all"},
            {{"db", "list", "--outcome", "odd"}, "wrong_result"},
        }) {
@@ -182,6 +184,11 @@ TEST_F(CliUsage, UnknownOptionsAndSubcommandsAreErrorsWithTheNearest) {
   const Result far = run({"benchmark"});
   EXPECT_EQ(far.status, 2);
   EXPECT_THAT(far.err, AllOf(HasSubstr("tune, query"), Not(HasSubstr("worker"))));
+  const Result below = run({"db", "frobnicate"});
+  EXPECT_EQ(below.status, 2);
+  EXPECT_THAT(below.err, AllOf(HasSubstr("'frobnicate'"),
+                               HasSubstr("path, info, list, model, delete, prune")));
+  EXPECT_THAT(run({"db", "lst"}).err, HasSubstr("did you mean 'list'?"));
   const Result order = run({"--json", "devices"});
   EXPECT_EQ(order.status, 2);
   EXPECT_THAT(order.err, HasSubstr("autotune devices"));

@@ -64,15 +64,17 @@ class ProgramTest : public testing::Test {
     return {std::istreambuf_iterator<char>(stream), {}};
   }
 
-  /// Starts the program; stdin from `input`, which need not exist.
-  pid_t start(const std::vector<std::string>& arguments, const fs::path& input) const {
+  /// Starts the program; stdin from `input`, which need not exist; stderr to `errors`, else a file.
+  pid_t start(const std::vector<std::string>& arguments, const fs::path& input,
+              const fs::path& errors = {}) const {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, file("stdout").c_str(),
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_addopen(&actions, 2, file("stderr").c_str(),
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, 2,
+                                     (errors.empty() ? file("stderr") : errors).c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY, 0600);
     std::vector<std::string> words{TILEWISE_AUTOTUNE}, settings;
     words.insert(words.end(), arguments.begin(), arguments.end());
     for (const auto& [name, value] : variables_) settings.push_back(name + "=" + value);
@@ -95,7 +97,27 @@ class ProgramTest : public testing::Test {
     return finish(start(arguments, input));
   }
 
+  /// The same with stderr on a terminal. Status -1 where there are no terminals.
+  Result run_on_terminal(const std::vector<std::string>& arguments) const {
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) return {};
+    const std::string name = ptsname(terminal);
+    const int kept_open = open(name.c_str(), O_RDWR | O_NOCTTY);  // until the program has it
+    const pid_t pid = start(arguments, "/dev/null", name);
+    close(kept_open);
+    std::string text(4096, ' '), errors;
+    for (ssize_t n; (n = read_some(terminal, text)) > 0;)
+      errors.append(text, 0, static_cast<std::size_t>(n));
+    close(terminal);
+    Result result = finish(pid);
+    result.err = errors;
+    return result;
+  }
+
  private:
+  static ssize_t read_some(int file, std::string& text) {
+    return ::read(file, text.data(), text.size());
+  }
   static std::vector<char*> pointers(std::vector<std::string>& words) {
     std::vector<char*> list;
     for (std::string& word : words) list.push_back(word.data());

@@ -60,8 +60,10 @@ int device_get(int* device, int index) {
   *device = index;
   return kSuccess;
 }
+/// Whether a device is like the first one. With FAKE_CUDA_ALIKE all are.
+bool is_large(int device) { return device == 0 || setting("FAKE_CUDA_ALIKE", 0) != 0; }
 int device_name(char* name, int size, int device) {
-  std::strncpy(name, device == 0 ? "NVIDIA Fake 9000" : "NVIDIA Fake 75 MIG 1g.5gb",
+  std::strncpy(name, is_large(device) ? "NVIDIA Fake 9000" : "NVIDIA Fake 75 MIG 1g.5gb",
                static_cast<std::size_t>(size));
   return kSuccess;
 }
@@ -103,10 +105,10 @@ int device_attribute(int* value, int attribute, int device) {
       *value = 2048;
       return kSuccess;  // threads per multiprocessor
     case 75:
-      *value = device == 0 ? 9 : 7;
+      *value = is_large(device) ? 9 : 7;
       return kSuccess;
     case 76:
-      *value = device == 0 ? 0 : 5;
+      *value = is_large(device) ? 0 : 5;
       return kSuccess;
     case 81:
       *value = 233472;

@@ -40,7 +40,7 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
   add_nvrtc_option(app, options.nvrtc);
 }
 
-std::vector<Gpu> gpus_to_measure_on(const std::string& device) {
+std::vector<Gpu> gpus_to_measure_on(const std::string& device, const Output& output) {
   std::vector<Gpu> gpus;
   try {
     gpus = choose_gpus(device, true);
@@ -56,6 +56,7 @@ std::vector<Gpu> gpus_to_measure_on(const std::string& device) {
       warn((gpu.why_host.empty() ? "" : gpu.why_host + ", so ") + "kernels run on the CPU, as " +
            to_string(gpu.info.target).substr(5) +
            "; times are the CPU's and say nothing about a GPU");
+  say_left_out(gpus, output);
   return gpus;
 }
 

@@ -24,9 +24,9 @@ void add_nvrtc_option(CLI::App& app, std::string& nvrtc);
 /// --db and --trust-files.
 void add_database_option(CLI::App& app, std::string& database);
 
-/// choose_gpus(), one of each kind. Says plainly when that is the CPU; where "all" finds no GPU,
-/// the error says what can be done without one.
-std::vector<Gpu> gpus_to_measure_on(const std::string& device);
+/// choose_gpus(), one of each kind. Says plainly when that is the CPU, and which alike GPUs are
+/// left out; where "all" finds no GPU, the error says what can be done without one.
+std::vector<Gpu> gpus_to_measure_on(const std::string& device, const Output& output);
 
 /// The target's compiler, or null with a warning where none is found: what is stored may do. An
 /// NVRTC that --nvrtc names must be there.

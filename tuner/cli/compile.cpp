@@ -11,6 +11,7 @@
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/gpus.hpp"
 #include "tuner/cli/inputs.hpp"
+#include "tuner/cli/kinds.hpp"
 #include "tuner/cli/progress.hpp"
 #include "tuner/cli/signals.hpp"
 #include "tuner/cli/tune_report.hpp"
@@ -47,30 +48,33 @@ void setup(CLI::App& app, CompileCommand& options) {
                    ->type_name("CANDIDATE");
   app.add_option("--random", options.random, "So many random candidates instead of the defaults")
       ->type_name("N")
-      ->check(whole_number(1, kMostKernels))
+      ->transform(whole_number(1, kMostKernels))
       ->excludes(only);
   for (const char* name : {"--templates", "--subspace"}) app.get_option(name)->excludes(only);
   app.add_option("--seed", options.seed, "Of --random")
       ->type_name("N")
+      ->transform(whole_number(0, kLargestSeed))
       ->capture_default_str()
       ->needs("--random");
   app.add_option("--jobs", options.jobs, "Compiler threads; 0: all cores")
       ->type_name("N")
-      ->check(whole_number(0, 1024));
+      ->transform(whole_number(0, 1024));
   add_nvrtc_option(app, options.nvrtc);
   add_database_option(app, options.database);
   app.add_flag("--no-store", options.no_store, "Do not put the images into the database");
   app.footer(
-      "Needs NVRTC but no GPU. Without --only, --subspace and --random: each template's default\n"
+      "Needs NVRTC but no GPU. Without --only, --subspace and --random: each template's default "
       "configuration for each problem.\n\n" +
       examples({"autotune compile --arch sm_90 --sizes 1024",
                 "autotune compile --arch all --templates simt --random 20 --no-store",
                 "autotune compile --arch sm_80 --subspace 'TILE_M=64;TILE_N=64,128' --json"}));
 }
 
-/// One kernel to compile, and the first candidate that asked for it.
+/// One kernel to compile, and the first problem and candidate whose plan launches it.
 struct Job {
   DeviceInfo device;
+  Problem problem;
+  std::vector<Problem> other_problems;  ///< whose plans launch it too
   Candidate candidate;
   LaunchStep step;
   ImageStore::Made made;
@@ -112,20 +116,32 @@ std::vector<Problem> problems_for(const CompileCommand& options, const DeviceInf
   }
 }
 
-/// Every kernel once, in the order first asked for.
+/// Adds a problem to the kernel's others, unless it is there.
+void add_problem(Job& job, const Problem& problem) {
+  auto& others = job.other_problems;
+  if (problem != job.problem && std::find(others.begin(), others.end(), problem) == others.end())
+    others.push_back(problem);
+}
+
+/// Every kernel once, in the order in which plans need them.
 std::vector<Job> jobs_for(const CompileCommand& options) {
   const std::vector<Target> targets = parse_targets(options.arch);
   std::vector<Job> jobs;
-  std::map<std::string, bool> seen;
+  std::map<std::string, std::size_t> places;
   for (const Target& named : targets) {
     const DeviceInfo device = nominal_device(best_target(named));
     for (const Problem& problem : problems_for(options, device, targets.size() > 1)) {
       for (const Candidate& candidate : candidates_for(options, problem, device)) {
         const Plan plan =
             find_template(candidate.kernel_template).plan(problem, candidate.configuration, device);
-        for (const LaunchStep& step : plan.steps)
-          if (seen.emplace(to_string(device.target) + " " + to_string(step.kernel), true).second)
-            jobs.push_back({device, candidate, step, {}});
+        for (const LaunchStep& step : plan.steps) {
+          const std::string kernel = to_string(device.target) + " " + to_string(step.kernel);
+          const auto [place, fresh] = places.emplace(kernel, jobs.size());
+          if (fresh)
+            jobs.push_back({device, problem, {}, candidate, step, {}});
+          else
+            add_problem(jobs[place->second], problem);
+        }
       }
     }
   }
@@ -169,6 +185,10 @@ void compile_all(std::vector<Job>& jobs, Database* database, const Compiler& com
 Json job_json(const Job& job) {
   Json json;
   json["target"] = to_string(job.device.target);
+  json["problem"] = Json::parse(to_json(job.problem));
+  json["other_problems"] = Json::array();
+  for (const Problem& problem : job.other_problems)
+    json["other_problems"].push_back(Json::parse(to_json(problem)));
   json["template"] = job.candidate.kernel_template;
   json["configuration"] = Json::parse(job.candidate.configuration.text());
   json["step"] = std::string(to_string(job.step.role));
@@ -199,6 +219,7 @@ std::string jobs_json(const std::vector<Job>& jobs, const Compiler& compiler) {
 
 void print_jobs(const std::vector<Job>& jobs, const Output& output) {
   Table table({{"target"},
+               {"problem", false, false, 6},
                {"step", false, false, 5},
                {"registers", true},
                {"spill", true, false, 1},
@@ -209,8 +230,11 @@ void print_jobs(const std::vector<Job>& jobs, const Output& output) {
                {"candidate", false, true}});
   for (const Job& job : jobs) {
     const std::string name = output.verbose ? to_string(job.candidate) : short_text(job.candidate);
-    std::vector<std::string> row{to_string(job.device.target),
-                                 std::string(to_string(job.step.role))};
+    const std::size_t others = job.other_problems.size();
+    std::vector<std::string> row{
+        to_string(job.device.target),
+        table_text(job.problem) + (others > 0 ? " +" + std::to_string(others) : ""),
+        std::string(to_string(job.step.role))};
     if (!job.made.image) {
       row.insert(row.end(), {"-", "-", "-", "-", "-", job.made.log.empty() ? "-" : "failed", name});
       table.add(std::move(row));

@@ -38,8 +38,8 @@ Place place_of(const CLI::App& app, const std::string& chain) {
   for (const CLI::Option* option : app.get_options()) {
     const bool takes_value = option->get_items_expected_max() > 0;
     const auto values = takes_value ? choices(option->get_type_name()) : std::vector<std::string>{};
-    for (const std::string& name : option->get_lnames())
-      place.words.push_back({"--" + name, option->get_description(), values, takes_value});
+    if (const auto& names = option->get_lnames(); !names.empty())  // others are its aliases
+      place.words.push_back({"--" + names.front(), option->get_description(), values, takes_value});
     if (option->get_positional())
       for (const std::string& value : values)
         place.words.push_back({value, option->get_description(), {}, false});

@@ -48,7 +48,7 @@ Json counts_json(const DatabaseCounts& counts) {
 }
 
 int run_info(const FileCommand& options, const Output& output) {
-  const Database database = open_to_read(options.database, output);
+  const Database database = open_to_read(options.database);
   const DatabaseCounts counts = database.counts();
   const auto cache = image_cache_path(default_database_path(options.database));
   std::error_code ignored;
@@ -134,7 +134,7 @@ void setup_list(CLI::App& app, ListCommand& options) {
   add_filter_options(app, options.filter);
   app.add_option("--limit", options.limit, "The newest so many; 0: all")
       ->type_name("N")
-      ->check(whole_number(0))
+      ->transform(whole_number(0))
       ->capture_default_str();
   app.footer(
       examples({"autotune db list", "autotune db list --gpu H200 --outcome wrong_result --limit 0",
@@ -142,7 +142,7 @@ void setup_list(CLI::App& app, ListCommand& options) {
 }
 
 int run_list(const ListCommand& options, const Output& output) {
-  const Database database = open_to_read(options.filter.database, output);
+  const Database database = open_to_read(options.filter.database);
   std::vector<Record> records;
   for (const RecordFilter& filter : filters_of(options.filter, database, options.limit))
     for (Record& record : database.records(filter)) records.push_back(std::move(record));
@@ -195,14 +195,10 @@ int run_delete(const DeleteCommand& options, const Output& output) {
         "db delete: say which (--gpu, --template, --outcome, --sizes), or --all for everything");
   if (options.all && has_filter(options.filter))
     throw Error(ErrorKind::invalid_argument, "db delete: --all and a filter contradict each other");
-  const auto path = default_database_path(options.filter.database);
-  open_to_read(options.filter.database, output);  // deleting must not create a database
+  Database database = Database::open(existing_database(options.filter.database));
   std::int64_t deleted = 0;
-  if (std::filesystem::exists(path)) {
-    Database database = Database::open(path);
-    for (const RecordFilter& filter : filters_of(options.filter, database, 0))
-      deleted += database.remove(filter);
-  }
+  for (const RecordFilter& filter : filters_of(options.filter, database, 0))
+    deleted += database.remove(filter);
   if (output.json)
     print_document(text_of({{"deleted", deleted}}));
   else
@@ -287,7 +283,7 @@ int run_prune(const FileCommand& options, const Output& output) {
   const auto cache = image_cache_path(path);
   std::int64_t from_cache = size_of(cache);
   if (!remove_database_file(cache)) from_cache = 0;
-  const std::vector<std::string> current = current_hashes(open_to_read(options.database, output));
+  const std::vector<std::string> current = current_hashes(open_to_read(options.database));
   Database::Pruned pruned;
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) pruned = Database::open(path).prune(current);
@@ -307,7 +303,7 @@ int run_prune(const FileCommand& options, const Output& output) {
 // ------------------------------------------------------------------------------------------
 
 int run_check(const FileCommand& options, const Output& output) {
-  const Database database = open_to_read(options.database, output);
+  const Database database = open_to_read(options.database);
   const std::vector<std::string> damage = database.check();
   if (output.json) {
     print_document(text_of({{"database", database.path().string()}, {"damage", damage}}));

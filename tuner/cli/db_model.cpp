@@ -29,7 +29,7 @@ void setup(CLI::App& app, ModelCommand& options) {
   add_gpu_option(app, options.gpu);
   add_database_option(app, options.database);
   app.footer(
-      "Predicts today what was measured, with the facts typical for each GPU's capability.\n"
+      "Predicts today what was measured, with the facts typical for each GPU's capability. "
       "Records of templates and parameters that have changed since are left out.\n\n" +
       examples({"autotune db model", "autotune db model --gpu H200 --json"}));
 }
@@ -139,7 +139,7 @@ void print(const std::vector<Comparison>& all, const Output& output) {
 }
 
 int run(const ModelCommand& options, const Output& output) {
-  const Database database = open_to_read(options.database, output);
+  const Database database = open_to_read(options.database);
   std::vector<Comparison> all;
   for (const std::string& gpu : stored_gpus(database, options.gpu)) {
     if (!can_estimate(nominal_from_key(gpu))) continue;  // the model is of GPUs

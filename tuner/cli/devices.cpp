@@ -20,9 +20,9 @@ void setup(CLI::App& app, DevicesCommand& options) {
       app, options.device,
       "all, auto (the first GPU, else the CPU), an index, a UUID; or host, host:sm_90");
   app.footer(
-      "Peak rate = multiprocessors x lanes x 2 x clock; bandwidth = bus width x memory clock x 2;\n"
+      "Peak rate = multiprocessors x lanes x 2 x clock; bandwidth = bus width x memory clock x 2; "
       "balance = peak rate / bandwidth: a kernel that does fewer flops per byte waits for "
-      "memory.\ntypes: what A and B may be there; -v names every kind of product.\n\n" +
+      "memory. types: what A and B may be there; -v names every kind of product.\n\n" +
       examples({"autotune devices", "autotune devices --device 0 --json",
                 "autotune devices --device host:sm_90 --verbose"}));
 }
@@ -73,7 +73,7 @@ std::string json_of(const std::vector<Shown>& all) {
     Json json = Json::parse(to_json(info));
     json["index"] = info.target.host ? Json(shown.gpu.which) : Json(shown.gpu.index);
     json["gpu"] = gpu_key(info);
-    json["peak_flops"] = peak_flops(info);
+    json["peak_tflops"] = peak_flops(info) * 1e-12;
     json["peak_bandwidth"] = peak_bandwidth(info);
     json["balance_flop_per_byte"] = balance_of(info);
     json["largest_square"] = largest_square(free_bytes(shown), bytes_of(DType::f32));

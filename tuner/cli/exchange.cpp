@@ -31,8 +31,8 @@ void setup_export(CLI::App& app, ExportCommand& options) {
                 "autotune export | ssh other autotune import -"}));
 }
 
-std::string exported(const ExportCommand& options, const Output& output) {
-  const Database database = open_to_read(options.database, output);
+std::string exported(const ExportCommand& options) {
+  const Database database = open_to_read(options.database);
   if (options.gpu.empty()) return database.export_json("", options.images);
   const std::vector<std::string> gpus = stored_gpus(database, options.gpu);
   if (gpus.size() > 1)
@@ -43,7 +43,8 @@ std::string exported(const ExportCommand& options, const Output& output) {
 }
 
 int run_export(const ExportCommand& options, const Output& output) {
-  std::string text = exported(options, output);
+  if (options.file != "-") check_writable("export", options.file);
+  std::string text = exported(options);
   text.erase(text.find_last_not_of('\n') + 1);
   if (options.file == "-") {
     print_line(text);  // is JSON already

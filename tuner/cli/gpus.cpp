@@ -4,7 +4,7 @@
 #include <charconv>
 #include <fstream>
 #include <limits>
-#include <set>
+#include <nlohmann/json.hpp>
 
 #include "device/cuda/cuda.hpp"
 #include "device/host/host.hpp"
@@ -91,10 +91,41 @@ std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind) {
   if (device != "all") return chosen(device, gpus);
   if (!one_of_each_kind) return gpus;
   std::vector<Gpu> kinds;
-  std::set<std::string> seen;
-  for (const Gpu& gpu : gpus)
-    if (seen.insert(gpu_key(gpu.info)).second) kinds.push_back(gpu);
+  for (const Gpu& gpu : gpus) {
+    const auto alike = std::find_if(kinds.begin(), kinds.end(), [&](const Gpu& kind) {
+      return gpu_key(kind.info) == gpu_key(gpu.info);
+    });
+    if (alike == kinds.end())
+      kinds.push_back(gpu);
+    else
+      alike->left_out.push_back(gpu);
+  }
   return kinds;
+}
+
+void say_left_out(const std::vector<Gpu>& gpus, const Output& output) {
+  for (const Gpu& gpu : gpus) {
+    if (gpu.left_out.empty()) continue;
+    std::string indices;
+    for (const Gpu& other : gpu.left_out)
+      indices += (indices.empty() ? "" : ", ") + device_name(other);
+    const std::size_t count = gpu.left_out.size();
+    note(output, "device " + device_name(gpu) + " (" + gpu.info.name + ") stands for " +
+                     std::to_string(count) + " more GPU" + (count == 1 ? "" : "s") +
+                     " of its kind, left out: " + indices +
+                     "; alike GPUs share their records (--device INDEX names another)");
+  }
+}
+
+std::string left_out_json(const std::vector<Gpu>& gpus) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Gpu& gpu : gpus)
+    for (const Gpu& other : gpu.left_out)
+      rows.push_back({{"index", other.index},
+                      {"uuid", other.info.uuid},
+                      {"gpu", gpu_key(other.info)},
+                      {"used", gpu.index}});
+  return rows.dump();
 }
 
 std::string device_name(const Gpu& gpu) {

@@ -5,6 +5,7 @@
 #include "device/device.hpp"
 #include "tilewise/device_info.hpp"
 #include "tilewise/problem.hpp"
+#include "tuner/cli/output.hpp"
 
 namespace tilewise::cli {
 
@@ -14,7 +15,8 @@ struct Gpu {
   int index = 0;      ///< kHostIndex: the CPU
   std::string which;  ///< for open_device() and the worker
   DeviceInfo info;
-  std::string why_host = {};  ///< of the CPU that "auto" chose: why no GPU was
+  std::string why_host = {};       ///< of the CPU that "auto" chose: why no GPU was
+  std::vector<Gpu> left_out = {};  ///< alike GPUs that "all" left out, as this one stands for them
 };
 
 /// "auto" (the first, else the CPU), an index, a UUID, "all" (every GPU, or one of each kind when
@@ -22,6 +24,11 @@ struct Gpu {
 /// Throws Error(invalid_argument) for what can be none of these, Error(no_device) for what is not
 /// there.
 std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind);
+
+/// A note for each GPU that stands for alike ones, with how many were left out and why.
+void say_left_out(const std::vector<Gpu>& gpus, const Output& output);
+/// The same as JSON: [{"index", "uuid", "gpu", "used": the index of the GPU that stands for it}].
+std::string left_out_json(const std::vector<Gpu>& gpus);
 
 /// What --device calls it by: "0", "host", "host:sm_90a".
 std::string device_name(const Gpu& gpu);

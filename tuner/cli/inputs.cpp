@@ -65,14 +65,29 @@ Alignment alignment_for(const Problem& problem, const std::string& text) {
     return {all, all, std::max(all, bytes_of(problem.c))};
   }
   if (parts.size() != 3)
-    refuse("--align: '" + text + "' has " + std::to_string(parts.size()) +
+    refuse("--align: '" + text + "' is not allowed: it has " + std::to_string(parts.size()) +
            " values; give auto, one value for all operands, or three (A,B,C)");
   return {parse_alignment(parts[0], problem.a), parse_alignment(parts[1], problem.b),
           parse_alignment(parts[2], problem.c)};
 }
 
+/// "90s" -> 90.
+std::optional<double> seconds_of(const std::string& text) {
+  double value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(parsed.ptr, text.data() + text.size());
+  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  const double seconds = value * scale;
+  if (parsed.ec != std::errc() || !(seconds > 0) || !std::isfinite(seconds)) return std::nullopt;
+  return seconds;
+}
+
+std::string bad_time(const std::string& text) {
+  return "'" + text + "' is not allowed; give seconds above 0, as in 60, 90s, 2m, 1.5h";
+}
+
 /// "{f32,f64,...}", each of what `pick` takes of the table of products once.
-std::string names_of(const std::function<std::string_view(const ProductKind&)>& pick) {
+std::string choices_of(const std::function<std::string_view(const ProductKind&)>& pick) {
   std::vector<std::string> names;
   for (const ProductKind& kind : product_kinds()) {
     const std::string name(pick(kind));
@@ -97,23 +112,21 @@ auto parsed_as(const char* option, const std::string& text, const Parse& parse) 
   if (math != MathMode::strict && operand != DType::f32)
     refuse("--math " + std::string(to_string(math)) + " is a way to multiply f32; products of " +
            name + " have one mode, strict");
-  std::string results;
-  for (const ProductKind& kind : product_kinds())
-    if (kind.operand == operand && kind.math == math)
-      results += (results.empty() ? "" : ", ") + std::string(to_string(kind.c));
-  if (results.empty()) refuse("--dtype " + name + " is a type of results only");
+  const std::string results = names_of(result_types(operand, math));
+  if (results.empty())
+    refuse("--dtype: " + name + " is a type of results only; A and B are " +
+           names_of(operand_types()));
   refuse("--out " + std::string(to_string(c)) + ": products of " + name + " give " + results);
 }
 
 /// A problem without sizes: types, mode and batch.
 Problem kind_of(const ProblemOptions& options) {
-  const DType operand = parsed_as("--dtype", options.dtype, parse_dtype);
-  const DType c =
-      options.out.empty() ? default_result(operand) : parsed_as("--out", options.out, parse_dtype);
+  const DType operand = parse_type("--dtype", options.dtype, operand_types());
   const MathMode math = parsed_as("--math", options.math, parse_math_mode);
+  const DType c = options.out.empty()
+                      ? default_result(operand)
+                      : parse_type("--out", options.out, result_types(operand, math));
   if (!find_product_kind(operand, c, math)) refuse_kind(operand, c, math);
-  if (options.accuracy && !(*options.accuracy > 0))
-    refuse("--accuracy: give a relative error above 0, as in 1e-3");
   Problem problem;
   set_types(problem, operand, c, math);
   problem.batch = options.batch;
@@ -125,35 +138,36 @@ Problem kind_of(const ProblemOptions& options) {
 void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default,
                          bool with_accuracy) {
   options.sizes = sizes_default;
-  CLI::Option* sizes =
-      app.add_option("--sizes", options.sizes, "N or MxNxK, several with commas: 1024,4096x64x512")
-          ->type_name("SIZES");
+  CLI::Option* sizes = app.add_option("--sizes,--size", options.sizes,
+                                      "N or MxNxK, several with commas: 1024,4096x64x512")
+                           ->type_name("SIZES");
   if (!sizes_default.empty()) sizes->capture_default_str();
-  app.add_option("--layout", options.layout,
+  app.add_option("--layout,--layouts", options.layout,
                  "How A and B are stored (n as is, t transposed); a list, or all")
       ->type_name("{nn,nt,tn,tt,all}")
       ->capture_default_str();
   app.add_option("--dtype", options.dtype, "Type of A and B")
-      ->type_name(names_of([](const ProductKind& kind) { return to_string(kind.operand); }))
+      ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.operand); }))
       ->capture_default_str();
   app.add_option("--out", options.out, "Type of C (else A's; of i8 i32, of e4m3 and e5m2 f32)")
-      ->type_name(names_of([](const ProductKind& kind) { return to_string(kind.c); }));
+      ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.c); }));
   CLI::Option* math =
       app.add_option("--math", options.math,
                      "How f32 is multiplied: strict; on tensor cores rounded to 11 bits (tf32), or "
                      "in three parts, about as exact as strict (f32x3)")
-          ->type_name(names_of([](const ProductKind& kind) { return to_string(kind.math); }))
+          ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.math); }))
           ->capture_default_str();
   if (with_accuracy)
     app.add_option("--accuracy", options.accuracy,
                    "Instead of --math: the fastest mode whose error bound, relative to |A||B|, is "
                    "at most this")
         ->type_name("ERROR")
+        ->check(number_above_zero())
         ->excludes(math);
   app.add_option("--batch", options.batch,
                  "So many products of each size in one go, their matrices one after the other")
       ->type_name("N")
-      ->check(whole_number(1))
+      ->transform(whole_number(1))
       ->capture_default_str();
   app.add_option("--align", options.align,
                  "Bytes that pointers and rows are aligned to: auto, one value, or A,B,C")
@@ -212,7 +226,7 @@ std::vector<Problem> problems_of(const ProblemOptions& options, const DeviceInfo
 }
 
 void add_candidate_options(CLI::App& app, CandidateOptions& options) {
-  app.add_option("--templates", options.templates,
+  app.add_option("--templates,--template", options.templates,
                  "Only these kernel templates, with commas (see: autotune templates)")
       ->type_name("NAMES");
   app.add_option("--subspace", options.subspace,
@@ -244,20 +258,38 @@ Candidate parse_candidate(const std::string& text, const Problem& problem,
 }
 
 double parse_seconds(const std::string& option, const std::string& text) {
-  double value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string unit(parsed.ptr, text.data() + text.size());
-  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  const double seconds = value * scale;
-  if (parsed.ec != std::errc() || !(seconds > 0) || !std::isfinite(seconds))
-    refuse(option + ": '" + text +
-           "' is not allowed; give seconds above 0, as in 60, 90s, 2m, 1.5h");
-  return seconds;
+  const auto seconds = seconds_of(text);
+  if (!seconds) refuse(option + ": " + bad_time(text));
+  return *seconds;
 }
 
-CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
-  CLI::Validator validator = CLI::Range(least, most);
-  return validator.description("");
+CLI::Validator time_span() {
+  return {[](std::string& text) { return seconds_of(text) ? "" : bad_time(text); }, ""};
+}
+
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  const auto check = [least, most](std::string& text) -> std::string {
+    std::uint64_t value = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+    if (!whole || value < least || value > most)
+      return "'" + text + "' is not allowed; give a whole number from " + std::to_string(least) +
+             " to " + std::to_string(most);
+    text = std::to_string(value);
+    return "";
+  };
+  return {check, ""};
+}
+
+CLI::Validator number_above_zero() {
+  const auto check = [](std::string& text) -> std::string {
+    double value = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool number = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+    if (number && value > 0 && std::isfinite(value)) return "";
+    return "'" + text + "' is not allowed; give a number above 0, as in 1e-3";
+  };
+  return {check, ""};
 }
 
 std::vector<std::string> split_list(const std::string& text) {

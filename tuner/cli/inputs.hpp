@@ -1,6 +1,7 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,8 +58,14 @@ Candidate parse_candidate(const std::string& text, const Problem& problem,
 /// "90", "90s", "2m", "1.5h" -> seconds, more than 0.
 double parse_seconds(const std::string& option, const std::string& text);
 
-/// A whole number from `least` to `most`, said in an error but not in --help.
-CLI::Validator whole_number(std::int64_t least, std::int64_t most = 1'000'000'000'000);
+/// Checks of an option's text: a whole number from `least` to `most`, always decimal (with
+/// transform(), since CLI11 takes 010 for 8); a finite number above 0. The error names what is
+/// allowed and the value seen; --help does not.
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = 1'000'000'000'000);
+CLI::Validator number_above_zero();
+CLI::Validator time_span();  ///< what parse_seconds() takes
+/// Of random numbers.
+inline constexpr std::uint64_t kLargestSeed = std::numeric_limits<std::uint64_t>::max();
 
 /// "a,b,,c" -> a, b, c.
 std::vector<std::string> split_list(const std::string& text);

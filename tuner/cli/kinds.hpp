@@ -9,6 +9,16 @@
 /// Kinds of products (types and math mode): their names for people, and who can do which.
 namespace tilewise::cli {
 
+/// Types that A and B may have; types that C may have of such operands in such a mode.
+std::vector<DType> operand_types();
+std::vector<DType> result_types(DType operand, MathMode math);
+/// "f32, f64, f16".
+std::string names_of(const std::vector<DType>& types);
+/// The type called `text`. Throws Error(invalid_argument) that lists `allowed`, and suggests one of
+/// them for a name that other libraries use ("fp16", "half").
+DType parse_type(const std::string& option, const std::string& text,
+                 const std::vector<DType>& allowed);
+
 /// "f32", "f16 to f32", "f32 by tf32": what is default left out.
 std::string kind_text(const Problem& problem);
 /// "nn 1024x1024x1024", "nn 64x64x64 bf16 batch 100": how tables call a problem.

@@ -28,7 +28,7 @@ struct LadderCommand {
 };
 
 void setup(CLI::App& app, LadderCommand& options) {
-  app.add_option("--size", options.size, "N or MxNxK (else 4096; on the CPU 256)")
+  app.add_option("--size,--sizes", options.size, "N or MxNxK (else 4096; on the CPU 256)")
       ->type_name("SIZE");
   app.add_option("--dtype", options.dtype, "The ladder's steps are f32's")
       ->type_name("{f32}")
@@ -39,16 +39,17 @@ void setup(CLI::App& app, LadderCommand& options) {
   add_bench_options(app, options.bench);
   app.add_option("--budget", options.budget,
                  "Time to tune for where no winner is stored: 45, 90s, 2m (else 45s; CPU 10s)")
-      ->type_name("TIME");
+      ->type_name("TIME")
+      ->check(time_span());
   app.add_option("--svg", options.svg, "Also draw the figure into this file (needs gnuplot)")
       ->type_name("FILE");
   add_database_option(app, options.database);
   app.footer(
       "Each teaching step from a plain loop to the tuned winner, with cuBLAS and the device's "
-      "peak\n"
+      "peak "
       "beside them; every rung is validated before it is timed (docs/ladder.md). Exit status 6 "
       "when "
-      "one\nfailed.\n\n" +
+      "one failed.\n\n" +
       examples({"autotune ladder --device 0 --size 4096 --svg ladder.svg",
                 "autotune ladder --json > ladder.json",
                 "autotune ladder --device host --size 128 --budget 5s"}));
@@ -78,11 +79,11 @@ Problem problem_for(const LadderCommand& options, const Gpu& gpu) {
   return problem;
 }
 
-Gpu gpu_for(const std::string& device) {
+Gpu gpu_for(const std::string& device, const Output& output) {
   if (device == "all")
     throw Error(ErrorKind::invalid_argument,
                 "--device: the ladder takes one GPU (auto, an index, a UUID or host), not all");
-  return gpus_to_measure_on(device).front();
+  return gpus_to_measure_on(device, output).front();
 }
 
 /// What a run works with.
@@ -109,6 +110,7 @@ Rung tuned_rung(Run& run, const Problem& problem, const std::string& name, const
                 double budget_seconds) {
   Rung rung;
   rung.name = name;
+  if (problem.math != MathMode::strict) rung.arithmetic = to_string(problem.math);
   rung.what = "the stored winner, " + how;
   rung.candidate = stored_winner(run, problem);
   if (rung.candidate) return rung;
@@ -216,8 +218,9 @@ int run_ladder(const LadderCommand& options, const Output& output) {
   const auto begin = Clock::now();
   check_kind(options);
   const std::string gnuplot = options.svg.empty() ? "" : find_gnuplot();
+  if (!options.svg.empty()) check_writable("--svg", options.svg);
   double budget = options.budget.empty() ? 0 : parse_seconds("--budget", options.budget);
-  const Gpu gpu = gpu_for(options.bench.device);
+  const Gpu gpu = gpu_for(options.bench.device, output);
   const bool on_cpu = gpu.info.target.host;
   if (!(budget > 0)) budget = on_cpu ? kCpuBudgetSeconds : kGpuBudgetSeconds;
   const Problem problem = problem_for(options, gpu);

@@ -1,5 +1,6 @@
 #include "tuner/cli/ladder_report.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -10,9 +11,17 @@ using Json = nlohmann::ordered_json;
 
 Json positive_or_null(double value) { return value > 0 ? Json(value) : Json(nullptr); }
 
+/// How many times as fast as the rung that it is compared with; 0 where there is none.
+double times_before(const Ladder& ladder, std::size_t index) {
+  const auto before = rung_before(ladder, index);
+  if (!before) return 0;
+  return tflops_of(ladder, ladder.rungs[index]) / tflops_of(ladder, ladder.rungs[*before]);
+}
+
+/// The peak is that of f32 on the device; other arithmetic has other units, or is the CPU's.
 double share_of_peak(const Ladder& ladder, const Rung& rung) {
-  const double peak = peak_flops(ladder.device);
-  return peak > 0 ? rate_of(ladder, rung) / peak : 0;
+  const double peak = peak_tflops(ladder);
+  return peak > 0 && rung.arithmetic == "f32" ? tflops_of(ladder, rung) / peak : 0;
 }
 
 Json rung_json(const Ladder& ladder, std::size_t index) {
@@ -21,12 +30,15 @@ Json rung_json(const Ladder& ladder, std::size_t index) {
   json["rung"] = index + 1;
   json["name"] = rung.name;
   json["what"] = rung.what;
+  json["arithmetic"] = rung.arithmetic;
   json["candidate"] = rung.candidate ? Json::parse(to_json(*rung.candidate)) : Json(nullptr);
   json["outcome"] = to_string(rung.outcome);
   json["detail"] = rung.detail;
   json["measurement"] = rung.measurement ? Json::parse(to_json(*rung.measurement)) : Json(nullptr);
-  json["flops"] = positive_or_null(rate_of(ladder, rung));
+  json["tflops"] = positive_or_null(tflops_of(ladder, rung));
   json["times_before"] = positive_or_null(times_before(ladder, index));
+  const auto before = rung_before(ladder, index);
+  json["before"] = before ? Json(*before + 1) : Json(nullptr);
   json["share_of_peak"] = positive_or_null(share_of_peak(ladder, rung));
   json["bytes_per_flop"] = positive_or_null(rung.bytes_per_flop);
   json["error_ratio"] = rung.error_ratio ? Json(*rung.error_ratio) : Json(nullptr);
@@ -40,16 +52,24 @@ std::string scientific(double value) {
   return text;
 }
 
+/// "1.35x", with the number of the rung that it is compared with unless that is the one above.
+std::string speedup_text(const Ladder& ladder, std::size_t index) {
+  const double times = times_before(ladder, index);
+  if (!(times > 0)) return "-";
+  const std::size_t before = *rung_before(ladder, index);
+  const std::string text = format_number(times, 2) + "x";
+  return before + 1 == index ? text : text + " (" + std::to_string(before + 1) + ")";
+}
+
 std::vector<std::string> row_of(const Ladder& ladder, std::size_t index) {
   const Rung& rung = ladder.rungs[index];
-  const double rate = rate_of(ladder, rung), before = times_before(ladder, index);
-  const double share = share_of_peak(ladder, rung);
+  const double tflops = tflops_of(ladder, rung), share = share_of_peak(ladder, rung);
   return {std::to_string(index + 1),
           rung.name,
           rung.measurement ? format_microseconds(rung.measurement->median_us)
                            : std::string(to_string(rung.outcome)),
-          rate > 0 ? format_number(rate * 1e-9, 1) : "-",
-          before > 0 ? format_number(before, 2) + "x" : "-",
+          tflops > 0 ? rate_unit(ladder).number(tflops) : "-",
+          speedup_text(ladder, index),
           share > 0 ? format_percent(share) : "-",
           rung.bytes_per_flop > 0 ? format_number(rung.bytes_per_flop, 3) : "-",
           rung.error_ratio ? format_number(*rung.error_ratio, 4) : "-",
@@ -59,36 +79,46 @@ std::vector<std::string> row_of(const Ladder& ladder, std::size_t index) {
 
 }  // namespace
 
-double rate_of(const Ladder& ladder, const Rung& rung) {
-  if (!rung.measurement || !(rung.measurement->median_us > 0)) return 0;
-  return flops_of(ladder.problem) / (rung.measurement->median_us * 1e-6);
+double tflops_of(const Ladder& ladder, const Rung& rung) {
+  return rung.measurement ? tflops_of(ladder.problem, rung.measurement->median_us) : 0;
 }
 
-double times_before(const Ladder& ladder, std::size_t index) {
-  const double rate = rate_of(ladder, ladder.rungs[index]);
-  for (std::size_t before = index; before-- > 0;)
-    if (const double slower = rate_of(ladder, ladder.rungs[before]); slower > 0)
-      return rate / slower;
-  return 0;
+double peak_tflops(const Ladder& ladder) { return peak_flops(ladder.device) * 1e-12; }
+
+RateUnit rate_unit(const Ladder& ladder) {
+  double largest = 0;
+  for (const Rung& rung : ladder.rungs) largest = std::max(largest, tflops_of(ladder, rung));
+  return RateUnit(largest);
+}
+
+std::optional<std::size_t> rung_before(const Ladder& ladder, std::size_t index) {
+  const Rung& rung = ladder.rungs[index];
+  if (!(tflops_of(ladder, rung) > 0)) return std::nullopt;
+  for (std::size_t before = index; before-- > 0;) {
+    const Rung& other = ladder.rungs[before];
+    if (other.arithmetic == rung.arithmetic && tflops_of(ladder, other) > 0) return before;
+  }
+  return std::nullopt;
 }
 
 void print_ladder(const Ladder& ladder, const Output& output) {
   print_line(to_string(ladder.problem) + " on " + ladder.device.name +
              (ladder.cold ? ", cold" : ", warm"));
+  const RateUnit unit = rate_unit(ladder);
   Table table({{"rung", true},
                {"name"},
                {"time", true},
-               {"GFLOP/s", true},
-               {"before", true, false, 1},
-               {"of peak", true, false, 2},
+               {unit.name(), true},
+               {"speedup", true, false, 1},
+               {"of f32 peak", true, false, 2},
                {"bytes/flop", true, false, 3},
                {"error/bound", true, false, 4},
-               {"norm error", true, false, 5},
+               {"norm-wise error", true, false, 5},
                {"", false, true, 6}});
   for (std::size_t i = 0; i < ladder.rungs.size(); ++i) table.add(row_of(ladder, i));
-  if (const double peak = peak_flops(ladder.device); peak > 0)
-    table.add({"", "peak", "-", format_number(peak * 1e-9, 1), "-", format_percent(1), "-", "-",
-               "-", "multiprocessors x lanes x 2 x clock"});
+  if (const double peak = peak_tflops(ladder); peak > 0)
+    table.add({"", "f32 peak", "-", unit.number(peak), "-", format_percent(1), "-", "-", "-",
+               "multiprocessors x lanes x 2 x clock"});
   table.print(output);
 }
 
@@ -98,7 +128,7 @@ std::string ladder_json(const Ladder& ladder) {
   document["gpu"] = gpu_key(ladder.device);
   document["problem"] = Json::parse(to_json(ladder.problem));
   document["cold"] = ladder.cold;
-  document["peak_flops"] = positive_or_null(peak_flops(ladder.device));
+  document["peak_tflops"] = positive_or_null(peak_tflops(ladder));
   document["seconds"] = ladder.seconds;
   document["rungs"] = Json::array();
   for (std::size_t i = 0; i < ladder.rungs.size(); ++i)

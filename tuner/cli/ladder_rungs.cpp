@@ -113,6 +113,7 @@ Candidate candidate_of(const KernelRung& rung, const Problem& problem, const Dev
 Rung measure_cpu(const Problem& problem, const Reference& reference) {
   Rung rung;
   rung.name = "cpu";
+  rung.arithmetic = "f64";
   rung.what = "our reference in f64, on all cores";
   const std::int64_t probe = std::min(problem.m, kCpuProbeRows);
   double row_seconds = 0;

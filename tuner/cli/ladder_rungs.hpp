@@ -15,6 +15,7 @@ namespace tilewise::cli {
 struct Rung {
   std::string name;                    ///< "tiled, coalesced"
   std::string what;                    ///< what it does that the one before does not
+  std::string arithmetic = "f32";      ///< "f64" (the CPU's), "f32", or the mode: "tf32", "f32x3"
   std::optional<Candidate> candidate;  ///< none: the CPU, or another library
   std::optional<Measurement> measurement;
   Outcome outcome = Outcome::ok;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/help.hpp"
 #include "tuner/cli/suggest.hpp"
 
 namespace tilewise::cli {
@@ -20,18 +21,24 @@ constexpr const char* kFooter =
     R"(Without a subcommand, tune is meant. `autotune SUBCOMMAND --help` shows its options and examples.
 
 Examples:
-  autotune --device 0 --sizes 1024,4096      tune two square products on the first GPU
-  autotune --sizes 4096 --dtype bf16         the same in another type
-  autotune query                             what is stored, for every GPU
-  autotune devices                           the GPUs, their peak rate and bandwidth
-  autotune compile --arch sm_90 --sizes 1024 compile without a GPU
+  autotune --device 0 --sizes 1024,4096       tune two square products on the first GPU
+  autotune --sizes 4096 --dtype bf16          the same in another type
+  autotune query                              what is stored, for every GPU
+  autotune devices                            the GPUs, their peak rate and bandwidth
+  autotune compile --arch sm_90 --sizes 1024  compile without a GPU
 
-Exit status: 0 ok; 1 unexpected failure; 2 bad usage or input; 3 no driver or no such GPU;
-  4 no run-time compiler; 5 database; 6 no valid candidate, or a stored winner moved or is wrong;
-  7 out of memory; 130 interrupted (what was measured is kept).
+Exit status:
+  0 ok
+  1 unexpected failure
+  2 bad usage or input
+  3 no driver or no such GPU
+  4 no run-time compiler
+  5 the database cannot be opened, read or written
+  6 no valid candidate; a stored winner moved, is wrong or is not stored
+  7 out of memory
+  130 interrupted (what was measured is kept)
 
-Environment: TILEWISE_DB (database file), TILEWISE_NVRTC (NVRTC library or folder),
-  CUDA_VISIBLE_DEVICES, NO_COLOR, COLUMNS.)";
+Environment: TILEWISE_DB (database file), TILEWISE_NVRTC (NVRTC library or folder), CUDA_VISIBLE_DEVICES, NO_COLOR, COLUMNS, TERM.)";
 
 std::string version_text() {
   return std::string("autotune ") + TILEWISE_VERSION + " (" + TILEWISE_BUILD_TYPE + ")";
@@ -52,9 +59,9 @@ int report(const std::string& kind, const std::string& message, int status, bool
 /// Help and version are no failures; CLI11 reports them by throwing.
 int print_requested(const CLI::App& app, const CLI::Success& request, bool json) {
   if (request.get_name() != "CallForVersion") {
-    std::cout << app.help();
+    std::cout << wrapped_help(app.help(), help_width());
   } else if (json) {
-    print_document(json_text({{"version", TILEWISE_VERSION}, {"build", TILEWISE_BUILD_TYPE}}));
+    print_document(json_text({{"build", TILEWISE_BUILD_TYPE}}));
   } else {
     print_line(version_text());
   }
@@ -75,13 +82,13 @@ int parse_and_run(CLI::App& app, Selection& selection, std::vector<std::string> 
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   try {
     if (arguments.empty()) {
-      std::cout << app.help();
+      std::cout << wrapped_help(app.help(), help_width());
       return kOk;
     }
     const std::string& first = arguments.front();
     if (first.rfind("-", 0) == 0 && first != "--help" && first != "-h" && first != "--version")
       arguments.insert(arguments.begin(), kDefaultCommand);
-    refuse_unknown_command(app, arguments.front());
+    refuse_unknown_command(app, arguments);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(std::move(arguments));
     return selection.run();

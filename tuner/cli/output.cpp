@@ -1,18 +1,26 @@
 #include "tuner/cli/output.hpp"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <numeric>
 
+#include "tilewise/error.hpp"
+
 namespace tilewise::cli {
 namespace {
+
+// Of all JSON documents together; raised when a key goes away or changes its meaning.
+constexpr int kDocumentVersion = 1;
 
 constexpr std::size_t kGap = 2;           // blanks between columns
 constexpr std::size_t kFlexibleMin = 12;  // a flexible column is never cut below this
@@ -46,10 +54,13 @@ int terminal_width() {
   return 0;
 }
 
-bool colours(StandardStream stream) {
+bool escapes(StandardStream stream) {
   const int fd = stream == StandardStream::out ? STDOUT_FILENO : STDERR_FILENO;
-  return isatty(fd) && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
+  const std::string terminal = environment("TERM");
+  return isatty(fd) && !terminal.empty() && terminal != "dumb";
 }
+
+bool colours(StandardStream stream) { return escapes(stream) && environment("NO_COLOR").empty(); }
 
 std::string styled(const std::string& text, Style style, bool enabled) {
   if (!enabled || style == Style::plain) return text;
@@ -123,7 +134,10 @@ void Table::print(const Output& output) const {
   if (!hidden.empty()) note(output, "(too narrow for: " + hidden + "; --json has everything)");
 }
 
-void print_document(const std::string& json) { std::cout << json << '\n'; }
+void print_document(const std::string& json) {
+  std::cout << "{\n  \"version\": " << kDocumentVersion << ",\n  \"program_version\": \""
+            << TILEWISE_VERSION << "\"," << json.substr(1) << '\n';
+}
 
 void print_line(const std::string& text) { std::cout << text << '\n'; }
 
@@ -134,6 +148,16 @@ void note(const Output& output, const std::string& text) {
 void warn(const std::string& text) {
   std::cerr << "autotune: " << styled("warning:", Style::bad, colours(StandardStream::err)) << ' '
             << text << '\n';
+}
+
+void check_writable(const std::string& option, const std::string& path) {
+  std::error_code ignored;
+  const bool present = std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
+  if (file < 0 && errno != ENXIO)  // ENXIO: a FIFO without a reader yet
+    throw Error(ErrorKind::io, option + ": cannot write '" + path + "': " + std::strerror(errno));
+  if (file >= 0) close(file);
+  if (!present) unlink(path.c_str());
 }
 
 std::string format_number(double value, int decimals) {
@@ -160,10 +184,19 @@ std::string format_bytes(double bytes) {
 }
 
 std::string format_seconds(double seconds) {
+  constexpr long long kMinute = 60, kHour = 3600, kDay = 86400, kMostDays = 9999;
+  if (!(seconds < static_cast<double>(kMostDays * kDay)))
+    return "more than " + std::to_string(kMostDays) + " d";
   const auto whole = static_cast<long long>(std::max(0.0, seconds) + 0.5);
+  const auto two_digits = [](long long value) {
+    return (value < 10 ? "0" : "") + std::to_string(value);
+  };
   if (whole < 100) return std::to_string(whole) + " s";
-  const std::string rest = std::to_string(whole % 60);
-  return std::to_string(whole / 60) + " min " + (rest.size() < 2 ? "0" : "") + rest + " s";
+  if (whole < 100 * kMinute)
+    return std::to_string(whole / kMinute) + " min " + two_digits(whole % kMinute) + " s";
+  if (whole < 100 * kHour)
+    return std::to_string(whole / kHour) + " h " + two_digits(whole % kHour / kMinute) + " min";
+  return std::to_string(whole / kDay) + " d";
 }
 
 std::string format_percent(double fraction) { return format_number(100 * fraction, 1) + "%"; }

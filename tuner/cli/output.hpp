@@ -17,7 +17,9 @@ struct Output {
 int terminal_width();
 
 enum class StandardStream { out, err };
-/// True when that stream is a terminal and neither NO_COLOR nor TERM=dumb asks for plain text.
+/// True when that stream is a terminal with escape sequences: TERM is set, and not to dumb.
+bool escapes(StandardStream stream);
+/// The same, and NO_COLOR is not set.
 bool colours(StandardStream stream);
 
 enum class Style { plain, bold, good, bad, dim };
@@ -54,7 +56,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// One JSON document (already as text) on stdout.
+/// One JSON document on stdout: an object, already as text. It begins with "version" (of the form
+/// of these documents) and "program_version".
 void print_document(const std::string& json);
 /// A line on stdout.
 void print_line(const std::string& text);
@@ -63,12 +66,16 @@ void note(const Output& output, const std::string& text);
 /// "autotune: warning: ..." on stderr, even with --quiet.
 void warn(const std::string& text);
 
+/// Throws Error(io) with `option` and the reason when the file could not be written. Leaves what is
+/// there as it is. For what is written after a long run.
+void check_writable(const std::string& option, const std::string& path);
+
 // Numbers for people (JSON has them unrounded).
 std::string format_number(double value, int decimals);
 std::string format_microseconds(double microseconds);  ///< "12.3 us", "4.56 ms", "1.20 s"
 std::string format_bytes(double bytes);                ///< "12.0 KiB", "141.0 GiB"
-std::string format_seconds(double seconds);            ///< "45 s", "2 min 05 s"
-std::string format_percent(double fraction);           ///< "0.3%"
+std::string format_seconds(double seconds);   ///< "45 s", "2 min 05 s", "3 h 20 min", "12 d"
+std::string format_percent(double fraction);  ///< "0.3%"
 /// "12.34 TFLOP/s", "56.78 GFLOP/s"; of integers "TOP/s".
 std::string format_rate(double tflops, bool integers = false);
 
@@ -81,9 +88,8 @@ class RateUnit {
   std::string name() const {
     return std::string(giga_ ? "G" : "T") + (integers_ ? "OP/s" : "FLOP/s");
   }
-  std::string number(double tflops) const {
-    return format_number(giga_ ? tflops * 1e3 : tflops, 2);
-  }
+  double scaled(double tflops) const { return giga_ ? tflops * 1e3 : tflops; }
+  std::string number(double tflops) const { return format_number(scaled(tflops), 2); }
 
  private:
   bool giga_, integers_;

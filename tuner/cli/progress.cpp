@@ -21,7 +21,7 @@ std::size_t width_of_stderr() {
 
 Progress::Progress(const Output& output)
     : quiet_(output.quiet),
-      terminal_(isatty(STDERR_FILENO) != 0),
+      terminal_(escapes(StandardStream::err)),
       last_(Clock::now() -
             (terminal_ ? Clock::duration(kTerminalInterval) : Clock::duration::zero())) {}
 

@@ -6,8 +6,8 @@
 
 namespace tilewise::cli {
 
-/// One line about how far things are, on stderr: rewritten in place on a terminal, a plain line
-/// every few seconds elsewhere, nothing with --quiet. Not thread-safe.
+/// One line about how far things are, on stderr: rewritten in place on a terminal with escape
+/// sequences, a plain line every few seconds elsewhere, nothing with --quiet. Not thread-safe.
 class Progress {
  public:
   explicit Progress(const Output& output);

@@ -39,7 +39,7 @@ void setup(CLI::App& app, QueryCommand& options) {
   need_sizes(app);
   add_database_option(app, options.database);
   app.footer(
-      "Without --sizes: the stored winners. With --sizes: how each product would be answered\n"
+      "Without --sizes: the stored winners. With --sizes: how each product would be answered "
       "(exact, nearest, default). Without --device and --gpu: for every stored GPU.\n\n" +
       examples({"autotune query", "autotune query --gpu \"NVIDIA H200\" --json",
                 "autotune query --device 0 --sizes 1024,3000x500x700 --layout all"}));
@@ -52,15 +52,13 @@ struct Subject {
   DeviceInfo info;
 };
 
-std::vector<Subject> subjects_of(const QueryCommand& options, const Database& database,
-                                 bool with_facts) {
+/// `gpus` are those that --device chose, if it was given; else `database` is there.
+std::vector<Subject> subjects_of(const QueryCommand& options, const std::vector<Gpu>& gpus,
+                                 const std::optional<Database>& database, bool with_facts) {
   std::vector<Subject> subjects;
-  if (!options.device.empty()) {
-    for (const Gpu& gpu : choose_gpus(options.device, true))
-      subjects.push_back({gpu_key(gpu.info), gpu.info});
-    return subjects;
-  }
-  for (const std::string& key : stored_gpus(database, options.gpu))
+  for (const Gpu& gpu : gpus) subjects.push_back({gpu_key(gpu.info), gpu.info});
+  if (!options.device.empty()) return subjects;
+  for (const std::string& key : stored_gpus(*database, options.gpu))
     subjects.push_back({key, with_facts ? nominal_from_key(key) : DeviceInfo{}});
   return subjects;
 }
@@ -78,9 +76,11 @@ Json winner_json(const Winner& winner) {
   return json;
 }
 
-std::string listing_json(const Database& database, const std::vector<Subject>& subjects) {
+std::string listing_json(const Database& database, const std::vector<Subject>& subjects,
+                         const std::vector<Gpu>& gpus) {
   Json document;
   document["database"] = database.path().string();
+  document["left_out"] = Json::parse(left_out_json(gpus));
   document["gpus"] = Json::array();
   for (const Subject& subject : subjects) {
     Json gpu{{"gpu", subject.key}, {"winners", Json::array()}, {"baselines", Json::array()}};
@@ -149,13 +149,14 @@ struct Answer {
   Match match;
 };
 
-std::vector<Answer> answers_for(const Database& database, const std::vector<Subject>& subjects,
-                                const QueryCommand& options) {
+std::vector<Answer> answers_for(const std::optional<Database>& database,
+                                const std::vector<Subject>& subjects, const QueryCommand& options) {
   std::vector<Answer> answers;
   for (const Subject& subject : subjects) {
     const std::string compiler =
         options.stale ? load_compiler(subject.info.target, options.nvrtc)->identity() : "";
-    const std::vector<Winner> winners = database.winners(subject.key);
+    const std::vector<Winner> winners =
+        database ? database->winners(subject.key) : std::vector<Winner>{};
     const Resolver resolver(winners, subject.info, compiler);
     for (const std::string& line : resolver.notes()) warn(line);
     for (const Problem& problem : problems_of(options.problems, subject.info, winners))
@@ -164,9 +165,11 @@ std::vector<Answer> answers_for(const Database& database, const std::vector<Subj
   return answers;
 }
 
-std::string answers_json(const Database& database, const std::vector<Answer>& answers) {
+std::string answers_json(const std::optional<Database>& database,
+                         const std::vector<Answer>& answers, const std::vector<Gpu>& gpus) {
   Json document;
-  document["database"] = database.path().string();
+  document["database"] = database ? Json(database->path().string()) : Json(nullptr);
+  document["left_out"] = Json::parse(left_out_json(gpus));
   document["answers"] = Json::array();
   for (const Answer& answer : answers) {
     Json json;
@@ -215,23 +218,28 @@ void print_answers(const std::vector<Answer>& answers, const Output& output) {
 int run_query(const QueryCommand& options, const Output& output) {
   const bool asked = !options.problems.sizes.empty();
   if (asked) problems_of(options.problems);  // what is wrong with them is said first
-  const Database database = open_to_read(options.database, output);
-  const std::vector<Subject> subjects = subjects_of(options, database, asked);
+  const bool may_be_absent = asked && !options.device.empty();
+  const std::optional<Database> database =
+      may_be_absent ? open_if_there(options.database) : open_to_read(options.database);
+  const std::vector<Gpu> gpus =
+      options.device.empty() ? std::vector<Gpu>{} : choose_gpus(options.device, true);
+  say_left_out(gpus, output);
+  const std::vector<Subject> subjects = subjects_of(options, gpus, database, asked);
   if (subjects.empty() && asked)
     throw Error(ErrorKind::not_found,
-                "nothing is stored for any GPU; say which one: --device or --gpu");
+                "nothing is stored for any GPU; name one of this machine: --device");
   if (!asked) {
     if (output.json)
-      print_document(listing_json(database, subjects));
+      print_document(listing_json(*database, subjects, gpus));
     else if (subjects.empty())
-      print_line("no winners stored in " + database.path().string());
+      print_line("no winners stored in " + database->path().string());
     else
-      print_listing(database, subjects, output);
+      print_listing(*database, subjects, output);
     return kOk;
   }
   const std::vector<Answer> answers = answers_for(database, subjects, options);
   if (output.json)
-    print_document(answers_json(database, answers));
+    print_document(answers_json(database, answers, gpus));
   else
     print_answers(answers, output);
   return kOk;

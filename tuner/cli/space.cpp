@@ -35,9 +35,12 @@ void setup(CLI::App& app, SpaceCommand& options) {
          "--draws", options.draws,
          "Random configurations of each template: for the refusals, and for an estimated count")
       ->type_name("N")
-      ->check(whole_number(1, 100'000'000))
+      ->transform(whole_number(1, 100'000'000))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "Of the draws")->type_name("N")->capture_default_str();
+  app.add_option("--seed", options.seed, "Of the draws")
+      ->type_name("N")
+      ->transform(whole_number(0, kLargestSeed))
+      ->capture_default_str();
   app.footer(examples(
       {"autotune space --arch sm_90 --sizes 1024",
        "autotune space --device 0 --sizes 4096 --templates simt --subspace 'PREFETCH=2'"}));
@@ -74,10 +77,12 @@ Count count_template(const SearchSpace& space, const SpaceCommand& options) {
   return count;
 }
 
-std::vector<DeviceInfo> devices_of(const SpaceCommand& options) {
+std::vector<DeviceInfo> devices_of(const SpaceCommand& options, const Output& output) {
   std::vector<DeviceInfo> devices;
   if (options.arch.empty()) {
-    for (const Gpu& gpu : choose_gpus(options.device, true)) devices.push_back(gpu.info);
+    const std::vector<Gpu> gpus = choose_gpus(options.device, true);
+    say_left_out(gpus, output);
+    for (const Gpu& gpu : gpus) devices.push_back(gpu.info);
     return devices;
   }
   for (const Target& target : parse_targets(options.arch))
@@ -176,7 +181,7 @@ void print_counts(const std::vector<Count>& counts, const Output& output) {
 int run_space(const SpaceCommand& options, const Output& output) {
   problems_of(options.problems);  // what is wrong with them is said first
   std::vector<Count> counts;
-  for (const DeviceInfo& device : devices_of(options))
+  for (const DeviceInfo& device : devices_of(options, output))
     for (const Problem& problem : problems_of(options.problems, device, {})) {
       const SearchSpace all(problem, device, templates_of(options.candidates),
                             subspace_of(options.candidates));

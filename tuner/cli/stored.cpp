@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tilewise/error.hpp"
+#include "tuner/cli/output.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -19,18 +20,36 @@ bool is_default_place(const std::string& option) {
   return option.empty() && (!named || !*named);
 }
 
+/// A file that cannot be looked at counts as present: opening it says why.
+bool is_absent(const std::filesystem::path& path) {
+  std::error_code error;
+  return !std::filesystem::exists(path, error) && !error;
+}
+
 }  // namespace
 
-Database open_to_read(const std::string& option, const Output& output) {
-  const std::filesystem::path path = default_database_path(option);
-  std::error_code ignored;
-  if (is_default_place(option) && !std::filesystem::exists(path, ignored)) {
-    note(output, "no database yet at " + path.string() + "; autotune --sizes ... makes one");
-    return Database::in_memory();
-  }
-  Database database = Database::open(path, OpenMode::read_only);
+std::filesystem::path existing_database(const std::string& option) {
+  std::filesystem::path path = default_database_path(option);
+  if (is_absent(path))
+    throw Error(ErrorKind::database,
+                "no database at " + path.string() +
+                    "; autotune --sizes ... and autotune import FILE make one, --db and "
+                    "TILEWISE_DB name another");
+  return path;
+}
+
+Database open_to_read(const std::string& option) {
+  Database database = Database::open(default_database_path(option), OpenMode::read_only);
   warn_of(database.warnings());
   return database;
+}
+
+std::optional<Database> open_if_there(const std::string& option) {
+  const std::filesystem::path path = default_database_path(option);
+  if (!is_default_place(option) || !is_absent(path)) return open_to_read(option);
+  warn("no database at " + path.string() +
+       ": answers are the default kernels; autotune --sizes ... makes one");
+  return std::nullopt;
 }
 
 std::unique_ptr<ImageCache> open_image_cache(const std::filesystem::path& path,

@@ -1,19 +1,25 @@
 #pragma once
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "db/database.hpp"
 #include "db/image_cache.hpp"
 #include "tilewise/device_info.hpp"
-#include "tuner/cli/output.hpp"
 
 /// What subcommands that read the database share.
 namespace tilewise::cli {
 
-/// Opened to read. The default database may not be there yet: then it is empty, and a note says so.
-Database open_to_read(const std::string& option, const Output& output);
+/// The database's path, for subcommands that write to a database and must not create one. Throws
+/// Error(database) where there is none.
+std::filesystem::path existing_database(const std::string& option);
+/// Opened to read. Throws Error(database) where there is none.
+Database open_to_read(const std::string& option);
+/// The same, but the default database may be absent: then nothing, and a warning names its path.
+std::optional<Database> open_if_there(const std::string& option);
 
 /// The cache of images beside a database that is open for writing; it makes room for the database
 /// on a full disk.

@@ -42,22 +42,41 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-bool is_command(const CLI::App& app, const std::string& word) {
-  return !app.get_subcommands([&](const CLI::App* x) { return x->get_name() == word; }).empty();
+const CLI::App* find_command(const CLI::App& app, const std::string& word) {
+  const auto found = app.get_subcommands([&](const CLI::App* x) { return x->get_name() == word; });
+  return found.empty() ? nullptr : found.front();
+}
+
+bool is_option(const std::string& word) { return word.rfind("-", 0) == 0; }
+
+/// "tune, query, devices".
+std::string list_of(const std::vector<std::string>& names) {
+  return CLI::detail::join(names, ", ");
 }
 
 }  // namespace
 
-void refuse_unknown_command(const CLI::App& app, const std::string& word) {
-  if (word.rfind("-", 0) == 0) return;
-  if (is_command(app, word)) return;
-  const std::vector<std::string> names = command_names(app);
-  const std::string near = nearest(word, names);
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  throw Error(ErrorKind::invalid_argument,
-              "unknown subcommand '" + word + "'" +
-                  (near.empty() ? "; there are " + list : "; did you mean '" + near + "'?"));
+void refuse_unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* at = &app;
+  std::string chain;  // "db: "
+  for (const std::string& word : words) {
+    const std::vector<std::string> names = command_names(*at);
+    if (names.empty() || is_option(word)) return;
+    const CLI::App* command = find_command(*at, word);
+    if (!command) {
+      const std::string near = nearest(word, names);
+      throw Error(ErrorKind::invalid_argument,
+                  chain + "unknown subcommand '" + word + "'" +
+                      (near.empty() ? "" : " (did you mean '" + near + "'?)") + "; there are " +
+                      list_of(names));
+    }
+    at = command;
+    chain = word + ": ";
+  }
+  const std::vector<std::string> names = command_names(*at);
+  if (!names.empty())
+    throw Error(ErrorKind::invalid_argument,
+                chain + "a subcommand is required; there are " + list_of(names));
 }
 
 std::string suggestion(const CLI::App& app) {
@@ -67,7 +86,7 @@ std::string suggestion(const CLI::App& app) {
   for (const CLI::Option* option : command->get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   for (const std::string& word : app.remaining(true)) {
-    if (is_command(app, word))
+    if (find_command(app, word))
       return " (options go after the subcommand: autotune " + word + " ...)";
     if (word.rfind("--", 0) != 0) continue;
     const std::string near = nearest(word.substr(0, word.find('=')), known);

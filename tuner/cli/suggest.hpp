@@ -1,11 +1,13 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 namespace tilewise::cli {
 
-/// Throws Error(invalid_argument) for a first word that is no subcommand, with the nearest.
-void refuse_unknown_command(const CLI::App& app, const std::string& word);
+/// Throws Error(invalid_argument) with the subcommands that exist, and the nearest of them, where a
+/// word stands in the place of a subcommand and is none, or where one is missing ("db").
+void refuse_unknown_command(const CLI::App& app, const std::vector<std::string>& words);
 
 /// After a failed parse: " (did you mean --sizes?)" for an unknown option near a known one, or "".
 std::string suggestion(const CLI::App& app);

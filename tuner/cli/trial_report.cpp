@@ -105,8 +105,9 @@ void print_trials(const std::vector<TrialReport>& reports) {
   }
 }
 
-std::string trials_json(const std::vector<TrialReport>& reports) {
+std::string trials_json(const std::vector<TrialReport>& reports, const std::vector<Gpu>& gpus) {
   Json document;
+  document["left_out"] = Json::parse(left_out_json(gpus));
   document["results"] = Json::array();
   for (const TrialReport& report : reports) {
     const Evaluation& evaluation = report.trial.evaluation;

@@ -15,7 +15,7 @@ struct TrialReport {
 };
 /// Everything known about each: plan, what the compiler used, what validation and timing found.
 void print_trials(const std::vector<TrialReport>& reports);
-/// {"results":[...]}.
-std::string trials_json(const std::vector<TrialReport>& reports);
+/// {"left_out":[...],"results":[...]}; `gpus` are those that --device chose.
+std::string trials_json(const std::vector<TrialReport>& reports, const std::vector<Gpu>& gpus);
 
 }  // namespace tilewise::cli

@@ -39,25 +39,27 @@ void setup(CLI::App& app, TuneCommand& options) {
   add_bench_options(app, options.bench);
   app.add_option("--budget", options.budget,
                  "Time per problem, compiling counted: 60, 90s, 2m (else 60s; on the CPU 20s)")
-      ->type_name("TIME");
+      ->type_name("TIME")
+      ->check(time_span());
   app.add_option("--max-evaluations", options.tune.max_evaluations,
                  "Candidates per problem; 0: no limit")
       ->type_name("N")
-      ->check(whole_number(0));
+      ->transform(whole_number(0));
   app.add_option("--strategy", options.tune.strategy, "How candidates are chosen")
       ->type_name(strategy_names())
       ->capture_default_str();
   app.add_option("--seed", options.tune.seed, "Of the strategy's random numbers")
       ->type_name("N")
+      ->transform(whole_number(0, kLargestSeed))
       ->capture_default_str();
   app.add_option("--finalists", options.tune.finalists,
                  "How many race, interleaved, for the first place")
       ->type_name("N")
-      ->check(whole_number(1, 64))
+      ->transform(whole_number(1, 64))
       ->capture_default_str();
   app.add_option("--jobs", options.tune.compile_threads, "Compiler threads; 0: all cores")
       ->type_name("N")
-      ->check(whole_number(0, 1024));
+      ->transform(whole_number(0, 1024));
   app.add_flag("--force", options.tune.force, "Measure again what is stored");
   add_candidate_options(app, options.candidates);
   app.add_option("--only", options.only, "Validate and time just this candidate; stores nothing")
@@ -111,6 +113,8 @@ struct Run {
   Database database;
   std::unique_ptr<ImageCache> cache;
   std::unique_ptr<Compiler> compiler;
+  std::vector<Gpu> gpus;
+  std::size_t warned = 0;  ///< of the database's warnings
 };
 
 std::string reproduce_prefix(const Run& run, const Gpu& gpu, const Problem& problem) {
@@ -157,7 +161,9 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
     if (results.empty()) throw;
     failure = error;  // what was found before is shown first
   }
-  warn_of(run.database.warnings());
+  std::vector<std::string> warnings = run.database.warnings();
+  warnings.erase(warnings.begin(), warnings.begin() + static_cast<std::ptrdiff_t>(run.warned));
+  warn_of(warnings);
   if (run.cache) warn_of(run.cache->warnings());
   for (const Tuned& tuned : results) {
     if (tuned.result.failure && !failure) failure = tuned.result.failure;
@@ -167,7 +173,7 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
            tuned.result.last_fault);
   }
   if (run.output.json)
-    print_document(tuned_json(results, interrupted(), failure));
+    print_document(tuned_json(results, run.gpus, interrupted(), failure));
   else
     print_tuned(results, run.output);
   if (failure) {
@@ -199,7 +205,7 @@ int try_only(Run& run, const std::vector<Task>& tasks) {
     }
   }
   if (run.output.json)
-    print_document(trials_json(reports));
+    print_document(trials_json(reports, run.gpus));
   else
     print_trials(reports);
   if (interrupted()) return kInterrupted;
@@ -213,8 +219,11 @@ int run_tune(const TuneCommand& options, const Output& output) {
   const TuneOptions tune_options = checked(options);
   for (const Problem& problem : problems_of(options.problems)) check_host_memory(problem);
   const auto path = default_database_path(options.database);
-  Run run{options, output, tune_options, Database::open(path), nullptr, nullptr};
-  const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device);
+  Run run{options, output, tune_options, Database::open(path), nullptr, nullptr, {}};
+  const std::vector<std::string> warned = run.database.warnings();
+  warn_of(warned);
+  run.warned = warned.size();
+  const std::vector<Gpu> gpus = run.gpus = gpus_to_measure_on(options.bench.device, output);
   std::vector<Task> tasks;
   for (const Gpu& gpu : gpus) tasks.push_back(task_for(gpu, run));
   if (gpus.front().info.target.host) suit_the_cpu(run.tune, gpus.front(), options);

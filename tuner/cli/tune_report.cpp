@@ -246,8 +246,8 @@ void print_tuned(const std::vector<Tuned>& results, const Output& output) {
     for (const Tuned& tuned : results) print_detail(tuned);
 }
 
-std::string tuned_json(const std::vector<Tuned>& results, bool interrupted_run,
-                       const std::optional<Error>& failure) {
+std::string tuned_json(const std::vector<Tuned>& results, const std::vector<Gpu>& gpus,
+                       bool interrupted_run, const std::optional<Error>& failure) {
   Json document;
   document["devices"] = Json::array();
   std::vector<std::string> seen;
@@ -257,6 +257,7 @@ std::string tuned_json(const std::vector<Tuned>& results, bool interrupted_run,
     seen.push_back(key);
     document["devices"].push_back(Json::parse(to_json(tuned.gpu.info)));
   }
+  document["left_out"] = Json::parse(left_out_json(gpus));
   document["results"] = Json::array();
   for (const Tuned& tuned : results) document["results"].push_back(result_json(tuned));
   document["interrupted"] = interrupted_run;

@@ -31,9 +31,10 @@ std::string progress_line(const TuneProgress& progress);
 std::string record_line(const Record& record, const std::string& reproduce);
 
 void print_tuned(const std::vector<Tuned>& results, const Output& output);
-/// {"devices":[...],"results":[...]} with "interrupted", and "error" when `failure` is given.
-std::string tuned_json(const std::vector<Tuned>& results, bool interrupted,
-                       const std::optional<Error>& failure);
+/// {"devices":[...],"left_out":[...],"results":[...]} with "interrupted", and "error" when
+/// `failure` is given. `gpus` are those that --device chose.
+std::string tuned_json(const std::vector<Tuned>& results, const std::vector<Gpu>& gpus,
+                       bool interrupted, const std::optional<Error>& failure);
 
 /// "simt 128x128x8 8x8 pf2 u4": tile and thread shapes, then initials with values.
 std::string short_text(const Candidate& candidate);

@@ -14,7 +14,9 @@ struct WorkerCommand {
 };
 
 void setup(CLI::App& app, WorkerCommand& options) {
-  app.add_option("--fd", options.fd, "Socket to the parent")->required()->check(whole_number(0));
+  app.add_option("--fd", options.fd, "Socket to the parent")
+      ->required()
+      ->transform(whole_number(0));
   app.group("");  // hidden
 }
 

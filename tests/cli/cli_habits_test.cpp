@@ -1,0 +1,185 @@
+// What users of other programs expect: numbers that are checked, names that are understood, help
+// that fits, terminals that are respected.
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "tests/cli/program.hpp"
+
+namespace cli_test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+using Words = std::vector<std::string>;
+
+class CliHabits : public ProgramTest {
+ protected:
+  CliHabits() {
+    hide_gpus();
+    set("TILEWISE_HOST_FLAGS", "-O0");  // kernels compile sooner than they would run faster
+  }
+  static Words joined(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static Words quick_tune(const Words& more) {
+    return joined({"--device", "host", "--sizes", "33", "--templates", "naive", "--in-process"},
+                  more);
+  }
+};
+
+TEST_F(CliHabits, NumbersThatAreNoneAreRefusedWithWhatIsAllowed) {
+  const Words compile = {"compile", "--arch", "sm_90"}, space = {"space", "--arch", "sm_90"};
+  const std::vector<Words> options = {
+      {"--sizes", "64", "--seed"},      {"--sizes", "64", "--max-evaluations"},
+      {"--sizes", "64", "--finalists"}, {"--sizes", "64", "--jobs"},
+      {"--sizes", "64", "--batch"},     {"--sizes", "64", "--accuracy"},
+      {"--sizes", "64", "--budget"},    {"--sizes", "64", "--align"},
+      joined(compile, {"--random"}),    joined(compile, {"--random", "1", "--seed"}),
+      joined(compile, {"--jobs"}),      joined(space, {"--draws"}),
+      joined(space, {"--seed"}),        {"db", "list", "--limit"},
+  };
+  for (const Words& words : options) {
+    for (const std::string value : {"foo", "-1", "1.5x", "", "99999999999999999999999x"}) {
+      const Result result = run(joined(words, {value}));
+      EXPECT_EQ(result.status, 2) << words.back() << " " << value;
+      EXPECT_THAT(result.err, AllOf(HasSubstr(words.back()), HasSubstr("'" + value + "'"),
+                                    HasSubstr("allowed")))
+          << value;
+    }
+  }
+  EXPECT_THAT(run({"--sizes", "64", "--seed", "foo"}).err,
+              HasSubstr("a whole number from 0 to 18446744073709551615"));
+  EXPECT_THAT(run({"--sizes", "64", "--finalists", "65"}).err, HasSubstr("from 1 to 64"));
+}
+
+TEST_F(CliHabits, NumbersAreDecimal) {
+  const Result result = run({"space", "--arch", "sm_90", "--templates", "naive", "--draws", "010",
+                             "--seed", "18446744073709551615", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.json().at("spaces")[0].at("draws"), 10);
+}
+
+TEST_F(CliHabits, ForeignNamesOfTypesAreAnsweredWithOurs) {
+  const std::vector<std::pair<std::string, std::string>> names = {
+      {"fp16", "f16"},      {"half", "f16"}, {"float16", "f16"},      {"F16", "f16"},
+      {"float", "f32"},     {"FP32", "f32"}, {"float32", "f32"},      {"double", "f64"},
+      {"bfloat16", "bf16"}, {"int8", "i8"},  {"fp8", "e4m3 or e5m2"}, {"float8_e4m3fn", "e4m3"},
+  };
+  for (const auto& [name, ours] : names) {
+    const Result result = run({"--sizes", "64", "--dtype", name});
+    EXPECT_EQ(result.status, 2) << name;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("'" + name + "'"),
+                                  HasSubstr("did you mean " + ours + "?"), Not(HasSubstr("i32"))));
+  }
+  EXPECT_THAT(run({"--sizes", "64", "--dtype", "tf32"}).err, HasSubstr("--math tf32"));
+  EXPECT_THAT(run({"--sizes", "64", "--dtype", "int32"}).err, Not(HasSubstr("did you mean")))
+      << "i32 would be refused";
+  EXPECT_THAT(run({"--sizes", "64", "--dtype", "e4m3", "--out", "fp8"}).err,
+              AllOf(HasSubstr("did you mean e4m3?"), Not(HasSubstr("e5m2"))));
+  EXPECT_THAT(run({"--sizes", "64", "--dtype", "int8", "--out", "int32"}).err, HasSubstr("i8?"));
+}
+
+TEST_F(CliHabits, SingularAndPluralAreOneOption) {
+  const auto space = [&](const Words& more) {
+    const Result result =
+        run(joined({"space", "--arch", "sm_90", "--draws", "10", "--json"}, more));
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_EQ(space({"--size", "64,65", "--layouts", "nn,tt", "--template", "naive"}),
+            space({"--sizes", "64,65", "--layout", "nn,tt", "--templates", "naive"}));
+  EXPECT_THAT(run({"ladder", "--device", "host", "--sizes", "64,128"}).err,
+              HasSubstr("takes one, N or MxNxK"));
+  EXPECT_THAT(run({"query", "--layouts", "tt"}).err, HasSubstr("--sizes"));
+}
+
+TEST_F(CliHabits, HelpFitsTheTerminal) {
+  const std::vector<Words> commands = {
+      {},
+      {"tune"},
+      {"query"},
+      {"devices"},
+      {"compile"},
+      {"verify"},
+      {"ladder"},
+      {"space"},
+      {"templates"},
+      {"db"},
+      {"export"},
+      {"import"},
+      {"completion"},
+      {"db", "path"},
+      {"db", "info"},
+      {"db", "list"},
+      {"db", "delete"},
+      {"db", "prune"},
+      {"db", "model"},
+  };
+  const auto words_of = [](const std::string& text) {
+    std::string words;
+    for (const char c : text)
+      if (c != ' ' && c != '\n' && c != '\\') words += c;
+    return words;
+  };
+  for (const Words& command : commands) {
+    set("COLUMNS", "1000");
+    const std::string whole = run(joined(command, {"--help"})).out;
+    EXPECT_LE(widest_line(whole), 100U) << whole;
+    for (const std::size_t width : {40U, 60U, 80U}) {
+      set("COLUMNS", std::to_string(width));
+      const std::string help = run(joined(command, {"--help"})).out;
+      EXPECT_LE(widest_line(help), width) << help;
+      EXPECT_EQ(words_of(help), words_of(whole)) << "something is lost";
+    }
+    unset("COLUMNS");
+    EXPECT_LE(widest_line(run(joined(command, {"--help"})).out), 80U);
+  }
+}
+
+TEST_F(CliHabits, ExamplesOfNarrowHelpCanBeCopied) {
+  set("COLUMNS", "40");
+  const std::string help = run({"query", "--help"}).out;
+  EXPECT_THAT(help, HasSubstr("autotune query --gpu \"NVIDIA H200\""));
+  EXPECT_THAT(help, HasSubstr("--sizes \\\n      1024,3000x500x700 --layout all\n"));
+}
+
+TEST_F(CliHabits, NoEscapesGoToATerminalThatIsDumb) {
+  for (const char* terminal : {"dumb", ""}) {
+    set("TERM", terminal);
+    const Result result = run_on_terminal(quick_tune({"--max-evaluations", "2"}));
+    if (result.status == -1) GTEST_SKIP() << "no terminals here";
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("warning:"), Not(HasSubstr("\x1b"))));
+  }
+}
+
+TEST_F(CliHabits, NoColorForbidsColoursOnly) {
+  set("TERM", "xterm");
+  const Result coloured = run_on_terminal(quick_tune({"--max-evaluations", "2"}));
+  if (coloured.status == -1) GTEST_SKIP() << "no terminals here";
+  EXPECT_THAT(coloured.err, AllOf(HasSubstr("\x1b[31m"), HasSubstr("\x1b[K")));
+  set("NO_COLOR", "1");
+  const Result plain = run_on_terminal(quick_tune({"--max-evaluations", "2", "--force"}));
+  EXPECT_THAT(plain.err, AllOf(HasSubstr("\x1b[K"), Not(HasSubstr("\x1b[31m"))));
+}
+
+TEST_F(CliHabits, TimeLeftIsReadableHoweverLong) {
+  set("TERM", "xterm");
+  const auto left = [&](const char* budget) {
+    return run_on_terminal({"--device", "host", "--sizes", "33", "--templates", "tiled",
+                            "--max-evaluations", "8", "--force", "--budget", budget});
+  };
+  const Result hours = left("2h");
+  if (hours.status == -1) GTEST_SKIP() << "no terminals here";
+  EXPECT_THAT(hours.err, testing::ContainsRegex(", (1 h 59|2 h 00) min left"));
+  EXPECT_THAT(left("1000h").err, HasSubstr(" 41 d left"));
+  EXPECT_THAT(left("999999999").err, HasSubstr("more than 9999 d left"));
+  EXPECT_THAT(left("1e300h").err, HasSubstr("more than 9999 d left"));
+}
+
+}  // namespace
+}  // namespace cli_test
