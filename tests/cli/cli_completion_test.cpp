@@ -55,7 +55,7 @@ TEST_F(BashCompletion, Subcommands) {
   EXPECT_THAT(offered("autotune q"), ElementsAre("query"));
   EXPECT_THAT(offered("autotune db pr"), ElementsAre("prune"));
   EXPECT_THAT(offered("autotune db ''"),
-              UnorderedElementsAre("path", "info", "list", "model", "delete", "prune"));
+              UnorderedElementsAre("path", "info", "list", "model", "delete", "prune", "check"));
   EXPECT_THAT(offered("autotune ''"), AllOf(Contains("tune"), Not(Contains("worker"))));
 }
 
@@ -103,7 +103,7 @@ class FishCompletion : public CliCompletion {
 TEST_F(FishCompletion, Subcommands) {
   EXPECT_THAT(offered("autotune q"), ElementsAre("query"));
   EXPECT_THAT(offered("autotune db "),
-              UnorderedElementsAre("path", "info", "list", "model", "delete", "prune"));
+              UnorderedElementsAre("path", "info", "list", "model", "delete", "prune", "check"));
   EXPECT_THAT(offered("autotune "), AllOf(Contains("tune"), Not(Contains("worker"))));
 }
 
@@ -166,7 +166,7 @@ type_line() {
 
 TEST_F(ZshCompletion, SubcommandsFromTheFirstTabOn) {
   EXPECT_EQ(completed("autotune q"), "autotune query");
-  EXPECT_EQ(completed("autotune db "), "autotune db delete info list model path prune");
+  EXPECT_EQ(completed("autotune db "), "autotune db check delete info list model path prune");
 }
 
 TEST_F(ZshCompletion, Options) {
