@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tilewise/call.hpp"
 #include "tilewise/image.hpp"
@@ -148,10 +149,22 @@ class BaselineLibrary {
   virtual ~BaselineLibrary() = default;
   virtual std::string name() const = 0;     ///< "cuBLAS"
   virtual std::string version() const = 0;  ///< "13.1.0"
+  /// Which of the library's calls this is: "default", "pedantic", "lt_best".
+  virtual std::string variant() const { return "default"; }
   /// Whether it can do this problem at all.
   virtual bool supports(const Problem& problem) const = 0;
+  /// Offers ways to do a problem on operands placed as those of `calls` are; says how many. Where
+  /// there is more than one, a careful user times them and takes the fastest with choose(). Throws
+  /// Error where the library refuses.
+  virtual int offer(const Problem& problem, std::span<const Call> calls) {
+    static_cast<void>(problem), static_cast<void>(calls);
+    return 1;
+  }
+  /// multiply() goes that way from now on: 0 .. offer() - 1.
+  virtual void choose(int way) { static_cast<void>(way); }
   /// Enqueue one product. Not thread-safe.
   virtual void multiply(const Problem& problem, const Call& call) = 0;
 };
+using BaselineLibraries = std::vector<std::unique_ptr<BaselineLibrary>>;
 
 }  // namespace tilewise

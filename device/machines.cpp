@@ -17,4 +17,14 @@ std::unique_ptr<BaselineLibrary> load_baseline(Device& device) {
   return device.info().target.host ? nullptr : cuda::load_cublas(device);
 }
 
+BaselineLibraries load_baselines(Device& device) {
+  BaselineLibraries libraries;
+  if (device.info().target.host) return libraries;
+  libraries.push_back(cuda::load_cublas(device));
+  libraries.push_back(cuda::load_cublas(device, nullptr, cuda::CublasMath::pedantic));
+  libraries.push_back(cuda::load_best_of_cublas_lt(device));
+  std::erase(libraries, nullptr);
+  return libraries;
+}
+
 }  // namespace tilewise

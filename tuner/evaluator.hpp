@@ -76,7 +76,10 @@ class Evaluator {
 
 /// In this process, on a device that the caller keeps alive. A sticky device error ends it:
 /// evaluate() reports launch_error for the culprit, and every later call throws.
-std::unique_ptr<Evaluator> make_local_evaluator(Device& device, BaselineLibrary* baseline,
+/// Each of `baselines` takes part in a race that has baselines and that it supports; they must
+/// outlive the evaluator.
+std::unique_ptr<Evaluator> make_local_evaluator(Device& device,
+                                                std::vector<BaselineLibrary*> baselines,
                                                 const TimingOptions& timing = {});
 
 struct WorkerOptions {
@@ -95,7 +98,7 @@ std::unique_ptr<Evaluator> make_worker_evaluator(const WorkerOptions& options);
 /// What a worker process works with.
 struct WorkerDevice {
   std::unique_ptr<Device> device;
-  std::unique_ptr<BaselineLibrary> baseline;  ///< may be null
+  BaselineLibraries baselines;
 };
 
 /// The child's side (`PROGRAM worker --fd N`): serves requests on the socket `fd` until it closes;

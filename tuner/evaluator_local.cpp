@@ -37,9 +37,9 @@ void fail_beside(Evaluation& evaluation, const std::string& why) {
 
 }  // namespace
 
-LocalEvaluator::LocalEvaluator(Device& device, BaselineLibrary* baseline,
+LocalEvaluator::LocalEvaluator(Device& device, std::vector<BaselineLibrary*> baselines,
                                const TimingOptions& timing)
-    : device_(device), baseline_(baseline), timing_(timing), stream_(device) {}
+    : device_(device), baselines_(std::move(baselines)), timing_(timing), stream_(device) {}
 
 void LocalEvaluator::require_working() const {
   if (broken()) {
@@ -173,11 +173,30 @@ Evaluation LocalEvaluator::evaluate_enqueued(const Enqueue& enqueue) {
   return evaluation;
 }
 
+// Of the ways that a library offers, the fastest at a glance. One that fails is not taken.
+void LocalEvaluator::choose_fastest(BaselineLibrary& library) {
+  const int ways = library.offer(problem_, bench_.buffers->calls());
+  double best_us = 0;
+  int best = ways == 1 ? 0 : -1;
+  for (int way = 0; way < ways && ways > 1; ++way) {
+    library.choose(way);
+    try {
+      const double us = bench_.benchmark->glance(
+          [&](const Call& call) { library.multiply(problem_, call); }, best_us);
+      if (best < 0 || us < best_us) best = way, best_us = us;
+    } catch (const Error&) {
+    }
+  }
+  if (best < 0) throw Error(ErrorKind::unsupported, library.name() + " offers no way that works");
+  library.choose(best);
+}
+
 // Tried once beforehand: a library that fails must not cost the finalists their race.
-bool LocalEvaluator::baseline_takes_part(bool with_baselines) {
-  if (!with_baselines || !baseline_ || !baseline_->supports(problem_)) return false;
+bool LocalEvaluator::takes_part(BaselineLibrary& library) {
+  if (!library.supports(problem_)) return false;
   try {
-    baseline_->multiply(problem_, bench_.buffers->calls().front());
+    choose_fastest(library);
+    library.multiply(problem_, bench_.buffers->calls().front());
     device_.synchronize(stream_.get());
     return true;
   } catch (const Error&) {
@@ -210,23 +229,25 @@ RaceResult LocalEvaluator::race(const std::vector<EvaluationRequest>& finalists,
     return result;
   }
   if (contestants.empty()) return result;
-  const bool baseline = baseline_takes_part(with_baselines);
-  if (baseline) {
-    contestants.push_back([this](const Call& call) { baseline_->multiply(problem_, call); });
+  std::vector<BaselineLibrary*> others;
+  for (BaselineLibrary* library : baselines_) {
+    if (!with_baselines || !takes_part(*library)) continue;
+    others.push_back(library);
+    contestants.push_back([this, library](const Call& call) { library->multiply(problem_, call); });
   }
   try {
     const std::vector<Measurement> measurements = bench_.benchmark->race(contestants);
     for (std::size_t i = 0; i < places.size(); ++i) {
       result.finalists[places[i]].measurement = measurements[i];
     }
-    if (baseline) {
+    for (std::size_t i = 0; i < others.size(); ++i) {
       Baseline& entry = result.baselines.emplace_back();
       entry.problem = problem_;
       entry.gpu = gpu_key(device_.info());
-      entry.library = baseline_->name();
-      entry.version = baseline_->version();
-      entry.variant = "default";
-      entry.measurement = measurements.back();
+      entry.library = others[i]->name();
+      entry.version = others[i]->version();
+      entry.variant = others[i]->variant();
+      entry.measurement = measurements[places.size() + i];
     }
   } catch (const Error& error) {
     for (const std::size_t place : places) note_failure(error, result.finalists[place]);
@@ -234,9 +255,16 @@ RaceResult LocalEvaluator::race(const std::vector<EvaluationRequest>& finalists,
   return result;
 }
 
-std::unique_ptr<Evaluator> make_local_evaluator(Device& device, BaselineLibrary* baseline,
+std::unique_ptr<Evaluator> make_local_evaluator(Device& device,
+                                                std::vector<BaselineLibrary*> baselines,
                                                 const TimingOptions& timing) {
-  return std::make_unique<LocalEvaluator>(device, baseline, timing);
+  return std::make_unique<LocalEvaluator>(device, std::move(baselines), timing);
+}
+
+std::vector<BaselineLibrary*> pointers_to(const BaselineLibraries& libraries) {
+  std::vector<BaselineLibrary*> pointers;
+  for (const auto& library : libraries) pointers.push_back(library.get());
+  return pointers;
 }
 
 }  // namespace tilewise

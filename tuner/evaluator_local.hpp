@@ -10,10 +10,14 @@
 
 namespace tilewise {
 
+/// For a LocalEvaluator, which does not own them.
+std::vector<BaselineLibrary*> pointers_to(const BaselineLibraries& libraries);
+
 /// The evaluator in this process: what make_local_evaluator() gives, and what a worker runs.
 class LocalEvaluator : public Evaluator {
  public:
-  LocalEvaluator(Device& device, BaselineLibrary* baseline, const TimingOptions& timing);
+  LocalEvaluator(Device& device, std::vector<BaselineLibrary*> baselines,
+                 const TimingOptions& timing);
 
   DeviceInfo device_info() override { return device_.info(); }
   std::string driver_version() override { return device_.driver_version(); }
@@ -41,10 +45,11 @@ class LocalEvaluator : public Evaluator {
                                                 Evaluation& evaluation);
   bool repeats(const Executable& executable, Evaluation& evaluation);
   void validate(const Enqueue& enqueue, Evaluation& evaluation);
-  bool baseline_takes_part(bool with_baselines);
+  bool takes_part(BaselineLibrary& library);
+  void choose_fastest(BaselineLibrary& library);
 
   Device& device_;
-  BaselineLibrary* baseline_;
+  std::vector<BaselineLibrary*> baselines_;
   TimingOptions timing_;
   OwnedStream stream_;
   Problem problem_;

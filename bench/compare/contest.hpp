@@ -16,8 +16,8 @@ struct ContestOptions {
   std::string database;      ///< empty: as autotune
   std::string nvrtc;
   bool cold = true;
-  int rounds = 9;          ///< of the race; each about 10 ms a player
-  int lt_candidates = 32;  ///< asked of cublasLt, each timed
+  int rounds = 9;                                 ///< of the race; each about 10 ms a player
+  int lt_candidates = cuda::kCublasLtCandidates;  ///< asked of cublasLt, each timed
 };
 
 /// Puts what a comparison found into a player's column; false when it must not be timed. A library

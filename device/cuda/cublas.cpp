@@ -81,6 +81,9 @@ class Cublas final : public BaselineLibrary {
 
   std::string name() const override { return "cuBLAS"; }
   std::string version() const override { return version_of(api_); }
+  std::string variant() const override {
+    return math_ == CublasMath::pedantic ? "pedantic" : "default";
+  }
   bool supports(const Problem& problem) const override {
     return why_not_cublas(problem, math_).empty();
   }

@@ -221,6 +221,26 @@ void LoadedCublasLt::multiply(int candidate, const Call& call) {
       "cublasLt's product");
 }
 
+class BestOfCublasLt final : public BaselineLibrary {
+ public:
+  explicit BestOfCublasLt(std::unique_ptr<CublasLt> library) : library_(std::move(library)) {}
+  std::string name() const override { return "cuBLAS"; }
+  std::string version() const override { return library_->version(); }
+  std::string variant() const override { return "lt_best"; }
+  bool supports(const Problem& problem) const override {
+    return why_not_cublas_lt(problem).empty();
+  }
+  int offer(const Problem& problem, std::span<const Call> calls) override {
+    return library_->ask(problem, calls, kCublasLtCandidates);
+  }
+  void choose(int way) override { way_ = way; }
+  void multiply(const Problem&, const Call& call) override { library_->multiply(way_, call); }
+
+ private:
+  std::unique_ptr<CublasLt> library_;
+  int way_ = 0;
+};
+
 /// cublasLt lies beside cuBLAS: TILEWISE_CUBLAS names its folder, or a file there.
 std::string named_folder() {
   const char* named = std::getenv("TILEWISE_CUBLAS");
@@ -241,6 +261,12 @@ std::unique_ptr<CublasLt> load_cublas_lt(Device& device, std::string* why) {
   return load_first_usable<CublasLtApi>(
       {"libcublasLt", {13, 12}, named_folder(), ""}, {}, why,
       [&](CublasLtApi api) { return std::make_unique<LoadedCublasLt>(*gpu, std::move(api)); });
+}
+
+std::unique_ptr<BaselineLibrary> load_best_of_cublas_lt(Device& device) {
+  std::unique_ptr<CublasLt> library = load_cublas_lt(device);
+  if (!library) return nullptr;
+  return std::make_unique<BestOfCublasLt>(std::move(library));
 }
 
 }  // namespace tilewise::cuda

@@ -70,4 +70,10 @@ class CublasLt {
 /// With a workspace of its own of 32 MiB on `device`, which must live longer.
 std::unique_ptr<CublasLt> load_cublas_lt(Device& device, std::string* why = nullptr);
 
+/// How many candidates a careful user has cublasLt's heuristic give.
+inline constexpr int kCublasLtCandidates = 32;
+/// cublasLt as a library among others: it offers its heuristic's candidates. Null where it is not
+/// found.
+std::unique_ptr<BaselineLibrary> load_best_of_cublas_lt(Device& device);
+
 }  // namespace tilewise::cuda

@@ -44,7 +44,7 @@ class Enqueued : public testing::Test {
 };
 
 TEST_F(Enqueued, ARightLibraryIsTimed) {
-  LocalEvaluator evaluator(device, nullptr, timing);
+  LocalEvaluator evaluator(device, {}, timing);
   evaluator.begin(problem, reference);
   const Evaluation found = evaluator.evaluate_enqueued(product());
   EXPECT_EQ(found.outcome, Outcome::ok) << found.detail;
@@ -54,7 +54,7 @@ TEST_F(Enqueued, ARightLibraryIsTimed) {
 }
 
 TEST_F(Enqueued, AWrongLibraryIsNotTimed) {
-  LocalEvaluator evaluator(device, nullptr, timing);
+  LocalEvaluator evaluator(device, {}, timing);
   evaluator.begin(problem, reference);
   fake::Baseline deaf(device);  // it does not read alpha and beta on the device
   const Evaluation found =
@@ -65,7 +65,7 @@ TEST_F(Enqueued, AWrongLibraryIsNotTimed) {
 }
 
 TEST_F(Enqueued, AFailingLibraryIsAnOutcomeAndTheNextOneRuns) {
-  LocalEvaluator evaluator(device, nullptr, timing);
+  LocalEvaluator evaluator(device, {}, timing);
   EXPECT_THROW(evaluator.evaluate_enqueued(product()), Error) << "before begin()";
   evaluator.begin(problem, reference);
   const Evaluation found = evaluator.evaluate_enqueued(

@@ -30,6 +30,7 @@ class LocalEvaluation : public testing::Test {
  protected:
   fake::Device device;
   fake::Baseline baseline{device};
+  fake::ChoosyBaseline choosy{device};
   Problem problem = make_problem();
   std::unique_ptr<Evaluator> evaluator;
 
@@ -38,7 +39,7 @@ class LocalEvaluation : public testing::Test {
     TimingOptions timing;
     timing.max_seconds = 0.01;
     timing.race_rounds = 3;
-    evaluator = make_local_evaluator(device, &baseline, timing);
+    evaluator = make_local_evaluator(device, {&baseline, &choosy}, timing);
     evaluator->begin(problem, std::make_shared<const Reference>(Reference::compute(problem)));
   }
   Evaluation evaluate(const std::string& kernel, double best_us = 0) {
@@ -145,7 +146,10 @@ TEST_F(LocalEvaluation, ARaceTimesFinalistsAndTheOtherLibraryAlternately) {
   ASSERT_TRUE(result.finalists[0].measurement && result.finalists[2].measurement);
   EXPECT_GT(result.finalists[0].measurement->median_us, result.finalists[2].measurement->median_us);
   EXPECT_EQ(result.finalists[2].measurement->samples, 3);
-  ASSERT_EQ(result.baselines.size(), 1U);
+  ASSERT_EQ(result.baselines.size(), 2U);
+  EXPECT_EQ(result.baselines[0].variant, "default");
+  EXPECT_EQ(result.baselines[1].variant, "lt_best");
+  EXPECT_EQ(choosy.chosen, 2) << "the fastest of those that work";
   EXPECT_EQ(result.baselines[0].library, "fakeBLAS");
   EXPECT_EQ(result.baselines[0].version, "2.0");
   EXPECT_EQ(result.baselines[0].problem, problem);
@@ -169,7 +173,7 @@ TEST_F(LocalEvaluation, AFinalistThatIsNotTheSameEachTimeIsNotRaced) {
 }
 
 TEST_F(LocalEvaluation, ALibraryThatFailsDoesNotCostTheRace) {
-  baseline.fails = true;
+  baseline.fails = choosy.fails = true;
   const RaceResult result = evaluator->race({fake::make_request(problem, "right")}, true);
   EXPECT_TRUE(result.finalists[0].measurement);
   EXPECT_TRUE(result.baselines.empty());

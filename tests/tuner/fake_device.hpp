@@ -428,8 +428,24 @@ class Baseline : public BaselineLibrary {
   }
   bool fails = false;
 
- private:
+ protected:
   Device& device_;
+};
+
+/// Offers four ways: slow, one that fails, fast, slow.
+class ChoosyBaseline : public Baseline {
+ public:
+  using Baseline::Baseline;
+  std::string variant() const override { return "lt_best"; }
+  int offer(const Problem&, std::span<const Call> calls) override { return calls.empty() ? 0 : 4; }
+  void choose(int way) override { chosen = way; }
+  void multiply(const Problem& problem, const Call& call) override {
+    if (chosen == 1) throw Error(ErrorKind::unsupported, "fakeBLAS: no such way");
+    Baseline::multiply(problem, call);
+    if (chosen != 2)
+      device_.perform([] { std::this_thread::sleep_for(std::chrono::milliseconds(8)); });
+  }
+  int chosen = -1;
 };
 
 }  // namespace tilewise::fake

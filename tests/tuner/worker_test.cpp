@@ -29,8 +29,9 @@ WorkerDevice open_fake_device(const std::string& name) {
   if (name == "dies") _exit(7);
   auto device = std::make_unique<fake::Device>();
   if (name == "small") device->free_bytes = 1 << 20;
-  auto baseline = std::make_unique<fake::Baseline>(*device);
-  return {std::move(device), std::move(baseline)};
+  BaselineLibraries baselines;
+  baselines.push_back(std::make_unique<fake::Baseline>(*device));
+  return {std::move(device), std::move(baselines)};
 }
 
 Problem make_problem(std::int64_t m = 33) {

@@ -6,6 +6,7 @@
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/cli/output.hpp"
+#include "tuner/evaluator_local.hpp"
 
 namespace tilewise::cli {
 
@@ -88,8 +89,8 @@ Bench::Bench(const Gpu& gpu, const BenchOptions& options) {
   const TimingOptions timing = timing_on(gpu.info, options.warm);
   if (options.in_process) {
     device_ = open_device(gpu.which);
-    baseline_ = load_baseline(*device_);
-    evaluator_ = make_local_evaluator(*device_, baseline_.get(), timing);
+    baselines_ = load_baselines(*device_);
+    evaluator_ = make_local_evaluator(*device_, pointers_to(baselines_), timing);
     return;
   }
   WorkerOptions worker;

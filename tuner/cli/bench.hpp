@@ -43,7 +43,7 @@ class Bench {
 
  private:
   std::unique_ptr<Device> device_;
-  std::unique_ptr<BaselineLibrary> baseline_;
+  BaselineLibraries baselines_;
   std::unique_ptr<Evaluator> evaluator_;
 };
 

@@ -174,7 +174,7 @@ void climb(Run& run, const std::vector<Tuned>& tuned, Ladder& ladder) {
 
   const std::unique_ptr<Device> device = open_device(run.gpu.which);
   const std::unique_ptr<BaselineLibrary> library = load_baseline(*device);
-  LocalEvaluator evaluator(*device, nullptr, timing_on(run.gpu.info, run.options.bench.warm));
+  LocalEvaluator evaluator(*device, {}, timing_on(run.gpu.info, run.options.bench.warm));
   const DeviceInfo info = evaluator.device_info();
   const ImageStore images(&run.database, run.cache.get(), run.compiler.get());
   evaluator.begin(problem, reference);

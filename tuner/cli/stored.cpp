@@ -84,10 +84,14 @@ std::vector<std::string> stored_gpus(const Database& database, const std::string
 
 const Baseline* baseline_of(const std::vector<Baseline>& baselines, const Problem& problem,
                             const std::string& gpu) {
-  for (const Baseline& baseline : baselines)
-    if (baseline.problem == problem && baseline.gpu == gpu && baseline.variant == "default")
-      return &baseline;
-  return nullptr;
+  const Baseline* fastest = nullptr;
+  for (const Baseline& baseline : baselines) {
+    if (baseline.problem != problem || baseline.gpu != gpu) continue;
+    if (!(baseline.measurement.median_us > 0)) continue;
+    if (!fastest || baseline.measurement.median_us < fastest->measurement.median_us)
+      fastest = &baseline;
+  }
+  return fastest;
 }
 
 }  // namespace tilewise::cli

@@ -33,7 +33,7 @@ void add_gpu_option(CLI::App& app, std::string& gpu);
 /// Error(not_found) naming those stored when `part` is not empty and none does.
 std::vector<std::string> stored_gpus(const Database& database, const std::string& part);
 
-/// The default-call baseline of a problem, or null.
+/// The fastest baseline of a problem: the better of cuBLAS's columns. Null where there is none.
 const Baseline* baseline_of(const std::vector<Baseline>& baselines, const Problem& problem,
                             const std::string& gpu);
 

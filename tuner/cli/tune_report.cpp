@@ -7,18 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/cli/kinds.hpp"
+#include "tuner/cli/stored.hpp"
 #include "tuner/reproduce.hpp"
 
 namespace tilewise::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-const Baseline* find_variant(const std::vector<Baseline>& baselines, const std::string& variant) {
-  for (const Baseline& baseline : baselines)
-    if (baseline.variant == variant) return &baseline;
-  return nullptr;
-}
 
 /// A column and what it says of a result.
 struct Field {
@@ -36,19 +31,27 @@ Field measured_field(Column column,
           }};
 }
 
-/// The baseline's time and how many times longer than ours it is.
-void add_baseline_fields(std::vector<Field>& fields, const std::string& title,
-                         const std::string& variant, int optional) {
-  const auto text = [variant](bool ratio) {
-    return [variant, ratio](const Tuned& tuned, const Measurement& ours) -> std::string {
-      const Baseline* other = find_variant(tuned.baselines, variant);
-      if (!other) return "-";
-      if (!ratio) return format_microseconds(other->measurement.median_us);
-      return format_number(other->measurement.median_us / ours.median_us, 2) + "x";
+/// The better of cuBLAS's columns: its time, how many times longer than ours it is, and with -v
+/// which column it is.
+void add_baseline_fields(std::vector<Field>& fields, bool verbose) {
+  const auto cell = [](auto text) {
+    return [text](const Tuned& tuned, const Measurement& ours) -> std::string {
+      const Baseline* other = baseline_of(tuned.baselines, tuned.problem, gpu_key(tuned.gpu.info));
+      return other ? text(*other, ours) : "-";
     };
   };
-  fields.push_back(measured_field({title, true, false, optional + 1}, text(false)));
-  fields.push_back(measured_field({"ratio", true, false, optional}, text(true)));
+  fields.push_back(measured_field({"cuBLAS", true, false, 2},
+                                  cell([](const Baseline& other, const Measurement&) {
+                                    return format_microseconds(other.measurement.median_us);
+                                  })));
+  fields.push_back(measured_field(
+      {"ratio", true, false, 1}, cell([](const Baseline& other, const Measurement& ours) {
+        return format_number(other.measurement.median_us / ours.median_us, 2) + "x";
+      })));
+  if (verbose)
+    fields.push_back(measured_field(
+        {"by", false, false, 5},
+        cell([](const Baseline& other, const Measurement&) { return other.variant; })));
 }
 
 RateUnit rate_unit(const std::vector<Tuned>& results) {
@@ -63,7 +66,7 @@ RateUnit rate_unit(const std::vector<Tuned>& results) {
   return RateUnit(largest, integers);
 }
 
-std::vector<Field> fields_for(bool with_gpu, bool with_best, bool verbose, RateUnit unit) {
+std::vector<Field> fields_for(bool with_gpu, bool verbose, RateUnit unit) {
   std::vector<Field> fields;
   if (with_gpu)
     fields.push_back(
@@ -79,8 +82,7 @@ std::vector<Field> fields_for(bool with_gpu, bool with_best, bool verbose, RateU
   fields.push_back(measured_field(
       {"spread", true, false, 4},
       [](const Tuned&, const Measurement& measured) { return format_percent(measured.spread); }));
-  add_baseline_fields(fields, "cuBLAS", "default", 1);
-  if (with_best) add_baseline_fields(fields, "best Lt", "lt_best", 5);
+  add_baseline_fields(fields, verbose);
   fields.push_back({{"stored", false, false, 3}, [](const Tuned& tuned) { return tuned.stored; }});
   fields.push_back({{"configuration", false, true}, [verbose](const Tuned& tuned) {
                       if (!tuned.result.winner)
@@ -147,6 +149,11 @@ Json result_json(const Tuned& tuned) {
   json["baselines"] = Json::array();
   for (const Baseline& baseline : tuned.baselines)
     json["baselines"].push_back(Json::parse(to_json(baseline)));
+  const Baseline* better = baseline_of(tuned.baselines, tuned.problem, gpu_key(tuned.gpu.info));
+  if (better && result.winner && result.winner->record.measurement)
+    json["ratio"] = {
+        {"to", better->variant},
+        {"value", better->measurement.median_us / result.winner->record.measurement->median_us}};
   json["fastest"] = Json::array();
   for (const Record& record : tuned.fastest)
     json["fastest"].push_back(Json::parse(to_json(record)));
@@ -226,13 +233,9 @@ std::string record_line(const Record& record, const std::string& reproduce) {
 }
 
 void print_tuned(const std::vector<Tuned>& results, const Output& output) {
-  bool with_gpu = false, with_best = false;
-  for (const Tuned& tuned : results) {
-    with_gpu |= tuned.gpu.index != results.front().gpu.index;
-    with_best |= find_variant(tuned.baselines, "lt_best") != nullptr;
-  }
-  const std::vector<Field> fields =
-      fields_for(with_gpu, with_best, output.verbose, rate_unit(results));
+  bool with_gpu = false;
+  for (const Tuned& tuned : results) with_gpu |= tuned.gpu.index != results.front().gpu.index;
+  const std::vector<Field> fields = fields_for(with_gpu, output.verbose, rate_unit(results));
   std::vector<Column> columns;
   for (const Field& field : fields) columns.push_back(field.column);
   Table table(columns);

@@ -25,7 +25,7 @@ int run(const WorkerCommand& options, const Output&) {
   return run_worker(options.fd, [](const std::string& which) {
     WorkerDevice worker;
     worker.device = open_device(which);
-    worker.baseline = load_baseline(*worker.device);
+    worker.baselines = load_baselines(*worker.device);
     return worker;
   });
 }

@@ -53,7 +53,7 @@ class Service {
     const BeginRequest request = decode_begin(message);
     SharedBlock block = SharedBlock::map(std::exchange(message.fd, -1), request.block_bytes);
     evaluator_.reset();  // its memory, before another takes some
-    evaluator_.emplace(*device_.device, device_.baseline.get(), request.timing);
+    evaluator_.emplace(*device_.device, pointers_to(device_.baselines), request.timing);
     evaluator_->begin(request.problem, std::make_shared<const Reference>(
                                            Reference::attach(request.problem, std::move(block))));
     return encode_done();
