@@ -125,7 +125,7 @@ void Matmul::host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
 void Matmul::host(const Problem& asked, const Call& given) {
   check_host_call(asked, given);
   if (is_empty(asked)) return;
-  Problem problem = asked;
+  Problem problem = as_served(asked);
   problem.alignment =
       natural_alignment(asked.layout, asked.m, asked.n, asked.k, asked.a, asked.b, asked.c);
   const std::int64_t batch = problem.batch;

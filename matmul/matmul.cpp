@@ -38,6 +38,13 @@ constexpr DType kF32 = DType::f32;
 
 }  // namespace
 
+/// With k = 0 every mode gives beta C, so what serves strict products does: it takes any alignment.
+Problem as_served(Problem problem) {
+  if (problem.k == 0 && problem.math != MathMode::strict)
+    set_types(problem, problem.a, problem.c, MathMode::strict);
+  return problem;
+}
+
 Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
                       DType c, MathMode math, std::int64_t batch) {
   Problem problem;
@@ -105,7 +112,7 @@ void Matmul::operator()(Layout layout, std::int64_t m, std::int64_t n, std::int6
 void Matmul::operator()(const Problem& problem, const Call& call) {
   check_call(problem, call);
   if (is_empty(problem)) return;
-  Problem asked = problem;
+  Problem asked = as_served(problem);
   asked.alignment = alignment_of(problem, call);
   Remembered& slot = slot_of(state_->id(), asked);
   if (slot.instance != state_->id() || slot.problem != asked)
@@ -155,12 +162,12 @@ MathMode Matmul::fastest_within(const Problem& problem, double accuracy) const {
 
 Match Matmul::explain(const Problem& problem) const {
   check_problem(problem);
-  return state_->explain(problem);
+  return state_->explain(as_served(problem));
 }
 
 void Matmul::prepare(const Problem& problem) {
   check_problem(problem);
-  if (!is_empty(problem)) state_->executable(problem, nullptr);
+  if (!is_empty(problem)) state_->executable(as_served(problem), nullptr);
 }
 
 Matmul& default_matmul() {

@@ -17,6 +17,9 @@
 
 namespace tilewise {
 
+/// The problem whose kernel gives the result: the same, but for products without a sum.
+Problem as_served(Problem problem);
+
 /// Everything behind a Matmul but the per-thread memory of problems: problem -> executable, made on
 /// first need and kept until the end. All functions are thread-safe. One executable is made at a
 /// time; finding one that is there waits for nobody's making.

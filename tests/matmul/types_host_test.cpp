@@ -43,6 +43,34 @@ TEST_F(TypesOnTheCpu, TypedPointersNeedNoProblem) {
   EXPECT_EQ(narrow[0].bits, 0x3e00);
 }
 
+// BLAS: with k = 0 the result is beta C, of any type, mode, layout and alignment.
+TEST_F(TypesOnTheCpu, WithoutASumEveryKindGivesBetaC) {
+  Matmul matmul(options);
+  for (const ProductKind& kind : product_kinds())
+    for (const Layout layout : test::kLayouts)
+      for (const std::int64_t size : {1, 5, 8, 64}) {
+        if (kind.operand != DType::f32 && (layout != Layout::nn || size != 5)) continue;
+        const Problem problem =
+            typed_problem(layout, size, size, 0, kind.operand, kind.c, kind.math);
+        std::vector<std::byte> c(static_cast<std::size_t>(size * size * bytes_of(kind.c) + 16));
+        for (const int shift : {0, int(bytes_of(kind.c))}) {
+          std::fill(c.begin(), c.end(), std::byte{0x77});
+          Call call;
+          call.c = c.data() + shift;
+          call.lda = a_transposed(layout) ? size : 1, call.ldb = b_transposed(layout) ? 1 : size;
+          call.ldc = size;
+          call.beta = 0;
+          ASSERT_NO_THROW(matmul(problem, call)) << to_string(problem) << " shifted " << shift;
+          for (std::int64_t i = 0; i < size * size * bytes_of(kind.c); ++i)
+            ASSERT_EQ(c[static_cast<std::size_t>(i + shift)], std::byte{0}) << to_string(problem);
+          ASSERT_EQ(c[static_cast<std::size_t>(size * size * bytes_of(kind.c) + shift)],
+                    std::byte{0x77});
+          EXPECT_NO_THROW(matmul.explain(problem));
+          EXPECT_NO_THROW(matmul.prepare(problem));
+        }
+      }
+}
+
 struct SpecialNumbersOnTheCpu : test::Served {
   SpecialNumbersOnTheCpu() : Served("host:sm_90a") {}
 };
