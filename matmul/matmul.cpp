@@ -112,7 +112,8 @@ void Matmul::operator()(Layout layout, std::int64_t m, std::int64_t n, std::int6
 void Matmul::operator()(const Problem& problem, const Call& call) {
   check_call(problem, call);
   if (is_empty(problem)) return;
-  Problem asked = as_served(problem);
+  Problem asked = problem;
+  if (problem.k == 0) asked = as_served(problem);
   asked.alignment = alignment_of(problem, call);
   Remembered& slot = slot_of(state_->id(), asked);
   if (slot.instance != state_->id() || slot.problem != asked)

@@ -142,10 +142,10 @@ bool Validator::give_back_spare() {
 void Validator::load_scalars() {
   const Scalars scalars = reference_->scalars(DataSet::bounded, 1);
   const DType type = reference_->problem().accumulator;
-  std::array<std::byte, 2 * sizeof(double)> values{};
+  std::array<std::byte, 2 * sizeof(double)> values{};  // all of it is compared, too
   from_double(type, scalars.alpha, values.data());
   from_double(type, scalars.beta, values.data() + bytes_of(type));
-  scalars_ = DeviceBuffer(device_, 256);
+  scalars_ = DeviceBuffer(device_, values.size());
   device_.copy_to_device(scalars_.data(), values.data(), values.size(), stream_);
   device_.synchronize(stream_);
 }
