@@ -33,6 +33,7 @@ tilewise_status status_of(ErrorKind kind) {
     case ErrorKind::no_device:
       return TILEWISE_NO_DEVICE;
     case ErrorKind::device:
+    case ErrorKind::transient:
       return TILEWISE_DEVICE_ERROR;
     case ErrorKind::out_of_memory:
       return TILEWISE_OUT_OF_MEMORY;

@@ -22,6 +22,8 @@ const char* to_string(ErrorKind kind) {
       return "database";
     case ErrorKind::io:
       return "io";
+    case ErrorKind::transient:
+      return "transient";
   }
   return "unknown";
 }

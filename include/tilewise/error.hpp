@@ -16,6 +16,8 @@ enum class ErrorKind {
   compiler,          ///< no run-time compiler, or the compiler refused a source
   database,          ///< the database cannot be opened, read or written
   io,                ///< a file cannot be read or written
+  transient,         ///< a fault of the system around it (a killed compiler, a full temporary
+                     ///< folder): the same request may succeed when it is repeated
 };
 
 /// "invalid_argument", "no_device", ...

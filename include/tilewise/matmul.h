@@ -20,7 +20,7 @@ typedef enum tilewise_status {
   TILEWISE_NOT_FOUND = 2, /* nothing stored answers the question */
   TILEWISE_UNSUPPORTED = 3,    /* a correct request that this device cannot serve */
   TILEWISE_NO_DEVICE = 4,      /* no driver, no GPU, or no such GPU */
-  TILEWISE_DEVICE_ERROR = 5,   /* the driver refused or failed */
+  TILEWISE_DEVICE_ERROR = 5,   /* the driver, or the system around it, refused or failed */
   TILEWISE_OUT_OF_MEMORY = 6,  /* host or device memory does not suffice */
   TILEWISE_COMPILER_ERROR = 7, /* no kernel is stored and none can be compiled */
   TILEWISE_DATABASE_ERROR = 8, /* the database cannot be opened or read */

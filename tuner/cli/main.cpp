@@ -116,6 +116,7 @@ ExitCode exit_code(ErrorKind kind) {
     case ErrorKind::out_of_memory:
       return kOutOfMemory;
     case ErrorKind::device:
+    case ErrorKind::transient:
       return kFailure;
   }
   return kFailure;
