@@ -59,7 +59,9 @@ typedef enum tilewise_math {
   TILEWISE_F32X3 = 2
 } tilewise_math;
 
-/* The tuned matrix product of one GPU. Any number of threads may use one handle at a time. */
+/* The tuned matrix product of one GPU. Any number of threads may use one handle at a time. After
+ * fork() it belongs to the parent: in the child its functions return TILEWISE_DEVICE_ERROR, ending
+ * it releases nothing, and the child creates its own. */
 typedef struct tilewise_matmul tilewise_matmul;
 
 typedef struct tilewise_options {
