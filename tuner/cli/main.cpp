@@ -3,7 +3,9 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "device/host/host.hpp"
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/signals.hpp"
 #include "tuner/cli/suggest.hpp"
 
 namespace tilewise::cli {
@@ -28,7 +30,8 @@ Examples:
 
 Exit status: 0 ok; 1 unexpected failure; 2 bad usage or input; 3 no driver or no such GPU;
   4 no run-time compiler; 5 database; 6 no valid candidate, or a stored winner moved or is wrong;
-  7 out of memory; 130 interrupted (what was measured is kept).
+  7 out of memory; 130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP, and 141 by a closed pipe
+  (what was measured is kept).
 
 Environment: TILEWISE_DB (database file), TILEWISE_NVRTC (NVRTC library or folder),
   CUDA_VISIBLE_DEVICES, NO_COLOR, COLUMNS.)";
@@ -135,11 +138,13 @@ std::string examples(std::initializer_list<const char*> lines) {
 }
 
 int run_cli(int argc, char** argv) {
+  host::sweep_temporary_folders();
   CLI::App app("Tunes matrix products on the GPU that is there, and remembers what it found.");
   Selection selection;
   add_all(app, selection);
   const int status = parse_and_run(app, selection, std::vector<std::string>(argv + 1, argv + argc));
   std::cout.flush();
+  if (interrupted() && (status == kInterrupted || !std::cout)) return interrupt_status();
   if (!std::cout) return report("io", "cannot write to standard output", kFailure, false);
   return status;
 }
