@@ -1,9 +1,13 @@
 #include "device/host/loaded_image.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 
@@ -35,6 +39,20 @@ bool write_all(int file, const std::vector<std::uint8_t>& bytes) {
     done += static_cast<std::size_t>(written);
   }
   return true;
+}
+
+/// The same file by a number that is in no other use. The library's path names the number for as
+/// long as it is loaded, and a debugger opens that path as one of its own files: by a low number it
+/// would read its terminal.
+int with_high_number(int file) {
+  constexpr rlim_t kHigh = 1000;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return file;
+  const int high =
+      fcntl(file, F_DUPFD_CLOEXEC, static_cast<int>(std::min(limit.rlim_cur, kHigh) * 9 / 10));
+  if (high < 0) return file;
+  close(file);
+  return high;
 }
 
 /// The path of an open file. The loader takes two libraries of one path for the same, and the
@@ -84,8 +102,9 @@ void LoadedImage::check_mark(const Image& image) const {
 
 /// Leaves library_ null where the system refuses files in memory, or code in them.
 void LoadedImage::load_from_memory(const Image& image) {
-  const int file = file_in_memory(image.kernel.entry.c_str(), Use::code);
+  int file = file_in_memory(image.kernel.entry.c_str(), Use::code);
   if (file < 0) return;
+  file = with_high_number(file);
   if (write_all(file, image.binary))
     library_ = dlopen(path_of(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   close(file);
