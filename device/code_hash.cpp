@@ -116,25 +116,26 @@ class Reader {
     return part.text();
   }
 
-  /// A symbol as its name, its section's name and its place there: its number depends on the order
-  /// of the source.
+  /// A symbol as its section's name and its place there; without a section, as its name. Its number
+  /// depends on the order of the source, and the name of one that is local to it on other text.
   std::string symbol(std::uint64_t table, std::uint64_t number) const {
-    Essence text;
     if (table >= file_.sections.size()) return {};
     const ElfSection& symbols = file_.sections[table];
     if (number >= symbols.bytes.size() / sizeof(Elf64_Sym)) return {};
     const auto entry = value_at<Elf64_Sym>(symbols.bytes, number * sizeof(Elf64_Sym));
-    if (symbols.link < file_.sections.size()) {
-      const Binary names = file_.sections[symbols.link].bytes;
-      if (entry.st_name < names.size()) {
-        const auto* begin = reinterpret_cast<const char*>(names.data()) + entry.st_name;
-        const std::size_t most = std::min(names.size() - entry.st_name, kLongestName);
-        text.add(std::string_view(begin, strnlen(begin, most)));
-      }
-    }
-    if (entry.st_shndx < file_.sections.size()) text.add(file_.sections[entry.st_shndx].name);
+    Essence text;
     text.add(entry.st_value);
+    if (entry.st_shndx != SHN_UNDEF && entry.st_shndx < file_.sections.size())
+      text.add(file_.sections[entry.st_shndx].name);
+    else if (symbols.link < file_.sections.size())
+      text.add(name_at(file_.sections[symbols.link].bytes, entry.st_name));
     return text.text();
+  }
+
+  static std::string_view name_at(Binary names, std::size_t offset) {
+    if (offset >= names.size()) return {};
+    const auto* begin = reinterpret_cast<const char*>(names.data()) + offset;
+    return {begin, strnlen(begin, std::min(names.size() - offset, kLongestName))};
   }
 
   std::vector<std::string> relocations(const ElfSection& section) const {

@@ -38,10 +38,10 @@ std::optional<ElfFile> read_elf(Binary binary);
 Binary elf_section(Binary binary, std::string_view name);
 
 /// XXH3 (128 bits, hexadecimal) of what decides a kernel's machine code and resources: code,
-/// constants, initial data, sizes of shared memory, register counts, relocations by the names of
-/// their symbols. Notes, versions of the toolkit, debug information, string tables and the order of
-/// sections and symbols do not count, so that a source whose comments or unrelated functions moved
-/// has the same hash where the compiler makes the same code. Empty for what is no whole ELF file.
+/// constants, initial data, sizes of shared memory, register counts, relocations. Notes, versions
+/// of the toolkit, debug information, string tables, names of local symbols and the order of
+/// sections and symbols do not count: a source whose comments or unrelated functions moved has the
+/// same hash where the compiler makes the same code. Empty for what is no whole ELF file.
 std::string code_hash(Binary binary);
 
 }  // namespace tilewise

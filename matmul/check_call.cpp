@@ -121,6 +121,10 @@ void check_packed(const Operand& x, const PackedOperand* packed, StepRole role,
   const std::string name = x.name;
   const PackedOperand::Contents* contents = packed->contents();
   if (!contents) refuse("the packed " + name + " holds nothing: it was moved from, or never made");
+  if (contents->of_process != fork_generation())
+    throw Error(ErrorKind::device, "the packed " + name +
+                                       " was made before fork() by the parent of this process: "
+                                       "the child must pack its own");
   if (contents->role != role)
     refuse("the packed operand given for " + name + " was made by " +
            std::string(to_string(contents->role)) + "()");

@@ -123,6 +123,7 @@ void Matmul::host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
 
 /// The matrices are packed tightly on the device whatever their leading dimensions are on the host.
 void Matmul::host(const Problem& asked, const Call& given) {
+  check_process();
   check_host_call(asked, given);
   if (is_empty(asked)) return;
   Problem problem = as_served(asked);

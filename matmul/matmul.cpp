@@ -1,9 +1,15 @@
 #include "tilewise/matmul.hpp"
 
+#include <unistd.h>
+
 #include <array>
+#include <atomic>
 #include <filesystem>
+#include <mutex>
+#include <optional>
 
 #include "device/cuda/cuda.hpp"
+#include "device/fork.hpp"
 #include "device/machines.hpp"
 #include "matmul/state.hpp"
 #include "tilewise/error.hpp"
@@ -83,10 +89,33 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
 
 Matmul::Matmul(MatmulOptions options)
     : Matmul(std::make_unique<State>(parts_for(open(options.device), options))) {}
-Matmul::Matmul(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Matmul::~Matmul() = default;
+Matmul::Matmul(std::unique_ptr<State> state)
+    : state_(std::move(state)), fork_generation_(fork_generation()), process_(getpid()) {}
 Matmul::Matmul(Matmul&&) noexcept = default;
-Matmul& Matmul::operator=(Matmul&&) noexcept = default;
+
+/// A parent's state is not destroyed in the child: its threads do not exist here, so joining them
+/// would never end, and its locks may be held.
+Matmul::~Matmul() {
+  if (is_of_parent()) (void)state_.release();
+}
+
+Matmul& Matmul::operator=(Matmul&& other) noexcept {
+  if (is_of_parent()) (void)state_.release();
+  state_ = std::move(other.state_);
+  fork_generation_ = other.fork_generation_;
+  process_ = other.process_;
+  return *this;
+}
+
+bool Matmul::is_of_parent() const noexcept { return fork_generation_ != fork_generation(); }
+
+void Matmul::check_process() const {
+  if (!is_of_parent()) [[likely]]
+    return;
+  throw Error(ErrorKind::device, "this Matmul was made by process " + std::to_string(process_) +
+                                     ", and process " + std::to_string(getpid()) +
+                                     " is its child by fork(): the child must make its own");
+}
 
 Matmul make_matmul(MatmulParts parts) {
   return Matmul(std::make_unique<Matmul::State>(std::move(parts)));
@@ -110,6 +139,7 @@ void Matmul::operator()(Layout layout, std::int64_t m, std::int64_t n, std::int6
 }
 
 void Matmul::operator()(const Problem& problem, const Call& call) {
+  check_process();
   check_call(problem, call);
   if (is_empty(problem)) return;
   Problem asked = problem;
@@ -122,6 +152,7 @@ void Matmul::operator()(const Problem& problem, const Call& call) {
 }
 
 PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) {
+  check_process();
   const StepRole role = is_a ? StepRole::pack_a : StepRole::pack_b;
   check_operand(problem, call, role);
   auto contents = std::make_unique<PackedOperand::Contents>();
@@ -156,25 +187,47 @@ PackedOperand Matmul::pack_b(const Problem& problem, const void* b, std::int64_t
 }
 
 MathMode Matmul::fastest_within(const Problem& problem, double accuracy) const {
+  check_process();
   check_problem(problem);
   return tilewise::fastest_within(problem, accuracy, state_->device().info(),
                                   [this](const Problem& asked) { return state_->match(asked); });
 }
 
 Match Matmul::explain(const Problem& problem) const {
+  check_process();
   check_problem(problem);
   return state_->explain(as_served(problem));
 }
 
 void Matmul::prepare(const Problem& problem) {
+  check_process();
   check_problem(problem);
   if (!is_empty(problem)) state_->executable(as_served(problem), nullptr);
 }
 
+namespace {
+
+/// The instance of one process. A child does not wait for what its parent was making.
+struct DefaultMatmul {
+  const std::uint32_t of = fork_generation();
+  std::once_flag once;
+  std::optional<Matmul> made;
+  std::atomic<Matmul*> ready{nullptr};
+};
+
+}  // namespace
+
 Matmul& default_matmul() {
   // Never destroyed: at exit the driver may be gone before it.
-  static Matmul& instance = *new Matmul;
-  return instance;
+  static constinit std::atomic<DefaultMatmul*> current{nullptr};
+  DefaultMatmul* mine = current.load(std::memory_order_acquire);
+  while (!mine || mine->of != fork_generation()) {
+    auto fresh = std::make_unique<DefaultMatmul>();
+    if (current.compare_exchange_strong(mine, fresh.get())) mine = fresh.release();
+  }
+  if (Matmul* ready = mine->ready.load(std::memory_order_acquire)) return *ready;
+  std::call_once(mine->once, [mine] { mine->ready = &mine->made.emplace(); });
+  return *mine->ready;
 }
 
 void matmul(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,

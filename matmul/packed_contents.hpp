@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "device/device.hpp"
+#include "device/fork.hpp"
 #include "tilewise/packed_operand.hpp"
 #include "tilewise/plan.hpp"
 
@@ -14,6 +15,7 @@ struct PackedOperand::Contents {
   DType type = DType::f32;
   const void* original = nullptr;
   std::int64_t ld = 0, stride = 0;
+  const std::uint32_t of_process = fork_generation();
   // With a copy; its memory is freed before its device goes.
   std::shared_ptr<Device> device = {};
   std::optional<Packing> packing = {};

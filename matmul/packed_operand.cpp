@@ -5,13 +5,27 @@
 #include "matmul/packed_contents.hpp"
 
 namespace tilewise {
+namespace {
+
+/// What was packed before fork() is on the parent's device: freeing it here could hang.
+void leave_to_parent(std::unique_ptr<const PackedOperand::Contents>& contents) noexcept {
+  if (contents && contents->of_process != fork_generation()) (void)contents.release();
+}
+
+}  // namespace
 
 PackedOperand::PackedOperand() noexcept = default;
 PackedOperand::PackedOperand(std::unique_ptr<const Contents> contents) noexcept
     : contents_(std::move(contents)) {}
-PackedOperand::~PackedOperand() = default;
 PackedOperand::PackedOperand(PackedOperand&&) noexcept = default;
-PackedOperand& PackedOperand::operator=(PackedOperand&&) noexcept = default;
+
+PackedOperand::~PackedOperand() { leave_to_parent(contents_); }
+
+PackedOperand& PackedOperand::operator=(PackedOperand&& other) noexcept {
+  leave_to_parent(contents_);
+  contents_ = std::move(other.contents_);
+  return *this;
+}
 
 std::int64_t PackedOperand::bytes() const noexcept {
   return contents_ ? contents_->memory.bytes() : 0;

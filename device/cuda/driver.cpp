@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "device/cuda/nvml.hpp"
+#include "device/fork.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::cuda {
@@ -82,11 +83,15 @@ const Driver& Driver::loaded() {
 }
 
 const Driver& Driver::initialized() {
-  static const Driver* const driver = [] {
+  static const std::uint32_t of_process = [] {
     start(loaded());
-    return &loaded();
+    return fork_generation();
   }();
-  return *driver;
+  if (of_process != fork_generation())
+    throw Error(ErrorKind::device,
+                "CUDA does not work here: this process is the child, by fork(), of one that has "
+                "used it; fork before the first use of a GPU, or exec another program");
+  return loaded();
 }
 
 void* Driver::find(const char* symbol, int since) const {

@@ -77,7 +77,8 @@ class Driver {
   /// Loaded, of a version that suffices. Throws Error(no_device): no library, or too old. A failure
   /// is not remembered: the next call tries again.
   static const Driver& loaded();
-  /// loaded(), and cuInit has succeeded. Throws Error(no_device).
+  /// loaded(), and cuInit has succeeded. Throws Error(no_device), and Error(device) in the child by
+  /// fork() of a process that had this driver initialised.
   static const Driver& initialized();
 
   /// 13000 for CUDA 13.0: the newest CUDA version this driver serves.

@@ -50,7 +50,9 @@ struct NvrtcApi {
 
   void check(nvrtcResult result, const std::string& tried) const {
     if (result != NVRTC_SUCCESS) {
-      throw Error(ErrorKind::compiler, tried + " failed: " + error_string(result));
+      const ErrorKind kind =
+          result == NVRTC_ERROR_OUT_OF_MEMORY ? ErrorKind::out_of_memory : ErrorKind::compiler;
+      throw Error(kind, tried + " failed: " + error_string(result));
     }
   }
 };

@@ -5,10 +5,12 @@
 #include <optional>
 #include <sstream>
 
+#include "device/elf.hpp"
 #include "device/host/embedded.hpp"
 #include "device/host/facts.hpp"
 #include "device/host/files.hpp"
 #include "device/host/host.hpp"
+#include "device/host/program.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::host {
@@ -30,6 +32,8 @@ const std::vector<std::string> kFlags{"-std=c++17",
                                       "-Werror=undef",
                                       "-Wno-psabi"};
 
+constexpr int kTries = 2;  // of a program that a fault of the system ended
+
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> words;
@@ -45,12 +49,15 @@ std::string joined(const std::vector<std::string>& words) {
 
 /// The first line of what a compiler says its version is; nothing when it does not run.
 std::optional<std::string> version_of(const std::vector<std::string>& compiler) {
-  const TemporaryFolder folder;
   std::vector<std::string> words = compiler;
   words.push_back("--version");
-  std::string log;
-  if (run_program(words, folder.path(), log) != 0) return std::nullopt;
-  return log.substr(0, log.find('\n'));
+  for (int i = 0; i < kTries; ++i) {
+    const ProgramEnd end = run_program(words, "/", {});
+    if (!outside_fault(end).empty()) continue;
+    if (end.start_error != 0 || end.signal != 0 || end.status != 0) return std::nullopt;
+    return end.log.substr(0, end.log.find('\n'));
+  }
+  return std::nullopt;
 }
 
 std::string variable(const char* name) {
@@ -63,12 +70,15 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-/// Kernels are C++ to this compiler, behind CUDA's built-ins; `entry` is what the program asks for.
+/// Kernels are C++ to this compiler, behind CUDA's built-ins.
+/// The mark is for what reads the file before it is loaded.
 std::string translation_unit(const KernelSpec& kernel) {
   std::string text = R"(#include "cuda_on_cpu.hpp"
 #include "SOURCE"
+__attribute__((section(TILEWISE_MARK_SECTION), used)) static const tilewise_host::ImageMark tilewise_mark = {
+    TILEWISE_MARK, tilewise_host::kImageRevision, TILEWISE_CPU};
 extern "C" __attribute__((visibility("default"))) const tilewise_host::Exports tilewise_image = {
-    tilewise_host::kImageRevision, tilewise_host::bytes_of_argument(ENTRY), tilewise_host::kCpu,
+    tilewise_host::kImageRevision, tilewise_host::bytes_of_argument(ENTRY), TILEWISE_CPU,
     &tilewise_host::runtime, [](const void* arguments) { tilewise_host::call(ENTRY, arguments); }};
 )";
   replace_all(text, "SOURCE", kernel.source);
@@ -100,6 +110,8 @@ class HostCompiler final : public Compiler {
   CompileResult compile(const CompileRequest& request) const override;
 
  private:
+  CompileResult compile_in(const std::filesystem::path& place, const CompileRequest& request) const;
+  std::filesystem::path kept_folder(const CompileRequest& request) const;
   std::vector<std::string> command(const CompileRequest& request) const;
   void write_sources(const CompileRequest& request, const std::filesystem::path& folder) const;
 
@@ -120,6 +132,19 @@ std::vector<std::string> HostCompiler::command(const CompileRequest& request) co
   return words;
 }
 
+std::filesystem::path HostCompiler::kept_folder(const CompileRequest& request) const {
+  const std::filesystem::path folder =
+      std::filesystem::absolute(keep_in_) /
+      (request.kernel.entry + "-" +
+       std::to_string(std::hash<std::string>{}(to_string(request.kernel))));
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    throw Error(ErrorKind::io, "cannot make the folder " + folder.string() + ": " +
+                                   error.message() + " (TILEWISE_HOST_KEEP)");
+  return folder;
+}
+
 void HostCompiler::write_sources(const CompileRequest& request,
                                  const std::filesystem::path& folder) const {
   const auto write = [&folder](const std::string& name, const std::string& text) {
@@ -132,45 +157,65 @@ void HostCompiler::write_sources(const CompileRequest& request,
     write(kEmbeddedHeaders[i].name, kEmbeddedHeaders[i].text);
 }
 
+/// One try, with its temporary files in `place`. Throws Error(transient) where the system failed.
+CompileResult HostCompiler::compile_in(const std::filesystem::path& place,
+                                       const CompileRequest& request) const {
+  const TemporaryFolder temporary(place);
+  const std::filesystem::path folder = keep_in_.empty() ? temporary.path() : kept_folder(request);
+  write_sources(request, folder);
+  const ProgramEnd end = run_program(command(request), folder, temporary.path());
+  if (const std::string fault = outside_fault(end); !fault.empty())
+    throw Error(ErrorKind::transient, fault);
+  if (!std::filesystem::exists(temporary.path()))
+    throw Error(ErrorKind::transient, "the folder " + temporary.path().string() + " is gone");
+  if (end.start_error != 0) throw Error(ErrorKind::compiler, end.log);
+  CompileResult compiled;
+  compiled.log = end.log;
+  if (end.signal != 0 || end.status != 0) {
+    if (compiled.log.empty()) compiled.log = program_.front() + " failed and gave no reason";
+    return compiled;
+  }
+  const std::string binary = read_file(folder / "image.so");
+  Image image;
+  image.binary.assign(binary.begin(), binary.end());
+  if (!is_whole_elf(image.binary))
+    throw Error(ErrorKind::transient, "the compiled binary (" + std::to_string(binary.size()) +
+                                          " bytes) is no shared library or is cut short");
+  image.kernel = request.kernel;
+  image.target = request.target;
+  image.log = compiled.log;
+  compiled.image = std::move(image);
+  return compiled;
+}
+
+/// A compiler that was killed or found no space or memory says nothing about the kernel: it runs
+/// once more, elsewhere where there is another place.
 CompileResult HostCompiler::compile(const CompileRequest& request) const {
   if (!request.target.host)
     throw Error(ErrorKind::unsupported,
                 version_ + " compiles for the CPU (host), not for " + to_string(request.target));
   const auto start = std::chrono::steady_clock::now();
-  const TemporaryFolder temporary;
-  std::filesystem::path folder = temporary.path();
-  if (!keep_in_.empty()) {
-    folder = std::filesystem::absolute(keep_in_) /
-             (request.kernel.entry + "-" +
-              std::to_string(std::hash<std::string>{}(to_string(request.kernel))));
-    std::filesystem::create_directories(folder);
+  const std::string compiling = "compiling " + to_string(request.kernel) + ": ";
+  const std::vector<std::filesystem::path> places = temporary_places();
+  std::string faults = places.empty() ? "no place for temporary files" : "";
+  for (std::size_t i = 0; i < kTries && !places.empty(); ++i) {
+    const std::filesystem::path& place = places[std::min(i, places.size() - 1)];
+    try {
+      CompileResult compiled = compile_in(place, request);
+      const std::chrono::duration<double, std::milli> taken =
+          std::chrono::steady_clock::now() - start;
+      compiled.milliseconds = taken.count();
+      if (compiled.image) compiled.image->compile_ms = compiled.milliseconds;
+      return compiled;
+    } catch (const Error& error) {
+      const bool may_pass = error.kind() == ErrorKind::transient ||
+                            (error.kind() == ErrorKind::io && keep_in_.empty());
+      if (!may_pass) throw Error(error.kind(), compiling + error.what());
+      faults += (faults.empty() ? "" : "; then ") + std::string(error.what()) +
+                " (temporary files in " + place.string() + ")";
+    }
   }
-  write_sources(request, folder);
-  CompileResult compiled;
-  const int status = run_program(command(request), folder, compiled.log);
-  const auto finish = [&] {
-    const std::chrono::duration<double, std::milli> taken =
-        std::chrono::steady_clock::now() - start;
-    compiled.milliseconds = taken.count();
-  };
-  if (status < 0)
-    throw Error(ErrorKind::compiler,
-                "compiling " + to_string(request.kernel) + ": " + compiled.log);
-  if (status != 0) {
-    finish();
-    if (compiled.log.empty()) compiled.log = program_.front() + " failed and gave no reason";
-    return compiled;
-  }
-  const std::string binary = read_file(folder / "image.so");
-  finish();
-  Image image;
-  image.binary.assign(binary.begin(), binary.end());
-  image.kernel = request.kernel;
-  image.target = request.target;
-  image.log = compiled.log;
-  image.compile_ms = compiled.milliseconds;
-  compiled.image = std::move(image);
-  return compiled;
+  throw Error(ErrorKind::transient, compiling + faults);
 }
 
 }  // namespace

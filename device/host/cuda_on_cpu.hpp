@@ -10,6 +10,17 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 
+// What the image runs on, as processor() says it.
+#if defined(__AVX2__) && defined(__FMA__)
+#define TILEWISE_CPU "x86-64 avx2 fma"
+#elif defined(__x86_64__)
+#define TILEWISE_CPU "x86-64"
+#elif defined(__aarch64__)
+#define TILEWISE_CPU "aarch64"
+#else
+#define TILEWISE_CPU "other"
+#endif
+
 namespace tilewise_host {
 
 // Of a function that does something for all lanes or for the hardware: a thread sanitizer must not
@@ -32,16 +43,6 @@ template <class Arguments>
 constexpr unsigned bytes_of_argument(void (*)(Arguments)) {
   return sizeof(Arguments);
 }
-
-#if defined(__AVX2__) && defined(__FMA__)
-constexpr const char* kCpu = "x86-64 avx2 fma";
-#elif defined(__x86_64__)
-constexpr const char* kCpu = "x86-64";
-#elif defined(__aarch64__)
-constexpr const char* kCpu = "aarch64";
-#else
-constexpr const char* kCpu = "other";
-#endif
 
 }  // namespace tilewise_host
 

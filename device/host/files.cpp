@@ -1,82 +1,121 @@
 #include "device/host/files.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <vector>
 
+#include "device/host/host.hpp"
+#include "device/host/leftovers.hpp"
+#include "device/host/sweep.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::host {
+namespace fs = std::filesystem;
 
-TemporaryFolder::TemporaryFolder() {
+std::vector<fs::path> temporary_places() {
   std::error_code error;
-  std::filesystem::path base = std::filesystem::temp_directory_path(error);
-  if (error) base = "/tmp";
-  std::string pattern = (base / "tilewise-XXXXXX").string();
-  if (!mkdtemp(pattern.data()))
-    throw Error(ErrorKind::io, "cannot make a folder in " + base.string() + ": " +
-                                   std::strerror(errno) + " (TMPDIR names another place)");
-  path_ = pattern;
+  std::vector<fs::path> places;
+  for (const fs::path& named : {fs::temp_directory_path(error), fs::path("/tmp"),
+                                fs::path("/var/tmp"), fs::path("/dev/shm")}) {
+    const fs::path place = fs::canonical(named, error);
+    if (error || !fs::is_directory(place, error) || access(place.c_str(), W_OK | X_OK) != 0 ||
+        std::find(places.begin(), places.end(), place) != places.end())
+      continue;
+    places.push_back(place);
+  }
+  return places;
+}
+
+namespace {
+
+fs::path first_place() {
+  const std::vector<fs::path> places = temporary_places();
+  if (places.empty())
+    throw Error(ErrorKind::io,
+                "no place for temporary files: none of TMPDIR, /tmp, /var/tmp and /dev/shm is a "
+                "folder that can be written to");
+  return places.front();
+}
+
+/// Waits for a sweep that is about to remove the folder. False when it was removed. A file system
+/// without locks is never swept.
+bool lock(int folder, const fs::path& path) {
+  if (folder < 0) return false;
+  while (flock(folder, LOCK_EX) != 0 && errno == EINTR) {
+  }
+  return leads_to(path, folder);
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() : TemporaryFolder(first_place()) {}
+
+TemporaryFolder::TemporaryFolder(const fs::path& place) : owner_(getpid()) {
+  sweep_once();
+  Leftovers& all = leftovers();
+  const std::lock_guard making(all.mutex);
+  const std::string pattern = (place / folder_pattern(owner_)).string();
+  for (;;) {
+    std::string name = pattern;
+    if (!mkdtemp(name.data()))
+      throw Error(ErrorKind::io, "cannot make a folder in " + place.string() + ": " +
+                                     std::strerror(errno) + " (TMPDIR names another place)");
+    lock_ = open(name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (lock_ < 0 && errno != ENOENT) {
+      const int error = errno;
+      rmdir(name.c_str());
+      throw Error(ErrorKind::io, "cannot open " + name + ": " + std::strerror(error));
+    }
+    path_ = name;
+    if (lock(lock_, path_)) break;
+    if (lock_ >= 0) close(lock_);
+  }
+  all.folders.insert(path_);
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  if (!kept_) std::filesystem::remove_all(path_, ignored);
+  if (owner_ == getpid()) {  // else the parent's
+    remove_folder(path_);
+    Leftovers& all = leftovers();
+    const std::lock_guard making(all.mutex);
+    all.folders.erase(path_);
+  }
+  close(lock_);
 }
 
-std::string TemporaryFolder::keep() {
-  kept_ = true;
-  return path_.string();
-}
-
-void write_file(const std::filesystem::path& path, const void* data, std::size_t bytes) {
+void write_file(const fs::path& path, const void* data, std::size_t bytes) {
+  errno = 0;
   std::ofstream stream(path, std::ios::binary);
   stream.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
   stream.close();
-  if (!stream) throw Error(ErrorKind::io, "cannot write " + path.string());
+  if (!stream)
+    throw Error(ErrorKind::io, "cannot write " + path.string() +
+                                   (errno ? std::string(": ") + std::strerror(errno) : ""));
 }
 
-std::string read_file(const std::filesystem::path& path) {
+std::string read_file(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw Error(ErrorKind::io, "cannot read " + path.string());
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-int run_program(const std::vector<std::string>& words, const std::filesystem::path& folder,
-                std::string& log) {
-  const std::filesystem::path log_file = folder / "log.txt";
-  std::vector<std::string> copies = words;
-  std::vector<char*> arguments;
-  for (std::string& word : copies) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, log_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                   0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  pid_t pid = -1;
-  const int error = posix_spawnp(&pid, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) {
-    log = words.front() + ": " + std::strerror(error);
-    return -1;
+int file_in_memory(const char* name, Use use) noexcept {
+#ifndef MFD_EXEC
+  constexpr unsigned MFD_EXEC = 0x10;  // Linux 6.3; before, all such files could be code
+#endif
+  if (use == Use::code) {
+    const int file = memfd_create(name, MFD_CLOEXEC | MFD_EXEC);
+    if (file >= 0 || errno != EINVAL) return file;
   }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  log = read_file(log_file);
-  if (WIFEXITED(status)) return WEXITSTATUS(status);
-  log += "\n" + words.front() + " was ended by signal " + std::to_string(WTERMSIG(status));
-  return -1;
+  return memfd_create(name, MFD_CLOEXEC);
 }
 
 }  // namespace tilewise::host

@@ -1,4 +1,6 @@
 #pragma once
+#include <sys/types.h>
+
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -6,29 +8,34 @@
 
 namespace tilewise::host {
 
-/// A folder of its own below TMPDIR, removed at the end. Throws Error(io).
+/// Where temporary files may lie, best first: TMPDIR, /tmp, /var/tmp, /dev/shm, as far as they are
+/// folders that this process may write to, each once, without symbolic links.
+std::vector<std::filesystem::path> temporary_places();
+
+/// A folder of its own, removed at the end. It is locked as long as its process lives, so that the
+/// next process recognises folders whose process was killed (sweep_temporary_folders()).
 class TemporaryFolder {
  public:
+  /// In the first of temporary_places(). Throws Error(io), as the other.
   TemporaryFolder();
+  explicit TemporaryFolder(const std::filesystem::path& place);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
-  /// Leaves the folder to the caller.
-  std::string keep();
 
  private:
   std::filesystem::path path_;
-  bool kept_ = false;
+  pid_t owner_;
+  int lock_ = -1;
 };
 
 /// Both throw Error(io).
 void write_file(const std::filesystem::path& path, const void* data, std::size_t bytes);
 std::string read_file(const std::filesystem::path& path);
 
-/// Runs a program (looked for on PATH) in `folder`, its output into `log`. Its exit status, or -1
-/// when it could not be started or was killed.
-int run_program(const std::vector<std::string>& words, const std::filesystem::path& folder,
-                std::string& log);
+/// A file without a name, in memory. -1 where the system has none.
+enum class Use : bool { data, code };
+int file_in_memory(const char* name, Use use) noexcept;
 
 }  // namespace tilewise::host

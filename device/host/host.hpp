@@ -34,6 +34,15 @@ DeviceInfo device_info(const std::string& which);
 /// names block, thread, file and line.
 std::unique_ptr<Device> open_device(const std::string& which, const HostOptions& options = {});
 
+/// Removes the temporary folders of this user's processes that were killed, and ends the compilers
+/// that still work in them. Folders of living processes stay. Costs one listing of each place for
+/// temporary files; also done by the first compile of a process.
+void sweep_temporary_folders() noexcept;
+
+/// For a process that ends at once, by _exit(): kills its compilers and removes its temporary
+/// folders. Threads that start a compiler or make a folder from then on wait for ever.
+void prepare_immediate_exit() noexcept;
+
 struct CompilerOptions {
   std::string flags = "-O3";  ///< kernels need it: it unrolls what a thread keeps in registers
   /// A folder for sources and binaries, where debuggers find them; empty: a temporary one, removed

@@ -5,7 +5,16 @@
 namespace tilewise_host {
 
 /// Raised when anything here changes: images of another revision are not loaded.
-constexpr unsigned kImageRevision = 3;
+constexpr unsigned kImageRevision = 4;
+
+/// The section of an image's file that says, before anything of the file runs, whether it may.
+#define TILEWISE_MARK_SECTION ".tilewise"
+#define TILEWISE_MARK "tw-mark"
+struct ImageMark {
+  char mark[8];       ///< TILEWISE_MARK
+  unsigned revision;  ///< kImageRevision of the program that compiled it
+  char cpu[52];       ///< what it was compiled for: "x86-64 avx2 fma"; zeros after it
+};
 
 struct Index {
   unsigned x, y, z;

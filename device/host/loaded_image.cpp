@@ -1,14 +1,19 @@
 #include "device/host/loaded_image.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
 
 #include "device/elf.hpp"
 #include "device/host/block_runner.hpp"
 #include "device/host/facts.hpp"
-#include "device/host/files.hpp"
 #include "device/host/host.hpp"
 #include "tilewise/error.hpp"
 
@@ -26,44 +31,93 @@ constexpr bool kReportsLines = false;
   throw Error(ErrorKind::device, "loading " + name + " for the CPU: " + why);
 }
 
+bool write_all(int file, const std::vector<std::uint8_t>& bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t written = write(file, bytes.data() + done, bytes.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    done += static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+/// The same file by a number that is in no other use. The library's path names the number for as
+/// long as it is loaded, and a debugger opens that path as one of its own files: by a low number it
+/// would read its terminal.
+int with_high_number(int file) {
+  constexpr rlim_t kHigh = 1000;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return file;
+  const int high =
+      fcntl(file, F_DUPFD_CLOEXEC, static_cast<int>(std::min(limit.rlim_cur, kHigh) * 9 / 10));
+  if (high < 0) return file;
+  close(file);
+  return high;
+}
+
+/// The path of an open file. The loader takes two libraries of one path for the same, and the
+/// number of a closed file comes back, so each path is spelt another way: with "/" or "./" for each
+/// binary digit of a count.
+std::string path_of(int file) {
+  static std::atomic<std::uint64_t> count{0};
+  std::string path = "/proc/self/fd/";
+  for (std::uint64_t digits = ++count; digits > 0; digits >>= 1) path += digits & 1 ? "./" : "/";
+  return path + std::to_string(file);
+}
+
 }  // namespace
 
 LoadedImage::LoadedImage(const Image& image, std::uint32_t shared_bytes)
     : name_(image.kernel.source + ":" + image.kernel.entry), shared_bytes_(shared_bytes) {
-  if (!image.target.host) refuse(name_, "the image is for " + to_string(image.target) + ", a GPU");
-  if (!is_whole_elf(image.binary))
-    refuse(name_, "the image (" + std::to_string(image.binary.size()) +
-                      " bytes) is no shared library or is cut short");
-  // The loader knows a library by its file, so each gets one of its own.
-  TemporaryFolder folder;
-  const auto path = folder.path() / (image.kernel.entry + ".so");
-  write_file(path, image.binary.data(), image.binary.size());
-  library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library_) refuse(name_, dlerror());
-  if (kReportsLines || !compiler_options_from_environment().keep_in.empty())
-    folder_ = folder.keep();  // until this is unloaded
+  check_mark(image);
+  const bool lines_are_read = kReportsLines || !compiler_options_from_environment().keep_in.empty();
+  if (!lines_are_read) load_from_memory(image);
+  if (!library_) load_from_file(image);
+  if (!lines_are_read) folder_.reset();
   exports_ = static_cast<const tilewise_host::Exports*>(dlsym(library_, "tilewise_image"));
-  try {
-    check_exports();
-  } catch (...) {
+  if (!exports_ || exports_->revision != tilewise_host::kImageRevision) {
     dlclose(library_);
-    throw;
+    refuse(name_, "it does not hold a kernel");
   }
   *exports_->runtime = &kernel_runtime();
 }
 
-void LoadedImage::check_exports() const {
-  if (!exports_) refuse(name_, "it does not hold a kernel");
-  if (exports_->revision != tilewise_host::kImageRevision)
+/// Loading runs a library's constructors, so what must not be loaded is recognised by its bytes.
+void LoadedImage::check_mark(const Image& image) const {
+  if (!image.target.host) refuse(name_, "the image is for " + to_string(image.target) + ", a GPU");
+  if (!is_whole_elf(image.binary))
+    refuse(name_, "the image (" + std::to_string(image.binary.size()) +
+                      " bytes) is no shared library or is cut short");
+  const Binary section = elf_section(image.binary, TILEWISE_MARK_SECTION);
+  tilewise_host::ImageMark mark{};
+  if (section.size() >= sizeof mark) std::memcpy(&mark, section.data(), sizeof mark);
+  if (std::memcmp(mark.mark, TILEWISE_MARK, sizeof mark.mark) != 0 ||
+      mark.revision != tilewise_host::kImageRevision)
     refuse(name_, "it is of another version of this program");
-  if (!runs_here(exports_->cpu))
-    refuse(name_, std::string("it needs a processor that this one is not: ") + exports_->cpu);
+  const std::string cpu(mark.cpu, strnlen(mark.cpu, sizeof mark.cpu));
+  if (!runs_here(cpu))
+    refuse(name_, "it is for the processor \"" + cpu + "\"; this one is \"" +
+                      std::string(processor()) + "\"");
 }
 
-LoadedImage::~LoadedImage() {
-  dlclose(library_);
-  std::error_code ignored;
-  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+/// Leaves library_ null where the system refuses files in memory, or code in them.
+void LoadedImage::load_from_memory(const Image& image) {
+  int file = file_in_memory(image.kernel.entry.c_str(), Use::code);
+  if (file < 0) return;
+  file = with_high_number(file);
+  if (write_all(file, image.binary))
+    library_ = dlopen(path_of(file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  close(file);
 }
+
+void LoadedImage::load_from_file(const Image& image) {
+  folder_.emplace();
+  const auto path = folder_->path() / (image.kernel.entry + ".so");
+  write_file(path, image.binary.data(), image.binary.size());
+  library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library_) refuse(name_, dlerror());
+}
+
+LoadedImage::~LoadedImage() { dlclose(library_); }
 
 }  // namespace tilewise::host

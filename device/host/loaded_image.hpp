@@ -1,17 +1,21 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/host/files.hpp"
 #include "device/host/image_api.hpp"
 
 namespace tilewise::host {
 
-/// A shared library made of an image, loaded for as long as this lives.
+/// A shared library made of an image, loaded for as long as this lives. It is loaded from memory
+/// and needs no file, except where a debugger or a sanitizer reads its lines.
 class LoadedImage final : public LoadedKernel {
  public:
-  /// Throws Error(device) for what is no image, or one of another processor or revision.
+  /// Throws Error(device) for what is no image, or one of another processor or revision; nothing of
+  /// such an image has run then.
   LoadedImage(const Image& image, std::uint32_t shared_bytes);
   ~LoadedImage() override;
   LoadedImage(const LoadedImage&) = delete;
@@ -24,10 +28,13 @@ class LoadedImage final : public LoadedKernel {
   std::uint32_t shared_bytes() const { return shared_bytes_; }
 
  private:
-  void check_exports() const;
+  void check_mark(const Image& image) const;
+  void load_from_memory(const Image& image);
+  void load_from_file(const Image& image);
 
-  std::string name_, folder_;
+  std::string name_;
   std::uint32_t shared_bytes_;
+  std::optional<TemporaryFolder> folder_;  ///< removed after the library is unloaded
   void* library_ = nullptr;
   const tilewise_host::Exports* exports_ = nullptr;
 };

@@ -20,7 +20,7 @@ typedef enum tilewise_status {
   TILEWISE_NOT_FOUND = 2, /* nothing stored answers the question */
   TILEWISE_UNSUPPORTED = 3,    /* a correct request that this device cannot serve */
   TILEWISE_NO_DEVICE = 4,      /* no driver, no GPU, or no such GPU */
-  TILEWISE_DEVICE_ERROR = 5,   /* the driver refused or failed */
+  TILEWISE_DEVICE_ERROR = 5,   /* the driver, or the system around it, refused or failed */
   TILEWISE_OUT_OF_MEMORY = 6,  /* host or device memory does not suffice */
   TILEWISE_COMPILER_ERROR = 7, /* no kernel is stored and none can be compiled */
   TILEWISE_DATABASE_ERROR = 8, /* the database cannot be opened or read */
@@ -59,7 +59,9 @@ typedef enum tilewise_math {
   TILEWISE_F32X3 = 2
 } tilewise_math;
 
-/* The tuned matrix product of one GPU. Any number of threads may use one handle at a time. */
+/* The tuned matrix product of one GPU. Any number of threads may use one handle at a time. After
+ * fork() it belongs to the parent: in the child its functions return TILEWISE_DEVICE_ERROR, ending
+ * it releases nothing, and the child creates its own. */
 typedef struct tilewise_matmul tilewise_matmul;
 
 typedef struct tilewise_options {

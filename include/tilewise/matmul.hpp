@@ -61,7 +61,11 @@ Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_
 /// does nothing. Errors are tilewise::Error: invalid_argument (types that do not go together, bad
 /// sizes, leading dimensions or strides, misaligned or overlapping pointers, a first call inside a
 /// stream capture), unsupported (a type or mode this device cannot do), compiler (nothing stored
-/// and no way to compile), device, out_of_memory.
+/// and no way to compile), device, out_of_memory, transient (the compiler was killed, say).
+///
+/// After fork() a Matmul and its packed operands belong to the parent. In the child every function
+/// throws Error(device), and destroying them releases nothing; the child makes its own. CUDA does
+/// not work in the child of a process that has used it: there, too, that is Error(device).
 class Matmul {
  public:
   explicit Matmul(MatmulOptions options = {});
@@ -168,11 +172,16 @@ class Matmul {
   PackedOperand pack(const Problem& problem, const Call& call, bool is_a);
   explicit Matmul(std::unique_ptr<State> state);
   friend Matmul make_matmul(MatmulParts parts);
+  bool is_of_parent() const noexcept;
+  void check_process() const;
+
   std::unique_ptr<State> state_;
+  std::uint32_t fork_generation_;  ///< of the process that made it
+  int process_;                    ///< its number
 };
 
 /// The process-wide instance with default options, made on first use (for the device that is
-/// current on the calling thread then) and never destroyed.
+/// current on the calling thread then) and never destroyed. The child of a fork() gets its own.
 Matmul& default_matmul();
 
 /// A product on default_matmul().

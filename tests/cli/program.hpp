@@ -54,6 +54,7 @@ class ProgramTest : public testing::Test {
   fs::path file(const std::string& name) const { return folder_ / name; }
   void set(const std::string& name, const std::string& value) { variables_[name] = value; }
   void unset(const std::string& name) { variables_.erase(name); }
+  const std::map<std::string, std::string>& settings() const { return variables_; }
   void hide_gpus() { set("CUDA_VISIBLE_DEVICES", ""); }
 
   void write(const fs::path& path, const std::string& text) const {

@@ -2,6 +2,7 @@
 // case runs in a process of its own, since a driver stays loaded until the process ends.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -121,6 +122,26 @@ TEST_F(CudaDriverDeathTest, NoDeviceIsSaid) {
 TEST_F(CudaDriverDeathTest, HiddenDevicesNameTheVariable) {
   EXPECT_SAYS((Settings{{"FAKE_CUDA_INIT", "100"}, {"CUDA_VISIBLE_DEVICES", "-1"}}), list,
               "^no_device: no GPU: CUDA_VISIBLE_DEVICES=\"-1\" hides");
+}
+
+TEST_F(CudaDriverDeathTest, AChildByForkIsToldThatCudaDoesNotWorkThere) {
+  const auto in_parent_and_child = [] {
+    list();
+    if (const pid_t child = fork(); child != 0) waitpid(child, nullptr, 0);
+    list();
+  };
+  EXPECT_SAYS(Settings{}, in_parent_and_child, "^device: .*fork\\(\\).*done");
+}
+
+TEST_F(CudaDriverDeathTest, AChildOfAProcessThatHasNotUsedCudaUsesIt) {
+  const auto in_child_alone = [] {
+    if (const pid_t child = fork(); child != 0) {
+      waitpid(child, nullptr, 0);
+      std::_Exit(0);
+    }
+    list();
+  };
+  EXPECT_SAYS(Settings{}, in_child_alone, "^done");
 }
 
 TEST_F(CudaDriverDeathTest, FailingStartHasTheDriversWords) {

@@ -281,6 +281,53 @@ TEST(LoadCompiler, AnotherLibraryIsRefusedByWhatItLacks) {
   }
 }
 
+/// A made-up NVRTC whose compiler ends with the status in FAKE_NVRTC.
+const char* const kFakeNvrtc = R"(
+#include <cstddef>
+#include <cstdlib>
+extern "C" {
+int nvrtcVersion(int* major, int* minor) { *major = 13, *minor = 0; return 0; }
+int nvrtcGetNumSupportedArchs(int* count) { *count = 1; return 0; }
+int nvrtcGetSupportedArchs(int* all) { all[0] = 80; return 0; }
+const char* nvrtcGetErrorString(int) { return "words of the fake"; }
+int nvrtcCreateProgram(void**, const char*, const char*, int, const char* const*,
+                       const char* const*) { return 0; }
+int nvrtcDestroyProgram(void**) { return 0; }
+int nvrtcCompileProgram(void*, int, const char* const*) { return std::atoi(getenv("FAKE_NVRTC")); }
+int nvrtcGetProgramLogSize(void*, std::size_t* size) { *size = 0; return 0; }
+int nvrtcGetProgramLog(void*, char*) { return 0; }
+int nvrtcGetCUBINSize(void*, std::size_t* size) { *size = 0; return 0; }
+int nvrtcGetCUBIN(void*, char*) { return 0; }
+}
+)";
+
+TEST(NvrtcFaults, NoMemoryIsNotTheKernelsFaultNorTheCompilers) {
+  const fs::path folder =
+      fs::temp_directory_path() / ("tilewise_fake_nvrtc_" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  std::ofstream(folder / "fake.cpp") << kFakeNvrtc;
+  const std::string library = folder / "libnvrtc.so.13";
+  ASSERT_EQ(std::system(
+                ("c++ -shared -fPIC -o '" + library + "' '" + (folder / "fake.cpp").string() + "'")
+                    .c_str()),
+            0);
+  setenv("FAKE_NVRTC", "0", 1);
+  const auto compiler = cuda::load_compiler(library);
+  const auto kind = [&](const char* status) {
+    setenv("FAKE_NVRTC", status, 1);
+    try {
+      compiler->compile(copy_request({8, 0}));
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("words of the fake"));
+      return error.kind();
+    }
+    return ErrorKind::io;
+  };
+  EXPECT_EQ(kind("1"), ErrorKind::out_of_memory);
+  EXPECT_EQ(kind("11"), ErrorKind::compiler);
+  fs::remove_all(folder);
+}
+
 TEST(PtxasLog, BothFormsOfTheReportAreRead) {
   const std::string older = R"(ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'simt_wide' for 'sm_80'

@@ -1,4 +1,7 @@
 // Packed operands on the CPU executor, by the pack steps that GPUs run.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "tests/matmul/served_checks.hpp"
 
 namespace tilewise {
@@ -55,6 +58,24 @@ TEST_F(PackedOnTheCpu, RefusesABadOperand) {
   EXPECT_THROW(matmul.pack_b(p, b.data(), p.k - 1), Error);
   EXPECT_THROW(matmul.pack_b(p, reinterpret_cast<const char*>(b.data()) + 2, p.k), Error);
   EXPECT_THROW(matmul.pack_a(p, b.data(), 0), Error);
+}
+
+TEST_F(PackedOnTheCpu, TheChildOfAForkReleasesNothingOfItsParents) {
+  auto matmul = std::make_unique<Matmul>(with_packing_winner());
+  const Problem p = problem_of(64);
+  const std::vector<float> b(std::size_t(p.n * p.k), 0.5F);
+  auto packed = std::make_unique<PackedOperand>(matmul->pack_b(p, b.data(), p.k));
+  EXPECT_GT(packed->bytes(), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    matmul.reset();
+    packed.reset();
+    std::_Exit(7);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << "it hung, or crashed";
 }
 
 TEST_F(PackedOnTheCpu, NoPackInsideACaptureButProductsWithOne) {

@@ -186,6 +186,7 @@ TEST(Outcomes, RoundTripByName) {
 TEST(Errors, KindsHaveNames) {
   EXPECT_STREQ(to_string(ErrorKind::invalid_argument), "invalid_argument");
   EXPECT_STREQ(to_string(ErrorKind::io), "io");
+  EXPECT_STREQ(to_string(ErrorKind::transient), "transient");
   EXPECT_EQ(Error(ErrorKind::no_device, "x").kind(), ErrorKind::no_device);
 }
 

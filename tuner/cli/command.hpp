@@ -22,7 +22,7 @@ enum ExitCode : int {
   kDatabase = 5,     ///< the database cannot be opened, read or written
   kNoWinner = 6,     ///< no valid candidate; or a stored winner moved, or is wrong
   kOutOfMemory = 7,  ///< host or device memory does not suffice
-  kInterrupted = 130,
+  kInterrupted = 130,  ///< of a command; the program exits with interrupt_status() then
 };
 ExitCode exit_code(ErrorKind kind);
 

@@ -3,8 +3,10 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "device/host/host.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/help.hpp"
+#include "tuner/cli/signals.hpp"
 #include "tuner/cli/suggest.hpp"
 
 namespace tilewise::cli {
@@ -36,7 +38,8 @@ Exit status:
   5 the database cannot be opened, read or written
   6 no valid candidate; a stored winner moved, is wrong or is not stored
   7 out of memory
-  130 interrupted (what was measured is kept)
+  130, 143, 129, 141 interrupted by Ctrl-C, SIGTERM, SIGHUP or a closed pipe
+      (what was measured is kept)
 
 Environment: TILEWISE_DB (database file), TILEWISE_NVRTC (NVRTC library or folder), CUDA_VISIBLE_DEVICES, NO_COLOR, COLUMNS, TERM.)";
 
@@ -142,11 +145,13 @@ std::string examples(std::initializer_list<const char*> lines) {
 }
 
 int run_cli(int argc, char** argv) {
+  host::sweep_temporary_folders();
   CLI::App app("Tunes matrix products on the GPU that is there, and remembers what it found.");
   Selection selection;
   add_all(app, selection);
   const int status = parse_and_run(app, selection, std::vector<std::string>(argv + 1, argv + argc));
   std::cout.flush();
+  if (interrupted() && (status == kInterrupted || !std::cout)) return interrupt_status();
   if (!std::cout) return report("io", "cannot write to standard output", kFailure, false);
   return status;
 }

@@ -30,10 +30,12 @@ class SpawnSettings {
     posix_spawnattr_init(&attributes_);
     posix_spawn_file_actions_adddup2(&actions_, child_socket, kChildFd);
     posix_spawn_file_actions_adddup2(&actions_, STDERR_FILENO, STDOUT_FILENO);
-    // Blocked from the first instruction on: Ctrl-C is the parent's to handle.
+    // Blocked from the first instruction on: Ctrl-C, and the end of a terminal, are the parent's to
+    // handle.
     sigset_t mask;
     pthread_sigmask(SIG_SETMASK, nullptr, &mask);
     sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGHUP);
     posix_spawnattr_setsigmask(&attributes_, &mask);
     posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
   }

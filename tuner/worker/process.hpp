@@ -10,8 +10,8 @@ namespace tilewise {
 /// A worker process and this side's end of its socket. Killed when it goes out of scope. Move-only.
 class WorkerProcess {
  public:
-  /// Starts `program worker --fd N` with SIGINT blocked and its standard output joined to standard
-  /// error. Throws Error(io) naming the program.
+  /// Starts `program worker --fd N` with SIGINT and SIGHUP blocked and its standard output joined
+  /// to standard error. Throws Error(io) naming the program.
   explicit WorkerProcess(const std::string& program);
   WorkerProcess(WorkerProcess&& other) noexcept;
   WorkerProcess& operator=(WorkerProcess&& other) noexcept;

@@ -1,0 +1,171 @@
+// Temporary folders: those of dead processes are swept with the compilers in them, those of the
+// living stay.
+#include <gmock/gmock.h>
+
+#include "device/host/files.hpp"
+#include "tests/device/scripted_compiler.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+namespace fs = std::filesystem;
+
+using host::sweep_temporary_folders;
+using host::TemporaryFolder;
+using test::soon;
+
+class HostFolders : public test::ScriptedCompilerTest {
+ protected:
+  /// A folder whose process is gone.
+  fs::path stale_folder() {
+    end_of(in_child([&] {
+      const TemporaryFolder folder;
+      host::write_file(folder.path() / "left.txt", "left", 4);
+      kill(getpid(), SIGKILL);
+    }));
+    return fs::directory_iterator(temporary())->path();
+  }
+};
+
+TEST_F(HostFolders, AKilledCompileLeavesNothingAfterTheNextStart) {
+  compile_by(
+      "echo $$ > $TEST_FOLDER/driver\n"
+      "sleep 1000 &\necho $! > $TEST_FOLDER/part\nwait");
+  const pid_t child = in_child([] { compile(); });
+  ASSERT_TRUE(soon([&] { return lives("driver") && lives("part"); }));
+  kill(child, SIGKILL);
+  end_of(child);
+  EXPECT_EQ(folders(), 1);
+  EXPECT_TRUE(lives("driver"));
+  sweep_temporary_folders();
+  EXPECT_EQ(folders(), 0);
+  EXPECT_FALSE(lives("driver"));
+  EXPECT_FALSE(lives("part"));
+}
+
+TEST_F(HostFolders, TheFirstFolderOfAProcessSweeps) {
+  stale_folder();
+  ASSERT_EQ(folders(), 1);
+  // In a new program: this process has swept already.
+  EXPECT_EQ(end_of(in_child([] {
+              execl("/proc/self/exe", "test", "--gtest_also_run_disabled_tests",
+                    "--gtest_filter=NewProcess.DISABLED_MakesAFolder", nullptr);
+            })),
+            0);
+  EXPECT_EQ(folders(), 0);
+}
+TEST(NewProcess, DISABLED_MakesAFolder) { const TemporaryFolder folder; }
+
+TEST_F(HostFolders, AFolderOfALivingProcessStays) {
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  const pid_t child = in_child([&] {
+    const TemporaryFolder folder;
+    EXPECT_EQ(::write(told[1], "x", 1), 1);
+    pause();
+  });
+  char byte = 0;
+  ASSERT_EQ(::read(told[0], &byte, 1), 1);
+  const TemporaryFolder own;
+  EXPECT_EQ(folders(), 2);
+  sweep_temporary_folders();
+  EXPECT_EQ(end_of(in_child([] { sweep_temporary_folders(); })), 0);
+  EXPECT_EQ(folders(), 2);
+  kill(child, SIGKILL);
+  end_of(child);
+  sweep_temporary_folders();
+  EXPECT_EQ(folders(), 1);
+  EXPECT_TRUE(fs::exists(own.path()));
+}
+
+TEST_F(HostFolders, WhatIsNotOursStays) {
+  const fs::path stale = stale_folder();
+  fs::create_directory(temporary() / "tilewise-backup");
+  fs::create_directory(temporary() / "tilewise-notes-backup");
+  fs::create_directory(temporary() / "tilewise-12-longer_");
+  fs::create_directory(file("elsewhere"));
+  fs::create_directory_symlink(file("elsewhere"), temporary() / "tilewise-12-abcdef");
+  host::write_file(temporary() / "tilewise-13-abcdef", "x", 1);
+  sweep_temporary_folders();
+  EXPECT_FALSE(fs::exists(stale));
+  EXPECT_EQ(folders(), 5);
+  EXPECT_TRUE(fs::exists(file("elsewhere")));
+}
+
+/// A person who looks around in a folder that was left behind.
+TEST_F(HostFolders, AProcessThatOnlyStandsInTheFolderLives) {
+  const fs::path stale = stale_folder();
+  const pid_t child = in_child([&] {
+    fs::current_path(stale);
+    execlp("/bin/sleep", "sleep", "1000", nullptr);
+  });
+  ASSERT_TRUE(soon([&] {
+    std::error_code error;
+    return fs::read_symlink("/proc/" + std::to_string(child) + "/exe", error).filename() != "" &&
+           fs::read_symlink("/proc/" + std::to_string(child) + "/cwd", error) == stale;
+  }));
+  sweep_temporary_folders();
+  EXPECT_FALSE(fs::exists(stale));
+  EXPECT_EQ(kill(child, SIGKILL), 0);
+  EXPECT_TRUE(WIFSIGNALED(end_of(child)));
+}
+
+TEST_F(HostFolders, ASweepNeverTakesAFolderThatIsBeingMade) {
+  const pid_t sweeper = in_child([] {
+    for (;;) sweep_temporary_folders();
+  });
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  int made = 0;
+  for (; std::chrono::steady_clock::now() < until; ++made) {
+    const TemporaryFolder folder;
+    for (int i = 0; i < 5; ++i) host::write_file(folder.path() / std::to_string(i), "x", 1);
+    EXPECT_EQ(host::read_file(folder.path() / "0"), "x");
+  }
+  kill(sweeper, SIGKILL);
+  end_of(sweeper);
+  EXPECT_GT(made, 10);
+  EXPECT_EQ(folders(), 0);
+}
+
+/// In the child of a fork the folder is still the parent's.
+TEST_F(HostFolders, AChildLeavesItsParentsFolderAlone) {
+  auto folder = std::make_unique<TemporaryFolder>();
+  const fs::path path = folder->path();
+  EXPECT_EQ(end_of(in_child([&] { folder.reset(); })), 0);
+  EXPECT_TRUE(fs::exists(path));
+  EXPECT_EQ(end_of(in_child([] { host::prepare_immediate_exit(); })), 0);
+  EXPECT_TRUE(fs::exists(path));
+  folder.reset();
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST_F(HostFolders, AnImmediateExitTakesCompilersAndFoldersAlong) {
+  compile_by(
+      "echo $$ > $TEST_FOLDER/driver\n"
+      "sleep 1000 &\necho $! > $TEST_FOLDER/part\nwait");
+  const pid_t child = in_child([&] {
+    std::thread([] { compile(); }).detach();
+    soon([&] { return lives("part"); });
+    host::prepare_immediate_exit();
+  });
+  EXPECT_EQ(end_of(child), 0);
+  EXPECT_FALSE(read("part").empty());
+  EXPECT_FALSE(lives("driver"));
+  EXPECT_TRUE(soon([&] { return !lives("part"); }));
+  EXPECT_EQ(folders(), 0);
+}
+
+TEST_F(HostFolders, CompilersHaveTheirTemporaryFilesInTheFolder) {
+  compile_by("echo $TMPDIR $PWD $LC_ALL > $TEST_FOLDER/seen\nreal \"$@\"");
+  ASSERT_TRUE(compile().image);
+  std::istringstream seen(ScriptedCompilerTest::read("seen"));
+  std::string places, folder, locale;
+  seen >> places >> folder >> locale;
+  EXPECT_EQ(places, folder);
+  EXPECT_EQ(fs::path(folder).parent_path(), temporary());
+  EXPECT_EQ(locale, "C");
+  EXPECT_EQ(folders(), 0);
+}
+
+}  // namespace
+}  // namespace tilewise
