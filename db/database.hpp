@@ -131,6 +131,9 @@ class Database {
   /// its row is set aside until put_image() replaces it.
   std::optional<Image> image(const KernelSpec& kernel, const Target& target,
                              const std::string& launch_revision) const;
+  /// Sets an image aside: image() does not return it until put_image() replaces it.
+  void refuse_image(const KernelSpec& kernel, const Target& target,
+                    const std::string& launch_revision, const std::string& why);
   /// Without binaries and logs; for listings. Not those set aside.
   std::vector<Image> images() const;
   /// One compiles, others wait: true when the caller now holds the claim on that key, false while

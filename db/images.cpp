@@ -108,6 +108,17 @@ std::optional<Image> Database::image(const KernelSpec& kernel, const Target& tar
   return {};
 }
 
+void Database::refuse_image(const KernelSpec& kernel, const Target& target,
+                            const std::string& launch_revision, const std::string& why) {
+  const std::lock_guard lock(state_->mutex);
+  state_->write([&](const Connection& db) {
+    db.query(
+          "UPDATE images SET refused = ? WHERE kernel = ? AND target = ? AND launch_revision = ?")
+        .bind(why, to_string(kernel), to_string(target), launch_revision)
+        .run();
+  });
+}
+
 std::vector<Image> Database::images() const {
   const std::lock_guard lock(state_->mutex);
   Query query = state_->connection.query(kSelectAll);

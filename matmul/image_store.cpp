@@ -108,11 +108,22 @@ ImageStore::Made ImageStore::make(const KernelSpec& kernel, const Target& target
   }
   if (std::optional<Made> found = find()) return std::move(*found);  // made just before the claim
   Made made = compile(kernel, target, launch_revision, hash);
-  // A cache that cannot be written (a full disk, say) costs a compile next time, not this product.
-  if (made.image)
-    if (const std::string why = cache_->put(*made.image); !why.empty())
-      made.log += (made.log.empty() ? "not kept: " : "\nnot kept: ") + why;
+  keep(made);
   return made;
+}
+
+ImageStore::Made ImageStore::make_anew(const KernelSpec& kernel, const Target& target,
+                                       const std::string& launch_revision) const {
+  Made made = compile(kernel, target, launch_revision, source_hash(kernel, compiler_->identity()));
+  keep(made);
+  return made;
+}
+
+/// A cache that cannot be written (a full disk, say) costs a compile next time, not this product.
+void ImageStore::keep(Made& made) const {
+  if (!cache_ || !made.image) return;
+  if (const std::string why = cache_->put(*made.image); !why.empty())
+    made.log += (made.log.empty() ? "not kept: " : "\nnot kept: ") + why;
 }
 
 ImageStore::Made ImageStore::compile(const KernelSpec& kernel, const Target& target,

@@ -47,11 +47,16 @@ class ImageStore {
   Made make(const KernelSpec& kernel, const Target& target, const std::string& launch_revision,
             const Patience& patience = {}) const;
 
+  /// Compiled, whatever is stored, and put into the cache: for an image that does not load.
+  Made make_anew(const KernelSpec& kernel, const Target& target,
+                 const std::string& launch_revision) const;
+
   const Compiler* compiler() const { return compiler_; }
 
  private:
   Made compile(const KernelSpec& kernel, const Target& target, const std::string& launch_revision,
                const std::string& hash) const;
+  void keep(Made& made) const;
 
   Database* database_;
   ImageCache* cache_;

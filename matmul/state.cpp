@@ -109,19 +109,51 @@ std::shared_ptr<LoadedKernel> Matmul::State::load(const KernelSpec& kernel, cons
   if (known != loaded_.end() && known->second.need.shared_bytes >= need.shared_bytes &&
       known->second.need.cluster_blocks >= need.cluster_blocks)
     return known->second.kernel;
-  const std::optional<Image> found = image(kernel, launch_revision, attempt);
-  if (!found) return nullptr;
-  try {
-    std::shared_ptr<LoadedKernel> made =
-        device_->load(*found, need.shared_bytes, need.cluster_blocks);
-    loaded_[kernel] = {need, made};
-    return made;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::device) throw;
-    attempt.why_not = "the image of " + to_string(kernel) + " does not load: " + error.what();
+  const ImageStore::Made found = image(kernel, launch_revision, attempt);
+  if (!found.image) return nullptr;
+  std::string why;
+  std::shared_ptr<LoadedKernel> made = try_load(*found.image, need, why);
+  if (!made && !found.compiled) made = load_anew(kernel, need, launch_revision, why);
+  if (!made) {
+    attempt.why_not = "the image of " + to_string(kernel) + " does not load: " + why;
     attempt.broken = true;
     return nullptr;
   }
+  loaded_[kernel] = {need, made};
+  return made;
+}
+
+/// Null when the device refuses the image.
+std::shared_ptr<LoadedKernel> Matmul::State::try_load(const Image& image, const KernelNeed& need,
+                                                      std::string& why_not) {
+  try {
+    return device_->load(image, need.shared_bytes, need.cluster_blocks);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::device) throw;
+    why_not = error.what();
+    return nullptr;
+  }
+}
+
+/// In place of a stored image that does not load. Only when the new one does is the stored one to
+/// blame: it is set aside.
+std::shared_ptr<LoadedKernel> Matmul::State::load_anew(const KernelSpec& kernel,
+                                                       const KernelNeed& need,
+                                                       const std::string& launch_revision,
+                                                       const std::string& why) {
+  if (!compiler()) return nullptr;
+  const Target& target = device_->info().target;
+  const ImageStore::Made made =
+      ImageStore(nullptr, cache(), compiler()).make_anew(kernel, target, launch_revision);
+  std::string again;
+  std::shared_ptr<LoadedKernel> loaded = made.image ? try_load(*made.image, need, again) : nullptr;
+  if (!loaded) return nullptr;
+  warn_once("the stored image of " + to_string(kernel) +
+            " does not load and was compiled anew: " + why);
+  write_to_database([&](Database& database) {
+    database.refuse_image(kernel, target, launch_revision, "it does not load: " + why);
+  });
+  return loaded;
 }
 
 /// How long a compile of a kernel of this match should take: as long as all of its kernels took
@@ -144,13 +176,10 @@ std::optional<Image> Matmul::State::stored_image(const KernelSpec& kernel,
       return found;
     const std::vector<std::string> warnings = database_->warnings();
     for (std::size_t i = known; i < warnings.size(); ++i) warn_once(warnings[i]);
-    if (warnings.size() > known && database_->read_only()) {
-      try {  // a connection that may write sets a damaged image aside itself
-        Database::open(database_->path(), OpenMode::read_write, database_->trust())
-            .image(kernel, target, launch_revision);
-      } catch (const Error&) {  // then the next process finds it again
-      }
-    }
+    // A connection that may write sets a damaged image aside itself.
+    if (warnings.size() > known)
+      write_to_database(
+          [&](Database& database) { database.image(kernel, target, launch_revision); });
   }
   if (!cache()) return std::nullopt;
   auto found = ImageStore(nullptr, cache(), nullptr).stored(kernel, target, launch_revision);
@@ -159,24 +188,26 @@ std::optional<Image> Matmul::State::stored_image(const KernelSpec& kernel,
 }
 
 /// Stored, else compiled; the compiler is loaded only then.
-std::optional<Image> Matmul::State::image(const KernelSpec& kernel,
-                                          const std::string& launch_revision, Attempt& attempt) {
+ImageStore::Made Matmul::State::image(const KernelSpec& kernel, const std::string& launch_revision,
+                                      Attempt& attempt) {
   const Target& target = device_->info().target;
-  if (auto found = stored_image(kernel, launch_revision)) return found;
+  ImageStore::Made made;
+  made.image = stored_image(kernel, launch_revision);
+  if (made.image) return made;
   if (!compiler()) {
     attempt.why_not = "no image of " + to_string(kernel) + " for " + to_string(target) +
                       " is stored, and " + no_compiler_;
-    return std::nullopt;
+    return made;
   }
   // What another process is compiling is waited for no longer than compiling it takes.
   const Patience patience{attempt.seconds_to_compile};
-  ImageStore::Made made = ImageStore(database_ ? &*database_ : nullptr, cache(), compiler())
-                              .make(kernel, target, launch_revision, patience);
+  made = ImageStore(database_ ? &*database_ : nullptr, cache(), compiler())
+             .make(kernel, target, launch_revision, patience);
   if (!made.image) {
     attempt.why_not = to_string(kernel) + " does not compile: " + first_line(made.log);
     attempt.broken = true;
   }
-  return std::move(made.image);
+  return made;
 }
 
 Match Matmul::State::match(const Problem& problem) const {
@@ -224,15 +255,29 @@ std::vector<Candidate> Matmul::State::refused(const Problem& problem) const {
 
 /// So that the next process does not try it again. A database that cannot be written keeps it.
 void Matmul::State::quarantine(const Record& record, const std::string& why) {
-  try {
-    if (database_->read_only())
-      Database::open(database_->path(), OpenMode::read_write, database_->trust())
-          .quarantine(record.id, why);
-    else
-      database_->quarantine(record.id, why);
-  } catch (const Error& error) {
+  const std::string failed =
+      write_to_database([&](Database& database) { database.quarantine(record.id, why); });
+  if (!failed.empty())
     warn_once("record " + std::to_string(record.id) +
-              " could not be marked in the database: " + error.what());
+              " could not be marked in the database: " + failed);
+}
+
+/// The database is opened for reading mostly: another connection writes then. Empty, or what
+/// failed.
+template <class Write>
+std::string Matmul::State::write_to_database(Write write) {
+  if (!database_) return "";
+  try {
+    if (database_->read_only()) {
+      Database writable =
+          Database::open(database_->path(), OpenMode::read_write, database_->trust());
+      write(writable);
+    } else {
+      write(*database_);
+    }
+    return "";
+  } catch (const Error& error) {
+    return error.what();
   }
 }
 

@@ -63,12 +63,19 @@ struct Matmul::State {
   Attempt attempt(const Problem& problem, const Match& match);
   std::shared_ptr<LoadedKernel> load(const KernelSpec& kernel, const KernelNeed& need,
                                      const std::string& launch_revision, Attempt& attempt);
-  std::optional<Image> image(const KernelSpec& kernel, const std::string& launch_revision,
-                             Attempt& attempt);
+  std::shared_ptr<LoadedKernel> try_load(const Image& image, const KernelNeed& need,
+                                         std::string& why_not);
+  std::shared_ptr<LoadedKernel> load_anew(const KernelSpec& kernel, const KernelNeed& need,
+                                          const std::string& launch_revision,
+                                          const std::string& why);
+  ImageStore::Made image(const KernelSpec& kernel, const std::string& launch_revision,
+                         Attempt& attempt);
   std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
   double seconds_to_compile(const Match& match) const;
   std::vector<Candidate> refused(const Problem& problem) const;
   void quarantine(const Record& record, const std::string& why);
+  template <class Write>
+  std::string write_to_database(Write write);
   void give_up(const Problem& problem) const;
   void refuse(const Problem& problem, const Candidate& candidate, const std::string& why_not);
   ImageCache* cache();
