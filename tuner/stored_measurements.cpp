@@ -12,13 +12,11 @@ constexpr auto kPatience = std::chrono::milliseconds(50);
 
 bool faster(const Record& x, const Record& y) { return time_of(x) < time_of(y); }
 
-bool can_compare(const Record& record, const Problem& problem, const DeviceInfo& device) {
-  const auto& templates = catalog();
-  const auto kernel = std::find_if(templates.begin(), templates.end(), [&](const auto& t) {
-    return t.name == record.candidate.kernel_template;
-  });
-  return kernel != templates.end() && !record.code_hash.empty() &&
-         rejection(*kernel, problem, record.candidate.configuration, device).empty();
+bool can_compare(const Record& record, const SearchSpace& space) {
+  const KernelTemplate* kernel = template_of(record.candidate, space);
+  return kernel && !record.code_hash.empty() &&
+         rejection(*kernel, space.problem(), record.candidate.configuration, space.device())
+             .empty();
 }
 
 /// The winner and the finalists, then others at equal distances from fast to slow.
@@ -35,6 +33,14 @@ std::vector<Record> sample_of(std::vector<Record> records, const Candidate& winn
 }
 
 }  // namespace
+
+const KernelTemplate* template_of(const Candidate& candidate, const SearchSpace& space) {
+  for (const KernelTemplate* kernel : space.templates())
+    if (kernel->name == candidate.kernel_template) return kernel;
+  for (const KernelTemplate& kernel : catalog())
+    if (kernel.name == candidate.kernel_template) return &kernel;
+  return nullptr;
+}
 
 std::vector<Candidate> StaleMeasurements::fastest(std::size_t count) const {
   std::vector<Record> ok = records_;
@@ -60,16 +66,16 @@ std::optional<Record> StaleMeasurements::take(const Built& built) {
 }
 
 bool same_machine_code(const std::vector<Record>& records, const Candidate& winner,
-                       const Problem& problem, const DeviceInfo& device, const ImageStore& store,
-                       Database& database, int threads, const std::function<bool()>& stopped) {
+                       const SearchSpace& space, const ImageStore& store, Database& database,
+                       int threads, const std::function<bool()>& stopped) {
   std::vector<Record> candidates;
   for (const Record& record : records)
-    if (can_compare(record, problem, device)) candidates.push_back(record);
+    if (can_compare(record, space)) candidates.push_back(record);
   const std::vector<Record> sample = sample_of(std::move(candidates), winner);
   if (sample.empty() || sample.front().candidate != winner) return false;
-  CompileAhead pool(problem, device, store, threads);
+  CompileAhead pool(space.problem(), space.device(), store, threads);
   for (const Record& record : sample)
-    pool.add(record.candidate, find_template(record.candidate.kernel_template));
+    pool.add(record.candidate, *template_of(record.candidate, space));
   std::vector<std::pair<std::int64_t, Built>> same;
   while (pool.under_way() > 0) {
     if (stopped()) return false;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "matmul/image_store.hpp"
-#include "templates/kernel_template.hpp"
+#include "templates/search_space.hpp"
 #include "tuner/compile_ahead.hpp"
 
 namespace tilewise {
@@ -28,7 +28,11 @@ class StaleMeasurements {
 /// that `records` (measured here, of one problem and GPU) hold. On success every record compiled is
 /// renewed in the database. False when one differs, or none could be compared.
 bool same_machine_code(const std::vector<Record>& records, const Candidate& winner,
-                       const Problem& problem, const DeviceInfo& device, const ImageStore& store,
-                       Database& database, int threads, const std::function<bool()>& stopped);
+                       const SearchSpace& space, const ImageStore& store, Database& database,
+                       int threads, const std::function<bool()>& stopped);
+
+/// The template of a candidate: of those searched, else of the catalog; null for one that this
+/// version does not have.
+const KernelTemplate* template_of(const Candidate& candidate, const SearchSpace& space);
 
 }  // namespace tilewise

@@ -128,16 +128,12 @@ bool Tuning::still_good(const Search& known, const Record& winner) const {
   RecordFilter filter{.problem = problem_, .gpu = gpu_};
   std::vector<Record> records = context_.database.records(filter);
   std::erase_if(records, [](const Record& r) { return r.origin != Origin::measured; });
-  return same_machine_code(records, winner.candidate, problem_, device_, store_, context_.database,
+  return same_machine_code(records, winner.candidate, space_, store_, context_.database,
                            options_.compile_threads, [this] { return stopped(); });
 }
 
 const KernelTemplate* Tuning::kernel_of(const Candidate& candidate) const {
-  for (const KernelTemplate* kernel : space_.templates())
-    if (kernel->name == candidate.kernel_template) return kernel;
-  for (const KernelTemplate& kernel : catalog())
-    if (kernel.name == candidate.kernel_template) return &kernel;
-  return nullptr;
+  return template_of(candidate, space_);
 }
 
 /// Measured of what would be built now. Rows of other versions' templates and parameters are not.

@@ -373,6 +373,8 @@ inline const std::map<std::string, Kernel>& kernels() {
       {"aborts", [](D, A) { std::abort(); }},
       {"crashes", [](D, A) { raise_segfault(); }},
       {"exits", [](D, A) { _exit(3); }},
+      {"killed", [](D, A) { raise(SIGKILL); }},
+      {"no_space", [](D, A) { throw Error(ErrorKind::io, "no space left on device"); }},
   };
   return table;
 }

@@ -58,15 +58,18 @@ class FakeCompiler : public Compiler {
   std::vector<Target> targets() const override { return {{9, 0, true}}; }
   CompileResult compile(const CompileRequest& request) const override {
     ++count;
+    if (fault) fault(request.kernel);
     for (const auto& [define, value] : request.kernel.defines)
       if (define == "X" && value == kRefused) return {std::nullopt, "too much shared data", 1};
     Image image;
-    image.binary = {1, 2, 3};
+    image.binary = code ? code(request.kernel) : std::vector<std::uint8_t>{1, 2, 3};
     image.compile_ms = 1;
     return {image, "", 1};
   }
   std::string name = "fake 1";
   mutable std::atomic<int> count{0};
+  std::function<void(const KernelSpec&)> fault;                      ///< may throw
+  std::function<std::vector<std::uint8_t>(const KernelSpec&)> code;  ///< may be called by threads
 };
 
 using Point = std::pair<std::int64_t, std::int64_t>;
@@ -88,10 +91,21 @@ class FakeEvaluator : public Evaluator {
     EXPECT_EQ(reference->problem(), problem);
     ++begins;
   }
+  static Evaluation rejected(Outcome outcome, const std::string& detail) {
+    Evaluation evaluation;
+    evaluation.outcome = outcome;
+    evaluation.detail = detail;
+    return evaluation;
+  }
   Evaluation evaluate(const EvaluationRequest& request) override {
     EXPECT_EQ(request.images.size(), request.plan.steps.size());
     if (static_cast<int>(evaluated.size()) == break_after)
       throw Error(ErrorKind::device, "the device is gone");
+    if (fault && fault(point_of(request.plan))) {
+      Evaluation killed = rejected(Outcome::launch_error, "signal 9 (Killed)");
+      killed.transient = true;
+      return killed;
+    }
     evaluated.push_back(point_of(request.plan));
     if (stop && static_cast<int>(evaluated.size()) == stop_after) stop->store(true);
     std::this_thread::sleep_for(nap);
@@ -108,6 +122,10 @@ class FakeEvaluator : public Evaluator {
         result.finalists.back() = rejected(Outcome::timeout, "no answer");
       if (race_wrong && race_wrong(raced.back()))
         result.finalists.back() = rejected(Outcome::wrong_result, "not the same each time");
+      if (race_faults && race_faults(races)) {
+        result.finalists.back() = rejected(Outcome::launch_error, "signal 9 (Killed)");
+        result.finalists.back().transient = true;
+      }
       if (race_dies) result.finalists.back() = rejected(Outcome::timeout, "no answer");
     }
     Baseline baseline;
@@ -117,12 +135,6 @@ class FakeEvaluator : public Evaluator {
     baseline.measurement.median_us = 90;
     result.baselines = {baseline};
     return result;
-  }
-  static Evaluation rejected(Outcome outcome, const std::string& detail) {
-    Evaluation evaluation;
-    evaluation.outcome = outcome;
-    evaluation.detail = detail;
-    return evaluation;
   }
   Evaluation measured(const Plan& plan, const std::function<double(Point)>& landscape) const {
     Evaluation evaluation;
@@ -144,6 +156,8 @@ class FakeEvaluator : public Evaluator {
   };
   std::function<double(Point)> race_time;
   std::function<bool(Point)> race_wrong, race_lost;
+  std::function<bool(Point)> fault;      ///< the system's, as a candidate meets it
+  std::function<bool(int)> race_faults;  ///< in that race (from 1 on) every finalist meets one
   double spread = 0.01;
   std::vector<Point> evaluated, raced;
   int begins = 0, races = 0, break_after = -1, stop_after = -1;

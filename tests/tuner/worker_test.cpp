@@ -119,6 +119,22 @@ TEST(Worker, ADeathIsAnOutcomeThatSaysHow) {
   EXPECT_EQ(run.evaluate("exits").outcome, Outcome::launch_error);
 }
 
+TEST(Worker, AFaultOfTheSystemIsToldFromTheCandidates) {
+  Tuning run;
+  for (const char* system : {"killed", "no_space"}) {
+    const Evaluation evaluation = run.evaluate(system);
+    EXPECT_TRUE(evaluation.transient) << system;
+    EXPECT_FALSE(evaluation.measurement);
+  }
+  for (const char* own : {"aborts", "crashes", "exits", "sticky", "refused", "one_element"})
+    EXPECT_FALSE(run.evaluate(own).transient) << own;
+  const RaceResult result = run.evaluator->race(
+      {fake::make_request(run.problem, "right"), fake::make_request(run.problem, "killed")}, false);
+  EXPECT_EQ(result.finalists[0].outcome, Outcome::ok);
+  EXPECT_TRUE(result.finalists[1].transient);
+  EXPECT_FALSE(run.evaluate("right").transient);
+}
+
 TEST(Worker, ARaceThatDiesBlamesTheCulpritAloneAndTheRestRaces) {
   for (const auto& [culprit, why] :
        {std::pair{"aborts", "signal 6"}, std::pair{"sticky", "illegal memory access"},
