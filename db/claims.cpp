@@ -52,7 +52,7 @@ bool Database::claim_image(const KernelSpec& kernel, const Target& target, doubl
     const auto present = find_claim(db, kernel_text, target_text);
     claimed = !present || is_free(*present, stale_seconds);
     if (!claimed) return;
-    const ProcessIdentity& me = state_->holder;
+    const ProcessIdentity& me = state_->holder();
     db.query(
           "INSERT OR REPLACE INTO claims (kernel, target, holder, machine, pid, started, since) "
           "VALUES (?, ?, ?, ?, ?, ?, ?)")
@@ -66,7 +66,7 @@ void Database::renew_claim(const KernelSpec& kernel, const Target& target) {
   const std::lock_guard lock(state_->mutex);
   state_->write([&](const Connection& db) {
     db.query("UPDATE claims SET since = ? WHERE kernel = ? AND target = ? AND holder = ?")
-        .bind(seconds_now(), to_string(kernel), to_string(target), state_->holder.token)
+        .bind(seconds_now(), to_string(kernel), to_string(target), state_->holder().token)
         .run();
   });
 }
@@ -76,7 +76,7 @@ void Database::release_claim(const KernelSpec& kernel, const Target& target) {
   // Only what is still ours: a stale claim may have been taken over.
   state_->write([&](const Connection& db) {
     db.query("DELETE FROM claims WHERE kernel = ? AND target = ? AND holder = ?")
-        .bind(to_string(kernel), to_string(target), state_->holder.token)
+        .bind(to_string(kernel), to_string(target), state_->holder().token)
         .run();
   });
 }

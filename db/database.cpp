@@ -49,13 +49,13 @@ Database Database::open(const std::filesystem::path& path, OpenMode mode, Trust 
   const bool write = mode == OpenMode::read_write;
   OpenedFile file =
       write ? open_for_writing(path, network, trust) : open_for_reading(path, network, trust);
-  Database database(std::make_unique<State>(std::move(file), Place(path), trust, new_identity()));
+  Database database(std::make_unique<State>(std::move(file), Place(path), trust));
   if (write) database.drop_dead_claims();
   return database;
 }
 
 Database Database::in_memory() {
-  return Database(std::make_unique<State>(open_in_memory(), Place(), Trust::owner, new_identity()));
+  return Database(std::make_unique<State>(open_in_memory(), Place(), Trust::owner));
 }
 
 /// Of a process that was killed, say. A database that has no room for that may still be read.

@@ -111,10 +111,6 @@ OpenedFile connect_for_reading(const fs::path& path) {
   return file;
 }
 
-bool is_older(const Connection& connection) {
-  return !is_new(connection) && connection.integer("PRAGMA user_version") < latest_version();
-}
-
 /// A program that only reads brings an older file up to date, too, where it may write.
 bool migrated(const fs::path& path, std::string_view network, Trust trust) {
   try {
@@ -159,15 +155,19 @@ OpenedFile open_for_reading(const fs::path& path, std::string_view network, Trus
   }
   OpenedFile file = connect_for_reading(path);
   require_usable(path, trust);
-  if (is_older(file.connection) && migrated(path, network, trust)) file = connect_for_reading(path);
-  if (is_new(file.connection)) {
+  bool empty = is_new(file.connection);
+  if (!empty && version_of(file.connection) < latest_version() && migrated(path, network, trust)) {
+    file = connect_for_reading(path);
+    empty = is_new(file.connection);
+  }
+  if (empty) {
     throw database_error(path, file.warnings.empty()
                                    ? "it is empty; tune something first (autotune --sizes 1024)"
                                    : log_not_seen(path));
   }
-  if (is_older(file.connection)) {
+  if (version_of(file.connection) < latest_version()) {
     throw database_error(path, "it was written by an older Tilewise (schema version " +
-                                   file.connection.text("PRAGMA user_version") + ", now " +
+                                   std::to_string(version_of(file.connection)) + ", now " +
                                    std::to_string(latest_version()) +
                                    "); open it once where it can be written, as autotune does");
   }

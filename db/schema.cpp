@@ -185,11 +185,11 @@ constexpr std::array kMigrations{
     Migration{2, kVersion2, hash_all_rows},
 };
 
+}  // namespace
+
 std::int64_t version_of(const Connection& connection) {
   return connection.integer("PRAGMA user_version");
 }
-
-}  // namespace
 
 std::span<const Migration> migrations() { return kMigrations; }
 

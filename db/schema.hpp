@@ -23,6 +23,8 @@ inline int latest_version(std::span<const Migration> steps = migrations()) {
   return steps.empty() ? 0 : steps.back().version;
 }
 
+std::int64_t version_of(const Connection& connection);
+
 /// Whether the file is new and empty (then it is to be made), as opposed to one of ours. Throws
 /// Error(database) for another program's database and for a newer version.
 bool is_new(const Connection& connection, std::span<const Migration> steps = migrations());

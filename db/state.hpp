@@ -34,12 +34,11 @@ class Place {
 
 /// What a Database is made of. Every member function holds `mutex` while it uses the rest.
 struct Database::State {
-  State(OpenedFile file, Place where, Trust trusted, ProcessIdentity process)
+  State(OpenedFile file, Place where, Trust trusted)
       : connection(std::move(file.connection)),
         warnings(std::move(file.warnings)),
         place(std::move(where)),
-        trust(trusted),
-        holder(std::move(process)) {}
+        trust(trusted) {}
 
   void warn(std::string message) {
     if (std::find(warnings.begin(), warnings.end(), message) == warnings.end()) {
@@ -68,6 +67,11 @@ struct Database::State {
     return found;
   }
 
+  const ProcessIdentity& holder() {
+    if (!identity) identity = new_identity();
+    return *identity;
+  }
+
   /// Runs `body` in a transaction and commits. Where the disk is full and make_room() frees some of
   /// it, runs it once more.
   template <class Body>
@@ -91,7 +95,7 @@ struct Database::State {
   std::vector<std::string> warnings;
   Place place;
   Trust trust;
-  ProcessIdentity holder;  ///< whose claims are ours
+  std::optional<ProcessIdentity> identity;  ///< whose claims are ours; made for the first claim
   std::function<bool()> make_room;
 };
 
