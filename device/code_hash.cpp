@@ -1,11 +1,10 @@
 #include <elf.h>
-#include <xxhash.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "device/elf.hpp"
+#include "tilewise/hash.hpp"
 
 namespace tilewise {
 namespace {
@@ -191,12 +190,7 @@ class Reader {
 std::string code_hash(Binary binary) {
   const std::optional<ElfFile> file = read_elf(binary);
   if (!file) return {};
-  const std::string text = Reader(*file).essence();
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  char hex[33];
-  std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return hex;
+  return hash_text(Reader(*file).essence());
 }
 
 }  // namespace tilewise
