@@ -1,5 +1,6 @@
 #include "db/sqlite.hpp"
 
+#include <pthread.h>
 #include <sqlite3.h>
 
 #include <cstring>
@@ -25,6 +26,30 @@ std::string file_uri(const std::filesystem::path& path) {
     }
   }
   return uri;
+}
+
+/// SQLite's process-wide locks, those that are held while another is taken before that other. A
+/// child of fork() inherits them as they are: one that another thread of the parent holds would
+/// never be free in the child.
+constexpr int kGlobalLocks[] = {
+    SQLITE_MUTEX_STATIC_MASTER, SQLITE_MUTEX_STATIC_OPEN, SQLITE_MUTEX_STATIC_VFS1,
+    SQLITE_MUTEX_STATIC_VFS2,   SQLITE_MUTEX_STATIC_VFS3, SQLITE_MUTEX_STATIC_PRNG,
+    SQLITE_MUTEX_STATIC_LRU,    SQLITE_MUTEX_STATIC_PMEM, SQLITE_MUTEX_STATIC_MEM};
+
+void lock_before_fork() {
+  for (const int lock : kGlobalLocks) sqlite3_mutex_enter(sqlite3_mutex_alloc(lock));
+}
+
+void unlock_after_fork() {
+  for (const int lock : kGlobalLocks) sqlite3_mutex_leave(sqlite3_mutex_alloc(lock));
+}
+
+void survive_forks() {
+  static const int registered = [] {
+    sqlite3_initialize();
+    return pthread_atfork(lock_before_fork, unlock_after_fork, unlock_after_fork);
+  }();
+  static_cast<void>(registered);
 }
 
 }  // namespace
@@ -123,6 +148,7 @@ Connection::Connection() : path_(":memory:") {
 }
 
 void Connection::open(const std::string& uri, int flags) {
+  survive_forks();
   // Callers serialise, so SQLite needs no mutex of its own.
   sqlite3* raw = nullptr;
   const int code =

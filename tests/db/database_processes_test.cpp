@@ -205,6 +205,28 @@ TEST(Processes, KilledWhileHoldingTheLockHoldUpNobody) {
   close(ends[1]);
 }
 
+// A program that forks while a thread of its own is inside of SQLite.
+TEST(Processes, ChildrenOfABusyProcessOpenTheirOwn) {
+  const TemporaryFolder folder;
+  std::atomic<bool> done{false};
+  std::vector<std::thread> busy;
+  for (int thread = 0; thread < 3; ++thread)
+    busy.emplace_back([&, thread] {
+      const auto path = folder / ("busy" + std::to_string(thread) + ".db");
+      while (!done) Database::open(path).add(record());
+    });
+  for (int i = 0; i < 60; ++i) {
+    const auto path = folder / "child.db";
+    const pid_t child = start([&path] {
+      alarm(20);
+      return Database::open(path).counts().records == 0 ? 0 : 1;
+    });
+    ASSERT_EQ(finish(child), 0) << "child " << i << " (-14: it hung)";
+  }
+  done = true;
+  for (std::thread& thread : busy) thread.join();
+}
+
 TEST(Threads, ShareOneObject) {
   const TemporaryFolder folder;
   Database db = Database::open(folder / "x.db");
