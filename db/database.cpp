@@ -39,6 +39,17 @@ void Place::require() const {
                          "another file took its place while it was open: nothing can be stored");
 }
 
+IndexRepair::IndexRepair(const Connection& connection) : connection_(connection) {
+  connection_.execute("PRAGMA writable_schema = ON");
+}
+
+IndexRepair::~IndexRepair() {
+  try {
+    connection_.execute("PRAGMA writable_schema = OFF");
+  } catch (const Error&) {  // it changes nothing of what is ours
+  }
+}
+
 Database::Database(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Database::Database(Database&&) noexcept = default;
 Database& Database::operator=(Database&&) noexcept = default;
