@@ -1,14 +1,16 @@
 #include "db/image_cache.hpp"
 
 #include "db/sqlite_error.hpp"
+#include "db/trust.hpp"
 
 namespace tilewise {
 
 bool remove_database_file(const std::filesystem::path& path) {
   std::error_code ignored;
-  const bool there = std::filesystem::remove(path, ignored);
+  const std::filesystem::path file = behind_links(path);
+  const bool there = std::filesystem::remove(file, ignored);
   for (const char* suffix : {"-wal", "-shm", "-journal"})
-    std::filesystem::remove(path.string() + suffix, ignored);
+    std::filesystem::remove(file.string() + suffix, ignored);
   return there;
 }
 

@@ -59,8 +59,8 @@ class ImageCache {
   bool replaced_ = false;  ///< thrown away once already
 };
 
-/// Deletes a database file with SQLite's files beside it. True when the file was there. Processes
-/// that have it open go on with what they have.
+/// Deletes a database file (not a symbolic link to it) with SQLite's files beside it. True when the
+/// file was there. Processes that have it open go on with what they have.
 bool remove_database_file(const std::filesystem::path& path);
 
 }  // namespace tilewise
