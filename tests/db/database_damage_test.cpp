@@ -230,13 +230,20 @@ TEST_F(DamageTest, ADamagedRecordIsNoWinnerAndIsReplacedByMeasuringAgain) {
 }
 
 TEST_F(DamageTest, ADamagedWinnerIsReplacedByTheNext) {
-  change(path, "UPDATE winners SET record_id = 2 WHERE record_id = 1");
-  Database db = Database::open(path);
-  EXPECT_FALSE(db.winner(problem(), kGpu));
-  db.set_winner(1);
-  ASSERT_TRUE(db.winner(problem(), kGpu));
-  EXPECT_EQ(db.winner(problem(), kGpu)->record.id, 1);
-  EXPECT_THAT(db.check(), IsEmpty());
+  for (const char* set : {"record_id = 2", "record_id = 4", "problem_id = 3", "gpu = 'another'"}) {
+    SCOPED_TRACE(set);
+    write_file(path, whole);
+    change(path, std::string("UPDATE winners SET ") + set + " WHERE record_id = 1");
+    Database db = Database::open(path);
+    EXPECT_FALSE(db.winner(problem(), kGpu));
+    db.set_winner(4);
+    db.set_winner(1);
+    ASSERT_TRUE(db.winner(problem(), kGpu));
+    EXPECT_EQ(db.winner(problem(), kGpu)->record.id, 1);
+    EXPECT_EQ(db.winner(problem(256), kGpu)->record.id, 4);
+    EXPECT_EQ(db.winner(problem(512), kGpu)->record.id, 3);
+    EXPECT_THAT(db.check(), IsEmpty());
+  }
 }
 
 TEST_F(DamageTest, ReachesNoExport) {

@@ -308,10 +308,14 @@ TEST(ReadOnlyMedia, WithALogThatCannotBeReadAreSaidToLackRows) {
     if (!mount_private(folder.path(), "size=8m")) return kNotPermitted;
     copy_with_log(folder / "1.db", folder / "some.db", true);
     copy_with_log(folder / "2.db", folder / "none.db", false);
+    fs::create_directory(folder / "links");
+    fs::create_symlink(folder / "some.db", folder / "links" / "link.db");
     if (!remount_read_only(folder.path())) return kNotPermitted;
     const Database db = Database::open(folder / "some.db", OpenMode::read_only);
     if (db.counts().records != 1 || db.warnings().size() != 1) return 20;
     if (db.warnings().front().find("some.db-wal are not seen") == std::string::npos) return 21;
+    const Database linked = Database::open(folder / "links" / "link.db", OpenMode::read_only);
+    if (linked.warnings().size() != 1) return 23;
     const std::string said = error_of(
         ErrorKind::database, [&] { Database::open(folder / "none.db", OpenMode::read_only); });
     return said.find("none.db-wal are not seen") != std::string::npos ? 0 : 22;
