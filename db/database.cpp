@@ -18,7 +18,8 @@ Trust default_trust() {
   return set ? Trust::anyone : Trust::owner;
 }
 
-Place::Place(const std::filesystem::path& path) : path_(path) {
+// Absolute, since the program may go to another folder.
+Place::Place(const std::filesystem::path& path) : path_(std::filesystem::absolute(path)) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return;
   device_ = status.st_dev;
