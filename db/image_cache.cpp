@@ -14,9 +14,9 @@ bool remove_database_file(const std::filesystem::path& path) {
   return there;
 }
 
-ImageCache::ImageCache(std::filesystem::path path, OpenMode mode, Trust trust,
+ImageCache::ImageCache(const std::filesystem::path& path, OpenMode mode, Trust trust,
                        std::int64_t most_bytes)
-    : path_(std::move(path)), mode_(mode), trust_(trust), most_bytes_(most_bytes) {
+    : path_(std::filesystem::absolute(path)), mode_(mode), trust_(trust), most_bytes_(most_bytes) {
   open();
 }
 

@@ -20,7 +20,7 @@ class ImageCache {
 
   /// Opens the file at `path`, made when absent if it may be written. The oldest images make room
   /// for new ones beyond `most_bytes`.
-  explicit ImageCache(std::filesystem::path path, OpenMode mode = OpenMode::read_write,
+  explicit ImageCache(const std::filesystem::path& path, OpenMode mode = OpenMode::read_write,
                       Trust trust = default_trust(), std::int64_t most_bytes = kMostBytes);
   /// In memory.
   ImageCache();
