@@ -120,7 +120,9 @@ std::int64_t Database::drop_oldest_images(std::int64_t most_bytes) {
   state_->write([&](const Connection& db) {
     std::vector<std::int64_t> oldest;
     {
-      Query query = db.query("SELECT id, length(binary) + length(log) FROM images ORDER BY id");
+      Query query = db.query(
+          "SELECT id, length(binary) + length(log) FROM images "
+          "WHERE id < (SELECT max(id) FROM images) ORDER BY id");
       for (std::int64_t left = in_use; left > most_bytes && query.step();) {
         oldest.push_back(query.next<std::int64_t>());
         left -= query.next<std::int64_t>();
