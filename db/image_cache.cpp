@@ -82,12 +82,15 @@ std::optional<Image> ImageCache::image(const KernelSpec& kernel, const Target& t
 }
 
 std::string ImageCache::put(const Image& image) {
+  if (mode_ == OpenMode::read_only) return "the image cache can only be read";
+  bool kept = false;
   try {
     use([&](Database& database) {
       database.put_image(image);
+      kept = true;
       if (database.bytes_in_use() > most_bytes_) database.drop_oldest_images(most_bytes_ * 3 / 4);
     });
-    return "";
+    return kept ? "" : "the image cache is not used";
   } catch (const Error& error) {
     return error.what();
   }
