@@ -171,7 +171,7 @@ TEST_F(ImageCacheTest, OneThatIsNotTrustedIsDoneWithoutAndNotTouched) {
   {
     ImageCache cache(path, OpenMode::read_write, Trust::owner);
     EXPECT_FALSE(has(cache, 1));
-    cache.put(image(50));
+    EXPECT_THAT(cache.put(image(50)), HasSubstr("not used"));
     EXPECT_EQ(cache.claim(kernel(1), kTarget), ImageCache::Claim::none);
     EXPECT_FALSE(cache.counts());
     EXPECT_THAT(cache.warnings(),
@@ -214,7 +214,8 @@ TEST_F(ImageCacheTest, ForReadingIsNotMadeAndNotWritten) {
   ImageCache cache(path, OpenMode::read_only);
   EXPECT_TRUE(has(cache, 1));
   EXPECT_EQ(cache.claim(kernel(1), kTarget), ImageCache::Claim::none);
-  cache.put(image(50));
+  EXPECT_THAT(cache.put(image(50)), HasSubstr("can only be read"));
+  EXPECT_TRUE(has(cache, 2)) << "it goes on reading";
   EXPECT_FALSE(cache.discard());
   EXPECT_TRUE(fs::exists(path));
   ImageCache next(path, OpenMode::read_only);
@@ -256,7 +257,7 @@ TEST_F(ImageCacheTest, DiscardRemovesTheFileAndKeepsNothing) {
   EXPECT_TRUE(cache.discard());
   EXPECT_TRUE(fs::is_empty(folder.path())) << "with SQLite's files";
   EXPECT_FALSE(has(cache, 1));
-  cache.put(image(1));
+  EXPECT_THAT(cache.put(image(1)), HasSubstr("not used"));
   EXPECT_FALSE(has(cache, 1));
   EXPECT_EQ(cache.claim(kernel(1), kTarget), ImageCache::Claim::none);
   EXPECT_TRUE(fs::is_empty(folder.path())) << "the room that was made stays";
