@@ -73,6 +73,15 @@ std::vector<std::string> Database::check() const {
       if (std::string words = query.next<std::string>(); words != "ok")
         damage.push_back("SQLite: " + std::move(words));
   }
+  {
+    Query query = db.query("PRAGMA foreign_key_check");
+    while (query.step()) {
+      const auto table = query.next<std::string>();
+      const auto row = query.next<std::string>();
+      damage.push_back("row " + row + " of " + table + " refers to a row of " +
+                       query.next<std::string>() + " that is not there");
+    }
+  }
   check_rows(
       db, kRecords, [](Query& row) { read_record(row); }, damage);
   check_rows(

@@ -18,7 +18,8 @@ Trust default_trust() {
   return set ? Trust::anyone : Trust::owner;
 }
 
-Place::Place(const std::filesystem::path& path) : path_(path) {
+// Absolute, since the program may go to another folder.
+Place::Place(const std::filesystem::path& path) : path_(std::filesystem::absolute(path)) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return;
   device_ = status.st_dev;
@@ -37,6 +38,17 @@ void Place::require() const {
       network_file_system_of(path_).empty())
     throw database_error(path_,
                          "another file took its place while it was open: nothing can be stored");
+}
+
+IndexRepair::IndexRepair(const Connection& connection) : connection_(connection) {
+  connection_.execute("PRAGMA writable_schema = ON");
+}
+
+IndexRepair::~IndexRepair() {
+  try {
+    connection_.execute("PRAGMA writable_schema = OFF");
+  } catch (const Error&) {  // it changes nothing of what is ours
+  }
 }
 
 Database::Database(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -159,6 +159,7 @@ class Database {
   /// Of the file, without what is free inside it.
   std::int64_t bytes_in_use() const;
   /// Drops the images that were put first until at most so many bytes are in use; says how many.
+  /// The last stays, however large.
   std::int64_t drop_oldest_images(std::int64_t most_bytes);
   /// What is damaged: SQLite's integrity check, and every row and image that does not match its
   /// hash. Empty when all is in order.

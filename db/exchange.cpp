@@ -47,8 +47,15 @@ struct StoredImage {
   std::vector<std::int64_t> records;
 };
 
+/// As the text of an export holds it: what is no valid UTF-8 is replaced.
+std::string as_utf8(const std::string& text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
+      .get<std::string>();
+}
+
 Json image_json(const StoredImage& stored) {
-  const Image& image = stored.image;
+  Image image = stored.image;
+  image.log = as_utf8(image.log);
   return {{"kernel", to_string(image.kernel)},
           {"target", to_string(image.target)},
           {"launch_revision", image.launch_revision},
@@ -60,7 +67,7 @@ Json image_json(const StoredImage& stored) {
           {"compile_ms", image.compile_ms},
           {"log", image.log},
           {"binary", to_base64(image.binary)},
-          {"hash", stored.hash},
+          {"hash", row_hash(image)},
           {"records", stored.records}};
 }
 

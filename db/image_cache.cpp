@@ -1,20 +1,22 @@
 #include "db/image_cache.hpp"
 
 #include "db/sqlite_error.hpp"
+#include "db/trust.hpp"
 
 namespace tilewise {
 
 bool remove_database_file(const std::filesystem::path& path) {
   std::error_code ignored;
-  const bool there = std::filesystem::remove(path, ignored);
+  const std::filesystem::path file = behind_links(path);
+  const bool there = std::filesystem::remove(file, ignored);
   for (const char* suffix : {"-wal", "-shm", "-journal"})
-    std::filesystem::remove(path.string() + suffix, ignored);
+    std::filesystem::remove(file.string() + suffix, ignored);
   return there;
 }
 
-ImageCache::ImageCache(std::filesystem::path path, OpenMode mode, Trust trust,
+ImageCache::ImageCache(const std::filesystem::path& path, OpenMode mode, Trust trust,
                        std::int64_t most_bytes)
-    : path_(std::move(path)), mode_(mode), trust_(trust), most_bytes_(most_bytes) {
+    : path_(std::filesystem::absolute(path)), mode_(mode), trust_(trust), most_bytes_(most_bytes) {
   open();
 }
 
@@ -80,12 +82,15 @@ std::optional<Image> ImageCache::image(const KernelSpec& kernel, const Target& t
 }
 
 std::string ImageCache::put(const Image& image) {
+  if (mode_ == OpenMode::read_only) return "the image cache can only be read";
+  bool kept = false;
   try {
     use([&](Database& database) {
       database.put_image(image);
+      kept = true;
       if (database.bytes_in_use() > most_bytes_) database.drop_oldest_images(most_bytes_ * 3 / 4);
     });
-    return "";
+    return kept ? "" : "the image cache is not used";
   } catch (const Error& error) {
     return error.what();
   }

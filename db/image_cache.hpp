@@ -20,7 +20,7 @@ class ImageCache {
 
   /// Opens the file at `path`, made when absent if it may be written. The oldest images make room
   /// for new ones beyond `most_bytes`.
-  explicit ImageCache(std::filesystem::path path, OpenMode mode = OpenMode::read_write,
+  explicit ImageCache(const std::filesystem::path& path, OpenMode mode = OpenMode::read_write,
                       Trust trust = default_trust(), std::int64_t most_bytes = kMostBytes);
   /// In memory.
   ImageCache();
@@ -59,8 +59,8 @@ class ImageCache {
   bool replaced_ = false;  ///< thrown away once already
 };
 
-/// Deletes a database file with SQLite's files beside it. True when the file was there. Processes
-/// that have it open go on with what they have.
+/// Deletes a database file (not a symbolic link to it) with SQLite's files beside it. True when the
+/// file was there. Processes that have it open go on with what they have.
 bool remove_database_file(const std::filesystem::path& path);
 
 }  // namespace tilewise

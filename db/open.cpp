@@ -77,9 +77,10 @@ void use_rollback_journal(OpenedFile& file) {
   file.connection.execute("PRAGMA synchronous = FULL");
 }
 
-bool has_bytes(const std::string& path) {
+/// Of SQLite's files beside a database.
+bool has_bytes(const fs::path& database, const char* suffix) {
   std::error_code error;
-  const auto bytes = fs::file_size(path, error);
+  const auto bytes = fs::file_size(behind_links(database).string() + suffix, error);
   return !error && bytes > 0;
 }
 
@@ -99,13 +100,13 @@ OpenedFile connect_for_reading(const fs::path& path) {
     case SQLITE_READONLY:
     case SQLITE_IOERR:
       // A half-written file, to be rolled back first, must not be read as it is.
-      if (has_bytes(path.string() + "-journal")) file.connection.fail();
+      if (has_bytes(path, "-journal")) file.connection.fail();
       break;
     default:
       file.connection.fail();
   }
   file.connection = Connection(path, Connection::Access::immutable);
-  if (has_bytes(path.string() + "-wal")) {
+  if (has_bytes(path, "-wal")) {
     file.warnings.push_back("database " + path.string() + ": " + log_not_seen(path));
   }
   return file;

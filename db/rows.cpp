@@ -164,9 +164,9 @@ void bind_usage(Query& query, const ResourceUsage& usage) {
 }
 
 std::string upsert(const std::string& table, const std::string& keys, const std::string& values) {
+  // The keys, too: in the row that the index names they may be damaged.
   std::string marks, updates;
-  for (std::size_t i = names_in(keys).size(); i > 0; --i) marks += "?, ";
-  for (const std::string& name : names_in(values)) {
+  for (const std::string& name : names_in(keys + ", " + values)) {
     updates += (updates.empty() ? "" : ", ") + name + " = excluded." + name;
     marks += "?, ";
   }

@@ -82,6 +82,8 @@ bool SqliteError::damaged() const {
   }
 }
 
+bool SqliteError::of_an_index() const { return code_ == SQLITE_CORRUPT_INDEX; }
+
 bool SqliteError::busy() const { return (code_ & 0xff) == SQLITE_BUSY; }
 
 }  // namespace tilewise

@@ -15,6 +15,8 @@ class SqliteError : public Error {
   bool full() const;
   /// The file's contents are not what Tilewise wrote.
   bool damaged() const;
+  /// An index disagrees with its table.
+  bool of_an_index() const;
   bool busy() const;
 
  private:

@@ -32,6 +32,19 @@ class Place {
   ino_t inode_ = 0;
 };
 
+/// While it lives, a row may be changed or deleted although its index has no entry for it: SQLite
+/// refuses that otherwise.
+class IndexRepair {
+ public:
+  explicit IndexRepair(const Connection& connection);
+  ~IndexRepair();
+  IndexRepair(const IndexRepair&) = delete;
+  IndexRepair& operator=(const IndexRepair&) = delete;
+
+ private:
+  const Connection& connection_;
+};
+
 /// What a Database is made of. Every member function holds `mutex` while it uses the rest.
 struct Database::State {
   State(OpenedFile file, Place where, Trust trusted)
@@ -73,7 +86,7 @@ struct Database::State {
   }
 
   /// Runs `body` in a transaction and commits. Where the disk is full and make_room() frees some of
-  /// it, runs it once more.
+  /// it, or where an index was found to disagree with its table, runs it once more.
   template <class Body>
   void write(Body body) {
     const auto once = [&] {
@@ -85,6 +98,13 @@ struct Database::State {
     try {
       once();
     } catch (const SqliteError& error) {
+      if (error.of_an_index()) {
+        const IndexRepair repair(connection);
+        Transaction transaction(connection);
+        body(connection);
+        connection.execute("REINDEX");
+        return transaction.commit();
+      }
       if (!error.full() || !make_room || !make_room()) throw;
       once();
     }

@@ -26,8 +26,10 @@ inline const std::string kRecordTables =
     "records AS r JOIN problems AS p ON p.id = r.problem_id "
     "JOIN environments AS e ON e.id = r.environment_id";
 Record read_record(Query& row, std::string* hash = nullptr);
-/// A whole winner: its record's columns and its own.
-inline const std::string kWinnerColumns = kRecordColumns + ", w.since, w.quarantined, w.hash";
+/// A whole winner: its record's columns and its own, and whether its key is the record's.
+inline const std::string kWinnerColumns =
+    kRecordColumns +
+    ", w.since, w.quarantined, w.hash, w.problem_id = r.problem_id AND w.gpu = r.gpu";
 inline const std::string kWinnerTables = kRecordTables + " JOIN winners AS w ON w.record_id = r.id";
 Winner read_winner(Query& row, std::string* hash = nullptr);
 

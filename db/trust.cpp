@@ -78,15 +78,24 @@ void refuse(const fs::path& database, const fs::path& file, const std::string& w
                                      "TILEWISE_TRUST_FILES=1 or MatmulOptions::trust_files)");
 }
 
-/// The file itself and, where it is a symbolic link, the link.
+constexpr int kMostLinks = 40;  // as Linux follows
+
+/// The file a symbolic link names.
+fs::path next_of(const fs::path& link) {
+  std::error_code ignored;
+  return link.parent_path() / fs::read_symlink(link, ignored);
+}
+
+/// The file itself and, where it is a symbolic link, each link on the way to it.
 void require_trusted(const fs::path& database, const fs::path& file, const UserFacts& user) {
   struct stat status {};
-  if (lstat(file.c_str(), &status) != 0) return;
-  if (const std::string why = distrust(facts_of(status), user); !why.empty())
-    refuse(database, file, why);
-  if (!S_ISLNK(status.st_mode) || stat(file.c_str(), &status) != 0) return;
-  if (const std::string why = distrust(facts_of(status), user); !why.empty())
-    refuse(database, file, why);
+  fs::path at = file;
+  for (int links = 0; links <= kMostLinks && lstat(at.c_str(), &status) == 0; ++links) {
+    if (const std::string why = distrust(facts_of(status), user); !why.empty())
+      refuse(database, file, why);
+    if (!S_ISLNK(status.st_mode)) return;
+    at = next_of(at);
+  }
 }
 
 }  // namespace
@@ -113,6 +122,13 @@ std::string distrust(const FileFacts& file, const UserFacts& user) {
   return "";
 }
 
+fs::path behind_links(fs::path file) {
+  std::error_code ignored;
+  for (int links = 0; links < kMostLinks && fs::is_symlink(file, ignored); ++links)
+    file = next_of(file);
+  return file;
+}
+
 void require_regular(const fs::path& database) {
   struct stat status {};
   if (stat(database.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
@@ -126,7 +142,7 @@ void require_trusted(const fs::path& database) {
   const UserFacts user = this_user();
   require_trusted(database, database, user);
   for (const char* suffix : {"-wal", "-shm", "-journal"})
-    require_trusted(database, database.string() + suffix, user);
+    require_trusted(database, behind_links(database).string() + suffix, user);
 }
 
 void make_private_folders(const fs::path& file) {
@@ -145,7 +161,7 @@ void make_private_folders(const fs::path& file) {
 }
 
 void make_private_file(const fs::path& file) {
-  const int made = ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int made = ::open(behind_links(file).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (made >= 0) {
     close(made);
     return;

@@ -28,6 +28,9 @@ UserFacts this_user();
 /// link's permissions do not count, its owner does.
 std::string distrust(const FileFacts& file, const UserFacts& user);
 
+/// The file that symbolic links lead to: SQLite keeps its own files beside that one.
+std::filesystem::path behind_links(std::filesystem::path file);
+
 /// Refuses a database that is no regular file, and one that distrust() is about: the file, symbolic
 /// links that lead to it, SQLite's files beside it. Nothing is checked of owners and permissions
 /// where the file system keeps none (FAT, NTFS, SMB, FUSE, ...). A file that is not there passes.

@@ -120,7 +120,9 @@ std::int64_t Database::drop_oldest_images(std::int64_t most_bytes) {
   state_->write([&](const Connection& db) {
     std::vector<std::int64_t> oldest;
     {
-      Query query = db.query("SELECT id, length(binary) + length(log) FROM images ORDER BY id");
+      Query query = db.query(
+          "SELECT id, length(binary) + length(log) FROM images "
+          "WHERE id < (SELECT max(id) FROM images) ORDER BY id");
       for (std::int64_t left = in_use; left > most_bytes && query.step();) {
         oldest.push_back(query.next<std::int64_t>());
         left -= query.next<std::int64_t>();
@@ -156,14 +158,21 @@ Database::Pruned Database::prune(const std::vector<std::string>& current_source_
     drop_orphans(db);
   });
   Pruned pruned;
-  // The pages return to the file system only when the log has been written back and cut.
+  // The pages return to the file system only when the log has been written back and cut. That is
+  // done after a failure, too: the log holds what was tried.
+  constexpr const char* kCutLog = "PRAGMA wal_checkpoint(TRUNCATE)";
   try {
-    state_->connection.execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
+    state_->connection.execute(std::string("VACUUM; ") + kCutLog);
   } catch (const SqliteError& error) {
     if (!error.full()) throw;
     pruned.not_done = "the file could not be made smaller: that takes up to " +
                       std::to_string(bytes_of(state_->connection) >> 20) +
                       " MiB of free space for a moment; what was dropped makes room inside it";
+    try {
+      state_->connection.execute(kCutLog);
+    } catch (const SqliteError& again) {
+      if (!again.full()) throw;
+    }
   }
   pruned.freed_bytes = std::max<std::int64_t>(0, before - bytes_of(state_->connection));
   return pruned;

@@ -27,9 +27,11 @@ Winner read_winner(Query& row, std::string* unchecked) {
   Winner winner;
   std::string hash;
   winner.record = read_record(row, unchecked);
-  row.read(winner.since, winner.quarantined, hash);
-  require_hash(winner, std::move(hash),
-               "the winner that is record " + std::to_string(winner.record.id), unchecked);
+  bool fits = false;
+  row.read(winner.since, winner.quarantined, hash, fits);
+  const std::string name = "the winner that is record " + std::to_string(winner.record.id);
+  if (!fits && !unchecked) throw DamagedRow(name + " is kept for another problem or GPU");
+  require_hash(winner, std::move(hash), name, unchecked);
   return winner;
 }
 
@@ -40,12 +42,20 @@ void put_winner(const Connection& connection, std::int64_t record_id, const std:
     Query query = connection.query("SELECT since FROM winners WHERE record_id = ?");
     if (query.bind(record_id).step()) query.read(winner.since);
   }
+  // A damaged row may name this record as the winner of another problem.
+  connection
+      .query(
+          "DELETE FROM winners WHERE record_id = ?1 AND (problem_id, gpu) NOT IN "
+          "(SELECT problem_id, gpu FROM records WHERE id = ?1)")
+      .bind(record_id)
+      .run();
   connection
       .query(
           "INSERT INTO winners (problem_id, gpu, record_id, since, quarantined, hash) "
           "SELECT problem_id, gpu, id, ?, ?, ? FROM records WHERE id = ? "
-          "ON CONFLICT (problem_id, gpu) DO UPDATE SET since = excluded.since, "
-          "record_id = excluded.record_id, quarantined = excluded.quarantined, "
+          "ON CONFLICT (problem_id, gpu) DO UPDATE SET problem_id = excluded.problem_id, "
+          "gpu = excluded.gpu, since = excluded.since, record_id = excluded.record_id, quarantined "
+          "= excluded.quarantined, "
           "hash = excluded.hash")
       .bind(winner.since, winner.quarantined, row_hash(winner), record_id)
       .run();

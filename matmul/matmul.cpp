@@ -66,7 +66,8 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   MatmulParts parts;
   const Target target = device ? device->info().target : Target{};
   parts.device = std::move(device);
-  const std::filesystem::path path = default_database_path(options.database);
+  // Absolute, since the cache is opened later, and the program may go to another folder.
+  const auto path = std::filesystem::absolute(default_database_path(options.database));
   const Trust trust = options.trust_files ? Trust::anyone : default_trust();
   if (is_there(path)) {
     parts.database = Database::open(path, OpenMode::read_only, trust);

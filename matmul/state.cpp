@@ -34,8 +34,8 @@ Matmul::State::State(MatmulParts parts)
   for (const std::string& note : parts_.notes) warn_once(note);
   std::vector<Winner> winners;
   if (database_) {
-    for (const std::string& warning : database_->warnings()) warn_once(warning);
     winners = database_->winners(gpu_key(device_->info()));
+    for (const std::string& warning : database_->warnings()) warn_once(warning);  // damaged winners
   }
   resolver_.emplace(std::move(winners), device_->info());
   for (const std::string& note : resolver_->notes()) warn_once(note);

@@ -260,6 +260,20 @@ TEST(Import, LeavesOutImagesWithoutAHash) {
   EXPECT_EQ(db.counts().images, 0);
 }
 
+TEST(Import, TakesImagesWhoseLogIsNoUtf8) {
+  Database db = Database::in_memory();
+  Image stored = image();
+  stored.log = "warning: \xff\xfe";
+  db.put_image(stored, db.add(record()));
+  Database copy = Database::in_memory();
+  EXPECT_EQ(copy.import_json(db.export_json("", true), true).images, 1);
+  const auto taken = copy.image(stored.kernel, stored.target, stored.launch_revision);
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->binary, stored.binary);
+  EXPECT_THAT(taken->log, HasSubstr("warning: "));
+  EXPECT_THAT(copy.check(), testing::IsEmpty());
+}
+
 TEST(Import, NeedsOnlyTheHeader) {
   Database db = Database::in_memory();
   EXPECT_EQ(db.import_json(R"({"format":"tilewise","version":1})").records, 0);

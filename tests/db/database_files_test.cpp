@@ -1,8 +1,6 @@
 // Where the file is, and what it may turn out to be: absent, no database, damaged, unwritable, on a
 // full disk, on a network file system.
-#include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -14,7 +12,7 @@
 #include "db/network_file_system.hpp"
 #include "db/open.hpp"
 #include "db/sqlite.hpp"
-#include "samples.hpp"
+#include "file_systems.hpp"
 
 namespace tilewise {
 namespace {
@@ -260,22 +258,13 @@ TEST(FullDisk, ByALimitOnFileSizes) {
   EXPECT_GT(db.add(record(777'777)), 0) << "with space again, it goes on";
 }
 
-constexpr int kNoMount = 77;  // exit status: this machine lets no test mount anything
-
-/// In a child process: a small file system of its own at `folder`, gone with the child.
-bool mount_private(const fs::path& folder, const char* options) {
-  return unshare(CLONE_NEWNS) == 0 &&
-         mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         mount("tilewise", folder.c_str(), "tmpfs", 0, options) == 0;
-}
-
 TEST(FullDisk, ForReal) {
   const TemporaryFolder folder;
   const int status = in_child([&] {
-    if (!mount_private(folder.path(), "size=600k")) return kNoMount;
+    if (!mount_private(folder.path(), "size=600k")) return kNotPermitted;
     return fill_until_refused(folder / "x.db", "the disk is full");
   });
-  if (status == kNoMount) GTEST_SKIP() << "needs the right to mount (root)";
+  if (status == kNotPermitted) GTEST_SKIP() << "needs the right to mount (root)";
   EXPECT_EQ(status, 0);
 }
 
@@ -283,21 +272,19 @@ TEST(ReadOnlyMedia, AreReadButNotWritten) {
   const TemporaryFolder folder;
   const auto path = folder / "x.db";
   const int status = in_child([&] {
-    if (!mount_private(folder.path(), "size=4m")) return kNoMount;
+    if (!mount_private(folder.path(), "size=4m")) return kNotPermitted;
     {
       Database db = Database::open(path);
       db.set_winner(db.add(record()));
     }
     if (fs::exists(folder / "x.db-wal")) return 10;  // the last to close clears up
-    if (mount(nullptr, folder.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) {
-      return kNoMount;
-    }
+    if (!remount_read_only(folder.path())) return kNotPermitted;
     const Database db = Database::open(path, OpenMode::read_only);
     if (db.winners().size() != 1 || !db.read_only() || !db.warnings().empty()) return 11;
     const std::string said = error_of(ErrorKind::database, [&] { Database::open(path); });
     return said.find("can only be read") != std::string::npos ? 0 : 12;
   });
-  if (status == kNoMount) GTEST_SKIP() << "needs the right to mount (root)";
+  if (status == kNotPermitted) GTEST_SKIP() << "needs the right to mount (root)";
   EXPECT_EQ(status, 0);
 }
 
@@ -318,30 +305,23 @@ void copy_with_log(const fs::path& from, const fs::path& to, bool checkpointed) 
 TEST(ReadOnlyMedia, WithALogThatCannotBeReadAreSaidToLackRows) {
   const TemporaryFolder folder;
   const int status = in_child([&] {
-    if (!mount_private(folder.path(), "size=8m")) return kNoMount;
+    if (!mount_private(folder.path(), "size=8m")) return kNotPermitted;
     copy_with_log(folder / "1.db", folder / "some.db", true);
     copy_with_log(folder / "2.db", folder / "none.db", false);
-    if (mount(nullptr, folder.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) {
-      return kNoMount;
-    }
+    fs::create_directory(folder / "links");
+    fs::create_symlink(folder / "some.db", folder / "links" / "link.db");
+    if (!remount_read_only(folder.path())) return kNotPermitted;
     const Database db = Database::open(folder / "some.db", OpenMode::read_only);
     if (db.counts().records != 1 || db.warnings().size() != 1) return 20;
     if (db.warnings().front().find("some.db-wal are not seen") == std::string::npos) return 21;
+    const Database linked = Database::open(folder / "links" / "link.db", OpenMode::read_only);
+    if (linked.warnings().size() != 1) return 23;
     const std::string said = error_of(
         ErrorKind::database, [&] { Database::open(folder / "none.db", OpenMode::read_only); });
     return said.find("none.db-wal are not seen") != std::string::npos ? 0 : 22;
   });
-  if (status == kNoMount) GTEST_SKIP() << "needs the right to mount (root)";
+  if (status == kNotPermitted) GTEST_SKIP() << "needs the right to mount (root)";
   EXPECT_EQ(status, 0);
-}
-
-/// Runs `body` as a user whom permissions bind. Root becomes nobody, in a child process.
-template <class Body>
-int without_rights(Body body) {
-  return in_child([&] {
-    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) return kNoMount;
-    return body();
-  });
 }
 
 TEST(Permissions, ReadOnlyFileInReadOnlyFolder) {
@@ -353,7 +333,7 @@ TEST(Permissions, ReadOnlyFileInReadOnlyFolder) {
   }
   chmod(path.c_str(), 0444);
   chmod(folder.path().c_str(), 0555);
-  const int status = without_rights([&] {
+  const int status = as_user(65534, [&] {
     const Database db = Database::open(path, OpenMode::read_only);
     if (db.winners().size() != 1 || !db.warnings().empty()) return 1;
     const std::string said = error_of(ErrorKind::database, [&] { Database::open(path); });
@@ -363,7 +343,7 @@ TEST(Permissions, ReadOnlyFileInReadOnlyFolder) {
     return absent.find("cannot be opened") != std::string::npos ? 0 : 3;
   });
   chmod(folder.path().c_str(), 0755);
-  if (status == kNoMount) GTEST_SKIP() << "root cannot become another user here";
+  if (status == kNotPermitted) GTEST_SKIP() << "root cannot become another user here";
   EXPECT_EQ(status, 0);
 }
 
@@ -373,14 +353,14 @@ TEST(Permissions, UnreadableFile) {
   Database::open(path).add(record());
   chmod(path.c_str(), 0000);
   chmod(folder.path().c_str(), 0755);
-  const int status = without_rights([&] {
+  const int status = as_user(65534, [&] {
     for (const OpenMode mode : {OpenMode::read_write, OpenMode::read_only}) {
       const std::string said = error_of(ErrorKind::database, [&] { Database::open(path, mode); });
       if (said.find("cannot be opened") == std::string::npos) return 1;
     }
     return 0;
   });
-  if (status == kNoMount) GTEST_SKIP() << "root cannot become another user here";
+  if (status == kNotPermitted) GTEST_SKIP() << "root cannot become another user here";
   EXPECT_EQ(status, 0);
 }
 

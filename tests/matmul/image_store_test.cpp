@@ -1,13 +1,16 @@
 #include "matmul/image_store.hpp"
 
+#include <limits>
 #include <thread>
 
 #include "matmul_fixture.hpp"
 #include "templates/sources.hpp"
+#include "tests/db/damage.hpp"
 
 namespace tilewise {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr const char* kRevision = "naive.1 plan.2";
@@ -116,6 +119,125 @@ TEST_F(ImageStoreTest, ThreadsCompileOnceBetweenThem) {
     threads.emplace_back([&] { EXPECT_TRUE(store.make(kernel, target, kRevision).image); });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(compiles, 1);
+}
+
+TEST_F(ImageStoreTest, StoppedEndsTheWaitWithoutCompiling) {
+  ASSERT_EQ(cache.claim(kernel, target), ImageCache::Claim::held);
+  const ImageStore store(&database, &cache, &compiler);
+  int polls = 0;
+  const ImageStore::Made made =
+      store.make(kernel, target, kRevision, {.stopped = [&] { return ++polls == 3; }});
+  EXPECT_TRUE(made.stopped);
+  EXPECT_FALSE(made.image);
+  EXPECT_FALSE(made.compiled);
+  EXPECT_THAT(made.log, HasSubstr("when the search ended"));
+  EXPECT_EQ(compiles, 0);
+  cache.release_claim(kernel, target);
+  const ImageStore::Made next =
+      store.make(kernel, target, kRevision, {.stopped = [] { return true; }});
+  EXPECT_TRUE(next.compiled) << "where nothing is waited for, nothing is stopped";
+}
+
+TEST_F(ImageStoreTest, PatienceThatIsOverCompilesBesideTheOther) {
+  const ImageStore store(&database, &cache, &compiler);
+  for (const double seconds : {0.0, 0.05, -1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    SCOPED_TRACE(seconds);
+    ImageCache fresh;
+    ASSERT_EQ(fresh.claim(kernel, target), ImageCache::Claim::held);
+    compiles = 0;
+    const ImageStore::Made made =
+        ImageStore(&database, &fresh, &compiler).make(kernel, target, kRevision, {seconds});
+    EXPECT_TRUE(made.compiled);
+    EXPECT_FALSE(made.stopped);
+    EXPECT_EQ(compiles, 1);
+    EXPECT_TRUE(fresh.image(kernel, target, kRevision)) << "for the other, too";
+  }
+}
+
+TEST_F(ImageStoreTest, AClaimThatIsReleasedWithoutAnImageIsTakenOver) {
+  ASSERT_EQ(cache.claim(kernel, target), ImageCache::Claim::held);
+  int polls = 0;
+  const auto release = [&] {
+    if (++polls == 2) cache.release_claim(kernel, target);
+    return false;
+  };
+  EXPECT_TRUE(ImageStore(&database, &cache, &compiler)
+                  .make(kernel, target, kRevision, {.stopped = release})
+                  .compiled);
+  EXPECT_EQ(compiles, 1);
+}
+
+TEST_F(ImageStoreTest, WhatCannotBeKeptIsMadeAllTheSame) {
+  const samples::TemporaryFolder folder;
+  { ImageCache made(folder / "images.db"); }
+  ImageCache reading(folder / "images.db", OpenMode::read_only);
+  const ImageStore::Made made =
+      ImageStore(&database, &reading, &compiler).make(kernel, target, kRevision);
+  EXPECT_TRUE(made.image);
+  EXPECT_THAT(made.log, AllOf(HasSubstr("not kept"), HasSubstr("can only be read")));
+}
+
+/// A cache file, as two processes have it open.
+class SharedStoreTest : public ImageStoreTest {
+ protected:
+  void age(int seconds) const {
+    samples::change(path, "UPDATE claims SET since = since - " + std::to_string(seconds));
+  }
+  const samples::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "images.db";
+  ImageCache mine{path}, theirs{path};
+};
+
+TEST_F(SharedStoreTest, AHolderThatRenewsIsWaitedFor) {
+  ASSERT_EQ(theirs.claim(kernel, target), ImageCache::Claim::held);
+  int polls = 0;
+  const auto time_passes = [&] {
+    age(15);
+    if (++polls < 4) theirs.renew_claim(kernel, target);
+    if (polls == 4) theirs.put(image_of(source_hash(kernel, compiler.identity()), 7));
+    return false;
+  };
+  const ImageStore::Made made = ImageStore(nullptr, &mine, &compiler)
+                                    .make(kernel, target, kRevision, {.stopped = time_passes});
+  EXPECT_FALSE(made.compiled) << "60 s have passed, but never 20 without a renewal";
+  ASSERT_TRUE(made.image);
+  EXPECT_EQ(made.image->binary.front(), 7);
+}
+
+TEST_F(SharedStoreTest, AHolderThatDoesNotRenewIsNot) {
+  ASSERT_EQ(theirs.claim(kernel, target), ImageCache::Claim::held);
+  int polls = 0;
+  const auto time_passes = [&] {
+    age(8);
+    return ++polls == 10;
+  };
+  EXPECT_TRUE(ImageStore(nullptr, &mine, &compiler)
+                  .make(kernel, target, kRevision, {.stopped = time_passes})
+                  .compiled);
+  EXPECT_EQ(polls, 3) << "24 s";
+}
+
+TEST_F(SharedStoreTest, AHolderThatWasKilledIsNotWaitedFor) {
+  EXPECT_EQ(samples::in_child([&] {
+              ImageCache own(path);
+              return own.claim(kernel, target) == ImageCache::Claim::held ? 0 : 1;
+            }),
+            0);
+  int polls = 0;
+  const auto count = [&] { return ++polls == 5; };
+  EXPECT_TRUE(ImageStore(nullptr, &mine, &compiler)
+                  .make(kernel, target, kRevision, {.stopped = count})
+                  .compiled);
+  EXPECT_EQ(polls, 0);
+}
+
+TEST_F(SharedStoreTest, ADamagedImageIsCompiledAgain) {
+  const ImageStore store(nullptr, &mine, &compiler);
+  EXPECT_TRUE(store.make(kernel, target, kRevision).compiled);
+  samples::change(path, "UPDATE images SET binary = x'010204'");
+  EXPECT_TRUE(store.make(kernel, target, kRevision).compiled);
+  EXPECT_FALSE(store.make(kernel, target, kRevision).compiled);
+  EXPECT_THAT(mine.warnings(), testing::ElementsAre(HasSubstr("is damaged")));
 }
 
 TEST_F(ImageStoreTest, NoCacheIsNoObstacle) {

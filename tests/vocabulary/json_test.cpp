@@ -37,6 +37,8 @@ Record full_record() {
   r.gpu = "NVIDIA H200|9.0|132";
   r.source_hash = "0123abcd";
   r.launch_revision = "simt.1 plan.1";
+  r.code_hash = "99aa06d3014798d8";
+  r.origin = Origin::imported;
   r.outcome = Outcome::wrong_result;
   r.detail = "C[17][4] = 3 instead of 5\n\"exact\" \xc3\xa9";
   r.measurement =
@@ -141,6 +143,8 @@ TEST(Json, KeysAreTheDocumentedOnes) {
   EXPECT_EQ(json["problem"], nlohmann::json::parse(to_json(r.problem)));
   EXPECT_EQ(json["candidate"]["configuration"]["TILE_M"], 128);
   EXPECT_EQ(json["outcome"], "wrong_result");
+  EXPECT_EQ(json["origin"], "imported");
+  EXPECT_EQ(json["code_hash"], "99aa06d3014798d8");
   EXPECT_EQ(nlohmann::json::parse(to_json(nominal_device({9, 0, true})))["target"], "sm_90a");
 }
 
@@ -161,6 +165,19 @@ TEST(Json, AbsentKeysLeaveDefaults) {
   EXPECT_EQ(p.batch, 1);
   EXPECT_EQ(p.alignment, (Alignment{16, 16, 16}));
   EXPECT_EQ(measurement_from_json(R"({"median_us":2.5})").median_us, 2.5);
+  auto old = nlohmann::json::parse(to_json(full_record()));  // of before there were origins
+  old.erase("origin");
+  old.erase("code_hash");
+  EXPECT_EQ(record_from_json(old.dump()).origin, Origin::measured);
+  EXPECT_EQ(record_from_json(old.dump()).code_hash, "");
+}
+
+TEST(Json, AnOriginIsOneOfThree) {
+  auto json = nlohmann::json::parse(to_json(full_record()));
+  json["origin"] = "found";
+  EXPECT_THAT(refusal([&] { record_from_json(json.dump()); }),
+              testing::AllOf(HasSubstr("origin"), HasSubstr("measured, imported, shipped"),
+                             HasSubstr("found")));
 }
 
 TEST(Json, FourTypesMayBeGiven) {

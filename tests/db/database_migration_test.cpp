@@ -1,0 +1,157 @@
+// A file as version 1 of the schema left it, opened by this version.
+#include <sys/stat.h>
+
+#include "damage.hpp"
+#include "db/schema.hpp"
+#include "file_systems.hpp"
+
+namespace tilewise {
+namespace {
+
+using namespace samples;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+namespace fs = std::filesystem;
+
+// What autotune 0.1 stored for nn 1024: two records, one of them rejected, a winner, a baseline, a
+// search, an image and the claim of a process that was killed.
+constexpr const char* kRowsOfVersion1 = R"sql(
+INSERT INTO problems VALUES (1, 'nn', 1024, 1024, 1024, 'f32', 'f32', 'f32', 'f32', 'strict', 1, 16, 16, 16);
+INSERT INTO environments VALUES (1, '580.159', 'NVRTC 13.0', 'host é');
+INSERT INTO records VALUES (1, 1, 'NVIDIA H200|9.0|132', 'simt', '{"TILE_K":8,"TILE_M":64,"UNROLL":-1}',
+  'abc123', 'simt.1 plan.1', 'ok', '', 3, 12.5, 0.01, 20, '[12.5,0.3333333333333333,1e-300]', 0, 'graph',
+  1980.5, 612.25, 3.125, 168, 16, 1024, 32, 312.5, 0.25, 1e-07, 11.0, 1, '2025-06-01T12:00:00Z');
+INSERT INTO records VALUES (2, 1, 'NVIDIA H200|9.0|132', 'simt', '{"TILE_K":8,"TILE_M":128,"UNROLL":-1}',
+  'abc123', 'simt.1 plan.1', 'wrong_result', 'C[1][2] = nan', NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  NULL, NULL, NULL, 168, 16, 1024, 32, 312.5, NULL, NULL, 11.0, 1, '2025-06-01T12:00:00Z');
+INSERT INTO winners VALUES (1, 'NVIDIA H200|9.0|132', 1, '2025-06-01T12:30:00Z', '');
+INSERT INTO baselines VALUES (1, 'NVIDIA H200|9.0|132', 'cuBLAS', '13.1.0', 'default', 3, 10, 0.01, 20,
+  '[10.0,0.3333333333333333,1e-300]', 0, 'graph', 1980.5, 612.25, 3.125, 1, '2025-06-01T12:00:00Z');
+INSERT INTO images VALUES (1, 'simt.cu:simt TILE_K=8 TILE_M=64 UNROLL=-1', 'sm_90a', 'simt.1 plan.1', 'abc123',
+  168, 16, 1024, 32, 312.5, '', x'010203');
+INSERT INTO record_images VALUES (1, 1);
+INSERT INTO claims VALUES ('simt.cu:simt TILE_K=8 TILE_M=64 UNROLL=-1', 'sm_90a', '123-456', 1764000000.5);
+INSERT INTO searches VALUES (1, 1, 'NVIDIA H200|9.0|132', 'local', -16, 'space-hash', 60.5, 1000, 0, 77, 12.25,
+  '2025-06-01T12:00:00Z');
+)sql";
+
+void write_version_1(const fs::path& path, const char* more = "") {
+  const Connection connection(path, Connection::Access::write);
+  migrate(connection, migrations().first(1));
+  connection.execute(kRowsOfVersion1);
+  connection.execute(more);
+}
+
+void expect_migrated(const Database& db) {
+  EXPECT_THAT(db.check(), IsEmpty());
+  Record expected = record();
+  expected.id = 1;
+  EXPECT_EQ(db.record(1), expected);
+  ASSERT_TRUE(db.record(2));
+  EXPECT_EQ(db.record(2)->outcome, Outcome::wrong_result);
+  EXPECT_EQ(db.record(2)->origin, Origin::measured);
+  EXPECT_EQ(db.record(2)->code_hash, "");
+  const auto winner = db.winner(problem(), kGpu);
+  ASSERT_TRUE(winner);
+  EXPECT_EQ(winner->record, expected);
+  EXPECT_EQ(winner->since, "2025-06-01T12:30:00Z");
+  EXPECT_EQ(db.baselines(), std::vector{baseline()});
+  const auto searches = db.searches(problem(), kGpu);
+  ASSERT_EQ(searches.size(), 1u);
+  EXPECT_EQ(searches.front().seed, search().seed);
+  EXPECT_EQ(searches.front().space, "space-hash");
+  EXPECT_EQ(searches.front().sources, "") << "of unknown sources: it is made again";
+  EXPECT_FALSE(db.image(kernel(), {9, 0, true}, "simt.1 plan.1")) << "no hash tells if it is whole";
+  EXPECT_EQ(db.counts().images, 0);
+  EXPECT_THAT(db.warnings(), IsEmpty());
+}
+
+TEST(Version1, IsMigratedWhereItIsWritten) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  write_version_1(path);
+  Database db = Database::open(path);
+  expect_migrated(db);
+  EXPECT_EQ(number_in(path, "PRAGMA user_version"), latest_version());
+  EXPECT_EQ(number_in(path, "SELECT count(*) FROM record_images"), 0);
+  EXPECT_TRUE(db.claim_image(kernel(), {9, 0, true})) << "claims of before are gone";
+  db.put_image(image(), 1);
+  EXPECT_EQ(db.image(kernel(), {9, 0, true}, "simt.1 plan.1"), image());
+  db.set_winner(db.add(record(32, 10)));
+  EXPECT_EQ(db.winner(problem(), kGpu)->record.candidate, record(32).candidate);
+}
+
+TEST(Version1, IsMigratedWhereItIsOnlyReadButMayBeWritten) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  write_version_1(path);
+  const Database db = Database::open(path, OpenMode::read_only);
+  EXPECT_TRUE(db.read_only());
+  expect_migrated(db);
+}
+
+TEST(Version1, RowsOfNamesThatAreNotKnownStay) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  write_version_1(path, "UPDATE records SET outcome = 'melted' WHERE id = 2");
+  const Database db = Database::open(path);
+  EXPECT_EQ(db.counts().records, 2);
+  EXPECT_EQ(db.records({}).size(), 1u);
+  EXPECT_THAT(db.warnings(), testing::ElementsAre(HasSubstr("melted")));
+  EXPECT_TRUE(db.winner(problem(), kGpu));
+}
+
+TEST(Version1, OfManyProcessesAtOnceIsMigratedOnce) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  write_version_1(path);
+  std::vector<pid_t> children;
+  for (int child = 0; child < 4; ++child) {
+    const OpenMode mode = child % 2 == 0 ? OpenMode::read_write : OpenMode::read_only;
+    children.push_back(start([&path, mode] {
+      const Database db = Database::open(path, mode);
+      return db.records({}).size() == 2 && db.winners().size() == 1 ? 0 : 1;
+    }));
+  }
+  for (const pid_t child : children) EXPECT_EQ(finish(child), 0);
+  expect_migrated(Database::open(path));
+}
+
+TEST(Version1, OnReadOnlyMediaIsRefusedWithWhatToDo) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  const int status = in_child([&] {
+    if (!mount_private(folder.path(), "size=4m")) return kNotPermitted;
+    write_version_1(path);
+    if (!remount_read_only(folder.path())) return kNotPermitted;
+    const std::string said =
+        error_of(ErrorKind::database, [&] { Database::open(path, OpenMode::read_only); });
+    EXPECT_THAT(said, AllOf(HasSubstr(path.string()), HasSubstr("older Tilewise"),
+                            HasSubstr("schema version 1, now " + std::to_string(latest_version())),
+                            HasSubstr("open it once where it can be written")));
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  if (status == kNotPermitted) GTEST_SKIP() << "needs the right to mount (root)";
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Version1, ThatItsReaderMayNotWriteIsRefusedWithWhatToDo) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  write_version_1(path);
+  chmod(path.c_str(), 0444);
+  chmod(folder.path().c_str(), 0555);
+  const int status = as_user(12345, [&] {
+    EXPECT_THAT(error_of(ErrorKind::database, [&] { Database::open(path, OpenMode::read_only); }),
+                HasSubstr("open it once where it can be written"));
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  chmod(folder.path().c_str(), 0755);
+  if (status == kNotPermitted) GTEST_SKIP() << "root cannot become another user here";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(number_in(path, "PRAGMA user_version"), 1) << "it was not touched";
+}
+
+}  // namespace
+}  // namespace tilewise

@@ -1,0 +1,202 @@
+// Hashes of rows: the same after every way through SQLite, another for every other value.
+#include "db/row_hash.hpp"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "damage.hpp"
+
+namespace tilewise {
+namespace {
+
+using namespace samples;
+using testing::IsEmpty;
+using namespace std::string_literals;
+using Limits = std::numeric_limits<double>;
+
+constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+const double kSpecial[] = {
+    Limits::quiet_NaN(),  -Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity(), -0.0, 0.0,
+    Limits::denorm_min(), Limits::max(),        0.1 + 0.2};
+const std::string kTexts[] = {"",      " ",   "\xff\xfe\x80",    "\xc3",
+                              "a\0b"s, "\0"s, "'; DROP TABLE x", std::string(100'000, '\xe9')};
+
+/// Stored and read back from the file, both by the object that wrote it and by another.
+void expect_kept(const Record& stored) {
+  const TemporaryFolder folder;
+  Database db = Database::open(folder / "x.db");
+  const auto id = db.add(stored);
+  EXPECT_TRUE(db.record(id));
+  EXPECT_THAT(db.check(), IsEmpty());
+  if (stored.outcome == Outcome::ok) {
+    db.set_winner(id);
+    EXPECT_TRUE(db.winner(stored.problem, stored.gpu));
+  }
+  const Database again = Database::open(folder / "x.db", OpenMode::read_only);
+  const auto found = again.record(id);
+  ASSERT_TRUE(found) << testing::PrintToString(again.warnings());
+  EXPECT_EQ(row_hash(*found), row_hash(stored));
+  EXPECT_THAT(again.check(), IsEmpty());
+  Database copy = Database::in_memory();
+  copy.import_json(again.export_json());
+  EXPECT_THAT(copy.check(), IsEmpty());
+  EXPECT_EQ(copy.counts().records, 1);
+}
+
+TEST(RowHash, SurvivesEveryNumber) {
+  for (const double special : kSpecial) {
+    SCOPED_TRACE(special);
+    Record r = record();
+    Measurement& m = *r.measurement;
+    for (double* value : {&m.median_us, &m.spread, &m.sm_clock_mhz, &m.power_w, &m.host_us,
+                          &r.compile_ms, &r.error_ratio, &r.normwise_error, &r.predicted_us})
+      *value = special;
+    m.samples_us = {special, 1, special};
+    expect_kept(r);
+  }
+  Record large = record();
+  large.problem.m = large.problem.n = large.problem.k = large.problem.batch = kHuge;
+  large.measurement->samples = large.measurement->launches_per_sample =
+      std::numeric_limits<int>::max();
+  large.usage = {std::numeric_limits<int>::min(), -1, 0, std::numeric_limits<int>::max()};
+  large.measurement->samples_us.clear();
+  const TemporaryFolder folder;
+  Database db = Database::open(folder / "x.db");
+  EXPECT_TRUE(db.record(db.add(large)));
+  EXPECT_THAT(db.check(), IsEmpty());
+}
+
+TEST(RowHash, SurvivesEveryText) {
+  for (const std::string& text : kTexts) {
+    SCOPED_TRACE(testing::PrintToString(text.substr(0, 20)));
+    Record r = record();
+    r.detail = r.source_hash = r.launch_revision = r.code_hash = r.gpu = text;
+    r.measurement->method = text;
+    r.environment = {text, text, text, text};
+    const TemporaryFolder folder;
+    Database db = Database::open(folder / "x.db");
+    r.id = db.add(r);
+    EXPECT_EQ(db.record(r.id), r) << testing::PrintToString(db.warnings());
+    Image stored = image();
+    stored.log = stored.source_hash = stored.launch_revision = text;
+    db.put_image(stored);
+    EXPECT_EQ(db.image(stored.kernel, stored.target, stored.launch_revision), stored);
+    Baseline b = baseline();
+    b.library = b.version = b.variant = b.gpu = text;
+    db.add(b);
+    EXPECT_EQ(db.baselines(), std::vector{b});
+    Search s = search();
+    s.strategy = s.space = s.sources = s.date = text;
+    db.add(s);
+    EXPECT_EQ(db.searches(s.problem, s.gpu).size(), 1u);
+    EXPECT_THAT(db.check(), IsEmpty());
+  }
+}
+
+TEST(RowHash, SurvivesEveryOutcomeAndOrigin) {
+  for (const Outcome outcome : {Outcome::ok, Outcome::compile_error, Outcome::launch_error,
+                                Outcome::wrong_result, Outcome::timeout})
+    for (const Origin origin : {Origin::measured, Origin::imported, Origin::shipped}) {
+      Record r = record();
+      r.outcome = outcome;
+      r.origin = origin;
+      if (outcome == Outcome::timeout) r.measurement.reset();
+      expect_kept(r);
+    }
+}
+
+/// Changes of one field each.
+using Edits = std::vector<std::function<void(Record&)>>;
+const Edits kEdits = {
+    [](Record& r) { r.problem.layout = Layout::nt; },
+    [](Record& r) { ++r.problem.m; },
+    [](Record& r) { ++r.problem.n; },
+    [](Record& r) { ++r.problem.k; },
+    [](Record& r) { r.problem.a = DType::f16; },
+    [](Record& r) { r.problem.b = DType::f16; },
+    [](Record& r) { r.problem.c = DType::f16; },
+    [](Record& r) { r.problem.accumulator = DType::f16; },
+    [](Record& r) { r.problem.math = MathMode::tf32; },
+    [](Record& r) { ++r.problem.batch; },
+    [](Record& r) { r.problem.alignment.a = 1; },
+    [](Record& r) { r.problem.alignment.b = 1; },
+    [](Record& r) { r.problem.alignment.c = 1; },
+    [](Record& r) { r.gpu += "x"; },
+    [](Record& r) { r.candidate.kernel_template = "mma"; },
+    [](Record& r) { r.candidate.configuration.set("TILE_M", 65); },
+    [](Record& r) { r.source_hash += "x"; },
+    [](Record& r) { r.launch_revision += "x"; },
+    [](Record& r) { r.code_hash += "x"; },
+    [](Record& r) { r.origin = Origin::imported; },
+    [](Record& r) { r.outcome = Outcome::timeout; },
+    [](Record& r) { r.detail += "x"; },
+    // Text that moves from one field to the next is another text.
+    [](Record& r) { r.source_hash = "abc12", r.launch_revision = "3" + r.launch_revision; },
+    [](Record& r) { r.measurement.reset(); },
+    [](Record& r) { r.measurement = Measurement{}; },
+    [](Record& r) { r.measurement->median_us = std::nextafter(12.5, 13); },
+    [](Record& r) { r.measurement->spread = Limits::quiet_NaN(); },
+    [](Record& r) { ++r.measurement->samples; },
+    [](Record& r) { ++r.measurement->launches_per_sample; },
+    [](Record& r) { r.measurement->samples_us.pop_back(); },
+    [](Record& r) { std::swap(r.measurement->samples_us[0], r.measurement->samples_us[1]); },
+    [](Record& r) { r.measurement->cold = true; },
+    [](Record& r) { r.measurement->method = ""; },
+    [](Record& r) { r.measurement->sm_clock_mhz = 0; },
+    [](Record& r) { r.measurement->power_w = 0; },
+    [](Record& r) { r.measurement->host_us = 0; },
+    [](Record& r) { ++r.usage.registers; },
+    [](Record& r) { ++r.usage.spill_bytes; },
+    [](Record& r) { ++r.usage.static_shared_bytes; },
+    [](Record& r) { ++r.usage.stack_bytes; },
+    [](Record& r) { r.compile_ms = 0; },
+    [](Record& r) { r.error_ratio = 0; },
+    [](Record& r) { r.normwise_error = 0; },
+    [](Record& r) { r.predicted_us = 0; },
+    [](Record& r) { r.environment.driver = ""; },
+    [](Record& r) { r.environment.compiler = ""; },
+    [](Record& r) { r.environment.host = ""; },
+    [](Record& r) { r.environment.date = ""; },
+};
+
+TEST(RowHash, IsAnotherForEachField) {
+  std::set<std::string> hashes{row_hash(record())};
+  for (const auto& edit : kEdits) {
+    Record changed = record();
+    edit(changed);
+    EXPECT_TRUE(hashes.insert(row_hash(changed)).second) << "edit " << hashes.size();
+  }
+  Record other_id = record();
+  other_id.id = 7;
+  EXPECT_EQ(row_hash(other_id), row_hash(record())) << "an import gives ids of its own";
+}
+
+TEST(RowHash, CountsValuesThatAreStoredAlikeAsOne) {
+  const auto of = [](double value) { return RowHash().add(value).hex(); };
+  EXPECT_EQ(of(Limits::quiet_NaN()), of(-Limits::quiet_NaN()));
+  EXPECT_EQ(of(0.0), of(-0.0));
+  EXPECT_NE(of(0.0), of(Limits::quiet_NaN()));
+  EXPECT_NE(of(Limits::infinity()), of(-Limits::infinity()));
+}
+
+TEST(RowHash, TellsTypesAndBordersApart) {
+  const std::uint8_t bytes[] = {'a', 'b'};
+  const std::set<std::string> hashes{
+      RowHash().hex(),
+      RowHash().add("").hex(),
+      RowHash().add("ab").hex(),
+      RowHash().add("a").add("b").hex(),
+      RowHash().add("").add("ab").hex(),
+      RowHash().add("ab").add("").hex(),
+      RowHash().add(bytes).hex(),
+      RowHash().add(std::int64_t{0}).hex(),
+      RowHash().add(0.0).hex(),
+      RowHash().add(std::string_view("\0\0\0\0\0\0\0\0", 8)).hex(),
+  };
+  EXPECT_EQ(hashes.size(), 10u);
+}
+
+}  // namespace
+}  // namespace tilewise
