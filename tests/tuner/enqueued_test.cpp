@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/tuner/fake_baseline.hpp"
 #include "tests/tuner/fake_device.hpp"
 #include "tuner/benchmark.hpp"
 #include "tuner/evaluator_local.hpp"

@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "tests/tuner/fake_baseline.hpp"
 #include "tests/tuner/fake_device.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/benchmark.hpp"

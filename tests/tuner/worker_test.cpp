@@ -13,6 +13,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/tuner/fake_baseline.hpp"
 #include "tests/tuner/fake_device.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/evaluator.hpp"
