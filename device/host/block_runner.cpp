@@ -57,7 +57,7 @@ struct KernelCalls {
   static void edge(void* at, bool release) { FiberChecks::edge(at, release); }
 
   /// Where a fiber begins: `from` is the one that switched to it.
-  static void start(context::transfer_t from) {
+  TILEWISE_UNCOUNTED static void start(context::transfer_t from) {
     static_cast<BlockRunner::Fiber*>(from.data)->context = from.fctx;
     running->run_thread();
   }

@@ -101,7 +101,7 @@ class BlockRunner {
 
   void prepare(const BlockWork& work, const Index& block);
   void order_threads(unsigned count);
-  void run_thread();
+  TILEWISE_UNCOUNTED void run_thread();
   void switch_to(Fiber& to, bool for_good = false);
   Fiber* next_ready(Fiber& from);
   void run_others();
