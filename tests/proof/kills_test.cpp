@@ -25,6 +25,10 @@ struct Delays {
   static double most(const std::vector<double>& values) {
     return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
   }
+  std::ptrdiff_t slow(const std::vector<double>& values) const {
+    const double limit = median(undisturbed) + 1;
+    return std::count_if(values.begin(), values.end(), [&](double x) { return x > limit; });
+  }
   std::vector<double> differences() const {
     std::vector<double> all;
     for (std::size_t i = 0; i < after_kill.size(); ++i)
