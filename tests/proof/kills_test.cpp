@@ -100,10 +100,11 @@ class Kills : public Programs {
     EXPECT_EQ(connection.integer("SELECT count(*) FROM claims"), 0) << program;
   }
 
-  /// Half of the runs may be slower after a kill by noise alone, none by more than a second.
+  /// No run is a second slower after a kill than without one, but for what undisturbed runs are
+  /// slower than usual, too; most are not slower at all.
   static void expect_no_delay(const Delays& delays, const char* what) {
     std::cout << what << ": " << delays.text() << '\n';
-    EXPECT_LT(Delays::median(delays.differences()), 0.1) << what;
+    EXPECT_LT(Delays::median(delays.differences()), 0.5) << what;
     EXPECT_LT(Delays::most(delays.differences()), 1 + delays.noise()) << what;
   }
 
