@@ -169,7 +169,7 @@ std::string kinds_done(Problem problem, const DeviceInfo& device) {
 /// The order in which defaults are tried: less is earlier. An image of "small" serves one size,
 /// which for a single product is not worth a compilation.
 int rank(const KernelTemplate& kernel, const Problem& problem) {
-  if (kernel.name == "small") return problem.batch > 1 ? 0 : 3;
+  if (kernel.name == "small") return problem.batch > 1 ? 0 : 4;
   return kernel.name == "mma" ? 1 : kernel.name == "simt" ? 2 : 3;
 }
 

@@ -57,7 +57,7 @@ struct KernelCalls {
   static void edge(void* at, bool release) { FiberChecks::edge(at, release); }
 
   /// Where a fiber begins: `from` is the one that switched to it.
-  static void start(context::transfer_t from) {
+  TILEWISE_UNCOUNTED static void start(context::transfer_t from) {
     static_cast<BlockRunner::Fiber*>(from.data)->context = from.fctx;
     running->run_thread();
   }
@@ -173,11 +173,15 @@ void BlockRunner::run_thread() {
   work_->image->run(work_->arguments);
   Fiber& me = *current_;
   if (arrived_ > 0)
-    fail(name_of(number_of(me)) + " ends while " + name_of(first_thread_) +
-         " waits at the barrier at " + text(first_site_));
+    fail([&] {
+      return name_of(number_of(me)) + " ends while " + name_of(first_thread_) +
+             " waits at the barrier at " + text(first_site_);
+    });
   if (const Meeting* meeting = waiting_for(number_of(me)))
-    fail(name_of(number_of(me)) + " ends while " + name_of(meeting->thread) + " waits for it " +
-         text(meeting->call));
+    fail([&] {
+      return name_of(number_of(me)) + " ends while " + name_of(meeting->thread) + " waits for it " +
+             text(meeting->call);
+    });
   checks_.release(FiberChecks::end);
   me.ready_at = kNever;
   ended_ = number_of(me);
@@ -208,12 +212,16 @@ void BlockRunner::barrier(Site site) {
 
 void BlockRunner::fail_barrier(Site site) {
   const unsigned number = number_of(*current_);
-  const std::string here = name_of(number) + " waits at the barrier at " + text(site);
-  if (live_ != count_) fail(here + ", but " + name_of(ended_) + " has ended");
+  const auto here = [&] { return name_of(number) + " waits at the barrier at " + text(site); };
+  if (live_ != count_) fail([&] { return here() + ", but " + name_of(ended_) + " has ended"; });
   if (const Meeting* meeting = waiting_for(number))
-    fail(here + " while " + name_of(meeting->thread) + " waits for it " + text(meeting->call));
-  fail("divergent barrier: " + name_of(number) + " arrives at " + text(site) + ", " +
-       name_of(first_thread_) + " at " + text(first_site_));
+    fail([&] {
+      return here() + " while " + name_of(meeting->thread) + " waits for it " + text(meeting->call);
+    });
+  fail([&] {
+    return "divergent barrier: " + name_of(number) + " arrives at " + text(site) + ", " +
+           name_of(first_thread_) + " at " + text(first_site_);
+  });
 }
 
 void BlockRunner::yield(Site site) {
@@ -223,7 +231,7 @@ void BlockRunner::yield(Site site) {
     const auto now = std::chrono::steady_clock::now();
     if (idle_yields_ == 1) idle_since_ = now;
     if (std::chrono::duration<double>(now - idle_since_).count() > options_.stall_seconds)
-      fail("deadlock: threads only wait: " + where_all_wait());
+      fail([&] { return "deadlock: threads only wait: " + where_all_wait(); });
     std::this_thread::yield();  // to the blocks that other OS threads run
   }
   Fiber* next = next_ready(me);
@@ -231,17 +239,18 @@ void BlockRunner::yield(Site site) {
 }
 
 /// Ends the block: its fibers are left as they are, and their stacks are used again.
-void BlockRunner::fail(const std::string& what) {
-  failure_ = what;
+void BlockRunner::end_block() {
   checks_.release(FiberChecks::end);
   switch_to(main_, true);
   __builtin_unreachable();
 }
 
-void BlockRunner::fail_deadlock() { fail("deadlock: " + where_all_wait()); }
+void BlockRunner::fail_deadlock() {
+  fail([&] { return "deadlock: " + where_all_wait(); });
+}
 
 void BlockRunner::fault(Site site, const char* what) {
-  fail(name_of(number_of(*current_)) + " at " + text(site) + ": " + what);
+  fail([&] { return name_of(number_of(*current_)) + " at " + text(site) + ": " + what; });
 }
 
 /// "threads 0-31 at simt.cu:200 (barrier), 32-63 ended".

@@ -101,11 +101,18 @@ class BlockRunner {
 
   void prepare(const BlockWork& work, const Index& block);
   void order_threads(unsigned count);
-  void run_thread();
+  TILEWISE_UNCOUNTED void run_thread();
   void switch_to(Fiber& to, bool for_good = false);
   Fiber* next_ready(Fiber& from);
   void run_others();
-  [[noreturn]] void fail(const std::string& what);
+  /// Ends the block with what `words()` says is wrong. The fiber is left as it is, so a string in
+  /// its frames would never be destroyed.
+  template <class Words>
+  [[noreturn]] void fail(Words words) {
+    failure_ = words();
+    end_block();
+  }
+  [[noreturn]] void end_block();
   [[noreturn, gnu::noinline]] void fail_barrier(Site site);
   [[noreturn, gnu::noinline]] void fail_deadlock();
   std::string name_of(unsigned thread) const;

@@ -9,7 +9,7 @@
 #if defined(TILEWISE_TELL_ADDRESS)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-#elif defined(TILEWISE_CHECK_THREADS)
+#elif defined(TILEWISE_TELL_THREADS)
 #include <sanitizer/tsan_interface.h>
 
 // What the compiler calls at a function's ends where it instruments them; no header has them.
@@ -88,7 +88,7 @@ void FiberChecks::release(unsigned) {}
 void FiberChecks::acquire(unsigned) {}
 void FiberChecks::edge(void*, bool) {}
 
-#elif defined(TILEWISE_CHECK_THREADS)
+#elif defined(TILEWISE_TELL_THREADS)
 
 FiberChecks::FiberChecks(const Stacks& stacks, unsigned count)
     : stacks_(stacks), count_(count), states_(count + 1) {}
@@ -107,15 +107,25 @@ void FiberChecks::block_begins(unsigned threads) {
   }
 }
 
+// Where kernels are looked at, their threads' order must come from barriers alone. Where the
+// executor is, its lists are shared by fibers that take turns.
 void FiberChecks::before_switch(unsigned, unsigned to, bool) {
-  __tsan_switch_to_fiber(states_[to], __tsan_switch_to_fiber_no_sync);
+#if defined(TILEWISE_CHECK_THREADS)
+  constexpr unsigned kOrder = __tsan_switch_to_fiber_no_sync;
+#else
+  constexpr unsigned kOrder = 0;
+#endif
+  __tsan_switch_to_fiber(states_[to], kOrder);
 }
 
 void FiberChecks::after_switch(unsigned) {}
+
+#if defined(TILEWISE_CHECK_THREADS)
 CallerFrame::CallerFrame(void* caller) { __tsan_func_entry(caller); }
 CallerFrame::~CallerFrame() { __tsan_func_exit(); }
 Unwatched::Unwatched() { __tsan_ignore_thread_begin(); }
 Unwatched::~Unwatched() { __tsan_ignore_thread_end(); }
+#endif
 
 void FiberChecks::release(unsigned slot) { __tsan_release(&slots_[slot]); }
 void FiberChecks::acquire(unsigned slot) { __tsan_acquire(&slots_[slot]); }

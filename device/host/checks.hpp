@@ -3,10 +3,20 @@
 #include <vector>
 
 // Built with TILEWISE_CHECK_ADDRESS or TILEWISE_CHECK_THREADS in the executables whose kernels are
-// compiled with a sanitizer, which must be told of fibers; so must an address sanitizer that all is
-// built with. Elsewhere the checks are empty.
+// compiled with a sanitizer, which must be told of fibers; so must a sanitizer that all but kernels
+// is built with. Elsewhere the checks are empty.
 #if defined(TILEWISE_CHECK_ADDRESS) || defined(__SANITIZE_ADDRESS__)
 #define TILEWISE_TELL_ADDRESS
+#elif defined(TILEWISE_CHECK_THREADS) || defined(__SANITIZE_THREAD__)
+#define TILEWISE_TELL_THREADS
+#endif
+
+/// Of functions that begin on one fiber and end on another, or never end: the thread sanitizer
+/// counts entries and exits of functions, fiber by fiber.
+#if defined(__SANITIZE_THREAD__)
+#define TILEWISE_UNCOUNTED [[gnu::no_sanitize_thread]]
+#else
+#define TILEWISE_UNCOUNTED
 #endif
 
 namespace tilewise::host {
@@ -39,13 +49,13 @@ class FiberChecks {
   static unsigned slot_of(unsigned phase) { return phase % 2 == 0 ? even : odd; }
   static unsigned slot_of_warp(unsigned warp, unsigned met) { return warps + warp * 2 + met % 2; }
 
-#if defined(TILEWISE_TELL_ADDRESS) || defined(TILEWISE_CHECK_THREADS)
+#if defined(TILEWISE_TELL_ADDRESS) || defined(TILEWISE_TELL_THREADS)
   FiberChecks(const Stacks& stacks, unsigned count);
   ~FiberChecks();
   FiberChecks(const FiberChecks&) = delete;
   FiberChecks& operator=(const FiberChecks&) = delete;
   void block_begins(unsigned threads);
-  void before_switch(unsigned from, unsigned to, bool for_good);
+  TILEWISE_UNCOUNTED void before_switch(unsigned from, unsigned to, bool for_good);
   void after_switch(unsigned at);
   void release(unsigned slot);
   void acquire(unsigned slot);

@@ -27,21 +27,28 @@ bool same(const WarpCall& x, const WarpCall& y) {
 /// That all whom a call names can come. CUDA lets lanes that have ended be named; here it is a
 /// mistake, since it is nearly always an early return.
 void BlockRunner::check_lanes(const WarpCall& call, unsigned thread) {
-  const auto refuse = [&](const std::string& why) {
-    fail("mismatched warp operation: " + name_of(thread) + " waits " + text(call) + ", " + why);
+  const auto refuse = [&](auto why) {
+    fail([&] {
+      return "mismatched warp operation: " + name_of(thread) + " waits " + text(call) + ", " +
+             why();
+    });
   };
   const unsigned first = thread / kWarp * kWarp;
   for (unsigned lane = 0; lane < kWarp; ++lane) {
     if (!has(call.lanes, lane)) continue;
     const unsigned other = first + lane;
     if (other >= count_)
-      refuse("which names lane " + std::to_string(lane) + ", but this warp has " +
-             std::to_string(count_ - first) + " threads");
+      refuse([&] {
+        return "which names lane " + std::to_string(lane) + ", but this warp has " +
+               std::to_string(count_ - first) + " threads";
+      });
     const Fiber& fiber = fibers_[other];
-    if (fiber.ready_at == kNever) refuse("but " + name_of(other) + " has ended");
+    if (fiber.ready_at == kNever) refuse([&] { return "but " + name_of(other) + " has ended"; });
     if (fiber.ready_at > phase_ && fiber.ready_at != kForLanes)
-      refuse("but " + name_of(other) + " waits at the barrier at " +
-             text(Site{fiber.file, fiber.line}));
+      refuse([&] {
+        return "but " + name_of(other) + " waits at the barrier at " +
+               text(Site{fiber.file, fiber.line});
+      });
   }
 }
 
@@ -54,8 +61,10 @@ BlockRunner::Meeting& BlockRunner::meeting_of(const WarpCall& call, unsigned thr
     if (same(meeting.call, call)) return meeting;
   for (const Meeting& meeting : warp.open)
     if (has(meeting.call.lanes, lane) && (meeting.arrived & call.lanes) != 0)
-      fail("mismatched warp operation: " + name_of(thread) + " waits " + text(call) + ", " +
-           name_of(meeting.thread) + " " + text(meeting.call));
+      fail([&] {
+        return "mismatched warp operation: " + name_of(thread) + " waits " + text(call) + ", " +
+               name_of(meeting.thread) + " " + text(meeting.call);
+      });
   check_lanes(call, thread);
   Meeting meeting;
   meeting.call = call;
@@ -68,8 +77,10 @@ void BlockRunner::warp(const WarpCall& call) {
   Fiber& me = *current_;
   const unsigned thread = number_of(me), first = thread / kWarp * kWarp, lane = thread % kWarp;
   if (!has(call.lanes, lane))
-    fail(name_of(thread) + ", lane " + std::to_string(lane) + ", takes part " + text(call) +
-         ", which does not name it");
+    fail([&] {
+      return name_of(thread) + ", lane " + std::to_string(lane) + ", takes part " + text(call) +
+             ", which does not name it";
+    });
   Meeting& meeting = meeting_of(call, thread);
   meeting.arrived |= 1U << lane;
   meeting.brought[lane] = call.mine;

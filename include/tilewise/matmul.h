@@ -8,8 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* C's enums hold every int, C++'s only with this: a number that stands for nothing is an error with
+ * words, not undefined behaviour. */
 #ifdef __cplusplus
+#define TILEWISE_INT : int
 extern "C" {
+#else
+#define TILEWISE_INT
 #endif
 
 /* The values never change. */
@@ -30,7 +35,7 @@ typedef enum tilewise_status {
 
 /* How A and B are stored: N = as they are (m x k, k x n), T = transposed. First letter A, second B.
  * All matrices are row-major; C is m x n. */
-typedef enum tilewise_layout {
+typedef enum tilewise_layout TILEWISE_INT {
   TILEWISE_NN = 0,
   TILEWISE_NT = 1,
   TILEWISE_TN = 2,
@@ -39,7 +44,7 @@ typedef enum tilewise_layout {
 
 /* Element types. F16 and BF16 are 16 bits, E4M3 and E5M2 8 bits, as CUDA's types of these names;
  * I32 is a result only. */
-typedef enum tilewise_type {
+typedef enum tilewise_type TILEWISE_INT {
   TILEWISE_F32 = 0,
   TILEWISE_F64 = 1,
   TILEWISE_F16 = 2,
@@ -53,7 +58,7 @@ typedef enum tilewise_type {
 /* How f32 may be computed. STRICT: every product and sum rounded once, as IEEE says. TF32: operands
  * are rounded to 11 bits first. F32X3: three TF32 products of split operands, about f32's accuracy.
  * All other types know STRICT alone. */
-typedef enum tilewise_math {
+typedef enum tilewise_math TILEWISE_INT {
   TILEWISE_STRICT = 0,
   TILEWISE_TF32 = 1,
   TILEWISE_F32X3 = 2
@@ -182,5 +187,6 @@ const char* tilewise_last_error(void);
 #ifdef __cplusplus
 }
 #endif
+#undef TILEWISE_INT
 
 #endif

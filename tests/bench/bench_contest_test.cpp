@@ -122,7 +122,9 @@ TEST_F(ContestOnTheCpu, WinnersAndTheirNeighboursAreServedCheckedAndTimed) {
   ASSERT_NE(time, nullptr);
   EXPECT_GT(time->median_us, 0);
   EXPECT_EQ(time->samples, 3);
-  EXPECT_GT(time->host_us, 0);
+  const bool quick =
+      20 * time->median_us < 5000;  // else there is no time for it (docs/measuring.md)
+  EXPECT_TRUE(time->host_us > 0 || !quick) << time->median_us;
   EXPECT_GT(exact.columns[0].error_ratio, 0);
   EXPECT_LE(exact.columns[0].error_ratio, 1);
   EXPECT_EQ(contest.run(problem_of(34, 40, 17)).match.kind, MatchKind::nearest);

@@ -1,0 +1,150 @@
+// kill -9 at random moments of programs that tune and that serve, all on one database and cache:
+// what was committed stays, the next run is not held up, and nothing is left behind after it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+
+#include "db/database.hpp"
+#include "db/sqlite.hpp"
+#include "tests/proof/programs.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise::proof {
+namespace {
+
+/// Seconds of runs after a kill beside those of the same runs where nothing was killed.
+struct Delays {
+  std::vector<double> after_kill, undisturbed;
+
+  static double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values.empty() ? 0 : values[values.size() / 2];
+  }
+  static double most(const std::vector<double>& values) {
+    return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+  }
+  std::ptrdiff_t slow(const std::vector<double>& values) const {
+    const double limit = median(undisturbed) + 1;
+    return std::count_if(values.begin(), values.end(), [&](double x) { return x > limit; });
+  }
+  std::vector<double> differences() const {
+    std::vector<double> all;
+    for (std::size_t i = 0; i < after_kill.size(); ++i)
+      all.push_back(after_kill[i] - undisturbed[i]);
+    return all;
+  }
+  /// By how much an undisturbed run was slower than usual: noise of the machine.
+  double noise() const { return most(undisturbed) - median(undisturbed); }
+  std::string text() const {
+    return std::to_string(after_kill.size()) +
+           " kills; seconds of the next run, median (most): " + std::to_string(median(after_kill)) +
+           " (" + std::to_string(most(after_kill)) + "), undisturbed " +
+           std::to_string(median(undisturbed)) + " (" + std::to_string(most(undisturbed)) +
+           "), difference of the two " + std::to_string(median(differences())) + " (" +
+           std::to_string(most(differences())) + ")";
+  }
+};
+
+class Kills : public Programs {
+ protected:
+  /// Rows that are committed now: records, and problems that have a winner.
+  std::set<std::string> committed() const {
+    std::set<std::string> rows;
+    if (!fs::exists(database())) return rows;
+    try {
+      const Database db = Database::open(database(), OpenMode::read_only);
+      for (const Record& record : db.records({}))
+        rows.insert(to_string(record.problem) + " " + record.candidate.kernel_template + " " +
+                    record.candidate.configuration.text());
+      for (const Winner& winner : db.winners())
+        rows.insert("a winner of " + to_string(winner.record.problem));
+    } catch (const Error&) {  // it is being made
+    }
+    return rows;
+  }
+
+  /// The run `of(database)`: undisturbed on a copy, then killed on the database that all share,
+  /// then once more there.
+  void kill_one(const std::string& program,
+                const std::function<std::vector<std::string>(const std::string&)>& of,
+                Delays& delays) {
+    copy_files(database(), in("apart.db"));
+    const End alone = run(program, of(in("apart.db")));
+    ASSERT_EQ(alone.status, 0) << alone.err;
+
+    std::set<std::string> before;
+    const double moment =
+        std::uniform_real_distribution<double>(0, 0.95 * alone.seconds)(generator_);
+    const End killed = run_and_kill(program, of(database()), moment, [&] { before = committed(); });
+    killed_ += killed.status == -SIGKILL;
+
+    const End next = run(program, of(database()), 60);
+    ASSERT_EQ(next.status, 0) << next.err;
+    const std::set<std::string> after = committed();
+    EXPECT_TRUE(std::includes(after.begin(), after.end(), before.begin(), before.end()))
+        << "rows that were committed are gone";
+    rows_ = std::max(rows_, after.size());
+    delays.undisturbed.push_back(alone.seconds), delays.after_kill.push_back(next.seconds);
+    expect_nothing_left(program);
+  }
+
+  void expect_nothing_left(const std::string& program) {
+    for (int i = 0; i < 2000 && processes() > 0; ++i) sleep_seconds(0.002);
+    EXPECT_EQ(processes(), 0) << program;
+    EXPECT_TRUE(fs::is_empty(temporary())) << fs::directory_iterator(temporary())->path();
+    const fs::path cache = image_cache_path(database());
+    if (!fs::exists(cache)) return;
+    const Connection connection(cache, Connection::Access::read);
+    EXPECT_EQ(connection.integer("SELECT count(*) FROM claims"), 0) << program;
+  }
+
+  /// No run is a second slower after a kill than without one, but for what undisturbed runs are
+  /// slower than usual, too; most are not slower at all.
+  static void expect_no_delay(const Delays& delays, const char* what) {
+    std::cout << what << ": " << delays.text() << '\n';
+    EXPECT_LT(Delays::median(delays.differences()), 0.5) << what;
+    EXPECT_LT(Delays::most(delays.differences()), 1 + delays.noise()) << what;
+  }
+
+  std::mt19937_64 generator_{23};
+  int killed_ = 0;
+  std::size_t rows_ = 0;
+};
+
+TEST_F(Kills, NothingIsLostHeldUpOrLeft) {
+  const int tunings = full() ? 200 : 8, servings = full() ? 100 : 4;
+  Delays tuning, serving;
+  for (int i = 0; i < tunings + servings && !HasFailure(); ++i) {
+    const std::string seed = std::to_string(i), size = std::to_string(16 + i % 5);
+    if (i % 3 == 2)
+      kill_one(
+          TILEWISE_SERVE_PRODUCTS,
+          [&](const std::string& path) {
+            return std::vector<std::string>{path, "2", seed, "all"};
+          },
+          serving);
+    else
+      kill_one(
+          TILEWISE_AUTOTUNE,
+          [&](const std::string& path) {
+            return std::vector<std::string>{
+                "tune", "--device",    "host",        "--sizes",
+                size,   "--templates", "naive,tiled", "--max-evaluations",
+                "3",    "--strategy",  "random",      "--seed",
+                seed,   "-q",          "--db",        path};
+          },
+          tuning);
+  }
+  expect_no_delay(tuning, "autotune");
+  expect_no_delay(serving, "serving");
+  EXPECT_GT(killed_, (tunings + servings) / 2);
+  const Database db = Database::open(database());
+  EXPECT_EQ(db.check(), std::vector<std::string>{});
+  EXPECT_GT(rows_, 5U);
+  std::cout << killed_ << " runs were killed before their end; " << rows_ << " rows at the end\n";
+}
+
+}  // namespace
+}  // namespace tilewise::proof
