@@ -168,8 +168,8 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   for (const Tuned& tuned : results) {
     if (tuned.result.failure && !failure) failure = tuned.result.failure;
     if (tuned.result.faults > 0)
-      warn(to_string(tuned.problem) + ": " + std::to_string(tuned.result.faults) +
-           " faults of the system were met, and the candidates tried again; the last: " +
+      warn(to_string(tuned.problem) + ": faults of the system: " +
+           std::to_string(tuned.result.faults) + "; the candidates were tried again; the last: " +
            tuned.result.last_fault);
   }
   if (run.output.json)
