@@ -16,7 +16,7 @@
 #include "templates/kernel_template.hpp"
 #include "templates/multiply_plan.hpp"
 #include "tilewise/error.hpp"
-#include "tuner/placement.hpp"
+#include "tuner/evaluate/placement.hpp"
 
 using namespace tilewise;
 

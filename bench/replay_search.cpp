@@ -15,7 +15,7 @@
 
 #include "templates/search_space.hpp"
 #include "tilewise/error.hpp"
-#include "tuner/strategy.hpp"
+#include "tuner/search/strategy.hpp"
 
 using namespace tilewise;
 

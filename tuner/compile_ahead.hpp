@@ -12,7 +12,7 @@
 
 #include "matmul/image_store.hpp"
 #include "templates/search_space.hpp"
-#include "tuner/evaluator.hpp"
+#include "tuner/evaluate/evaluator.hpp"
 
 namespace tilewise {
 

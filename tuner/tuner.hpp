@@ -11,7 +11,7 @@
 #include "device/compiler.hpp"
 #include "templates/search_space.hpp"
 #include "tilewise/error.hpp"
-#include "tuner/evaluator.hpp"
+#include "tuner/evaluate/evaluator.hpp"
 
 namespace tilewise {
 

@@ -9,8 +9,8 @@
 #include "tuner/reproduce.hpp"
 #include "tuner/search/ordered.hpp"
 #include "tuner/search/search.hpp"
-#include "tuner/search_memory.hpp"
-#include "tuner/warm_start.hpp"
+#include "tuner/search/search_memory.hpp"
+#include "tuner/search/warm_start.hpp"
 
 namespace tilewise {
 namespace {

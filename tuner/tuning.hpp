@@ -11,7 +11,7 @@
 #include "tuner/compile_ahead.hpp"
 #include "tuner/faults.hpp"
 #include "tuner/stored_measurements.hpp"
-#include "tuner/strategy.hpp"
+#include "tuner/search/strategy.hpp"
 #include "tuner/tuner.hpp"
 
 namespace tilewise {

@@ -7,7 +7,7 @@
 #include "device/cuda/cuda.hpp"
 #include "matmul/matmul_internal.hpp"
 #include "tilewise/matmul.hpp"
-#include "tuner/benchmark.hpp"
+#include "tuner/evaluate/benchmark.hpp"
 
 namespace tilewise::bench {
 

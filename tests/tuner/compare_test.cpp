@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "tuner/reference.hpp"
+#include "tuner/reference/reference.hpp"
 #include "tuner/reference/parallel.hpp"
 
 namespace tilewise {

@@ -5,8 +5,8 @@
 
 #include "tests/tuner/fake_baseline.hpp"
 #include "tests/tuner/fake_device.hpp"
-#include "tuner/benchmark.hpp"
-#include "tuner/evaluator_local.hpp"
+#include "tuner/evaluate/benchmark.hpp"
+#include "tuner/evaluate/evaluator_local.hpp"
 
 namespace tilewise {
 namespace {

@@ -1,5 +1,5 @@
 // The evaluator in this process, on a device made of host memory.
-#include "tuner/evaluator.hpp"
+#include "tuner/evaluate/evaluator.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "tests/tuner/fake_baseline.hpp"
 #include "tests/tuner/fake_device.hpp"
 #include "tilewise/error.hpp"
-#include "tuner/benchmark.hpp"
+#include "tuner/evaluate/benchmark.hpp"
 
 namespace tilewise {
 namespace {

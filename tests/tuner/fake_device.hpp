@@ -15,8 +15,8 @@
 
 #include "device/device.hpp"
 #include "tilewise/error.hpp"
-#include "tuner/evaluator.hpp"
-#include "tuner/reference.hpp"
+#include "tuner/evaluate/evaluator.hpp"
+#include "tuner/reference/reference.hpp"
 
 // A device made of host memory. A "kernel" is a host function looked up by its entry's name; it
 // runs at once on the argument struct. So everything about evaluation can be exercised without a

@@ -1,4 +1,4 @@
-#include "tuner/placement.hpp"
+#include "tuner/evaluate/placement.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tuner/reference.hpp"
+#include "tuner/reference/reference.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

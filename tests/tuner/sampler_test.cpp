@@ -1,4 +1,4 @@
-#include "tuner/sampler.hpp"
+#include "tuner/evaluate/sampler.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Matrices on their way to a device and back, in pieces.
-#include "tuner/staging.hpp"
+#include "tuner/evaluate/staging.hpp"
 
 #include <gtest/gtest.h>
 

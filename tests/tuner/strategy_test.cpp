@@ -1,4 +1,4 @@
-#include "tuner/strategy.hpp"
+#include "tuner/search/strategy.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

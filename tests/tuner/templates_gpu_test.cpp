@@ -20,7 +20,7 @@
 #include "tests/support/pairwise.hpp"
 #include "tests/support/problems.hpp"
 #include "tilewise/error.hpp"
-#include "tuner/reference.hpp"
+#include "tuner/reference/reference.hpp"
 
 namespace tilewise {
 namespace {

@@ -1,5 +1,5 @@
 // When a winner's time counts as changed.
-#include "tuner/time_change.hpp"
+#include "tuner/evaluate/time_change.hpp"
 
 #include <gtest/gtest.h>
 

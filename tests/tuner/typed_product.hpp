@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tilewise/number.hpp"
-#include "tuner/reference.hpp"
+#include "tuner/reference/reference.hpp"
 
 // Products of every type on a reference's test data, right and wrong in chosen ways.
 namespace tilewise::typed {

@@ -1,5 +1,5 @@
 // The validator on products of every type and on batches: the right one passes, faults are caught.
-#include "tuner/validator.hpp"
+#include "tuner/evaluate/validator.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@
 #include "tests/tuner/fake_baseline.hpp"
 #include "tests/tuner/fake_device.hpp"
 #include "tilewise/error.hpp"
-#include "tuner/evaluator.hpp"
+#include "tuner/evaluate/evaluator.hpp"
 #include "tuner/worker/process.hpp"
 #include "tuner/worker/protocol.hpp"
 

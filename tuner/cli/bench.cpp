@@ -6,7 +6,7 @@
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/cli/output.hpp"
-#include "tuner/evaluator_local.hpp"
+#include "tuner/evaluate/evaluator_local.hpp"
 
 namespace tilewise::cli {
 

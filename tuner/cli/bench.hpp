@@ -5,7 +5,7 @@
 
 #include "matmul/image_store.hpp"
 #include "tuner/cli/gpus.hpp"
-#include "tuner/evaluator.hpp"
+#include "tuner/evaluate/evaluator.hpp"
 
 /// What subcommands that measure share: a GPU with an evaluator, and one candidate through it.
 namespace tilewise::cli {

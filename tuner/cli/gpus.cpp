@@ -11,8 +11,8 @@
 #include "tilewise/error.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/output.hpp"
-#include "tuner/reference.hpp"
-#include "tuner/validator.hpp"
+#include "tuner/reference/reference.hpp"
+#include "tuner/evaluate/validator.hpp"
 
 namespace tilewise::cli {
 namespace {

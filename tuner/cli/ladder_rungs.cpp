@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "tilewise/error.hpp"
-#include "tuner/sampler.hpp"
+#include "tuner/evaluate/sampler.hpp"
 
 namespace tilewise::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "templates/kernel_template.hpp"
 #include "tuner/cli/bench.hpp"
-#include "tuner/evaluator_local.hpp"
+#include "tuner/evaluate/evaluator_local.hpp"
 
 /// The rungs of `autotune ladder`: from a plain loop to the tuned winner (docs/ladder.md).
 namespace tilewise::cli {

@@ -9,7 +9,7 @@
 #include "tuner/cli/trial_report.hpp"
 #include "tuner/cli/tune_report.hpp"
 #include "tuner/reproduce.hpp"
-#include "tuner/strategy.hpp"
+#include "tuner/search/strategy.hpp"
 
 namespace tilewise::cli {
 namespace {

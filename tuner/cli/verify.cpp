@@ -10,7 +10,7 @@
 #include "tuner/cli/signals.hpp"
 #include "tuner/cli/stored.hpp"
 #include "tuner/cli/tune_report.hpp"
-#include "tuner/time_change.hpp"
+#include "tuner/evaluate/time_change.hpp"
 
 namespace tilewise::cli {
 namespace {

@@ -2,7 +2,7 @@
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/signals.hpp"
-#include "tuner/evaluator.hpp"
+#include "tuner/evaluate/evaluator.hpp"
 
 namespace tilewise::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tuner/reference.hpp"
+#include "tuner/reference/reference.hpp"
 
 namespace tilewise {
 

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <vector>
 
-#include "tuner/reference.hpp"
+#include "tuner/reference/reference.hpp"
 #include "tuner/reference/judge.hpp"
 #include "tuner/reference/parallel.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tilewise/error.hpp"
-#include "tuner/reference.hpp"
+#include "tuner/reference/reference.hpp"
 #include "tuner/reference/block.hpp"
 #include "tuner/reference/generate.hpp"
 #include "tuner/reference/parallel.hpp"

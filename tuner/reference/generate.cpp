@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "tilewise/number.hpp"
-#include "tuner/reference.hpp"
+#include "tuner/reference/reference.hpp"
 #include "tuner/reference/parallel.hpp"
 
 namespace tilewise {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "tuner/reference.hpp"
+#include "tuner/reference/reference.hpp"
 #include "tuner/reference/block.hpp"
 
 namespace tilewise {

@@ -1,7 +1,7 @@
 #include <vector>
 
 #include "tilewise/number.hpp"
-#include "tuner/reference.hpp"
+#include "tuner/reference/reference.hpp"
 #include "tuner/reference/parallel.hpp"
 #include "tuner/reference/product.hpp"
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "tilewise/error.hpp"
-#include "tuner/reference.hpp"
+#include "tuner/reference/reference.hpp"
 
 namespace tilewise {
 namespace {

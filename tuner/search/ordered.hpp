@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "tuner/strategy.hpp"
+#include "tuner/search/strategy.hpp"
 
 namespace tilewise {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "tuner/strategy.hpp"
+#include "tuner/search/strategy.hpp"
 
 namespace tilewise {
 

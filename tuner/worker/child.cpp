@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "tilewise/error.hpp"
-#include "tuner/evaluator_local.hpp"
+#include "tuner/evaluate/evaluator_local.hpp"
 #include "tuner/worker/protocol.hpp"
 
 namespace tilewise {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tilewise/error.hpp"
-#include "tuner/evaluator.hpp"
+#include "tuner/evaluate/evaluator.hpp"
 #include "tuner/worker/process.hpp"
 #include "tuner/worker/protocol.hpp"
 

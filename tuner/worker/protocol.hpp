@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tilewise/error.hpp"
-#include "tuner/evaluator.hpp"
+#include "tuner/evaluate/evaluator.hpp"
 
 // What evaluator and worker process say to each other over a socket: frames of
 //   u32 length of text, u32 length of blob, text (one JSON object with a "type"), blob (binaries),

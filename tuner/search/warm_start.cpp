@@ -1,4 +1,4 @@
-#include "tuner/warm_start.hpp"
+#include "tuner/search/warm_start.hpp"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "tuner/placement.hpp"
+#include "tuner/evaluate/placement.hpp"
 
 namespace tilewise {
 

@@ -1,4 +1,4 @@
-#include "tuner/time_change.hpp"
+#include "tuner/evaluate/time_change.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "matmul/executable.hpp"
-#include "tuner/benchmark.hpp"
-#include "tuner/evaluator.hpp"
-#include "tuner/validator.hpp"
+#include "tuner/evaluate/benchmark.hpp"
+#include "tuner/evaluate/evaluator.hpp"
+#include "tuner/evaluate/validator.hpp"
 
 namespace tilewise {
 

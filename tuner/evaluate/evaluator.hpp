@@ -10,7 +10,7 @@
 #include "tilewise/image.hpp"
 #include "tilewise/plan.hpp"
 #include "tilewise/record.hpp"
-#include "tuner/reference.hpp"
+#include "tuner/reference/reference.hpp"
 
 namespace tilewise {
 

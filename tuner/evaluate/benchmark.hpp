@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "tilewise/record.hpp"
-#include "tuner/evaluator.hpp"
-#include "tuner/placement.hpp"
-#include "tuner/validator.hpp"
+#include "tuner/evaluate/evaluator.hpp"
+#include "tuner/evaluate/placement.hpp"
+#include "tuner/evaluate/validator.hpp"
 
 namespace tilewise {
 

@@ -1,4 +1,4 @@
-#include "tuner/search_memory.hpp"
+#include "tuner/search/search_memory.hpp"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "tuner/benchmark.hpp"
+#include "tuner/evaluate/benchmark.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "tilewise/error.hpp"
-#include "tuner/sampler.hpp"
-#include "tuner/staging.hpp"
+#include "tuner/evaluate/sampler.hpp"
+#include "tuner/evaluate/staging.hpp"
 
 namespace tilewise {
 namespace {

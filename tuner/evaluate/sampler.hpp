@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "tilewise/record.hpp"
-#include "tuner/evaluator.hpp"
+#include "tuner/evaluate/evaluator.hpp"
 
 namespace tilewise {
 

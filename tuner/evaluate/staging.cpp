@@ -1,4 +1,4 @@
-#include "tuner/staging.hpp"
+#include "tuner/evaluate/staging.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "tuner/validator.hpp"
+#include "tuner/evaluate/validator.hpp"
 
 #include <algorithm>
 #include <array>

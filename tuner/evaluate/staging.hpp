@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "tuner/placement.hpp"
+#include "tuner/evaluate/placement.hpp"
 #include "tuner/reference/generate.hpp"
 #include "tuner/reference/parallel.hpp"
 

@@ -1,4 +1,4 @@
-#include "tuner/known_results.hpp"
+#include "tuner/evaluate/known_results.hpp"
 
 #include <iterator>
 

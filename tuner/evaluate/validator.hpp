@@ -7,10 +7,10 @@
 
 #include "tilewise/call.hpp"
 #include "tilewise/record.hpp"
-#include "tuner/known_results.hpp"
-#include "tuner/placement.hpp"
-#include "tuner/reference.hpp"
-#include "tuner/staging.hpp"
+#include "tuner/evaluate/known_results.hpp"
+#include "tuner/evaluate/placement.hpp"
+#include "tuner/reference/reference.hpp"
+#include "tuner/evaluate/staging.hpp"
 
 namespace tilewise {
 

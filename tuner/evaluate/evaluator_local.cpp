@@ -1,4 +1,4 @@
-#include "tuner/evaluator_local.hpp"
+#include "tuner/evaluate/evaluator_local.hpp"
 
 #include <algorithm>
 #include <utility>
