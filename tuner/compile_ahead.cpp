@@ -17,7 +17,7 @@ namespace {
 
 // Beyond this the device is the bottleneck for any kernel worth timing, and a search that is so
 // many proposals ahead of its results learns late.
-constexpr unsigned kMostThreads = 16;
+constexpr int kMostThreads = 16;
 
 constexpr std::size_t kBuildsBetweenTrims = 8;
 
@@ -27,11 +27,6 @@ void give_memory_back() {
 #if defined(__GLIBC__)
   malloc_trim(0);
 #endif
-}
-
-std::size_t thread_count(int asked) {
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  return std::min(asked > 0 ? static_cast<unsigned>(asked) : cores, kMostThreads);
 }
 
 const LaunchStep* multiply_step(const Plan& plan) {
@@ -94,27 +89,34 @@ std::string current_source_hash(const Candidate& candidate, const KernelTemplate
 
 CompileAhead::CompileAhead(const Problem& problem, const DeviceInfo& device,
                            const ImageStore& store, int threads)
-    : problem_(problem), device_(device), store_(store) {
-  const std::size_t count = thread_count(threads);
-  for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
-}
+    : problem_(problem),
+      device_(device),
+      store_(store),
+      pool_(std::min(thread_count(threads), kMostThreads)) {}
 
-CompileAhead::~CompileAhead() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  job_added_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
-}
+CompileAhead::~CompileAhead() { ending_ = true; }
 
 void CompileAhead::add(const Candidate& candidate, const KernelTemplate& kernel) {
-  {
-    const std::lock_guard lock(mutex_);
-    jobs_.push_back({candidate, &kernel});
-  }
   ++under_way_;
-  job_added_.notify_one();
+  pool_.run([this, candidate, &kernel] {
+    Result result = result_of(candidate, kernel);
+    if (++builds_ % kBuildsBetweenTrims == 0) give_memory_back();
+    const std::lock_guard lock(mutex_);
+    results_.push_back(std::move(result));
+    result_added_.notify_one();
+  });
+}
+
+CompileAhead::Result CompileAhead::result_of(const Candidate& candidate,
+                                             const KernelTemplate& kernel) const {
+  Result result;
+  try {
+    const Patience patience{.stopped = [this] { return ending_.load(); }};
+    result.built = build(candidate, kernel, problem_, device_, store_, patience);
+  } catch (...) {
+    result.error = std::current_exception();
+  }
+  return result;
 }
 
 std::optional<Built> CompileAhead::take(std::chrono::milliseconds patience) {
@@ -126,28 +128,6 @@ std::optional<Built> CompileAhead::take(std::chrono::milliseconds patience) {
   --under_way_;
   if (result.error) std::rethrow_exception(result.error);
   return std::move(result.built);
-}
-
-void CompileAhead::work() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    job_added_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
-    if (ending_) return;
-    const Job job = std::move(jobs_.front());
-    jobs_.pop_front();
-    lock.unlock();
-    Result result;
-    try {
-      const Patience patience{.stopped = [this] { return ending_.load(); }};
-      result.built = build(job.candidate, *job.kernel, problem_, device_, store_, patience);
-    } catch (...) {
-      result.error = std::current_exception();
-    }
-    if (++builds_ % kBuildsBetweenTrims == 0) give_memory_back();
-    lock.lock();
-    results_.push_back(std::move(result));
-    result_added_.notify_one();
-  }
 }
 
 }  // namespace tilewise

@@ -7,12 +7,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "matmul/image_store.hpp"
 #include "templates/search_space.hpp"
 #include "tuner/evaluate/evaluator.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
 
@@ -62,30 +62,25 @@ class CompileAhead {
   std::size_t under_way() const { return under_way_; }
   /// Enough is under way to keep every thread busy. More would only make a search choose with less
   /// known.
-  bool full() const { return under_way_ > threads_.size(); }
+  bool full() const { return under_way_ > pool_.size(); }
 
  private:
-  struct Job {
-    Candidate candidate;
-    const KernelTemplate* kernel;
-  };
   struct Result {
     Built built;
     std::exception_ptr error;
   };
-  void work();
+  Result result_of(const Candidate& candidate, const KernelTemplate& kernel) const;
 
   const Problem problem_;
   const DeviceInfo device_;
   const ImageStore& store_;
   std::size_t under_way_ = 0;
   std::atomic<std::size_t> builds_{0};
-  std::atomic<bool> ending_{false};  // set under the mutex: threads that wait for jobs must see it
-  std::mutex mutex_;                 // guards what follows
-  std::condition_variable job_added_, result_added_;
-  std::deque<Job> jobs_;
+  std::atomic<bool> ending_{false};
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable result_added_;
   std::deque<Result> results_;
-  std::vector<std::thread> threads_;  // last: they use all the others
+  ThreadPool pool_;  // last: its threads use all the others
 };
 
 }  // namespace tilewise

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "device/host/host.hpp"
-#include "device/host/workers.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise::host {
 namespace {

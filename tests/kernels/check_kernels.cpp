@@ -28,10 +28,10 @@
 
 #include "device/host/files.hpp"
 #include "device/host/host.hpp"
-#include "device/host/workers.hpp"
 #include "tests/kernels/check_cases.hpp"
 #include "tests/kernels/checker.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise::check {
 namespace {
@@ -96,7 +96,7 @@ class Processes {
  public:
   Processes(const std::vector<Case>& cases, const Options& options, const Compiler& compiler)
       : cases_(cases), options_(options), compiler_(compiler) {
-    const unsigned cores = static_cast<unsigned>(host::usable_cores());
+    const unsigned cores = static_cast<unsigned>(usable_cores());
     pids_.resize(std::min(options.jobs ? options.jobs : cores, kMostJobs), 0);
   }
 

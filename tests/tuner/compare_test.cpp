@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tuner/reference/reference.hpp"
-#include "tuner/reference/parallel.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
 namespace {

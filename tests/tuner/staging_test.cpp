@@ -210,16 +210,5 @@ TEST(Staging, LargeMatricesOfABatchPassInPieces) {
   }
 }
 
-TEST(Crew, RunsEverythingAndCarriesExceptions) {
-  Crew crew(3);
-  std::atomic<int> sum{0};
-  std::vector<std::future<void>> done;
-  for (int i = 1; i <= 100; ++i) done.push_back(crew.run([&sum, i] { sum += i; }));
-  std::future<void> bad = crew.run([] { throw std::runtime_error("planted"); });
-  for (std::future<void>& task : done) task.get();
-  EXPECT_EQ(sum, 5050);
-  EXPECT_THROW(bad.get(), std::runtime_error);
-}
-
 }  // namespace
 }  // namespace tilewise

@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "device/machines.hpp"
 #include "matmul/image_store.hpp"
@@ -15,6 +13,7 @@
 #include "tuner/cli/progress.hpp"
 #include "tuner/cli/signals.hpp"
 #include "tuner/cli/tune_report.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -154,32 +153,17 @@ void compile_all(std::vector<Job>& jobs, Database* database, const Compiler& com
                  const Output& output) {
   const ImageStore images(database, nullptr, &compiler);
   Progress progress(output);
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;  // guards `failure`, `done` and `progress`
-  std::exception_ptr failure;
+  std::mutex mutex;  // guards `done` and `progress`
   std::size_t done = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < jobs.size() && !interrupted(); i = next++) {
-      Job& job = jobs[i];
-      try {
-        job.made = images.make(job.step.kernel, job.device.target,
-                               launch_revision(find_template(job.candidate.kernel_template)));
-        if (database && job.made.compiled && job.made.image) database->put_image(*job.made.image);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        failure = std::current_exception();
-        next = jobs.size();
-        return;
-      }
-      const std::lock_guard lock(mutex);
-      progress.show(std::to_string(++done) + " of " + std::to_string(jobs.size()) + " kernels");
-    }
-  };
-  std::vector<std::jthread> workers;
-  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  for (int i = 0; i < (threads > 0 ? threads : cores); ++i) workers.emplace_back(work);
-  workers.clear();  // joins
-  if (failure) std::rethrow_exception(failure);
+  parallel_for(std::ssize(jobs), threads, [&](std::int64_t index, int) {
+    if (interrupted()) return;
+    Job& job = jobs[static_cast<std::size_t>(index)];
+    job.made = images.make(job.step.kernel, job.device.target,
+                           launch_revision(find_template(job.candidate.kernel_template)));
+    if (database && job.made.compiled && job.made.image) database->put_image(*job.made.image);
+    const std::lock_guard lock(mutex);
+    progress.show(std::to_string(++done) + " of " + std::to_string(jobs.size()) + " kernels");
+  });
 }
 
 Json job_json(const Job& job) {

@@ -42,7 +42,7 @@ struct Staging::Settled {
 };
 
 Staging::Staging(Device& device, std::span<const Placement> places, int threads)
-    : device_(device), piece_bytes_(kPieceBytes), crew_(threads) {
+    : device_(device), piece_bytes_(kPieceBytes), pool_(thread_count(threads)) {
   const std::int64_t bytes = slot_bytes(places);
   const std::int64_t count = std::clamp<std::int64_t>(kMemory / bytes, 1, kMostSlots);
   memory_ = HostBuffer(device, count * bytes);
@@ -78,7 +78,7 @@ void Staging::upload(Stream stream, const DeviceMatrix& to, const TestData& valu
     if (made - sent > count / 2 || made - sent == count) send();
     Slot& slot = slots_[made % count];
     slot.finish_copy();
-    slot.task = crew_.run([&, data = slot.data, piece = pieces[made]] {
+    slot.task = pool_.run([&, data = slot.data, piece = pieces[made]] {
       const std::int64_t base = place.offset_of(piece.first_row);
       for (std::int64_t row = piece.first_row; row < piece.first_row + piece.rows; ++row) {
         std::byte* line = data + place.offset_of(row) - base;
@@ -102,7 +102,7 @@ void Staging::download(Stream stream, const DeviceMatrix& from, const Judge& jud
     Slot& slot = slots_[handed % count];
     slot.copied->wait();
     slot.task =
-        crew_.run([&judge, data = slot.data, piece = pieces[handed]] { judge(piece, data); });
+        pool_.run([&judge, data = slot.data, piece = pieces[handed]] { judge(piece, data); });
     ++handed;
   };
   for (std::size_t sent = 0; sent < pieces.size(); ++sent) {

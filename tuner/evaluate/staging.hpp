@@ -8,7 +8,7 @@
 
 #include "tuner/evaluate/placement.hpp"
 #include "tuner/reference/generate.hpp"
-#include "tuner/reference/parallel.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
 
@@ -51,7 +51,7 @@ class Staging {
   std::int64_t piece_bytes_;
   HostBuffer memory_;
   std::vector<Slot> slots_;
-  Crew crew_;
+  ThreadPool pool_;
 };
 
 }  // namespace tilewise

@@ -3,9 +3,9 @@
 #include <mutex>
 #include <vector>
 
-#include "tuner/reference/reference.hpp"
 #include "tuner/reference/judge.hpp"
-#include "tuner/reference/parallel.hpp"
+#include "tuner/reference/reference.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
 

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "tilewise/error.hpp"
-#include "tuner/reference/reference.hpp"
 #include "tuner/reference/block.hpp"
 #include "tuner/reference/generate.hpp"
-#include "tuner/reference/parallel.hpp"
 #include "tuner/reference/product.hpp"
+#include "tuner/reference/reference.hpp"
 #include "tuner/reference/strict.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tilewise/number.hpp"
 #include "tuner/reference/reference.hpp"
-#include "tuner/reference/parallel.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
 namespace {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <string>
 
-#include "tuner/reference/reference.hpp"
 #include "tuner/reference/block.hpp"
+#include "tuner/reference/reference.hpp"
 
 namespace tilewise {
 

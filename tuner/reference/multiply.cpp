@@ -1,9 +1,9 @@
 #include <vector>
 
 #include "tilewise/number.hpp"
-#include "tuner/reference/reference.hpp"
-#include "tuner/reference/parallel.hpp"
 #include "tuner/reference/product.hpp"
+#include "tuner/reference/reference.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <new>
 
-#include "tuner/reference/parallel.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 // A blocked product: panels of A and B are converted to f64 as they are packed, and a micro-kernel
 // keeps a small tile of the result in vector registers while it runs along k. Each thread packs for

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "tuner/reference/parallel.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
 namespace {
