@@ -1,5 +1,6 @@
 # The rules that no compiler checks, read off the source text:
-#   - rooms include only rooms below them: include <- {templates, device, db} <- matmul <- tuner <- cli;
+#   - rooms include only rooms below them: include <- vocabulary <- {templates, device, db} <- matmul <- tuner;
+#     within tuner/: reference <- evaluate <- worker, {evaluate, search} <- the loop <- ladder <- cli;
 #   - sqlite3.h only in db/, cuda.h and nvrtc.h only in device/cuda/, Boost only in device/host/, CLI11 only in tuner/cli/ and
 #     in bench/, whose programs read arguments too;
 #   - nlohmann/json only in .cpp files;
@@ -10,12 +11,25 @@ cmake_minimum_required(VERSION 3.22)
 # What each room may include, as the first folder(s) of the include path.
 set(vocabulary_may tilewise vocabulary)
 set(include_may tilewise)
-set(templates_may tilewise templates)
-set(device_may tilewise device)
-set(db_may tilewise db)
-set(matmul_may tilewise templates device db matmul)
-set(tuner_may tilewise templates device db matmul tuner)
-set(cli_may tilewise templates device db matmul tuner)
+set(templates_may tilewise vocabulary templates)
+set(device_may tilewise vocabulary device)
+set(db_may tilewise vocabulary db)
+set(matmul_may tilewise vocabulary templates device db matmul)
+set(tuner_may ${matmul_may} tuner)
+# Rooms inside tuner/, whose own files are the loop: the rooms below tuner/ and inside it that each may include.
+set(inner_rooms reference evaluate worker search ladder cli)
+set(reference_may tilewise vocabulary tuner)
+set(search_may tilewise vocabulary templates db matmul tuner)
+foreach(room evaluate worker ladder cli)
+  set(${room}_may ${tuner_may})
+endforeach()
+set(reference_sees reference)
+set(evaluate_sees evaluate reference)
+set(worker_sees worker evaluate reference)
+set(search_sees search)
+set(tuner_sees tuner search evaluate reference)
+set(ladder_sees ladder ${tuner_sees})
+set(cli_sees cli ladder worker ${tuner_sees})
 
 # Header (a regular expression) and the one folder that may include it.
 set(owned "sqlite3\\.h=db" "cuda\\.h=device/cuda" "nvrtc\\.h=device/cuda" "nvml\\.h=device/cuda"
@@ -23,7 +37,7 @@ set(owned "sqlite3\\.h=db" "cuda\\.h=device/cuda" "nvrtc\\.h=device/cuda" "nvml\
 set(rooms vocabulary include templates device db matmul tuner)
 set(examples_may tilewise)  # what a program of somebody else's may
 set(bench_may ${cli_may})
-set(tests_may ${cli_may} vocabulary tests)
+set(tests_may ${cli_may} tests)
 set(largest 450)
 set(problems "")
 set(count 0)
@@ -39,8 +53,11 @@ foreach(room ${rooms} examples bench tests)
   foreach(file ${files})
     math(EXPR count "${count} + 1")
     set(who ${room})
-    if(file MATCHES "^tuner/cli/")
-      set(who cli)
+    if(file MATCHES "^tuner/([a-z]+)/")
+      set(who ${CMAKE_MATCH_1})
+      if(NOT who IN_LIST inner_rooms)
+        complain(${file} "tuner/ has the rooms ${inner_rooms}")
+      endif()
     endif()
     file(READ "${ROOT}/${file}" text)
     string(REGEX REPLACE "[^\n]" "" newlines "${text}")
@@ -55,6 +72,15 @@ foreach(room ${rooms} examples bench tests)
       string(REGEX MATCH "^[^/]+" folder "${header}")
       if(folder IN_LIST rooms AND NOT folder IN_LIST ${who}_may AND header MATCHES "/")
         complain(${file} "includes ${header}; ${who} may include only ${${who}_may}")
+      endif()
+      if(header MATCHES "^tuner/" AND DEFINED ${who}_sees)
+        set(inner tuner)
+        if(header MATCHES "^tuner/([a-z]+)/")
+          set(inner ${CMAKE_MATCH_1})
+        endif()
+        if(NOT inner IN_LIST ${who}_sees)
+          complain(${file} "includes ${header}; of tuner/, ${who} may include only ${${who}_sees}")
+        endif()
       endif()
       if(header MATCHES "^tuner/cli/" AND NOT who MATCHES "^(cli|tests)$")
         complain(${file} "includes ${header}; only tuner/cli may")

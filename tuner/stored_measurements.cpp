@@ -2,15 +2,13 @@
 
 #include <algorithm>
 
-#include "tuner/crown.hpp"
+#include "tuner/search/record_time.hpp"
 
 namespace tilewise {
 namespace {
 
 constexpr std::size_t kFinalists = 8, kOthers = 8;
 constexpr auto kPatience = std::chrono::milliseconds(50);
-
-bool faster(const Record& x, const Record& y) { return time_of(x) < time_of(y); }
 
 bool can_compare(const Record& record, const SearchSpace& space) {
   const KernelTemplate* kernel = template_of(record.candidate, space);

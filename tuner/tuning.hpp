@@ -1,18 +1,13 @@
 #pragma once
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "matmul/image_store.hpp"
-#include "templates/search_space.hpp"
 #include "tuner/compile_ahead.hpp"
 #include "tuner/faults.hpp"
-#include "tuner/stored_measurements.hpp"
 #include "tuner/search/strategy.hpp"
-#include "tuner/tuner.hpp"
+#include "tuner/session.hpp"
+#include "tuner/stored_measurements.hpp"
 
 namespace tilewise {
 
@@ -42,51 +37,26 @@ class Tuning {
   TuneResult finish();
 
  private:
-  double seconds() const;
-  bool stopped() const { return context_.stop && context_.stop->load(); }
   bool still_good(const Search& known, const Record& winner) const;
   void add_known(Record record);
-  const Record* best() const;  ///< of known_; null when there is none
-  double best_us() const;      ///< 0 when there is none
-  const KernelTemplate* kernel_of(const Candidate& candidate) const;
   bool is_current(const Record& record) const;
   std::unique_ptr<Strategy> make_chooser() const;
   double predicted_seconds(const Candidate& candidate) const;  ///< 0: the model cannot tell
   void rank_predictions();
   Search wanted_search() const;
-  Environment environment() const;
   Record record_of(const Built& built) const;
   Evaluation evaluate(const Built& built);
   void commit(Record record);
   void meet_fault(Record record);
-  std::vector<Built> build_all(const std::vector<Record>& records);
-  bool race_once();
-  RaceResult run_race(const std::vector<EvaluationRequest>& requests);
-  const Record* winner_of(const std::vector<Record>& finalists, bool raced, bool any_wrong) const;
-  bool forget_wrong(const std::vector<Record>& finalists);
-  std::string how_to_reproduce(const Candidate& candidate) const;
-  bool measure_again(std::vector<Record>& finalists, const std::vector<Built>& built);
-  void keep_images(const std::vector<Record>& records, const std::vector<Built>& built);
-  void report(const std::string& phase, const Record* last = nullptr);
 
-  const Problem problem_;
-  const TuneOptions options_;
-  TuneContext& context_;
-  const std::chrono::steady_clock::time_point started_;
-  const DeviceInfo device_;
-  const std::string gpu_;
-  const SearchSpace space_;
-  const ImageStore store_;
+  Session session_;
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<CompileAhead> ahead_;
   std::optional<Search> search_;
-  std::optional<Candidate> incumbent_;  ///< of the stored winner, where it can be built here
-  std::optional<Candidate> first_;      ///< the incumbent, while it waits to be measured first
-  std::vector<Record> known_;           ///< ok, of this run and recalled
-  StaleMeasurements stale_;             ///< of other sources than today's
+  std::optional<Candidate> first_;  ///< the incumbent, while it waits to be measured first
+  StaleMeasurements stale_;         ///< of other sources than today's
   Faults faults_;
   std::int64_t proposed_ = 0;
-  TuneResult result_;
 };
 
 }  // namespace tilewise

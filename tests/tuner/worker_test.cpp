@@ -19,6 +19,7 @@
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/worker/process.hpp"
 #include "tuner/worker/protocol.hpp"
+#include "tuner/worker/worker.hpp"
 
 namespace tilewise {
 namespace {

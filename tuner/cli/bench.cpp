@@ -7,6 +7,7 @@
 #include "tilewise/error.hpp"
 #include "tuner/cli/output.hpp"
 #include "tuner/evaluate/evaluator_local.hpp"
+#include "tuner/worker/worker.hpp"
 
 namespace tilewise::cli {
 

@@ -11,8 +11,8 @@
 #include "tilewise/error.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/output.hpp"
-#include "tuner/reference/reference.hpp"
 #include "tuner/evaluate/validator.hpp"
+#include "tuner/reference/reference.hpp"
 
 namespace tilewise::cli {
 namespace {

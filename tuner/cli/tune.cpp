@@ -168,9 +168,9 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   for (const Tuned& tuned : results) {
     if (tuned.result.failure && !failure) failure = tuned.result.failure;
     if (tuned.result.faults > 0)
-      warn(to_string(tuned.problem) + ": faults of the system: " +
-           std::to_string(tuned.result.faults) + "; the candidates were tried again; the last: " +
-           tuned.result.last_fault);
+      warn(to_string(tuned.problem) +
+           ": faults of the system: " + std::to_string(tuned.result.faults) +
+           "; the candidates were tried again; the last: " + tuned.result.last_fault);
   }
   if (run.output.json)
     print_document(tuned_json(results, run.gpus, interrupted(), failure));

@@ -1,8 +1,8 @@
+#include "tuner/worker/worker.hpp"
 #include "device/machines.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/signals.hpp"
-#include "tuner/evaluate/evaluator.hpp"
 
 namespace tilewise::cli {
 namespace {

@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,7 +68,7 @@ class Evaluator {
   virtual Evaluation evaluate(const EvaluationRequest& request) = 0;
   /// Validates each once more and times those that pass, alternating. When one of them breaks the
   /// device or hangs, the worker's evaluator looks for it by evaluating each alone, and races the
-  /// rest again; in this process, or where nobody fails alone, all that were not judged yet get its
+  /// rest again; in this process, or where none fails alone, all that were not judged yet get its
   /// outcome.
   virtual RaceResult race(const std::vector<EvaluationRequest>& finalists, bool with_baselines) = 0;
 };
@@ -81,29 +80,5 @@ class Evaluator {
 std::unique_ptr<Evaluator> make_local_evaluator(Device& device,
                                                 std::vector<BaselineLibrary*> baselines,
                                                 const TimingOptions& timing = {});
-
-struct WorkerOptions {
-  std::string program;  ///< executable that has the hidden `worker` subcommand; empty: this one
-  std::string device = "auto";  ///< as `--device`
-  double timeout_seconds =
-      20;  ///< watchdog per evaluation; a hang is killed and is Outcome::timeout
-  TimingOptions timing;
-};
-
-/// In a child process that may die: an illegal address, a hang or a crash is an outcome, the worker
-/// is started again and the run goes on. Throws Error(no_device) and the like when the worker
-/// cannot start at all.
-std::unique_ptr<Evaluator> make_worker_evaluator(const WorkerOptions& options);
-
-/// What a worker process works with.
-struct WorkerDevice {
-  std::unique_ptr<Device> device;
-  BaselineLibraries baselines;
-};
-
-/// The child's side (`PROGRAM worker --fd N`): serves requests on the socket `fd` until it closes;
-/// dies with its parent, ignores SIGINT. Returns the exit status. `open_device` is called once with
-/// the device's name; what it throws reaches the parent.
-int run_worker(int fd, const std::function<WorkerDevice(const std::string&)>& open_device);
 
 }  // namespace tilewise

@@ -9,8 +9,8 @@
 #include "tilewise/record.hpp"
 #include "tuner/evaluate/known_results.hpp"
 #include "tuner/evaluate/placement.hpp"
-#include "tuner/reference/reference.hpp"
 #include "tuner/evaluate/staging.hpp"
+#include "tuner/reference/reference.hpp"
 
 namespace tilewise {
 

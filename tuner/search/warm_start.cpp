@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "matmul/resolve.hpp"
-#include "tuner/crown.hpp"
+#include "tuner/search/record_time.hpp"
 
 namespace tilewise {
 namespace {
@@ -43,8 +43,7 @@ std::vector<Candidate> good_elsewhere(const Database& database, const SearchSpac
   for (const Problem& problem : nearest_problems(database, space.problem(), gpu)) {
     std::vector<Record> records =
         database.records({.problem = problem, .gpu = gpu, .outcome = Outcome::ok});
-    std::stable_sort(records.begin(), records.end(),
-                     [](const Record& x, const Record& y) { return time_of(x) < time_of(y); });
+    std::stable_sort(records.begin(), records.end(), faster);
     std::size_t taken = 0;
     for (const Record& record : records) {
       if (taken == kOfEach || !is_ok(record)) break;

@@ -11,6 +11,7 @@
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/evaluator_local.hpp"
 #include "tuner/worker/protocol.hpp"
+#include "tuner/worker/worker.hpp"
 
 namespace tilewise {
 namespace {

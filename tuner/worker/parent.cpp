@@ -8,6 +8,7 @@
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/worker/process.hpp"
 #include "tuner/worker/protocol.hpp"
+#include "tuner/worker/worker.hpp"
 
 namespace tilewise {
 namespace {

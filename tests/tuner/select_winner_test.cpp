@@ -1,4 +1,4 @@
-#include "tuner/crown.hpp"
+#include "tuner/select_winner.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ Record timed(const std::string& name, double us, double spread = 0.01) {
   return record;
 }
 
-TEST(Crown, BeatsByMoreThanTheLargerSpread) {
+TEST(SelectWinner, BeatsByMoreThanTheLargerSpread) {
   const auto beats_at = [](double us, double spread, double other_us, double other_spread) {
     return beats(*timed("a", us, spread).measurement,
                  *timed("b", other_us, other_spread).measurement);
@@ -32,7 +32,7 @@ TEST(Crown, BeatsByMoreThanTheLargerSpread) {
   EXPECT_FALSE(beats_at(50, std::nan(""), 100, 0.01));
 }
 
-TEST(Crown, FinalistsAreTheBestWithinTenPercentAndWhoIsServed) {
+TEST(SelectWinner, FinalistsAreTheBestWithinTenPercentAndWhoIsServed) {
   Record failed = timed("failed", 1);
   failed.outcome = Outcome::wrong_result;
   const std::vector<Record> all{timed("c", 108),           timed("a", 100),   failed,
@@ -51,10 +51,10 @@ TEST(Crown, FinalistsAreTheBestWithinTenPercentAndWhoIsServed) {
   EXPECT_EQ(names(2, Candidate{"failed", {}}), "a b ");
 }
 
-TEST(Crown, TheIncumbentStaysUnlessBeaten) {
+TEST(SelectWinner, TheIncumbentStaysUnlessBeaten) {
   const Candidate old{"old", {}};
   const auto who = [&](std::vector<Record> raced) {
-    const Record* winner = crown(raced, old);
+    const Record* winner = select_winner(raced, old);
     return winner ? winner->candidate.kernel_template : "";
   };
   EXPECT_EQ(who({timed("new", 99.5), timed("old", 100)}), "old");

@@ -1,8 +1,8 @@
-#include "tuner/crown.hpp"
+#include "tuner/select_winner.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+
+#include "tuner/search/record_time.hpp"
 
 namespace tilewise {
 namespace {
@@ -10,18 +10,7 @@ namespace {
 // A race corrects what was measured once by a few percent, hardly by more.
 constexpr double kWithin = 1.10;
 
-bool faster(const Record& x, const Record& y) { return time_of(x) < time_of(y); }
-
 }  // namespace
-
-bool is_ok(const Record& record) {
-  return record.outcome == Outcome::ok && record.measurement && record.measurement->median_us > 0 &&
-         std::isfinite(record.measurement->median_us);
-}
-
-double time_of(const Record& record) {
-  return is_ok(record) ? record.measurement->median_us : std::numeric_limits<double>::infinity();
-}
 
 std::vector<Record> pick_finalists(std::vector<Record> records, int count,
                                    const std::optional<Candidate>& incumbent) {
@@ -41,7 +30,8 @@ bool beats(const Measurement& challenger, const Measurement& incumbent) {
   return challenger.median_us * (1 + spread) < incumbent.median_us;
 }
 
-const Record* crown(const std::vector<Record>& raced, const std::optional<Candidate>& incumbent) {
+const Record* select_winner(const std::vector<Record>& raced,
+                            const std::optional<Candidate>& incumbent) {
   const Record* best = nullptr;
   const Record* served = nullptr;
   for (const Record& record : raced) {

@@ -1,11 +1,12 @@
+#include "tuner/race.hpp"
+
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "tilewise/error.hpp"
-#include "tuner/crown.hpp"
-#include "tuner/tuning.hpp"
+#include "tuner/select_winner.hpp"
 
-// The end of a search: finalists side by side, the winner, the images that stay.
 namespace tilewise {
 namespace {
 
@@ -22,78 +23,85 @@ const Built* find_built(const std::vector<Built>& all, const Candidate& candidat
 
 }  // namespace
 
-std::vector<Built> Tuning::build_all(const std::vector<Record>& records) {
-  CompileAhead pool(problem_, device_, store_, options_.compile_threads);
-  for (const Record& record : records) pool.add(record.candidate, *kernel_of(record.candidate));
+std::vector<Built> Race::build_all(const std::vector<Record>& records) {
+  CompileAhead pool(session_.problem, session_.device, session_.store,
+                    session_.options.compile_threads);
+  for (const Record& record : records)
+    pool.add(record.candidate, *session_.kernel_of(record.candidate));
   std::vector<Built> all;
-  while (pool.under_way() > 0 && !stopped())
+  while (pool.under_way() > 0 && !session_.stopped())
     if (std::optional<Built> built = pool.take(kPatience)) {
-      if (built->compiled) ++result_.compiled;
+      if (built->compiled) ++session_.result.compiled;
       const bool whole = !built->missing && !built->stopped && built->fault.empty();
       if (whole && built->refusal.empty()) all.push_back(std::move(*built));
     }
   return all;
 }
 
-void Tuning::race() {
-  ahead_.reset();
-  for (int round = 0; round < kMostRaces && race_once(); ++round) result_.interrupted = stopped();
+void Race::run() {
+  for (int round = 0; round < kMostRaces && run_once(); ++round)
+    session_.result.interrupted = session_.stopped();
 }
 
 /// Whether the next best must race: those that did were wrong after all. Interrupted runs do not
 /// race: the best so far is served only where nothing is served yet.
-bool Tuning::race_once() {
-  std::vector<Record> finalists = pick_finalists(known_, options_.finalists, incumbent_);
+bool Race::run_once() {
+  std::vector<Record> finalists =
+      pick_finalists(session_.known, session_.options.finalists, session_.incumbent);
   if (finalists.empty()) return false;
-  report("race");
-  if (result_.interrupted) finalists.resize(1);
+  session_.report("race");
+  if (session_.result.interrupted) finalists.resize(1);
   const std::vector<Built> built = build_all(finalists);
   std::vector<Record> racing = finalists;
   std::erase_if(racing, [&](const Record& r) { return !find_built(built, r.candidate); });
-  const bool raced = !result_.interrupted && !racing.empty() && measure_again(racing, built);
+  const bool raced =
+      !session_.result.interrupted && !racing.empty() && measure_again(racing, built);
   const bool any_wrong = forget_wrong(racing);
   if (raced) finalists = racing;
   const Record* winner = winner_of(finalists, raced, any_wrong);
   keep_images(racing, built);
   if (!winner) return any_wrong;
-  const auto stored = context_.database.winner(problem_, gpu_);
+  const auto stored = session_.context.database.winner(session_.problem, session_.gpu);
   if (!stored || stored->record.id != winner->id || !stored->quarantined.empty())
-    context_.database.set_winner(winner->id);
+    session_.context.database.set_winner(winner->id);
   return false;
 }
 
 /// The winner of the race. Without one (interrupted, or the evaluator failed), the best of the
 /// search where nothing is served yet, or where what is served was measured in it and is slower.
-const Record* Tuning::winner_of(const std::vector<Record>& finalists, bool raced,
-                                bool any_wrong) const {
-  if (raced) return crown(finalists, incumbent_);
+const Record* Race::winner_of(const std::vector<Record>& finalists, bool raced,
+                              bool any_wrong) const {
+  if (raced) return select_winner(finalists, session_.incumbent);
   if (any_wrong) return nullptr;
-  if (!incumbent_) return &finalists.front();
-  const bool measured = std::any_of(finalists.begin(), finalists.end(),
-                                    [this](const Record& r) { return r.candidate == incumbent_; });
-  return measured && !result_.interrupted ? crown(finalists, incumbent_) : nullptr;
+  if (!session_.incumbent) return &finalists.front();
+  const bool measured = std::any_of(finalists.begin(), finalists.end(), [this](const Record& r) {
+    return r.candidate == session_.incumbent;
+  });
+  return measured && !session_.result.interrupted ? select_winner(finalists, session_.incumbent)
+                                                  : nullptr;
 }
 
 /// Whether any finalist was wrong in the race: such are candidates no more, nor to be beaten.
-bool Tuning::forget_wrong(const std::vector<Record>& finalists) {
+bool Race::forget_wrong(const std::vector<Record>& finalists) {
   bool any = false;
   for (const Record& finalist : finalists) {
     if (finalist.outcome != Outcome::wrong_result) continue;
     any = true;
-    std::erase_if(known_, [&](const Record& r) { return r.candidate == finalist.candidate; });
-    if (incumbent_ == finalist.candidate) incumbent_.reset();
+    std::erase_if(session_.known,
+                  [&](const Record& r) { return r.candidate == finalist.candidate; });
+    if (session_.incumbent == finalist.candidate) session_.incumbent.reset();
   }
   return any;
 }
 
 /// Once more where a fault of the system ended it; where that happens twice, there is no race.
-RaceResult Tuning::run_race(const std::vector<EvaluationRequest>& requests) {
+RaceResult Race::measure(const std::vector<EvaluationRequest>& requests) {
   RaceResult race;
   std::optional<Error> failure;
   for (int tries = 0; tries < 2; ++tries) {
     failure.reset();
     try {
-      race = context_.evaluator.race(requests, true);
+      race = session_.context.evaluator.race(requests, true);
       const bool whole = std::none_of(race.finalists.begin(), race.finalists.end(),
                                       [](const Evaluation& e) { return e.transient; });
       if (whole) break;
@@ -105,29 +113,29 @@ RaceResult Tuning::run_race(const std::vector<EvaluationRequest>& requests) {
       for (Evaluation& evaluation : race.finalists) evaluation.transient = true;
     }
   }
-  if (failure && !result_.failure) result_.failure = failure;
+  if (failure && !session_.result.failure) session_.result.failure = failure;
   return race;
 }
 
 /// False when the race came to nothing: no finalist is ok. Then their records stay as they are,
 /// since an evaluator that cannot tell whose fault it was gives all of them the same outcome; but a
 /// wrong result is always its finalist's own.
-bool Tuning::measure_again(std::vector<Record>& finalists, const std::vector<Built>& built) {
+bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built>& built) {
   std::vector<EvaluationRequest> requests;
   for (const Record& record : finalists) {
     const Built* parts = find_built(built, record.candidate);
-    requests.push_back({parts->plan, parts->images, best_us()});
+    requests.push_back({parts->plan, parts->images, session_.best_us()});
   }
-  RaceResult race = run_race(requests);
+  RaceResult race = measure(requests);
   if (race.finalists.size() != finalists.size())
     throw Error(ErrorKind::device, "a race of " + std::to_string(finalists.size()) +
                                        " finalists came back with " +
                                        std::to_string(race.finalists.size()) + " results");
   for (Baseline& baseline : race.baselines) {
-    baseline.problem = problem_;
-    baseline.gpu = gpu_;
-    baseline.environment = environment();
-    context_.database.add(baseline);
+    baseline.problem = session_.problem;
+    baseline.gpu = session_.gpu;
+    baseline.environment = session_.environment();
+    session_.context.database.add(baseline);
   }
   const bool any_ok = std::any_of(race.finalists.begin(), race.finalists.end(),
                                   [](const Evaluation& e) { return e.outcome == Outcome::ok; });
@@ -138,22 +146,22 @@ bool Tuning::measure_again(std::vector<Record>& finalists, const std::vector<Bui
     Record& record = finalists[i];
     record.outcome = race.finalists[i].outcome;
     record.detail = race.finalists[i].detail;
-    if (record.outcome != Outcome::ok) record.detail += how_to_reproduce(record.candidate);
+    if (record.outcome != Outcome::ok) record.detail += session_.how_to_reproduce(record.candidate);
     record.measurement = race.finalists[i].measurement;
-    record.environment = environment();
-    record.id = context_.database.add(record);
+    record.environment = session_.environment();
+    record.id = session_.context.database.add(record);
   }
-  if (raced) {  // who was kept from it by a fault has no time to compare
+  if (raced) {  // a finalist that met a fault has no time to compare
     std::size_t i = 0;
     std::erase_if(finalists, [&](const Record&) { return race.finalists[i++].transient; });
   }
   return raced;
 }
 
-void Tuning::keep_images(const std::vector<Record>& records, const std::vector<Built>& built) {
+void Race::keep_images(const std::vector<Record>& records, const std::vector<Built>& built) {
   for (const Record& record : records)
     for (const Image& image : find_built(built, record.candidate)->images)
-      context_.database.put_image(image, record.id);
+      session_.context.database.put_image(image, record.id);
 }
 
 }  // namespace tilewise

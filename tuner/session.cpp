@@ -1,0 +1,77 @@
+#include "tuner/session.hpp"
+
+#include <algorithm>
+
+#include "tilewise/error.hpp"
+#include "tuner/reproduce.hpp"
+#include "tuner/search/record_time.hpp"
+#include "tuner/search/search_memory.hpp"
+#include "tuner/stored_measurements.hpp"
+
+namespace tilewise {
+namespace {
+
+const Problem& checked(const Problem& problem, const TuneOptions& options) {
+  if (problem.m < 1 || problem.n < 1 || problem.k < 1 || problem.batch < 1)
+    throw Error(ErrorKind::invalid_argument,
+                "nothing to tune in " + to_string(problem) + ": every size must be at least 1");
+  if (!(options.budget_seconds > 0))
+    throw Error(ErrorKind::invalid_argument, "the budget must be more than 0 seconds");
+  return problem;
+}
+
+}  // namespace
+
+Session::Session(const Problem& asked, const TuneOptions& tune_options, TuneContext& tune_context)
+    : problem(checked(asked, tune_options)),
+      options(tune_options),
+      context(tune_context),
+      started(std::chrono::steady_clock::now()),
+      device(tune_context.evaluator.device_info()),
+      gpu(gpu_key(device)),
+      space(asked, device, options.templates.empty() ? select_templates() : options.templates,
+            options.subspace),
+      store(&context.database, context.cache, context.compiler) {}
+
+double Session::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+}
+
+const Record* Session::best() const {
+  const auto found = std::min_element(known.begin(), known.end(), faster);
+  return found == known.end() ? nullptr : &*found;
+}
+
+double Session::best_us() const { return best() ? time_of(*best()) : 0; }
+
+const KernelTemplate* Session::kernel_of(const Candidate& candidate) const {
+  return template_of(candidate, space);
+}
+
+Environment Session::environment() const {
+  return {context.evaluator.driver_version(), context.compiler ? context.compiler->version() : "",
+          host_name(), now_text()};
+}
+
+std::string Session::how_to_reproduce(const Candidate& candidate) const {
+  if (options.reproduce.empty()) return "";
+  return "\nreproduce: " + reproduce_command(options.reproduce, candidate);
+}
+
+void Session::report(const std::string& phase, const Record* last) const {
+  if (!context.progress) return;
+  TuneProgress progress;
+  progress.problem = &problem;
+  progress.phase = phase;
+  progress.evaluated = result.evaluated;
+  progress.rejected = result.rejected;
+  progress.compiled = result.compiled;
+  progress.reused = result.reused;
+  progress.seconds = seconds();
+  progress.budget_seconds = options.budget_seconds;
+  if (best()) progress.best = *best();
+  progress.last = last;
+  context.progress(progress);
+}
+
+}  // namespace tilewise

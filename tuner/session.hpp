@@ -1,0 +1,41 @@
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "matmul/image_store.hpp"
+#include "templates/search_space.hpp"
+#include "tuner/tuner.hpp"
+
+namespace tilewise {
+
+/// What the search and the race of one run of tune() share. Not thread-safe.
+struct Session {
+  Session(const Problem& problem, const TuneOptions& options, TuneContext& context);
+
+  double seconds() const;  ///< since the session was made
+  bool stopped() const { return context.stop && context.stop->load(); }
+  const Record* best() const;  ///< of `known`; null when there is none
+  double best_us() const;      ///< 0 when there is none
+  /// The template of a candidate, see template_of().
+  const KernelTemplate* kernel_of(const Candidate& candidate) const;
+  Environment environment() const;
+  /// A line for a rejected record's detail; empty without TuneOptions::reproduce.
+  std::string how_to_reproduce(const Candidate& candidate) const;
+  void report(const std::string& phase, const Record* last = nullptr) const;
+
+  const Problem problem;
+  const TuneOptions options;
+  TuneContext& context;
+  const std::chrono::steady_clock::time_point started;
+  const DeviceInfo device;
+  const std::string gpu;
+  const SearchSpace space;
+  const ImageStore store;
+  std::optional<Candidate> incumbent;  ///< of the stored winner, where it can be built here
+  std::vector<Record> known;           ///< ok, of this run and recalled
+  TuneResult result;
+};
+
+}  // namespace tilewise
