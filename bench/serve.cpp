@@ -9,8 +9,8 @@
 
 #include "bench/compare/kinds.hpp"
 #include "device/machines.hpp"
+#include "matmul/build.hpp"
 #include "matmul/executable.hpp"
-#include "matmul/image_store.hpp"
 #include "matmul/matmul_internal.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
@@ -82,11 +82,9 @@ Executable same_executable(Device& device, const Problem& problem, const Match& 
   const std::unique_ptr<ImageCache> cache = parts.open_cache();
   const ImageStore store(parts.database ? &*parts.database : nullptr, cache.get(), nullptr);
   const KernelTemplate& kernel = find_template(match.candidate.kernel_template);
-  Plan plan = kernel.plan(problem, match.candidate.configuration, device.info());
-  std::vector<Image> images;
-  for (const LaunchStep& step : plan.steps)
-    images.push_back(*store.make(step.kernel, device.info().target, launch_revision(kernel)).image);
-  return Executable(device, problem, std::move(plan), images);
+  Built built = build(match.candidate, kernel, problem, device.info(), store);
+  if (built.fault) throw Error(*built.fault);
+  return Executable(device, problem, std::move(built.plan), built.images);
 }
 
 template <class Work>

@@ -6,9 +6,11 @@
 #include <limits>
 #include <tuple>
 
+#include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise {
 namespace {
@@ -26,12 +28,6 @@ bool no_more_aligned(const Alignment& tuned, const Alignment& asked) {
 
 double alignment_gap(const Alignment& x, const Alignment& y) {
   return log_ratio(x.a, y.a) + log_ratio(x.b, y.b) + log_ratio(x.c, y.c);
-}
-
-const KernelTemplate* known_template(const std::string& name) {
-  for (const KernelTemplate& kernel : catalog())
-    if (kernel.name == name) return &kernel;
-  return nullptr;
 }
 
 /// Why a winner cannot be served by this version; empty when it can.
@@ -79,8 +75,7 @@ bool serves(const Winner& winner, const Problem& problem, const DeviceInfo& devi
 }
 
 Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device) {
-  const KernelTemplate& kernel = find_template(candidate.kernel_template);
-  return estimate(kernel.plan(problem, candidate.configuration, device), device);
+  return estimate(plan_of(candidate, problem, device), device);
 }
 
 /// Fills in what the cost model says of the match, and returns it in words; empty when it cannot
@@ -116,24 +111,12 @@ std::string format(const char* pattern, double value) {
   return text;
 }
 
-/// "f32", "f16 to f32", "f32 by tf32".
-std::string kind_text(DType operand, DType c, MathMode math) {
-  std::string text(to_string(operand));
-  if (c != default_result(operand)) text += " to " + std::string(to_string(c));
-  if (math != MathMode::strict) text += " by " + std::string(to_string(math));
-  return text;
-}
-
 /// "nn 1024x1024x1024 f32".
 std::string short_text(const Problem& problem) {
-  std::string text = std::string(to_string(problem.layout)) + " " + size_text(problem) + " " +
-                     kind_text(problem.a, problem.c, problem.math);
+  std::string text =
+      std::string(to_string(problem.layout)) + " " + size_text(problem) + " " + kind_text(problem);
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
   return text;
-}
-
-std::string alignment_text(const Alignment& x) {
-  return std::to_string(x.a) + "," + std::to_string(x.b) + "," + std::to_string(x.c);
 }
 
 /// "measured on this GPU for nn 1024x1024x1024 f32 on 2026-11-21: 41.2 us (52.1 TFLOP/s)".
@@ -161,7 +144,7 @@ std::string kinds_done(Problem problem, const DeviceInfo& device) {
     set_types(problem, kind.operand, kind.c, kind.math);
     const auto can = [&](const KernelTemplate& kernel) { return kernel.supports(problem, device); };
     if (std::any_of(catalog().begin(), catalog().end(), can))
-      kinds += (kinds.empty() ? "" : ", ") + kind_text(kind.operand, kind.c, kind.math);
+      kinds += (kinds.empty() ? "" : ", ") + kind_text(problem);
   }
   return kinds;
 }
@@ -171,12 +154,6 @@ std::string kinds_done(Problem problem, const DeviceInfo& device) {
 int rank(const KernelTemplate& kernel, const Problem& problem) {
   if (kernel.name == "small") return problem.batch > 1 ? 0 : 4;
   return kernel.name == "mma" ? 1 : kernel.name == "simt" ? 2 : 3;
-}
-
-const LaunchStep* multiply_step(const Plan& plan) {
-  for (const LaunchStep& step : plan.steps)
-    if (step.role == StepRole::multiply) return &step;
-  return nullptr;
 }
 
 /// Why a record's measurement is of something else than what runs now; empty when it is not.
@@ -189,7 +166,7 @@ std::string staleness(const Record& record, const DeviceInfo& device, const std:
   if (compiler.empty()) return "";
   if (!rejection(kernel, record.problem, record.candidate.configuration, device).empty())
     return "its configuration is no longer valid for the sizes it was measured with";
-  const Plan plan = kernel.plan(record.problem, record.candidate.configuration, device);
+  const Plan plan = plan_of(record.candidate, record.problem, device);
   const LaunchStep* multiply = multiply_step(plan);
   if (multiply && source_hash(multiply->kernel, compiler) != record.source_hash)
     return "the kernel's source or the compiler has changed since";
@@ -206,22 +183,6 @@ bool same_kind(const Problem& x, const Problem& y) {
 double distance_between(const Problem& x, const Problem& y) {
   return log_ratio(x.m, y.m) + log_ratio(x.n, y.n) + log_ratio(x.k, y.k) +
          log_ratio(x.batch, y.batch);
-}
-
-std::string tune_options(const Problem& problem) {
-  std::string options = " --sizes " + size_text(problem);
-  const auto add = [&options](const char* option, std::string_view value) {
-    options += std::string(" --") + option + " " + std::string(value);
-  };
-  if (problem.layout != Layout::nn) add("layout", to_string(problem.layout));
-  if (problem.a != DType::f32) add("dtype", to_string(problem.a));
-  if (problem.c != default_result(problem.a)) add("out", to_string(problem.c));
-  if (problem.math != MathMode::strict) add("math", to_string(problem.math));
-  if (problem.batch != 1) add("batch", std::to_string(problem.batch));
-  const Alignment natural = natural_alignment(problem.layout, problem.m, problem.n, problem.k,
-                                              problem.a, problem.b, problem.c);
-  if (problem.alignment != natural) add("align", alignment_text(problem.alignment));
-  return options;
 }
 
 Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler)

@@ -18,9 +18,6 @@ bool same_kind(const Problem& x, const Problem& y);
 /// as 1.
 double distance_between(const Problem& x, const Problem& y);
 
-/// How to ask `autotune` for a problem: " --sizes 64x64x64 --dtype f16", what is default left out.
-std::string tune_options(const Problem& problem);
-
 /// Matmul::fastest_within() on answers of `resolve`, which may throw Error(unsupported).
 MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInfo& device,
                         const std::function<Match(const Problem&)>& resolve);

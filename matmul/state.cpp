@@ -3,7 +3,9 @@
 #include <atomic>
 #include <iostream>
 
+#include "matmul/build.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise {
 namespace {
@@ -89,13 +91,13 @@ std::unique_ptr<Executable> Matmul::State::make(const Problem& problem) {
 }
 
 Matmul::State::Attempt Matmul::State::attempt(const Problem& problem, const Match& match) {
-  const KernelTemplate& kernel = find_template(match.candidate.kernel_template);
-  Plan plan = kernel.plan(problem, match.candidate.configuration, device_->info());
+  Plan plan = plan_of(match.candidate, problem, device_->info());
+  const std::string revision = launch_revision(find_template(match.candidate.kernel_template));
   Attempt attempt;
   attempt.seconds_to_compile = seconds_to_compile(match);
   std::map<KernelSpec, std::shared_ptr<LoadedKernel>> kernels;
   for (const auto& [spec, need] : kernel_needs(plan)) {
-    kernels[spec] = load(spec, need, launch_revision(kernel), attempt);
+    kernels[spec] = load(spec, need, revision, attempt);
     if (!kernels[spec]) return attempt;
   }
   attempt.executable = std::make_unique<Executable>(*device_, problem, std::move(plan), kernels);

@@ -9,39 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "matmul/image_store.hpp"
-#include "templates/search_space.hpp"
-#include "tuner/evaluate/evaluator.hpp"
+#include "matmul/build.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
-
-/// A candidate with its plan and images, or why it has none.
-struct Built {
-  Candidate candidate;
-  std::string launch_revision;
-  std::string source_hash;  ///< of the multiply step: what a record carries
-  Plan plan;
-  std::vector<Image> images;  ///< one a step; incomplete when refused or missing
-  std::string code_hash;      ///< of the machine code of all steps; empty when not all compiled
-  std::string refusal;        ///< the compiler's words; empty when it was not refused
-  std::string fault;          ///< what kept the compiler from its work, no fault of the kernel
-  bool missing = false;       ///< no image is stored, and there is no compiler to make one
-  bool stopped = false;       ///< another process was compiling it when waiting was ended
-  bool compiled = false;      ///< something was compiled for it; false: all was stored
-  double compile_ms = 0;
-};
-
-/// Images from the database, the cache or the compiler, in that order. Thread-safe. Throws
-/// Error(database); what else goes wrong is in the result.
-Built build(const Candidate& candidate, const KernelTemplate& kernel, const Problem& problem,
-            const DeviceInfo& device, const ImageStore& store, const Patience& patience = {});
-
-/// The source hash a record of this candidate would carry now; empty when it cannot be told (no
-/// compiler, and no image stored).
-std::string current_source_hash(const Candidate& candidate, const KernelTemplate& kernel,
-                                const Problem& problem, const DeviceInfo& device,
-                                const ImageStore& store);
 
 /// A pool of threads that builds candidates while the device measures others. They come back as
 /// they are ready. Used from one thread; ends after the compiles under way, dropping what waits for

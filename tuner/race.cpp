@@ -32,8 +32,8 @@ std::vector<Built> Race::build_all(const std::vector<Record>& records) {
   while (pool.under_way() > 0 && !session_.stopped())
     if (std::optional<Built> built = pool.take(kPatience)) {
       if (built->compiled) ++session_.result.compiled;
-      const bool whole = !built->missing && !built->stopped && built->fault.empty();
-      if (whole && built->refusal.empty()) all.push_back(std::move(*built));
+      const bool whole = !built->stopped && !built->fault && built->refusal.empty();
+      if (whole) all.push_back(std::move(*built));
     }
   return all;
 }

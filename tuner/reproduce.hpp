@@ -10,7 +10,4 @@ namespace tilewise {
 /// "autotune tune --device 0 --sizes 1024x1024x1024 --layout nn --align 4,4,4".
 std::string reproduce_command(const std::string& prefix, const Candidate& candidate);
 
-/// The arguments that name a problem: "--sizes 1024x512x2048 --layout nn --align 16,16,16".
-std::string problem_options(const Problem& problem);
-
 }  // namespace tilewise

@@ -35,9 +35,7 @@ std::vector<Record> sample_of(std::vector<Record> records, const Candidate& winn
 const KernelTemplate* template_of(const Candidate& candidate, const SearchSpace& space) {
   for (const KernelTemplate* kernel : space.templates())
     if (kernel->name == candidate.kernel_template) return kernel;
-  for (const KernelTemplate& kernel : catalog())
-    if (kernel.name == candidate.kernel_template) return &kernel;
-  return nullptr;
+  return known_template(candidate.kernel_template);
 }
 
 std::vector<Candidate> StaleMeasurements::fastest(std::size_t count) const {

@@ -69,7 +69,7 @@ std::unique_ptr<Strategy> Tuning::make_chooser() const {
   filter.gpu = session_.gpu;
   for (const Record& record : session_.context.database.records(filter))
     if (session_.space.contains(record.candidate)) candidates.push_back(record.candidate);
-  return make_given(std::move(candidates));
+  return make_list(std::move(candidates));
 }
 
 Search Tuning::wanted_search() const {
@@ -161,7 +161,7 @@ void Tuning::recall() {
     for (const Candidate& candidate : hints->fastest(kSuggested))
       if (session_.space.contains(candidate)) strategy_->suggest(candidate);
   for (const Candidate& candidate :
-       good_elsewhere(session_.context.database, session_.space, session_.gpu))
+       transferred_candidates(session_.context.database, session_.space, session_.gpu))
     strategy_->suggest(candidate);
 }
 
@@ -245,10 +245,10 @@ void Tuning::judge(Built built) {
     return session_.report("search");
   }
   Record record = record_of(built);
-  if (!built.fault.empty() || !built.refusal.empty()) {
+  if (built.fault || !built.refusal.empty()) {
     record.outcome = Outcome::compile_error;
-    record.detail = built.fault + built.refusal;
-    return built.fault.empty() ? commit(std::move(record)) : meet_fault(std::move(record));
+    record.detail = built.fault ? built.fault->what() : built.refusal;
+    return built.fault ? meet_fault(std::move(record)) : commit(std::move(record));
   }
   const Evaluation evaluation = evaluate(built);
   record = with_evaluation(std::move(record), evaluation);

@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 
+#include "vocabulary/rounding.hpp"
+
 namespace tilewise {
 namespace {
 
@@ -12,13 +14,11 @@ constexpr int kNoLimit = std::numeric_limits<int>::max();
 constexpr int kRegisterUnit = 256;  // registers are handed out per warp in units of this many
 constexpr int kPartitions = 4;  // each multiprocessor has four schedulers with their own registers
 
-int rounded_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 int blocks_by_registers(int warps, const ResourceUsage& usage, const DeviceInfo& info) {
   if (usage.registers <= 0) return kNoLimit;
-  const int per_warp = rounded_up(usage.registers * kWarp, kRegisterUnit);
+  const int per_warp = round_up(usage.registers * kWarp, kRegisterUnit);
   // A launch is checked as if all four partitions were filled evenly.
-  if (per_warp * rounded_up(warps, kPartitions) > info.registers_per_block) return 0;
+  if (per_warp * round_up(warps, kPartitions) > info.registers_per_block) return 0;
   const int warps_per_partition = info.registers_per_multiprocessor / kPartitions / per_warp;
   return warps_per_partition * kPartitions / warps;
 }
@@ -29,7 +29,7 @@ int blocks_by_shared(std::int64_t dynamic_bytes, const ResourceUsage& usage,
   if (wanted > info.shared_per_block) return 0;
   // Turing hands out shared memory in units of 256 bytes, later architectures of 128.
   const int unit = info.target.major < 8 ? 256 : 128;
-  const int taken = rounded_up(static_cast<int>(wanted) + info.shared_reserved_per_block, unit);
+  const int taken = round_up(static_cast<int>(wanted) + info.shared_reserved_per_block, unit);
   return taken > 0 ? info.shared_per_multiprocessor / taken : kNoLimit;
 }
 

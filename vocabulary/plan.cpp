@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "vocabulary/rounding.hpp"
+
 namespace tilewise {
 namespace {
 
@@ -52,10 +54,6 @@ Field field_of(Argument::Kind kind, DType accumulator) {
   }
 }
 
-std::uint32_t rounded_up(std::uint32_t value, std::uint32_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 }  // namespace
 
 std::string to_string(const KernelSpec& kernel) {
@@ -88,12 +86,12 @@ ArgumentLayout layout_of(const std::vector<Argument>& arguments, DType accumulat
   std::uint32_t alignment = 1;
   for (const Argument& argument : arguments) {
     const Field field = field_of(argument.kind, accumulator);
-    const std::uint32_t offset = rounded_up(layout.bytes, field.alignment);
+    const std::uint32_t offset = round_up(layout.bytes, field.alignment);
     layout.offsets.push_back(offset);
     layout.bytes = offset + field.bytes;
     alignment = std::max(alignment, field.alignment);
   }
-  layout.bytes = rounded_up(layout.bytes, alignment);
+  layout.bytes = round_up(layout.bytes, alignment);
   return layout;
 }
 

@@ -3,36 +3,12 @@
 #include <algorithm>
 #include <sstream>
 
-#include "tilewise/error.hpp"
-
 namespace tilewise::bench {
 namespace {
 
 bool has_default_result(const ProductKind& kind) { return kind.c == default_result(kind.operand); }
 
-const ProductKind& find_kind(const std::string& name) {
-  std::string known;
-  for (const ProductKind& kind : product_kinds()) {
-    if (kind_name(kind) == name) return kind;
-    known += (known.empty() ? "" : ", ") + kind_name(kind);
-  }
-  throw Error(ErrorKind::invalid_argument,
-              "'" + name + "' is no kind of product; there are all, or any of " + known);
-}
-
 }  // namespace
-
-std::string kind_name(const ProductKind& kind) {
-  std::string name(kind.math == MathMode::strict ? to_string(kind.operand) : to_string(kind.math));
-  if (!has_default_result(kind)) name += ":" + std::string(to_string(kind.c));
-  return name;
-}
-
-std::string kind_name(const Problem& problem) {
-  const ProductKind* kind = product_kind(problem);
-  if (!kind) throw Error(ErrorKind::unsupported, "nothing computes " + to_string(problem));
-  return kind_name(*kind);
-}
 
 std::vector<const ProductKind*> parse_kinds(const std::string& text) {
   std::vector<const ProductKind*> kinds;
@@ -43,10 +19,10 @@ std::vector<const ProductKind*> parse_kinds(const std::string& text) {
   }
   std::istringstream items(text);
   for (std::string item; std::getline(items, item, ',');) {
-    const ProductKind* kind = &find_kind(item);
+    const ProductKind* kind = &parse_kind(item);
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
   }
-  if (kinds.empty()) find_kind(text);
+  if (kinds.empty()) parse_kind(text);
   return kinds;
 }
 

@@ -7,6 +7,7 @@
 
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise {
 namespace {

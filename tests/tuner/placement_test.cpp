@@ -125,16 +125,16 @@ TEST(Pieces, SmallMatricesAreTakenTogether) {
   EXPECT_LT(pieces_of(place, 1 << 20).size(), 40U);
 }
 
-TEST(Poison, IsNanInEveryTypeAndOtherThanArithmeticGives) {
+TEST(Canary, IsNanInEveryTypeAndOtherThanArithmeticGives) {
   for (const DTypeInfo& info : dtypes()) {
-    std::byte poisoned[16];
-    poison(poisoned, sizeof poisoned, info.bytes);
+    std::byte filled[16];
+    fill_canary(filled, sizeof filled, info.bytes);
     for (int at = 0; at < 16; at += info.bytes) {
-      const double value = to_double(info.type, poisoned + at);
+      const double value = to_double(info.type, filled + at);
       EXPECT_EQ(std::isnan(value), !is_integer(info.type)) << info.name;
       std::byte computed[8];
       from_double(info.type, std::nan(""), computed);
-      EXPECT_NE(std::memcmp(poisoned + at, computed, static_cast<std::size_t>(info.bytes)), 0);
+      EXPECT_NE(std::memcmp(filled + at, computed, static_cast<std::size_t>(info.bytes)), 0);
     }
   }
 }

@@ -10,6 +10,7 @@
 
 #include "tests/tuner/typed_product.hpp"
 #include "tuner/reproduce.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise {
 namespace {

@@ -46,7 +46,7 @@ struct Uploaded {
   bool unchanged() { return staging.unchanged(nullptr, matrix, values); }
 };
 
-TEST(Staging, UploadPutsEveryElementInPlaceAndPoisonAround) {
+TEST(Staging, UploadPutsEveryElementInPlaceAndCanariesAround) {
   // Fewer pieces than slots, more than slots, and rows longer than a slot usually is.
   for (const auto& [rows, columns] :
        {std::pair{37, 19}, {9000, 1200}, {3, 300'001}, {1, 9'000'001}}) {
@@ -62,7 +62,7 @@ TEST(Staging, UploadPutsEveryElementInPlaceAndPoisonAround) {
     }
     for (std::int64_t offset = 0; offset < on.place.bytes; offset += 4) {
       if (on.is_element(offset)) continue;
-      const std::uint32_t word = poison_word(4);
+      const std::uint32_t word = canary_word(4);
       ASSERT_EQ(std::memcmp(on.all() + offset, &word, 4), 0) << offset;
     }
     EXPECT_TRUE(on.unchanged());

@@ -10,6 +10,7 @@
 
 #include "tests/tuner/fake_tuning.hpp"
 #include "tuner/reproduce.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise {
 

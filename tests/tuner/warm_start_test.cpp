@@ -41,7 +41,7 @@ struct WarmStart : testing::Test {
   }
   std::vector<Candidate> good(const Problem& problem, const Subspace& subspace = {}) const {
     const SearchSpace space(problem, nominal_device({9, 0, true}), {&kernel}, subspace);
-    return good_elsewhere(database, space, gpu);
+    return transferred_candidates(database, space, gpu);
   }
 };
 

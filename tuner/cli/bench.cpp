@@ -3,7 +3,6 @@
 #include <cstdlib>
 
 #include "device/machines.hpp"
-#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/cli/output.hpp"
 #include "tuner/evaluate/evaluator_local.hpp"
@@ -101,31 +100,5 @@ Bench::Bench(const Gpu& gpu, const BenchOptions& options) {
 }
 
 DeviceStatus status_of(const Gpu& gpu) { return open_device(gpu.which)->status(); }
-
-Trial try_candidate(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
-                    const ImageStore& images, Evaluator& evaluator, bool repeat) {
-  const KernelTemplate& kernel = find_template(candidate.kernel_template);
-  const std::string reason = rejection(kernel, problem, candidate.configuration, info);
-  if (!reason.empty())
-    throw Error(ErrorKind::invalid_argument,
-                to_string(candidate) + " is not valid here: " + reason);
-  Trial trial;
-  EvaluationRequest request;
-  request.plan = kernel.plan(problem, candidate.configuration, info);
-  for (const LaunchStep& step : request.plan.steps) {
-    ImageStore::Made made = images.make(step.kernel, info.target, launch_revision(kernel));
-    if (!made.image) {
-      trial.evaluation.outcome = Outcome::compile_error;
-      trial.evaluation.detail = made.log;
-      return trial;
-    }
-    if (made.compiled) trial.compile_ms += made.image->compile_ms;
-    trial.images.push_back(std::move(*made.image));
-  }
-  request.images = trial.images;
-  request.repeat = repeat;
-  trial.evaluation = evaluator.evaluate(request);
-  return trial;
-}
 
 }  // namespace tilewise::cli

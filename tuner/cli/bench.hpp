@@ -3,11 +3,11 @@
 #include <memory>
 #include <string>
 
-#include "matmul/image_store.hpp"
+#include "device/compiler.hpp"
 #include "tuner/cli/gpus.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 
-/// What subcommands that measure share: a GPU with an evaluator, and one candidate through it.
+/// What subcommands that measure share: their options, and a GPU with an evaluator.
 namespace tilewise::cli {
 
 struct BenchOptions {
@@ -49,15 +49,5 @@ class Bench {
 
 /// The state of a GPU now. Opens the device and closes it again.
 DeviceStatus status_of(const Gpu& gpu);
-
-/// One candidate, compiled (or found stored), validated and timed once.
-struct Trial {
-  Evaluation evaluation;
-  std::vector<Image> images;  ///< fewer than steps when one did not compile
-  double compile_ms = 0;      ///< 0: everything was stored
-};
-/// `evaluator` has begun with `problem`. `repeat` as in EvaluationRequest.
-Trial try_candidate(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
-                    const ImageStore& images, Evaluator& evaluator, bool repeat = false);
 
 }  // namespace tilewise::cli

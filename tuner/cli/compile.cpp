@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "device/machines.hpp"
-#include "matmul/image_store.hpp"
+#include "matmul/build.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/gpus.hpp"
@@ -131,8 +131,7 @@ std::vector<Job> jobs_for(const CompileCommand& options) {
     const DeviceInfo device = nominal_device(best_target(named));
     for (const Problem& problem : problems_for(options, device, targets.size() > 1)) {
       for (const Candidate& candidate : candidates_for(options, problem, device)) {
-        const Plan plan =
-            find_template(candidate.kernel_template).plan(problem, candidate.configuration, device);
+        const Plan plan = plan_of(candidate, problem, device);
         for (const LaunchStep& step : plan.steps) {
           const std::string kernel = to_string(device.target) + " " + to_string(step.kernel);
           const auto [place, fresh] = places.emplace(kernel, jobs.size());

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "device/machines.hpp"
+#include "matmul/build.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
@@ -10,7 +11,6 @@
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/stored.hpp"
 #include "tuner/cli/tune_report.hpp"
-#include "tuner/compile_ahead.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -232,12 +232,9 @@ bool is_older(const KernelTemplate& kernel, const Configuration& configuration) 
 class Sources {
  public:
   bool current(const Record& record) {
-    const auto kernels = catalog();
-    const auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const KernelTemplate& k) {
-      return k.name == record.candidate.kernel_template;
-    });
+    const KernelTemplate* kernel = known_template(record.candidate.kernel_template);
     const Configuration& configuration = record.candidate.configuration;
-    if (kernel == kernels.end() || is_newer(*kernel, configuration)) return true;
+    if (!kernel || is_newer(*kernel, configuration)) return true;
     if (is_older(*kernel, configuration)) return false;
     try {
       const DeviceInfo info = nominal_from_key(record.gpu);

@@ -3,8 +3,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
-#include "templates/kernel_template.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/gpus.hpp"
@@ -43,13 +43,11 @@ struct Comparison {
 };
 
 double predicted_now(const Record& record, const DeviceInfo& device) {
-  for (const KernelTemplate& kernel : catalog()) {
-    const Configuration& configuration = record.candidate.configuration;
-    if (kernel.name == record.candidate.kernel_template &&
-        rejection(kernel, record.problem, configuration, device).empty())
-      return estimate(kernel.plan(record.problem, configuration, device), device).seconds * 1e6;
-  }
-  return 0;
+  const Candidate& candidate = record.candidate;
+  const KernelTemplate* kernel = known_template(candidate.kernel_template);
+  if (!kernel || !rejection(*kernel, record.problem, candidate.configuration, device).empty())
+    return 0;
+  return estimate(plan_of(candidate, record.problem, device), device).seconds * 1e6;
 }
 
 std::vector<Comparison> comparisons(const Database& database, const std::string& gpu) {

@@ -22,7 +22,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// parse_sizes() stops at the first bad item; a person who typed three wants to hear of three.
+/// parse_sizes() stops at the first bad item; here every bad item is named.
 std::vector<Size> sizes_of(const std::string& text) {
   std::vector<Size> sizes;
   std::string bad;

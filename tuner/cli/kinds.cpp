@@ -111,25 +111,6 @@ DType parse_type(const std::string& option, const std::string& text,
                                                names_of(allowed));
 }
 
-std::string kind_text(const Problem& problem) {
-  std::string text(to_string(problem.a));
-  if (problem.c != default_result(problem.a)) text += " to " + std::string(to_string(problem.c));
-  if (problem.math != MathMode::strict) text += " by " + std::string(to_string(problem.math));
-  return text;
-}
-
-std::string table_text(const Problem& problem) {
-  std::string text = std::string(to_string(problem.layout)) + " " + size_text(problem);
-  if (const std::string kind = kind_text(problem); kind != "f32") text += " " + kind;
-  if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
-  return text;
-}
-
-std::string alignment_text(const Alignment& alignment) {
-  return std::to_string(alignment.a) + "," + std::to_string(alignment.b) + "," +
-         std::to_string(alignment.c);
-}
-
 std::vector<std::string> kinds_on(const DeviceInfo& device) {
   std::vector<std::string> kinds;
   for (const ProductKind& kind : product_kinds()) {

@@ -5,8 +5,10 @@
 #include "db/database.hpp"
 #include "tilewise/device_info.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/problem_text.hpp"
 
-/// Kinds of products (types and math mode): their names for people, and who can do which.
+/// Kinds of products (types and math mode): their names on the command line, and what each device
+/// can do.
 namespace tilewise::cli {
 
 /// Types that A and B may have; types that C may have of such operands in such a mode.
@@ -18,13 +20,6 @@ std::string names_of(const std::vector<DType>& types);
 /// them for a name that other libraries use ("fp16", "half").
 DType parse_type(const std::string& option, const std::string& text,
                  const std::vector<DType>& allowed);
-
-/// "f32", "f16 to f32", "f32 by tf32": what is default left out.
-std::string kind_text(const Problem& problem);
-/// "nn 1024x1024x1024", "nn 64x64x64 bf16 batch 100": how tables call a problem.
-std::string table_text(const Problem& problem);
-/// A short text's worth of alignment: "16,4,16".
-std::string alignment_text(const Alignment& alignment);
 
 /// Kinds that some template can do on a device, in the order of the table of products.
 std::vector<std::string> kinds_on(const DeviceInfo& device);

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "device/machines.hpp"
 #include "tilewise/error.hpp"
+#include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/ladder_report.hpp"
@@ -19,7 +19,6 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kGpuSize = "4096";
 constexpr const char* kCpuSize = "256";  // every thread of a GPU is emulated
 constexpr double kGpuBudgetSeconds = 45, kCpuBudgetSeconds = 10;
-constexpr double kLeastModeSeconds = 5;  // for each mode of tensor cores, else a quarter
 
 struct LadderCommand {
   BenchOptions bench;
@@ -86,128 +85,27 @@ Gpu gpu_for(const std::string& device, const Output& output) {
   return gpus_to_measure_on(device, output).front();
 }
 
-/// What a run works with.
-struct Run {
-  const LadderCommand& options;
-  const Output& output;
-  Gpu gpu;
-  Problem problem;
-  double budget_seconds;
-  Database database;
-  std::unique_ptr<ImageCache> cache;
-  std::unique_ptr<Compiler> compiler;
-  Progress progress;
-};
-
-std::optional<Candidate> stored_winner(const Run& run, const Problem& problem) {
-  const auto winner = run.database.winner(problem, gpu_key(run.gpu.info));
-  if (!winner || !winner->quarantined.empty()) return std::nullopt;
-  return winner->record.candidate;
+/// Tunes in a worker process of its own.
+TuneResult tune_for(const Problem& problem, double budget_seconds, const LadderCommand& options,
+                    const Gpu& gpu, const LadderContext& context, Progress& progress) {
+  Bench bench(gpu, options.bench);
+  TuneOptions tune_options;
+  tune_options.budget_seconds = budget_seconds;
+  if (gpu.info.target.host)
+    tune_options.compile_threads = std::max(1, gpu.info.multiprocessors / 2);
+  const auto show = [&](const TuneProgress& now) { progress.show(progress_line(now)); };
+  TuneContext tuning{context.database,  context.cache, context.compiler,
+                     bench.evaluator(), show,          context.stop};
+  return tune(problem, tune_options, tuning);
 }
 
-/// The rung of a problem's winner; tunes for it first where none is stored.
-Rung tuned_rung(Run& run, const Problem& problem, const std::string& name, const std::string& how,
-                double budget_seconds) {
-  Rung rung;
-  rung.name = name;
-  if (problem.math != MathMode::strict) rung.arithmetic = to_string(problem.math);
-  rung.what = "the stored winner, " + how;
-  rung.candidate = stored_winner(run, problem);
-  if (rung.candidate) return rung;
-  rung.what = "the winner, tuned just now, " + how;
-  Bench bench(run.gpu, run.options.bench);
-  TuneOptions options;
-  options.budget_seconds = budget_seconds;
-  if (run.gpu.info.target.host)
-    options.compile_threads = std::max(1, run.gpu.info.multiprocessors / 2);
-  const auto show = [&](const TuneProgress& now) { run.progress.show(progress_line(now)); };
-  TuneContext context{run.database, run.cache.get(), run.compiler.get(), bench.evaluator(),
-                      show,         &interrupted()};
-  const TuneResult result = tune(problem, options, context);
-  if (result.winner) {
-    rung.candidate = result.winner->record.candidate;
-  } else {
-    rung.outcome = Outcome::timeout;
-    rung.detail = "no valid candidate was found within the budget (--budget)";
-  }
-  return rung;
-}
-
-/// A rung that is tuned for, and the problem it is of.
-struct Tuned {
-  Problem problem;
-  Rung rung;
-};
-
-/// Strict f32's winner, then those of the modes that multiply f32 on this device's tensor cores.
-std::vector<Tuned> tuned_rungs(Run& run) {
-  std::vector<Tuned> all;
-  all.push_back(
-      {run.problem, tuned_rung(run, run.problem, "tuned", "strict fp32", run.budget_seconds)});
-  for (const auto& [math, how] : {std::pair{MathMode::tf32, "operands rounded to 11 bits"},
-                                  std::pair{MathMode::f32x3, "operands in two parts of 11 bits"}}) {
-    Problem problem = run.problem;
-    problem.math = math;
-    const bool there = std::any_of(
-        catalog().begin(), catalog().end(),
-        [&](const KernelTemplate& kernel) { return kernel.supports(problem, run.gpu.info); });
-    if (!there || interrupted()) continue;
-    all.push_back({problem, tuned_rung(run, problem, "tuned, " + std::string(to_string(math)),
-                                       std::string("tensor cores, ") + how,
-                                       std::max(run.budget_seconds / 4,
-                                                std::min(run.budget_seconds, kLeastModeSeconds)))});
-  }
-  return all;
-}
-
-/// Every rung in order, as long as nobody interrupts.
-void climb(Run& run, const std::vector<Tuned>& tuned, Ladder& ladder) {
-  const Problem& problem = run.problem;
-  run.progress.show("reference");
-  const auto reference = std::make_shared<const Reference>(Reference::compute(problem));
-  const auto add = [&](const std::string& name, const std::function<Rung()>& measure) {
-    if (interrupted()) return;
-    run.progress.show("rung " + std::to_string(ladder.rungs.size() + 1) + ", " + name);
-    ladder.rungs.push_back(measure());
-  };
-  add("cpu", [&] { return measure_cpu(problem, *reference); });
-
-  const std::unique_ptr<Device> device = open_device(run.gpu.which);
-  const std::unique_ptr<BaselineLibrary> library = load_baseline(*device);
-  LocalEvaluator evaluator(*device, {}, timing_on(run.gpu.info, run.options.bench.warm));
-  const DeviceInfo info = evaluator.device_info();
-  const ImageStore images(&run.database, run.cache.get(), run.compiler.get());
-  evaluator.begin(problem, reference);
-  const auto measured = [&](const Problem& of, const Rung& rung) {
-    return rung.candidate ? measure_candidate(rung, of, info, images, evaluator) : rung;
-  };
-  for (const KernelRung& kernel : kernel_rungs()) {
-    Rung rung;
-    rung.name = kernel.name;
-    rung.what = kernel.what;
-    rung.candidate = candidate_of(kernel, problem, info);
-    add(rung.name, [&] { return measured(problem, rung); });
-  }
-  for (const Tuned& each : tuned)
-    add(each.rung.name, [&] {
-      if (each.problem != problem)
-        evaluator.begin(each.problem,
-                        std::make_shared<const Reference>(Reference::compute(each.problem)));
-      return measured(each.problem, each.rung);
-    });
-  if (!library || !library->supports(problem)) return;
-  add(library->name(), [&] {
-    evaluator.begin(problem, reference);
-    return measure_library(problem, *library, evaluator);
-  });
-}
-
-int report(const Run& run, const Ladder& ladder, const std::string& gnuplot) {
-  if (run.output.json)
+int report(const Ladder& ladder, const LadderCommand& options, const Output& output,
+           const std::string& gnuplot) {
+  if (output.json)
     print_document(ladder_json(ladder));
   else
-    print_ladder(ladder, run.output);
-  if (!gnuplot.empty()) draw_figure(ladder, run.options.svg, gnuplot);
+    print_ladder(ladder, output);
+  if (!gnuplot.empty()) draw_figure(ladder, options.svg, gnuplot);
   if (ladder.interrupted) return kInterrupted;
   const bool all_ok = std::all_of(ladder.rungs.begin(), ladder.rungs.end(),
                                   [](const Rung& rung) { return rung.outcome == Outcome::ok; });
@@ -229,28 +127,24 @@ int run_ladder(const LadderCommand& options, const Output& output) {
   check_device_memory(problem, gpu.info, status);
   for (const std::string& doubt : doubts(status)) warn(gpu.info.name + ": " + doubt);
   const auto path = default_database_path(options.database);
-  Run run{options,
-          output,
-          gpu,
-          problem,
-          budget,
-          Database::open(path),
-          nullptr,
-          compiler_if_any(gpu.info.target, options.bench.nvrtc),
-          Progress(output)};
-  run.cache = open_image_cache(path, run.database);
+  Database database = Database::open(path);
+  const auto compiler = compiler_if_any(gpu.info.target, options.bench.nvrtc);
+  Progress progress(output);
+  const std::unique_ptr<ImageCache> cache = open_image_cache(path, database);
   catch_interrupts();
 
-  const std::vector<Tuned> tuned = tuned_rungs(run);
-  Ladder ladder;
-  ladder.device = gpu.info;
-  ladder.problem = problem;
-  ladder.cold = timing_on(gpu.info, options.bench.warm).cold;
-  climb(run, tuned, ladder);
-  run.progress.clear();
-  ladder.interrupted = interrupted();
+  LadderContext context{database, cache.get(), compiler.get(), gpu.which, gpu.info};
+  context.timing = timing_on(gpu.info, options.bench.warm);
+  context.budget_seconds = budget;
+  context.stop = &interrupted();
+  context.progress = [&](const std::string& now) { progress.show(now); };
+  context.tune = [&](const Problem& of, double budget_seconds) {
+    return tune_for(of, budget_seconds, options, gpu, context, progress);
+  };
+  Ladder ladder = measure_ladder(problem, context);
+  progress.clear();
   ladder.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  return report(run, ladder, gnuplot);
+  return report(ladder, options, output, gnuplot);
 }
 
 }  // namespace

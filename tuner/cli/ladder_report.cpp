@@ -11,19 +11,6 @@ using Json = nlohmann::ordered_json;
 
 Json positive_or_null(double value) { return value > 0 ? Json(value) : Json(nullptr); }
 
-/// How many times as fast as the rung that it is compared with; 0 where there is none.
-double times_before(const Ladder& ladder, std::size_t index) {
-  const auto before = rung_before(ladder, index);
-  if (!before) return 0;
-  return tflops_of(ladder, ladder.rungs[index]) / tflops_of(ladder, ladder.rungs[*before]);
-}
-
-/// The peak is that of f32 on the device; other arithmetic has other units, or is the CPU's.
-double share_of_peak(const Ladder& ladder, const Rung& rung) {
-  const double peak = peak_tflops(ladder);
-  return peak > 0 && rung.arithmetic == "f32" ? tflops_of(ladder, rung) / peak : 0;
-}
-
 Json rung_json(const Ladder& ladder, std::size_t index) {
   const Rung& rung = ladder.rungs[index];
   Json json;
@@ -79,26 +66,10 @@ std::vector<std::string> row_of(const Ladder& ladder, std::size_t index) {
 
 }  // namespace
 
-double tflops_of(const Ladder& ladder, const Rung& rung) {
-  return rung.measurement ? tflops_of(ladder.problem, rung.measurement->median_us) : 0;
-}
-
-double peak_tflops(const Ladder& ladder) { return peak_flops(ladder.device) * 1e-12; }
-
 RateUnit rate_unit(const Ladder& ladder) {
   double largest = 0;
   for (const Rung& rung : ladder.rungs) largest = std::max(largest, tflops_of(ladder, rung));
   return RateUnit(largest);
-}
-
-std::optional<std::size_t> rung_before(const Ladder& ladder, std::size_t index) {
-  const Rung& rung = ladder.rungs[index];
-  if (!(tflops_of(ladder, rung) > 0)) return std::nullopt;
-  for (std::size_t before = index; before-- > 0;) {
-    const Rung& other = ladder.rungs[before];
-    if (other.arithmetic == rung.arithmetic && tflops_of(ladder, other) > 0) return before;
-  }
-  return std::nullopt;
 }
 
 void print_ladder(const Ladder& ladder, const Output& output) {

@@ -1,33 +1,13 @@
 #pragma once
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "tuner/cli/ladder_rungs.hpp"
 #include "tuner/cli/output.hpp"
+#include "tuner/ladder/ladder.hpp"
 
 namespace tilewise::cli {
 
-/// All rungs of one product on one device, the lowest first.
-struct Ladder {
-  DeviceInfo device;
-  Problem problem;
-  bool cold = true;
-  double seconds = 0;
-  std::vector<Rung> rungs;
-  bool interrupted = false;
-};
-
-/// TFLOP/s of a rung; 0 when it was not timed.
-double tflops_of(const Ladder& ladder, const Rung& rung);
-/// TFLOP/s of f32 that the device could do at most; 0: not known.
-double peak_tflops(const Ladder& ladder);
 /// The unit of all its rates.
 RateUnit rate_unit(const Ladder& ladder);
-/// The last timed rung below `index` of the same arithmetic, which it is compared with. Rungs of
-/// different arithmetic give results of different accuracy.
-std::optional<std::size_t> rung_before(const Ladder& ladder, std::size_t index);
-
 /// A row for each rung, and the device's peak.
 void print_ladder(const Ladder& ladder, const Output& output);
 /// {"device", "gpu", "problem", "cold", "peak_tflops", "seconds", "rungs": [{"rung", "name",
@@ -36,7 +16,7 @@ void print_ladder(const Ladder& ladder, const Output& output);
 /// "error_ratio", "normwise_error"}], "interrupted"}; null where there is no figure.
 std::string ladder_json(const Ladder& ladder);
 
-/// The figure: what gnuplot is told, a bar for each timed rung and a line for the peak.
+/// The figure as a gnuplot script: a bar for each timed rung and a line for the peak.
 std::string figure_script(const Ladder& ladder, const std::string& svg);
 /// gnuplot's place on PATH. Throws Error(unsupported) saying how to get it.
 std::string find_gnuplot();

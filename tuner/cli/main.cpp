@@ -92,7 +92,7 @@ int parse_and_run(CLI::App& app, Selection& selection, std::vector<std::string> 
     if (first.rfind("-", 0) == 0 && first != "--help" && first != "-h" && first != "--version")
       arguments.insert(arguments.begin(), kDefaultCommand);
     refuse_unknown_command(app, arguments);
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    std::reverse(arguments.begin(), arguments.end());  // the order that CLI11 takes
     app.parse(std::move(arguments));
     return selection.run();
   } catch (const CLI::Success& request) {

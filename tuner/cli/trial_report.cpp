@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
-#include "templates/kernel_template.hpp"
 #include "tuner/cli/output.hpp"
 
 namespace tilewise::cli {
@@ -16,8 +16,7 @@ std::string text_of(const Dim3& d) {
 }
 
 Plan plan_of(const TrialReport& report) {
-  return find_template(report.candidate.kernel_template)
-      .plan(report.problem, report.candidate.configuration, report.device);
+  return plan_of(report.candidate, report.problem, report.device);
 }
 
 void print_steps(const TrialReport& report, const Plan& plan) {

@@ -2,7 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "tuner/cli/bench.hpp"
+#include "tuner/cli/gpus.hpp"
+#include "tuner/evaluate/trial.hpp"
 
 namespace tilewise::cli {
 

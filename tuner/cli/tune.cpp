@@ -10,6 +10,7 @@
 #include "tuner/cli/tune_report.hpp"
 #include "tuner/reproduce.hpp"
 #include "tuner/search/strategy.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
 namespace {

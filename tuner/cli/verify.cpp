@@ -11,6 +11,7 @@
 #include "tuner/cli/stored.hpp"
 #include "tuner/cli/tune_report.hpp"
 #include "tuner/evaluate/time_change.hpp"
+#include "tuner/evaluate/trial.hpp"
 
 namespace tilewise::cli {
 namespace {

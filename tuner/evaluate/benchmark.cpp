@@ -10,6 +10,7 @@
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/sampler.hpp"
 #include "tuner/evaluate/staging.hpp"
+#include "vocabulary/rounding.hpp"
 
 namespace tilewise {
 namespace {
@@ -31,8 +32,6 @@ bool is_hopeless(double estimate_us, double best_us) {
   return best_us > 0 && estimate_us > kHopeless * best_us + kEstimateNoise;
 }
 
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 struct Placements {
   Placement a, b, c;
   explicit Placements(const Problem& p)
@@ -51,7 +50,7 @@ std::int64_t TimingBuffers::set_bytes(const Problem& problem) {
 std::int64_t TimingBuffers::sets_wanted(const Problem& problem, const DeviceInfo& info, bool cold) {
   if (!cold) return 1;
   const std::int64_t bytes = std::max<std::int64_t>(1, set_bytes(problem));
-  return std::clamp<std::int64_t>(divide_up(2 * info.l2_bytes, bytes), 1, kMaxSets);
+  return std::clamp<std::int64_t>(ceil_div(2 * info.l2_bytes, bytes), 1, kMaxSets);
 }
 
 TimingBuffers::TimingBuffers(Device& device, Stream stream, const Reference& reference,
@@ -136,7 +135,7 @@ Benchmark::Timed Benchmark::prepare(const Enqueue& enqueue, double estimate_us) 
   const double longest_us = 1e6 * options_.max_seconds / std::max(1, options_.min_samples);
   Timed timed;
   timed.estimate_us = estimate_us;
-  timed.launches = divide_up(wanted, sets) * sets;
+  timed.launches = ceil_div(wanted, sets) * sets;
   if (options_.cold && scratch_.data() &&
       (!rotation_is_cold_ || static_cast<double>(timed.launches) * us > longest_us)) {
     timed.flush = true;
@@ -233,7 +232,7 @@ std::vector<Measurement> Benchmark::race(std::span<const Enqueue> contestants) {
   std::vector<std::vector<double>> rounds(count);
   for (int round = 0; round < options_.race_rounds; ++round) {
     for (std::size_t turn = 0; turn < count; ++turn) {
-      // Another one begins each round, so that nobody always follows the same neighbour's heat.
+      // Another contestant begins each round, so that none always follows the same one's heat.
       const std::size_t i = (turn + static_cast<std::size_t>(round)) % count;
       sample(timed[i]);
       double total_us = 0;

@@ -22,7 +22,7 @@ class TimingBuffers {
 
   /// Takes fewer sets when memory runs out; none is an Error(out_of_memory).
   TimingBuffers(Device& device, Stream stream, const Reference& reference, std::int64_t sets);
-  /// Somebody else's buffers as the only set.
+  /// The caller's buffers as the only set.
   explicit TimingBuffers(const Call& borrowed) : calls_{borrowed} {}
 
   /// One for each set; alpha = 1, beta = 0.

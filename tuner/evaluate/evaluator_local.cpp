@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "matmul/build.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {
@@ -20,12 +21,9 @@ Enqueue launches_of(const Executable& executable) {
 }
 
 ResourceUsage multiply_usage(const Executable& executable) {
-  const auto& steps = executable.plan().steps;
-  const auto multiply = std::find_if(steps.begin(), steps.end(), [](const LaunchStep& step) {
-    return step.role == StepRole::multiply;
-  });
-  if (multiply == steps.end()) return {};
-  return executable.usage()[static_cast<std::size_t>(multiply - steps.begin())];
+  const LaunchStep* multiply = multiply_step(executable.plan());
+  if (!multiply) return {};
+  return executable.usage()[static_cast<std::size_t>(multiply - executable.plan().steps.data())];
 }
 
 // For finalists that were not raced, since another one broke the device.
@@ -132,7 +130,7 @@ std::unique_ptr<Executable> LocalEvaluator::load_and_validate(const EvaluationRe
   return nullptr;
 }
 
-// Whoever is to be served gives the same bits each time.
+// A kernel that may be served gives the same bits each time.
 bool LocalEvaluator::repeats(const Executable& executable, Evaluation& evaluation) {
   try {
     const Verdict verdict = bench_.validator->repeat(launches_of(executable));

@@ -33,7 +33,7 @@ bool KnownResults::take_place(std::list<Result>& results, const Placement& place
       return true;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::out_of_memory) throw;
-      bytes_left_ = 0;  // somebody else has it
+      bytes_left_ = 0;  // another process took it
     }
   }
   if (!results.empty()) held_.splice(held_.begin(), results, std::prev(results.end()));

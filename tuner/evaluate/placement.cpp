@@ -3,22 +3,20 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vocabulary/rounding.hpp"
+
 namespace tilewise {
 namespace {
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 // Elements that make one unit of the promised alignment.
 std::int64_t alignment_unit(std::int64_t element_bytes, int alignment) {
   return std::max<std::int64_t>(1, alignment / element_bytes);
 }
 
-// Of a stretch that begins and ends between elements: where poison ends, in bytes.
-std::int64_t first_not_poison(const std::byte* from, std::int64_t bytes,
+// Of a stretch that begins and ends between elements: where canaries end, in bytes.
+std::int64_t first_not_canary(const std::byte* from, std::int64_t bytes,
                               std::int64_t element_bytes) {
-  const std::uint64_t word = poison_word(element_bytes) * 0x100000001U;
+  const std::uint64_t word = canary_word(element_bytes) * 0x100000001U;
   std::int64_t i = 0;
   for (; i + 8 <= bytes; i += 8) {
     if (std::memcmp(from + i, &word, 8) != 0) break;
@@ -91,8 +89,8 @@ std::int64_t longest_piece(const Placement& place, std::int64_t most_bytes) {
   return std::max({rows + gap, place.row_bytes(), place.before, place.bytes - end});
 }
 
-void poison(std::byte* to, std::int64_t bytes, std::int64_t element_bytes) {
-  const std::uint64_t word = poison_word(element_bytes) * 0x100000001U;
+void fill_canary(std::byte* to, std::int64_t bytes, std::int64_t element_bytes) {
+  const std::uint64_t word = canary_word(element_bytes) * 0x100000001U;
   std::int64_t i = 0;
   for (; i + 8 <= bytes; i += 8) std::memcpy(to + i, &word, 8);
   std::memcpy(to + i, &word, static_cast<std::size_t>(bytes - i));
@@ -100,7 +98,7 @@ void poison(std::byte* to, std::int64_t bytes, std::int64_t element_bytes) {
 
 GuardCheck broken_guard(const Placement& place, const Piece& piece, const std::byte* copy) {
   const auto check = [&](std::int64_t from, std::int64_t bytes) {
-    const std::int64_t at = first_not_poison(copy + from, bytes, place.element_bytes);
+    const std::int64_t at = first_not_canary(copy + from, bytes, place.element_bytes);
     return GuardCheck{at < bytes, piece.offset + from + at - place.before};
   };
   if (piece.rows == 0) return check(0, piece.bytes);

@@ -8,10 +8,10 @@
 
 namespace tilewise {
 
-/// What C is poisoned with, and what lies in guard zones, in the gaps between rows and matrices,
+/// What C is filled with, and what lies in guard zones, in the gaps between rows and matrices,
 /// and around inputs, as a word of 32 bits: a NaN in every floating-point type of that many bytes,
 /// and another one than arithmetic gives. Reading it spoils a result, writing over it is seen.
-constexpr std::uint32_t poison_word(std::int64_t element_bytes) {
+constexpr std::uint32_t canary_word(std::int64_t element_bytes) {
   return element_bytes == 1 ? 0xFFFFFFFFU : 0x7FFD7FFDU;
 }
 
@@ -113,11 +113,11 @@ std::vector<Piece> pieces_of(const Placement& placement, std::int64_t most_bytes
 /// The longest piece there may be: for that much memory must be at hand.
 std::int64_t longest_piece(const Placement& placement, std::int64_t most_bytes);
 
-/// Writes poison for elements of so many bytes.
-void poison(std::byte* to, std::int64_t bytes, std::int64_t element_bytes);
+/// Writes the canary for elements of so many bytes.
+void fill_canary(std::byte* to, std::int64_t bytes, std::int64_t element_bytes);
 
 /// In a host copy of a piece: the offset from the matrix's first byte to the first element around
-/// it (guard zones, gaps between rows and matrices) that is no longer poison; nothing is wrong:
+/// it (guard zones, gaps between rows and matrices) that is no longer the canary; nothing is wrong:
 /// `found` false.
 struct GuardCheck {
   bool found = false;

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <atomic>
 
+#include "vocabulary/rounding.hpp"
+
 namespace tilewise {
 namespace {
 
 constexpr std::int64_t kPieceBytes = 1 << 20;
 constexpr std::int64_t kMemory = 32 << 20;
 constexpr std::int64_t kMostSlots = 32;
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 std::int64_t slot_bytes(std::span<const Placement> places) {
   std::int64_t bytes = 4096;
@@ -58,7 +56,7 @@ Staging::~Staging() = default;
 void Staging::upload(Stream stream, const DeviceMatrix& to, const TestData& values) {
   const Placement& place = to.placement();
   const std::int64_t payload = place.columns * place.element_bytes;
-  device_.fill32(to.allocation(), poison_word(place.element_bytes), place.bytes / 4, stream);
+  device_.fill32(to.allocation(), canary_word(place.element_bytes), place.bytes / 4, stream);
   std::vector<Piece> pieces = pieces_of(place, piece_bytes_);
   std::erase_if(pieces, [](const Piece& piece) { return piece.rows == 0; });
   const Settled settled{*this};
@@ -84,7 +82,7 @@ void Staging::upload(Stream stream, const DeviceMatrix& to, const TestData& valu
         std::byte* line = data + place.offset_of(row) - base;
         values.fill(row * place.columns, place.columns, line);
         const std::int64_t gap = place.offset_of(row + 1) - place.offset_of(row) - payload;
-        poison(line + payload, gap, place.element_bytes);
+        fill_canary(line + payload, gap, place.element_bytes);
       }
     });
   }

@@ -24,7 +24,7 @@ class Staging {
   Staging& operator=(const Staging&) = delete;
   ~Staging();
 
-  /// Poisons the whole allocation, then brings `values` in. Done when it returns.
+  /// Fills the whole allocation with canaries, then brings `values` in. Done when it returns.
   void upload(Stream stream, const DeviceMatrix& to, const TestData& values);
 
   /// Copies the whole allocation, piece by piece, and hands each to `judge` in one of the threads;
@@ -32,7 +32,7 @@ class Staging {
   using Judge = std::function<void(const Piece& piece, const std::byte* copy)>;
   void download(Stream stream, const DeviceMatrix& from, const Judge& judge);
 
-  /// Whether a matrix still holds `values` and poison all around them.
+  /// Whether a matrix still holds `values` and canaries all around them.
   bool unchanged(Stream stream, const DeviceMatrix& matrix, const TestData& values);
 
  private:

@@ -185,11 +185,11 @@ bool Validator::is_as_kept(const DeviceMatrix& matrix, const DeviceBuffer& kept)
          device_.surely_equal(matrix.allocation(), kept.data(), kept.bytes(), copies_.get());
 }
 
-// C is poison where beta is 0 and C0 elsewhere; around it there is always poison.
+// C is canaries where beta is 0 and C0 elsewhere; around it there are always canaries.
 void Validator::prepare_c(const Run& run, const DeviceMatrix& c) {
   const Placement& place = c.placement();
   if (reference_->scalars(run.set, run.index).beta == 0) {
-    device_.fill32(c.allocation(), poison_word(place.element_bytes), place.bytes / 4, stream_);
+    device_.fill32(c.allocation(), canary_word(place.element_bytes), place.bytes / 4, stream_);
   } else if (resident_) {
     device_.copy_on_device(c.allocation(), inputs(run.set).c0.allocation(), place.bytes, stream_);
   } else {
@@ -300,7 +300,7 @@ Verdict Validator::validate(const Enqueue& enqueue) {
     if (right && !last_of_set) continue;
     if (!right) device_.synchronize(stream_);  // the next run may be under way
     if (inputs_unchanged(runs_[number].set, verdict) && right) continue;
-    reload();  // whoever writes what is wrong may have written where it should not
+    reload();  // a wrong kernel may have written outside C
     return verdict;
   }
   if (const double strict = reference_->strict_f32_error(); strict > 0) {

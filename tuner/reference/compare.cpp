@@ -5,6 +5,7 @@
 
 #include "tuner/reference/judge.hpp"
 #include "tuner/reference/reference.hpp"
+#include "vocabulary/rounding.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
@@ -70,7 +71,7 @@ Comparison Reference::compare(DataSet set, const Scalars& scalars, const void* g
   const std::int64_t bytes = bytes_of(problem_.c);
   const std::int64_t chunk = std::clamp<std::int64_t>(65536 / std::max<std::int64_t>(1, problem_.n),
                                                       1, std::max<std::int64_t>(1, problem_.m));
-  const std::int64_t chunks = (problem_.m + chunk - 1) / chunk;  // of each matrix
+  const std::int64_t chunks = ceil_div(problem_.m, chunk);  // of each matrix
   parallel_for(chunks * problem_.batch, threads, [&](std::int64_t index, int) {
     const std::int64_t matrix = index / chunks, first = index % chunks * chunk;
     check.rows(matrix * problem_.m + first, std::min(chunk, problem_.m - first),

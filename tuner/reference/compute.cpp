@@ -13,6 +13,7 @@
 #include "tuner/reference/product.hpp"
 #include "tuner/reference/reference.hpp"
 #include "tuner/reference/strict.hpp"
+#include "vocabulary/rounding.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
@@ -93,7 +94,7 @@ class Generated {
     constexpr std::int64_t chunk = 1 << 16;
     auto values = std::make_unique_for_overwrite<Wide[]>(
         static_cast<std::size_t>(std::max<std::int64_t>(1, count)));
-    parallel_for((count + chunk - 1) / chunk, threads, [&](std::int64_t index, int) {
+    parallel_for(ceil_div(count, chunk), threads, [&](std::int64_t index, int) {
       const std::int64_t from = index * chunk;
       data.values(first + from, std::min(chunk, count - from), values.get() + from);
     });

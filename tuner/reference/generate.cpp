@@ -8,6 +8,7 @@
 
 #include "tilewise/number.hpp"
 #include "tuner/reference/reference.hpp"
+#include "vocabulary/rounding.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
@@ -278,7 +279,7 @@ bool TestData::matches(std::int64_t first, std::int64_t count, const void* store
 
 void TestData::fill_all(void* to, int threads) const {
   const std::int64_t count = rows_ * columns_;
-  parallel_for((count + kChunk - 1) / kChunk, threads, [&](std::int64_t chunk, int) {
+  parallel_for(ceil_div(count, kChunk), threads, [&](std::int64_t chunk, int) {
     const std::int64_t first = chunk * kChunk;
     fill(first, std::min(kChunk, count - first),
          static_cast<std::byte*>(to) + first * bytes_of(type_));

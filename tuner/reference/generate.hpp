@@ -34,8 +34,8 @@ int row_exponent(std::int64_t i);
 int column_exponent(std::int64_t j);
 
 /// The test data of one operand, of all matrices of a batch, in the operand's own type. Each
-/// element is a function of seed, operand and position alone, so nobody keeps them: whoever needs
-/// some makes them, about 1 ns an element. A value; thread-safe.
+/// element is a function of seed, operand and position alone, so none is kept: elements are made
+/// where they are needed, about 1 ns each. A value; thread-safe.
 class TestData {
  public:
   TestData(const Problem& problem, DataSet set, Operand operand, std::uint64_t seed);

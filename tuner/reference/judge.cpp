@@ -297,7 +297,7 @@ void Judge::locate(Findings& findings, std::int64_t i, const std::byte* row, int
   std::vector<double> plain(static_cast<std::size_t>(problem_.n)), absolute(plain);
   product_row(problem_, set_ == DataSet::exact ? set_ : DataSet::bounded, layout_.header().seed, i,
               plain.data(), absolute.data(), threads);
-  std::vector<std::int32_t> exact_row;  // of bounded data nobody asks for it
+  std::vector<std::int32_t> exact_row;  // of bounded data it is not used
   if (set_ == DataSet::exact) exact_row.assign(plain.begin(), plain.end());
   std::vector<float> absolute_row(absolute.begin(), absolute.end());
   const StoredProducts products{1, problem_.n, exact_row.data(), plain.data(), absolute_row.data()};

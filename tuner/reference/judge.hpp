@@ -21,9 +21,10 @@ struct Findings {
   void merge(const Findings& other);
 };
 
-/// Judges rows of a result, whoever holds them, by the rules of docs/measuring.md. Rows are counted
-/// through a batch. Scaled data are compared in the bounded data's scale: what was got is divided
-/// by the powers of two that its row and column were multiplied by, which is exact. Thread-safe.
+/// Judges rows of a result, wherever they are held, by the rules of docs/measuring.md. Rows are
+/// counted through a batch. Scaled data are compared in the bounded data's scale: what was got is
+/// divided by the powers of two that its row and column were multiplied by, which is exact.
+/// Thread-safe.
 class Judge {
  public:
   /// All but `scalars` must outlive this.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 
+#include "vocabulary/rounding.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 // A blocked product: panels of A and B are converted to f64 as they are packed, and a micro-kernel
@@ -121,10 +122,6 @@ struct Workspace {
   Panel absolute = make_panel(kBlockRows * kBlockColumns);
 };
 
-std::int64_t round_up(std::int64_t value, std::int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
-
 void multiply_panels(const MicroKernel& kernel, std::int64_t rows, std::int64_t columns,
                      std::int64_t depth, const double* a, const double* b, double* c) {
   for (std::int64_t j = 0; j < columns; j += kernel.columns) {
@@ -151,8 +148,8 @@ struct Blocking {
     }
   }
   void count(std::int64_t m, std::int64_t n) {
-    down = (m + rows - 1) / rows;
-    across = (n + columns - 1) / columns;
+    down = ceil_div(m, rows);
+    across = ceil_div(n, columns);
   }
 };
 

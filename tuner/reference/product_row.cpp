@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "vocabulary/rounding.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
@@ -43,7 +44,7 @@ void product_row(const Problem& problem, DataSet set, std::uint64_t seed, std::i
     plain[j] += term;
     absolute[j] += std::fabs(term);
   };
-  parallel_for((problem.n + kWidth - 1) / kWidth, threads, [&](std::int64_t block, int) {
+  parallel_for(ceil_div(problem.n, kWidth), threads, [&](std::int64_t block, int) {
     double values[kWidth];
     const std::int64_t first = block * kWidth, end = std::min(problem.n, first + kWidth);
     for (std::int64_t p = 0; !transposed && p < problem.k; ++p) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "vocabulary/rounding.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
@@ -50,7 +51,7 @@ void add_up_best(std::int64_t columns, std::int64_t k, const float* row, const f
 void strict_row(std::int64_t n, std::int64_t k, const float* row, const MatrixView& b, float* c,
                 int threads) {
   const std::int64_t across = b.transposed ? b.ld : 1, along = b.transposed ? 1 : b.ld;
-  parallel_for((n + kColumns - 1) / kColumns, threads, [&](std::int64_t block, int) {
+  parallel_for(ceil_div(n, kColumns), threads, [&](std::int64_t block, int) {
     const std::int64_t first = block * kColumns;
     add_up_best(std::min(kColumns, n - first), k, row, b.f32 + first * across, across, along,
                 c + first);

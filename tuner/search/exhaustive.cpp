@@ -23,7 +23,7 @@ std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_
                 "the space has more than " + std::to_string(kMost) +
                     " valid candidates, too many for an exhaustive search; name fewer templates or "
                     "a subspace of their parameters, or search another way");
-  return make_given(std::move(candidates));
+  return make_list(std::move(candidates));
 }
 
 }  // namespace tilewise

@@ -12,7 +12,7 @@ std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_
 std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed);
 std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed);
 /// Just these, in order. Exhaustive search over its list, too.
-std::unique_ptr<Strategy> make_given(std::vector<Candidate> candidates);
+std::unique_ptr<Strategy> make_list(std::vector<Candidate> candidates);
 
 /// What is known already: proposed, or measured by an earlier run. Shared by the strategies,
 /// because none may propose a candidate twice.

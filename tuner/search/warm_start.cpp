@@ -37,8 +37,8 @@ std::vector<Problem> nearest_problems(const Database& database, const Problem& p
 
 }  // namespace
 
-std::vector<Candidate> good_elsewhere(const Database& database, const SearchSpace& space,
-                                      const std::string& gpu) {
+std::vector<Candidate> transferred_candidates(const Database& database, const SearchSpace& space,
+                                              const std::string& gpu) {
   std::vector<Candidate> good;
   for (const Problem& problem : nearest_problems(database, space.problem(), gpu)) {
     std::vector<Record> records =

@@ -88,8 +88,8 @@ class WorkerEvaluator : public Evaluator {
     return !answer.broken;
   }
 
-  // Who fails when evaluated alone was to blame; the others race again. Where nobody does, all keep
-  // the outcome of the race.
+  // A finalist that fails when evaluated alone was the culprit; the others race again. Where none
+  // fails, all keep the outcome of the race.
   void race_without_culprits(const std::vector<EvaluationRequest>& finalists, bool with_baselines,
                              RaceResult& result) {
     std::vector<EvaluationRequest> rest;
@@ -134,7 +134,7 @@ class WorkerEvaluator : public Evaluator {
     begun_ = false;
   }
 
-  // A worker that lives and knows the problem: one that died is started again here.
+  // A worker that lives and has begun with the problem: one that died is started again here.
   void require_ready() {
     if (!reference_) throw Error(ErrorKind::invalid_argument, "evaluate() before begin()");
     if (!process_) start();

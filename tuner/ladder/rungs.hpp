@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "templates/kernel_template.hpp"
-#include "tuner/cli/bench.hpp"
 #include "tuner/evaluate/evaluator_local.hpp"
+#include "tuner/evaluate/trial.hpp"
 
 /// The rungs of `autotune ladder`: from a plain loop to the tuned winner (docs/ladder.md).
-namespace tilewise::cli {
+namespace tilewise {
 
 /// One rung, and what became of it.
 struct Rung {
@@ -49,4 +49,4 @@ Rung measure_candidate(Rung rung, const Problem& problem, const DeviceInfo& info
 /// Validates and times another library. `evaluator` has begun with `problem`.
 Rung measure_library(const Problem& problem, BaselineLibrary& library, LocalEvaluator& evaluator);
 
-}  // namespace tilewise::cli
+}  // namespace tilewise

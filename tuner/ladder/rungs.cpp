@@ -1,12 +1,13 @@
-#include "tuner/cli/ladder_rungs.hpp"
+#include "tuner/ladder/rungs.hpp"
 
 #include <algorithm>
 #include <chrono>
 
+#include "matmul/build.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/sampler.hpp"
 
-namespace tilewise::cli {
+namespace tilewise {
 namespace {
 
 constexpr double kLongestCpuSeconds = 10;
@@ -137,9 +138,7 @@ Rung measure_candidate(Rung rung, const Problem& problem, const DeviceInfo& info
                        const ImageStore& images, LocalEvaluator& evaluator) {
   try {
     const Trial trial = try_candidate(problem, *rung.candidate, info, images, evaluator);
-    const Work work = find_template(rung.candidate->kernel_template)
-                          .plan(problem, rung.candidate->configuration, info)
-                          .work;
+    const Work work = plan_of(*rung.candidate, problem, info).work;
     if (work.flops > 0) rung.bytes_per_flop = work.global_bytes / work.flops;
     take(rung, trial.evaluation);
   } catch (const Error& error) {
@@ -159,4 +158,4 @@ Rung measure_library(const Problem& problem, BaselineLibrary& library, LocalEval
   return rung;
 }
 
-}  // namespace tilewise::cli
+}  // namespace tilewise

@@ -6,9 +6,9 @@ namespace tilewise {
 namespace {
 
 /// A list, in its order.
-class Given : public Strategy {
+class List : public Strategy {
  public:
-  explicit Given(std::vector<Candidate> candidates) : candidates_(std::move(candidates)) {}
+  explicit List(std::vector<Candidate> candidates) : candidates_(std::move(candidates)) {}
 
   std::optional<Candidate> next() override {
     while (next_ < candidates_.size())
@@ -26,8 +26,8 @@ class Given : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_given(std::vector<Candidate> candidates) {
-  return std::make_unique<Given>(std::move(candidates));
+std::unique_ptr<Strategy> make_list(std::vector<Candidate> candidates) {
+  return std::make_unique<List>(std::move(candidates));
 }
 
 }  // namespace tilewise

@@ -1,0 +1,76 @@
+#include "matmul/build.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "device/elf.hpp"
+#include "templates/sources.hpp"
+#include "tilewise/hash.hpp"
+
+namespace tilewise {
+
+const KernelTemplate* known_template(std::string_view name) {
+  for (const KernelTemplate& kernel : catalog())
+    if (kernel.name == name) return &kernel;
+  return nullptr;
+}
+
+Plan plan_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device) {
+  return find_template(candidate.kernel_template).plan(problem, candidate.configuration, device);
+}
+
+const LaunchStep* multiply_step(const Plan& plan) {
+  const auto step = std::find_if(plan.steps.begin(), plan.steps.end(),
+                                 [](const LaunchStep& s) { return s.role == StepRole::multiply; });
+  return step == plan.steps.end() ? nullptr : &*step;
+}
+
+Built build(const Candidate& candidate, const KernelTemplate& kernel, const Problem& problem,
+            const DeviceInfo& device, const ImageStore& store, const Patience& patience) {
+  Built built;
+  built.candidate = candidate;
+  built.launch_revision = launch_revision(kernel);
+  built.plan = kernel.plan(problem, candidate.configuration, device);
+  const LaunchStep* multiply = multiply_step(built.plan);
+  if (multiply && store.compiler())
+    built.source_hash = source_hash(multiply->kernel, store.compiler()->identity());
+  std::string code;
+  for (const LaunchStep& step : built.plan.steps) {
+    ImageStore::Made made;
+    try {
+      made = store.make(step.kernel, device.target, built.launch_revision, patience);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::database) throw;
+      built.missing = !store.compiler();
+      built.fault = error;
+      return built;
+    }
+    built.compiled |= made.compiled;
+    built.stopped = made.stopped;
+    if (made.stopped) return built;
+    if (!made.image) {
+      built.refusal = made.log.empty() ? "the compiler gave no image and no reason" : made.log;
+      return built;
+    }
+    built.compile_ms += made.image->compile_ms;
+    if (made.compiled) built.compiled_now_ms += made.image->compile_ms;
+    if (&step == multiply) built.source_hash = made.image->source_hash;
+    code += code_hash(made.image->binary);
+    built.images.push_back(std::move(*made.image));
+  }
+  if (!code.empty()) built.code_hash = hash_text(code);
+  return built;
+}
+
+std::string current_source_hash(const Candidate& candidate, const KernelTemplate& kernel,
+                                const Problem& problem, const DeviceInfo& device,
+                                const ImageStore& store) {
+  const Plan plan = kernel.plan(problem, candidate.configuration, device);
+  const LaunchStep* multiply = multiply_step(plan);
+  if (!multiply) return "";
+  if (store.compiler()) return source_hash(multiply->kernel, store.compiler()->identity());
+  const auto image = store.stored(multiply->kernel, device.target, launch_revision(kernel));
+  return image ? image->source_hash : "";
+}
+
+}  // namespace tilewise

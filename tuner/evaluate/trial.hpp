@@ -1,0 +1,22 @@
+#pragma once
+#include <vector>
+
+#include "matmul/image_store.hpp"
+#include "tuner/evaluate/evaluator.hpp"
+
+namespace tilewise {
+
+/// One candidate, compiled (or found stored), validated and timed once.
+struct Trial {
+  Evaluation evaluation;
+  std::vector<Image> images;  ///< fewer than steps when one did not compile
+  double compile_ms = 0;      ///< 0: everything was stored
+};
+
+/// `evaluator` has begun with `problem`. `repeat` as in EvaluationRequest. Throws
+/// Error(invalid_argument) for a candidate that is not valid on the device, and what kept the
+/// compiler from its work.
+Trial try_candidate(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
+                    const ImageStore& images, Evaluator& evaluator, bool repeat = false);
+
+}  // namespace tilewise

@@ -1,0 +1,81 @@
+#include "vocabulary/problem_text.hpp"
+
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+std::string option(const char* name, std::string_view value) {
+  return std::string(" --") + name + " " + std::string(value);
+}
+
+/// Types, mode and batch, where they are not default.
+std::string kind_options(const Problem& problem) {
+  std::string options;
+  if (problem.a != DType::f32) options += option("dtype", to_string(problem.a));
+  if (problem.c != default_result(problem.a)) options += option("out", to_string(problem.c));
+  if (problem.math != MathMode::strict) options += option("math", to_string(problem.math));
+  if (problem.batch != 1) options += option("batch", std::to_string(problem.batch));
+  return options;
+}
+
+}  // namespace
+
+std::string kind_text(const Problem& problem) {
+  std::string text(to_string(problem.a));
+  if (problem.c != default_result(problem.a)) text += " to " + std::string(to_string(problem.c));
+  if (problem.math != MathMode::strict) text += " by " + std::string(to_string(problem.math));
+  return text;
+}
+
+std::string table_text(const Problem& problem) {
+  std::string text = std::string(to_string(problem.layout)) + " " + size_text(problem);
+  if (const std::string kind = kind_text(problem); kind != "f32") text += " " + kind;
+  if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
+  return text;
+}
+
+std::string alignment_text(const Alignment& alignment) {
+  return std::to_string(alignment.a) + "," + std::to_string(alignment.b) + "," +
+         std::to_string(alignment.c);
+}
+
+std::string kind_name(const ProductKind& kind) {
+  std::string name(kind.math == MathMode::strict ? to_string(kind.operand) : to_string(kind.math));
+  if (kind.c != default_result(kind.operand)) name += ":" + std::string(to_string(kind.c));
+  return name;
+}
+
+std::string kind_name(const Problem& problem) {
+  const ProductKind* kind = product_kind(problem);
+  if (!kind) throw Error(ErrorKind::unsupported, "nothing computes " + to_string(problem));
+  return kind_name(*kind);
+}
+
+const ProductKind& parse_kind(std::string_view name) {
+  std::string known;
+  for (const ProductKind& kind : product_kinds()) {
+    if (kind_name(kind) == name) return kind;
+    known += (known.empty() ? "" : ", ") + kind_name(kind);
+  }
+  throw Error(
+      ErrorKind::invalid_argument,
+      "'" + std::string(name) + "' is no kind of product; there are all, or any of " + known);
+}
+
+std::string problem_options(const Problem& problem) {
+  return "--sizes " + size_text(problem) + option("layout", to_string(problem.layout)) +
+         option("align", alignment_text(problem.alignment)) + kind_options(problem);
+}
+
+std::string tune_options(const Problem& problem) {
+  std::string options = option("sizes", size_text(problem));
+  if (problem.layout != Layout::nn) options += option("layout", to_string(problem.layout));
+  options += kind_options(problem);
+  const Alignment natural = natural_alignment(problem.layout, problem.m, problem.n, problem.k,
+                                              problem.a, problem.b, problem.c);
+  if (problem.alignment != natural) options += option("align", alignment_text(problem.alignment));
+  return options;
+}
+
+}  // namespace tilewise
