@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "fake_device.hpp"
+#include "tests/support/fake_device.hpp"
 
 namespace tilewise {
 namespace {

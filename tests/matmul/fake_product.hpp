@@ -1,7 +1,8 @@
 #pragma once
 #include <cmath>
 
-#include "fake_device.hpp"
+#include "tests/support/fake_compiler.hpp"
+#include "tests/support/fake_device.hpp"
 #include "tilewise/plan.hpp"
 
 namespace tilewise {

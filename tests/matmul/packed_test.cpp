@@ -1,9 +1,9 @@
 // Packed operands: which launches a product with one leaves out, and what the others are given.
 #include <gmock/gmock.h>
 
-#include "fake_device.hpp"
 #include "matmul/executable.hpp"
 #include "templates/search_space.hpp"
+#include "tests/support/fake_device.hpp"
 #include "tests/support/pairwise.hpp"
 #include "tests/support/problems.hpp"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tuner/fake_baseline.hpp"
-#include "tests/tuner/fake_device.hpp"
+#include "tests/tuner/fake_kernels.hpp"
 #include "tuner/evaluate/benchmark.hpp"
 #include "tuner/evaluate/evaluator_local.hpp"
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "tests/tuner/fake_baseline.hpp"
-#include "tests/tuner/fake_device.hpp"
+#include "tests/tuner/fake_kernels.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/benchmark.hpp"
 
@@ -196,7 +196,7 @@ TEST_F(LocalEvaluation, GivesItsMemoryBack) {
   evaluate("right");
   evaluate("one_element");
   evaluator.reset();
-  EXPECT_EQ(device.blocks, 0);
+  EXPECT_EQ(device.live_blocks(), 0);
 }
 
 // ---- memory ----
@@ -216,15 +216,15 @@ TEST_F(LocalEvaluation, WorksWithRoomForOneSetOfOperandsOnly) {
 
 TEST_F(LocalEvaluation, WhatWasRightBeforeIsKeptInAQuarterOfTheMemoryAtMost) {
   evaluator.reset();
-  device.info_.l2_bytes = 0;  // one set of buffers
+  device.facts.l2_bytes = 0;  // one set of buffers
   for (const int room : {8, 10, 30}) {
     const std::int64_t free = room * Validator::minimal_bytes(problem);
     device.free_bytes = free;
     begin();
     EXPECT_EQ(evaluate("right").outcome, Outcome::ok);
-    device.bytes_to_host = 0;
+    device.downloaded_bytes = 0;
     EXPECT_EQ(evaluate("right").outcome, Outcome::ok);
-    EXPECT_TRUE(device.bytes_to_host == 0 || room < 30) << "it is recognised on the device";
+    EXPECT_TRUE(device.downloaded_bytes == 0 || room < 30) << "it is recognised on the device";
     const std::int64_t others =
         Validator::resident_bytes(problem) + TimingBuffers::set_bytes(problem) + 256;
     EXPECT_LE(free - device.free_bytes, others + free / 4) << room;
@@ -237,9 +237,9 @@ TEST_F(LocalEvaluation, WhatWasRightBeforeIsKeptInAQuarterOfTheMemoryAtMost) {
 TEST_F(LocalEvaluation, WhatIsKeptIsDoneWithoutWhereMemoryIsGone) {
   device.free_bytes = 0;
   for (int i = 0; i < 2; ++i) {
-    device.bytes_to_host = 0;
+    device.downloaded_bytes = 0;
     EXPECT_EQ(evaluate("right").outcome, Outcome::ok);
-    EXPECT_GT(device.bytes_to_host, 0);
+    EXPECT_GT(device.downloaded_bytes, 0);
     expect_wrong("one_element", "C[");
   }
 }
@@ -249,7 +249,7 @@ TEST_F(LocalEvaluation, WhatIsKeptMakesRoomForACandidatesWorkspace) {
   device.workspace_bytes = device.free_bytes + 1;
   EXPECT_EQ(evaluate("with_workspace").outcome, Outcome::ok);
   EXPECT_EQ(evaluate("right").outcome, Outcome::ok);
-  device.workspace_bytes = device.info_.memory_bytes;
+  device.workspace_bytes = device.facts.memory_bytes;
   const Evaluation refused = evaluate("with_workspace");
   EXPECT_EQ(refused.outcome, Outcome::launch_error);
   EXPECT_THAT(refused.detail, HasSubstr("bytes asked"));
@@ -257,7 +257,7 @@ TEST_F(LocalEvaluation, WhatIsKeptMakesRoomForACandidatesWorkspace) {
 
 TEST_F(LocalEvaluation, ADeviceThatCannotCompareKeepsNothing) {
   evaluator.reset();
-  device.info_.l2_bytes = 0;
+  device.facts.l2_bytes = 0;
   device.can_compare = false;
   begin();
   const std::int64_t free = device.free_bytes;
@@ -309,7 +309,7 @@ struct TimingRun {
 
 TimingRun time_products(std::int64_t l2_bytes, std::int64_t sets, bool cold) {
   fake::Device device;
-  device.info_.l2_bytes = l2_bytes;
+  device.facts.l2_bytes = l2_bytes;
   const Problem problem = make_problem();
   const Reference reference = Reference::compute(problem);
   const TimingBuffers buffers(device, nullptr, reference, sets);
@@ -360,7 +360,7 @@ TEST(Timing, ASampleHoldsManyShortLaunches) {
 
 TEST(Timing, WhatCannotWinIsCutShortAndSaysSo) {
   fake::Device device;
-  device.info_.l2_bytes = 0;
+  device.facts.l2_bytes = 0;
   const Problem problem = make_problem();
   const TimingBuffers buffers(device, nullptr, Reference::compute(problem), 1);
   Benchmark benchmark(device, nullptr, problem, buffers, {});

@@ -1,5 +1,5 @@
 #pragma once
-#include "tests/tuner/fake_device.hpp"
+#include "tests/tuner/fake_kernels.hpp"
 
 namespace tilewise::fake {
 

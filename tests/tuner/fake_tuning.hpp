@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "templates/sources.hpp"
+#include "tests/support/fake_compiler.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/tuner.hpp"
 
@@ -51,25 +52,16 @@ inline KernelTemplate grid_template(const std::string& name = "grid") {
   return t;
 }
 
-class FakeCompiler : public Compiler {
+/// Refuses kernels of X = kRefused.
+class GridCompiler : public FakeCompiler {
  public:
-  std::string identity() const override { return name + " -O9"; }
-  std::string version() const override { return name; }
-  std::vector<Target> targets() const override { return {{9, 0, true}}; }
-  CompileResult compile(const CompileRequest& request) const override {
-    ++count;
-    if (fault) fault(request.kernel);
-    for (const auto& [define, value] : request.kernel.defines)
-      if (define == "X" && value == kRefused) return {std::nullopt, "too much shared data", 1};
-    Image image;
-    image.binary = code ? code(request.kernel) : std::vector<std::uint8_t>{1, 2, 3};
-    image.compile_ms = 1;
-    return {image, "", 1};
+  GridCompiler() {
+    name = "fake 1";
+    refuse = [](const KernelSpec& kernel) {
+      const auto x = kernel.defines.find("X");
+      return x != kernel.defines.end() && x->second == kRefused;
+    };
   }
-  std::string name = "fake 1";
-  mutable std::atomic<int> count{0};
-  std::function<void(const KernelSpec&)> fault;                      ///< may throw
-  std::function<std::vector<std::uint8_t>(const KernelSpec&)> code;  ///< may be called by threads
 };
 
 using Point = std::pair<std::int64_t, std::int64_t>;

@@ -38,7 +38,7 @@ struct Predictions : testing::Test {
   Problem problem;
   TuneOptions options;
   Database database = Database::in_memory();
-  FakeCompiler compiler;
+  GridCompiler compiler;
   FakeEvaluator evaluator;
 };
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "tests/tuner/fake_device.hpp"
+#include "tests/tuner/fake_kernels.hpp"
 
 namespace tilewise {
 namespace {

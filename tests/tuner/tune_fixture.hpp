@@ -45,7 +45,7 @@ struct Tune : testing::Test {
   TuneOptions options;
   Database database = Database::in_memory();
   ImageCache cache;
-  FakeCompiler compiler;
+  GridCompiler compiler;
   FakeEvaluator evaluator;
   std::function<void(const TuneProgress&)> progress;
   std::atomic<bool> stop{false};

@@ -169,7 +169,7 @@ TEST_F(Tune, RejectedCandidatesAreRecordsWithTheirCommand) {
     ++counts[record.outcome];
     if (record.outcome == Outcome::ok) continue;
     EXPECT_THAT(record.detail,
-                HasSubstr(record.outcome == Outcome::compile_error ? "too much shared data"
+                HasSubstr(record.outcome == Outcome::compile_error ? "error: refused"
                                                                    : "C[1][2] = 3 instead of 5"));
     EXPECT_THAT(record.detail,
                 HasSubstr("reproduce: autotune tune --device 0 --sizes 8x8x8 --layout nn --align "

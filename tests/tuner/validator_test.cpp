@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "tests/tuner/fake_device.hpp"
+#include "tests/tuner/fake_kernels.hpp"
 #include "tests/tuner/typed_product.hpp"
 
 namespace tilewise {
@@ -151,9 +151,9 @@ TEST(TypedValidator, TheSameBitsEachTimeOfEveryTypeResidentOrNot) {
       EXPECT_LE(launches, 400);
       // Resident, only the first look is the host's.
       const std::int64_t looks = resident ? 1 : launches / 2;
-      EXPECT_EQ(bench.device.bytes_to_host % looks, 0);
-      EXPECT_GE(bench.device.bytes_to_host, looks * 3 * 19 * 23 * bytes_of(kind.c));
-      EXPECT_LE(bench.device.bytes_to_host, looks * 65'536);
+      EXPECT_EQ(bench.device.downloaded_bytes % looks, 0);
+      EXPECT_GE(bench.device.downloaded_bytes, looks * 3 * 19 * 23 * bytes_of(kind.c));
+      EXPECT_LE(bench.device.downloaded_bytes, looks * 65'536);
     }
   }
 }
@@ -181,19 +181,19 @@ TEST(TypedValidator, WhatWasRightBeforeIsRecognisedOnTheDevice) {
     Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), true, kPlenty);
     const auto right = [&](const Call& call) { multiply_here(bench.problem, call); };
     const Verdict first = bench.validate(right);
-    EXPECT_GT(bench.device.bytes_to_host, 0);
-    bench.device.bytes_to_host = 0;
+    EXPECT_GT(bench.device.downloaded_bytes, 0);
+    bench.device.downloaded_bytes = 0;
     const Verdict second = bench.validate(right);
-    EXPECT_EQ(bench.device.bytes_to_host, 0) << name_of(kind);
+    EXPECT_EQ(bench.device.downloaded_bytes, 0) << name_of(kind);
     EXPECT_EQ(second.outcome, Outcome::ok) << name_of(kind);
     EXPECT_EQ(second.detail, first.detail);
     EXPECT_EQ(second.error_ratio, first.error_ratio);
     EXPECT_EQ(second.normwise_error, first.normwise_error);
     // Who was wrong may have written anywhere.
     EXPECT_EQ(bench.validate([](const Call&) {}).outcome, Outcome::wrong_result);
-    bench.device.bytes_to_host = 0;
+    bench.device.downloaded_bytes = 0;
     EXPECT_EQ(bench.validate(right).outcome, Outcome::ok);
-    EXPECT_GT(bench.device.bytes_to_host, 0) << name_of(kind);
+    EXPECT_GT(bench.device.downloaded_bytes, 0) << name_of(kind);
   }
 }
 
@@ -224,27 +224,27 @@ TEST(TypedValidator, SomeOrdersOfSummationAreRecognisedAndAnyNumberIsRight) {
   ASSERT_EQ(bench.problem.a, DType::f32);
   ASSERT_EQ(bench.problem.math, MathMode::strict);
   const auto expect_right = [&](std::int64_t begin) {
-    bench.device.bytes_to_host = 0;
+    bench.device.downloaded_bytes = 0;
     const Verdict verdict =
         bench.validate([&](const Call& call) { multiply_from(bench.problem, call, begin); });
     EXPECT_EQ(verdict.outcome, Outcome::ok) << begin << ": " << verdict.detail;
   };
   for (const std::int64_t begin : {0, 100, 200}) {
     expect_right(begin);
-    EXPECT_GT(bench.device.bytes_to_host, 0) << begin;
+    EXPECT_GT(bench.device.downloaded_bytes, 0) << begin;
   }
   for (const std::int64_t begin : {100, 0, 200, 0}) {
     expect_right(begin);
-    EXPECT_EQ(bench.device.bytes_to_host, 0) << begin;
+    EXPECT_EQ(bench.device.downloaded_bytes, 0) << begin;
   }
   // The one not seen for longest gives way.
   for (const std::int64_t begin : {50, 150, 0}) expect_right(begin);
-  EXPECT_EQ(bench.device.bytes_to_host, 0) << "0 has been seen since";
-  const std::int64_t blocks = bench.device.blocks;
+  EXPECT_EQ(bench.device.downloaded_bytes, 0) << "0 has been seen since";
+  const std::int64_t blocks = bench.device.live_blocks();
   for (int turn = 0; turn < 3; ++turn) {
     for (std::int64_t begin = 0; begin < 300; begin += 30) expect_right(begin);
   }
-  EXPECT_EQ(bench.device.blocks, blocks) << "a few of each run are kept";
+  EXPECT_EQ(bench.device.live_blocks(), blocks) << "a few of each run are kept";
 }
 
 // However much memory there is, and whether the device can compare it or not.

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "tests/tuner/fake_baseline.hpp"
-#include "tests/tuner/fake_device.hpp"
+#include "tests/tuner/fake_kernels.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/worker/process.hpp"
