@@ -10,6 +10,7 @@
 #include "tests/support/problems.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/tuner.hpp"
+#include "tuner/worker/worker.hpp"
 
 namespace tilewise {
 namespace {
