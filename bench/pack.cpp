@@ -14,7 +14,7 @@
 #include "matmul/executable.hpp"
 #include "matmul/image_store.hpp"
 #include "templates/kernel_template.hpp"
-#include "templates/multiply_plan.hpp"
+#include "templates/plan/multiply_plan.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/placement.hpp"
 

@@ -13,7 +13,7 @@ namespace {
 
 /// Headers are named in full so that a source is what its text and they say, nothing from the
 /// machine.
-bool is_header(std::string_view name) { return name.ends_with(".cuh"); }
+bool is_header(std::string_view name) { return !name.ends_with(".cu"); }
 
 std::deque<KernelSource> built_in() {
   std::vector<std::pair<std::string, std::string>> headers;

@@ -9,7 +9,7 @@
 #include "db/database.hpp"
 #include "db/image_cache.hpp"
 #include "device/compiler.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/evaluator.hpp"
 

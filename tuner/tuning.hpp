@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "matmul/image_store.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tuner/compile_ahead.hpp"
 #include "tuner/faults.hpp"
 #include "tuner/stored_measurements.hpp"

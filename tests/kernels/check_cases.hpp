@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "templates/kernel_template.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "templates/sources.hpp"
 #include "tilewise/problem.hpp"
 

@@ -7,7 +7,7 @@
 //
 // Parameters: BF16 (else f16), STEP (k of the instruction: 8 or 16), FLOATS (A and B are float in memory and
 // rounded on the way, else 16-bit). From the problem: A_TRANSPOSED, B_TRANSPOSED.
-#include "mma.cuh"
+#include "words/mma.cuh"
 
 static_assert(STEP == 16 || (STEP == 8 && !BF16), "STEP is 16, or 8 with f16");
 

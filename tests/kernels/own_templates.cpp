@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "templates/descriptors.hpp"
-#include "templates/multiply_plan.hpp"
+#include "templates/plan/multiply_plan.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::check {

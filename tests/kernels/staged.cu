@@ -6,7 +6,7 @@
 //
 // Parameter: STAGES. From the problem: A_TRANSPOSED, B_TRANSPOSED.
 #define PREFETCH 3  // asks dialect.cuh for cp.async
-#include "dialect.cuh"
+#include "words/dialect.cuh"
 
 struct StagedArgs {
   const float* a;

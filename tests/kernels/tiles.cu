@@ -6,7 +6,7 @@
 // threads are done with them.
 //
 // Parameters: STAGES, SWIZZLE (0 or 128 bytes). From the problem: A_TRANSPOSED, B_TRANSPOSED.
-#include "tma.cuh"
+#include "words/tma.cuh"
 
 struct TilesArgs {
   TensorMap a, b;

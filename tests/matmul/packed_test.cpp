@@ -3,7 +3,7 @@
 
 #include "fake_device.hpp"
 #include "matmul/executable.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tests/support/pairwise.hpp"
 #include "tests/support/problems.hpp"
 

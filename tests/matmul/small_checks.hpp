@@ -8,7 +8,7 @@
 #include <random>
 
 #include "matmul/executable.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "templates/sources.hpp"
 #include "tests/matmul/on_device.hpp"
 #include "tests/matmul/whole_numbers.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tests/support/problems.hpp"
 
 namespace tilewise::test {

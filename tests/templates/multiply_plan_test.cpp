@@ -1,5 +1,5 @@
 // The plan of a multiply step as a template asks for it: types, batches, packs, padding.
-#include "templates/multiply_plan.hpp"
+#include "templates/plan/multiply_plan.hpp"
 
 #include <gmock/gmock.h>
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "device/cuda/cuda.hpp"
-#include "templates/multiply_plan.hpp"
+#include "templates/plan/multiply_plan.hpp"
 #include "templates/sources.hpp"
 #include "tests/support/problems.hpp"
 #include "tilewise/error.hpp"
@@ -30,7 +30,7 @@ enum Fault {
 };
 
 const char* kSource = R"(
-#include "multiply_args.cuh"
+#include "parts/multiply_args.cuh"
 #if FAULT == 4
 #error planted
 #endif

@@ -15,7 +15,7 @@
 
 #include "device/cuda/cuda.hpp"
 #include "matmul/executable.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "templates/sources.hpp"
 #include "tests/support/pairwise.hpp"
 #include "tests/support/problems.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "db/database.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tilewise/configuration.hpp"
 #include "tilewise/problem.hpp"
 

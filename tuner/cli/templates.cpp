@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/inputs.hpp"
 
