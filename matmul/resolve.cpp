@@ -166,13 +166,6 @@ std::string kinds_done(Problem problem, const DeviceInfo& device) {
   return kinds;
 }
 
-/// The order in which defaults are tried: less is earlier. An image of "small" serves one size,
-/// which for a single product is not worth a compilation.
-int rank(const KernelTemplate& kernel, const Problem& problem) {
-  if (kernel.name == "small") return problem.batch > 1 ? 0 : 4;
-  return kernel.name == "mma" ? 1 : kernel.name == "simt" ? 2 : 3;
-}
-
 const LaunchStep* multiply_step(const Plan& plan) {
   for (const LaunchStep& step : plan.steps)
     if (step.role == StepRole::multiply) return &step;
@@ -293,7 +286,7 @@ Match Resolver::default_answer(const Problem& problem,
   for (const KernelTemplate& kernel : catalog()) order.push_back(&kernel);
   std::stable_sort(order.begin(), order.end(),
                    [&](const KernelTemplate* x, const KernelTemplate* y) {
-                     return rank(*x, problem) < rank(*y, problem);
+                     return x->default_rank(problem) < y->default_rank(problem);
                    });
   for (const KernelTemplate* kernel : order) {
     if (!kernel->supports(problem, device_)) continue;

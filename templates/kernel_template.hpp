@@ -54,6 +54,9 @@ struct KernelTemplate {
   /// m, n and k are constants of every kernel, whatever the configuration: an image serves one
   /// size.
   bool size_specialised = false;
+  /// Where nothing is stored, the templates' defaults are tried in the order of this number, least
+  /// first. It depends on the problem, not on the device.
+  std::function<int(const Problem&)> default_rank = [](const Problem&) { return 30; };
 };
 
 /// Every template, in one explicit table (catalog.cpp).

@@ -23,16 +23,6 @@ double threads_of(const LaunchStep& step) {
   return static_cast<double>(volume(step.grid)) * static_cast<double>(volume(step.block));
 }
 
-/// Sums are read by fours in each of `rows` rows: a round is what is under way at a time.
-void state_reduce_work(LaunchStep& step, const Problem& problem, double elements, int splits,
-                       int rows) {
-  constexpr double at_once = 4;
-  step.work.compulsory_bytes = step.work.global_bytes =
-      elements * (double(splits) * bytes_of(problem.accumulator) + bytes_of(problem.c));
-  step.work.instructions = elements * (splits * 2 + kPerGlobalAccess);
-  step.schedule.rounds = std::max(1.0, splits / at_once / rows);
-}
-
 void state_multiply_work(LaunchStep& step, const Problem& problem, const MultiplyShape& shape) {
   const ThreadWork& thread = shape.thread;
   const double results = double(problem.m) * double(problem.n) * double(problem.batch);
@@ -69,14 +59,6 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
       threads_of(step) * (kPerResult * thread.result_stores + kPerExchange * thread.exchanged);
 }
 
-/// What templates/types.cuh and multiply_args.cuh want to know.
-void add_types(KernelSpec& kernel, const Problem& problem) {
-  kernel.defines.emplace("ELEMENT", static_cast<int>(problem.a));
-  kernel.defines.emplace("RESULT", static_cast<int>(problem.c));
-  kernel.defines.emplace("SUM", static_cast<int>(problem.accumulator));
-  kernel.defines.emplace("BATCHED", problem.batch > 1);
-}
-
 LaunchStep reduce_step(const Problem& problem, std::int64_t partial, int splits) {
   LaunchStep step;
   step.role = StepRole::reduce;
@@ -104,80 +86,58 @@ LaunchStep reduce_step(const Problem& problem, std::int64_t partial, int splits)
   return step;
 }
 
-LaunchStep tail_step(const Problem& problem, const MultiplyShape& shape, const Tail& tail,
-                     std::int64_t partial, std::int64_t raster) {
-  LaunchStep step;
-  step.role = StepRole::reduce;
-  step.kernel = {"tail.cu", "tail", {{"TILE_M", shape.tile_m}, {"TILE_N", shape.tile_n}}};
-  // The field order of TailArgs in steps/tail.cu.
-  step.arguments = {{Kind::workspace, partial},
-                    {Kind::c},
-                    {Kind::alpha_device},
-                    {Kind::beta_device},
-                    {Kind::ldc},
-                    {Kind::integer64, problem.m},
-                    {Kind::integer64, problem.n},
-                    {Kind::integer64, tail.depth},
-                    {Kind::integer32, raster},
-                    {Kind::integer32, tail.whole_tiles},
-                    {Kind::integer32, tail.share},
-                    {Kind::alpha},
-                    {Kind::beta}};
-  const std::int64_t tile = std::int64_t{shape.tile_m} * shape.tile_n;
-  step.grid.x = static_cast<std::uint32_t>(tail.rest_tiles * ceil_div(tile, 1024));
-  step.block.x = 256;
-  const int parts = static_cast<int>(ceil_div(tail.depth, tail.share) + 1);
-  state_reduce_work(step, problem, double(tail.rest_tiles) * double(tile), parts, 1);
-  return step;
-}
-
-/// Maps of the tiles of A and B as the multiply step reads them.
+/// Maps of tiles of A and B as the multiply step reads them, and of C.
 void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
                      const MultiplyShape& shape) {
-  const auto add = [&](const Argument& base, const Argument& stride, std::int64_t span, int tile,
-                       bool along_k, int strands) {
+  const auto size = [&](std::int64_t inner, std::int64_t outer, bool swapped) {
+    return swapped ? std::vector<std::int64_t>{outer, inner}
+                   : std::vector<std::int64_t>{inner, outer};
+  };
+  for (const TileMap& tiles : shape.maps) {
     TensorMapRecipe recipe;
-    recipe.base = base;
-    recipe.stride = stride;
-    recipe.type = problem.a;
-    recipe.dims = {along_k ? problem.k : span, along_k ? span : problem.k};
-    recipe.box = {along_k ? shape.tile_k : tile, along_k ? tile : shape.tile_k};
-    const int element = bytes_of(problem.a);
-    if (strands > 1) {
-      recipe.box[0] += 16 / element;
-      recipe.box[1] /= strands;
-      recipe.strands = strands;
-    } else if (along_k || shape.map_panels) {
-      recipe.box[0] = std::min(recipe.box[0], 128 / element);
-      recipe.swizzle_bytes = recipe.box[0] * element;
+    // Places of MultiplyArgs: a, b, c, alpha_device, beta_device, lda, ldb, ldc.
+    const auto place = static_cast<std::size_t>(tiles.of);
+    recipe.base = multiply.arguments[place];
+    recipe.stride = multiply.arguments[5 + place];
+    recipe.type = tiles.of == TileMap::Of::c ? problem.c : problem.a;
+    if (tiles.of == TileMap::Of::a)
+      recipe.dims = size(problem.k, problem.m, reads_a_transposed(problem, shape.pack_a));
+    else if (tiles.of == TileMap::Of::b)
+      recipe.dims = size(problem.n, problem.k, reads_b_transposed(problem, shape.pack_b));
+    else
+      recipe.dims = size(problem.n, problem.m, false);
+    recipe.box = {tiles.columns, tiles.rows};
+    recipe.swizzle_bytes = tiles.swizzle_bytes;
+    if (tiles.strands > 1) {
+      recipe.box[0] += 16 / bytes_of(recipe.type);
+      recipe.box[1] /= tiles.strands;
+      recipe.strands = tiles.strands;
     }
     recipe.l2_promotion_bytes = 128;
-    for (; recipe.strand < strands; ++recipe.strand) {
+    for (; recipe.strand < tiles.strands; ++recipe.strand) {
       multiply.arguments.push_back(
           {Kind::tensor_map, static_cast<std::int64_t>(plan.tensor_maps.size())});
       plan.tensor_maps.push_back(recipe);
     }
-  };
-  // The fields of MultiplyArgs: a, b, c, alpha_device, beta_device, lda, ldb.
-  if (shape.map_a)
-    add(multiply.arguments[0], multiply.arguments[5], problem.m, shape.tile_m,
-        !reads_a_transposed(problem, shape.pack_a), shape.strands_a);
-  if (shape.map_b)
-    add(multiply.arguments[1], multiply.arguments[6], problem.n, shape.tile_n,
-        reads_b_transposed(problem, shape.pack_b), shape.strands_b);
+  }
 }
 
 }  // namespace
 
-Tail tail_of(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n, std::int64_t tile_k,
-             std::int64_t slots) {
-  const std::int64_t tiles = ceil_div(problem.m, tile_m) * ceil_div(problem.n, tile_n);
-  Tail tail;
-  tail.whole_tiles = tiles / slots * slots;
-  tail.rest_tiles = tiles - tail.whole_tiles;
-  tail.depth = std::max<std::int64_t>(1, ceil_div(problem.k, tile_k));
-  tail.share = std::max<std::int64_t>(1, ceil_div(tail.rest_tiles * tail.depth, slots));
-  return tail;
+void state_reduce_work(LaunchStep& step, const Problem& problem, double elements, int parts,
+                       int rows) {
+  constexpr double at_once = 4;  // sums that a thread reads in a round
+  step.work.compulsory_bytes = step.work.global_bytes =
+      elements * (double(parts) * bytes_of(problem.accumulator) + bytes_of(problem.c));
+  step.work.instructions = elements * (parts * 2 + kPerGlobalAccess);
+  step.schedule.rounds = std::max(1.0, parts / at_once / rows);
+}
+
+void add_types(KernelSpec& kernel, const Problem& problem) {
+  kernel.defines.emplace("ELEMENT", static_cast<int>(problem.a));
+  kernel.defines.emplace("RESULT", static_cast<int>(problem.c));
+  kernel.defines.emplace("SUM", static_cast<int>(problem.accumulator));
+  kernel.defines.emplace("BATCHED", problem.batch > 1);
 }
 
 bool reads_a_transposed(const Problem& problem, Pack pack) {
@@ -224,76 +184,87 @@ bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
          double(problem.k) / double(tile_k) < limit;
 }
 
-Plan multiply_plan(const Problem& problem, MultiplyShape shape) {
-  Plan plan;
-  if (problem.batch > 1 && (shape.map_a || shape.map_b || shape.tail_slots > 0))
-    throw Error(ErrorKind::unsupported, "tensor maps and tails are for a batch of 1, not of " +
-                                            std::to_string(problem.batch));
-  if (problem.m == 0 || problem.n == 0) return plan;
-  LaunchStep multiply;
+MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
+    : problem_(problem), shape_(std::move(shape)) {
+  if (problem_.batch > 1 && !shape_.maps.empty())
+    throw Error(ErrorKind::unsupported,
+                "tensor maps are for a batch of 1, not of " + std::to_string(problem_.batch));
+  if (problem_.m == 0 || problem_.n == 0) return;
+  Packs packs = plan_packs(problem_, shape_.pack_a, shape_.pack_b, shape_.k_multiple);
+  plan_.workspace_bytes = packs.workspace_bytes;
+  if (packs.step) plan_.steps.push_back(std::move(*packs.step));
   Argument c{Kind::c};
-  Packs packs = plan_packs(problem, shape.pack_a, shape.pack_b, shape.k_multiple);
-  plan.workspace_bytes = packs.workspace_bytes;
-  if (packs.step) plan.steps.push_back(std::move(*packs.step));
-  const std::int64_t partial = plan.workspace_bytes;
-  const int sum_bytes = bytes_of(problem.accumulator);
-  if (shape.splits > 1) {
-    plan.workspace_bytes += problem.batch * shape.splits * problem.m * problem.n * sum_bytes;
-    c = {Kind::workspace, partial};
+  if (shape_.splits > 1) {
+    partial_ = add_workspace(problem_.batch * shape_.splits * problem_.m * problem_.n *
+                             bytes_of(problem_.accumulator));
+    c = {Kind::workspace, partial_};
   }
 
-  const std::int64_t tiles_m = ceil_div(problem.m, shape.tile_m);
-  const std::int64_t tiles_n = ceil_div(problem.n, shape.tile_n);
-  multiply.role = StepRole::multiply;
-  multiply.kernel = std::move(shape.kernel);
-  multiply.kernel.defines.emplace("A_TRANSPOSED", reads_a_transposed(problem, shape.pack_a));
-  multiply.kernel.defines.emplace("B_TRANSPOSED", reads_b_transposed(problem, shape.pack_b));
-  add_types(multiply.kernel, problem);
-  multiply.grid.x = static_cast<std::uint32_t>(tiles_m * tiles_n * shape.splits * problem.batch);
-  multiply.block.x = static_cast<std::uint32_t>(shape.threads);
-  multiply.shared_bytes = shape.shared_bytes;
-  // The field order of MultiplyArgs in multiply_args.cuh.
-  const std::int64_t raster = raster_of(problem, shape.tile_m, shape.raster);
-  multiply.arguments = {packs.a.pointer,
-                        packs.b.pointer,
-                        c,
-                        {Kind::alpha_device},
-                        {Kind::beta_device},
-                        packs.a.ld,
-                        packs.b.ld,
-                        {Kind::ldc},
-                        packs.a.stride,
-                        packs.b.stride,
-                        {Kind::stride_c},
-                        {Kind::integer64, problem.m},
-                        {Kind::integer64, problem.n},
-                        {Kind::k},
-                        {Kind::integer32, raster},
-                        {Kind::integer32, shape.splits},
-                        {Kind::alpha},
-                        {Kind::beta}};
-  Tail tail;
-  if (shape.tail_slots > 0) {
-    tail = tail_of(problem, shape.tile_m, shape.tile_n, shape.tile_k, shape.tail_slots);
-    plan.workspace_bytes += tail.blocks() * 2 * shape.tile_m * shape.tile_n * sum_bytes;
-    multiply.grid.x = static_cast<std::uint32_t>(tail.whole_tiles + tail.blocks());
-    // The next fields of SimtArgs in simt_flow.cuh.
-    for (const Argument& more :
-         {Argument{Kind::workspace, partial}, Argument{Kind::integer64, tail.depth},
-          Argument{Kind::integer32, tail.whole_tiles}, Argument{Kind::integer32, tail.share}})
-      multiply.arguments.push_back(more);
-  }
-  add_tensor_maps(plan, multiply, problem, shape);
-  state_multiply_work(multiply, problem, shape);
-  if (shape.tail_slots > 0)  // on average: blocks of the tail do less than a tile
-    multiply.schedule.rounds *= double(tiles_m * tiles_n) / multiply.grid.x;
-  plan.steps.push_back(std::move(multiply));
-  if (shape.tail_slots > 0) plan.steps.push_back(tail_step(problem, shape, tail, partial, raster));
-  if (shape.splits > 1) plan.steps.push_back(reduce_step(problem, partial, shape.splits));
-  for (std::size_t i = 1; i < plan.steps.size(); ++i)
-    plan.steps[i].programmatic = shape.programmatic;
-  for (const LaunchStep& step : plan.steps) plan.work += step.work;
-  return plan;
+  blocks_ = ceil_div(problem_.m, shape_.tile_m) * ceil_div(problem_.n, shape_.tile_n) *
+            shape_.splits * problem_.batch;
+  multiply_.role = StepRole::multiply;
+  multiply_.kernel = shape_.kernel;
+  multiply_.kernel.defines.emplace("A_TRANSPOSED", reads_a_transposed(problem_, shape_.pack_a));
+  multiply_.kernel.defines.emplace("B_TRANSPOSED", reads_b_transposed(problem_, shape_.pack_b));
+  add_types(multiply_.kernel, problem_);
+  set_blocks(blocks_);
+  multiply_.block.x = static_cast<std::uint32_t>(shape_.threads);
+  multiply_.cluster = shape_.cluster;
+  multiply_.shared_bytes = shape_.shared_bytes;
+  // The fields of MultiplyArgs in multiply_args.cuh.
+  multiply_.arguments = {packs.a.pointer,
+                         packs.b.pointer,
+                         c,
+                         {Kind::alpha_device},
+                         {Kind::beta_device},
+                         packs.a.ld,
+                         packs.b.ld,
+                         {Kind::ldc},
+                         packs.a.stride,
+                         packs.b.stride,
+                         {Kind::stride_c},
+                         {Kind::integer64, problem_.m},
+                         {Kind::integer64, problem_.n},
+                         {Kind::k},
+                         {Kind::integer32, raster_of(problem_, shape_.tile_m, shape_.raster)},
+                         {Kind::integer32, shape_.splits},
+                         {Kind::alpha},
+                         {Kind::beta}};
+}
+
+std::int64_t MultiplyPlan::add_workspace(std::int64_t bytes) {
+  const std::int64_t place = plan_.workspace_bytes;
+  plan_.workspace_bytes += bytes;
+  return place;
+}
+
+void MultiplyPlan::add_argument(Argument argument) {
+  multiply_.arguments.push_back(std::move(argument));
+}
+
+void MultiplyPlan::set_blocks(std::int64_t blocks) {
+  multiply_.grid.x = static_cast<std::uint32_t>(blocks);
+}
+
+void MultiplyPlan::add_step(LaunchStep step) { after_.push_back(std::move(step)); }
+
+Plan MultiplyPlan::finish() {
+  if (problem_.m == 0 || problem_.n == 0) return {};
+  add_tensor_maps(plan_, multiply_, problem_, shape_);
+  state_multiply_work(multiply_, problem_, shape_);
+  if (multiply_.grid.x != blocks_)  // on average
+    multiply_.schedule.rounds *= double(blocks_) / multiply_.grid.x;
+  plan_.steps.push_back(std::move(multiply_));
+  for (LaunchStep& step : after_) plan_.steps.push_back(std::move(step));
+  if (shape_.splits > 1) plan_.steps.push_back(reduce_step(problem_, partial_, shape_.splits));
+  for (std::size_t i = 1; i < plan_.steps.size(); ++i)
+    plan_.steps[i].programmatic = shape_.programmatic;
+  for (const LaunchStep& step : plan_.steps) plan_.work += step.work;
+  return std::move(plan_);
+}
+
+Plan multiply_plan(const Problem& problem, MultiplyShape shape) {
+  return MultiplyPlan(problem, std::move(shape)).finish();
 }
 
 void spread_blocks(Plan& plan, const DeviceInfo& device) {

@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tilewise/configuration.hpp"
 #include "tilewise/device_info.hpp"
@@ -43,6 +44,19 @@ struct ThreadWork {
   int resident_blocks = 1;          ///< Schedule's
 };
 
+/// Tiles of a matrix that TMA copies: the kernel takes a tensor map of them as an argument.
+struct TileMap {
+  enum class Of : std::uint8_t { a, b, c };
+  Of of = Of::a;
+  /// Elements of a box, along contiguous memory first: k and m (n) where k is contiguous as the
+  /// multiply kernel reads the operand, else m (n) and k; of C n and m.
+  std::int32_t columns = 1, rows = 1;
+  int swizzle_bytes = 0;  ///< 0, 32, 64, 128
+  /// Over 1: rows are of any length, and so many maps take turns (TensorMapRecipe::strands). A
+  /// box is 16 bytes wider than the tile, and has one in so many of its rows.
+  int strands = 1;
+};
+
 /// What the multiply step of a template looks like; the rest of the plan follows from it.
 struct MultiplyShape {
   /// Without what follows from problem and packs: A_TRANSPOSED, B_TRANSPOSED, types, BATCHED.
@@ -50,24 +64,15 @@ struct MultiplyShape {
   int tile_m = 1, tile_n = 1, tile_k = 1;
   int threads = 1;
   std::uint32_t shared_bytes = 0;
+  Dim3 cluster;
   int splits = 1;  ///< parts of k; more than 1 adds a reduce step
   int raster = 1;  ///< tile rows walked together
-  /// Blocks that run at a time, when the tiles of the last, incomplete wave of them are to be
-  /// shared out evenly (simt.cu, TAIL); 0: every tile is one block's.
-  int tail_slots = 0;
   Pack pack_a = Pack::none, pack_b = Pack::none;
   /// A packed operand's k is padded with zeros up to a multiple of this, so that a kernel may read
   /// whole vectors along it.
   std::int64_t k_multiple = 1;
   bool programmatic = false;  ///< steps wait for one another by themselves (dialect.cuh)
-  /// The kernel takes a map of A's (B's) tiles as its last argument or two. Where k is contiguous
-  /// as the kernel reads the operand, a box is a panel of the tile, 128 bytes of k at most,
-  /// swizzled as wide as it is.
-  bool map_a = false, map_b = false;
-  bool map_panels = false;  ///< boxes are such panels also where m or n is contiguous
-  /// Over 1: rows of the operand are of any length, and so many maps take turns. A box is as wide
-  /// as the tile and 16 bytes more, not swizzled.
-  int strands_a = 1, strands_b = 1;
+  std::vector<TileMap> maps;  ///< the kernel's last arguments, in this order
   ThreadWork thread;
 };
 
@@ -95,21 +100,43 @@ std::int64_t raster_of(const Problem& problem, std::int64_t tile_m, std::int64_t
 bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
                std::int64_t tile_k, std::int64_t splits);
 
-/// How the tiles of C are shared out when a wave has `slots` blocks: tiles of full waves are one
-/// block's each, those that are left over are cut into equal shares of tiles of k.
-struct Tail {
-  std::int64_t whole_tiles = 0, rest_tiles = 0;
-  std::int64_t depth = 1;  ///< tiles of k
-  std::int64_t share = 1;  ///< tiles of k for a block of the tail
-  std::int64_t blocks() const { return (rest_tiles * depth + share - 1) / share; }
-};
-Tail tail_of(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n, std::int64_t tile_k,
-             std::int64_t slots);
-
 /// Pack (one step for both operands: pack_plan.hpp), multiply and reduce, in order, of all products
-/// of the batch at once. No steps when m or n is 0. The multiply step's arguments are MultiplyArgs'
-/// (multiply_args.cuh). Tails and tensor maps are for a batch of 1: Error(unsupported).
+/// of the batch at once. The multiply step's arguments are MultiplyArgs' (multiply_args.cuh), then
+/// what a family adds, then the maps. Nothing to do (no steps) when m or n is 0.
+class MultiplyPlan {
+ public:
+  /// Throws Error(unsupported) for tensor maps of a batch.
+  MultiplyPlan(const Problem& problem, MultiplyShape shape);
+
+  /// Device memory of the family's own; returns its first byte's place in the workspace.
+  std::int64_t add_workspace(std::int64_t bytes);
+  /// An argument after MultiplyArgs'.
+  void add_argument(Argument argument);
+  /// Blocks of the multiply step, where they are not one for each tile, split and product.
+  void set_blocks(std::int64_t blocks);
+  /// A step after the multiply step.
+  void add_step(LaunchStep step);
+  Plan finish();
+
+ private:
+  const Problem problem_;
+  const MultiplyShape shape_;
+  Plan plan_;  // packs, then what follows the multiply step
+  LaunchStep multiply_;
+  std::int64_t blocks_ = 0;   // one for each tile, split and product
+  std::int64_t partial_ = 0;  // where partial sums are in the workspace
+  std::vector<LaunchStep> after_;
+};
 Plan multiply_plan(const Problem& problem, MultiplyShape shape);
+
+/// ELEMENT, RESULT, SUM (DType's numbers) and BATCHED: what templates/words/types.cuh and
+/// templates/parts/multiply_args.cuh take.
+void add_types(KernelSpec& kernel, const Problem& problem);
+
+/// States what a step does that adds up `parts` partial sums of each of `elements` elements of C,
+/// `rows` threads for an element.
+void state_reduce_work(LaunchStep& step, const Problem& problem, double elements, int parts,
+                       int rows);
 
 /// Blocks of a step that starts while a pack still runs go where there is room, several to the
 /// first multiprocessors that are free while others stay idle. Where they are few, each asks for so

@@ -134,6 +134,14 @@ ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& d
   return thread;
 }
 
+/// Panels of 128 bytes at most, swizzled as wide as they are; strands are whole rows.
+TileMap tiles_by_tma(TileMap::Of of, const mma::Tile& tile) {
+  const int columns = tile.row_bytes() / tile.element;
+  if (tile.strands() > 1) return {of, columns, tile.rows(), 0, tile.strands()};
+  const int panel = std::min(columns, 128 / tile.element);
+  return {of, panel, tile.rows(), panel * tile.element};
+}
+
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
   const Mma s(problem, c);
   MultiplyShape shape;
@@ -157,9 +165,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.raster = s.raster;
   shape.pack_a = s.pack_a;
   shape.pack_b = s.pack_b;
-  shape.map_a = shape.map_b = shape.map_panels = s.tma;
-  shape.strands_a = s.a.strands();
-  shape.strands_b = s.b.strands();
+  if (s.tma) shape.maps = {tiles_by_tma(TileMap::Of::a, s.a), tiles_by_tma(TileMap::Of::b, s.b)};
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, problem, device);
   Plan made = multiply_plan(problem, std::move(shape));
@@ -209,6 +215,7 @@ KernelTemplate mma_template() {
   t.supports = supports;
   t.plan = plan;
   t.default_configuration = default_configuration;
+  t.default_rank = [](const Problem&) { return 10; };
   return t;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 #include <algorithm>
 
-#include "templates/space/constraints.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/plan/multiply_plan.hpp"
+#include "templates/space/constraints.hpp"
 #include "tilewise/configuration.hpp"
 
 namespace tilewise::mma {
@@ -125,6 +125,8 @@ struct Mma {
         b{tile_n, tile_k, element, reads_b_transposed(p, pack_b), value_or_1(c, "BYTES_B"),
           false,  tma} {}
 
+  bool by_tma() const { return tma; }
+  int parts(const Problem&, const DeviceInfo&) const { return split; }
   /// Of k, that one instruction multiplies: 32 bytes, of f64 64.
   int step() const { return element == 8 ? 8 : 32 / element; }
   int steps() const { return tile_k / step() / slice_k; }

@@ -1,11 +1,13 @@
 #include "templates/families/mma/numbers.hpp"
+#include "templates/space/common_constraints.hpp"
 
 namespace tilewise::mma {
 namespace {
 
 using In = ConstraintInput;
-constexpr auto constraint = ConstraintsOver<Mma>::constraint;
-constexpr auto hint = ConstraintsOver<Mma>::hint;
+using Common = CommonConstraints<Mma>;
+constexpr auto constraint = Common::constraint;
+constexpr auto hint = Common::hint;
 
 // Sums of f16's instruction stay within half of what is promised for fp8's (sum_bound()) up to this
 // k: k 2^-23 against 130 x 2^-13.
@@ -21,10 +23,7 @@ std::vector<Constraint> shape_constraints() {
                  "TILE_K is a multiple of SLICE_K x what one instruction takes of k: 32 bytes of "
                  "elements, of f64 64",
                  [](const Mma& s, const In&) { return s.tile_k % (s.step() * s.slice_k) == 0; }),
-      constraint(
-          "block_size", {"TILE_M", "TILE_N", "WARP_M", "WARP_N", "SLICE_K"},
-          "a block has at most 1024 threads",
-          [](const Mma& s, const In& in) { return s.threads() <= in.device.threads_per_block; }),
+      Common::block_size({"TILE_M", "TILE_N", "WARP_M", "WARP_N", "SLICE_K"}),
       constraint("a_fills_lines", {"TILE_M", "TILE_K", "PACK_A"},
                  "a row of A's tile (TILE_K elements where k is contiguous, else TILE_M) is a "
                  "multiple of 128 bytes; 64 or 32 where ldmatrix reads it",
@@ -108,10 +107,7 @@ std::vector<Constraint> problem_constraints() {
             if (s.epilogue) return s.warp_n % s.vector_c == 0;
             return s.vector_c <= (s.b.pairs() ? 2 : 1);
           }),
-      constraint("has_tma", {"TMA"}, "TMA needs the feature tma",
-                 [](const Mma& s, const In& in) {
-                   return !s.tma || has(in.device.features, Feature::tma);
-                 }),
+      Common::has_tma("TMA"),
       constraint("tma_takes_both",
                  {"TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B", "TILE_M", "TILE_N", "TILE_K"},
                  "TMA brings operands by 16 bytes, 8-bit ones where their k is contiguous; or by "
@@ -133,49 +129,23 @@ std::vector<Constraint> problem_constraints() {
           [](const Mma& s, const In&) {
             return !s.tma || (s.a.held_bytes() % 1024 == 0 && s.b.held_bytes() % 1024 == 0);
           }),
-      constraint("tma_counts_to_2_31", {"TMA"},
-                 "TMA needs k of at least 1, m, n, k below 2^31, and one product",
-                 [](const Mma& s, const In& in) {
-                   constexpr std::int64_t limit = std::int64_t{1} << 31;
-                   const Problem& p = in.problem;
-                   return !s.tma ||
-                          (p.k >= 1 && p.k < limit && p.m < limit && p.n < limit && p.batch == 1);
-                 }),
-      constraint("grid_fits", {"TILE_M", "TILE_N", "TILE_K", "SPLIT_K"},
-                 "there are fewer than 2^31 blocks and 2^31 tiles of k",
-                 [](const Mma& s, const In& in) {
-                   return grid_fits(in.problem, s.tile_m, s.tile_n, s.tile_k, s.split);
-                 }),
+      Common::tma_sizes("TMA"),
+      Common::grid_fits({"TILE_M", "TILE_N", "TILE_K", "SPLIT_K"}),
   };
 }
 
 std::vector<Constraint> resource_constraints() {
   return {
-      constraint("shared_fits",
-                 {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "STAGES", "TMA",
-                  "EPILOGUE", "PACK_A", "PACK_B", "BYTES_A", "BYTES_B", "BLOCKS_PER_SM"},
-                 "the stages (and what is exchanged at the end) of BLOCKS_PER_SM blocks fit into "
-                 "shared memory",
-                 [](const Mma& s, const In& in) {
-                   return blocks_fit(s.blocks, {.shared_bytes = s.shared_bytes()}, in.device);
-                 }),
-      constraint("threads_resident",
-                 {"TILE_M", "TILE_N", "WARP_M", "WARP_N", "SLICE_K", "BLOCKS_PER_SM"},
-                 "BLOCKS_PER_SM blocks are no more threads than a multiprocessor holds",
-                 [](const Mma& s, const In& in) {
-                   return s.threads() * s.blocks <= in.device.threads_per_multiprocessor;
-                 }),
-      constraint("registers_fit",
-                 {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "FRAGMENTS",
-                  "PROMOTE", "TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B", "BLOCKS_PER_SM"},
-                 "sums, fragments and fetched elements fit the registers that BLOCKS_PER_SM leaves "
-                 "a thread (at most 255)",
-                 [](const Mma& s, const In& in) {
-                   const int registers = s.registers(in.device);
-                   return registers <= 255 &&
-                          blocks_fit(s.blocks, {.threads = s.threads(), .registers = registers},
-                                     in.device);
-                 }),
+      Common::shared_fits(
+          {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "STAGES", "TMA", "EPILOGUE",
+           "PACK_A", "PACK_B", "BYTES_A", "BYTES_B", "BLOCKS_PER_SM"},
+          "the stages (and what is exchanged at the end) of BLOCKS_PER_SM blocks"),
+      Common::threads_resident(
+          {"TILE_M", "TILE_N", "WARP_M", "WARP_N", "SLICE_K", "BLOCKS_PER_SM"}),
+      Common::registers_fit(
+          {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "FRAGMENTS", "PROMOTE",
+           "TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B", "BLOCKS_PER_SM"},
+          "sums, fragments and fetched elements"),
   };
 }
 
@@ -229,18 +199,8 @@ std::vector<Constraint> search_hints() {
       hint("slices_of_small_tiles", {"TILE_M", "TILE_N", "SLICE_K"},
            "k is sliced only where a tile of C is small",
            [](const Mma& s, const In&) { return s.slice_k == 1 || s.tile_m * s.tile_n <= 8192; }),
-      hint("split_needed", {"TILE_M", "TILE_N", "SPLIT_K"},
-           "k is split only where tiles alone leave multiprocessors idle",
-           [](const Mma& s, const In& in) {
-             const double tiles = double(in.problem.m + s.tile_m - 1) / s.tile_m *
-                                  (double(in.problem.n + s.tile_n - 1) / s.tile_n) *
-                                  double(in.problem.batch);
-             return s.split == 1 || tiles * s.split <= 8.0 * in.device.multiprocessors;
-           }),
-      hint("split_has_work", {"TILE_K", "SPLIT_K"}, "each part of k has at least four tiles",
-           [](const Mma& s, const In& in) {
-             return s.split == 1 || in.problem.k >= std::int64_t{4} * s.split * s.tile_k;
-           }),
+      Common::split_needed(8),
+      Common::split_has_work(),
       hint("pack_a_pays", {"PACK_A"},
            "A is padded only when it is not aligned, turned only when its m is contiguous and no "
            "ldmatrix reads it so, and packed only when n uses it 128 times, 32 where k is long",
@@ -267,21 +227,14 @@ std::vector<Constraint> search_hints() {
             const int bytes = s.vector_c * s.out_bytes(), aligned = s.out_alignment(in.problem);
             return !s.epilogue || (bytes >= aligned && (bytes >= 4 || aligned < 4));
           }),
-      hint("baking_pays", {"BAKE"},
-           "sizes are baked in only up to 2^32 operations, or where k is small",
-           [](const Mma& s, const In& in) {
-             return !s.bake || flops_of(in.problem) <= 0x1p32 || in.problem.k <= 512;
-           }),
+      Common::baking_pays(),
       hint("skips_at_edges", {"SKIP", "TILE_M", "TILE_N"},
            "warps outside of C are skipped only where there may be some: m is no multiple of "
            "TILE_M, or n of TILE_N",
            [](const Mma& s, const In& in) {
              return s.skip == 0 || in.problem.m % s.tile_m != 0 || in.problem.n % s.tile_n != 0;
            }),
-      hint("raster_matters", {"TILE_M", "RASTER"}, "RASTER is no more than the tile rows there are",
-           [](const Mma& s, const In& in) {
-             return s.raster == 1 || std::int64_t{s.raster} * s.tile_m < in.problem.m + s.tile_m;
-           }),
+      Common::raster_matters(),
   };
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 #include <algorithm>
 
-#include "templates/space/constraints.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/plan/multiply_plan.hpp"
+#include "templates/space/constraints.hpp"
 #include "tilewise/configuration.hpp"
 
 namespace tilewise::simt {
@@ -60,6 +60,7 @@ struct Simt {
     return static_cast<int>(std::max<std::int64_t>(1, std::min(slots(device) / tiles, most)));
   }
   bool in_ring() const { return prefetch >= 6; }
+  bool by_tma() const { return in_ring(); }
   /// TMA brings tiles as they lie; what it cannot bring goes through registers.
   bool a_by_tma() const { return in_ring() && !transpose_a && vector_a == 4; }
   bool b_by_tma() const { return in_ring() && !transpose_b && vector_b == 4; }
@@ -96,7 +97,7 @@ struct Simt {
   bool a_staged() const { return staged(transpose_a, vector_a, a_by_tma()); }
   bool b_staged() const { return staged(transpose_b, vector_b, b_by_tma()); }
   /// Sums, fragments (of several steps of k not all at once), what is on its way, and addresses.
-  int registers() const {
+  int registers(const DeviceInfo&) const {
     const int fetch =
         (a_staged() ? fetched(tile_m, vector_a) : 0) + (b_staged() ? fetched(tile_n, vector_b) : 0);
     const int sets = std::max(fragments, 1) * (fragment_k >= 4 ? fragment_k / 2 : fragment_k);

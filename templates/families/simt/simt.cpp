@@ -3,6 +3,7 @@
 
 #include "templates/descriptors.hpp"
 #include "templates/families/simt/numbers.hpp"
+#include "templates/families/simt/tail.hpp"
 
 namespace tilewise {
 namespace {
@@ -20,7 +21,7 @@ double multiply_add_rate(const Simt& s, int order) {
   return 0.85 - held_k - by_rows - 0.3 * std::max(0.0, 1 / std::sqrt(sums) - 0.125);
 }
 
-ThreadWork thread_work(const Simt& s, int order) {
+ThreadWork thread_work(const Simt& s, int order, const DeviceInfo& device) {
   const double threads = s.threads();
   const auto vectors = [&](int span, int vector) { return span * s.tile_k / vector / threads; };
   const auto loads = [&](int span, int vector, bool tma) {
@@ -47,12 +48,20 @@ ThreadWork thread_work(const Simt& s, int order) {
   thread.ahead =
       s.in_ring() ? s.stages() - 2 : (s.prefetch >= 3 ? s.stages() - 1 : (s.prefetch > 0 ? 1 : 0));
   thread.multiply_add_rate = multiply_add_rate(s, order);
-  thread.registers = s.registers();
+  thread.registers = s.registers(device);
   thread.resident_blocks = s.blocks;
   return thread;
 }
 
-Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
+/// As simt's Operand takes them: where k is contiguous, panels of 128 bytes of k at most, swizzled
+/// as wide as they are.
+TileMap tiles_by_tma(TileMap::Of of, int span, int depth, bool along_k) {
+  if (!along_k) return {of, span, depth};
+  const int panel = std::min(depth, 32);
+  return {of, panel, span, 4 * panel};
+}
+
+Plan make_plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
   const Simt s(problem, c);
   MultiplyShape shape;
   shape.kernel = kernel_of("simt.cu", "simt", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
@@ -66,14 +75,17 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.shared_bytes = s.shared_bytes();
   shape.splits = parts;
   shape.raster = s.raster;
-  if (s.tail) shape.tail_slots = s.slots(device);
   shape.pack_a = s.pack_a;
   shape.pack_b = s.pack_b;
-  shape.map_a = s.a_by_tma();
-  shape.map_b = s.b_by_tma();
+  if (s.a_by_tma())
+    shape.maps.push_back(tiles_by_tma(TileMap::Of::a, s.tile_m, s.tile_k, s.a_along_k));
+  if (s.b_by_tma())
+    shape.maps.push_back(tiles_by_tma(TileMap::Of::b, s.tile_n, s.tile_k, s.b_along_k));
   shape.programmatic = has(device.features, Feature::programmatic_launch);
-  shape.thread = thread_work(s, c.at("FMA_ORDER"));
-  Plan made = multiply_plan(problem, std::move(shape));
+  shape.thread = thread_work(s, c.at("FMA_ORDER"), device);
+  MultiplyPlan plan(problem, shape);
+  if (s.tail) simt::add_tail(plan, problem, shape, s.slots(device));
+  Plan made = plan.finish();
   spread_blocks(made, device);
   return made;
 }
@@ -117,8 +129,9 @@ KernelTemplate simt_template() {
   t.parameters = simt::parameters();
   t.constraints = simt::constraints();
   t.supports = supports_strict_f32;
-  t.plan = plan;
+  t.plan = make_plan;
   t.default_configuration = default_configuration;
+  t.default_rank = [](const Problem&) { return 20; };
   return t;
 }
 

@@ -1,11 +1,14 @@
 #include "templates/families/simt/numbers.hpp"
+#include "templates/families/simt/tail.hpp"
+#include "templates/space/common_constraints.hpp"
 
 namespace tilewise::simt {
 namespace {
 
 using In = ConstraintInput;
-constexpr auto constraint = ConstraintsOver<Simt>::constraint;
-constexpr auto hint = ConstraintsOver<Simt>::hint;
+using Common = CommonConstraints<Simt>;
+constexpr auto constraint = Common::constraint;
+constexpr auto hint = Common::hint;
 
 std::vector<Constraint> shape_constraints() {
   return {
@@ -16,10 +19,7 @@ std::vector<Constraint> shape_constraints() {
           "warps_tile_n", {"TILE_N", "THREAD_N", "WARP_M"},
           "TILE_N is a multiple of THREAD_N x 32 / WARP_M",
           [](const Simt& s, const In&) { return s.tile_n % (s.thread_n * (32 / s.warp_m)) == 0; }),
-      constraint(
-          "block_size", {"TILE_M", "TILE_N", "THREAD_M", "THREAD_N", "SLICE_K"},
-          "a block has at most 1024 threads",
-          [](const Simt& s, const In& in) { return s.threads() <= in.device.threads_per_block; }),
+      Common::block_size({"TILE_M", "TILE_N", "THREAD_M", "THREAD_N", "SLICE_K"}),
       constraint("unroll_divides", {"TILE_K", "SLICE_K", "UNROLL"},
                  "SLICE_K x UNROLL divides TILE_K",
                  [](const Simt& s, const In&) { return s.tile_k % (s.slice_k * s.unroll) == 0; }),
@@ -54,25 +54,13 @@ std::vector<Constraint> shape_constraints() {
                  [](const Simt& s, const In& in) {
                    return !s.by_cp_async() || has(in.device.features, Feature::cp_async);
                  }),
-      constraint("has_tma", {"PREFETCH"},
-                 "PREFETCH by TMA (and registers, for what TMA cannot bring) needs the feature tma",
-                 [](const Simt& s, const In& in) {
-                   return !s.in_ring() || has(in.device.features, Feature::tma);
-                 }),
+      Common::has_tma("PREFETCH"),
       constraint("swizzle_repeats", {"TILE_M", "TRANSPOSE_A", "PACK_A", "PREFETCH", "VECTOR_A"},
                  "where TMA brings A with k contiguous, TILE_M is a multiple of 8",
                  [](const Simt& s, const In&) {
                    return !s.a_by_tma() || !s.a_along_k || s.tile_m % 8 == 0;
                  }),
-      constraint("tma_of_one_product", {"PREFETCH"}, "PREFETCH by TMA is for a batch of 1",
-                 [](const Simt& s, const In& in) { return !s.in_ring() || in.problem.batch == 1; }),
-      constraint("tma_counts_to_2_31", {"PREFETCH"},
-                 "PREFETCH by TMA needs k of at least 1, and m, n, k below 2^31",
-                 [](const Simt& s, const In& in) {
-                   constexpr std::int64_t limit = std::int64_t{1} << 31;
-                   const Problem& p = in.problem;
-                   return !s.in_ring() || (p.k >= 1 && p.k < limit && p.m < limit && p.n < limit);
-                 }),
+      Common::tma_sizes("PREFETCH"),
   };
 }
 
@@ -104,44 +92,22 @@ std::vector<Constraint> problem_constraints() {
                                tail_of(in.problem, s.tile_m, s.tile_n, s.tile_k, s.slots(in.device))
                                        .rest_tiles > 0);
           }),
-      constraint("grid_fits", {"TILE_M", "TILE_N", "TILE_K", "SPLIT_K", "BLOCKS_PER_SM"},
-                 "there are fewer than 2^31 blocks and 2^31 tiles of k",
-                 [](const Simt& s, const In& in) {
-                   return grid_fits(in.problem, s.tile_m, s.tile_n, s.tile_k,
-                                    s.parts(in.problem, in.device));
-                 }),
+      Common::grid_fits({"TILE_M", "TILE_N", "TILE_K", "SPLIT_K", "BLOCKS_PER_SM"}),
   };
 }
 
 std::vector<Constraint> resource_constraints() {
   return {
-      constraint(
-          "shared_fits",
+      Common::shared_fits(
           {"TILE_M", "TILE_N", "TILE_K", "SLICE_K", "FRAGMENT_K", "TRANSPOSE_A", "TRANSPOSE_B",
            "PACK_A", "PACK_B", "PREFETCH", "VECTOR_A", "VECTOR_B", "BLOCKS_PER_SM"},
-          "the stages (and the sums that SLICE_K groups exchange) of BLOCKS_PER_SM blocks fit "
-          "into shared memory",
-          [](const Simt& s, const In& in) {
-            return blocks_fit(s.blocks, {.shared_bytes = s.shared_bytes()}, in.device);
-          }),
-      constraint("threads_resident",
-                 {"TILE_M", "TILE_N", "THREAD_M", "THREAD_N", "SLICE_K", "BLOCKS_PER_SM"},
-                 "BLOCKS_PER_SM blocks are no more threads than a multiprocessor holds",
-                 [](const Simt& s, const In& in) {
-                   return s.threads() * s.blocks <= in.device.threads_per_multiprocessor;
-                 }),
-      constraint("registers_fit",
-                 {"TILE_M", "TILE_N", "TILE_K", "THREAD_M", "THREAD_N", "SLICE_K", "FRAGMENT_K",
-                  "FRAGMENTS", "TRANSPOSE_A", "TRANSPOSE_B", "PACK_A", "PACK_B", "PREFETCH",
-                  "VECTOR_A", "VECTOR_B", "BLOCKS_PER_SM"},
-                 "THREAD_M x THREAD_N sums, fragments and fetched elements fit the registers that "
-                 "BLOCKS_PER_SM leaves a thread (at most 255)",
-                 [](const Simt& s, const In& in) {
-                   const int registers = s.registers();
-                   return registers <= 255 &&
-                          blocks_fit(s.blocks, {.threads = s.threads(), .registers = registers},
-                                     in.device);
-                 }),
+          "the stages (and the sums that SLICE_K groups exchange) of BLOCKS_PER_SM blocks"),
+      Common::threads_resident(
+          {"TILE_M", "TILE_N", "THREAD_M", "THREAD_N", "SLICE_K", "BLOCKS_PER_SM"}),
+      Common::registers_fit({"TILE_M", "TILE_N", "TILE_K", "THREAD_M", "THREAD_N", "SLICE_K",
+                             "FRAGMENT_K", "FRAGMENTS", "TRANSPOSE_A", "TRANSPOSE_B", "PACK_A",
+                             "PACK_B", "PREFETCH", "VECTOR_A", "VECTOR_B", "BLOCKS_PER_SM"},
+                            "THREAD_M x THREAD_N sums, fragments and fetched elements"),
   };
 }
 
@@ -187,13 +153,7 @@ std::vector<Constraint> search_hints() {
                     s.thread_m * s.thread_n >= 2 * (s.thread_m + s.thread_n) ||
                     s.thread_m * s.thread_n >= 16;
            }),
-      hint("split_needed", {"TILE_M", "TILE_N", "SPLIT_K"},
-           "k is split only where tiles alone leave multiprocessors idle",
-           [](const Simt& s, const In& in) {
-             const double tiles = double(in.problem.m + s.tile_m - 1) / s.tile_m *
-                                  (double(in.problem.n + s.tile_n - 1) / s.tile_n);
-             return s.split == 1 || tiles * s.split <= 16.0 * in.device.multiprocessors;
-           }),
+      Common::split_needed(16),
       hint("tail_has_work", {"TAIL", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
            "a block of the tail has at least four tiles of k, and there are at most 32 waves",
            [](const Simt& s, const In& in) {
@@ -207,10 +167,7 @@ std::vector<Constraint> search_hints() {
            [](const Simt& s, const In& in) {
              return s.split > 0 || s.parts(in.problem, in.device) > 1;
            }),
-      hint("split_has_work", {"TILE_K", "SPLIT_K"}, "each part of k has at least four tiles",
-           [](const Simt& s, const In& in) {
-             return s.split <= 1 || in.problem.k >= std::int64_t{4} * s.split * s.tile_k;
-           }),
+      Common::split_has_work(),
       hint("pack_a_pays", {"PACK_A"},
            "A is padded only when it is not aligned, and packed only when n uses it 256 times",
            [](const Simt& s, const In& in) {
@@ -229,15 +186,8 @@ std::vector<Constraint> search_hints() {
              const int order = value_or_1(in.configuration, "FMA_ORDER");
              return order == 3 ? s.fragment_k > 1 : order == 0 || s.thread_m >= 2 * order;
            }),
-      hint("baking_pays", {"BAKE"},
-           "sizes are baked in only up to 2^32 operations, or where k is small",
-           [](const Simt& s, const In& in) {
-             return !s.bake || flops_of(in.problem) <= 0x1p32 || in.problem.k <= 512;
-           }),
-      hint("raster_matters", {"TILE_M", "RASTER"}, "RASTER is no more than the tile rows there are",
-           [](const Simt& s, const In& in) {
-             return s.raster == 1 || std::int64_t{s.raster} * s.tile_m < in.problem.m + s.tile_m;
-           }),
+      Common::baking_pays(),
+      Common::raster_matters(),
   };
 }
 

@@ -1,8 +1,7 @@
 #include <algorithm>
 
-#include "templates/space/constraints.hpp"
 #include "templates/descriptors.hpp"
-#include "templates/plan/multiply_plan.hpp"
+#include "templates/space/common_constraints.hpp"
 
 namespace tilewise {
 namespace {
@@ -13,6 +12,7 @@ struct Skinny {
   bool swap;  // B is the small operand
   int rows, outputs, warps_n, warps_k, vector, vector_small, unroll, blocks, split;
   bool small_along_k, large_along_k;  // k is contiguous in memory
+  int tile_m, tile_n, tile_k;
 
   Skinny(const Problem& problem, const Configuration& c)
       : swap(value_or_1(c, "SWAP") != 0),
@@ -26,14 +26,15 @@ struct Skinny {
         blocks(value_or_1(c, "BLOCKS_PER_SM")),
         split(value_or_1(c, "SPLIT_K")),
         small_along_k(swap ? b_transposed(problem.layout) : !a_transposed(problem.layout)),
-        large_along_k(swap ? !a_transposed(problem.layout) : b_transposed(problem.layout)) {}
+        large_along_k(swap ? !a_transposed(problem.layout) : b_transposed(problem.layout)),
+        tile_m(swap ? block_outputs() : rows),
+        tile_n(swap ? rows : block_outputs()),
+        tile_k(pass() * warps_k) {}
 
   int threads() const { return 32 * warps_n * warps_k; }
   int block_outputs() const { return warps_n * (large_along_k ? outputs : 32 * outputs); }
   int pass() const { return large_along_k ? 32 * vector * unroll : unroll; }
-  int tile_m() const { return swap ? block_outputs() : rows; }
-  int tile_n() const { return swap ? rows : block_outputs(); }
-  int tile_k() const { return pass() * warps_k; }
+  int parts(const Problem&, const DeviceInfo&) const { return split; }
   std::uint32_t shared_bytes() const {
     return static_cast<std::uint32_t>(4 * warps_k * rows * block_outputs());
   }
@@ -41,12 +42,15 @@ struct Skinny {
   int under_way() const { return unroll * outputs * (large_along_k ? vector : 1); }
   int small_read() const { return rows * (large_along_k ? vector : unroll); }
   /// The small operand is read a few rows at a time.
-  int registers() const { return rows * outputs + under_way() + small_read() / 2 + 28; }
+  int registers(const DeviceInfo&) const {
+    return rows * outputs + under_way() + small_read() / 2 + 28;
+  }
 };
 
 using In = ConstraintInput;
-constexpr auto constraint = ConstraintsOver<Skinny>::constraint;
-constexpr auto hint = ConstraintsOver<Skinny>::hint;
+using Common = CommonConstraints<Skinny>;
+constexpr auto constraint = Common::constraint;
+constexpr auto hint = Common::hint;
 
 std::vector<Parameter> parameters() {
   return {
@@ -68,9 +72,7 @@ std::vector<Parameter> parameters() {
 
 std::vector<Constraint> constraints() {
   return {
-      constraint(
-          "block_size", {"WARPS_N", "WARPS_K"}, "a block has at most 1024 threads",
-          [](const Skinny& s, const In& in) { return s.threads() <= in.device.threads_per_block; }),
+      Common::block_size({"WARPS_N", "WARPS_K"}),
       constraint(
           "vectors_fill_outputs", {"SWAP", "OUTPUTS", "VECTOR"},
           "where lanes lie along the outputs, VECTOR divides OUTPUTS",
@@ -94,33 +96,14 @@ std::vector<Constraint> constraints() {
                    const Alignment& aligned = in.problem.alignment;
                    return s.vector_small * 4 <= (s.swap ? aligned.b : aligned.a);
                  }),
-      constraint("grid_fits",
-                 {"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR", "UNROLL", "SPLIT_K"},
-                 "there are fewer than 2^31 blocks and 2^31 passes of k",
-                 [](const Skinny& s, const In& in) {
-                   return grid_fits(in.problem, s.tile_m(), s.tile_n(), s.tile_k(), s.split);
-                 }),
-      constraint("shared_fits", {"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "BLOCKS_PER_SM"},
-                 "the sums of BLOCKS_PER_SM blocks fit into shared memory",
-                 [](const Skinny& s, const In& in) {
-                   return blocks_fit(s.blocks, {.shared_bytes = s.shared_bytes()}, in.device);
-                 }),
-      constraint("threads_resident", {"WARPS_N", "WARPS_K", "BLOCKS_PER_SM"},
-                 "BLOCKS_PER_SM blocks are no more threads than a multiprocessor holds",
-                 [](const Skinny& s, const In& in) {
-                   return s.threads() * s.blocks <= in.device.threads_per_multiprocessor;
-                 }),
-      constraint(
-          "registers_fit",
+      Common::grid_fits(
+          {"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR", "UNROLL", "SPLIT_K"}),
+      Common::shared_fits({"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "BLOCKS_PER_SM"},
+                          "the sums of BLOCKS_PER_SM blocks"),
+      Common::threads_resident({"WARPS_N", "WARPS_K", "BLOCKS_PER_SM"}),
+      Common::registers_fit(
           {"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR", "UNROLL", "BLOCKS_PER_SM"},
-          "sums and what is read at a time fit the registers that BLOCKS_PER_SM leaves a "
-          "thread (at most 255)",
-          [](const Skinny& s, const In& in) {
-            const int registers = s.registers();
-            return registers <= 255 &&
-                   blocks_fit(s.blocks, {.threads = s.threads(), .registers = registers},
-                              in.device);
-          }),
+          "sums and what is read at a time"),
       hint("product_is_skinny", {"SWAP"}, "the small operand has at most 32 rows (B: columns)",
            [](const Skinny& s, const In& in) {
              const std::int64_t small = s.swap ? in.problem.n : in.problem.m;
@@ -137,12 +120,12 @@ std::vector<Constraint> constraints() {
       hint("split_has_work", {"SWAP", "WARPS_K", "VECTOR", "UNROLL", "SPLIT_K"},
            "each warp has a pass of k to do",
            [](const Skinny& s, const In& in) {
-             return in.problem.k >= std::int64_t{s.tile_k()} * s.split / 2;
+             return in.problem.k >= std::int64_t{s.tile_k} * s.split / 2;
            }),
   };
 }
 
-ThreadWork thread_work(const Skinny& s) {
+ThreadWork thread_work(const Skinny& s, const DeviceInfo& device) {
   ThreadWork thread;
   // L1 serves the small operand as shared memory would: a line for every 32 lanes that differ.
   const double steps = s.large_along_k ? s.vector * s.unroll : s.unroll;
@@ -151,7 +134,7 @@ ThreadWork thread_work(const Skinny& s) {
   thread.result_stores = double(s.rows) * s.block_outputs() / s.threads();
   thread.steps = steps;
   thread.unrolled = steps;
-  thread.registers = s.registers();
+  thread.registers = s.registers(device);
   thread.resident_blocks = s.blocks;
   return thread;
 }
@@ -161,14 +144,14 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   MultiplyShape shape;
   shape.kernel = kernel_of("skinny.cu", "skinny", c, {"SPLIT_K"});
   shape.kernel.defines.emplace("SPLIT", s.split > 1);
-  shape.tile_m = s.tile_m();
-  shape.tile_n = s.tile_n();
-  shape.tile_k = s.tile_k();
+  shape.tile_m = s.tile_m;
+  shape.tile_n = s.tile_n;
+  shape.tile_k = s.tile_k;
   shape.threads = s.threads();
   shape.shared_bytes = s.shared_bytes();
   shape.splits = s.split;
   shape.programmatic = has(device.features, Feature::programmatic_launch);
-  shape.thread = thread_work(s);
+  shape.thread = thread_work(s, device);
   return multiply_plan(problem, std::move(shape));
 }
 

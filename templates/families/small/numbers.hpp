@@ -93,7 +93,7 @@ struct Small {
     const std::int64_t of_a_block = std::int64_t{products} * groups;
     return (in_all(problem) + of_a_block - 1) / of_a_block;
   }
-  int registers() const {
+  int registers(const DeviceInfo&) const {
     return thread_m * thread_n * sum / 4 + a.registers() + b.registers() + 26;
   }
 

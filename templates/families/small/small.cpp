@@ -1,6 +1,6 @@
 #include "templates/descriptors.hpp"
-#include "templates/plan/multiply_plan.hpp"
 #include "templates/families/small/numbers.hpp"
+#include "templates/plan/multiply_plan.hpp"
 
 namespace tilewise {
 namespace {
@@ -22,7 +22,7 @@ ThreadWork thread_work(const Small& s, const DeviceInfo& device) {
   thread.result_stores = double(s.thread_m) * s.thread_n / s.vector_c;
   thread.steps = s.k;
   thread.unrolled = s.depth * s.unroll;
-  thread.registers = s.registers();
+  thread.registers = s.registers(device);
   thread.resident_blocks = s.blocks;
   return thread;
 }
@@ -111,6 +111,8 @@ KernelTemplate small_template() {
   t.plan = plan;
   t.default_configuration = default_configuration;
   t.size_specialised = true;
+  // An image serves one size, which for a single product is not worth a compilation.
+  t.default_rank = [](const Problem& problem) { return problem.batch > 1 ? 0 : 40; };
   return t;
 }
 

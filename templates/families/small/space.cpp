@@ -1,12 +1,14 @@
-#include "templates/plan/multiply_plan.hpp"
 #include "templates/families/small/numbers.hpp"
+#include "templates/plan/multiply_plan.hpp"
+#include "templates/space/common_constraints.hpp"
 
 namespace tilewise::small {
 namespace {
 
 using In = ConstraintInput;
-constexpr auto constraint = ConstraintsOver<Small>::constraint;
-constexpr auto hint = ConstraintsOver<Small>::hint;
+using Common = CommonConstraints<Small>;
+constexpr auto constraint = Common::constraint;
+constexpr auto hint = Common::hint;
 
 std::vector<Constraint> shape_constraints() {
   return {
@@ -26,10 +28,7 @@ std::vector<Constraint> shape_constraints() {
           "group_is_warp_or_block", {"PARTS", "THREAD_M", "THREAD_N", "PRODUCTS", "GROUPS"},
           "a block of several GROUPS has groups of one warp",
           [](const Small& s, const In&) { return s.groups == 1 || s.group_threads() == 32; }),
-      constraint(
-          "block_size", {"PARTS", "THREAD_M", "THREAD_N", "PRODUCTS", "GROUPS"},
-          "a block has at most 1024 threads",
-          [](const Small& s, const In& in) { return s.threads() <= in.device.threads_per_block; }),
+      Common::block_size({"PARTS", "THREAD_M", "THREAD_N", "PRODUCTS", "GROUPS"}),
       constraint(
           "stores_neighbours", {"THREAD_N", "VECTOR_C"},
           "VECTOR_C divides the columns that lie side by side in a thread: all of them where "
@@ -50,30 +49,14 @@ std::vector<Constraint> shape_constraints() {
 
 std::vector<Constraint> resource_constraints() {
   return {
-      constraint("shared_fits",
-                 {"PARTS", "THREAD_M", "THREAD_N", "DEPTH", "PRODUCTS", "GROUPS", "PAD_A", "PAD_B",
-                  "BLOCKS_PER_SM"},
-                 "the operands of BLOCKS_PER_SM blocks fit into shared memory",
-                 [](const Small& s, const In& in) {
-                   return blocks_fit(s.blocks, {.shared_bytes = s.shared_bytes()}, in.device);
-                 }),
-      constraint("threads_resident",
-                 {"PARTS", "THREAD_M", "THREAD_N", "PRODUCTS", "GROUPS", "BLOCKS_PER_SM"},
-                 "BLOCKS_PER_SM blocks are no more threads than a multiprocessor holds",
-                 [](const Small& s, const In& in) {
-                   return s.threads() * s.blocks <= in.device.threads_per_multiprocessor &&
-                          s.blocks <= in.device.blocks_per_multiprocessor;
-                 }),
-      constraint("registers_fit",
-                 {"PARTS", "THREAD_M", "THREAD_N", "DEPTH", "PRODUCTS", "GROUPS", "BLOCKS_PER_SM"},
-                 "sums and what is read at a time fit the registers that BLOCKS_PER_SM leaves a "
-                 "thread (at most 255)",
-                 [](const Small& s, const In& in) {
-                   const int registers = s.registers();
-                   return registers <= 255 &&
-                          blocks_fit(s.blocks, {.threads = s.threads(), .registers = registers},
-                                     in.device);
-                 }),
+      Common::shared_fits({"PARTS", "THREAD_M", "THREAD_N", "DEPTH", "PRODUCTS", "GROUPS", "PAD_A",
+                           "PAD_B", "BLOCKS_PER_SM"},
+                          "the operands of BLOCKS_PER_SM blocks"),
+      Common::threads_resident(
+          {"PARTS", "THREAD_M", "THREAD_N", "PRODUCTS", "GROUPS", "BLOCKS_PER_SM"}),
+      Common::registers_fit(
+          {"PARTS", "THREAD_M", "THREAD_N", "DEPTH", "PRODUCTS", "GROUPS", "BLOCKS_PER_SM"},
+          "sums and what is read at a time"),
   };
 }
 
