@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "templates/plan/pack_plan.hpp"
+#include "templates/plan/steps_layout.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {
@@ -63,9 +64,10 @@ LaunchStep reduce_step(const Problem& problem, std::int64_t partial, int splits)
   LaunchStep step;
   step.role = StepRole::reduce;
   const int rows = splits >= 32 ? 8 : (splits >= 8 ? 4 : 1);
+  const ReduceLayout layout{rows};
   step.kernel = {"reduce.cu", "reduce", {{"ROWS", rows}}};
   add_types(step.kernel, problem);
-  // The field order of ReduceArgs in steps/reduce.cu.
+  // The field order of ReduceArgs in reduce.cu.
   step.arguments = {{Kind::workspace, partial},
                     {Kind::c},
                     {Kind::alpha_device},
@@ -77,10 +79,12 @@ LaunchStep reduce_step(const Problem& problem, std::int64_t partial, int splits)
                     {Kind::integer32, splits},
                     {Kind::alpha},
                     {Kind::beta}};
-  step.grid.x =
-      static_cast<std::uint32_t>(ceil_div(problem.m * problem.n, 256 / rows) * problem.batch);
-  step.block.x = 256;
-  if (rows > 1) step.shared_bytes = static_cast<std::uint32_t>(256 * bytes_of(problem.accumulator));
+  step.grid.x = static_cast<std::uint32_t>(ceil_div(problem.m * problem.n, layout.elements()) *
+                                           problem.batch);
+  step.block.x = ReduceLayout::kThreads;
+  if (rows > 1)
+    step.shared_bytes =
+        static_cast<std::uint32_t>(ReduceLayout::kThreads * bytes_of(problem.accumulator));
   state_reduce_work(step, problem, double(problem.m) * double(problem.n) * double(problem.batch),
                     splits, rows);
   return step;

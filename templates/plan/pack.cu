@@ -13,6 +13,7 @@
 //
 // Parameters: FIRST (1 padded, 2 transposed), SECOND (the same; 0: there is none), ELEMENT_BYTES
 // (1, 2, 4, 8), BATCHED (0, 1), and where f32 is rounded to tf32 ROUND.
+#include "plan/steps_layout.hpp"
 #include "words/runs.cuh"
 #ifdef ROUND
 #include "words/mma.cuh"
@@ -33,22 +34,18 @@ struct PackArgs {
 #endif
 };
 
-constexpr int kThreads = 128;
+constexpr int kThreads = tilewise::PackLayout::kThreads;
 constexpr int kRun = 16 / ELEMENT_BYTES;  // elements of a run
 
-// What a block copies. templates/pack_plan.cpp counts blocks by ROWS and COLUMNS. Few runs a thread
-// and many threads: as much is on its way, and small operands occupy more of the device.
+// What a block copies.
 template <bool TURN>
 struct Tile {
-  static constexpr int RUNS = !TURN ? 4 : (ELEMENT_BYTES == 1 ? 8 : (ELEMENT_BYTES == 8 ? 2 : 4));
+  static constexpr tilewise::PackLayout LAYOUT = {ELEMENT_BYTES, TURN};
+  static constexpr int RUNS = LAYOUT.runs();
   static constexpr int PIECE = TURN ? RUNS * ELEMENT_BYTES : 16;  // bytes that are stored at a time
-  // Threads side by side in a row of `from`. The rest of a warp lies below: there, 4 pieces are a
-  // sector of `to` or two.
-  static constexpr int ACROSS = TURN ? 8 : 16;
-  static constexpr int DOWN = kThreads / ACROSS;
+  static constexpr int ACROSS = LAYOUT.across(), DOWN = LAYOUT.down();
   static constexpr int APART = TURN ? 1 : DOWN;  // rows from one run of a thread to its next
-  static constexpr int ROWS = TURN ? ACROSS * kRun : DOWN * RUNS;  // of `to`
-  static constexpr int COLUMNS = TURN ? DOWN * RUNS : ACROSS * kRun;
+  static constexpr int ROWS = LAYOUT.rows(), COLUMNS = LAYOUT.columns();  // of `to`
 };
 
 // Of a multiprocessor: leaves the registers that a thread needs for what is on its way to it.

@@ -4,13 +4,14 @@
 #include <numeric>
 #include <utility>
 
+#include "templates/plan/steps_layout.hpp"
+
 namespace tilewise {
 namespace {
 
 using Kind = Argument::Kind;
 
-constexpr int kRunBytes = 16;  // what a thread of a pack step reads at a time
-constexpr int kThreads = 128;
+constexpr int kRunBytes = PackLayout::kRunBytes;
 
 /// An operand, and how its pack changes it.
 struct Operand {
@@ -63,19 +64,15 @@ Packed packed_operand(const Operand& from, std::int64_t k_multiple, std::int64_t
   return to;
 }
 
-/// Blocks that pack an operand: Tile in steps/pack.cu.
+/// Blocks that pack an operand.
 std::int64_t blocks_of(const Operand& from, const Packed& to, std::int64_t batch) {
-  const int run = kRunBytes / from.bytes;
-  std::int64_t rows = 32, columns = 16 * run;
-  if (from.pack == Pack::transpose) {
-    rows = 8 * run;
-    columns = 16 * (from.bytes == 1 ? 8 : (from.bytes == 8 ? 2 : 4));
-  }
-  return std::max<std::int64_t>(1, ceil_div(to.rows, rows) * ceil_div(to.ld, columns) * batch);
+  const PackLayout block{from.bytes, from.pack == Pack::transpose};
+  return std::max<std::int64_t>(
+      1, ceil_div(to.rows, block.rows()) * ceil_div(to.ld, block.columns()) * batch);
 }
 
 /// Each element is read (and its neighbours, where rows are not aligned) and written once, in runs
-/// of 16 bytes: steps/pack.cu.
+/// of 16 bytes: pack.cu.
 void add_pack_work(Work& work, const Operand& from, std::int64_t batch) {
   const double bytes = double(from.rows) * double(from.columns) * double(batch) * from.bytes;
   // Of a run; one that is not aligned is shifted out of two pieces.
@@ -93,7 +90,7 @@ OperandArguments add_pack(LaunchStep& step, const Operand& from, const Packed& t
                           std::int64_t batch, std::int64_t offset) {
   const OperandArguments packed{
       {Kind::workspace, offset}, {Kind::integer64, to.ld}, {Kind::integer64, to.elements}};
-  // The field order of Operand in steps/pack.cu.
+  // The field order of Operand in pack.cu.
   for (const Argument& argument :
        {from.call.pointer, packed.pointer, from.call.ld, packed.ld, from.call.stride, packed.stride,
         Argument{Kind::integer64, from.rows}, Argument{Kind::integer64, from.columns},
@@ -139,7 +136,7 @@ Packs plan_packs(const Problem& problem, Pack a, Pack b, std::int64_t k_multiple
     for (Packing& packing : step.packs) packing.rounded = true;
   }
   if (both) step.arguments.push_back({Kind::blocks_a, blocks_a});
-  step.block.x = kThreads;
+  step.block.x = PackLayout::kThreads;
   packs.step = std::move(step);
   return packs;
 }

@@ -4,6 +4,7 @@
 // of each row for every element: row r takes splits r, r + ROWS, ..., and the rows' sums are added in
 // the order of the rows. Many splits of a small C need rows, or few threads would wait long.
 #include "parts/multiply_args.cuh"
+#include "plan/steps_layout.hpp"
 
 struct ReduceArgs {
   const Sum* partial;
@@ -15,8 +16,8 @@ struct ReduceArgs {
   Sum alpha, beta;
 };
 
-KERNEL(256, 1) reduce(ARGUMENTS ReduceArgs args) {
-  constexpr int ELEMENTS = 256 / ROWS;
+KERNEL(tilewise::ReduceLayout::kThreads, 1) reduce(ARGUMENTS ReduceArgs args) {
+  constexpr int ELEMENTS = tilewise::ReduceLayout{ROWS}.elements();
   Sum* sums = reinterpret_cast<Sum*>(shared_floats());  // [ROWS][ELEMENTS]
   const int lane = threadIdx.x % ELEMENTS, row = threadIdx.x / ELEMENTS;
   const Int64 elements = args.m * args.n;

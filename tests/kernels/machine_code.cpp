@@ -23,6 +23,7 @@
 #include "tests/kernels/check_cases.hpp"
 #include "tilewise/device_info.hpp"
 #include "tilewise/error.hpp"
+#include "tilewise/hash.hpp"
 #include "tilewise/record.hpp"
 
 namespace tilewise::check {
@@ -63,7 +64,14 @@ class Machine {
     const KernelSource& source = kernel_source(kernel.source);
     const CompileResult result =
         compiler_->compile({kernel, source.text, source.headers, device_.target});
-    std::string made = result.image ? code_hash(result.image->binary) : result.log;
+    std::string made = result.log;
+    if (const auto& image = result.image) {
+      // Instructions and what they take. Constants of the source that no instruction reads are in
+      // other sections.
+      const Binary text = elf_section(image->binary, ".text." + kernel.entry);
+      made = hash_text({reinterpret_cast<const char*>(text.data()), text.size()}) + " " +
+             std::to_string(image->usage.registers) + " registers";
+    }
     const std::lock_guard lock(mutex_);
     return codes_.emplace(name, std::move(made)).first->second;
   }

@@ -22,13 +22,9 @@ constexpr int kRows = WARP_M / 16, kColumns = WARP_N / 8;  // instructions' tile
 constexpr int kStageBytes = OperandA::HELD_BYTES + OperandB::HELD_BYTES;
 static_assert(OperandA::HELD_BYTES % 128 == 0 && OperandB::HELD_BYTES % 128 == 0, "stages are whole lines");
 
-// What is exchanged at the end takes the stages' place: groups' sums, then 16 rows of each warp's, which begin a
-// quarter of a line apart in the banks. The same arithmetic as Mma::shared_bytes().
-constexpr int kSumsOfLine = 128 / int(sizeof(Sum));
-constexpr int kRowStride = (WARP_N + WARP_N / 8 + kSumsOfLine * 3 / 4 - 1) / kSumsOfLine * kSumsOfLine + kSumsOfLine / 4;
-constexpr int kGroupsBytes = (SLICE_K - 1) * TILE_M * TILE_N * int(sizeof(Sum));
-constexpr int kRowsBytes = EPILOGUE ? kGroupThreads / 32 * 16 * kRowStride * int(sizeof(Sum)) : 0;
-constexpr int kExchangedBytes = kGroupsBytes > kRowsBytes ? kGroupsBytes : kRowsBytes;
+constexpr tilewise::mma::BlockLayout kLayout = {
+    kStageBytes, STAGES, TILE_M, TILE_N, WARP_N, SLICE_K, kGroupThreads / 32, int(sizeof(Sum)), EPILOGUE != 0, TMA != 0};
+constexpr int kRowStride = kLayout.row_stride();
 
 struct MmaArgs : MultiplyArgs {
 #if TMA
@@ -157,7 +153,6 @@ static_assert(OperandA::HELD_BYTES % 1024 == 0 && OperandB::HELD_BYTES % 1024 ==
 // A ring of stages that one thread has TMA fill. Its barriers are where nothing is ever exchanged: an arrival may be
 // counted after other threads have gone on past a barrier(), and what they had written there would be lost.
 struct Flow {
-  static constexpr int BARRIERS_AT = STAGES * kStageBytes > kExchangedBytes ? STAGES * kStageBytes : kExchangedBytes;
   const MmaArgs& args;
   const Part& part;
   char* shared;
@@ -171,7 +166,7 @@ struct Flow {
       : args(arguments),
         part(of),
         shared(shared_memory),
-        full(reinterpret_cast<TransferBarrier*>(shared_memory + BARRIERS_AT)),
+        full(reinterpret_cast<TransferBarrier*>(shared_memory + kLayout.barriers_at())),
         free(full + STAGES),
         tiles(of.tiles()),
         asks(warp_number() == 0) {

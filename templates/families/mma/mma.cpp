@@ -109,8 +109,8 @@ ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& d
   double shifted = 0;
   const auto copies = [&](const mma::Tile& tile) {
     if (s.tma) return;
-    const double pieces = double(tile.rows()) * tile.pieces_across() / s.threads();
-    const double copied = tile.shifts() ? 1 + 1.0 / tile.pieces_across() : 16.0 / tile.bytes;
+    const double pieces = double(tile.rows()) * tile.chunks_across() / s.threads();
+    const double copied = tile.shifts() ? 1 + 1.0 / tile.chunks_across() : 16.0 / tile.bytes;
     thread.global_loads += pieces * copied;
     thread.shared_stores += pieces * (tile.shifts() ? 3 : 1);  // cp.async's; read and stored again
     if (tile.shifts()) shifted += pieces;

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 
+#include "templates/families/mma/layout.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/plan/multiply_plan.hpp"
 #include "templates/space/constraints.hpp"
@@ -8,38 +9,16 @@
 
 namespace tilewise::mma {
 
-/// One operand's tile in shared memory: the same arithmetic as Operand and Reader in mma_tiles.cuh,
-/// and as Stranded in mma_strands.cuh.
-struct Tile {
-  int span = 1, depth = 1;  ///< of m or n, and of k
-  int element = 1;          ///< bytes
-  bool along_k = false;     ///< k is contiguous
-  int bytes = 16;           ///< copied at a time
+/// One operand's tile in shared memory, and how warps read it.
+struct Tile : TileLayout {
   bool is_a = false;
-  bool tma = false;
 
-  int row_bytes() const { return (along_k ? depth : span) * element; }
-  int rows() const { return along_k ? span : depth; }
-  int tile_bytes() const { return rows() * row_bytes(); }
-  /// Rows that are not aligned to words are shifted in shared memory, by the warp that brought
-  /// them, and have a piece more until then.
-  bool shifts() const { return bytes < 4; }
-  /// Tensor maps that bring rows which are not aligned to 16 bytes; 1 where they are.
-  int strands() const { return tma && bytes < 16 ? 16 / element : 1; }
-  int held_bytes() const {
-    if (strands() == 1) return tile_bytes() + (shifts() ? rows() * 16 : 0);
-    const int strand = (rows() / strands() * (row_bytes() + 16) + 127) / 128 * 128;
-    return (strands() * strand + 1023) / 1024 * 1024;
-  }
-  int pieces_across() const { return std::max(1, row_bytes() / 16); }
-  /// ldmatrix reads it.
-  bool by_matrix() const { return strands() == 1 && (element == 2 || (along_k && element < 8)); }
-  /// Octets of m or n that one read of a lane serves.
+  /// Groups of 8 of m or n that one read of a lane serves.
   int together() const {
     if (strands() > 1 || by_matrix() || along_k) return 1;
     return element == 1 ? 4 : (is_a ? 2 : 1);
   }
-  /// Whether TMA brings it: aligned, or in strands of elements that can be read one by one. Boxes
+  /// Whether TMA copies it: aligned, or in strands of elements that can be read one by one. Boxes
   /// have at most 256 elements a row.
   bool by_tma() const {
     if (strands() == 1) return !bytes_across();
@@ -51,8 +30,6 @@ struct Tile {
     if (by_matrix() || along_k) return 16;
     return element == 8 ? 16 : 32;
   }
-  /// Single bytes whose neighbours lie across k: the order of their pieces is not TMA's.
-  bool bytes_across() const { return element == 1 && !along_k; }
   /// A lane's two neighbouring columns of C are neighbours there too.
   bool pairs() const { return strands() == 1 && (by_matrix() || (element >= 4 && !along_k)); }
   /// Rows are whole lines of 128 bytes, or parts that fill one.
@@ -63,16 +40,6 @@ struct Tile {
   }
   /// No narrower tile can be held so.
   bool least_line() const { return !along_k && element != 2 && row_bytes() == 128; }
-  /// Pieces that each of so many threads brings.
-  int pieces(int threads) const {
-    return (rows() * pieces_across() + threads - 1) / std::max(1, threads);
-  }
-  /// Pieces that a lane shifts at a time; 0: none.
-  int run(int threads) const {
-    const int count = pieces(threads), in_line = std::min(8, pieces_across());
-    if (!shifts()) return 0;
-    return bytes_across() || count % 2 ? 1 : (count % 4 || in_line < 4 ? 2 : 4);
-  }
   /// Instructions by which a warp reads fragments of `across` of m or n in one step of k.
   int reads(int across) const {
     const int octets = across / 8;
@@ -81,7 +48,7 @@ struct Tile {
   }
 };
 
-/// The configuration as plain numbers, and what follows from them; the same arithmetic as mma.cu.
+/// The configuration as plain numbers, and what follows from them.
 struct Mma {
   int tile_m, tile_n, tile_k, warp_m, warp_n, slice_k, stages, fragments, promote, epilogue,
       vector_c;
@@ -120,10 +87,10 @@ struct Mma {
         integers(is_integer(p.a)),
         fp8(is_fp8(p.a)),
         math(p.math),
-        a{tile_m, tile_k, element, !reads_a_transposed(p, pack_a), value_or_1(c, "BYTES_A"),
-          true,   tma},
-        b{tile_n, tile_k, element, reads_b_transposed(p, pack_b), value_or_1(c, "BYTES_B"),
-          false,  tma} {}
+        a{{tile_m, tile_k, element, !reads_a_transposed(p, pack_a), value_or_1(c, "BYTES_A"), tma},
+          true},
+        b{{tile_n, tile_k, element, reads_b_transposed(p, pack_b), value_or_1(c, "BYTES_B"), tma},
+          false} {}
 
   bool by_tma() const { return tma; }
   int parts(const Problem&, const DeviceInfo&) const { return split; }
@@ -134,7 +101,7 @@ struct Mma {
   int threads() const { return warps() * 32 * slice_k; }
   /// A row's pieces are brought by threads side by side, of one warp where it shifts them.
   bool takes_rows(const Tile& tile) const {
-    return (tile.shifts() ? 32 : threads()) % tile.pieces_across() == 0;
+    return (tile.shifts() ? 32 : threads()) % tile.chunks_across() == 0;
   }
   /// Bytes of an element that the multiply step writes, and to how many its rows are aligned.
   int out_bytes() const { return split > 1 ? sum : result; }
@@ -152,13 +119,17 @@ struct Mma {
     return tma || has(device.features, Feature::cp_async);
   }
   std::uint32_t shared_bytes() const {
-    const int tiles = stages * (a.held_bytes() + b.held_bytes());
-    const int barriers = tma ? stages * 16 : 0;  // behind whatever else there is
-    const int exchanged = (slice_k - 1) * tile_m * tile_n * sum;
-    const int line = 128 / sum;
-    const int stride = (warp_n + warp_n / 8 + line * 3 / 4 - 1) / line * line + line / 4;
-    const int rows = epilogue ? warps() * 16 * stride * sum : 0;
-    return static_cast<std::uint32_t>(std::max({tiles, exchanged, rows}) + barriers);
+    const BlockLayout block{a.held_bytes() + b.held_bytes(),
+                            stages,
+                            tile_m,
+                            tile_n,
+                            warp_n,
+                            slice_k,
+                            warps(),
+                            sum,
+                            epilogue != 0,
+                            tma};
+    return static_cast<std::uint32_t>(block.shared_bytes());
   }
   /// Sums, fragments, what is on its way, and addresses: what ptxas needs not to spill.
   int registers(const DeviceInfo& device) const {
@@ -169,7 +140,7 @@ struct Mma {
     const int widened = multiplies_as_f16(device) ? set : 0;
     const int promoted = promote > 1 ? sums : (promote == 1 ? warp_n / 8 * 4 : 0);
     const int waiting = async(device) ? 0 : waits(a) + waits(b);
-    const int shifted = 4 * std::max(a.run(threads()), b.run(threads()));
+    const int shifted = 4 * std::max(shifted_run(a), shifted_run(b));
     // An operand whose k is not contiguous needs an address for each ldmatrix, or read of bytes.
     const auto offsets = [](const Tile& tile, int across) {
       return !tile.along_k && tile.element < 4 ? across / 16 : 0;
@@ -182,9 +153,11 @@ struct Mma {
   }
 
  private:
+  /// Chunks that a lane shifts at a time.
+  int shifted_run(const Tile& tile) const { return tile.shifts() ? tile.run(threads()) : 0; }
   /// Registers for what is on its way through them.
   int waits(const Tile& tile) const {
-    const int pieces = tile.pieces(threads());
+    const int pieces = tile.chunks(threads());
     return 4 * (tile.shifts() ? pieces + pieces / tile.run(threads()) : pieces);
   }
 };

@@ -2,6 +2,7 @@
 // them. See mma.cu.
 #pragma once
 #include "words/mma.cuh"
+#include "families/mma/layout.hpp"
 #include "parts/multiply_args.cuh"
 #include "words/runs.cuh"
 #include "words/warp.cuh"
@@ -46,21 +47,19 @@ static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC>
 struct Operand {
   static constexpr int MAPS = 1;  // of tensors, where TMA brings tiles
-  static constexpr int ROWS = ALONG_K ? SPAN : TILE_K;
-  static constexpr int ROW_BYTES = (ALONG_K ? TILE_K : SPAN) * kElementBytes;
-  static constexpr int TILE_BYTES = ROWS * ROW_BYTES;
-  static constexpr int ACROSS = ROW_BYTES / 16;  // pieces of a row
+  static constexpr tilewise::mma::TileLayout LAYOUT = {SPAN, TILE_K, kElementBytes, ALONG_K, BYTES, TMA != 0};
+  static constexpr int ROWS = LAYOUT.rows(), ROW_BYTES = LAYOUT.row_bytes(), TILE_BYTES = LAYOUT.tile_bytes();
+  static constexpr int ACROSS = LAYOUT.chunks_across();  // pieces of a row
   static constexpr int LINE = ROW_BYTES < 128 ? ROW_BYTES : 128;
   static constexpr int IN_LINE = LINE / 16, PANEL_BYTES = ROWS * LINE;
   static constexpr int ROWS_APART = kThreads / ACROSS;
-  static constexpr int COUNT = (ROWS + ROWS_APART - 1) / ROWS_APART;  // pieces a thread brings
+  static constexpr int COUNT = LAYOUT.chunks(kThreads);  // pieces a thread brings
   static constexpr bool EVEN = ROWS % ROWS_APART == 0;
   static_assert(ROW_BYTES % 16 == 0 && 128 % LINE == 0 && ROW_BYTES % LINE == 0, "rows are whole lines");
   static_assert(kThreads % ACROSS == 0, "the threads take whole rows");
 
   // ldmatrix takes a piece of each of 8 rows; the other fragments are read as pieces or words: see Reader.
-  static constexpr bool BY_MATRIX = kElementBytes == 2 || (ALONG_K && kElementBytes < 8);
-  static constexpr bool BYTES_ACROSS = kElementBytes == 1 && !ALONG_K;
+  static constexpr bool BY_MATRIX = LAYOUT.by_matrix(), BYTES_ACROSS = LAYOUT.bytes_across();
   static DEVICE_MEMBER int twist(int row) {
     if constexpr (BYTES_ACROSS)
       return row / 4 % 4 * 2;
@@ -73,10 +72,10 @@ struct Operand {
 
   // A batch is the rows of which every lane of a warp brings RUN pieces. Then it shifts as many, which are neighbours:
   // so it reads but one piece more.
-  static constexpr bool SHIFTS = BYTES < 4;
-  static constexpr int RUN = !SHIFTS || BYTES_ACROSS || COUNT % 2 ? 1 : (COUNT % 4 || IN_LINE < 4 ? 2 : 4);
+  static constexpr bool SHIFTS = LAYOUT.shifts();
+  static constexpr int RUN = LAYOUT.run(kThreads);
   static constexpr int BATCHES = COUNT / RUN, BATCH_ROWS = RUN * 32 / ACROSS, BATCHES_APART = RUN * ROWS_APART;
-  static constexpr int HELD_BYTES = TILE_BYTES + (SHIFTS ? ROWS * 16 : 0), COMING_BYTES = TILE_BYTES;
+  static constexpr int HELD_BYTES = LAYOUT.held_bytes(), COMING_BYTES = TILE_BYTES;
   static constexpr int COPIED = SHIFTS ? 16 : BYTES;
   static_assert(!SHIFTS || 32 % ACROSS == 0, "a warp takes whole rows of what is to be shifted");
   static_assert(!SHIFTS || TILE_K * kElementBytes % 16 == 0, "a row is shifted alike in every tile");

@@ -13,12 +13,11 @@
 // an odd multiple of 16 bytes apart.
 template <int SPAN, bool ALONG_K>
 struct Stranded {
-  static constexpr int MAPS = 16 / kElementBytes, STRANDS = MAPS;
-  static constexpr int ROWS = ALONG_K ? SPAN : TILE_K, COLUMNS = ALONG_K ? TILE_K : SPAN;
-  static constexpr int ROW_BYTES = COLUMNS * kElementBytes + 16;
-  static constexpr int STRAND_BYTES = (ROWS / STRANDS * ROW_BYTES + 127) / 128 * 128;  // TMA's places are whole lines
-  static constexpr int COMING_BYTES = ROWS * ROW_BYTES;
-  static constexpr int HELD_BYTES = (STRANDS * STRAND_BYTES + 1023) / 1024 * 1024;
+  static constexpr tilewise::mma::TileLayout LAYOUT = {SPAN, TILE_K, kElementBytes, ALONG_K, kElementBytes, true};
+  static constexpr int STRANDS = LAYOUT.strands(), MAPS = STRANDS;
+  static constexpr int ROWS = LAYOUT.rows(), COLUMNS = ALONG_K ? TILE_K : SPAN;
+  static constexpr int ROW_BYTES = LAYOUT.strand_row_bytes(), STRAND_BYTES = LAYOUT.strand_bytes();
+  static constexpr int COMING_BYTES = ROWS * ROW_BYTES, HELD_BYTES = LAYOUT.held_bytes();
   static_assert(kElementBytes >= 4, "narrower elements cannot be read one by one");
   static_assert(ROWS % STRANDS == 0 && COLUMNS * kElementBytes % 32 == 0, "a tile is whole strands");
   static_assert(COLUMNS + 16 / kElementBytes <= 256, "a box has at most 256 elements a row");

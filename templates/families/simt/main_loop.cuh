@@ -8,7 +8,7 @@
 #define A_BY_TMA (PREFETCH >= 6 && !TRANSPOSE_A && VECTOR_A == 4)
 #define B_BY_TMA (PREFETCH >= 6 && !TRANSPOSE_B && VECTOR_B == 4)
 
-// MultiplyArgs, and what only some configurations take; the same fields as multiply_plan.cpp adds.
+// MultiplyArgs, and what only some configurations take; the arguments that add_tail() and the plan append.
 struct SimtArgs : MultiplyArgs {
 #if TAIL
   float* partial;          // [tail block][2][TILE_M][TILE_N]
@@ -155,7 +155,7 @@ struct Flow {
 
   DEVICE_MEMBER explicit Flow(float* shared_memory)
       : shared(shared_memory),
-        full(reinterpret_cast<TransferBarrier*>(shared_memory + kSharedElements)),
+        full(reinterpret_cast<TransferBarrier*>(shared_memory + kLayout.barriers_at())),
         free(full + kStages),
         asks(TRANSFERRED > 0 && warp_number() == 0) {
     if (threadIdx.x == 0) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 
+#include "templates/families/simt/layout.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/plan/multiply_plan.hpp"
 #include "templates/space/constraints.hpp"
@@ -8,7 +9,7 @@
 
 namespace tilewise::simt {
 
-/// The configuration as plain numbers, and what follows from them; the same arithmetic as simt.cu.
+/// The configuration as plain numbers, and what follows from them.
 struct Simt {
   int tile_m, tile_n, tile_k, thread_m, thread_n, warp_m, slice_k, fragment_k, fragments, unroll;
   bool transpose_a, transpose_b;
@@ -62,40 +63,31 @@ struct Simt {
   bool in_ring() const { return prefetch >= 6; }
   bool by_tma() const { return in_ring(); }
   /// TMA brings tiles as they lie; what it cannot bring goes through registers.
-  bool a_by_tma() const { return in_ring() && !transpose_a && vector_a == 4; }
-  bool b_by_tma() const { return in_ring() && !transpose_b && vector_b == 4; }
+  bool a_by_tma() const { return layout_a().by_tma(); }
+  bool b_by_tma() const { return layout_b().by_tma(); }
   bool by_cp_async() const { return prefetch >= 3 && prefetch < 6; }
-  int stages() const {
-    constexpr int of_prefetch[] = {1, 1, 2, 2, 3, 4, 3, 4, 6};
-    return of_prefetch[prefetch];
-  }
-  bool a_held_k() const { return a_along_k != transpose_a; }
-  bool b_held_k() const { return b_along_k != transpose_b; }
+  int stages() const { return stages_of(prefetch); }
+  bool a_held_k() const { return layout_a().held_k(); }
+  bool b_held_k() const { return layout_b().held_k(); }
 
-  int tile_elements(int span, int vector, bool held_k, bool transpose, bool tma) const {
-    int pad =
-        held_k ? (transpose ? fragment_k : std::max(vector, fragment_k)) : (transpose ? 4 : 0);
-    if (tma) pad = 0;
-    const int elements = held_k ? span * (tile_k + pad) : tile_k * (span + pad);
-    const int whole = in_ring() ? 256 : 4;
-    return (elements + whole - 1) / whole * whole;
+  TileLayout layout_a() const {
+    return {tile_m, tile_k, vector_a, a_along_k, transpose_a, prefetch, fragment_k};
+  }
+  TileLayout layout_b() const {
+    return {tile_n, tile_k, vector_b, b_along_k, transpose_b, prefetch, fragment_k};
   }
   std::uint32_t shared_bytes() const {
-    const int tiles =
-        stages() * (tile_elements(tile_m, vector_a, a_held_k(), transpose_a, a_by_tma()) +
-                    tile_elements(tile_n, vector_b, b_held_k(), transpose_b, b_by_tma()));
-    const int arrivals =
-        in_ring() ? 4 * stages() : 0;  // two counters of 8 bytes a stage, as floats
-    const int exchanged = slice_k > 1 ? slice_k * tile_m * tile_n : 0;  // when groups are added up
-    return static_cast<std::uint32_t>(4 * (std::max(tiles, exchanged) + arrivals));
+    const BlockLayout block{layout_a().elements() + layout_b().elements(), prefetch, tile_m, tile_n,
+                            slice_k};
+    return static_cast<std::uint32_t>(block.shared_bytes());
   }
   /// Elements a thread fetches of a tile, in whole vectors.
   int fetched(int span, int vector) const {
     return (span * tile_k / vector + threads() - 1) / threads() * vector;
   }
   /// Whether an operand's tile waits in registers before it is stored.
-  bool a_staged() const { return staged(transpose_a, vector_a, a_by_tma()); }
-  bool b_staged() const { return staged(transpose_b, vector_b, b_by_tma()); }
+  bool a_staged() const { return waits_in_registers() || layout_a().staged(); }
+  bool b_staged() const { return waits_in_registers() || layout_b().staged(); }
   /// Sums, fragments (of several steps of k not all at once), what is on its way, and addresses.
   int registers(const DeviceInfo&) const {
     const int fetch =
@@ -110,10 +102,7 @@ struct Simt {
   }
 
  private:
-  bool staged(bool transpose, int vector, bool tma) const {
-    if (in_ring()) return !tma;
-    return prefetch == 1 || prefetch == 2 || (by_cp_async() && transpose && vector > 1);
-  }
+  bool waits_in_registers() const { return prefetch == 1 || prefetch == 2; }
   static int run(int thread, bool held_k) {
     return held_k ? 1 : (thread % 4 == 0 ? 4 : (thread % 2 == 0 ? 2 : 1));
   }

@@ -1,6 +1,7 @@
 // simt's tiles of A and B in shared memory: how they are filled, and how a thread multiplies what
 // it reads of them. See simt.cu.
 #pragma once
+#include "families/simt/layout.hpp"
 #include "parts/multiply_args.cuh"
 
 static_assert(TILE_M % (THREAD_M * WARP_M) == 0, "warps tile the block along m");
@@ -14,17 +15,16 @@ constexpr int kGroupThreads = (TILE_M / THREAD_M) * (TILE_N / THREAD_N);
 constexpr int kThreads = kGroupThreads * SLICE_K;
 constexpr int kGroupDepth = TILE_K / SLICE_K;  // of a tile's k, for one group of warps
 constexpr int kPassSteps = UNROLL / FRAGMENT_K;
-constexpr int kStages = PREFETCH == 8   ? 6
-                        : PREFETCH >= 6 ? PREFETCH - 3
-                        : PREFETCH >= 3 ? PREFETCH - 1
-                                        : (PREFETCH == 2 ? 2 : 1);
+constexpr int kStages = tilewise::simt::stages_of(PREFETCH);
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 
 // One operand's tile: SPAN (of m or n) x TILE_K. `along_k`: k is contiguous in memory. `held_k`: k
 // is contiguous in shared memory. `INSIDE`: no tile reaches past the edge of m or n.
 template <int SPAN, int THREAD, int WARP, int VECTOR, bool ALONG_K, bool TRANSPOSE, bool INSIDE>
 struct Operand {
-  static constexpr bool HELD_K = ALONG_K != TRANSPOSE;
+  static constexpr tilewise::simt::TileLayout LAYOUT = {SPAN,    TILE_K,    VECTOR,  ALONG_K,
+                                                        TRANSPOSE, PREFETCH, FRAGMENT_K};
+  static constexpr bool HELD_K = LAYOUT.held_k();
   static constexpr int INNER = ALONG_K ? TILE_K : SPAN;  // contiguous in memory
   static constexpr int ROWS = ALONG_K ? SPAN : TILE_K;
   static constexpr int WIDTH = VECTOR;
@@ -35,24 +35,16 @@ struct Operand {
   // neither can do goes through registers: a warp that turns then takes 32 bytes of each of several
   // rows, whole sectors, and what it stores falls into different banks (a row of SPAN + 4 words
   // moves four steps of k by half of them).
-  static constexpr bool BY_TMA = PREFETCH >= 6 && !TRANSPOSE && VECTOR == 4;
+  static constexpr bool BY_TMA = LAYOUT.by_tma();
   // Along k it brings panels of at most 128 bytes of k, swizzled as wide as they are: threads that
   // read the same k of 8 neighbouring rows find it in different banks.
-  static constexpr bool SWIZZLED = BY_TMA && ALONG_K;
-  static constexpr int PANEL = TILE_K < 32 ? TILE_K : 32;
+  static constexpr bool SWIZZLED = LAYOUT.swizzled();
+  static constexpr int PANEL = LAYOUT.panel();
   static constexpr int PANEL_ELEMENTS = SPAN * PANEL;
-  static constexpr bool STAGED = PREFETCH >= 6 ? !BY_TMA : PREFETCH >= 3 && TRANSPOSE && WIDTH > 1;
+  static constexpr bool STAGED = LAYOUT.staged();
   static constexpr bool ACROSS = STAGED && ALONG_K && TRANSPOSE;
   static constexpr int NEAR = 8 / WIDTH;  // vectors of a row for neighbouring threads, then the next row's
-  // A stored column must not fall into one bank; rows stay aligned for vector access.
-  static constexpr int WIDEST = WIDTH > FRAGMENT_K ? WIDTH : FRAGMENT_K;
-  static constexpr int PAD = SWIZZLED ? 0
-                             : HELD_K ? (TRANSPOSE ? FRAGMENT_K : WIDEST)
-                                      : (TRANSPOSE ? 4 : 0);
-  static constexpr int STRIDE = (HELD_K ? TILE_K : SPAN) + PAD;
-  // The next tile begins where vectors, and tiles by TMA, may.
-  static constexpr int WHOLE = PREFETCH >= 6 ? 256 : 4;
-  static constexpr int ELEMENTS = ((HELD_K ? SPAN : TILE_K) * STRIDE + WHOLE - 1) / WHOLE * WHOLE;
+  static constexpr int PAD = LAYOUT.pad(), STRIDE = LAYOUT.stride(), ELEMENTS = LAYOUT.elements();
   // A thread's values come in runs of CHUNK neighbours; runs of a warp lie side by side.
   static constexpr int CHUNK = HELD_K ? 1 : (THREAD % 4 == 0 ? 4 : (THREAD % 2 == 0 ? 2 : 1));
   static_assert(INNER % WIDTH == 0, "vectors tile the rows of an operand tile");
@@ -273,10 +265,7 @@ struct Waiting {
 using OperandA = Operand<TILE_M, THREAD_M, WARP_M, VECTOR_A, !A_TRANSPOSED, TRANSPOSE_A, kWholeM>;
 using OperandB = Operand<TILE_N, THREAD_N, kWarpN, VECTOR_B, B_TRANSPOSED, TRANSPOSE_B, kWholeN>;
 constexpr int kStageElements = OperandA::ELEMENTS + OperandB::ELEMENTS;
-// The stages, or the sums that groups exchange in the end.
-constexpr int kExchanged = SLICE_K > 1 ? (SLICE_K * TILE_M * TILE_N) : 0;
-constexpr int kSharedElements =
-    kStages * kStageElements > kExchanged ? (kStages * kStageElements) : kExchanged;
+constexpr tilewise::simt::BlockLayout kLayout = {kStageElements, PREFETCH, TILE_M, TILE_N, SLICE_K};
 
 // Lanes zigzag: bit 0 moves along the shorter side, the next bits along the longer one. Threads
 // that share a value then sit where the shared memory merges their 16-byte reads (pairs xor 1 and

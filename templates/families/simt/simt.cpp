@@ -53,12 +53,9 @@ ThreadWork thread_work(const Simt& s, int order, const DeviceInfo& device) {
   return thread;
 }
 
-/// As simt's Operand takes them: where k is contiguous, panels of 128 bytes of k at most, swizzled
-/// as wide as they are.
-TileMap tiles_by_tma(TileMap::Of of, int span, int depth, bool along_k) {
-  if (!along_k) return {of, span, depth};
-  const int panel = std::min(depth, 32);
-  return {of, panel, span, 4 * panel};
+TileMap tiles_by_tma(TileMap::Of of, const simt::TileLayout& tile) {
+  if (!tile.swizzled()) return {of, tile.span, tile.depth};
+  return {of, tile.panel(), tile.span, 4 * tile.panel()};
 }
 
 Plan make_plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
@@ -77,10 +74,8 @@ Plan make_plan(const Problem& problem, const Configuration& c, const DeviceInfo&
   shape.raster = s.raster;
   shape.pack_a = s.pack_a;
   shape.pack_b = s.pack_b;
-  if (s.a_by_tma())
-    shape.maps.push_back(tiles_by_tma(TileMap::Of::a, s.tile_m, s.tile_k, s.a_along_k));
-  if (s.b_by_tma())
-    shape.maps.push_back(tiles_by_tma(TileMap::Of::b, s.tile_n, s.tile_k, s.b_along_k));
+  if (s.a_by_tma()) shape.maps.push_back(tiles_by_tma(TileMap::Of::a, s.layout_a()));
+  if (s.b_by_tma()) shape.maps.push_back(tiles_by_tma(TileMap::Of::b, s.layout_b()));
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, c.at("FMA_ORDER"), device);
   MultiplyPlan plan(problem, shape);

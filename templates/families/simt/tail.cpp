@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "templates/families/simt/tail_layout.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::simt {
@@ -29,8 +30,9 @@ LaunchStep tail_step(const Problem& problem, const MultiplyShape& shape, const T
                     {Kind::alpha},
                     {Kind::beta}};
   const std::int64_t tile = std::int64_t{shape.tile_m} * shape.tile_n;
-  step.grid.x = static_cast<std::uint32_t>(tail.rest_tiles * ceil_div(tile, 1024));
-  step.block.x = 256;
+  step.grid.x =
+      static_cast<std::uint32_t>(tail.rest_tiles * TailLayout{shape.tile_m, shape.tile_n}.blocks());
+  step.block.x = TailLayout::kThreads;
   const int parts = static_cast<int>(ceil_div(tail.depth, tail.share) + 1);
   state_reduce_work(step, problem, double(tail.rest_tiles) * double(tile), parts, 1);
   return step;

@@ -6,6 +6,7 @@
 // partial[p][1].
 //
 // Parameters: TILE_M, TILE_N.
+#include "families/simt/tail_layout.hpp"
 #include "parts/multiply_args.cuh"
 
 struct TailArgs {
@@ -19,10 +20,10 @@ struct TailArgs {
   float alpha, beta;
 };
 
-constexpr int kElements = 1024;  // of a tile, for one block: four a thread
-constexpr int kBlocks = (TILE_M * TILE_N + kElements - 1) / kElements;
+constexpr int kThreads = tilewise::simt::TailLayout::kThreads, kElements = tilewise::simt::TailLayout::kElements;
+constexpr int kBlocks = tilewise::simt::TailLayout{TILE_M, TILE_N}.blocks();  // of a tile
 
-KERNEL(256, 4) tail(ARGUMENTS TailArgs args) {
+KERNEL(kThreads, 4) tail(ARGUMENTS TailArgs args) {
   const unsigned nth = blockIdx.x / kBlocks;  // tile of the tail
   const int element = static_cast<int>(blockIdx.x % kBlocks) * kElements + int(threadIdx.x) * 4;
   const Tile tile =

@@ -1,13 +1,15 @@
 #include <algorithm>
 
 #include "templates/descriptors.hpp"
+#include "templates/families/skinny/layout.hpp"
 #include "templates/space/common_constraints.hpp"
 
 namespace tilewise {
 namespace {
 
-/// The configuration as plain numbers, and what follows from them; the same arithmetic as
-/// skinny.cu.
+using skinny::BlockLayout;
+
+/// The configuration as plain numbers, and what follows from them.
 struct Skinny {
   bool swap;  // B is the small operand
   int rows, outputs, warps_n, warps_k, vector, vector_small, unroll, blocks, split;
@@ -31,13 +33,14 @@ struct Skinny {
         tile_n(swap ? rows : block_outputs()),
         tile_k(pass() * warps_k) {}
 
-  int threads() const { return 32 * warps_n * warps_k; }
-  int block_outputs() const { return warps_n * (large_along_k ? outputs : 32 * outputs); }
-  int pass() const { return large_along_k ? 32 * vector * unroll : unroll; }
-  int parts(const Problem&, const DeviceInfo&) const { return split; }
-  std::uint32_t shared_bytes() const {
-    return static_cast<std::uint32_t>(4 * warps_k * rows * block_outputs());
+  BlockLayout layout() const {
+    return {large_along_k, rows, outputs, warps_n, warps_k, vector, unroll};
   }
+  int threads() const { return layout().threads(); }
+  int block_outputs() const { return layout().block_outputs(); }
+  int pass() const { return layout().pass(); }
+  int parts(const Problem&, const DeviceInfo&) const { return split; }
+  std::uint32_t shared_bytes() const { return static_cast<std::uint32_t>(layout().shared_bytes()); }
   /// Elements of the large operand under way in a thread, and of the small one read at a time.
   int under_way() const { return unroll * outputs * (large_along_k ? vector : 1); }
   int small_read() const { return rows * (large_along_k ? vector : unroll); }

@@ -17,16 +17,17 @@
 // order, by way of shared memory.
 //
 // From the problem: A_TRANSPOSED, B_TRANSPOSED, SPLIT (see simt.cu).
+#include "families/skinny/layout.hpp"
 #include "parts/multiply_args.cuh"
 #include "words/warp.cuh"
 
 constexpr bool SMALL_ALONG_K = SWAP ? B_TRANSPOSED : !A_TRANSPOSED;
 constexpr bool LARGE_ALONG_K = SWAP ? !A_TRANSPOSED : B_TRANSPOSED;
-constexpr int kThreads = 32 * WARPS_N * WARPS_K;
+constexpr tilewise::skinny::BlockLayout kLayout = {LARGE_ALONG_K, ROWS, OUTPUTS, WARPS_N, WARPS_K, VECTOR, UNROLL};
+constexpr int kThreads = kLayout.threads();
 constexpr int kSums = ROWS * OUTPUTS;  // of one thread
-constexpr int kWarpOutputs = LARGE_ALONG_K ? OUTPUTS : 32 * OUTPUTS;
-constexpr int kBlockOutputs = WARPS_N * kWarpOutputs;
-constexpr int kPass = LARGE_ALONG_K ? 32 * VECTOR * UNROLL : UNROLL;  // of k, for one warp
+constexpr int kWarpOutputs = kLayout.warp_outputs(), kBlockOutputs = kLayout.block_outputs();
+constexpr int kPass = kLayout.pass();
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 static_assert((kSums & (kSums - 1)) == 0, "lanes halve the sums they hold");
 static_assert(LARGE_ALONG_K || OUTPUTS % VECTOR == 0, "a lane's outputs are whole vectors");

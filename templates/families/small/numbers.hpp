@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "templates/families/small/layout.hpp"
 #include "templates/space/constraints.hpp"
 
 namespace tilewise::small {
@@ -9,9 +10,7 @@ namespace tilewise::small {
 /// Largest m, n and k.
 inline constexpr int kLargest = 64;
 
-inline int round_up(int x, int to) { return (x + to - 1) / to * to; }
-
-/// An operand of the products in shared memory; the same arithmetic as Operand in small.cu.
+/// An operand of the products in shared memory.
 struct Operand {
   bool along_k;  ///< k is contiguous in memory
   int element;   ///< bytes
@@ -23,6 +22,9 @@ struct Operand {
   int alignment;  ///< Problem's
 
   int row_bytes() const { return (along_k ? k : span) * element; }
+  OperandLayout layout() const {
+    return {along_k, element, span, k, thread, threads, depth, bytes(), pad};
+  }
   /// The widest copy that divides every row.
   int bytes() const {
     const int widest = std::min(alignment, common_alignment({std::uint64_t(row_bytes())}));
@@ -31,15 +33,8 @@ struct Operand {
   bool async(const DeviceInfo& device) const {
     return bytes() >= 4 && has(device.features, Feature::cp_async);
   }
-  int run() const { return std::min(along_k ? depth : thread & -thread, 16 / element); }
-  int unit() const { return std::max(run() * element, bytes()); }
-  int odd(int x) const { return pad && x % 2 == 0 ? x + 1 : x; }
-  int pitch() const { return odd(round_up(row_bytes(), unit()) / unit()) * unit(); }
-  int product() const { return odd((along_k ? span : k) * pitch() / unit()) * unit(); }
-  int held(int products) const {
-    const int past = (threads * thread - span) * (along_k ? pitch() : element);
-    return round_up(products * product() + past, 16);
-  }
+  int run() const { return layout().run(); }
+  int held(int products) const { return layout().held(products); }
   int pieces() const { return (along_k ? span : k) * (row_bytes() / bytes()); }
   /// Reads of shared memory for a step of k.
   double reads() const { return double(thread) / run(); }
@@ -50,7 +45,7 @@ struct Operand {
   }
 };
 
-/// The configuration as plain numbers, and what follows from them; the same arithmetic as small.cu.
+/// The configuration as plain numbers, and what follows from them.
 /// Sizes of 0 count as 1: nothing is read then.
 struct Small {
   bool squares;
@@ -70,7 +65,7 @@ struct Small {
         groups(value_or_1(c, "GROUPS")),
         vector_c(value_or_1(c, "VECTOR_C")),
         blocks(value_or_1(c, "BLOCKS_PER_SM")),
-        m(size(round_up(size(problem.m), parts) / parts)),
+        m(size(layout::ceil_div(size(problem.m), parts))),
         n(size(problem.n)),
         k(size(problem.k)),
         sum(bytes_of(problem.accumulator)),
@@ -83,7 +78,7 @@ struct Small {
   int threads_m() const { return (m + thread_m - 1) / thread_m; }
   int threads_n() const { return (n + thread_n - 1) / thread_n; }
   int product_threads() const { return threads_m() * threads_n(); }
-  int group_threads() const { return round_up(products * product_threads(), 32); }
+  int group_threads() const { return small::group_threads(products, threads_m(), threads_n()); }
   int threads() const { return groups * group_threads(); }
   int shared_bytes() const { return groups * (a.held(products) + b.held(products)); }
   /// Columns of a thread that lie side by side.

@@ -20,13 +20,14 @@
 //
 // From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED; BYTES_A, BYTES_B (what a copy moves: it divides
 // rows, leading dimensions and strides), A_ASYNC, B_ASYNC (copies by cp.async).
+#include "families/small/layout.hpp"
 #include "parts/multiply_args.cuh"
 #include "words/warp.cuh"
 
 constexpr int kThreadsN = (SIZE_N + THREAD_N - 1) / THREAD_N;  // of a product, side by side
 constexpr int kThreadsM = (SIZE_M + THREAD_M - 1) / THREAD_M;
 constexpr int kProductThreads = kThreadsM * kThreadsN;
-constexpr int kGroupThreads = (PRODUCTS * kProductThreads + 31) / 32 * 32;
+constexpr int kGroupThreads = tilewise::small::group_threads(PRODUCTS, kThreadsM, kThreadsN);
 constexpr int kThreads = GROUPS * kGroupThreads;
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 static_assert(GROUPS == 1 || kGroupThreads == 32, "a group is a warp, or the only one");
@@ -38,26 +39,20 @@ struct SmallArgs : MultiplyArgs {
   int products;  // parts count
 };
 
-constexpr int smaller(int x, int y) { return x < y ? x : y; }
-constexpr int larger(int x, int y) { return x < y ? y : x; }
-constexpr int round_up(int x, int to) { return (x + to - 1) / to * to; }
-constexpr int make_odd(int x, bool wanted) { return wanted && x % 2 == 0 ? x + 1 : x; }
+using tilewise::layout::larger;
+using tilewise::layout::smaller;
 
 // Where an operand's products lie, SPAN of it being m or n; THREADS threads side by side have THREAD of it each.
 // ALONG_K: k is contiguous; a thread's rows (columns) are then neighbours TOGETHER. BYTES, ASYNC: of its copies.
 template <bool ALONG_K, int SPAN, int THREAD, int THREADS, int TOGETHER, int BYTES, bool ASYNC, bool PAD>
 struct Operand {
   static constexpr int EACH = sizeof(Element);
-  static constexpr int ROWS = ALONG_K ? SPAN : SIZE_K;  // as stored
-  static constexpr int ROW_BYTES = (ALONG_K ? SIZE_K : SPAN) * EACH;
-  // Elements read at a time: a power of two.
-  static constexpr int RUN = smaller(ALONG_K ? DEPTH : THREAD & -THREAD, 16 / EACH);
-  static constexpr int UNIT = larger(RUN * EACH, BYTES);
-  static constexpr int PITCH = make_odd(round_up(ROW_BYTES, UNIT) / UNIT, PAD) * UNIT;  // bytes
-  static constexpr int PRODUCT = make_odd(ROWS * PITCH / UNIT, PAD) * UNIT;
-  // Threads at the edge read past the last row (or its end): those sums are not written.
-  static constexpr int PAST = (THREADS * THREAD - SPAN) * (ALONG_K ? PITCH : EACH);
-  static constexpr int HELD = round_up(PRODUCTS * PRODUCT + PAST, 16);  // of a group
+  static constexpr tilewise::small::OperandLayout LAYOUT = {ALONG_K, EACH,  SPAN,  SIZE_K, THREAD,
+                                                            THREADS, DEPTH, BYTES, PAD};
+  static constexpr int ROWS = LAYOUT.rows();  // as stored
+  static constexpr int ROW_BYTES = LAYOUT.row_bytes(), PITCH = LAYOUT.pitch(), PRODUCT = LAYOUT.product();
+  static constexpr int RUN = LAYOUT.run();             // elements read at a time
+  static constexpr int HELD = LAYOUT.held(PRODUCTS);  // of a group, bytes
 
   static constexpr int PIECES = ROW_BYTES / BYTES;  // of a row
   static constexpr int TOTAL = PRODUCTS * ROWS * PIECES;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "templates/descriptors.hpp"
+#include "templates/families/tiled/layout.hpp"
 #include "templates/plan/multiply_plan.hpp"
 
 namespace tilewise {
@@ -30,7 +31,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo&) {
   shape.tile_m = shape.tile_n = shape.tile_k = tile;
   shape.threads = tile * tile;
   shape.shared_bytes =
-      static_cast<std::uint32_t>(2 * tile * (tile + 1) * bytes_of(problem.accumulator));
+      static_cast<std::uint32_t>(2 * tiled::tile_elements(tile) * bytes_of(problem.accumulator));
   shape.thread = thread_work(c);
   return multiply_plan(problem, std::move(shape));
 }

@@ -14,18 +14,20 @@
 // Parameters: TILE (8, 16, 32), READ_B, UNROLL (of the loop over the tile's k).
 // Tiles are held as the accumulator's type: what is small in memory is widened once, not TILE times.
 // From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED.
+#include "families/tiled/layout.hpp"
 #include "parts/multiply_args.cuh"
 
 static_assert(TILE * TILE <= 1024, "a block has at most 1024 threads");
 static_assert(READ_B >= 0 && READ_B <= 2, "READ_B is 0 (down columns), 1 (conflicts) or 2");
 
-// Where B's element (k, n) of the tile lies in shared memory. A row of TILE + 1 words puts a column in
-// as many banks; READ_B = 1 leaves that out on purpose.
-DEVICE int held_b(int k, int n) { return READ_B == 1 ? n * TILE + k : k * (TILE + 1) + n; }
+constexpr int kStride = tilewise::tiled::row_stride(TILE);
+
+// Where B's element (k, n) of the tile lies in shared memory. READ_B = 1 has rows without padding on purpose.
+DEVICE int held_b(int k, int n) { return READ_B == 1 ? n * TILE + k : k * kStride + n; }
 
 KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
-  Sum* tile_a = reinterpret_cast<Sum*>(shared_floats());  // [m][k], rows of TILE + 1
-  Sum* tile_b = tile_a + TILE * (TILE + 1);
+  Sum* tile_a = reinterpret_cast<Sum*>(shared_floats());  // [m][k], rows of kStride
+  Sum* tile_b = tile_a + tilewise::tiled::tile_elements(TILE);
 
   const Task task = task_of_block(args, TILE, TILE);
   const Tile tile = task.tile;
@@ -46,12 +48,12 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
   Sum sum = 0;
   for (Int64 k0 = 0; k0 < args.k; k0 += TILE) {
     // Outside the matrices the tile holds zeros: they add nothing.
-    tile_a[a_m * (TILE + 1) + a_k] = a_inside && k0 + a_k < args.k ? widen(*a) : Sum(0);
+    tile_a[a_m * kStride + a_k] = a_inside && k0 + a_k < args.k ? widen(*a) : Sum(0);
     tile_b[held_b(b_k, b_n)] = b_inside && k0 + b_k < args.k ? widen(*b) : Sum(0);
     barrier();
     UNROLL_BY(UNROLL)
     for (int k = 0; k < TILE; ++k)
-      sum = multiply_add(tile_a[slow * (TILE + 1) + k], tile_b[held_b(k, fast)], sum);
+      sum = multiply_add(tile_a[slow * kStride + k], tile_b[held_b(k, fast)], sum);
     barrier();
     a += A_TRANSPOSED ? TILE * args.lda : TILE;
     b += B_TRANSPOSED ? TILE : TILE * args.ldb;
