@@ -56,24 +56,24 @@ template <int RUNS, int WORDS>
 DEVICE void turn(unsigned (&pieces)[kRun][WORDS], const unsigned (&runs)[RUNS][4]) {
   if constexpr (ELEMENT_BYTES == 8) {
     UNROLL_ALL
-    for (int i = 0; i < RUNS * 4; ++i) pieces[i % 4 / 2][i / 4 * 2 + i % 2] = runs[i / 4][i % 4];
+    for (int i = 0; i < RUNS * 4; ++i) pieces[i % 4 / 2][i / 4 * 2 + i % 2] = runs[i / 4][i % 4];  //@ pack-transpose-doubles
   } else if constexpr (ELEMENT_BYTES == 4) {
     UNROLL_ALL
-    for (int i = 0; i < RUNS * 4; ++i) pieces[i % 4][i / 4] = runs[i / 4][i % 4];
+    for (int i = 0; i < RUNS * 4; ++i) pieces[i % 4][i / 4] = runs[i / 4][i % 4];  //@ pack-transpose-words
   } else if constexpr (ELEMENT_BYTES == 2) {
     UNROLL_ALL
     for (int i = 0; i < WORDS * 4; ++i) {
       const int row = i / 4 * 2, word = i % 4;
       const unsigned a = runs[row][word], b = runs[row + 1][word];
       pieces[word * 2][i / 4] = pick_bytes(a, b, 0x5410);
-      pieces[word * 2 + 1][i / 4] = pick_bytes(a, b, 0x7632);
+      pieces[word * 2 + 1][i / 4] = pick_bytes(a, b, 0x7632);  //@ pack-transpose-halves
     }
   } else {
     UNROLL_ALL
     for (int i = 0; i < WORDS * 4; ++i) {
       const int row = i / 4 * 4, word = i % 4;
       unsigned turned[4];
-      turn_bytes(turned, {runs[row][word], runs[row + 1][word], runs[row + 2][word], runs[row + 3][word]});
+      turn_bytes(turned, {runs[row][word], runs[row + 1][word], runs[row + 2][word], runs[row + 3][word]});  //@ pack-transpose-bytes
       UNROLL_ALL
       for (int b = 0; b < 4; ++b) pieces[word * 4 + b][i / 4] = turned[b];
     }
@@ -86,8 +86,8 @@ DEVICE void read_edge(unsigned (&runs)[RUNS][4], const Operand& x, const char* f
   UNROLL_ALL
   for (int j = 0; j < RUNS; ++j) {
     const Int64 at = row + j * Tile<TURN>::APART;
-    read_run<ELEMENT_BYTES, ELEMENT_BYTES < 4 ? 1 : ELEMENT_BYTES, false>(
-        runs[j], from + at * x.from_ld * ELEMENT_BYTES, at < x.rows ? x.columns * ELEMENT_BYTES : 0,
+    read_run<ELEMENT_BYTES, ELEMENT_BYTES < 4 ? 1 : ELEMENT_BYTES, false>(  //@ pack-read-edge
+        runs[j], from + at * x.from_ld * ELEMENT_BYTES, at < x.rows ? x.columns * ELEMENT_BYTES : 0,  //@ pack-row-edge
         column * ELEMENT_BYTES);
   }
 }
@@ -103,12 +103,12 @@ DEVICE void read_inside(unsigned (&runs)[RUNS][4], const Operand& x, const char*
     const char* at = first + j * Tile<TURN>::APART * x.from_ld * ELEMENT_BYTES;
     before[j] = ALIGNED ? 0 : static_cast<int>(reinterpret_cast<unsigned long long>(at) & 15);
     at -= before[j];
-    read_piece<ELEMENT_BYTES>(pieces[j][0], at, {before[j], 16});
+    read_piece<ELEMENT_BYTES>(pieces[j][0], at, {before[j], 16});  //@ pack-read-chunk
     if (!ALIGNED) read_piece<ELEMENT_BYTES>(pieces[j][1], at + (before[j] > 0 ? 16 : 0), {0, before[j]});
   }
   UNROLL_ALL
   for (int j = 0; j < RUNS; ++j) {
-    if (!ALIGNED) shift_runs<1>(pieces[j], before[j]);
+    if (!ALIGNED) shift_runs<1>(pieces[j], before[j]);  //@ pack-realign
     UNROLL_ALL
     for (int w = 0; w < 4; ++w) runs[j][w] = pieces[j][0][w];
   }
@@ -118,7 +118,7 @@ template <bool TURN, int RUNS>
 DEVICE void read_part(unsigned (&runs)[RUNS][4], const Operand& x, const char* from, Int64 row, Int64 column) {
   const Int64 last = row + (RUNS - 1) * Tile<TURN>::APART, ld = x.from_ld * ELEMENT_BYTES;
   const Int64 bytes = x.columns * ELEMENT_BYTES, offset = column * ELEMENT_BYTES;
-  const bool inside = last < x.rows && offset + 16 <= bytes;
+  const bool inside = last < x.rows && offset + 16 <= bytes;  //@ pack-run-inside
   const char* first = from + row * ld + offset;
   if (inside && (reinterpret_cast<unsigned long long>(from) | ld) % 16 == 0)
     read_inside<TURN, true>(runs, x, first);
@@ -147,7 +147,7 @@ DEVICE void pack_tile(const Operand& x, unsigned index) {
   const Int64 column = (TURN ? to_row : to_column) + across * kRun;
 
   unsigned runs[T::RUNS][4];
-  read_part<TURN>(runs, x, x.from + batch * x.from_stride * ELEMENT_BYTES, row, column);
+  read_part<TURN>(runs, x, x.from + batch * x.from_stride * ELEMENT_BYTES, row, column);  //@ pack-batch-offset
 #ifdef ROUND
   UNROLL_ALL
   for (int i = 0; i < T::RUNS * 4; ++i) {
@@ -157,8 +157,8 @@ DEVICE void pack_tile(const Operand& x, unsigned index) {
 #endif
   char* to = x.to + batch * x.to_stride * ELEMENT_BYTES;
   const auto write = [&](Int64 r, Int64 c, const auto& words) {
-    if (r < x.to_rows && c < x.to_ld)
-      store_vector<T::PIECE / 4>(
+    if (r < x.to_rows && c < x.to_ld)  //@ pack-output-edge
+      store_vector<T::PIECE / 4>(  //@ pack-store
           reinterpret_cast<unsigned*>(to + (r * x.to_ld + c) * ELEMENT_BYTES), words);
   };
   if constexpr (TURN) {
@@ -168,7 +168,7 @@ DEVICE void pack_tile(const Operand& x, unsigned index) {
     for (int j = 0; j < kRun; ++j) write(column + j, row, pieces[j]);
   } else {
     UNROLL_ALL
-    for (int j = 0; j < T::RUNS; ++j) write(row + j * T::APART, column, runs[j]);
+    for (int j = 0; j < T::RUNS; ++j) write(row + j * T::APART, column, runs[j]);  //@ pack-write-row
   }
 }
 
@@ -180,10 +180,10 @@ KERNEL(kThreads, kBlocks) pack(ARGUMENTS PackArgs args) {
 #if SECOND
   if (int(index) >= args.first_blocks) {
     which = 1;
-    index -= unsigned(args.first_blocks);
+    index -= unsigned(args.first_blocks);  //@ pack-second-operand-blocks
   }
 #endif
-  if (which == 0 || SECOND == FIRST)
+  if (which == 0 || SECOND == FIRST)  //@ pack-same-kind
     pack_tile<FIRST == 2>(args.operands[which], index);
   else
     pack_tile<SECOND == 2>(args.operands[which], index);

@@ -30,7 +30,7 @@ DEVICE unsigned pick_bytes(unsigned x, unsigned y, unsigned pick) {
 DEVICE void turn_bytes(unsigned (&to)[4], const unsigned (&from)[4]) {
   const unsigned low01 = pick_bytes(from[0], from[1], 0x5140), low23 = pick_bytes(from[2], from[3], 0x5140);
   const unsigned high01 = pick_bytes(from[0], from[1], 0x7362), high23 = pick_bytes(from[2], from[3], 0x7362);
-  to[0] = pick_bytes(low01, low23, 0x5410), to[1] = pick_bytes(low01, low23, 0x7632);
+  to[0] = pick_bytes(low01, low23, 0x5410), to[1] = pick_bytes(low01, low23, 0x7632);  //@ transpose-bytes-low
   to[2] = pick_bytes(high01, high23, 0x5410), to[3] = pick_bytes(high01, high23, 0x7632);
 }
 
@@ -46,7 +46,7 @@ DEVICE void shift_runs(unsigned (&runs)[RUNS + 1][4], int bytes) {
     runs[w / 4][w % 4] = bytes & 4 ? runs[(w + 1) / 4][(w + 1) % 4] : runs[w / 4][w % 4];
   UNROLL_ALL
   for (int w = 0; w < WORDS; ++w)
-    runs[w / 4][w % 4] = shift_words(runs[w / 4][w % 4], runs[(w + 1) / 4][(w + 1) % 4], (bytes & 3) * 8);
+    runs[w / 4][w % 4] = shift_words(runs[w / 4][w % 4], runs[(w + 1) / 4][(w + 1) % 4], (bytes & 3) * 8);  //@ realign-bits
 }
 
 // Which bytes are inside a row, counted from some address: begin to end - 1.

@@ -41,8 +41,8 @@ struct Fragments {
   FragmentsB b;
 
   DEVICE_MEMBER void read(const ReaderA& reader_a, const ReaderB& reader_b, const char* stage, int step) {
-    reader_a.read(stage, step, [this](int u, int c, Word word) { a[u / 2][2 * c + u % 2] = word; });
-    reader_b.read(stage + OperandA::HELD_BYTES, step, [this](int u, int c, Word word) { b[u][c] = word; });
+    reader_a.read(stage, step, [this](int u, int c, Word word) { a[u / 2][2 * c + u % 2] = word; });  //@ mma-words-a
+    reader_b.read(stage + OperandA::HELD_BYTES, step, [this](int u, int c, Word word) { b[u][c] = word; });  //@ mma-words-b
   }
   // Of all words, put together: known when all are there.
   DEVICE_MEMBER unsigned some_bits() const { return some_of(a) ^ some_of(b); }
@@ -106,7 +106,7 @@ DEVICE void multiply_step(Sums& sums, Fragments& now, [[maybe_unused]] Sums& par
     auto& row = reinterpret_cast<Sum(&)[1][kColumns][4]>(PROMOTE > 0 ? partial[r] : sums[r]);
     const auto& row_a = reinterpret_cast<const Word(&)[1][Op::A]>(now.a[r]);
 #if PROMOTE > 0
-    if (step % PROMOTE == 0) {
+    if (step % PROMOTE == 0) {  //@ mma-clear-partial-sums
       UNROLL_ALL
       for (int i = 0; i < kColumns * 4; ++i) row[0][i / 4][i % 4] = Sum(0);
     }
@@ -207,16 +207,16 @@ struct Flow {
   // Half way through tile t: by then the others are done with the tile before, whose stage is filled again.
   template <int PARTS>
   DEVICE_MEMBER void bring(int t, int nth) {
-    if (nth == PARTS / 2) ask_for(t + STAGES - 1);
+    if (nth == PARTS / 2) ask_for(t + STAGES - 1);  //@ mma-issue-loads
   }
   // Frees the tile's stage, when the whole warp has read what it wants; `read` is some_bits() of what it read last.
   DEVICE_MEMBER void free_stage(unsigned read) const {
-    transfer_arrive_of_warp(free + using_, read & args.unknown_zero());
+    transfer_arrive_of_warp(free + using_, read & args.unknown_zero());  //@ mma-empty-arrive
   }
   // Waits for the tile after tile t, if there is one.
   DEVICE_MEMBER void next_tile(int t) {
     next(using_, using_parity);
-    if (t + 1 < tiles) transfer_wait(full + using_, using_parity);
+    if (t + 1 < tiles) transfer_wait(full + using_, using_parity);  //@ mma-full-wait
   }
 };
 #else
@@ -234,7 +234,7 @@ struct Flow {
         shared(shared_memory),
         tiles(part.tiles()),
         k_rest(kWholeK ? TILE_K : static_cast<int>(part.k_end - part.k_begin - Int64(TILE_K) * (tiles - 1))) {
-    inner_tiles = !(kWholeM || a.inside()) || !(kWholeN || b.inside()) ? 0 : (k_rest == TILE_K ? tiles : tiles - 1);
+    inner_tiles = !(kWholeM || a.inside()) || !(kWholeN || b.inside()) ? 0 : (k_rest == TILE_K ? tiles : tiles - 1);  //@ mma-inner-tiles
     UNROLL_BY(1)
     for (int t = 0; t < STAGES - 1; ++t) {
       start<1>(t, 0);
@@ -289,7 +289,7 @@ struct Flow {
   template <int PARTS>
   DEVICE_MEMBER void bring(int t, int nth) {
     if constexpr (EARLY) {
-      if (nth == (PARTS - 1) / 2) comes<STAGES - 3>(t + 1, after(using_));
+      if (nth == (PARTS - 1) / 2) comes<STAGES - 3>(t + 1, after(using_));  //@ mma-copy-wait-early
     }
     start<PARTS>(t + STAGES - 1, nth);
   }
@@ -298,7 +298,7 @@ struct Flow {
   DEVICE_MEMBER void next_tile(int t) {
     finish(t + STAGES - 1);
     using_ = after(using_);
-    if constexpr (!EARLY) comes<STAGES - 2>(t + 1, using_);
+    if constexpr (!EARLY) comes<STAGES - 2>(t + 1, using_);  //@ mma-copy-wait
     barrier();
   }
 };
@@ -341,7 +341,7 @@ DEVICE void multiply(Sums& sums, const MmaArgs& args, const Task& task, const Pa
       }
       if (!multiplies) continue;
       // After the last tile this reads old values, which nobody uses.
-      fragments[(step + 1) % 2].read(reader_a, reader_b, flow.stage(), first + (step + 1) % kSteps);
+      fragments[(step + 1) % 2].read(reader_a, reader_b, flow.stage(), first + (step + 1) % kSteps);  //@ mma-read-next
       multiply_step(sums, fragments[step % 2], partial, step);
     }
   }

@@ -53,14 +53,14 @@ DEVICE void add_groups([[maybe_unused]] Sums& sums, [[maybe_unused]] char* share
     for (int i = 0; i < EACH; ++i)
       slots[((who.group - 1) * EACH + i) * kGroupThreads] = sums[i / 4 / kColumns][i / 4 % kColumns][i % 4];
   }
-  barrier();
+  barrier();  //@ mma-barrier-before-group-sums
   if (who.group > 0) return;
   UNROLL_ALL
   for (int g = 1; g < SLICE_K; ++g) {
     UNROLL_ALL
     for (int i = 0; i < EACH; ++i) {
       Sum& sum = sums[i / 4 / kColumns][i / 4 % kColumns][i % 4];
-      sum = add(sum, slots[((g - 1) * EACH + i) * kGroupThreads]);
+      sum = add(sum, slots[((g - 1) * EACH + i) * kGroupThreads]);  //@ mma-add-group-sums
     }
   }
 #endif
@@ -91,10 +91,10 @@ struct Target {
     int column = nth * COUNT;
     Sum values[COUNT];
 #if SHIFT_C
-    column -= static_cast<int>(reinterpret_cast<unsigned long long>(row) / sizeof(Out) % COUNT);
+    column -= static_cast<int>(reinterpret_cast<unsigned long long>(row) / sizeof(Out) % COUNT);  //@ mma-align-column-c
     UNROLL_ALL
     for (int e = 0; e < COUNT; ++e) {
-      const int at = column + e;
+      const int at = column + e;  //@ mma-shifted-column-c
       values[e] = from[slot(at < 0 ? 0 : (at < WARP_N ? at : WARP_N - 1))];
     }
 #else
@@ -165,7 +165,7 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
   Sum* rows = reinterpret_cast<Sum*>(shared) + who.warp * 16 * kRowStride;
   UNROLL_BY(1)
   for (int r = 0; r < kRows; ++r) {
-    warp_barrier();
+    warp_barrier();  //@ mma-barrier-before-epilogue-writes
     UNROLL_ALL
     for (int q = 0; q < kRows; ++q) {
       if (q != r) continue;
@@ -175,13 +175,13 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
         rows[(e / 2 * 8 + group) * kRowStride + slot] = sums[q][j][e];
       }
     }
-    warp_barrier();
+    warp_barrier();  //@ mma-barrier-before-epilogue-reads
     UNROLL_BY(1)
     for (int n = 0; n < 16 * ACROSS; n += 32) {
       const int i = n + who.lane;
       if (16 * ACROSS % 32 > 0 && i >= 16 * ACROSS) break;
       const int row = i / ACROSS, place = ReaderA::place(2 * r + row / 8, row % 8);
-      if (place < to.rows) to.write_nth<VECTOR_C>(to.row(place), i % ACROSS, rows + row * kRowStride);
+      if (place < to.rows) to.write_nth<VECTOR_C>(to.row(place), i % ACROSS, rows + row * kRowStride);  //@ mma-store-row-c
     }
   }
 #endif
@@ -196,7 +196,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   const Task task = task_of_block(args, TILE_M, TILE_N);
   const Tile tile = task.tile;
   const Int64 depth = (args.steps() + TILE_K - 1) / TILE_K;
-  const Int64 share = SPLIT ? (depth + args.parts() - 1) / args.parts() : depth;
+  const Int64 share = SPLIT ? (depth + args.parts() - 1) / args.parts() : depth;  //@ mma-split-k-share
   const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
   const Int64 end = begin + share * TILE_K < args.steps() ? begin + share * TILE_K : args.steps();
   Sums sums = {};

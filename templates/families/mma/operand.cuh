@@ -64,7 +64,7 @@ struct Operand {
     if constexpr (BYTES_ACROSS)
       return row / 4 % 4 * 2;
     else
-      return row / (128 / LINE) % IN_LINE;  // as TMA does, see swizzled() in tma.cuh
+      return row / (128 / LINE) % IN_LINE;  // as TMA does, see swizzled() in tma.cuh  //@ mma-swizzle-row
   }
   static DEVICE_MEMBER int offset(int row, int piece) {
     return piece / IN_LINE * PANEL_BYTES + row * LINE + ((piece % IN_LINE ^ twist(row)) << 4);
@@ -125,7 +125,7 @@ struct Operand {
     UNROLL_ALL
     for (int p = 0; p < ROW_BYTES / LINE; ++p) {
       const int across = p * (LINE / kElementBytes);
-      load_tile(tile + p * PANEL_BYTES, *map, (ALONG_K ? k : span) + across, ALONG_K ? span : k, barrier);
+      load_tile(tile + p * PANEL_BYTES, *map, (ALONG_K ? k : span) + across, ALONG_K ? span : k, barrier);  //@ mma-tma-load
     }
   }
 #endif
@@ -170,7 +170,7 @@ struct Operand {
   // Shifts the rows of a tile whose pieces this warp brought, all of which are there.
   DEVICE_MEMBER void straighten([[maybe_unused]] char* tile) const {
     if constexpr (SHIFTS) {
-      warp_barrier();
+      warp_barrier();  //@ mma-landed-barrier
       UNROLL_ALL
       for (int b = 0; b < BATCHES; ++b) {
         const int in_row = run_row + b * BATCHES_APART;
@@ -183,12 +183,12 @@ struct Operand {
         unsigned pieces[RUN + 1][4];
         UNROLL_ALL
         for (int i = 0; i <= RUN; ++i)
-          if (there) load_vector<4>(pieces[i], reinterpret_cast<const unsigned*>(at[i]));
-        warp_barrier();  // a run's first piece is also the one after the run before
+          if (there) load_vector<4>(pieces[i], reinterpret_cast<const unsigned*>(at[i]));  //@ mma-realign-read
+        warp_barrier();  // a run's first piece is also the one after the run before  //@ mma-realign-barrier
         if (!there) continue;
         shift_runs<RUN>(pieces, static_cast<int>((run_shift + b * batches_apart) & 15));
         UNROLL_ALL
-        for (int i = 0; i < RUN; ++i) store_vector<4>(reinterpret_cast<unsigned*>(at[i]), pieces[i]);
+        for (int i = 0; i < RUN; ++i) store_vector<4>(reinterpret_cast<unsigned*>(at[i]), pieces[i]);  //@ mma-realign-write
       }
     }
   }
@@ -206,7 +206,7 @@ struct Operand {
   // How many bytes of a row's nth piece, all of which begin `early` bytes before they would, are inside the matrix, and
   // of the tile's first k_left steps of k.
   DEVICE_MEMBER int valid(int of_row, int nth, int early, int k_left) const {
-    if (of_row >= (ALONG_K ? span_left : k_left)) return 0;
+    if (of_row >= (ALONG_K ? span_left : k_left)) return 0;  //@ mma-row-edge
     const int bytes = (ALONG_K ? k_left : span_left) * kElementBytes + early - nth * 16;
     return bytes < 0 ? 0 : (bytes < 16 ? bytes : 16);
   }
@@ -219,7 +219,7 @@ struct Operand {
     from -= early;
     if constexpr (ASYNC) {
       UNROLL_ALL
-      for (int b = 0; b < 16; b += COPIED) copy_bytes_async<COPIED>(to + b, from + b, bytes - b, unwanted);
+      for (int b = 0; b < 16; b += COPIED) copy_bytes_async<COPIED>(to + b, from + b, bytes - b, unwanted);  //@ mma-cp-async
     } else if constexpr (SHIFTS) {
       read_aligned_run<kElementBytes>(waiting[nth], from, {unwanted, bytes});
     } else if (bytes == 16) {
@@ -298,7 +298,7 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, IS_A> {
 
   // So many bytes of k on: pieces that far in a line have their places exchanged alike.
   static DEVICE_MEMBER const char* along(const char* tile, int offset, int bytes) {
-    return tile + bytes / Held::LINE * Held::PANEL_BYTES + (offset ^ bytes % Held::LINE);
+    return tile + bytes / Held::LINE * Held::PANEL_BYTES + (offset ^ bytes % Held::LINE);  //@ mma-swizzle-offset
   }
 
   // All fragments of a step of k: put(u, c, word).
@@ -310,7 +310,7 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, IS_A> {
         const char* at = ALONG_K ? along(tile, offsets[0], step * 32) + i * 16 * Held::LINE
                                  : tile + offsets[ALONG_K ? 0 : i] + step * Op::K * Held::LINE;
         unsigned words[4];
-        load_matrices<4, !ALONG_K>(words, at);
+        load_matrices<4, !ALONG_K>(words, at);  //@ mma-ldmatrix
         UNROLL_ALL
         for (int w = 0; w < 4; ++w)
           put(2 * i + (IS_A ? w % 2 : w / 2), IS_A ? w / 2 : w % 2, words[w]);

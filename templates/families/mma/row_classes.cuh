@@ -58,11 +58,11 @@ struct Reader<Stranded<SPAN, ALONG_K>, OCTETS, IS_A> {
       UNROLL_ALL
       for (int s = 0; s < STRANDS; ++s)
         offsets[s] = s * Held::STRAND_BYTES + (first + place(0, group)) / STRANDS * Held::ROW_BYTES +
-                     in_group * kElementBytes + Held::early_bytes(matrix, ld, s);
+                     in_group * kElementBytes + Held::early_bytes(matrix, ld, s);  //@ mma-row-class-along-k
     } else {
       const int strand = in_group % STRANDS;
       offsets[0] = strand * Held::STRAND_BYTES + in_group / STRANDS * Held::ROW_BYTES +
-                   (first + place(0, group)) * kElementBytes + Held::early_bytes(matrix, ld, strand);
+                   (first + place(0, group)) * kElementBytes + Held::early_bytes(matrix, ld, strand);  //@ mma-row-class-across-k
     }
   }
 

@@ -123,7 +123,7 @@ DEVICE void ask_for_tile(float* to, const TensorMap& map, Int64 at, int k, Trans
     for (int panel = 0; panel < TILE_K / Of::PANEL; ++panel)
       load_tile(to + panel * Of::PANEL_ELEMENTS, map, k + panel * Of::PANEL, static_cast<int>(at), full);
   } else {
-    load_tile(to, map, static_cast<int>(at), k, full);
+    load_tile(to, map, static_cast<int>(at), k, full);  //@ simt-tma-load
   }
 }
 
@@ -146,7 +146,7 @@ struct Flow {
   static constexpr bool STAGED = OperandA::STAGED || OperandB::STAGED;
   // A tile less than there are stages is on its way, so that who fills waits for warps that are a tile
   // behind, not for all of them.
-  static constexpr int AHEAD = kStages - 2;
+  static constexpr int AHEAD = kStages - 2;  //@ simt-tiles-ahead
 
   float* shared;
   TransferBarrier *full, *free;  // of each stage
@@ -161,7 +161,7 @@ struct Flow {
     if (threadIdx.x == 0) {
       UNROLL_ALL
       for (int s = 0; s < kStages; ++s) {
-        transfer_barrier_init(full + s, (TRANSFERRED > 0) + (STAGED ? kThreads / 32 : 0));
+        transfer_barrier_init(full + s, (TRANSFERRED > 0) + (STAGED ? kThreads / 32 : 0));  //@ simt-full-arrivals
         transfer_barrier_init(free + s, kThreads / 32);
       }
     }
@@ -171,11 +171,11 @@ struct Flow {
   DEVICE_MEMBER float* next_stage() const { return shared + filled.stage * kStageElements; }
 
   // The first round of stages is free: the round before it counts as complete.
-  DEVICE_MEMBER void wait_free() const { transfer_wait(free + filled.stage, filled.parity ^ 1); }
+  DEVICE_MEMBER void wait_free() const { transfer_wait(free + filled.stage, filled.parity ^ 1); }  //@ simt-empty-wait
   DEVICE_MEMBER void wait_full() const { transfer_wait(full + used.stage, used.parity); }
   // When the whole warp has read what it wants of the tile; `read` is some_bits() of what it read last.
   DEVICE_MEMBER void release(const SimtArgs& args, unsigned read) {
-    transfer_arrive_of_warp(free + used.stage, read & args.unknown_zero());
+    transfer_arrive_of_warp(free + used.stage, read & args.unknown_zero());  //@ simt-empty-arrive
     used.next();
   }
 
@@ -187,10 +187,10 @@ struct Flow {
       source.advance();
     }
     if (asks && t < source.tiles) {
-      wait_free();
-      if (chosen_lane()) {
-        transfer_expect(full + filled.stage, TRANSFERRED);
-        [[maybe_unused]] const int k = static_cast<int>(part.k_begin) + t * TILE_K;
+      wait_free();  //@ simt-empty-wait-before-tma
+      if (chosen_lane()) {  //@ simt-elect-one
+        transfer_expect(full + filled.stage, TRANSFERRED);  //@ simt-expect-bytes
+        [[maybe_unused]] const int k = static_cast<int>(part.k_begin) + t * TILE_K;  //@ simt-tile-k
 #if A_BY_TMA
         ask_for_tile<OperandA>(next_stage(), args.a_map, part.row, k, full + filled.stage);
 #endif
@@ -204,9 +204,9 @@ struct Flow {
   DEVICE_MEMBER void finish(const Source& source, const Coming& coming, int t) {
     if (t >= source.tiles) return;
     if (STAGED) {
-      wait_free();
-      coming.finish(source, next_stage());
-      transfer_arrive_of_warp(full + filled.stage, 0);
+      wait_free();  //@ simt-empty-wait-before-stores
+      coming.finish(source, next_stage());  //@ simt-store-stage
+      transfer_arrive_of_warp(full + filled.stage, 0);  //@ simt-full-arrive
     }
     filled.next();
   }
@@ -216,7 +216,7 @@ struct Flow {
     Coming coming;
     const int tiles = source.tiles;
     const bool multiplies = who.multiplies(args, part);
-    UNROLL_ALL
+    UNROLL_ALL  //@ simt-first-loads
     for (int t = 0; t < AHEAD; ++t) {
       start(args, part, source, coming, t);
       finish(source, coming, t);
@@ -226,7 +226,7 @@ struct Flow {
       start(args, part, source, coming, t + AHEAD);
       wait_full();
       unsigned read = 0;
-      if (multiplies) read = multiply_tile(sums, stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      if (multiplies) read = multiply_tile(sums, stage(), who.warp_m, who.warp_n, who.lane, who.k0);  //@ simt-multiply
       release(args, read);
       finish(source, coming, t + AHEAD);
     }

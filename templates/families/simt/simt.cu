@@ -177,7 +177,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
     const Int64 k_end = last * TILE_K < args.steps() ? last * TILE_K : args.steps();
     const Int64 k_size = k_end - first * TILE_K;
     const Part part = {tile.row, tile.column, first * TILE_K, k_size > 0 ? k_size : 0, args.a, args.b};
-    if (nth > 0) shared_free();
+    if (nth > 0) shared_free();  //@ simt-barrier-between-tiles
     Sums sums = {};
     if (args.has_product()) flow.multiply(sums, args, part, who);
     const Destination whole = {args.c + tile.row * args.ldc + tile.column, args.ldc,

@@ -27,7 +27,7 @@ DEVICE int held_b(int k, int n) { return READ_B == 1 ? n * TILE + k : k * kStrid
 
 KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
   Sum* tile_a = reinterpret_cast<Sum*>(shared_floats());  // [m][k], rows of kStride
-  Sum* tile_b = tile_a + tilewise::tiled::tile_elements(TILE);
+  Sum* tile_b = tile_a + tilewise::tiled::tile_elements(TILE);  //@ tiled-shared-b
 
   const Task task = task_of_block(args, TILE, TILE);
   const Tile tile = task.tile;
@@ -38,7 +38,7 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
   const int a_m = A_TRANSPOSED ? fast : slow, a_k = A_TRANSPOSED ? slow : fast;
   const bool along_n = (B_TRANSPOSED == 0) == (READ_B != 0);
   const int b_k = along_n ? slow : fast, b_n = along_n ? fast : slow;
-  const bool a_inside = tile.row + a_m < args.m;
+  const bool a_inside = tile.row + a_m < args.m;  //@ tiled-row-edge-a
   const bool b_inside = tile.column + b_n < args.n;
   const Element* a = task.a + (A_TRANSPOSED ? a_k * args.lda + tile.row + a_m
                                             : (tile.row + a_m) * args.lda + a_k);
@@ -48,13 +48,13 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
   Sum sum = 0;
   for (Int64 k0 = 0; k0 < args.k; k0 += TILE) {
     // Outside the matrices the tile holds zeros: they add nothing.
-    tile_a[a_m * kStride + a_k] = a_inside && k0 + a_k < args.k ? widen(*a) : Sum(0);
-    tile_b[held_b(b_k, b_n)] = b_inside && k0 + b_k < args.k ? widen(*b) : Sum(0);
-    barrier();
+    tile_a[a_m * kStride + a_k] = a_inside && k0 + a_k < args.k ? widen(*a) : Sum(0);  //@ tiled-store-a
+    tile_b[held_b(b_k, b_n)] = b_inside && k0 + b_k < args.k ? widen(*b) : Sum(0);  //@ tiled-store-b
+    barrier();  //@ tiled-barrier-after-stores
     UNROLL_BY(UNROLL)
     for (int k = 0; k < TILE; ++k)
-      sum = multiply_add(tile_a[slow * kStride + k], tile_b[held_b(k, fast)], sum);
-    barrier();
+      sum = multiply_add(tile_a[slow * kStride + k], tile_b[held_b(k, fast)], sum);  //@ tiled-multiply-add
+    barrier();  //@ tiled-barrier-after-reads
     a += A_TRANSPOSED ? TILE * args.lda : TILE;
     b += B_TRANSPOSED ? TILE : TILE * args.ldb;
   }
