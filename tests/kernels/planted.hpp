@@ -106,12 +106,18 @@ inline std::vector<std::filesystem::path> kernel_source_files() {
   return paths;
 }
 
+/// Headers are named by their paths under templates/, as an #include names them.
+inline std::string name_in_messages(const std::filesystem::path& path) {
+  if (path.extension() == ".cu") return path.filename().string();
+  return path.lexically_relative(TILEWISE_SOURCE_DIR "/templates").string();
+}
+
 /// "tiled.cu:47": the line that has the marker.
 inline std::string line_of(const Marker& marker) {
   for (const auto& path : kernel_source_files())
     for (const check::MarkedLine& line : check::marked_lines(text_of(path)))
       if (line.has(marker.name))
-        return path.filename().string() + ":" + std::to_string(line.number);
+        return name_in_messages(path) + ":" + std::to_string(line.number);
   ADD_FAILURE() << "no line of a kernel source has the marker " << marker.name;
   return "";
 }
