@@ -59,8 +59,11 @@ struct KernelTemplate {
   std::function<int(const Problem&)> default_rank = [](const Problem&) { return 30; };
 };
 
-/// Every template, in one explicit table (catalog.cpp).
+/// Every template, in one explicit table (families/families.hpp).
 std::span<const KernelTemplate> catalog();
+/// Adds a row to the catalog (tests, experiments). Throws Error(invalid_argument) when the name is
+/// taken. Not safe beside concurrent lookups.
+void add_template(KernelTemplate added);
 /// Throws Error(not_found) naming the templates there are.
 const KernelTemplate& find_template(std::string_view name);
 

@@ -215,7 +215,7 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
   multiply_.block.x = static_cast<std::uint32_t>(shape_.threads);
   multiply_.cluster = shape_.cluster;
   multiply_.shared_bytes = shape_.shared_bytes;
-  // The fields of MultiplyArgs in multiply_args.cuh.
+  // The fields of MultiplyArgs in parts/arguments.cuh.
   multiply_.arguments = {packs.a.pointer,
                          packs.b.pointer,
                          c,

@@ -101,8 +101,8 @@ bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
                std::int64_t tile_k, std::int64_t splits);
 
 /// Pack (one step for both operands: pack_plan.hpp), multiply and reduce, in order, of all products
-/// of the batch at once. The multiply step's arguments are MultiplyArgs' (multiply_args.cuh), then
-/// what a family adds, then the maps. Nothing to do (no steps) when m or n is 0.
+/// of the batch at once. The multiply step's arguments are MultiplyArgs' (parts/arguments.cuh),
+/// then what a family adds, then the maps. Nothing to do (no steps) when m or n is 0.
 class MultiplyPlan {
  public:
   /// Throws Error(unsupported) for tensor maps of a batch.
@@ -130,7 +130,7 @@ class MultiplyPlan {
 Plan multiply_plan(const Problem& problem, MultiplyShape shape);
 
 /// ELEMENT, RESULT, SUM (DType's numbers) and BATCHED: what templates/words/types.cuh and
-/// templates/parts/multiply_args.cuh take.
+/// templates/parts/arguments.cuh take.
 void add_types(KernelSpec& kernel, const Problem& problem);
 
 /// States what a step does that adds up `parts` partial sums of each of `elements` elements of C,

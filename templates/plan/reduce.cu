@@ -3,7 +3,7 @@
 // partial is [batch][splits][m][n], tightly packed. A block has 256 threads in ROWS rows (1, 2, 4, 8), a thread
 // of each row for every element: row r takes splits r, r + ROWS, ..., and the rows' sums are added in
 // the order of the rows. Many splits of a small C need rows, or few threads would wait long.
-#include "parts/multiply_args.cuh"
+#include "parts/epilogue.cuh"
 #include "plan/steps_layout.hpp"
 
 struct ReduceArgs {

@@ -94,7 +94,7 @@ class ContestOnTheCpu : public testing::Test {
     request.kernel =
         kernel.plan(problem, kernel.default_configuration(problem, info), info).steps[0].kernel;
     request.text = source.text;
-    const std::string include = "#include \"multiply_args.cuh\"\n";
+    const std::string include = "#include \"parts/schedule.cuh\"\n";
     const auto at = request.text.find(include);
     ASSERT_NE(at, std::string::npos);
     request.text.insert(at + include.size(),

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "templates/descriptors.hpp"
+#include "templates/families/families.hpp"
 #include "templates/plan/multiply_plan.hpp"
 #include "tilewise/error.hpp"
 

@@ -107,7 +107,7 @@ TEST(PlantedMarkers, TheCheckerRefusesWithStatus2) {
   const Mistake gone = {" --mutate no-such-marker ''"};
   for (const auto& [mistake, why] :
        {std::pair{gone, "no line of a kernel source has this marker"},
-        std::pair{changed("mma-full-wait"_marker, "no such text", ""), "occurs 0 times: "},
+        std::pair{changed("pipeline-wait-full"_marker, "no such text", ""), "occurs 0 times: "},
         std::pair{changed("tiled-multiply-add"_marker, "tile_", ""), "occurs 2 times: "}}) {
     const Result result = check(TILEWISE_CHECK_PLAIN, kTiled, mistake);
     EXPECT_EQ(result.status, 2) << result.output;

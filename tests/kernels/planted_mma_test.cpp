@@ -74,26 +74,28 @@ INSTANTIATE_TEST_SUITE_P(Threads, UnchangedMma,
 
 TEST(PlantedMma, AStageFreedBeforeItIsReadIsARaceWithTheNextTile) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  expect_found(ring(TILEWISE_CHECK_TSAN),
-               removed("mma-empty-arrive"_marker) +
-                   replaced("mma-issue-loads"_marker,
-                            "if (nth == 0) transfer_arrive_of_warp(free + using_, 0); {line}"),
-               {"data race", line_of("mma-tma-load"_marker), line_of("mma-ldmatrix"_marker)});
+  expect_found(
+      ring(TILEWISE_CHECK_TSAN),
+      removed("mma-empty-arrive"_marker) +
+          replaced("mma-issue-loads"_marker, "if (nth == 0) pipeline.arrive_empty(0); {line}"),
+      {"data race", line_of("mma-tma-load"_marker), line_of("mma-ldmatrix"_marker)});
 }
 
 TEST(PlantedMma, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  expect_found(ring(TILEWISE_CHECK_TSAN),
-               replaced("mma-empty-arrive"_marker,
-                        "if (threadIdx.x % 32 == 0) transfer_arrive(free + using_);"),
-               {"data race", line_of("mma-tma-load"_marker), line_of("mma-ldmatrix"_marker)});
+  expect_found(
+      ring(TILEWISE_CHECK_TSAN),
+      replaced(
+          "mma-empty-arrive"_marker,
+          "if (threadIdx.x % 32 == 0) transfer_arrive(pipeline.empty + pipeline.consumer.stage);"),
+      {"data race", line_of("mma-tma-load"_marker), line_of("mma-ldmatrix"_marker)});
 }
 
 TEST(PlantedMma, TheParityOfTheRoundBeforeIsARaceWithTheTileThatComes) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   Subject s = ring(TILEWISE_CHECK_TSAN);
   s.candidate.insert(s.candidate.rfind('}'), R"(,"SKIP":1)");
-  expect_found(s, changed("mma-full-wait"_marker, "using_parity", "0"),
+  expect_found(s, changed("pipeline-wait-full"_marker, "consumer.phase", "0"),
                {"data race", line_of("mma-tma-load"_marker)});
 }
 
@@ -170,20 +172,20 @@ TEST(PlantedMma, ALastTileThatCountsAsWholeIsAWrongResult) {
 
 TEST(PlantedMma, RowsOfCThatAreNotShiftedAreMisalignedStores) {
   if (std::string(TILEWISE_CHECK_ASAN).empty()) GTEST_SKIP() << "no AddressSanitizer";
-  expect_found(shifted(TILEWISE_CHECK_ASAN), removed("mma-align-column-c"_marker),
+  expect_found(shifted(TILEWISE_CHECK_ASAN), removed("epilogue-align-column"_marker),
                {"store to misaligned address"});
 }
 
 TEST(PlantedMma, RowsOfCThatAreShiftedWithoutTheirSumsAreAWrongResult) {
   expect_found(shifted(TILEWISE_CHECK_PLAIN),
-               changed("mma-shifted-column-c"_marker, "column", "nth * COUNT"), {kWrong});
+               changed("epilogue-shifted-column"_marker, "column", "nth * COUNT"), {kWrong});
 }
 
 // Sums.
 
 TEST(PlantedMma, PartsOfKOneTileShortAreAWrongResult) {
   expect_found(sliced(TILEWISE_CHECK_PLAIN),
-               changed("mma-split-k-share"_marker, "+ args.parts() - 1", ""), {kWrong});
+               changed("schedule-split-share"_marker, "+ args.parts() - 1", ""), {kWrong});
 }
 
 TEST(PlantedMma, AGroupsSumsThatAreAddedTwiceAreAWrongResult) {

@@ -92,15 +92,17 @@ TEST(PlantedSimt, ATileAskedForBeforeItsStageIsFreeIsARace) {
 TEST(PlantedSimt, ATileAskedForSoEarlyThatTheWarpWaitsForItself) {
   expect_found(
       ring(TILEWISE_CHECK_PLAIN), changed("simt-tiles-ahead"_marker, "- 2", ""),
-      {"deadlock: threads only wait: threads 0-31 at " + line_of("simt-empty-wait"_marker)});
+      {"deadlock: threads only wait: threads 0-31 at " + line_of("pipeline-wait-empty"_marker)});
 }
 
 TEST(PlantedSimt, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  expect_found(ring(TILEWISE_CHECK_TSAN),
-               replaced("simt-empty-arrive"_marker,
-                        "if (threadIdx.x % 32 == 0) transfer_arrive(free + used.stage);"),
-               {"data race", line_of("simt-tma-load"_marker)});
+  expect_found(
+      ring(TILEWISE_CHECK_TSAN),
+      replaced(
+          "simt-empty-arrive"_marker,
+          "if (threadIdx.x % 32 == 0) transfer_arrive(pipeline.empty + pipeline.consumer.stage);"),
+      {"data race", line_of("simt-tma-load"_marker)});
 }
 
 TEST(PlantedSimt, ValuesStoredBeforeTheirStageIsFreeAreARace) {
@@ -113,7 +115,7 @@ TEST(PlantedSimt, AStageSaidToBeFullBeforeTheWholeWarpHasStoredIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(mixed(TILEWISE_CHECK_TSAN),
                replaced("simt-full-arrive"_marker,
-                        "if (threadIdx.x % 32 == 0) transfer_arrive(full + filled.stage);"),
+                        "if (threadIdx.x % 32 == 0) transfer_arrive(pipeline.producer_barrier());"),
                {"data race", line_of("simt-store-stage"_marker)});
 }
 
@@ -121,7 +123,9 @@ TEST(PlantedSimt, AStageSaidToBeFullBeforeTheWholeWarpHasStoredIsARace) {
 
 TEST(PlantedSimt, TurnsThatBeginAgainWithEveryPart) {
   expect_found(tail(TILEWISE_CHECK_PLAIN),
-               replaced("simt-first-loads"_marker, "filled = used = Turn(); {line}"),
+               replaced("simt-first-loads"_marker,
+                        "pipeline.producer = StagePhase<kStages>(1), pipeline.consumer = "
+                        "StagePhase<kStages>(0); {line}"),
                {"problems like"});
 }
 

@@ -6,7 +6,7 @@
 
 namespace tilewise {
 
-/// The struct that multiply kernels take; see templates/multiply_args.cuh.
+/// The struct that multiply kernels take; see templates/parts/arguments.cuh.
 struct FakeMultiplyArgs {
   const float* a;
   const float* b;

@@ -30,7 +30,8 @@ enum Fault {
 };
 
 const char* kSource = R"(
-#include "parts/multiply_args.cuh"
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
 #if FAULT == 4
 #error planted
 #endif

@@ -1,6 +1,7 @@
 // How tiles flow through mma's shared memory while its warps multiply, and how they multiply. See mma.cu.
 #pragma once
 #include "families/mma/operand.cuh"
+#include "parts/pipeline.cuh"
 #if TMA && (BYTES_A < 16 || BYTES_B < 16)
 #include "families/mma/row_classes.cuh"
 #endif
@@ -150,59 +151,43 @@ struct Who {
 static_assert(OperandA::HELD_BYTES % 1024 == 0 && OperandB::HELD_BYTES % 1024 == 0,
               "TMA lays swizzled tiles down at multiples of 1024 bytes");
 
-// A ring of stages that one thread has TMA fill. Its barriers are where nothing is ever exchanged: an arrival may be
-// counted after other threads have gone on past a barrier(), and what they had written there would be lost.
+// One thread has TMA fill the stages.
 struct Flow {
   const MmaArgs& args;
   const Part& part;
-  char* shared;
-  TransferBarrier *full, *free;  // of each stage
+  Pipeline<STAGES, kStageBytes> pipeline;
   int tiles;
   bool asks;  // this warp does, for all
-  int filling = 0, filling_parity = 1;  // the first round of stages is free: the one before counts as complete
-  int using_ = 0, using_parity = 0;
 
-  DEVICE_MEMBER Flow(const MmaArgs& arguments, const Task&, const Part& of, char* shared_memory)
+  DEVICE_MEMBER Flow(const MmaArgs& arguments, const Task&, const Part& of, char* shared)
       : args(arguments),
         part(of),
-        shared(shared_memory),
-        full(reinterpret_cast<TransferBarrier*>(shared_memory + kLayout.barriers_at())),
-        free(full + STAGES),
+        pipeline(shared, shared + kLayout.barriers_at(), 1, kThreads / 32),
         tiles(of.tiles()),
         asks(warp_number() == 0) {
-    if (threadIdx.x == 0) {
-      UNROLL_BY(1)
-      for (int s = 0; s < STAGES; ++s) {
-        transfer_barrier_init(full + s, 1);
-        transfer_barrier_init(free + s, kThreads / 32);
-      }
-    }
-    barrier();
-    // Where the first turn is known, the ring's places stay in uniform registers: worth it where all else is known.
+    // Where the first turn is known, the stages' places stay in uniform registers: worth it where all else is known.
     UNROLL_BY(BAKE ? STAGES - 1 : 1)
     for (int t = 0; t < STAGES - 1; ++t) ask_for(t);
   }
-  static DEVICE_MEMBER void next(int& stage, int& parity) {
-    if (++stage == STAGES) stage = 0, parity ^= 1;
-  }
   DEVICE_MEMBER void ask_for(int t) {
     if (asks && t < tiles) {
-      char* stage = shared + filling * kStageBytes;
-      transfer_wait(free + filling, filling_parity);
+      char* stage = pipeline.producer_stage();
+      TransferBarrier* full = pipeline.producer_barrier();
+      pipeline.wait_empty();
       if (chosen_lane()) {
-        transfer_expect(full + filling, OperandA::COMING_BYTES + OperandB::COMING_BYTES);
+        transfer_expect(full, OperandA::COMING_BYTES + OperandB::COMING_BYTES);
         const int k = static_cast<int>(part.k_begin) + t * TILE_K;
-        OperandA::ask(stage, args.a_maps, static_cast<int>(part.row), k, full + filling);
-        OperandB::ask(stage + OperandA::HELD_BYTES, args.b_maps, static_cast<int>(part.column), k, full + filling);
+        OperandA::ask(stage, args.a_maps, static_cast<int>(part.row), k, full);
+        OperandB::ask(stage + OperandA::HELD_BYTES, args.b_maps, static_cast<int>(part.column), k, full);
       }
       warp_barrier();
     }
-    next(filling, filling_parity);
+    pipeline.producer.advance();
   }
-  DEVICE_MEMBER const char* stage() const { return shared + using_ * kStageBytes; }
+  DEVICE_MEMBER const char* stage() const { return pipeline.consumer_stage(); }
 
-  DEVICE_MEMBER void first_tile() {
-    if (tiles > 0) transfer_wait(full, 0);
+  DEVICE_MEMBER void first_tile() const {
+    if (tiles > 0) pipeline.wait_full();
   }
   // Half way through tile t: by then the others are done with the tile before, whose stage is filled again.
   template <int PARTS>
@@ -211,12 +196,12 @@ struct Flow {
   }
   // Frees the tile's stage, when the whole warp has read what it wants; `read` is some_bits() of what it read last.
   DEVICE_MEMBER void free_stage(unsigned read) const {
-    transfer_arrive_of_warp(free + using_, read & args.unknown_zero());  //@ mma-empty-arrive
+    pipeline.arrive_empty(read & args.unknown_zero());  //@ mma-empty-arrive
   }
   // Waits for the tile after tile t, if there is one.
   DEVICE_MEMBER void next_tile(int t) {
-    next(using_, using_parity);
-    if (t + 1 < tiles) transfer_wait(full + using_, using_parity);  //@ mma-full-wait
+    pipeline.consumer.advance();
+    if (t + 1 < tiles) pipeline.wait_full();
   }
 };
 #else
@@ -226,7 +211,7 @@ struct Flow {
   OperandB b;
   char* shared;
   int tiles, inner_tiles, k_rest;  // k_rest: of the last tile
-  int filling = 0, using_ = 0;     // where the stages begin
+  StageOffset<STAGES, kStageBytes> filling, used;
 
   DEVICE_MEMBER Flow(const MmaArgs& args, const Task& task, const Part& part, char* shared_memory)
       : a(task.a, args.lda, part.row, args.rows(), part.k_begin),
@@ -241,11 +226,10 @@ struct Flow {
       finish(t);
     }
   }
-  static DEVICE_MEMBER int after(int stage) { return stage == (STAGES - 1) * kStageBytes ? 0 : stage + kStageBytes; }
   // The nth of PARTS shares of tile t's pieces begins to come.
   template <int PARTS>
   DEVICE_MEMBER void start(int t, int nth) {
-    char* stage = shared + filling;
+    char* stage = shared + filling.at;
     if (t < inner_tiles) {
       a.template start<true, PARTS>(stage, TILE_K, nth);
       b.template start<true, PARTS>(stage + OperandA::HELD_BYTES, TILE_K, nth);
@@ -263,12 +247,12 @@ struct Flow {
   }
   DEVICE_MEMBER void finish(int t) {  // of the tile that was started last
     if (t < tiles) {
-      a.finish(shared + filling);
-      b.finish(shared + filling + OperandA::HELD_BYTES);
+      a.finish(shared + filling.at);
+      b.finish(shared + filling.at + OperandA::HELD_BYTES);
     }
-    filling = after(filling);
+    filling.advance();
   }
-  DEVICE_MEMBER const char* stage() const { return shared + using_; }
+  DEVICE_MEMBER const char* stage() const { return shared + used.at; }
 
   // Tile t, of which all but PENDING later ones may be on their way, is there for this warp and has its shape.
   template <int PENDING>
@@ -289,7 +273,7 @@ struct Flow {
   template <int PARTS>
   DEVICE_MEMBER void bring(int t, int nth) {
     if constexpr (EARLY) {
-      if (nth == (PARTS - 1) / 2) comes<STAGES - 3>(t + 1, after(using_));  //@ mma-copy-wait-early
+      if (nth == (PARTS - 1) / 2) comes<STAGES - 3>(t + 1, used.after(used.at));  //@ mma-copy-wait-early
     }
     start<PARTS>(t + STAGES - 1, nth);
   }
@@ -297,8 +281,8 @@ struct Flow {
   // The next tile is there, for all; and nobody reads this one any more.
   DEVICE_MEMBER void next_tile(int t) {
     finish(t + STAGES - 1);
-    using_ = after(using_);
-    if constexpr (!EARLY) comes<STAGES - 2>(t + 1, using_);  //@ mma-copy-wait
+    used.advance();
+    if constexpr (!EARLY) comes<STAGES - 2>(t + 1, used.at);  //@ mma-copy-wait
     barrier();
   }
 };

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "templates/descriptors.hpp"
+#include "templates/families/families.hpp"
 #include "templates/families/mma/numbers.hpp"
 #include "templates/plan/pack_plan.hpp"
 

@@ -66,72 +66,14 @@ DEVICE void add_groups([[maybe_unused]] Sums& sums, [[maybe_unused]] char* share
 #endif
 }
 
-// Where a warp's sums go: blended into C, or as they are to where the reduce step finds them.
-#if SPLIT
-typedef Sum Out;
-#else
-typedef Result Out;
-#endif
-struct Target {
-  Out* c;  // of the warp's first element
-  Int64 ld;
-  int rows, columns;  // of the warp's tile that are inside the matrix; below 0 when it is wholly outside
-  Scalars scalars;
-
-  DEVICE_MEMBER Out* row(int place) const { return kept_address(c + place * ld); }
-  // COUNT neighbours of a row, those of them that are inside.
-  template <int COUNT>
-  DEVICE_MEMBER void write(Out* row, int column, const Sum (&values)[COUNT]) const {
-    write_part(row + column, values, 0, columns - column);
-  }
-  // The nth COUNT elements of a row, whose sums are in shared memory. Where C's rows are not aligned to so many they
-  // begin so much before the row that they are; what is only partly in the tile is written one by one.
-  template <int COUNT>
-  DEVICE_MEMBER void write_nth(Out* row, int nth, const Sum* from) const {
-    int column = nth * COUNT;
-    Sum values[COUNT];
-#if SHIFT_C
-    column -= static_cast<int>(reinterpret_cast<unsigned long long>(row) / sizeof(Out) % COUNT);  //@ mma-align-column-c
-    UNROLL_ALL
-    for (int e = 0; e < COUNT; ++e) {
-      const int at = column + e;  //@ mma-shifted-column-c
-      values[e] = from[slot(at < 0 ? 0 : (at < WARP_N ? at : WARP_N - 1))];
-    }
-#else
-    load_sums(values, from + column);
-#endif
-    write_part(row + column, values, -column, columns - column);
-  }
-  // Where a row's sums lie: neighbouring lanes, COUNT apart, must not meet in a bank when each reads one by one.
-  static DEVICE_MEMBER int slot(int column) { return SHIFT_C ? column + column / 8 : column; }
-
- private:
-  template <int COUNT>
-  DEVICE_MEMBER void write_part(Out* to, const Sum (&values)[COUNT], int begin, int end) const {
-#if SPLIT
-    store_part<COUNT>(to, values, begin, end);
-#else
-    blend_part<COUNT>(scalars, values, to, begin, end);
-#endif
-  }
-  template <int COUNT>
-  static DEVICE_MEMBER void load_sums(Sum (&values)[COUNT], const Sum* from) {
-    constexpr int TOGETHER = COUNT * int(sizeof(Sum)) < 16 ? COUNT : 16 / int(sizeof(Sum));
-    UNROLL_ALL
-    for (int e = 0; e < COUNT; e += TOGETHER) {
-      Sum some[TOGETHER];
-      load_vector<TOGETHER>(some, from + e);
-      UNROLL_ALL
-      for (int i = 0; i < TOGETHER; ++i) values[e + i] = some[i];
-    }
-  }
-};
+typedef OutputTile<SPLIT != 0> Output;
+typedef StagedRow<WARP_N, VECTOR_C, SHIFT_C != 0> StagedSums;  // of a row, in shared memory
 
 // Lane l's sums e of an instruction's tile are in rows l / 4 and 8 on, columns l % 4 x 2 and 1 on.
 //
 // The code to write a row of instructions' tiles is there once, not for each: it is most of what there would be to
 // compile. Registers have no index, so a row's sums are chosen first.
-DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char* shared, const Who& who) {
+DEVICE void write_sums(const Output& to, const Sums& sums, [[maybe_unused]] char* shared, const Who& who) {
   const int group = who.lane / 4, in_group = who.lane % 4;
 #if EPILOGUE == 0
   UNROLL_BY(1)
@@ -147,7 +89,7 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
     for (int half = 0; half < 2; ++half) {
       const int place = ReaderA::place(2 * r + half, group);
       if (place >= to.rows) continue;
-      Out* row = to.row(place);
+      Output::Out* row = to.row(place);
       UNROLL_ALL
       for (int j = 0; j < kColumns; ++j) {
         const Sum pair[2] = {now[j][2 * half], now[j][2 * half + 1]};
@@ -161,7 +103,7 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
     }
   }
 #else
-  constexpr int ACROSS = WARP_N / VECTOR_C + SHIFT_C;
+  constexpr int ACROSS = StagedSums::STORES;
   Sum* rows = reinterpret_cast<Sum*>(shared) + who.warp * 16 * kRowStride;
   UNROLL_BY(1)
   for (int r = 0; r < kRows; ++r) {
@@ -171,7 +113,7 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
       if (q != r) continue;
       UNROLL_ALL
       for (int i = 0; i < kColumns * 4; ++i) {
-        const int j = i / 4, e = i % 4, slot = Target::slot(ReaderB::place(j, 2 * in_group + e % 2));
+        const int j = i / 4, e = i % 4, slot = StagedSums::slot(ReaderB::place(j, 2 * in_group + e % 2));
         rows[(e / 2 * 8 + group) * kRowStride + slot] = sums[q][j][e];
       }
     }
@@ -181,7 +123,7 @@ DEVICE void write_sums(const Target& to, const Sums& sums, [[maybe_unused]] char
       const int i = n + who.lane;
       if (16 * ACROSS % 32 > 0 && i >= 16 * ACROSS) break;
       const int row = i / ACROSS, place = ReaderA::place(2 * r + row / 8, row % 8);
-      if (place < to.rows) to.write_nth<VECTOR_C>(to.row(place), i % ACROSS, rows + row * kRowStride);  //@ mma-store-row-c
+      if (place < to.rows) StagedSums::write(to, to.row(place), i % ACROSS, rows + row * kRowStride);  //@ mma-store-row-c
     }
   }
 #endif
@@ -192,16 +134,12 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   const Who who;
   previous_step_done();
   if (SPLIT) next_step_may_start();
-  // This block's part of k: whole tiles, the last part may be short or empty.
   const Task task = task_of_block(args, TILE_M, TILE_N);
   const Tile tile = task.tile;
-  const Int64 depth = (args.steps() + TILE_K - 1) / TILE_K;
-  const Int64 share = SPLIT ? (depth + args.parts() - 1) / args.parts() : depth;  //@ mma-split-k-share
-  const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
-  const Int64 end = begin + share * TILE_K < args.steps() ? begin + share * TILE_K : args.steps();
+  const KRange part = k_range<SPLIT != 0, TILE_K>(args, tile.split);
   Sums sums = {};
-  const bool any = (!SPLIT || end > begin) && args.has_product();
-  multiply(sums, args, task, {tile.row, tile.column, begin, any ? end : begin}, shared, who);
+  const bool any = (!SPLIT || part.end > part.begin) && args.has_product();
+  multiply(sums, args, task, {tile.row, tile.column, part.begin, any ? part.end : part.begin}, shared, who);
   if (SLICE_K > 1 || EPILOGUE) barrier();  // the tiles are no longer read
   add_groups(sums, shared, who);
   const Int64 row = tile.row + who.warp_m, column = tile.column + who.warp_n;
@@ -209,9 +147,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   const int rows = kWholeM ? WARP_M : inside(args.rows() - row, WARP_M);
   const int columns = kWholeN ? WARP_N : inside(args.columns() - column, WARP_N);
 #if SPLIT
-  const Target to{task.partial + row * args.columns() + column, args.columns(), rows, columns, {}};
+  const Output to{task.partial + row * args.columns() + column, args.columns(), rows, columns, {}};
 #else
-  const Target to{task.c + row * args.ldc + column, args.ldc, rows, columns, scalars_of(args)};
+  const Output to{task.c + row * args.ldc + column, args.ldc, rows, columns, scalars_of(args)};
 #endif
 #if SLICE_K > 1 && EPILOGUE
   barrier();  // what add_groups() reads is written over

@@ -3,7 +3,8 @@
 #pragma once
 #include "words/mma.cuh"
 #include "families/mma/layout.hpp"
-#include "parts/multiply_args.cuh"
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
 #include "words/runs.cuh"
 #include "words/warp.cuh"
 #if TMA
@@ -27,6 +28,7 @@ typedef MmaE5m2 Op;
 #endif
 typedef Op::Word Word;
 
+constexpr bool kWholeM = known_whole_m(TILE_M), kWholeN = known_whole_n(TILE_N), kWholeK = known_whole_k(TILE_K);
 constexpr int kElementBytes = sizeof(Element);
 constexpr int kWarpsM = TILE_M / WARP_M, kWarpsN = TILE_N / WARP_N;
 constexpr int kGroupThreads = kWarpsM * kWarpsN * 32, kThreads = kGroupThreads * SLICE_K;

@@ -7,7 +7,8 @@
 //
 // Parameters: TILE_M, TILE_N (block shape), ACROSS, UNROLL (of the loop over k).
 // From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED.
-#include "parts/multiply_args.cuh"
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
 
 static_assert(TILE_M * TILE_N <= 1024, "a block has at most 1024 threads");
 

@@ -1,6 +1,7 @@
 // How tiles flow through shared memory while simt's threads multiply: PREFETCH of simt.cu.
 #pragma once
 #include "families/simt/operand.cuh"
+#include "parts/pipeline.cuh"
 #if PREFETCH >= 6
 #include "words/tma.cuh"
 #include "words/warp.cuh"
@@ -127,19 +128,7 @@ DEVICE void ask_for_tile(float* to, const TensorMap& map, Int64 at, int k, Trans
   }
 }
 
-// Where in a ring of stages a tile's turn is, and the parity of its round.
-struct Turn {
-  int stage = 0, parity = 0;
-  DEVICE_MEMBER void next() {
-    if (++stage == kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-};
-
-// A ring of stages. A lane of warp 0 asks TMA for tiles; what TMA cannot bring all threads store. Warps wait for
-// a stage to be full, and free it, each by itself.
+// A lane of warp 0 has TMA fill the stages; what TMA cannot copy all threads store.
 struct Flow {
   static constexpr int TRANSFERRED = (OperandA::BY_TMA ? TILE_M * TILE_K * 4 : 0) +
                                      (OperandB::BY_TMA ? TILE_N * TILE_K * 4 : 0);  // bytes a tile
@@ -148,35 +137,21 @@ struct Flow {
   // behind, not for all of them.
   static constexpr int AHEAD = kStages - 2;  //@ simt-tiles-ahead
 
-  float* shared;
-  TransferBarrier *full, *free;  // of each stage
+  Pipeline<kStages, kStageElements * 4> pipeline;
   bool asks;  // this warp does, for all
-  Turn filled, used;
 
-  DEVICE_MEMBER explicit Flow(float* shared_memory)
-      : shared(shared_memory),
-        full(reinterpret_cast<TransferBarrier*>(shared_memory + kLayout.barriers_at())),
-        free(full + kStages),
-        asks(TRANSFERRED > 0 && warp_number() == 0) {
-    if (threadIdx.x == 0) {
-      UNROLL_ALL
-      for (int s = 0; s < kStages; ++s) {
-        transfer_barrier_init(full + s, (TRANSFERRED > 0) + (STAGED ? kThreads / 32 : 0));  //@ simt-full-arrivals
-        transfer_barrier_init(free + s, kThreads / 32);
-      }
-    }
-    barrier();
-  }
-  DEVICE_MEMBER const float* stage() const { return shared + used.stage * kStageElements; }
-  DEVICE_MEMBER float* next_stage() const { return shared + filled.stage * kStageElements; }
+  DEVICE_MEMBER explicit Flow(float* shared)
+      : pipeline(reinterpret_cast<char*>(shared), reinterpret_cast<char*>(shared + kLayout.barriers_at()),
+                 (TRANSFERRED > 0) + (STAGED ? kThreads / 32 : 0),  //@ simt-full-arrivals
+                 kThreads / 32),
+        asks(TRANSFERRED > 0 && warp_number() == 0) {}
+  DEVICE_MEMBER const float* stage() const { return reinterpret_cast<const float*>(pipeline.consumer_stage()); }
+  DEVICE_MEMBER float* next_stage() const { return reinterpret_cast<float*>(pipeline.producer_stage()); }
 
-  // The first round of stages is free: the round before it counts as complete.
-  DEVICE_MEMBER void wait_free() const { transfer_wait(free + filled.stage, filled.parity ^ 1); }  //@ simt-empty-wait
-  DEVICE_MEMBER void wait_full() const { transfer_wait(full + used.stage, used.parity); }
   // When the whole warp has read what it wants of the tile; `read` is some_bits() of what it read last.
   DEVICE_MEMBER void release(const SimtArgs& args, unsigned read) {
-    transfer_arrive_of_warp(free + used.stage, read & args.unknown_zero());  //@ simt-empty-arrive
-    used.next();
+    pipeline.arrive_empty(read & args.unknown_zero());  //@ simt-empty-arrive
+    pipeline.consumer.advance();
   }
 
   // Begins to bring tile t; for each tile in turn, followed by finish().
@@ -187,15 +162,16 @@ struct Flow {
       source.advance();
     }
     if (asks && t < source.tiles) {
-      wait_free();  //@ simt-empty-wait-before-tma
+      pipeline.wait_empty();  //@ simt-empty-wait-before-tma
       if (chosen_lane()) {  //@ simt-elect-one
-        transfer_expect(full + filled.stage, TRANSFERRED);  //@ simt-expect-bytes
+        TransferBarrier* full = pipeline.producer_barrier();
+        transfer_expect(full, TRANSFERRED);  //@ simt-expect-bytes
         [[maybe_unused]] const int k = static_cast<int>(part.k_begin) + t * TILE_K;  //@ simt-tile-k
 #if A_BY_TMA
-        ask_for_tile<OperandA>(next_stage(), args.a_map, part.row, k, full + filled.stage);
+        ask_for_tile<OperandA>(next_stage(), args.a_map, part.row, k, full);
 #endif
 #if B_BY_TMA
-        ask_for_tile<OperandB>(next_stage() + OperandA::ELEMENTS, args.b_map, part.column, k, full + filled.stage);
+        ask_for_tile<OperandB>(next_stage() + OperandA::ELEMENTS, args.b_map, part.column, k, full);
 #endif
       }
       warp_barrier();
@@ -204,11 +180,11 @@ struct Flow {
   DEVICE_MEMBER void finish(const Source& source, const Coming& coming, int t) {
     if (t >= source.tiles) return;
     if (STAGED) {
-      wait_free();  //@ simt-empty-wait-before-stores
+      pipeline.wait_empty();  //@ simt-empty-wait-before-stores
       coming.finish(source, next_stage());  //@ simt-store-stage
-      transfer_arrive_of_warp(full + filled.stage, 0);  //@ simt-full-arrive
+      transfer_arrive_of_warp(pipeline.producer_barrier(), 0);  //@ simt-full-arrive
     }
-    filled.next();
+    pipeline.producer.advance();
   }
 
   DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part, const Who& who) {
@@ -224,7 +200,7 @@ struct Flow {
 #if FRAGMENTS == 1
     for (int t = 0; t < tiles; ++t) {
       start(args, part, source, coming, t + AHEAD);
-      wait_full();
+      pipeline.wait_full();
       unsigned read = 0;
       if (multiplies) read = multiply_tile(sums, stage(), who.warp_m, who.warp_n, who.lane, who.k0);  //@ simt-multiply
       release(args, read);
@@ -233,7 +209,7 @@ struct Flow {
 #else
     Fragments sets[2];
     if (tiles > 0) {
-      wait_full();
+      pipeline.wait_full();
       if (multiplies) sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
     }
     for (int t = 0; t < tiles; ++t) {
@@ -242,7 +218,7 @@ struct Flow {
       release(args, multiplies ? sets[1].some_bits() : 0);
       finish(source, coming, t + AHEAD);
       if (t + 1 < tiles) {
-        wait_full();
+        pipeline.wait_full();
         if (multiplies) sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
       }
       if (multiplies) outer_product(sums, sets[1]);
@@ -258,40 +234,35 @@ struct Flow {
   float* shared;
   DEVICE_MEMBER explicit Flow(float* shared_memory) : shared(shared_memory) {}
 
-  static DEVICE_MEMBER int after(int stage) {
-    return stage == (kStages - 1) * kStageElements ? 0 : stage + kStageElements;
-  }
-
   DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part,
                               const Who& who) const {
     Source source(args, part);
     const int tiles = source.tiles;
     const bool multiplies = who.multiplies(args, part);
     Coming coming;
-    int filling = 0;  // where the stage that the next tile goes to begins
+    StageOffset<kStages, kStageElements> filling, used;
     const auto start = [&](int t) {
-      coming.start(source, t, shared + filling);
+      coming.start(source, t, shared + filling.at);
       source.advance();
       copies_commit();  // also when there was nothing: the waits count groups
     };
     const auto finish = [&](int t) {  // of the tile that was started last
-      if (t < tiles) coming.finish(source, shared + filling);
-      filling = after(filling);
+      if (t < tiles) coming.finish(source, shared + filling.at);
+      filling.advance();
     };
     UNROLL_ALL
     for (int t = 0; t < kStages - 1; ++t) {
       start(t);
       finish(t);
     }
-    int using_ = 0;
 #if FRAGMENTS == 1
     for (int t = 0; t < tiles; ++t) {
       copies_done<kStages - 2>();
       barrier();
       start(t + kStages - 1);
       if (multiplies)
-        multiply_tile(sums, shared + using_, who.warp_m, who.warp_n, who.lane, who.k0);
-      using_ = after(using_);
+        multiply_tile(sums, shared + used.at, who.warp_m, who.warp_n, who.lane, who.k0);
+      used.advance();
       finish(t + kStages - 1);
     }
 #else
@@ -302,14 +273,14 @@ struct Flow {
     for (int t = 0; t < tiles; ++t) {
       start(t + kStages - 1);
       if (multiplies)
-        multiply_ahead(sums, sets, shared + using_, who.warp_m, who.warp_n, who.lane, who.k0);
-      using_ = after(using_);
+        multiply_ahead(sums, sets, shared + used.at, who.warp_m, who.warp_n, who.lane, who.k0);
+      used.advance();
       finish(t + kStages - 1);
       copies_done<kStages - 2>();
       barrier();  // the next tile is there, this one's stage is free
       if (multiplies) {
         // After the last tile this reads old values, which nobody uses.
-        sets[0].read(shared + using_, who.warp_m, who.warp_n, who.lane, who.k0);
+        sets[0].read(shared + used.at, who.warp_m, who.warp_n, who.lane, who.k0);
         outer_product(sums, sets[1]);
       }
     }

@@ -2,7 +2,8 @@
 // it reads of them. See simt.cu.
 #pragma once
 #include "families/simt/layout.hpp"
-#include "parts/multiply_args.cuh"
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
 
 static_assert(TILE_M % (THREAD_M * WARP_M) == 0, "warps tile the block along m");
 static_assert(TILE_N % (THREAD_N * (32 / WARP_M)) == 0, "warps tile the block along n");
@@ -10,6 +11,7 @@ static_assert(TILE_K % (SLICE_K * UNROLL) == 0,
               "a group's part of TILE_K is whole passes of UNROLL");
 static_assert(UNROLL % FRAGMENT_K == 0, "a pass is whole fragments");
 
+constexpr bool kWholeM = known_whole_m(TILE_M), kWholeN = known_whole_n(TILE_N), kWholeK = known_whole_k(TILE_K);
 constexpr int kWarpN = 32 / WARP_M;
 constexpr int kGroupThreads = (TILE_M / THREAD_M) * (TILE_N / THREAD_N);
 constexpr int kThreads = kGroupThreads * SLICE_K;

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "templates/descriptors.hpp"
+#include "templates/families/families.hpp"
 #include "templates/families/simt/numbers.hpp"
 #include "templates/families/simt/tail.hpp"
 

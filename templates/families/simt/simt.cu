@@ -188,17 +188,13 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
     from += last - first;
   }
 #else
-  // This block's part of k: whole tiles, the last part may be short or empty.
   const Int64 batch = BATCHED ? blockIdx.x / args.blocks() : 0;
   const Tile tile = args.tile(BATCHED ? blockIdx.x % args.blocks() : blockIdx.x);
-  const Int64 depth = (args.steps() + TILE_K - 1) / TILE_K;
-  const Int64 share = SPLIT ? (depth + args.parts() - 1) / args.parts() : depth;
-  const Int64 k_begin = SPLIT ? share * tile.split * TILE_K : 0;
-  const Int64 k_end = k_begin + share * TILE_K < args.steps() ? k_begin + share * TILE_K : args.steps();
+  const KRange range = k_range<SPLIT != 0, TILE_K>(args, tile.split);
   const Part part = {tile.row,
                      tile.column,
-                     k_begin,
-                     k_end > k_begin ? k_end - k_begin : 0,
+                     range.begin,
+                     range.end > range.begin ? range.end - range.begin : 0,
                      args.a + batch * args.stride_a,
                      args.b + batch * args.stride_b};
   Sums sums = {};

@@ -7,7 +7,8 @@
 //
 // Parameters: TILE_M, TILE_N.
 #include "families/simt/tail_layout.hpp"
-#include "parts/multiply_args.cuh"
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
 
 struct TailArgs {
   const float* partial;  // [tail block][2][TILE_M][TILE_N]

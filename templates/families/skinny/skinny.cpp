@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "templates/descriptors.hpp"
+#include "templates/families/families.hpp"
 #include "templates/families/skinny/layout.hpp"
 #include "templates/space/common_constraints.hpp"
 

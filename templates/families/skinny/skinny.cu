@@ -18,7 +18,8 @@
 //
 // From the problem: A_TRANSPOSED, B_TRANSPOSED, SPLIT (see simt.cu).
 #include "families/skinny/layout.hpp"
-#include "parts/multiply_args.cuh"
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
 #include "words/warp.cuh"
 
 constexpr bool SMALL_ALONG_K = SWAP ? B_TRANSPOSED : !A_TRANSPOSED;
@@ -198,16 +199,12 @@ KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
   const int outputs = outputs_left < kWarpOutputs ? static_cast<int>(outputs_left) : kWarpOutputs;
 
   // The block's part of k, in passes that its warps take in turn.
-  const Int64 all_passes = (args.k + kPass * WARPS_K - 1) / (kPass * WARPS_K);
-  const Int64 share = SPLIT ? (all_passes + args.splits - 1) / args.splits : all_passes;
-  const Int64 k_begin = SPLIT ? share * tile.split * kPass * WARPS_K : 0;
-  const Int64 k_past = k_begin + share * kPass * WARPS_K;
-  const Int64 k_end = k_past < args.k ? k_past : args.k;
+  const KRange part = k_range<SPLIT != 0, kPass * WARPS_K>(args, tile.split);
 
   float sums[kSums] = {};
   if (outputs > 0) {
-    for (Int64 k = k_begin + warp_k * kPass; k < k_end; k += kPass * WARPS_K) {
-      const Int64 left = k_end - k;
+    for (Int64 k = part.begin + warp_k * kPass; k < part.end; k += kPass * WARPS_K) {
+      const Int64 left = part.end - k;
       if constexpr (LARGE_ALONG_K) {
         if (left >= kPass)
           pass_along_k<true>(sums, small, large, large_ld, outputs, k, left);

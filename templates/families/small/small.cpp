@@ -1,4 +1,4 @@
-#include "templates/descriptors.hpp"
+#include "templates/families/families.hpp"
 #include "templates/families/small/numbers.hpp"
 #include "templates/plan/multiply_plan.hpp"
 

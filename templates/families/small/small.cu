@@ -21,7 +21,7 @@
 // From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED; BYTES_A, BYTES_B (what a copy moves: it divides
 // rows, leading dimensions and strides), A_ASYNC, B_ASYNC (copies by cp.async).
 #include "families/small/layout.hpp"
-#include "parts/multiply_args.cuh"
+#include "parts/epilogue.cuh"
 #include "words/warp.cuh"
 
 constexpr int kThreadsN = (SIZE_N + THREAD_N - 1) / THREAD_N;  // of a product, side by side

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "templates/descriptors.hpp"
+#include "templates/families/families.hpp"
 #include "templates/families/tiled/layout.hpp"
 #include "templates/plan/multiply_plan.hpp"
 

@@ -15,7 +15,8 @@
 // Tiles are held as the accumulator's type: what is small in memory is widened once, not TILE times.
 // From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED.
 #include "families/tiled/layout.hpp"
-#include "parts/multiply_args.cuh"
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
 
 static_assert(TILE * TILE <= 1024, "a block has at most 1024 threads");
 static_assert(READ_B >= 0 && READ_B <= 2, "READ_B is 0 (down columns), 1 (conflicts) or 2");

@@ -1,15 +1,15 @@
 #pragma once
 #include "templates/kernel_template.hpp"
 
+/// The catalog: a row for each kernel family. NAME has the folder families/NAME/ with NAME.cu and
+/// the function NAME_template(), its descriptor.
+#define TILEWISE_FAMILIES(ROW) ROW(mma) ROW(small) ROW(simt) ROW(skinny) ROW(tiled) ROW(naive)
+
 namespace tilewise {
 
-// One descriptor a kernel family, beside its .cu; catalog.cpp is the table of them.
-KernelTemplate naive_template();
-KernelTemplate tiled_template();
-KernelTemplate simt_template();
-KernelTemplate skinny_template();
-KernelTemplate mma_template();
-KernelTemplate small_template();
+#define TILEWISE_DECLARE(name) KernelTemplate name##_template();
+TILEWISE_FAMILIES(TILEWISE_DECLARE)
+#undef TILEWISE_DECLARE
 
 /// f32 in, f32 out, strict, any batch.
 bool supports_strict_f32(const Problem& problem, const DeviceInfo& device);
