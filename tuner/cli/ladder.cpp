@@ -124,11 +124,13 @@ Rung tuned_rung(Run& run, const Problem& problem, const std::string& name, const
   TuneContext context{run.database, run.cache.get(), run.compiler.get(), bench.evaluator(),
                       show,         &interrupted()};
   const TuneResult result = tune(problem, options, context);
+  if (!result.stored) throw Error(*result.failure);
   if (result.winner) {
     rung.candidate = result.winner->record.candidate;
   } else {
     rung.outcome = Outcome::timeout;
-    rung.detail = "no valid candidate was found within the budget (--budget)";
+    rung.detail = result.failure ? result.failure->what()
+                                 : "no valid candidate was found within the budget (--budget)";
   }
   return rung;
 }
