@@ -54,8 +54,8 @@ struct TuneResult {
   /// measured.
   bool already_done = false;
   /// What ended the search early: the device, the database or the system around them failed for
-  /// good. The winner is the best of what had been measured. Also faults, where these are why
-  /// nothing was measured.
+  /// good. The winner is the best of what had been measured. Also faults, where
+  /// these left candidates without an outcome and no valid one was found.
   std::optional<Error> failure;
   /// Whether the winner is the database's. False: the database failed (see `failure`), and the
   /// winner is the best of what had been measured.

@@ -365,8 +365,8 @@ TuneResult Tuning::finish() {
   if (known_.empty() && result_.given_up > 0 && !result_.interrupted)
     result_.failure.emplace(
         ErrorKind::transient,
-        "nothing was measured for " + to_string(problem_) + ": faults of the system left " +
-            std::to_string(result_.given_up) +
+        "no valid candidate was found for " + to_string(problem_) +
+            ", and faults of the system left " + std::to_string(result_.given_up) +
             " candidates without an outcome; the last fault: " + result_.last_fault);
   result_.winner = context_.database.winner(problem_, gpu_);
   result_.baselines = context_.database.baselines(problem_, gpu_);

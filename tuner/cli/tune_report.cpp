@@ -68,9 +68,9 @@ RateUnit rate_unit(const std::vector<Tuned>& results) {
 
 std::string why_no_winner(const TuneResult& result) {
   if (result.interrupted) return "interrupted before any was found";
-  if (result.failure) return "none measured: faults of the system";
+  if (result.failure) return "none found: faults of the system";
   if (result.waited > 0 && result.evaluated == 0)
-    return "none measured: another process compiles the kernels";
+    return "none found: another process compiles the kernels";
   return "no valid candidate found";
 }
 
