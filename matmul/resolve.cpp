@@ -149,9 +149,11 @@ std::string measured_text(const Record& record) {
 
 std::string tune_command(const Problem& problem, const DeviceInfo& device) {
   // The first digits of a UUID name a device whatever its index is today.
-  return "autotune --device " +
-         (device.uuid.empty() ? std::string("0") : device.uuid.substr(0, 12)) +
-         tune_options(problem);
+  const std::string name = device.target == default_host_target() ? "host"
+                           : device.target.host                   ? to_string(device.target)
+                           : device.uuid.empty()                  ? "0"
+                                                                  : device.uuid.substr(0, 12);
+  return "autotune --device " + name + tune_options(problem);
 }
 
 /// Where this could be done at all, in words: "f32, f32 by tf32, f16".

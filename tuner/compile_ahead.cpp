@@ -99,13 +99,26 @@ CompileAhead::CompileAhead(const Problem& problem, const DeviceInfo& device,
   for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
 }
 
-CompileAhead::~CompileAhead() {
+CompileAhead::~CompileAhead() { join(); }
+
+void CompileAhead::join() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
   job_added_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+std::vector<Built> CompileAhead::end() {
+  join();
+  std::vector<Built> rest;
+  for (Result& result : results_)
+    if (!result.error) rest.push_back(std::move(result.built));
+  results_.clear();
+  under_way_ = 0;
+  return rest;
 }
 
 void CompileAhead::add(const Candidate& candidate, const KernelTemplate& kernel) {

@@ -58,6 +58,9 @@ class CompileAhead {
   void add(const Candidate& candidate, const KernelTemplate& kernel);
   /// The next that is ready; nothing when none was within `patience`. Throws what its build threw.
   std::optional<Built> take(std::chrono::milliseconds patience);
+  /// Ends the threads, after the compiles under way. Returns what was ready or has been made ready
+  /// by then; builds that threw are left out. Nothing can be added any more.
+  std::vector<Built> end();
   /// Added and not yet taken.
   std::size_t under_way() const { return under_way_; }
   /// Enough is under way to keep every thread busy. More would only make a search choose with less
@@ -74,6 +77,7 @@ class CompileAhead {
     std::exception_ptr error;
   };
   void work();
+  void join();
 
   const Problem problem_;
   const DeviceInfo device_;

@@ -265,6 +265,8 @@ void Tuning::judge(Built built) {
     --proposed_;
     return;
   }
+  if (!built.fault.empty()) return meet_fault(built.candidate, Faults::Work::compile, built.fault);
+  if (built.compiled) try_again(faults_.got_through(built.candidate, Faults::Work::compile));
   if (std::optional<Record> same = stale_.take(built)) {
     context_.database.renew(same->id, built.source_hash, built.launch_revision);
     same->source_hash = built.source_hash;
@@ -274,16 +276,16 @@ void Tuning::judge(Built built) {
     return report("search");
   }
   Record record = record_of(built);
-  if (!built.fault.empty() || !built.refusal.empty()) {
+  if (!built.refusal.empty()) {
     record.outcome = Outcome::compile_error;
-    record.detail = built.fault + built.refusal;
-    return built.fault.empty() ? commit(std::move(record)) : meet_fault(std::move(record));
+    record.detail = built.refusal;
+    return commit(std::move(record));
   }
   const Evaluation evaluation = evaluate(built);
-  record = with_evaluation(std::move(record), evaluation);
-  if (evaluation.transient) return meet_fault(std::move(record));
-  commit(std::move(record));
-  for (Record& suspect : faults_.acquit_system()) commit(std::move(suspect));
+  if (evaluation.transient)
+    return meet_fault(built.candidate, Faults::Work::evaluation, evaluation.detail);
+  commit(with_evaluation(std::move(record), evaluation));
+  try_again(faults_.got_through(built.candidate, Faults::Work::evaluation));
 }
 
 /// An evaluator that cannot work at all is a fault like any other: the next try starts a new
@@ -300,12 +302,13 @@ Evaluation Tuning::evaluate(const Built& built) {
   }
 }
 
-void Tuning::meet_fault(Record record) {
-  const Candidate candidate = record.candidate;
-  switch (faults_.add(std::move(record))) {
+void Tuning::meet_fault(const Candidate& candidate, Faults::Work work, const std::string& why) {
+  switch (faults_.add(candidate, work, why)) {
     case Faults::Next::try_again:
-      return ahead_->add(candidate, *kernel_of(candidate));
-    case Faults::Next::go_on:
+      return try_again({candidate});
+    case Faults::Next::wait:
+      return;
+    case Faults::Next::give_up:
       return strategy_->observe(candidate, std::nullopt);
     case Faults::Next::end_search:
       result_.failure.emplace(ErrorKind::device,
@@ -316,6 +319,21 @@ void Tuning::meet_fault(Record record) {
   }
 }
 
+void Tuning::try_again(const std::vector<Candidate>& candidates) {
+  for (const Candidate& candidate : candidates) ahead_->add(candidate, *kernel_of(candidate));
+}
+
+/// Ends the compiler threads. Results that were not taken count only where they say why there are
+/// not more.
+void Tuning::end_compiling() {
+  for (const Built& built : ahead_->end()) {
+    if (built.stopped) ++result_.waited;
+    if (!built.fault.empty() && !stopped())
+      (void)faults_.add(built.candidate, Faults::Work::compile, built.fault);
+  }
+  ahead_.reset();
+}
+
 std::string Tuning::how_to_reproduce(const Candidate& candidate) const {
   if (options_.reproduce.empty()) return "";
   return "\nreproduce: " + reproduce_command(options_.reproduce, candidate);
@@ -324,17 +342,19 @@ std::string Tuning::how_to_reproduce(const Candidate& candidate) const {
 void Tuning::commit(Record record) {
   const bool ok = is_ok(record);
   if (record.outcome != Outcome::ok) record.detail += how_to_reproduce(record.candidate);
+  if (ok) known_.push_back(record);  // before it is stored: a full disk does not unmake the time
   record.id = context_.database.add(record);
+  if (ok) known_.back().id = record.id;
   ++result_.evaluated;
   if (!ok) ++result_.rejected;
   strategy_->observe(record.candidate,
                      ok ? std::optional(record.measurement->median_us) : std::nullopt);
-  if (ok) known_.push_back(record);
   report("search", &record);
 }
 
 TuneResult Tuning::finish() {
   result_.faults = faults_.count();
+  result_.given_up = faults_.without_outcome();
   result_.last_fault = faults_.last();
   if (result_.failure && known_.empty()) throw Error(*result_.failure);
   if (!context_.compiler && !result_.already_done && !result_.interrupted && known_.empty() &&
@@ -342,18 +362,41 @@ TuneResult Tuning::finish() {
     throw Error(ErrorKind::compiler, "nothing can be tuned for " + to_string(problem_) +
                                          ": no image is stored, and there is no compiler to make "
                                          "one");
+  if (known_.empty() && result_.given_up > 0 && !result_.interrupted)
+    result_.failure.emplace(
+        ErrorKind::transient,
+        "no valid candidate was found for " + to_string(problem_) +
+            ", and faults of the system left " + std::to_string(result_.given_up) +
+            " candidates without an outcome; the last fault: " + result_.last_fault);
   result_.winner = context_.database.winner(problem_, gpu_);
   result_.baselines = context_.database.baselines(problem_, gpu_);
   result_.seconds = seconds();
   rank_predictions();
   if (search_) {
-    search_->finished = !result_.interrupted && !result_.failure;
+    const bool waited_only = known_.empty() && result_.waited > 0;
+    search_->finished =
+        !result_.interrupted && !result_.failure && result_.given_up == 0 && !waited_only;
     search_->evaluations += result_.evaluated;
     search_->seconds += result_.seconds;
     search_->date = now_text();
     context_.database.update(*search_);
   }
   report("done");
+  return result_;
+}
+
+TuneResult Tuning::finish_unstored(const Error& error) {
+  if (error.kind() != ErrorKind::database || !best()) throw;
+  result_.failure = error;
+  if (!result_.winner) {
+    result_.winner = Winner{*best(), "", ""};
+    result_.stored = false;
+  }
+  result_.faults = faults_.count();
+  result_.given_up = faults_.without_outcome();
+  result_.last_fault = faults_.last();
+  result_.seconds = seconds();
+  rank_predictions();
   return result_;
 }
 

@@ -36,7 +36,7 @@ std::vector<Built> Tuning::build_all(const std::vector<Record>& records) {
 }
 
 void Tuning::race() {
-  ahead_.reset();
+  end_compiling();
   for (int round = 0; round < kMostRaces && race_once(); ++round) result_.interrupted = stopped();
 }
 
@@ -123,6 +123,10 @@ bool Tuning::measure_again(std::vector<Record>& finalists, const std::vector<Bui
     throw Error(ErrorKind::device, "a race of " + std::to_string(finalists.size()) +
                                        " finalists came back with " +
                                        std::to_string(race.finalists.size()) + " results");
+  // Before anything is stored: where that fails, none of these is named as the winner.
+  for (std::size_t i = 0; i < finalists.size(); ++i)
+    if (race.finalists[i].outcome == Outcome::wrong_result && !race.finalists[i].transient)
+      std::erase_if(known_, [&](const Record& r) { return r.candidate == finalists[i].candidate; });
   for (Baseline& baseline : race.baselines) {
     baseline.problem = problem_;
     baseline.gpu = gpu_;

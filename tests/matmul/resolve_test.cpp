@@ -227,6 +227,8 @@ TEST(Resolver, WithNothingStoredTheDefaultSaysHowToTuneIt) {
   EXPECT_THAT(
       Resolver({}, named).resolve(odd).why,
       HasSubstr("autotune --device GPU-1f2e3d4c --sizes 64x64x64 --layout tn --align 16,4,16"));
+  named.target = parse_target("host:sm_90a");
+  EXPECT_THAT(Resolver({}, named).resolve(odd).why, HasSubstr("--device host:sm_90a --sizes"));
 }
 
 TEST(Resolver, TheDefaultIsValidForAnythingAsked) {

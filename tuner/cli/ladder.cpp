@@ -42,7 +42,10 @@ void setup(CLI::App& app, LadderCommand& options) {
       ->type_name("TIME")
       ->check(time_span());
   app.add_option("--svg", options.svg, "Also draw the figure into this file (needs gnuplot)")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check([](const std::string& path) -> std::string {
+        return path.empty() ? "'' is not allowed; give the file to draw the figure into" : "";
+      });
   add_database_option(app, options.database);
   app.footer(
       "Each teaching step from a plain loop to the tuned winner, with cuBLAS and the device's "
@@ -124,11 +127,13 @@ Rung tuned_rung(Run& run, const Problem& problem, const std::string& name, const
   TuneContext context{run.database, run.cache.get(), run.compiler.get(), bench.evaluator(),
                       show,         &interrupted()};
   const TuneResult result = tune(problem, options, context);
+  if (!result.stored) throw Error(*result.failure);
   if (result.winner) {
     rung.candidate = result.winner->record.candidate;
   } else {
     rung.outcome = Outcome::timeout;
-    rung.detail = "no valid candidate was found within the budget (--budget)";
+    rung.detail = result.failure ? result.failure->what()
+                                 : "no valid candidate was found within the budget (--budget)";
   }
   return rung;
 }

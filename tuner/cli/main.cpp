@@ -36,7 +36,7 @@ Exit status:
   3 no driver or no such GPU
   4 no run-time compiler
   5 the database cannot be opened, read or written
-  6 no valid candidate; a stored winner moved, is wrong or is not stored
+  6 no valid candidate; a stored winner moved, is wrong, unchecked or not stored
   7 out of memory
   130, 143, 129, 141 interrupted by Ctrl-C, SIGTERM, SIGHUP or a closed pipe
       (what was measured is kept)
