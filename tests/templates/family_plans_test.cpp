@@ -122,7 +122,7 @@ TEST(FamilyPlans, SimtsTailHasItsArgumentsAndMemory) {
         ASSERT_EQ(of_sums.bytes, sizeof(TailArgs));
         ASSERT_EQ(of_sums.offsets[10], offsetof(TailArgs, share));
       });
-  EXPECT_GT(tails, 10);
+  EXPECT_GT(tails, 0);
 }
 
 TEST(FamilyPlans, SmallTakesTheNumberOfItsProducts) {
