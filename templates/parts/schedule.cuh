@@ -53,16 +53,17 @@ DEVICE Task task_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
           reinterpret_cast<Sum*>(args.c) + (batch * args.parts() + tile.split) * args.rows() * args.columns()};
 }
 
-// Steps of k, in whole tiles of TileK; the last part may be short or empty.
-struct KRange {
-  Int64 begin, end;
-};
-
-// The split-th of args.parts() parts of k; Split false: all of it.
+// k is split into args.parts() parts of whole tiles of TileK; the last part may be short or empty. These are two functions
+// and not one that returns both ends: as one they compile to another order of instructions, with other registers.
+//
+// Tiles of k of a part; Split false: of all of k.
 template <bool Split, int TileK>
-DEVICE KRange k_range(const MultiplyArgs& args, int split) {
+DEVICE Int64 k_share(const MultiplyArgs& args) {
   const Int64 tiles = (args.steps() + TileK - 1) / TileK;
-  const Int64 share = Split ? (tiles + args.parts() - 1) / args.parts() : tiles;  //@ schedule-split-share
-  const Int64 begin = Split ? share * split * TileK : 0, past = begin + share * TileK;
-  return {begin, past < args.steps() ? past : args.steps()};
+  return Split ? (tiles + args.parts() - 1) / args.parts() : tiles;  //@ schedule-split-share
+}
+// The end of the part of `share` tiles that begins at `begin`.
+template <int TileK>
+DEVICE Int64 k_end(const MultiplyArgs& args, Int64 begin, Int64 share) {
+  return begin + share * TileK < args.steps() ? begin + share * TileK : args.steps();
 }

@@ -15,12 +15,13 @@ struct ToyArgs : MultiplyArgs {
 KERNEL(kThreads, 1) toy(ARGUMENTS ToyArgs args) {
   float* sums = shared_floats() + threadIdx.x;  // [ROWS][kThreads]
   const Task task = task_of_block(args, ROWS, kThreads);
-  const KRange part = k_range<SPLIT != 0, 8>(args, task.tile.split);
+  const Int64 share = k_share<SPLIT != 0, 8>(args);
+  const Int64 begin = SPLIT ? share * task.tile.split * 8 : 0, end = k_end<8>(args, begin, share);
   const Int64 column = task.tile.column + threadIdx.x;
   for (int r = 0; r < ROWS; ++r) {
     const Int64 row = task.tile.row + r;
     float sum = 0;
-    for (Int64 k = part.begin; k < part.end && row < args.m && column < args.n; ++k)
+    for (Int64 k = begin; k < end && row < args.m && column < args.n; ++k)
       sum = multiply_add(task.a[A_TRANSPOSED ? k * args.lda + row : row * args.lda + k],
                          task.b[B_TRANSPOSED ? column * args.ldb + k : k * args.ldb + column], sum);
     sums[r * kThreads] = sum * float(args.scale);

@@ -136,10 +136,11 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   if (SPLIT) next_step_may_start();
   const Task task = task_of_block(args, TILE_M, TILE_N);
   const Tile tile = task.tile;
-  const KRange part = k_range<SPLIT != 0, TILE_K>(args, tile.split);
+  const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
+  const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0, end = k_end<TILE_K>(args, begin, share);
   Sums sums = {};
-  const bool any = (!SPLIT || part.end > part.begin) && args.has_product();
-  multiply(sums, args, task, {tile.row, tile.column, part.begin, any ? part.end : part.begin}, shared, who);
+  const bool any = (!SPLIT || end > begin) && args.has_product();
+  multiply(sums, args, task, {tile.row, tile.column, begin, any ? end : begin}, shared, who);
   if (SLICE_K > 1 || EPILOGUE) barrier();  // the tiles are no longer read
   add_groups(sums, shared, who);
   const Int64 row = tile.row + who.warp_m, column = tile.column + who.warp_n;

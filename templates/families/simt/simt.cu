@@ -190,11 +190,12 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
 #else
   const Int64 batch = BATCHED ? blockIdx.x / args.blocks() : 0;
   const Tile tile = args.tile(BATCHED ? blockIdx.x % args.blocks() : blockIdx.x);
-  const KRange range = k_range<SPLIT != 0, TILE_K>(args, tile.split);
+  const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
+  const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0, end = k_end<TILE_K>(args, begin, share);
   const Part part = {tile.row,
                      tile.column,
-                     range.begin,
-                     range.end > range.begin ? range.end - range.begin : 0,
+                     begin,
+                     end > begin ? end - begin : 0,
                      args.a + batch * args.stride_a,
                      args.b + batch * args.stride_b};
   Sums sums = {};

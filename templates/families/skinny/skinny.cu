@@ -199,12 +199,14 @@ KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
   const int outputs = outputs_left < kWarpOutputs ? static_cast<int>(outputs_left) : kWarpOutputs;
 
   // The block's part of k, in passes that its warps take in turn.
-  const KRange part = k_range<SPLIT != 0, kPass * WARPS_K>(args, tile.split);
+  constexpr int kDepth = kPass * WARPS_K;
+  const Int64 share = k_share<SPLIT != 0, kDepth>(args);
+  const Int64 begin = SPLIT ? share * tile.split * kDepth : 0, end = k_end<kDepth>(args, begin, share);
 
   float sums[kSums] = {};
   if (outputs > 0) {
-    for (Int64 k = part.begin + warp_k * kPass; k < part.end; k += kPass * WARPS_K) {
-      const Int64 left = part.end - k;
+    for (Int64 k = begin + warp_k * kPass; k < end; k += kDepth) {
+      const Int64 left = end - k;
       if constexpr (LARGE_ALONG_K) {
         if (left >= kPass)
           pass_along_k<true>(sums, small, large, large_ld, outputs, k, left);
