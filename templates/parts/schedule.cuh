@@ -53,17 +53,11 @@ DEVICE Task task_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
           reinterpret_cast<Sum*>(args.c) + (batch * args.parts() + tile.split) * args.rows() * args.columns()};
 }
 
-// k is split into args.parts() parts of whole tiles of TileK; the last part may be short or empty. These are two functions
-// and not one that returns both ends: as one they compile to another order of instructions, with other registers.
-//
-// Tiles of k of a part; Split false: of all of k.
+// Where k is split into args.parts() parts (Split), the tiles of TileK steps of a part; the last part may be short or
+// empty. Else all tiles of k. A kernel finds the part's ends itself: a function that returns both compiles to other
+// registers.
 template <bool Split, int TileK>
 DEVICE Int64 k_share(const MultiplyArgs& args) {
   const Int64 tiles = (args.steps() + TileK - 1) / TileK;
   return Split ? (tiles + args.parts() - 1) / args.parts() : tiles;  //@ schedule-split-share
-}
-// The end of the part of `share` tiles that begins at `begin`.
-template <int TileK>
-DEVICE Int64 k_end(const MultiplyArgs& args, Int64 begin, Int64 share) {
-  return begin + share * TileK < args.steps() ? begin + share * TileK : args.steps();
 }

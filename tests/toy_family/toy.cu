@@ -16,7 +16,8 @@ KERNEL(kThreads, 1) toy(ARGUMENTS ToyArgs args) {
   float* sums = shared_floats() + threadIdx.x;  // [ROWS][kThreads]
   const Task task = task_of_block(args, ROWS, kThreads);
   const Int64 share = k_share<SPLIT != 0, 8>(args);
-  const Int64 begin = SPLIT ? share * task.tile.split * 8 : 0, end = k_end<8>(args, begin, share);
+  const Int64 begin = SPLIT ? share * task.tile.split * 8 : 0;
+  const Int64 end = begin + share * 8 < args.steps() ? begin + share * 8 : args.steps();
   const Int64 column = task.tile.column + threadIdx.x;
   for (int r = 0; r < ROWS; ++r) {
     const Int64 row = task.tile.row + r;

@@ -155,16 +155,16 @@ static_assert(OperandA::HELD_BYTES % 1024 == 0 && OperandB::HELD_BYTES % 1024 ==
 struct Flow {
   const MmaArgs& args;
   const Part& part;
-  Pipeline<STAGES, kStageBytes> pipeline;
   int tiles;
   bool asks;  // this warp does, for all
+  Pipeline<STAGES, kStageBytes> pipeline;
 
   DEVICE_MEMBER Flow(const MmaArgs& arguments, const Task&, const Part& of, char* shared)
       : args(arguments),
         part(of),
-        pipeline(shared, shared + kLayout.barriers_at(), 1, kThreads / 32),
         tiles(of.tiles()),
-        asks(warp_number() == 0) {
+        asks(warp_number() == 0),
+        pipeline(shared, shared + kLayout.barriers_at(), 1, kThreads / 32) {
     // Where the first turn is known, the stages' places stay in uniform registers: worth it where all else is known.
     UNROLL_BY(BAKE ? STAGES - 1 : 1)
     for (int t = 0; t < STAGES - 1; ++t) ask_for(t);

@@ -137,7 +137,8 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   const Task task = task_of_block(args, TILE_M, TILE_N);
   const Tile tile = task.tile;
   const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
-  const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0, end = k_end<TILE_K>(args, begin, share);
+  const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
+  const Int64 end = begin + share * TILE_K < args.steps() ? begin + share * TILE_K : args.steps();
   Sums sums = {};
   const bool any = (!SPLIT || end > begin) && args.has_product();
   multiply(sums, args, task, {tile.row, tile.column, begin, any ? end : begin}, shared, who);

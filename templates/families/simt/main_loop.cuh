@@ -137,14 +137,14 @@ struct Flow {
   // behind, not for all of them.
   static constexpr int AHEAD = kStages - 2;  //@ simt-tiles-ahead
 
-  Pipeline<kStages, kStageElements * 4> pipeline;
   bool asks;  // this warp does, for all
+  Pipeline<kStages, kStageElements * 4> pipeline;
 
   DEVICE_MEMBER explicit Flow(float* shared)
-      : pipeline(reinterpret_cast<char*>(shared), reinterpret_cast<char*>(shared + kLayout.barriers_at()),
+      : asks(TRANSFERRED > 0 && warp_number() == 0),
+        pipeline(reinterpret_cast<char*>(shared), reinterpret_cast<char*>(shared + kLayout.barriers_at()),
                  (TRANSFERRED > 0) + (STAGED ? kThreads / 32 : 0),  //@ simt-full-arrivals
-                 kThreads / 32),
-        asks(TRANSFERRED > 0 && warp_number() == 0) {}
+                 kThreads / 32) {}
   DEVICE_MEMBER const float* stage() const { return reinterpret_cast<const float*>(pipeline.consumer_stage()); }
   DEVICE_MEMBER float* next_stage() const { return reinterpret_cast<float*>(pipeline.producer_stage()); }
 

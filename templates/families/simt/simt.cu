@@ -191,7 +191,8 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
   const Int64 batch = BATCHED ? blockIdx.x / args.blocks() : 0;
   const Tile tile = args.tile(BATCHED ? blockIdx.x % args.blocks() : blockIdx.x);
   const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
-  const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0, end = k_end<TILE_K>(args, begin, share);
+  const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
+  const Int64 end = begin + share * TILE_K < args.steps() ? begin + share * TILE_K : args.steps();
   const Part part = {tile.row,
                      tile.column,
                      begin,

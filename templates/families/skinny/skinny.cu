@@ -201,7 +201,8 @@ KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
   // The block's part of k, in passes that its warps take in turn.
   constexpr int kDepth = kPass * WARPS_K;
   const Int64 share = k_share<SPLIT != 0, kDepth>(args);
-  const Int64 begin = SPLIT ? share * tile.split * kDepth : 0, end = k_end<kDepth>(args, begin, share);
+  const Int64 begin = SPLIT ? share * tile.split * kDepth : 0;
+  const Int64 end = begin + share * kDepth < args.steps() ? begin + share * kDepth : args.steps();
 
   float sums[kSums] = {};
   if (outputs > 0) {
