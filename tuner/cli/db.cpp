@@ -36,8 +36,8 @@ int run_path(const FileCommand& options, const Output& output) {
   if (output.json)
     print_document(text_of({{"database", path.string()}, {"cache", cache.string()}}));
   else
-    print_line(path.string());
-  if (output.verbose && !output.json) print_line(cache.string());
+    print_exact_line(path.string());
+  if (output.verbose && !output.json) print_exact_line(cache.string());
   return kOk;
 }
 

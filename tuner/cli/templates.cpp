@@ -25,7 +25,7 @@ std::string value_text(const Parameter& parameter, std::size_t i) {
 }
 
 void print_template(const KernelTemplate& kernel) {
-  print_line(styled(kernel.name, Style::bold, colours(StandardStream::out)) + ": " +
+  print_exact_line(styled(kernel.name, Style::bold, colours(StandardStream::out)) + ": " +
              kernel.summary);
   print_line("  parameters:");
   for (const Parameter& parameter : kernel.parameters) {
