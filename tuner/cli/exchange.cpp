@@ -31,34 +31,49 @@ void setup_export(CLI::App& app, ExportCommand& options) {
                 "autotune export | ssh other autotune import -"}));
 }
 
-std::string exported(const ExportCommand& options) {
+struct Exported {
+  std::string text;
+  std::int64_t left_out = 0;
+};
+
+Exported exported(const ExportCommand& options) {
   const Database database = open_to_read(options.database);
-  if (options.gpu.empty()) return database.export_json("", options.images);
+  Exported result;
+  const auto of_gpu = [&](const std::string& gpu) {
+    result.text = database.export_json(gpu, options.images, &result.left_out);
+    return result;
+  };
+  if (options.gpu.empty()) return of_gpu("");
   const std::vector<std::string> gpus = stored_gpus(database, options.gpu);
   if (gpus.size() > 1)
     throw Error(ErrorKind::invalid_argument,
                 "--gpu: '" + options.gpu + "' names several stored GPUs: '" + gpus[0] + "', '" +
                     gpus[1] + "'; an export takes one, or all of them without --gpu");
-  return database.export_json(gpus.front(), options.images);
+  return of_gpu(gpus.front());
 }
 
 int run_export(const ExportCommand& options, const Output& output) {
   if (options.file != "-") check_writable("export", options.file);
-  std::string text = exported(options);
+  auto [text, left_out] = exported(options);
+  const int status = left_out > 0 ? kDatabase : kOk;
+  if (left_out > 0)
+    warn("the export is not complete: " + std::to_string(left_out) +
+         " rows could not be read and are left out; `autotune db check` lists what is damaged");
   text.erase(text.find_last_not_of('\n') + 1);
   if (options.file == "-") {
-    print_line(text);  // is JSON already
-    return kOk;
+    print_exact_line(text);  // is JSON already
+    return status;
   }
   std::ofstream file(options.file, std::ios::binary | std::ios::trunc);
   file << text << '\n';
   file.close();
   if (!file) throw Error(ErrorKind::io, "cannot write '" + options.file + "'");
   if (output.json)
-    print_document(Json{{"file", options.file}, {"bytes", text.size() + 1}}.dump(2));
+    print_document(
+        Json{{"file", options.file}, {"bytes", text.size() + 1}, {"left_out", left_out}}.dump(2));
   else
     note(output, "written to " + options.file);
-  return kOk;
+  return status;
 }
 
 struct ImportCommand {
