@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "db/base64.hpp"
+#include "db/import_checks.hpp"
 #include "db/kernel_text.hpp"
 #include "db/state.hpp"
 #include "db/tables.hpp"
@@ -126,14 +127,23 @@ struct Contents {
 };
 
 ImportedWinner winner_from(const Json& json) {
-  return {json.at("record").get<std::int64_t>(), json.at("since").get<std::string>(),
-          json.at("quarantined").get<std::string>()};
+  ImportedWinner winner{json.at("record").get<std::int64_t>(), json.at("since").get<std::string>(),
+                        json.at("quarantined").get<std::string>()};
+  check_imported_date("since", winner.since);
+  return winner;
 }
 
 Record record_from(const Json& json) {
   Record record = record_from_json(json.dump());
   record.origin = Origin::imported;
+  check_imported(record);
   return record;
+}
+
+Baseline baseline_from(const Json& json) {
+  Baseline baseline = baseline_from_json(json.dump());
+  check_imported(baseline);
+  return baseline;
 }
 
 StoredImage image_from(const Json& json) {
@@ -151,6 +161,7 @@ StoredImage image_from(const Json& json) {
   json.at("log").get_to(image.log);
   image.binary = from_base64(json.at("binary").get<std::string>());
   json.at("records").get_to(stored.records);
+  check_imported(image);
   // Exports of older versions have none: such an image is compiled again instead.
   stored.hash = json.value("hash", "");
   if (!stored.hash.empty() && row_hash(image) != stored.hash)
@@ -219,8 +230,7 @@ Contents parse_import(const std::string& text) {
   Contents data;
   data.records = items(json, "records", record_from);
   data.winners = items(json, "winners", winner_from);
-  data.baselines =
-      items(json, "baselines", [](const Json& item) { return baseline_from_json(item.dump()); });
+  data.baselines = items(json, "baselines", baseline_from);
   data.images = items(json, "images", image_from);
   check_references(data);
   return data;
