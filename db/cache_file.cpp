@@ -63,17 +63,15 @@ std::string foreign_contents(const fs::path& file, off_t bytes) {
   return "it is a database of another program";
 }
 
-std::string why_kept(const fs::path& path, const fs::path& file, const struct stat& status,
-                     Trust trust, CacheContents contents) {
-  if (const fs::path link = foreign_link(path); !link.empty())
-    return "the symbolic link " + link.string() + " belongs to another user";
+std::string why_kept(const fs::path& file, const struct stat& status, Trust trust,
+                     CacheContents contents) {
   if (!S_ISREG(status.st_mode)) return "it is no regular file";
   if (trust == Trust::owner) {
-    if (const std::string why = distrust(path); !why.empty()) return why;
-    drop_empty_companions(path);
+    if (const std::string why = distrust(file); !why.empty()) return why;
+    drop_empty_companions(file);
     for (const char* suffix : kCompanions)
-      if (const std::string why = distrust(companion(path, suffix)); !why.empty())
-        return companion(path, suffix).filename().string() + " beside it: " + why;
+      if (const std::string why = distrust(companion(file, suffix)); !why.empty())
+        return companion(file, suffix).filename().string() + " beside it: " + why;
   }
   return contents == CacheContents::ours ? "" : foreign_contents(file, status.st_size);
 }
@@ -82,10 +80,13 @@ std::string why_kept(const fs::path& path, const fs::path& file, const struct st
 
 RemovedFile remove_cache_file(const fs::path& path, Trust trust, CacheContents contents) {
   RemovedFile result;
-  const fs::path file = behind_links(path);
+  const auto [file, foreign_link] = follow_links(path);
   struct stat status {};
   if (lstat(file.c_str(), &status) != 0) return result;
-  result.kept = why_kept(path, file, status, trust, contents);
+  if (foreign_link.empty() && S_ISLNK(status.st_mode)) return result;  // it leads to no file
+  result.kept = foreign_link.empty()
+                    ? why_kept(file, status, trust, contents)
+                    : "the symbolic link " + foreign_link.string() + " belongs to another user";
   if (!result.kept.empty()) return result;
   if (unlink(file.c_str()) != 0) {
     result.kept = std::string("it cannot be deleted (") + std::strerror(errno) + ")";

@@ -131,15 +131,16 @@ std::string distrust(const fs::path& file) {
   return why;
 }
 
-fs::path foreign_link(const fs::path& file) {
-  if (!keeps_owners(file)) return {};
+Followed follow_links(const fs::path& path) {
+  const bool owners = keeps_owners(path);
   const UserFacts user = this_user();
-  fs::path found;
-  walk_links(file, [&](const fs::path& at, const FileFacts& facts) {
-    if (S_ISLNK(facts.mode) && !distrust(facts, user).empty()) found = at;
-    return !found.empty();
+  Followed followed{path, {}};
+  walk_links(path, [&](const fs::path& at, const FileFacts& facts) {
+    followed.file = at;
+    if (owners && S_ISLNK(facts.mode) && !distrust(facts, user).empty()) followed.foreign_link = at;
+    return !followed.foreign_link.empty();
   });
-  return found;
+  return followed;
 }
 
 void require_regular(const fs::path& database) {

@@ -34,8 +34,13 @@ std::filesystem::path behind_links(std::filesystem::path file);
 /// What distrust() says of a file and of the symbolic links that lead to it. Empty for a file that
 /// is not there, and where the file system keeps no owners (FAT, NTFS, SMB, FUSE, ...).
 std::string distrust(const std::filesystem::path& file);
-/// The first symbolic link on the way to a file that another user made; empty when there is none.
-std::filesystem::path foreign_link(const std::filesystem::path& file);
+/// Where symbolic links lead: each is looked at and read in one go, so that none is swapped between
+/// a check and its use.
+struct Followed {
+  std::filesystem::path file;          ///< as far as the links were followed
+  std::filesystem::path foreign_link;  ///< the first one that is not trusted; else empty
+};
+Followed follow_links(const std::filesystem::path& path);
 /// Refuses a database that distrust() is about: the file itself and links that lead to it. Throws
 /// Error(database) that names the option which allows the file.
 void require_trusted(const std::filesystem::path& database);

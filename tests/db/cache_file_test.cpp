@@ -137,6 +137,7 @@ TEST_F(CacheFile, BehindALinkOfOnesOwnGoesAndTheLinkStays) {
   EXPECT_TRUE(remove_cache_file(path, Trust::owner).removed);
   EXPECT_TRUE(fs::is_symlink(path));
   EXPECT_FALSE(fs::exists(folder / "elsewhere"));
+  EXPECT_EQ(remove_cache_file(path, Trust::owner).kept, "") << "there is nothing to keep";
   write_file(folder / "elsewhere", "notes");
   expect_kept("no SQLite database");
   EXPECT_EQ(read_file(folder / "elsewhere"), "notes");
