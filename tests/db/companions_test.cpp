@@ -151,7 +151,7 @@ TEST_F(SharedFolder, WhatHoldsSomethingStaysAndIsRefusedWithAWayOn) {
   EXPECT_EQ(beside(), "-wal");
 }
 
-TEST_F(SharedFolder, WhoMayNotDeleteThemIsToldWhatToDo) {
+TEST_F(SharedFolder, WhereTheyMayNotBeDeletedTheErrorSaysHowToGoOn) {
   ASSERT_EQ(chown(path.c_str(), kUser, kUser), 0);
   plant("-wal", "");
   EXPECT_EQ(as_user(kUser,

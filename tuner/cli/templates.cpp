@@ -26,7 +26,7 @@ std::string value_text(const Parameter& parameter, std::size_t i) {
 
 void print_template(const KernelTemplate& kernel) {
   print_exact_line(styled(kernel.name, Style::bold, colours(StandardStream::out)) + ": " +
-             kernel.summary);
+                   kernel.summary);
   print_line("  parameters:");
   for (const Parameter& parameter : kernel.parameters) {
     std::string values;
