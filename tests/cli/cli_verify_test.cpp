@@ -101,7 +101,7 @@ TEST_F(CliVerify, ALargeSpreadHidesNoChangeAndTheToleranceIsShown) {
   ASSERT_EQ(document.at("records").size(), 1U);
   Json& measured = document["records"][0]["measurement"];
   measured["median_us"] = measured.at("median_us").get<double>() / 1000;
-  measured["spread"] = 1000;
+  measured["spread"] = 100;
   write(file("fast.json"), document.dump());
   set("TILEWISE_DB", file("fast.db"));
   ASSERT_EQ(run({"import", file("fast.json")}).status, 0);

@@ -239,7 +239,7 @@ int run_ladder(const LadderCommand& options, const Output& output) {
           gpu,
           problem,
           budget,
-          Database::open(path),
+          open_to_write(path),
           nullptr,
           compiler_if_any(gpu.info.target, options.bench.nvrtc),
           Progress(output)};

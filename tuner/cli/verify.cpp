@@ -218,7 +218,7 @@ bool verify_gpu(const Gpu& gpu, const VerifyCommand& options, Database& database
 
 int run_verify(const VerifyCommand& options, const Output& output) {
   if (!options.problems.sizes.empty()) problems_of(options.problems);  // bad ones are said first
-  Database database = Database::open(existing_database(options.database));
+  Database database = open_to_write(existing_database(options.database));
   const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output);
   catch_interrupts();
   std::vector<Verdict> verdicts;
