@@ -8,7 +8,7 @@
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 struct tilewise_matmul {
   tilewise::Matmul matmul;

@@ -11,9 +11,9 @@
 #include "device/device.hpp"
 #include "matmul/packed_contents.hpp"
 #include "tilewise/call.hpp"
-#include "tilewise/image.hpp"
-#include "tilewise/plan.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/image.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 

@@ -6,8 +6,8 @@
 
 #include "db/database.hpp"
 #include "templates/kernel_template.hpp"
-#include "tilewise/device_info.hpp"
 #include "tilewise/match.hpp"
+#include "vocabulary/device_info.hpp"
 
 namespace tilewise {
 

@@ -4,7 +4,7 @@
 #include "templates/constraints.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/multiply_plan.hpp"
-#include "tilewise/configuration.hpp"
+#include "vocabulary/configuration.hpp"
 
 namespace tilewise::mma {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/device_info.hpp"
 #include "tilewise/match.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/device_info.hpp"
+#include "vocabulary/record.hpp"
 
 /// What compare finds, and what is made of it: plain values.
 namespace tilewise::bench {

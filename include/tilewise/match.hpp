@@ -2,7 +2,7 @@
 #include <optional>
 #include <string>
 
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 

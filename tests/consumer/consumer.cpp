@@ -4,7 +4,7 @@
 
 #include "tilewise/matmul.hpp"
 #include "tilewise/number.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "fake_product.hpp"
 #include "matmul/matmul_internal.hpp"
 #include "templates/kernel_template.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 
