@@ -14,6 +14,7 @@
 #include "matmul/matmul_internal.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem.hpp"
 #include "vocabulary/record.hpp"
 
 using namespace tilewise;

@@ -5,6 +5,7 @@
 #include "matmul/executable.hpp"
 #include "matmul/packed_contents.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise {
 namespace {

@@ -5,6 +5,7 @@
 #include "templates/kernel_template.hpp"
 #include "templates/multiply_plan.hpp"
 #include "vocabulary/configuration.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::mma {
 

@@ -1,4 +1,5 @@
 #include "templates/mma_numbers.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::mma {
 namespace {

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "templates/constraints.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::small {
 

@@ -11,6 +11,7 @@
 
 #include "tilewise/error.hpp"
 #include "vocabulary/fields.hpp"
+#include "vocabulary/problem.hpp"
 #include "vocabulary/record.hpp"
 
 namespace tilewise {

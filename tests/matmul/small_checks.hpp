@@ -13,6 +13,7 @@
 #include "tests/matmul/on_device.hpp"
 #include "tests/matmul/whole_numbers.hpp"
 #include "tests/support/problems.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::test {
 

@@ -21,6 +21,7 @@
 #include "tests/support/problems.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/reference.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise {
 namespace {

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/problem.hpp"
 #include "vocabulary/record.hpp"
 
 namespace tilewise {
