@@ -5,10 +5,10 @@
 #include <string>
 
 #include "matmul/matmul_internal.hpp"
+#include "matmul/resolution.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
-#include "vocabulary/record.hpp"
 
 struct tilewise_matmul {
   tilewise::Matmul matmul;
@@ -189,16 +189,16 @@ tilewise_status packed_by(tilewise_packed** packed, Pack pack) {
   });
 }
 
-std::string json_of(const Match& match) {
+std::string json_of(const Resolution& resolution) {
   nlohmann::ordered_json json;
-  json["match"] = to_string(match.kind);
-  json["distance"] = match.distance;
-  json["stale"] = match.stale;
-  json["why"] = match.why;
-  json["predicted_us"] = match.predicted_us;
-  json["limited_by"] = match.limited_by;
-  json["candidate"] = nlohmann::ordered_json::parse(to_json(match.candidate));
-  json["record"] = match.record ? nlohmann::ordered_json::parse(to_json(*match.record)) : nullptr;
+  json["match"] = to_string(resolution.kind);
+  json["distance"] = resolution.distance;
+  json["stale"] = resolution.stale;
+  json["why"] = resolution.why;
+  json["predicted_us"] = resolution.predicted_us;
+  json["limited_by"] = resolution.limited_by;
+  json["candidate"] = nlohmann::ordered_json::parse(to_json(resolution.candidate));
+  json["record"] = resolution.record ? nlohmann::ordered_json::parse(to_json(*resolution.record)) : nullptr;
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -280,7 +280,7 @@ tilewise_status tilewise_explain_problem(tilewise_matmul* matmul, const tilewise
   return guarded([&] {
     if (!text && capacity > 0)
       throw Error(ErrorKind::invalid_argument, "text is null, but its capacity is not 0");
-    const std::string json = json_of(checked(matmul).explain(problem_of(problem)));
+    const std::string json = json_of(resolution_of(checked(matmul), problem_of(problem)));
     if (needed) *needed = json.size() + 1;
     if (capacity < json.size() + 1)
       throw Error(ErrorKind::invalid_argument,

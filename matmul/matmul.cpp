@@ -11,6 +11,7 @@
 #include "device/cuda/cuda.hpp"
 #include "device/fork.hpp"
 #include "device/machines.hpp"
+#include "matmul/resolution.hpp"
 #include "matmul/state.hpp"
 #include "tilewise/error.hpp"
 
@@ -190,14 +191,19 @@ PackedOperand Matmul::pack_b(const Problem& problem, const void* b, std::int64_t
 MathMode Matmul::fastest_within(const Problem& problem, double accuracy) const {
   check_process();
   check_problem(problem);
-  return tilewise::fastest_within(problem, accuracy, state_->device().info(),
-                                  [this](const Problem& asked) { return state_->match(asked); });
+  return tilewise::fastest_within(
+      problem, accuracy, state_->device().info(),
+      [this](const Problem& asked) { return state_->resolution(asked); });
 }
 
 Match Matmul::explain(const Problem& problem) const {
-  check_process();
+  return match_of(resolution_of(*this, problem), problem);
+}
+
+Resolution resolution_of(const Matmul& matmul, const Problem& problem) {
+  matmul.check_process();
   check_problem(problem);
-  return state_->explain(as_served(problem));
+  return matmul.state_->explain(as_served(problem));
 }
 
 void Matmul::prepare(const Problem& problem) {

@@ -14,6 +14,7 @@
 namespace tilewise {
 
 struct MatmulParts;  // matmul/matmul_internal.hpp
+struct Resolution;   // matmul/resolution.hpp
 
 /// Options of a Matmul. Every default is what most programs want.
 struct MatmulOptions {
@@ -172,6 +173,7 @@ class Matmul {
   PackedOperand pack(const Problem& problem, const Call& call, bool is_a);
   explicit Matmul(std::unique_ptr<State> state);
   friend Matmul make_matmul(MatmulParts parts);
+  friend Resolution resolution_of(const Matmul& matmul, const Problem& problem);
   bool is_of_parent() const noexcept;
   void check_process() const;
 
