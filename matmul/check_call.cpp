@@ -180,6 +180,19 @@ void check_problem(const Problem& problem) {
   check("batch", problem.batch);
 }
 
+void check_alignment(const Problem& problem) {
+  const auto check = [](const char* name, int value, DType type) {
+    for (int allowed = bytes_of(type); allowed <= 16; allowed *= 2)
+      if (value == allowed) return;
+    refuse("the alignment of " + std::string(name) + " is " + std::to_string(value) +
+           " bytes; it must be a power of two from " + std::to_string(bytes_of(type)) +
+           " (one element) to 16");
+  };
+  check("A", problem.alignment.a, problem.a);
+  check("B", problem.alignment.b, problem.b);
+  check("C", problem.alignment.c, problem.c);
+}
+
 void check_operand(const Problem& problem, const Call& call, StepRole role) {
   const bool is_a = role == StepRole::pack_a;
   const Operand x = is_a ? operand_a(problem, call) : operand_b(problem, call);

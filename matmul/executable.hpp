@@ -127,6 +127,10 @@ bool reads_operands(const Problem& problem, const Call& call);
 /// a negative size.
 void check_problem(const Problem& problem);
 
+/// Of a problem without a call. Throws Error(invalid_argument) for an alignment that is no power of
+/// two from one element to 16 bytes.
+void check_alignment(const Problem& problem);
+
 /// Refuses what cannot be right: null pointers that would be touched, negative sizes or strides,
 /// leading dimensions shorter than a row, pointers not aligned to their element, extents past the
 /// address space, matrices of C that overlap one another, and C overlapping A or B. Overlap is
