@@ -17,6 +17,7 @@
 #include "templates/plan/multiply_plan.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/placement.hpp"
+#include "vocabulary/problem.hpp"
 
 using namespace tilewise;
 

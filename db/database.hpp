@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 

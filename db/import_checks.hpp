@@ -1,8 +1,8 @@
 #pragma once
 #include <string>
 
-#include "tilewise/image.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/image.hpp"
+#include "vocabulary/record.hpp"
 
 // What an import may say. A claim that no machine can have made is refused, and so is a name that
 // would change what a terminal shows.

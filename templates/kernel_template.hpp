@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/configuration.hpp"
-#include "tilewise/device_info.hpp"
-#include "tilewise/plan.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/configuration.hpp"
+#include "vocabulary/device_info.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 

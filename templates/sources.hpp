@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "tilewise/hash.hpp"
-#include "tilewise/plan.hpp"
+#include "vocabulary/hash.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 

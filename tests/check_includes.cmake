@@ -1,5 +1,8 @@
 # The rules that no compiler checks, read off the source text:
-#   - rooms include only rooms below them: include <- {templates, device, db} <- matmul <- tuner <- cli;
+#   - rooms include only rooms below them:
+#     include <- vocabulary <- {templates, device, db} <- matmul <- tuner <- cli;
+#   - include/, which is installed, includes itself only, and so do examples/ and tests/consumer/, which stand for programs
+#     of others;
 #   - sqlite3.h only in db/, cuda.h and nvrtc.h only in device/cuda/, Boost only in device/host/, CLI11 only in tuner/cli/ and
 #     in bench/, whose programs read arguments too;
 #   - nlohmann/json only in .cpp files;
@@ -8,22 +11,22 @@
 cmake_minimum_required(VERSION 3.22)
 
 # What each room may include, as the first folder(s) of the include path.
-set(vocabulary_may tilewise vocabulary)
 set(include_may tilewise)
-set(templates_may tilewise templates)
-set(device_may tilewise device)
-set(db_may tilewise db)
-set(matmul_may tilewise templates device db matmul)
-set(tuner_may tilewise templates device db matmul tuner)
-set(cli_may tilewise templates device db matmul tuner)
+set(vocabulary_may tilewise vocabulary)
+set(templates_may tilewise vocabulary templates)
+set(device_may tilewise vocabulary device)
+set(db_may tilewise vocabulary db)
+set(matmul_may tilewise vocabulary templates device db matmul)
+set(tuner_may tilewise vocabulary templates device db matmul tuner)
+set(cli_may ${tuner_may})
 
 # Header (a regular expression) and the one folder that may include it.
 set(owned "sqlite3\\.h=db" "cuda\\.h=device/cuda" "nvrtc\\.h=device/cuda" "nvml\\.h=device/cuda"
           "cublas[A-Za-z_0-9]*\\.h=device/cuda" "boost/.*=device/host" "CLI/.*=tuner/cli" "CLI11.*=tuner/cli")
 set(rooms vocabulary include templates device db matmul tuner)
-set(examples_may tilewise)  # what a program of somebody else's may
+set(examples_may tilewise)  # a program outside the tree has the installed headers
 set(bench_may ${cli_may})
-set(tests_may ${cli_may} vocabulary tests)
+set(tests_may ${cli_may} tests)
 set(largest 450)
 set(problems "")
 set(count 0)
@@ -41,6 +44,8 @@ foreach(room ${rooms} examples bench tests)
     set(who ${room})
     if(file MATCHES "^tuner/cli/")
       set(who cli)
+    elseif(file MATCHES "^tests/consumer/")
+      set(who examples)
     endif()
     file(READ "${ROOT}/${file}" text)
     string(REGEX REPLACE "[^\n]" "" newlines "${text}")

@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "tilewise/record.hpp"
 #include "tuner/evaluator.hpp"
 #include "tuner/placement.hpp"
 #include "tuner/validator.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 

@@ -10,7 +10,7 @@
 #include "device/elf.hpp"
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
-#include "tilewise/hash.hpp"
+#include "vocabulary/hash.hpp"
 
 namespace tilewise {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 

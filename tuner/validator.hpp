@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "tilewise/call.hpp"
-#include "tilewise/record.hpp"
 #include "tuner/known_results.hpp"
 #include "tuner/placement.hpp"
 #include "tuner/reference.hpp"
 #include "tuner/staging.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "templates/plan/multiply_plan.hpp"
-#include "tilewise/plan.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 

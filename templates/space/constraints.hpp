@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "templates/kernel_template.hpp"
-#include "tilewise/image.hpp"
+#include "vocabulary/image.hpp"
 
 namespace tilewise {
 

@@ -3,8 +3,8 @@
 
 #include "templates/kernel_template.hpp"
 #include "tests/cli/program.hpp"
-#include "tilewise/device_info.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/device_info.hpp"
+#include "vocabulary/record.hpp"
 
 namespace cli_test {
 namespace {

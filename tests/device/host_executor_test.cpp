@@ -10,7 +10,7 @@
 #include "device/host/host.hpp"
 #include "tests/device/host_kernels.hpp"
 #include "tilewise/error.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {

@@ -11,6 +11,7 @@
 #include "tests/support/pairwise.hpp"
 #include "tests/support/problems.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::check {
 namespace {

@@ -7,6 +7,7 @@
 #include "device/host/host.hpp"
 #include "tests/support/numbers.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::check {
 namespace {

@@ -21,10 +21,10 @@
 #include "device/elf.hpp"
 #include "device/machines.hpp"
 #include "tests/kernels/check_cases.hpp"
-#include "tilewise/device_info.hpp"
 #include "tilewise/error.hpp"
-#include "tilewise/hash.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/device_info.hpp"
+#include "vocabulary/hash.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise::check {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "fake_device.hpp"
-#include "tilewise/plan.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 

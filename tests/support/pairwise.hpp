@@ -7,6 +7,7 @@
 
 #include "templates/space/search_space.hpp"
 #include "tests/support/problems.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::test {
 

@@ -8,6 +8,7 @@
 
 #include "tilewise/error.hpp"
 #include "tuner/cli/kinds.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::cli {
 namespace {

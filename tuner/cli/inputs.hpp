@@ -8,8 +8,8 @@
 
 #include "db/database.hpp"
 #include "templates/space/search_space.hpp"
-#include "tilewise/configuration.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/configuration.hpp"
 
 /// Options that several subcommands share, and how their text becomes values. Everything here
 /// throws Error(invalid_argument) that names the option, the value seen and what is allowed.

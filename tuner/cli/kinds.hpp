@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "db/database.hpp"
-#include "tilewise/device_info.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/device_info.hpp"
 
 /// Kinds of products (types and math mode): their names for people, and who can do which.
 namespace tilewise::cli {

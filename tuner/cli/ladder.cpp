@@ -10,6 +10,7 @@
 #include "tuner/cli/signals.hpp"
 #include "tuner/cli/stored.hpp"
 #include "tuner/cli/tune_report.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::cli {
 namespace {

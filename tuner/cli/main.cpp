@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "device/host/host.hpp"
+#include "tilewise/version.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/help.hpp"
 #include "tuner/cli/signals.hpp"
@@ -44,7 +45,7 @@ Exit status:
 Environment: TILEWISE_DB (database file), TILEWISE_NVRTC (NVRTC library or folder), CUDA_VISIBLE_DEVICES, NO_COLOR, COLUMNS, TERM.)";
 
 std::string version_text() {
-  return std::string("autotune ") + TILEWISE_VERSION + " (" + TILEWISE_BUILD_TYPE + ")";
+  return "autotune " + std::string(tilewise::version_text()) + " (" + TILEWISE_BUILD_TYPE + ")";
 }
 
 std::string json_text(const nlohmann::ordered_json& document) {

@@ -15,6 +15,7 @@
 #include <numeric>
 
 #include "tilewise/error.hpp"
+#include "tilewise/version.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -160,7 +161,7 @@ void Table::print(const Output& output) const {
 
 void print_document(const std::string& json) {
   std::cout << "{\n  \"version\": " << kDocumentVersion << ",\n  \"program_version\": \""
-            << TILEWISE_VERSION << "\"," << json.substr(1) << '\n';
+            << version_text() << "\"," << json.substr(1) << '\n';
 }
 
 void print_exact_line(const std::string& text) { std::cout << text << '\n'; }

@@ -8,7 +8,7 @@
 
 #include "db/database.hpp"
 #include "db/image_cache.hpp"
-#include "tilewise/device_info.hpp"
+#include "vocabulary/device_info.hpp"
 
 /// What subcommands that read the database share.
 namespace tilewise::cli {

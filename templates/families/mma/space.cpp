@@ -1,5 +1,6 @@
 #include "templates/families/mma/numbers.hpp"
 #include "templates/space/common_constraints.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::mma {
 namespace {

@@ -5,7 +5,7 @@
 #include "templates/kernel_template.hpp"
 #include "templates/plan/multiply_plan.hpp"
 #include "templates/space/constraints.hpp"
-#include "tilewise/configuration.hpp"
+#include "vocabulary/configuration.hpp"
 
 namespace tilewise::simt {
 

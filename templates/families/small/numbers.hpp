@@ -4,6 +4,7 @@
 
 #include "templates/families/small/layout.hpp"
 #include "templates/space/constraints.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::small {
 

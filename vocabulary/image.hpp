@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/device_info.hpp"
-#include "tilewise/plan.hpp"
+#include "vocabulary/device_info.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 

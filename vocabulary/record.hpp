@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tilewise/configuration.hpp"
-#include "tilewise/image.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/configuration.hpp"
+#include "vocabulary/image.hpp"
 
 namespace tilewise {
 
