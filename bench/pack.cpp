@@ -14,9 +14,10 @@
 #include "matmul/executable.hpp"
 #include "matmul/image_store.hpp"
 #include "templates/kernel_template.hpp"
-#include "templates/multiply_plan.hpp"
+#include "templates/plan/multiply_plan.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/placement.hpp"
+#include "vocabulary/problem.hpp"
 
 using namespace tilewise;
 

@@ -13,7 +13,7 @@
 #include <set>
 #include <sstream>
 
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/search/strategy.hpp"
 

@@ -12,9 +12,11 @@
 #include "matmul/build.hpp"
 #include "matmul/executable.hpp"
 #include "matmul/matmul_internal.hpp"
+#include "matmul/resolution.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/problem.hpp"
+#include "vocabulary/record.hpp"
 
 using namespace tilewise;
 
@@ -76,13 +78,13 @@ struct Operands {
 };
 
 /// The executable that serves a problem, made apart from the Matmul.
-Executable same_executable(Device& device, const Problem& problem, const Match& match,
+Executable same_executable(Device& device, const Problem& problem, const Resolution& resolution,
                            const MatmulOptions& options) {
   MatmulParts parts = parts_for(nullptr, options);
   const std::unique_ptr<ImageCache> cache = parts.open_cache();
   const ImageStore store(parts.database ? &*parts.database : nullptr, cache.get(), nullptr);
-  const KernelTemplate& kernel = find_template(match.candidate.kernel_template);
-  Built built = build(match.candidate, kernel, problem, device.info(), store);
+  const KernelTemplate& kernel = find_template(resolution.candidate.kernel_template);
+  Built built = build(resolution.candidate, kernel, problem, device.info(), store);
   if (built.fault) throw Error(*built.fault);
   return Executable(device, problem, std::move(built.plan), built.images);
 }
@@ -163,10 +165,10 @@ Json measure(const Options& options) {
                              {"wait_us", microseconds(enqueued, done)},
                              {"total_us", microseconds(begin, done)},
                              {"compiled", compiler_loaded}};
-  const Match match = multiply.explain(problem);
-  result["match"] = to_string(match.kind);
-  result["why"] = match.why;
-  const Executable executable = same_executable(device, problem, match, asked);
+  const Resolution resolution = resolution_of(multiply, problem);
+  result["match"] = to_string(resolution.kind);
+  result["why"] = resolution.why;
+  const Executable executable = same_executable(device, problem, resolution, asked);
   result["host_time"] = host_time(multiply, device, problem, operands.call, executable, options);
   return result;
 }

@@ -1,10 +1,14 @@
 # Writes OUTPUT: the array NAME of TYPE (declared in HEADER, in namespace NAMESPACE), one raw string
-# literal per file of FILES (comma-separated), and how many they are.
+# literal per file of FILES (comma-separated), and how many they are. A header is named by its path from
+# BASE on, as an #include names it; a kernel source (.cu) by its file name.
 string(REPLACE "," ";" files "${FILES}")
 set(text "// Made by cmake/embed.cmake.\n#include \"${HEADER}\"\n\n")
 string(APPEND text "namespace ${NAMESPACE} {\n\nconst ${TYPE} ${NAME}s[] = {\n")
 foreach(file ${files})
   get_filename_component(name ${file} NAME)
+  if(NOT name MATCHES "\\.cu$")
+    file(RELATIVE_PATH name ${BASE} ${file})
+  endif()
   file(READ ${file} body)
   string(APPEND text "    {\"${name}\", R\"kernel(${body})kernel\"},\n")
 endforeach()

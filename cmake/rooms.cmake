@@ -27,14 +27,15 @@ function(tilewise_options target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()
 
-# tilewise_embed(OUTPUT HEADER NAMESPACE TYPE NAME FILE...): makes the .cpp OUTPUT that holds the text of
-# each FILE, see embed.cmake.
-function(tilewise_embed output header namespace type name)
+# tilewise_embed(OUTPUT HEADER NAMESPACE TYPE NAME BASE FILE...): makes the .cpp OUTPUT that holds the text of
+# each FILE, headers named by their paths from BASE on, see embed.cmake.
+function(tilewise_embed output header namespace type name base)
   string(REPLACE ";" "," list "${ARGN}")
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -DFILES=${list} -DOUTPUT=${output} -DHEADER=${header} -DNAMESPACE=${namespace}
-            -DTYPE=${type} -DNAME=${name} -P ${tilewise_SOURCE_DIR}/cmake/embed.cmake
+            -DTYPE=${type} -DNAME=${name} -DBASE=${base}
+            -P ${tilewise_SOURCE_DIR}/cmake/embed.cmake
     DEPENDS ${ARGN} ${tilewise_SOURCE_DIR}/cmake/embed.cmake
     VERBATIM)
 endfunction()

@@ -1,3 +1,6 @@
+#include <set>
+#include <utility>
+
 #include "db/kernel_text.hpp"
 #include "db/state.hpp"
 #include "db/tables.hpp"
@@ -5,13 +8,6 @@
 // Every row against its hash: what `autotune db check` shows, and how a migration makes the hashes.
 namespace tilewise {
 namespace {
-
-const std::string kRecords = "SELECT " + kRecordColumns + " FROM " + kRecordTables;
-const std::string kWinners = "SELECT " + kWinnerColumns + " FROM " + kWinnerTables;
-const std::string kBaselines = "SELECT " + kBaselineColumns + " FROM " + kBaselineTables;
-const std::string kSearches = "SELECT " + kSearchColumns + " FROM " + kSearchTables;
-const std::string kImages =
-    "SELECT " + kImageColumns + ", log, binary, hash, refused FROM images ORDER BY id";
 
 /// A whole image; throws DamagedRow for one that does not match its hash, and one that was set
 /// aside for that.
@@ -26,20 +22,74 @@ Image read_checked_image(Query& row) {
   return image;
 }
 
-/// Tries to read every row; adds what is damaged. A row of a newer version is no damage.
-template <class Read>
-void check_rows(const Connection& db, const std::string& sql, Read read,
-                std::vector<std::string>& damage) {
+/// What is damaged, without repetition.
+class Damage {
+ public:
+  void add(const std::string& table, std::int64_t row, std::string what) {
+    if (known_.emplace(table, row).second) places_.push_back({table, row, std::move(what)});
+  }
+  bool has(const std::string& table, std::int64_t row) const {
+    return known_.contains({table, row});
+  }
+  std::vector<DamagedPlace> take() { return std::move(places_); }
+
+ private:
+  std::vector<DamagedPlace> places_;
+  std::set<std::pair<std::string, std::int64_t>> known_;
+};
+
+/// Tries to read every row of `sql`, whose first column is its rowid; `damaged` gets what is wrong
+/// with one. A row of a newer version is no damage.
+template <class Read, class Damaged>
+void check_rows(const Connection& db, const std::string& sql, Read read, Damaged damaged) {
   Query query = db.query(sql);
   while (query.step()) {
+    const auto row = query.next<std::int64_t>();
     try {
       read(query);
-    } catch (const DamagedRow& damaged) {
-      damage.push_back(damaged.what());
+    } catch (const DamagedRow& error) {
+      damaged(row, error.what());
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid_argument) throw;
     }
   }
+}
+
+void check_references(const Connection& db, Damage& damage) {
+  Query query = db.query("PRAGMA foreign_key_check");
+  while (query.step()) {
+    const auto table = query.next<std::string>();
+    const auto row = query.next<std::int64_t>();
+    damage.add(table, row,
+               "row " + std::to_string(row) + " of " + table + " refers to a row of " +
+                   query.next<std::string>() + " that is not there");
+  }
+}
+
+/// A record's damage is its winner's: it is listed once, under the record's name.
+void check_records(const Connection& db, Damage& damage) {
+  std::int64_t record = 0;
+  bool is_winner = false;
+  check_rows(
+      db,
+      "SELECT r.id, r.id IN (SELECT record_id FROM winners), " + kRecordColumns + " FROM " +
+          kRecordTables,
+      [&](Query& row) {
+        row.read(is_winner);
+        read_record(row);
+      },
+      [&](std::int64_t row, const std::string& what) {
+        damage.add("records", row, what + (is_winner ? "; it is a winner" : ""));
+      });
+  check_rows(
+      db, "SELECT w.rowid, r.id, " + kWinnerColumns + " FROM " + kWinnerTables,
+      [&](Query& row) {
+        row.read(record);
+        read_winner(row);
+      },
+      [&](std::int64_t row, const std::string& what) {
+        if (!damage.has("records", record)) damage.add("winners", row, what);
+      });
 }
 
 /// Hashes every row of `sql`, whose first column tells which it is, and stores that by `update`.
@@ -73,25 +123,25 @@ std::vector<std::string> Database::check() const {
       if (std::string words = query.next<std::string>(); words != "ok")
         damage.push_back("SQLite: " + std::move(words));
   }
-  {
-    Query query = db.query("PRAGMA foreign_key_check");
-    while (query.step()) {
-      const auto table = query.next<std::string>();
-      const auto row = query.next<std::string>();
-      damage.push_back("row " + row + " of " + table + " refers to a row of " +
-                       query.next<std::string>() + " that is not there");
-    }
-  }
-  check_rows(
-      db, kRecords, [](Query& row) { read_record(row); }, damage);
-  check_rows(
-      db, kWinners, [](Query& row) { read_winner(row); }, damage);
-  check_rows(
-      db, kBaselines, [](Query& row) { read_baseline(row); }, damage);
-  check_rows(
-      db, kSearches, [](Query& row) { read_search(row); }, damage);
-  check_rows(db, kImages, read_checked_image, damage);
+  for (DamagedPlace& place : damaged_rows(db)) damage.push_back(std::move(place.what));
   return damage;
+}
+
+std::vector<DamagedPlace> damaged_rows(const Connection& db) {
+  Damage damage;
+  const auto check = [&](const char* table, const std::string& sql, auto read) {
+    check_rows(db, sql, read,
+               [&](std::int64_t row, const std::string& what) { damage.add(table, row, what); });
+  };
+  check_references(db, damage);
+  check_records(db, damage);
+  check("baselines", "SELECT b.rowid, " + kBaselineColumns + " FROM " + kBaselineTables,
+        [](Query& row) { read_baseline(row); });
+  check("searches", "SELECT s.id, " + kSearchColumns + " FROM " + kSearchTables,
+        [](Query& row) { read_search(row); });
+  check("images", "SELECT id, " + kImageColumns + ", log, binary, hash, refused FROM images",
+        read_checked_image);
+  return damage.take();
 }
 
 void hash_all_rows(const Connection& db) {

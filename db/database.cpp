@@ -89,6 +89,21 @@ bool Database::read_only() const {
 
 Trust Database::trust() const { return state_->trust; }
 
+bool Database::still_there() const {
+  try {
+    state_->place.require();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void Database::on_warning(std::function<void(const std::string&)> say) {
+  const std::lock_guard lock(state_->mutex);
+  state_->say = std::move(say);
+  for (const std::string& warning : state_->warnings) state_->say(warning);
+}
+
 std::vector<std::string> Database::warnings() const {
   const std::lock_guard lock(state_->mutex);
   return state_->warnings;

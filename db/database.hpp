@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 
@@ -87,9 +87,12 @@ class Database {
 
   const std::filesystem::path& path() const;
   bool read_only() const;
-  Trust trust() const;  ///< as given to open()
+  Trust trust() const;       ///< as given to open()
+  bool still_there() const;  ///< the path leads to the file that is open
   /// Worth telling a person once: a network file system, rows of a newer version that were skipped.
   std::vector<std::string> warnings() const;
+  /// Calls `say` for each warning that is there and each that comes, while a member function runs.
+  void on_warning(std::function<void(const std::string&)> say);
   void warn(const std::string& warning) const;  ///< adds to warnings(), once
 
   // records -------------------------------------------------------------------------------------
@@ -162,24 +165,28 @@ class Database {
   /// The last stays, however large.
   std::int64_t drop_oldest_images(std::int64_t most_bytes);
   /// What is damaged: SQLite's integrity check, and every row and image that does not match its
-  /// hash. Empty when all is in order.
+  /// hash, each once. Empty when all is in order.
   std::vector<std::string> check() const;
   /// Deletes records (with their winners, and images nobody needs any more). Returns how many. What
   /// searches of their problems had found is then incomplete, so these are forgotten too, and so
   /// are the baselines of problems without records.
   std::int64_t remove(const RecordFilter& filter);
-  /// Drops what is not needed to serve: losing records whose source hash is not among `current`
+  /// Drops what is damaged (a record with its winner, and the searches that had found it), and what
+  /// is not needed to serve: losing records whose source hash is not among `current`
   /// (empty = keep all), images of no winner or finalist, claims of nobody alive. Finalists are the
   /// 8 fastest ok records of each problem and GPU besides the winner. An image put without a record
   /// id stays while a winner or finalist that no image names has its launch revision.
   struct Pruned {
     std::int64_t freed_bytes = 0;
+    std::int64_t damaged_rows = 0;
     std::string not_done;  ///< empty, or what a full disk did not allow
   };
   Pruned prune(const std::vector<std::string>& current_source_hashes = {});
   /// All of it (a GPU's, or everything when empty) as JSON {"format":"tilewise","version":1,...}
-  /// with images as base64 when asked.
-  std::string export_json(const std::string& gpu = "", bool with_images = false) const;
+  /// with images as base64 when asked. `left_out`: how many rows could not be read, being damaged
+  /// or of a newer version.
+  std::string export_json(const std::string& gpu = "", bool with_images = false,
+                          std::int64_t* left_out = nullptr) const;
   struct Imported {
     std::int64_t records = 0;         ///< that were new
     std::int64_t images = 0;          ///< taken

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "db/base64.hpp"
+#include "db/import_checks.hpp"
 #include "db/kernel_text.hpp"
 #include "db/state.hpp"
 #include "db/tables.hpp"
@@ -74,23 +75,27 @@ Json image_json(const StoredImage& stored) {
 StoredImage read_stored_image(Query& row) {
   StoredImage stored;
   stored.image = read_image(row);
-  std::string records;
-  row.read(stored.image.log, stored.image.binary, stored.hash, records);
+  std::string refused, records;
+  row.read(stored.image.log, stored.image.binary, stored.hash, refused, records);
+  if (!refused.empty())
+    throw DamagedRow("the image of " + to_string(stored.image.kernel) +
+                     " is set aside: " + refused);
   require_hash(stored.image, stored.hash, "the image of " + to_string(stored.image.kernel));
   stored.records = Json::parse(records).get<std::vector<std::int64_t>>();
   return stored;
 }
 
 /// Of a GPU: the images its records name, and those that name none but fit by launch revision.
+const std::string kImageCondition =
+    " WHERE ?1 = '' OR id IN (SELECT image_id FROM record_images WHERE record_id IN (SELECT id "
+    "FROM records WHERE gpu = ?1)) OR (id NOT IN (SELECT image_id FROM record_images) AND "
+    "launch_revision IN (SELECT launch_revision FROM records WHERE gpu = ?1))";
 const std::string kImages =
     "SELECT " + kImageColumns +
-    ", log, binary, hash, (SELECT json_group_array(record_id) FROM record_images WHERE image_id = "
-    "images.id "
-    "AND (?1 = '' OR record_id IN (SELECT id FROM records WHERE gpu = ?1))) AS users FROM images "
-    "WHERE refused = '' AND (?1 = '' OR users != '[]' OR (id NOT IN (SELECT image_id FROM "
-    "record_images) AND "
-    "launch_revision IN (SELECT launch_revision FROM records WHERE gpu = ?1))) "
-    "ORDER BY kernel, target, launch_revision";
+    ", log, binary, hash, refused, (SELECT json_group_array(record_id) FROM record_images WHERE "
+    "image_id = images.id AND (?1 = '' OR record_id IN (SELECT id FROM records WHERE gpu = ?1))) "
+    "FROM images" +
+    kImageCondition + " ORDER BY kernel, target, launch_revision";
 const std::string kSearches =
     "SELECT " + kSearchColumns + " FROM " + kSearchTables + " WHERE ? IN (s.gpu, '') ORDER BY s.id";
 const std::string kRecords =
@@ -122,14 +127,23 @@ struct Contents {
 };
 
 ImportedWinner winner_from(const Json& json) {
-  return {json.at("record").get<std::int64_t>(), json.at("since").get<std::string>(),
-          json.at("quarantined").get<std::string>()};
+  ImportedWinner winner{json.at("record").get<std::int64_t>(), json.at("since").get<std::string>(),
+                        json.at("quarantined").get<std::string>()};
+  check_imported_date("since", winner.since);
+  return winner;
 }
 
 Record record_from(const Json& json) {
   Record record = record_from_json(json.dump());
   record.origin = Origin::imported;
+  check_imported(record);
   return record;
+}
+
+Baseline baseline_from(const Json& json) {
+  Baseline baseline = baseline_from_json(json.dump());
+  check_imported(baseline);
+  return baseline;
 }
 
 StoredImage image_from(const Json& json) {
@@ -147,6 +161,7 @@ StoredImage image_from(const Json& json) {
   json.at("log").get_to(image.log);
   image.binary = from_base64(json.at("binary").get<std::string>());
   json.at("records").get_to(stored.records);
+  check_imported(image);
   // Exports of older versions have none: such an image is compiled again instead.
   stored.hash = json.value("hash", "");
   if (!stored.hash.empty() && row_hash(image) != stored.hash)
@@ -215,8 +230,7 @@ Contents parse_import(const std::string& text) {
   Contents data;
   data.records = items(json, "records", record_from);
   data.winners = items(json, "winners", winner_from);
-  data.baselines =
-      items(json, "baselines", [](const Json& item) { return baseline_from_json(item.dump()); });
+  data.baselines = items(json, "baselines", baseline_from);
   data.images = items(json, "images", image_from);
   check_references(data);
   return data;
@@ -291,17 +305,25 @@ void import_image(const Connection& db, const StoredImage& stored,
 
 }  // namespace
 
-std::string Database::export_json(const std::string& gpu, bool with_images) const {
+std::string Database::export_json(const std::string& gpu, bool with_images,
+                                  std::int64_t* left_out) const {
   const std::lock_guard lock(state_->mutex);
   const Connection& db = state_->connection;
   Transaction transaction(db, Transaction::Kind::read);
   Json json = {{"format", kFormat}, {"version", kVersion}};
+  std::int64_t stored = 0, written = 0;
   const auto put = [&](const char* key, const std::string& sql, const char* what, auto read,
                        auto form) {
     Query query = db.query(sql);
     query.bind(gpu);
     json[key] = Json::array();
     for (const auto& row : state_->rows(query, what, read)) json[key].push_back(form(row));
+    written += static_cast<std::int64_t>(json[key].size());
+    // By the table alone: a row that refers to one that is not there is in no join.
+    const bool has_gpu = key != std::string("images");
+    Query count = db.query(std::string("SELECT count(*) FROM ") + key +
+                           (has_gpu ? " WHERE ?1 IN (gpu, '')" : kImageCondition));
+    if (count.bind(gpu).step()) stored += count.next<std::int64_t>();
   };
   const auto parsed = [](const auto& value) { return Json::parse(to_json(value)); };
   const auto whole = [](auto read) { return [read](Query& row) { return read(row, nullptr); }; };
@@ -310,6 +332,7 @@ std::string Database::export_json(const std::string& gpu, bool with_images) cons
   put("baselines", kBaselines, "baseline", whole(read_baseline), parsed);
   put("searches", kSearches, "search", whole(read_search), search_json);
   if (with_images) put("images", kImages, "image", read_stored_image, image_json);
+  if (left_out) *left_out = stored - written;
   // A compiler's words may be no valid UTF-8: replaced rather than refused.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

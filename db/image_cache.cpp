@@ -1,18 +1,9 @@
 #include "db/image_cache.hpp"
 
+#include "db/cache_file.hpp"
 #include "db/sqlite_error.hpp"
-#include "db/trust.hpp"
 
 namespace tilewise {
-
-bool remove_database_file(const std::filesystem::path& path) {
-  std::error_code ignored;
-  const std::filesystem::path file = behind_links(path);
-  const bool there = std::filesystem::remove(file, ignored);
-  for (const char* suffix : {"-wal", "-shm", "-journal"})
-    std::filesystem::remove(file.string() + suffix, ignored);
-  return there;
-}
 
 ImageCache::ImageCache(const std::filesystem::path& path, OpenMode mode, Trust trust,
                        std::int64_t most_bytes)
@@ -28,13 +19,7 @@ void ImageCache::open() {
   try {
     database_.emplace(Database::open(path_, mode_, trust_));
   } catch (const SqliteError& error) {
-    const bool may_replace = error.damaged() && mode_ == OpenMode::read_write && !replaced_;
-    if (!may_replace) return give_up(error.what());
-    replaced_ = true;
-    remove_database_file(path_);
-    warnings_.push_back("the image cache was damaged and is made anew: " +
-                        std::string(error.what()));
-    open();
+    if (make_anew(error)) open();
   } catch (const Error& error) {
     give_up(error.what());
   }
@@ -43,6 +28,25 @@ void ImageCache::open() {
 void ImageCache::give_up(const std::string& why) {
   database_.reset();
   warnings_.push_back("the image cache is not used: " + why);
+}
+
+/// Removes a damaged file. False where there is nothing to go on with.
+bool ImageCache::make_anew(const SqliteError& error) {
+  database_.reset();
+  if (!error.damaged() || path_.empty() || mode_ != OpenMode::read_write || replaced_) {
+    give_up(error.what());
+    return false;
+  }
+  replaced_ = true;
+  const RemovedFile file = remove_cache_file(path_, trust_);
+  // Another process may have removed it already.
+  if (!file.kept.empty()) {
+    give_up(std::string(error.what()) + "; it is not made anew, since " + file.kept +
+            ": move it away");
+    return false;
+  }
+  warnings_.push_back("the image cache was damaged and is made anew: " + std::string(error.what()));
+  return true;
 }
 
 /// Runs `body` on the database, if there is one, and once more on a new file when the old one turns
@@ -55,13 +59,7 @@ void ImageCache::use(Use body) {
     return body(*database_);
   } catch (const SqliteError& error) {
     if (error.busy() || error.full()) throw;
-    if (!error.damaged() || path_.empty() || mode_ != OpenMode::read_write || replaced_)
-      return give_up(error.what());
-    replaced_ = true;
-    database_.reset();
-    remove_database_file(path_);
-    warnings_.push_back("the image cache was damaged and is made anew: " +
-                        std::string(error.what()));
+    if (!make_anew(error)) return;
   } catch (const Error&) {  // deleted or replaced meanwhile
     database_.reset();
     if (path_.empty() || replaced_) return;
@@ -122,11 +120,16 @@ void ImageCache::release_claim(const KernelSpec& kernel, const Target& target) {
   }
 }
 
+/// Whether the path leads to the file that is open.
+bool ImageCache::still_there() const { return database_ && database_->still_there(); }
+
 bool ImageCache::discard() {
   const std::lock_guard lock(mutex_);
   if (path_.empty() || mode_ == OpenMode::read_only) return false;
+  // On a full disk the application id of a new file may never leave its log.
+  const CacheContents contents = still_there() ? CacheContents::ours : CacheContents::unknown;
   database_.reset();
-  return remove_database_file(path_);
+  return remove_cache_file(path_, trust_, contents).removed;
 }
 
 std::optional<DatabaseCounts> ImageCache::counts() {

@@ -10,10 +10,12 @@
 
 namespace tilewise {
 
+class SqliteError;
+
 /// Compiled images that belong to no winner and no finalist, in a file of their own that may go at
 /// any time. It is a convenience: no fault of the file is an error of the caller's. A damaged file
-/// is thrown away and made anew; one that cannot be used is done without; warnings() says so. All
-/// functions are thread-safe.
+/// that remove_cache_file() deletes is made anew; one that cannot be used is done without;
+/// warnings() says so. All functions are thread-safe.
 class ImageCache {
  public:
   static constexpr std::int64_t kMostBytes = std::int64_t{512} << 20;
@@ -37,7 +39,7 @@ class ImageCache {
   void release_claim(const KernelSpec& kernel, const Target& target);
 
   /// Removes the file, to make room on a full disk; from then on this object keeps nothing. True
-  /// when there was a file.
+  /// when there was a file, and it was one that remove_cache_file() deletes.
   bool discard();
   /// For tests and listings; nothing where the file cannot be used.
   std::optional<DatabaseCounts> counts();
@@ -46,6 +48,8 @@ class ImageCache {
  private:
   void open();
   void give_up(const std::string& why);
+  bool make_anew(const SqliteError& error);
+  bool still_there() const;
   template <class Use>
   void use(Use body);
 
@@ -58,9 +62,5 @@ class ImageCache {
   std::vector<std::string> warnings_;
   bool replaced_ = false;  ///< thrown away once already
 };
-
-/// Deletes a database file (not a symbolic link to it) with SQLite's files beside it. True when the
-/// file was there. Processes that have it open go on with what they have.
-bool remove_database_file(const std::filesystem::path& path);
 
 }  // namespace tilewise

@@ -1,7 +1,7 @@
 #pragma once
 #include <string_view>
 
-#include "tilewise/plan.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 

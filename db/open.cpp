@@ -1,10 +1,15 @@
 #include "db/open.hpp"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
 
+#include "db/companions.hpp"
+#include "db/network_file_system.hpp"
 #include "db/schema.hpp"
 #include "db/sqlite_error.hpp"
 #include "db/trust.hpp"
@@ -20,11 +25,17 @@ std::string network_warning(const fs::path& path, std::string_view network) {
          "locks; better name a local file with --db";
 }
 
-/// Before SQLite opens a file, and once more when it is open: SQLite's files beside it may have
-/// come in between.
+/// Before SQLite opens a file, and once more when it is open.
 void require_usable(const fs::path& path, Trust trust) {
   require_regular(path);
   if (trust == Trust::owner) require_trusted(path);
+}
+
+/// The same with SQLite's files beside it, which may have come in between.
+void require_all_trusted(const fs::path& path, Trust trust) {
+  if (trust != Trust::owner) return;
+  require_trusted(path);
+  require_trusted_companions(path);
 }
 
 void set_pragmas(const Connection& connection) {
@@ -77,39 +88,67 @@ void use_rollback_journal(OpenedFile& file) {
   file.connection.execute("PRAGMA synchronous = FULL");
 }
 
-/// Of SQLite's files beside a database.
-bool has_bytes(const fs::path& database, const char* suffix) {
-  std::error_code error;
-  const auto bytes = fs::file_size(behind_links(database).string() + suffix, error);
-  return !error && bytes > 0;
-}
-
 std::string log_not_seen(const fs::path& path) {
   return "it can only be read, and the rows in " + path.string() +
          "-wal are not seen; open it once where it can be written";
 }
 
-/// WAL mode needs two files beside the database. Where they cannot be made, the file is read as it
-/// is: nobody can be writing to read-only media.
-OpenedFile connect_for_reading(const fs::path& path) {
-  OpenedFile file{Connection(path, Connection::Access::read), {}};
+/// Whether a reader may have SQLite make files beside the database: only its owner or root, since
+/// another user's files would keep the owner out.
+bool may_make_companions(const fs::path& path, Trust trust) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0)
+    return false;
+  return trust == Trust::anyone || geteuid() == 0 || status.st_uid == geteuid() ||
+         !keeps_owners(path);
+}
+
+/// The log and its index, as a process has made them that has the database open.
+bool has_usable_log(const fs::path& path, Trust trust) {
+  for (const char* suffix : {"-wal", "-shm"}) {
+    const fs::path file = companion(path, suffix);
+    if (access(file.c_str(), R_OK) != 0) return false;
+    if (trust == Trust::owner && !distrust(file).empty()) return false;
+  }
+  return true;
+}
+
+/// The file as it is, without its log. What a writer does meanwhile is not seen.
+OpenedFile connect_immutable(const fs::path& path) {
+  OpenedFile file{Connection(path, Connection::Access::immutable), {}};
+  if (has_bytes(path, "-wal"))
+    file.warnings.push_back("database " + path.string() + ": " + log_not_seen(path));
+  return file;
+}
+
+/// WAL mode needs two files beside the database. Where they cannot be made, or must not, the file
+/// is read as it is.
+OpenedFile connect_for_reading(const fs::path& path, std::string_view network, Trust trust) {
+  const bool owner = may_make_companions(path, trust);
+  if (owner && trust == Trust::owner) {
+    drop_empty_companions(path);
+    require_trusted_companions(path);
+  }
+  if (!owner && network.empty() && !has_usable_log(path, trust)) {
+    const fs::path journal = companion(path, "-journal");
+    if (!has_bytes(path, "-journal") || (trust == Trust::owner && !distrust(journal).empty()))
+      return connect_immutable(path);
+  }
+  using Access = Connection::Access;
+  OpenedFile file{Connection(path, owner ? Access::owner : Access::read), {}};
   switch (file.connection.probe()) {
     case SQLITE_OK:
+      if (owner) require_all_trusted(path, trust);
       return file;
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_IOERR:
       // A half-written file, to be rolled back first, must not be read as it is.
       if (has_bytes(path, "-journal")) file.connection.fail();
-      break;
+      return connect_immutable(path);
     default:
       file.connection.fail();
   }
-  file.connection = Connection(path, Connection::Access::immutable);
-  if (has_bytes(path, "-wal")) {
-    file.warnings.push_back("database " + path.string() + ": " + log_not_seen(path));
-  }
-  return file;
 }
 
 /// A program that only reads brings an older file up to date, too, where it may write.
@@ -127,13 +166,15 @@ bool migrated(const fs::path& path, std::string_view network, Trust trust) {
 OpenedFile open_for_writing(const fs::path& path, std::string_view network, Trust trust) {
   make_private_folders(path);
   require_usable(path, trust);
+  if (trust == Trust::owner) drop_empty_companions(path);
+  require_all_trusted(path, trust);
   make_private_file(path);
   OpenedFile file{Connection(path, Connection::Access::write), {}};
   if (file.connection.read_only()) {
     throw sqlite_error(path, SQLITE_READONLY, "opened read-only: no permission to write");
   }
   is_new(file.connection);  // refuses what is not ours before anything is changed
-  require_usable(path, trust);
+  require_all_trusted(path, trust);
   set_pragmas(file.connection);
   if (network.empty()) {
     use_wal(file.connection);
@@ -154,11 +195,11 @@ OpenedFile open_for_reading(const fs::path& path, std::string_view network, Trus
                   "; tune something first (autotune --sizes 1024), or name another "
                   "file with --db or TILEWISE_DB");
   }
-  OpenedFile file = connect_for_reading(path);
+  OpenedFile file = connect_for_reading(path, network, trust);
   require_usable(path, trust);
   bool empty = is_new(file.connection);
   if (!empty && version_of(file.connection) < latest_version() && migrated(path, network, trust)) {
-    file = connect_for_reading(path);
+    file = connect_for_reading(path, network, trust);
     empty = is_new(file.connection);
   }
   if (empty) {

@@ -19,7 +19,8 @@ struct OpenedFile {
 /// on. Trust::owner refuses files that require_trusted() refuses.
 OpenedFile open_for_writing(const std::filesystem::path& path, std::string_view network,
                             Trust trust);
-/// Opens what exists for reading; immutable where WAL's companion files cannot be made.
+/// Opens what exists for reading. Only the owner and root have SQLite make files beside it, and
+/// leave none; any other user, and where they cannot be made, reads the file as it is.
 OpenedFile open_for_reading(const std::filesystem::path& path, std::string_view network,
                             Trust trust);
 /// An empty database in memory.

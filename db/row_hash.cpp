@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tilewise/hash.hpp"
+#include "vocabulary/hash.hpp"
 
 namespace tilewise {
 namespace {

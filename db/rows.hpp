@@ -5,7 +5,7 @@
 #include <string>
 
 #include "db/sqlite.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 // Values that several tables hold, to and from columns. The read_ functions take the columns named
 // here, in this order, and throw Error(invalid_argument) for a name this version does not know.

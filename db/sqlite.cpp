@@ -138,9 +138,15 @@ void Connection::Finalize::operator()(sqlite3_stmt* statement) const noexcept {
 }
 
 Connection::Connection(std::filesystem::path path, Access access) : path_(std::move(path)) {
-  const bool write = access == Access::write;
-  open(file_uri(path_) + (access == Access::immutable ? "?immutable=1" : ""),
-       write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
+  const char* parameters = access == Access::immutable ? "?immutable=1"
+                           : access == Access::read    ? "?readonly_shm=1"
+                                                       : "";
+  const int flags = access == Access::write   ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                    : access == Access::owner ? SQLITE_OPEN_READWRITE
+                                              : SQLITE_OPEN_READONLY;
+  open(file_uri(path_) + parameters, flags);
+  changes_nothing_ = access == Access::owner;
+  if (changes_nothing_) execute("PRAGMA query_only = ON");
 }
 
 Connection::Connection() : path_(":memory:") {
@@ -197,7 +203,9 @@ std::int64_t Connection::changes() const { return sqlite3_changes64(connection_.
 
 bool Connection::in_transaction() const { return sqlite3_get_autocommit(connection_.get()) == 0; }
 
-bool Connection::read_only() const { return sqlite3_db_readonly(connection_.get(), "main") == 1; }
+bool Connection::read_only() const {
+  return changes_nothing_ || sqlite3_db_readonly(connection_.get(), "main") == 1;
+}
 
 void Connection::set_busy_timeout(int milliseconds) const {
   sqlite3_busy_timeout(connection_.get(), milliseconds);

@@ -108,7 +108,12 @@ class Query {
 /// Error(database) with the path, what to do, and SQLite's own words. Movable; not thread-safe.
 class Connection {
  public:
-  enum class Access { write, read, immutable };
+  enum class Access {
+    write,
+    owner,     ///< changes no row; removes SQLite's files beside the database when it is closed
+    read,      ///< makes no file that shares memory: in WAL mode it must be there
+    immutable  ///< the file as it is, without its log
+  };
   static constexpr int kBusyMilliseconds = 30'000;
 
   /// Opens a file (created when absent and `write`). No pragma is set but the busy timeout.
@@ -148,6 +153,7 @@ class Connection {
   void open(const std::string& uri, int flags);
 
   std::filesystem::path path_;
+  bool changes_nothing_ = false;
   std::unique_ptr<sqlite3, Close> connection_;
   mutable std::unordered_map<std::string, Statement> statements_;  // goes before the connection
 };

@@ -54,9 +54,9 @@ struct Database::State {
         trust(trusted) {}
 
   void warn(std::string message) {
-    if (std::find(warnings.begin(), warnings.end(), message) == warnings.end()) {
-      warnings.push_back(std::move(message));
-    }
+    if (std::find(warnings.begin(), warnings.end(), message) != warnings.end()) return;
+    warnings.push_back(std::move(message));
+    if (say) say(warnings.back());
   }
 
   /// Reads all rows of `query` by `read`. A row that this version does not understand, or that is
@@ -70,7 +70,8 @@ struct Database::State {
       } catch (const DamagedRow& damage) {
         warn("database " + connection.path().string() + ": a " + what +
              " is damaged and is not used (" + damage.what() +
-             "); `autotune db check` lists all damage, tuning again replaces it");
+             "); `autotune db check` lists all damage, tuning again replaces it, and `autotune db "
+             "prune` removes what tuning does not replace");
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::invalid_argument) throw;
         warn("database " + connection.path().string() + ": a " + what + " was skipped (" +
@@ -117,6 +118,7 @@ struct Database::State {
   Trust trust;
   std::optional<ProcessIdentity> identity;  ///< whose claims are ours; made for the first claim
   std::function<bool()> make_room;
+  std::function<void(const std::string&)> say;  ///< of warnings
 };
 
 }  // namespace tilewise

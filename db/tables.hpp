@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "db/database.hpp"
 #include "db/rows.hpp"
@@ -68,6 +69,14 @@ inline const std::string kImageColumns =
 Image read_image(Query& row);
 /// Frees claims of processes that are gone.
 void drop_dead_claims(const Connection& connection);
+/// A row that is damaged, or refers to a row that is not there.
+struct DamagedPlace {
+  std::string table;
+  std::int64_t row = 0;  ///< its rowid
+  std::string what;      ///< in words
+};
+/// Every row of every table, each at most once.
+std::vector<DamagedPlace> damaged_rows(const Connection& connection);
 /// Computes every row's hash anew: what a migration ends with.
 void hash_all_rows(const Connection& connection);
 

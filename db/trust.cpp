@@ -70,14 +70,6 @@ FileFacts facts_of(const struct stat& status) {
   return {status.st_uid, status.st_gid, status.st_mode};
 }
 
-void refuse(const fs::path& database, const fs::path& file, const std::string& why) {
-  const std::string name = file == database ? "" : file.filename().string() + " beside it: ";
-  throw database_error(database, name + why +
-                                     ", and what is stored in it is run by this program; copy it, "
-                                     "or allow it by --trust-files (in a program: "
-                                     "TILEWISE_TRUST_FILES=1 or MatmulOptions::trust_files)");
-}
-
 constexpr int kMostLinks = 40;  // as Linux follows
 
 /// The file a symbolic link names.
@@ -86,14 +78,13 @@ fs::path next_of(const fs::path& link) {
   return link.parent_path() / fs::read_symlink(link, ignored);
 }
 
-/// The file itself and, where it is a symbolic link, each link on the way to it.
-void require_trusted(const fs::path& database, const fs::path& file, const UserFacts& user) {
+/// `look` at the facts of the file itself and, where it is a symbolic link, of each link on the way
+/// to it, until it returns true.
+template <class Look>
+void walk_links(fs::path at, Look look) {
   struct stat status {};
-  fs::path at = file;
   for (int links = 0; links <= kMostLinks && lstat(at.c_str(), &status) == 0; ++links) {
-    if (const std::string why = distrust(facts_of(status), user); !why.empty())
-      refuse(database, file, why);
-    if (!S_ISLNK(status.st_mode)) return;
+    if (look(at, facts_of(status)) || !S_ISLNK(status.st_mode)) return;
     at = next_of(at);
   }
 }
@@ -129,20 +120,58 @@ fs::path behind_links(fs::path file) {
   return file;
 }
 
+std::string distrust(const fs::path& file) {
+  if (!keeps_owners(file)) return "";
+  const UserFacts user = this_user();
+  std::string why;
+  walk_links(file, [&](const fs::path&, const FileFacts& facts) {
+    why = distrust(facts, user);
+    return !why.empty();
+  });
+  return why;
+}
+
+Followed follow_links(const fs::path& path) {
+  const bool owners = keeps_owners(path);
+  const UserFacts user = this_user();
+  Followed followed{path, {}};
+  walk_links(path, [&](const fs::path& at, const FileFacts& facts) {
+    followed.file = at;
+    if (owners && S_ISLNK(facts.mode) && !distrust(facts, user).empty()) followed.foreign_link = at;
+    return !followed.foreign_link.empty();
+  });
+  return followed;
+}
+
 void require_regular(const fs::path& database) {
   struct stat status {};
-  if (stat(database.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
+  if (stat(database.c_str(), &status) != 0) {
+    if (errno != ELOOP) return;
+    throw database_error(database,
+                         "its symbolic links lead in a circle, or are more than " +
+                             std::to_string(kMostLinks) +
+                             "; mend them, or name another file with --db or TILEWISE_DB");
+  }
+  if (S_ISREG(status.st_mode)) return;
   throw database_error(database, "it is " + kind_of(status.st_mode) + "; name a " +
                                      (S_ISDIR(status.st_mode) ? "file in it" : "regular file") +
                                      " with --db or TILEWISE_DB");
 }
 
+void refuse_file(const fs::path& database, const fs::path& file, const std::string& why) {
+  const bool beside = file != database;
+  throw database_error(
+      database, (beside ? file.filename().string() + " beside it: " : std::string()) + why +
+                    (beside ? ", and SQLite would read it into the database; delete it unless it "
+                              "is yours, keep the database in a folder that only you can write"
+                            : ", and what is stored in it is run by this program; copy it") +
+                    ", or allow it by --trust-files (in a program: TILEWISE_TRUST_FILES=1 or "
+                    "MatmulOptions::trust_files)");
+}
+
 void require_trusted(const fs::path& database) {
-  if (!keeps_owners(database)) return;
-  const UserFacts user = this_user();
-  require_trusted(database, database, user);
-  for (const char* suffix : {"-wal", "-shm", "-journal"})
-    require_trusted(database, behind_links(database).string() + suffix, user);
+  if (const std::string why = distrust(database); !why.empty())
+    refuse_file(database, database, why);
 }
 
 void make_private_folders(const fs::path& file) {

@@ -31,13 +31,24 @@ std::string distrust(const FileFacts& file, const UserFacts& user);
 /// The file that symbolic links lead to: SQLite keeps its own files beside that one.
 std::filesystem::path behind_links(std::filesystem::path file);
 
-/// Refuses a database that is no regular file, and one that distrust() is about: the file, symbolic
-/// links that lead to it, SQLite's files beside it. Nothing is checked of owners and permissions
-/// where the file system keeps none (FAT, NTFS, SMB, FUSE, ...). A file that is not there passes.
-/// Throws Error(database) that names the option which allows the file.
+/// What distrust() says of a file and of the symbolic links that lead to it. Empty for a file that
+/// is not there, and where the file system keeps no owners (FAT, NTFS, SMB, FUSE, ...).
+std::string distrust(const std::filesystem::path& file);
+/// Where symbolic links lead: each is looked at and read in one go, so that none is swapped between
+/// a check and its use.
+struct Followed {
+  std::filesystem::path file;          ///< as far as the links were followed
+  std::filesystem::path foreign_link;  ///< the first one that is not trusted; else empty
+};
+Followed follow_links(const std::filesystem::path& path);
+/// Refuses a database that distrust() is about: the file itself and links that lead to it. Throws
+/// Error(database) that names the option which allows the file.
 void require_trusted(const std::filesystem::path& database);
-/// The half of it that nothing overrides: a folder, a pipe or a device is no database.
+/// A folder, a pipe, a device or a loop of links is no database; no option allows it.
 void require_regular(const std::filesystem::path& database);
+/// Throws Error(database) that refuses `file`, which is the database or lies beside it.
+[[noreturn]] void refuse_file(const std::filesystem::path& database,
+                              const std::filesystem::path& file, const std::string& why);
 
 /// Makes the folders above a file that are missing, for the user alone (0700). Throws
 /// Error(database).

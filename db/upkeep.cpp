@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "db/state.hpp"
@@ -78,6 +79,34 @@ void drop_orphans(const Connection& db) {
       .run();
 }
 
+/// Records go as remove() removes them. A search whose winner goes is to be made again.
+std::int64_t drop_damaged_rows(const Connection& db) {
+  const std::vector<DamagedPlace> damage = damaged_rows(db);
+  std::map<std::string, nlohmann::json> rows;
+  for (const DamagedPlace& place : damage) rows[place.table].push_back(place.row);
+  if (rows.contains("winners"))
+    db.query(
+          "DELETE FROM searches WHERE (problem_id, gpu) IN (SELECT r.problem_id, r.gpu FROM "
+          "records AS r JOIN winners AS w ON w.record_id = r.id WHERE w.rowid IN "
+          "(SELECT value FROM json_each(?)))")
+        .bind(rows.at("winners").dump())
+        .run();
+  for (const char* table : {"winners", "baselines", "searches", "images"})
+    if (rows.contains(table))
+      db.query(std::string("DELETE FROM ") + table +
+               " WHERE rowid IN (SELECT value FROM json_each(?))")
+          .bind(rows.at(table).dump())
+          .run();
+  if (rows.contains("records"))
+    for (const char* removal : kRemovals) db.query(removal).bind(rows.at("records").dump()).run();
+  if (rows.contains("record_images"))
+    db.query(
+          "DELETE FROM record_images WHERE record_id NOT IN (SELECT id FROM records) "
+          "OR image_id NOT IN (SELECT id FROM images)")
+        .run();
+  return static_cast<std::int64_t>(damage.size());
+}
+
 std::string chosen_ids(const Connection& db, const RecordFilter& filter) {
   const RecordCondition condition(db, filter);
   Query query = db.query("SELECT r.id FROM " + kRecordTables + condition.sql());
@@ -86,6 +115,8 @@ std::string chosen_ids(const Connection& db, const RecordFilter& filter) {
   while (query.step()) ids.push_back(query.next<std::int64_t>());
   return ids.dump();
 }
+
+constexpr std::int64_t kMiB = 1 << 20;
 
 std::int64_t bytes_of(const Connection& db) {
   return db.integer("PRAGMA page_count") * db.integer("PRAGMA page_size");
@@ -149,15 +180,16 @@ std::int64_t Database::remove(const RecordFilter& filter) {
 Database::Pruned Database::prune(const std::vector<std::string>& current_source_hashes) {
   const std::lock_guard lock(state_->mutex);
   const std::int64_t before = bytes_of(state_->connection);
+  Pruned pruned;
   state_->write([&](const Connection& db) {
     tilewise::drop_dead_claims(db);
+    pruned.damaged_rows = drop_damaged_rows(db);
     if (!current_source_hashes.empty()) {
       db.query(kDropLosers).bind(nlohmann::json(current_source_hashes).dump()).run();
     }
     db.query(kDropImages).run();
     drop_orphans(db);
   });
-  Pruned pruned;
   // The pages return to the file system only when the log has been written back and cut. That is
   // done after a failure, too: the log holds what was tried.
   constexpr const char* kCutLog = "PRAGMA wal_checkpoint(TRUNCATE)";
@@ -166,7 +198,7 @@ Database::Pruned Database::prune(const std::vector<std::string>& current_source_
   } catch (const SqliteError& error) {
     if (!error.full()) throw;
     pruned.not_done = "the file could not be made smaller: that takes up to " +
-                      std::to_string(bytes_of(state_->connection) >> 20) +
+                      std::to_string((bytes_of(state_->connection) + kMiB - 1) / kMiB) +
                       " MiB of free space for a moment; what was dropped makes room inside it";
     try {
       state_->connection.execute(kCutLog);

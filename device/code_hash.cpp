@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "device/elf.hpp"
-#include "tilewise/hash.hpp"
+#include "vocabulary/hash.hpp"
 
 namespace tilewise {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tilewise/image.hpp"
+#include "vocabulary/image.hpp"
 
 namespace tilewise {
 

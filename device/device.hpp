@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tilewise/call.hpp"
-#include "tilewise/image.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/image.hpp"
 
 namespace tilewise {
 

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tilewise/plan.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 

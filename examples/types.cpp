@@ -1,5 +1,5 @@
-// The same product in other types: half precision, integers, a batch, and f32 as exact as asked. On
-// device pointers, leave out `.host` and name the stream.
+// The same product in other types: half precision, integers, a batch, and f32 of a given accuracy.
+// With device pointers, leave out `.host` and pass the stream.
 #include <cstdio>
 #include <exception>
 #include <string>

@@ -5,7 +5,7 @@
 
 #include "device/elf.hpp"
 #include "templates/sources.hpp"
-#include "tilewise/hash.hpp"
+#include "vocabulary/hash.hpp"
 
 namespace tilewise {
 

@@ -1,14 +1,18 @@
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "matmul/matmul_internal.hpp"
+#include "matmul/resolution.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
-#include "tilewise/record.hpp"
+#include "tilewise/version.hpp"
 
 struct tilewise_matmul {
   tilewise::Matmul matmul;
@@ -145,29 +149,84 @@ tilewise_math mode_of(MathMode mode) {
   throw Error(ErrorKind::invalid_argument, "a mode that C has no name for");
 }
 
+// The sizes of the structs' first versions. A struct has no padding at its end: a field added there
+// would be read from the padding of an older caller.
+constexpr std::size_t kFirstOptions =
+    offsetof(tilewise_options, trust_files) + sizeof(tilewise_choice);
+constexpr std::size_t kFirstProblem =
+    offsetof(tilewise_problem, alignment_c) + sizeof(std::int32_t);
+constexpr std::size_t kFirstCall = offsetof(tilewise_call, stream) + sizeof(tilewise_stream);
+static_assert(sizeof(tilewise_options) == kFirstOptions);
+static_assert(sizeof(tilewise_problem) == kFirstProblem);
+static_assert(sizeof(tilewise_call) == kFirstCall);
+/// No version of a struct is larger: a larger size is no size but uninitialised memory.
+constexpr std::size_t kLargestStruct = 4096;
+
+/// A struct of the caller's version as this version has it. What an older one lacks is zero. What a
+/// newer one has besides must be zero, since this version would ignore it.
+template <class T>
+T read(const T* given, const std::string& type, std::size_t first) {
+  const auto refuse = [&](const std::string& words) {
+    throw Error(ErrorKind::invalid_argument, words);
+  };
+  if (!given) refuse("the " + type + " is null");
+  const std::size_t size = given->struct_size;
+  if (size < first || size > kLargestStruct)
+    refuse("struct_size of the " + type + " is " + std::to_string(size) + "; it must be sizeof(" +
+           type + "), " + std::to_string(sizeof(T)) +
+           " in this version: initialise the struct with its _INIT macro");
+  T copy{};
+  std::memcpy(&copy, given, std::min(size, sizeof copy));
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(given);
+  for (std::size_t i = sizeof copy; i < size; ++i)
+    if (bytes[i] != 0)
+      refuse("byte " + std::to_string(i) + " of the " + type + " is " + std::to_string(bytes[i]) +
+             "; version " + std::string(version_text()) + " has " + std::to_string(sizeof copy) +
+             " bytes, and all after them must be 0 (struct_size is " + std::to_string(size) + ")");
+  return copy;
+}
+
+/// Nothing for TILEWISE_DEFAULT.
+std::optional<bool> choice_of(tilewise_choice choice, const char* option) {
+  switch (choice) {
+    case TILEWISE_DEFAULT:
+      return std::nullopt;
+    case TILEWISE_YES:
+      return true;
+    case TILEWISE_NO:
+      return false;
+  }
+  throw Error(ErrorKind::invalid_argument,
+              std::string(option) + " = " + std::to_string(static_cast<int>(choice)) +
+                  " is none of TILEWISE_DEFAULT, TILEWISE_YES, TILEWISE_NO");
+}
+
 Problem problem_of(const tilewise_problem* given) {
-  if (!given) throw Error(ErrorKind::invalid_argument, "the problem is null");
-  const tilewise_problem& p = *given;
+  const tilewise_problem p = read(given, "tilewise_problem", kFirstProblem);
   if (p.m < 0 || p.n < 0 || p.k < 0 || p.batch < 0)
     throw Error(ErrorKind::invalid_argument, "size " + std::to_string(p.m) + "x" +
                                                  std::to_string(p.n) + "x" + std::to_string(p.k) +
                                                  ", batch " + std::to_string(p.batch) +
                                                  ": sizes are 0 or more");
-  return typed_problem(layout_of(p.layout), p.m, p.n, p.k, type_of(p.operand, "operand"),
-                       type_of(p.result, "result"), mode_of(p.math), p.batch == 0 ? 1 : p.batch);
+  Problem problem =
+      typed_problem(layout_of(p.layout), p.m, p.n, p.k, type_of(p.operand, "operand"),
+                    type_of(p.result, "result"), mode_of(p.math), p.batch == 0 ? 1 : p.batch);
+  if (p.alignment_a != 0) problem.alignment.a = p.alignment_a;
+  if (p.alignment_b != 0) problem.alignment.b = p.alignment_b;
+  if (p.alignment_c != 0) problem.alignment.c = p.alignment_c;
+  return problem;
 }
 
 tilewise_problem f32_problem(tilewise_layout layout, std::int64_t m, std::int64_t n,
                              std::int64_t k) {
-  tilewise_problem problem{};
+  tilewise_problem problem = TILEWISE_PROBLEM_INIT;
   problem.layout = layout;
   problem.m = m, problem.n = n, problem.k = k;
   return problem;
 }
 
 Call call_of(const tilewise_call* given) {
-  if (!given) throw Error(ErrorKind::invalid_argument, "the call is null");
-  const tilewise_call& x = *given;
+  const tilewise_call x = read(given, "tilewise_call", kFirstCall);
   Call call;
   call.a = x.a, call.b = x.b, call.c = x.c;
   call.lda = x.lda, call.ldb = x.ldb, call.ldc = x.ldc;
@@ -189,26 +248,30 @@ tilewise_status packed_by(tilewise_packed** packed, Pack pack) {
   });
 }
 
-std::string json_of(const Match& match) {
+std::string json_of(const Resolution& resolution) {
   nlohmann::ordered_json json;
-  json["match"] = to_string(match.kind);
-  json["distance"] = match.distance;
-  json["stale"] = match.stale;
-  json["why"] = match.why;
-  json["predicted_us"] = match.predicted_us;
-  json["limited_by"] = match.limited_by;
-  json["candidate"] = nlohmann::ordered_json::parse(to_json(match.candidate));
-  json["record"] = match.record ? nlohmann::ordered_json::parse(to_json(*match.record)) : nullptr;
+  json["match"] = to_string(resolution.kind);
+  json["distance"] = resolution.distance;
+  json["stale"] = resolution.stale;
+  json["why"] = resolution.why;
+  json["predicted_us"] = resolution.predicted_us;
+  json["limited_by"] = resolution.limited_by;
+  json["candidate"] = nlohmann::ordered_json::parse(to_json(resolution.candidate));
+  json["record"] =
+      resolution.record ? nlohmann::ordered_json::parse(to_json(*resolution.record)) : nullptr;
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 MatmulOptions options_of(const tilewise_options* given) {
   MatmulOptions options;
   if (!given) return options;
-  if (given->device) options.device = given->device;
-  if (given->database) options.database = given->database;
-  if (given->nvrtc) options.nvrtc = given->nvrtc;
-  options.compile_missing = given->no_compile_missing == 0;
+  const tilewise_options x = read(given, "tilewise_options", kFirstOptions);
+  if (x.device) options.device = x.device;
+  if (x.database) options.database = x.database;
+  if (x.nvrtc) options.nvrtc = x.nvrtc;
+  options.compile_missing =
+      choice_of(x.compile_missing, "compile_missing").value_or(options.compile_missing);
+  options.trust_files = choice_of(x.trust_files, "trust_files");
   return options;
 }
 
@@ -219,6 +282,9 @@ tilewise_matmul* make_handle(Matmul matmul) { return new tilewise_matmul{std::mo
 }  // namespace tilewise
 
 using namespace tilewise;
+
+int tilewise_version(void) { return version(); }
+const char* tilewise_version_text(void) { return version_text().data(); }
 
 tilewise_status tilewise_create(const tilewise_options* options, tilewise_matmul** matmul) {
   return guarded([&] {
@@ -233,7 +299,7 @@ void tilewise_destroy(tilewise_matmul* matmul) { delete matmul; }
 tilewise_status tilewise_sgemm(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
                                int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                                const float* b, int64_t ldb, float beta, float* c, int64_t ldc,
-                               void* stream) {
+                               tilewise_stream stream) {
   return guarded([&] {
     checked(matmul)(layout_of(layout), m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, stream);
   });
@@ -280,7 +346,7 @@ tilewise_status tilewise_explain_problem(tilewise_matmul* matmul, const tilewise
   return guarded([&] {
     if (!text && capacity > 0)
       throw Error(ErrorKind::invalid_argument, "text is null, but its capacity is not 0");
-    const std::string json = json_of(checked(matmul).explain(problem_of(problem)));
+    const std::string json = json_of(resolution_of(checked(matmul), problem_of(problem)));
     if (needed) *needed = json.size() + 1;
     if (capacity < json.size() + 1)
       throw Error(ErrorKind::invalid_argument,
@@ -291,16 +357,16 @@ tilewise_status tilewise_explain_problem(tilewise_matmul* matmul, const tilewise
 }
 
 tilewise_status tilewise_pack_a(tilewise_matmul* matmul, const tilewise_problem* problem,
-                                const void* a, int64_t lda, int64_t stride_a, void* stream,
-                                tilewise_packed** packed) {
+                                const void* a, int64_t lda, int64_t stride_a,
+                                tilewise_stream stream, tilewise_packed** packed) {
   return packed_by(packed, [&] {
     return checked(matmul).pack_a(problem_of(problem), a, lda, stride_a, stream);
   });
 }
 
 tilewise_status tilewise_pack_b(tilewise_matmul* matmul, const tilewise_problem* problem,
-                                const void* b, int64_t ldb, int64_t stride_b, void* stream,
-                                tilewise_packed** packed) {
+                                const void* b, int64_t ldb, int64_t stride_b,
+                                tilewise_stream stream, tilewise_packed** packed) {
   return packed_by(packed, [&] {
     return checked(matmul).pack_b(problem_of(problem), b, ldb, stride_b, stream);
   });

@@ -5,6 +5,7 @@
 #include "matmul/executable.hpp"
 #include "matmul/packed_contents.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise {
 namespace {
@@ -177,6 +178,19 @@ void check_problem(const Problem& problem) {
   check("n", problem.n);
   check("k", problem.k);
   check("batch", problem.batch);
+}
+
+void check_alignment(const Problem& problem) {
+  const auto check = [](const char* name, int value, DType type) {
+    for (int allowed = bytes_of(type); allowed <= 16; allowed *= 2)
+      if (value == allowed) return;
+    refuse("the alignment of " + std::string(name) + " is " + std::to_string(value) +
+           " bytes; it must be a power of two from " + std::to_string(bytes_of(type)) +
+           " (one element) to 16");
+  };
+  check("A", problem.alignment.a, problem.a);
+  check("B", problem.alignment.b, problem.b);
+  check("C", problem.alignment.c, problem.c);
 }
 
 void check_operand(const Problem& problem, const Call& call, StepRole role) {

@@ -11,9 +11,9 @@
 #include "device/device.hpp"
 #include "matmul/packed_contents.hpp"
 #include "tilewise/call.hpp"
-#include "tilewise/image.hpp"
-#include "tilewise/plan.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/image.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 
@@ -126,6 +126,10 @@ bool reads_operands(const Problem& problem, const Call& call);
 /// Throws Error(invalid_argument) for types that do not go together, listing those that do, and for
 /// a negative size.
 void check_problem(const Problem& problem);
+
+/// Of a problem without a call. Throws Error(invalid_argument) for an alignment that is no power of
+/// two from one element to 16 bytes.
+void check_alignment(const Problem& problem);
 
 /// Refuses what cannot be right: null pointers that would be touched, negative sizes or strides,
 /// leading dimensions shorter than a row, pointers not aligned to their element, extents past the

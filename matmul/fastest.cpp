@@ -12,7 +12,7 @@ namespace {
 /// A mode's answer to the problem.
 struct Answer {
   MathMode mode;
-  Match match;
+  Resolution resolution;
 };
 
 // Of modes without measurements: what is likely faster comes first.
@@ -31,7 +31,7 @@ bool worth_it(MathMode mode, const DeviceInfo& device) {
 
 /// Microseconds, from the rate at which the record's own problem was done.
 double expected_us(const Answer& answer, const Problem& problem) {
-  const std::optional<Record>& record = answer.match.record;
+  const std::optional<Record>& record = answer.resolution.record;
   if (!record || !record->measurement) return std::numeric_limits<double>::infinity();
   return record->measurement->median_us * flops_of(problem) / flops_of(record->problem);
 }
@@ -39,7 +39,7 @@ double expected_us(const Answer& answer, const Problem& problem) {
 }  // namespace
 
 MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInfo& device,
-                        const std::function<Match(const Problem&)>& resolve) {
+                        const std::function<Resolution(const Problem&)>& resolve) {
   std::vector<Answer> answers;
   std::string bounds, unsupported;
   for (const MathMode mode : kLikely) {
@@ -66,7 +66,7 @@ MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInf
   }
   const Answer* fastest = &answers.front();
   for (const Answer& answer : answers) {
-    if (!answer.match.record) return answers.front().mode;
+    if (!answer.resolution.record) return answers.front().mode;
     if (expected_us(answer, problem) < expected_us(*fastest, problem)) fastest = &answer;
   }
   return fastest->mode;

@@ -9,7 +9,7 @@
 #include "db/database.hpp"
 #include "db/image_cache.hpp"
 #include "device/compiler.hpp"
-#include "tilewise/image.hpp"
+#include "vocabulary/image.hpp"
 
 namespace tilewise {
 

@@ -11,6 +11,7 @@
 #include "device/cuda/cuda.hpp"
 #include "device/fork.hpp"
 #include "device/machines.hpp"
+#include "matmul/resolution.hpp"
 #include "matmul/state.hpp"
 #include "tilewise/error.hpp"
 
@@ -68,7 +69,9 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   parts.device = std::move(device);
   // Absolute, since the cache is opened later, and the program may go to another folder.
   const auto path = std::filesystem::absolute(default_database_path(options.database));
-  const Trust trust = options.trust_files ? Trust::anyone : default_trust();
+  const Trust trust = !options.trust_files.has_value() ? default_trust()
+                      : *options.trust_files           ? Trust::anyone
+                                                       : Trust::owner;
   if (is_there(path)) {
     parts.database = Database::open(path, OpenMode::read_only, trust);
   } else {
@@ -166,6 +169,7 @@ PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) 
     Problem asked = problem;
     const Alignment seen = alignment_of(problem, call);
     (is_a ? asked.alignment.a : asked.alignment.b) = is_a ? seen.a : seen.b;
+    check_alignment(asked);
     state_->pack(asked, call, *contents);
   }
   return PackedOperand(std::move(contents));
@@ -190,19 +194,27 @@ PackedOperand Matmul::pack_b(const Problem& problem, const void* b, std::int64_t
 MathMode Matmul::fastest_within(const Problem& problem, double accuracy) const {
   check_process();
   check_problem(problem);
-  return tilewise::fastest_within(problem, accuracy, state_->device().info(),
-                                  [this](const Problem& asked) { return state_->match(asked); });
+  check_alignment(problem);
+  return tilewise::fastest_within(
+      problem, accuracy, state_->device().info(),
+      [this](const Problem& asked) { return state_->resolution(asked); });
 }
 
 Match Matmul::explain(const Problem& problem) const {
-  check_process();
+  return match_of(resolution_of(*this, problem), problem);
+}
+
+Resolution resolution_of(const Matmul& matmul, const Problem& problem) {
+  matmul.check_process();
   check_problem(problem);
-  return state_->explain(as_served(problem));
+  check_alignment(problem);
+  return matmul.state_->explain(as_served(problem));
 }
 
 void Matmul::prepare(const Problem& problem) {
   check_process();
   check_problem(problem);
+  check_alignment(problem);
   if (!is_empty(problem)) state_->executable(as_served(problem), nullptr);
 }
 

@@ -6,7 +6,7 @@
 #include "device/device.hpp"
 #include "device/fork.hpp"
 #include "tilewise/packed_operand.hpp"
-#include "tilewise/plan.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 

@@ -78,12 +78,12 @@ Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInf
   return estimate(plan_of(candidate, problem, device), device);
 }
 
-/// Fills in what the cost model says of the match, and returns it in words; empty when it cannot
-/// tell.
-std::string predict(Match& match, const Problem& problem, const DeviceInfo& device) {
-  const Cost cost = cost_of(match.candidate, problem, device);
-  match.predicted_us = cost.seconds * 1e6;
-  match.limited_by = cost.seconds > 0 ? to_string(cost.limit) : "";
+/// Fills in what the cost model says of the resolution, and returns it in words; empty when it
+/// cannot tell.
+std::string predict(Resolution& resolution, const Problem& problem, const DeviceInfo& device) {
+  const Cost cost = cost_of(resolution.candidate, problem, device);
+  resolution.predicted_us = cost.seconds * 1e6;
+  resolution.limited_by = cost.seconds > 0 ? to_string(cost.limit) : "";
   return to_string(cost);
 }
 
@@ -132,9 +132,11 @@ std::string measured_text(const Record& record) {
 
 std::string tune_command(const Problem& problem, const DeviceInfo& device) {
   // The first digits of a UUID name a device whatever its index is today.
-  return "autotune --device " +
-         (device.uuid.empty() ? std::string("0") : device.uuid.substr(0, 12)) +
-         tune_options(problem);
+  const std::string name = device.target == default_host_target() ? "host"
+                           : device.target.host                   ? to_string(device.target)
+                           : device.uuid.empty()                  ? "0"
+                                                                  : device.uuid.substr(0, 12);
+  return "autotune --device " + name + tune_options(problem);
 }
 
 /// Where this could be done at all, in words: "f32, f32 by tf32, f16".
@@ -147,13 +149,6 @@ std::string kinds_done(Problem problem, const DeviceInfo& device) {
       kinds += (kinds.empty() ? "" : ", ") + kind_text(problem);
   }
   return kinds;
-}
-
-/// The order in which defaults are tried: less is earlier. An image of "small" serves one size,
-/// which for a single product is not worth a compilation.
-int rank(const KernelTemplate& kernel, const Problem& problem) {
-  if (kernel.name == "small") return problem.batch > 1 ? 0 : 4;
-  return kernel.name == "mma" ? 1 : kernel.name == "simt" ? 2 : 3;
 }
 
 /// Why a record's measurement is of something else than what runs now; empty when it is not.
@@ -185,6 +180,28 @@ double distance_between(const Problem& x, const Problem& y) {
          log_ratio(x.batch, y.batch);
 }
 
+Match match_of(const Resolution& resolution, const Problem& problem) {
+  Match match;
+  match.kind = resolution.kind;
+  match.problem = resolution.record ? resolution.record->problem : problem;
+  match.kernel_template = resolution.candidate.kernel_template;
+  match.configuration = resolution.candidate.configuration.text();
+  if (resolution.record) {
+    match.measured_at = resolution.record->environment.date;
+    if (const auto& measured = resolution.record->measurement) {
+      match.measured_us = measured->median_us;
+      match.measured_tflops = tflops_of(match.problem, measured->median_us);
+      match.spread = measured->spread;
+    }
+  }
+  match.stale = resolution.stale;
+  match.distance = resolution.distance;
+  match.predicted_us = resolution.predicted_us;
+  match.limited_by = resolution.limited_by;
+  match.why = resolution.why;
+  return match;
+}
+
 Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler)
     : device_(device), compiler_(std::move(compiler)) {
   for (Winner& winner : winners) {
@@ -206,7 +223,7 @@ Resolver Resolver::with_compiler(std::string identity) const {
   return other;
 }
 
-Match Resolver::resolve(const Problem& problem, const std::vector<Candidate>& refused) const {
+Resolution Resolver::resolve(const Problem& problem, const std::vector<Candidate>& refused) const {
   const Winner* winner = best(problem, refused);
   return winner ? answer(problem, *winner) : default_answer(problem, refused);
 }
@@ -225,49 +242,50 @@ const Winner* Resolver::best(const Problem& problem, const std::vector<Candidate
   return best;
 }
 
-Match Resolver::answer(const Problem& problem, const Winner& winner) const {
+Resolution Resolver::answer(const Problem& problem, const Winner& winner) const {
   const Record& record = winner.record;
-  Match match;
-  match.kind = record.problem == problem ? MatchKind::exact : MatchKind::nearest;
-  match.candidate = record.candidate;
-  match.distance = distance_between(record.problem, problem);
-  match.record = record;
-  match.why = measured_text(record);
-  if (match.kind == MatchKind::nearest) {
-    match.why = "the nearest of " + std::to_string(winners_.size()) + " stored, " +
-                format("at distance %.2f", match.distance) + " in log2 of the sizes: " + match.why;
+  Resolution resolution;
+  resolution.kind = record.problem == problem ? MatchKind::exact : MatchKind::nearest;
+  resolution.candidate = record.candidate;
+  resolution.distance = distance_between(record.problem, problem);
+  resolution.record = record;
+  resolution.why = measured_text(record);
+  if (resolution.kind == MatchKind::nearest) {
+    resolution.why = "the nearest of " + std::to_string(winners_.size()) + " stored, " +
+                     format("at distance %.2f", resolution.distance) +
+                     " in log2 of the sizes: " + resolution.why;
     if (record.problem.alignment != problem.alignment)
-      match.why += ", tuned for alignment " + alignment_text(record.problem.alignment) +
-                   " where this has " + alignment_text(problem.alignment);
+      resolution.why += ", tuned for alignment " + alignment_text(record.problem.alignment) +
+                        " where this has " + alignment_text(problem.alignment);
   }
-  const std::string expected = predict(match, problem, device_);
-  if (!expected.empty()) match.why += "; the cost model expects " + expected;
+  const std::string expected = predict(resolution, problem, device_);
+  if (!expected.empty()) resolution.why += "; the cost model expects " + expected;
   const std::string stale = staleness(record, device_, compiler_);
-  match.stale = !stale.empty();
-  if (match.stale) match.why += "; stale: " + stale;
-  return match;
+  resolution.stale = !stale.empty();
+  if (resolution.stale) resolution.why += "; stale: " + stale;
+  return resolution;
 }
 
-Match Resolver::default_answer(const Problem& problem,
-                               const std::vector<Candidate>& refused) const {
+Resolution Resolver::default_answer(const Problem& problem,
+                                    const std::vector<Candidate>& refused) const {
   std::vector<const KernelTemplate*> order;
   for (const KernelTemplate& kernel : catalog()) order.push_back(&kernel);
   std::stable_sort(order.begin(), order.end(),
                    [&](const KernelTemplate* x, const KernelTemplate* y) {
-                     return rank(*x, problem) < rank(*y, problem);
+                     return x->default_rank(problem) < y->default_rank(problem);
                    });
   for (const KernelTemplate* kernel : order) {
     if (!kernel->supports(problem, device_)) continue;
-    Match match;
-    match.candidate = {kernel->name, kernel->default_configuration(problem, device_)};
-    if (!rejection(*kernel, problem, match.candidate.configuration, device_).empty()) continue;
-    if (std::count(refused.begin(), refused.end(), match.candidate) > 0) continue;
-    const std::string expected = predict(match, problem, device_);
-    match.why = "nothing stored for " + short_text(problem) + " serves it on this GPU, so " +
-                kernel->name + "'s default does" +
-                (expected.empty() ? "" : " (the cost model expects " + expected + ")") +
-                "; to tune it: " + tune_command(problem, device_);
-    return match;
+    Resolution resolution;
+    resolution.candidate = {kernel->name, kernel->default_configuration(problem, device_)};
+    if (!rejection(*kernel, problem, resolution.candidate.configuration, device_).empty()) continue;
+    if (std::count(refused.begin(), refused.end(), resolution.candidate) > 0) continue;
+    const std::string expected = predict(resolution, problem, device_);
+    resolution.why = "nothing stored for " + short_text(problem) + " serves it on this GPU, so " +
+                     kernel->name + "'s default does" +
+                     (expected.empty() ? "" : " (the cost model expects " + expected + ")") +
+                     "; to tune it: " + tune_command(problem, device_);
+    return resolution;
   }
   const std::string what = to_string(problem) + " on " + device_.name;
   if (!refused.empty())

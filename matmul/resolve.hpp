@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "db/database.hpp"
+#include "matmul/resolution.hpp"
 #include "templates/kernel_template.hpp"
-#include "tilewise/device_info.hpp"
-#include "tilewise/match.hpp"
+#include "vocabulary/device_info.hpp"
 
 namespace tilewise {
 
@@ -20,9 +20,9 @@ double distance_between(const Problem& x, const Problem& y);
 
 /// Matmul::fastest_within() on answers of `resolve`, which may throw Error(unsupported).
 MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInfo& device,
-                        const std::function<Match(const Problem&)>& resolve);
+                        const std::function<Resolution(const Problem&)>& resolve);
 
-/// Problem -> match, from memory only. Built once from a database's winners; immutable,
+/// Problem -> resolution, from memory only. Built once from a database's winners; immutable,
 /// thread-safe.
 class Resolver {
  public:
@@ -41,7 +41,7 @@ class Resolver {
   /// for `problem`. `refused`: candidates not to answer with (their image is missing or broken).
   /// Throws Error(unsupported) when nothing is left, listing the kinds of products that this device
   /// can do.
-  Match resolve(const Problem& problem, const std::vector<Candidate>& refused = {}) const;
+  Resolution resolve(const Problem& problem, const std::vector<Candidate>& refused = {}) const;
 
   /// The same winners judged against a compiler.
   Resolver with_compiler(std::string identity) const;
@@ -50,8 +50,8 @@ class Resolver {
 
  private:
   const Winner* best(const Problem& problem, const std::vector<Candidate>& refused) const;
-  Match answer(const Problem& problem, const Winner& winner) const;
-  Match default_answer(const Problem& problem, const std::vector<Candidate>& refused) const;
+  Resolution answer(const Problem& problem, const Winner& winner) const;
+  Resolution default_answer(const Problem& problem, const std::vector<Candidate>& refused) const;
 
   std::vector<Winner> winners_;
   DeviceInfo device_;

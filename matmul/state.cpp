@@ -18,10 +18,10 @@ std::uint64_t next_id() {
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// "stored for nn 1024x1024x1024 ... (record 7)", "simt's default".
-std::string described(const Match& match) {
-  if (!match.record) return match.candidate.kernel_template + "'s default";
-  return "record " + std::to_string(match.record->id) + ", the winner for " +
-         to_string(match.record->problem) + ",";
+std::string described(const Resolution& resolution) {
+  if (!resolution.record) return resolution.candidate.kernel_template + "'s default";
+  return "record " + std::to_string(resolution.record->id) + ", the winner for " +
+         to_string(resolution.record->problem) + ",";
 }
 
 }  // namespace
@@ -63,38 +63,39 @@ const Executable& Matmul::State::executable(const Problem& problem, Stream strea
   return *(table_[problem] = std::move(made));
 }
 
-/// Tries matches, best first, until one can be loaded. A match that fails is not tried again in
+/// Tries resolutions, best first, until one can be loaded. One that fails is not tried again in
 /// this process. It is marked in the database only once another has loaded, since until then the
 /// fault may be the device's.
 std::unique_ptr<Executable> Matmul::State::make(const Problem& problem) {
-  std::vector<std::pair<Match, Attempt>> failures;
+  std::vector<std::pair<Resolution, Attempt>> failures;
   for (;;) {
-    Match match;
+    Resolution resolution;
     try {
-      match = resolver_->resolve(problem, refused(problem));
+      resolution = resolver_->resolve(problem, refused(problem));
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::unsupported) give_up(problem);
       throw;
     }
-    Attempt tried = attempt(problem, match);
+    Attempt tried = attempt(problem, resolution);
     if (tried.executable) {
       for (const auto& [failed, failure] : failures) {
         warn_once(described(failed) + " is set aside: " + failure.why_not);
         if (failed.record && failure.broken) quarantine(*failed.record, failure.why_not);
       }
-      if (match.stale) warn_once(described(match) + " is stale: " + match.why);
+      if (resolution.stale) warn_once(described(resolution) + " is stale: " + resolution.why);
       return std::move(tried.executable);
     }
-    refuse(problem, match.candidate, tried.why_not);
-    failures.emplace_back(std::move(match), std::move(tried));
+    refuse(problem, resolution.candidate, tried.why_not);
+    failures.emplace_back(std::move(resolution), std::move(tried));
   }
 }
 
-Matmul::State::Attempt Matmul::State::attempt(const Problem& problem, const Match& match) {
-  Plan plan = plan_of(match.candidate, problem, device_->info());
-  const std::string revision = launch_revision(find_template(match.candidate.kernel_template));
+Matmul::State::Attempt Matmul::State::attempt(const Problem& problem,
+                                              const Resolution& resolution) {
+  Plan plan = plan_of(resolution.candidate, problem, device_->info());
+  const std::string revision = launch_revision(find_template(resolution.candidate.kernel_template));
   Attempt attempt;
-  attempt.seconds_to_compile = seconds_to_compile(match);
+  attempt.seconds_to_compile = seconds_to_compile(resolution);
   std::map<KernelSpec, std::shared_ptr<LoadedKernel>> kernels;
   for (const auto& [spec, need] : kernel_needs(plan)) {
     kernels[spec] = load(spec, need, revision, attempt);
@@ -158,11 +159,12 @@ std::shared_ptr<LoadedKernel> Matmul::State::load_anew(const KernelSpec& kernel,
   return loaded;
 }
 
-/// How long a compile of a kernel of this match should take: as long as all of its kernels took
-/// when they were measured, else what is usual.
-double Matmul::State::seconds_to_compile(const Match& match) const {
+/// How long a compile of a kernel of this resolution should take: as long as all of its kernels
+/// took when they were measured, else what is usual.
+double Matmul::State::seconds_to_compile(const Resolution& resolution) const {
   constexpr double kUsual = 0.3, kUsualOnCpu = 1;
-  if (match.record && match.record->compile_ms > 0) return match.record->compile_ms / 1000;
+  if (resolution.record && resolution.record->compile_ms > 0)
+    return resolution.record->compile_ms / 1000;
   return device_->info().target.host ? kUsualOnCpu : kUsual;
 }
 
@@ -212,7 +214,7 @@ ImageStore::Made Matmul::State::image(const KernelSpec& kernel, const std::strin
   return made;
 }
 
-Match Matmul::State::match(const Problem& problem) const {
+Resolution Matmul::State::resolution(const Problem& problem) const {
   return resolver_->resolve(problem, refused(problem));
 }
 
@@ -232,7 +234,7 @@ void Matmul::State::pack(const Problem& problem, const Call& call,
   contents.packing = *packing;
 }
 
-Match Matmul::State::explain(const Problem& problem) {
+Resolution Matmul::State::explain(const Problem& problem) {
   // Only a compiler can say whether a kernel's source hash is still the one that was measured.
   std::call_once(informed_once_, [this] {
     const Compiler* known = compiler();

@@ -31,8 +31,9 @@ struct Matmul::State {
   /// and `stream` is being captured: loading and compiling have no place in a graph.
   const Executable& executable(const Problem& problem, Stream stream);
   /// What would serve a problem, as far as is known without a compiler.
-  Match match(const Problem& problem) const;
-  Match explain(const Problem& problem);
+  Resolution resolution(const Problem& problem) const;
+  /// The same, judged stale or not by the compiler where there is one.
+  Resolution explain(const Problem& problem);
   /// Packs an operand (contents.role) as the executable that serves `problem` does, and waits for
   /// it. Leaves contents without a copy where it packs none.
   void pack(const Problem& problem, const Call& call, PackedOperand::Contents& contents);
@@ -50,7 +51,7 @@ struct Matmul::State {
     Candidate candidate;
     std::string why_not;
   };
-  /// A try to make one match's executable: either it is there, or why not.
+  /// A try to make one resolution's executable: either it is there, or why not.
   struct Attempt {
     std::unique_ptr<Executable> executable;
     std::string why_not;
@@ -60,7 +61,7 @@ struct Matmul::State {
 
   const Executable* find(const Problem& problem) const;
   std::unique_ptr<Executable> make(const Problem& problem);
-  Attempt attempt(const Problem& problem, const Match& match);
+  Attempt attempt(const Problem& problem, const Resolution& resolution);
   std::shared_ptr<LoadedKernel> load(const KernelSpec& kernel, const KernelNeed& need,
                                      const std::string& launch_revision, Attempt& attempt);
   std::shared_ptr<LoadedKernel> try_load(const Image& image, const KernelNeed& need,
@@ -71,7 +72,7 @@ struct Matmul::State {
   ImageStore::Made image(const KernelSpec& kernel, const std::string& launch_revision,
                          Attempt& attempt);
   std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
-  double seconds_to_compile(const Match& match) const;
+  double seconds_to_compile(const Resolution& resolution) const;
   std::vector<Candidate> refused(const Problem& problem) const;
   void quarantine(const Record& record, const std::string& why);
   template <class Write>
@@ -99,7 +100,7 @@ struct Matmul::State {
   std::mutex make_mutex_;                ///< held while an executable is made; guards what follows
   std::map<KernelSpec, Loaded> loaded_;  ///< shared by all sizes of a configuration
 
-  mutable std::mutex refusals_mutex_;  ///< never held for long: match() takes it
+  mutable std::mutex refusals_mutex_;  ///< never held for long: resolution() takes it
   std::vector<Refusal> refusals_;
 
   std::mutex warn_mutex_;

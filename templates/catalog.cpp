@@ -1,14 +1,36 @@
-#include "templates/descriptors.hpp"
+#include "templates/families/families.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {
 
-std::span<const KernelTemplate> catalog() {
-  static const std::vector<KernelTemplate> table = {
-      mma_template(),    small_template(), simt_template(),
-      skinny_template(), tiled_template(), naive_template(),
-  };
-  return table;
+namespace {
+
+constexpr std::size_t kMostRows = 64;  // rows stay where they are: others keep pointers to them
+
+std::vector<KernelTemplate>& rows() {
+  static std::vector<KernelTemplate> all = [] {
+    std::vector<KernelTemplate> made;
+    made.reserve(kMostRows);
+#define TILEWISE_ADD(name) made.push_back(name##_template());
+    TILEWISE_FAMILIES(TILEWISE_ADD)
+#undef TILEWISE_ADD
+    return made;
+  }();
+  return all;
+}
+
+}  // namespace
+
+std::span<const KernelTemplate> catalog() { return rows(); }
+
+void add_template(KernelTemplate added) {
+  for (const KernelTemplate& kernel : rows())
+    if (kernel.name == added.name)
+      throw Error(ErrorKind::invalid_argument, "a kernel template '" + added.name + "' exists");
+  if (rows().size() == kMostRows)
+    throw Error(ErrorKind::invalid_argument,
+                "the catalog has at most " + std::to_string(kMostRows) + " kernel templates");
+  rows().push_back(std::move(added));
 }
 
 const KernelTemplate& find_template(std::string_view name) {

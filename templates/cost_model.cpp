@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "tilewise/image.hpp"
+#include "vocabulary/image.hpp"
 
 namespace tilewise {
 namespace {

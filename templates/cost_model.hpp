@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tilewise/device_info.hpp"
-#include "tilewise/plan.hpp"
+#include "vocabulary/device_info.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/configuration.hpp"
-#include "tilewise/device_info.hpp"
-#include "tilewise/plan.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/configuration.hpp"
+#include "vocabulary/device_info.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 
@@ -54,10 +54,16 @@ struct KernelTemplate {
   /// m, n and k are constants of every kernel, whatever the configuration: an image serves one
   /// size.
   bool size_specialised = false;
+  /// Where nothing is stored, the templates' defaults are tried in the order of this number, least
+  /// first. It depends on the problem, not on the device.
+  std::function<int(const Problem&)> default_rank = [](const Problem&) { return 30; };
 };
 
-/// Every template, in one explicit table (catalog.cpp).
+/// Every template, in one explicit table (families/families.hpp).
 std::span<const KernelTemplate> catalog();
+/// Adds a row to the catalog (tests, experiments). Throws Error(invalid_argument) when the name is
+/// taken. Not safe beside concurrent lookups.
+void add_template(KernelTemplate added);
 /// Throws Error(not_found) naming the templates there are.
 const KernelTemplate& find_template(std::string_view name);
 

@@ -13,7 +13,7 @@ namespace {
 
 /// Headers are named in full so that a source is what its text and they say, nothing from the
 /// machine.
-bool is_header(std::string_view name) { return name.ends_with(".cuh"); }
+bool is_header(std::string_view name) { return !name.ends_with(".cu"); }
 
 std::deque<KernelSource> built_in() {
   std::vector<std::pair<std::string, std::string>> headers;
@@ -66,18 +66,27 @@ std::string essence(std::string_view text) {
   return out;
 }
 
-/// A source's essence with the headers it includes, directly or not, in order.
+bool names(std::string_view text, const std::string& header) {
+  return text.find("#include \"" + header + '"') != text.npos;
+}
+
+/// The headers that a source includes, by itself or through others, as places in source.headers.
+std::vector<std::size_t> included(const KernelSource& source) {
+  std::vector<std::size_t> found;
+  std::vector<bool> taken(source.headers.size(), false);
+  const auto add_from = [&](std::string_view text) {
+    for (std::size_t i = 0; i < source.headers.size(); ++i)
+      if (!taken[i] && names(text, source.headers[i].first)) taken[i] = true, found.push_back(i);
+  };
+  add_from(source.text);
+  for (std::size_t i = 0; i < found.size(); ++i) add_from(source.headers[found[i]].second);
+  return found;
+}
+
+/// A source's essence with the headers it includes.
 std::string with_includes(const KernelSource& source) {
   std::string all = essence(source.text);
-  std::vector<bool> taken(source.headers.size(), false);
-  for (bool more = true; more;) {
-    more = false;
-    for (std::size_t i = 0; i < source.headers.size(); ++i) {
-      if (taken[i] || all.find("#include \"" + source.headers[i].first + '"') == all.npos) continue;
-      taken[i] = more = true;
-      all += essence(source.headers[i].second);
-    }
-  }
+  for (const std::size_t i : included(source)) all += essence(source.headers[i].second);
   return all;
 }
 
@@ -112,6 +121,12 @@ std::vector<std::string> kernel_source_names() {
   std::vector<std::string> names;
   for (const KernelSource& source : sources()) names.push_back(source.name);
   return names;
+}
+
+bool includes(const KernelSource& source, std::string_view header) {
+  const std::vector<std::size_t> all = included(source);
+  return std::any_of(all.begin(), all.end(),
+                     [&](std::size_t i) { return source.headers[i].first == header; });
 }
 
 std::string kernel_text_hash(std::string_view name) { return text_hash(kernel_source(name)); }

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "tilewise/hash.hpp"
-#include "tilewise/plan.hpp"
+#include "vocabulary/hash.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 
@@ -26,6 +26,9 @@ void add_kernel_source(KernelSource source);
 
 /// Every source's file name.
 std::vector<std::string> kernel_source_names();
+
+/// Whether a source includes the header of this name, by itself or through others.
+bool includes(const KernelSource& source, std::string_view header);
 
 /// Hash of a source's text with its includes, comments and blank space aside.
 std::string kernel_text_hash(std::string_view name);

@@ -1,6 +1,8 @@
 # The rules that no compiler checks, read off the source text:
 #   - rooms include only rooms below them: include <- vocabulary <- {templates, device, db} <- matmul <- tuner;
 #     within tuner/: reference <- evaluate <- worker, {evaluate, search} <- the loop <- ladder <- cli;
+#   - include/, which is installed, includes itself only, and so do examples/ and tests/consumer/, which stand for programs
+#     of others;
 #   - sqlite3.h only in db/, cuda.h and nvrtc.h only in device/cuda/, Boost only in device/host/, CLI11 only in tuner/cli/ and
 #     in bench/, whose programs read arguments too;
 #   - nlohmann/json only in .cpp files;
@@ -9,8 +11,8 @@
 cmake_minimum_required(VERSION 3.22)
 
 # What each room may include, as the first folder(s) of the include path.
-set(vocabulary_may tilewise vocabulary)
 set(include_may tilewise)
+set(vocabulary_may tilewise vocabulary)
 set(templates_may tilewise vocabulary templates)
 set(device_may tilewise vocabulary device)
 set(db_may tilewise vocabulary db)
@@ -35,7 +37,7 @@ set(cli_sees cli ladder worker ${tuner_sees})
 set(owned "sqlite3\\.h=db" "cuda\\.h=device/cuda" "nvrtc\\.h=device/cuda" "nvml\\.h=device/cuda"
           "cublas[A-Za-z_0-9]*\\.h=device/cuda" "boost/.*=device/host" "CLI/.*=tuner/cli" "CLI11.*=tuner/cli")
 set(rooms vocabulary include templates device db matmul tuner)
-set(examples_may tilewise)  # what a program of somebody else's may
+set(examples_may tilewise)  # a program outside the tree has the installed headers
 set(bench_may ${cli_may})
 set(tests_may ${cli_may} tests)
 set(largest 450)
@@ -58,6 +60,8 @@ foreach(room ${rooms} examples bench tests)
       if(NOT who IN_LIST inner_rooms)
         complain(${file} "tuner/ has the rooms ${inner_rooms}")
       endif()
+    elseif(file MATCHES "^tests/consumer/")
+      set(who examples)
     endif()
     file(READ "${ROOT}/${file}" text)
     string(REGEX REPLACE "[^\n]" "" newlines "${text}")

@@ -31,13 +31,24 @@ CompileAhead::CompileAhead(const Problem& problem, const DeviceInfo& device,
     : problem_(problem),
       device_(device),
       store_(store),
-      pool_(std::min(thread_count(threads), kMostThreads)) {}
+      pool_(std::in_place, std::min(thread_count(threads), kMostThreads)) {}
 
 CompileAhead::~CompileAhead() { ending_ = true; }
 
+std::vector<Built> CompileAhead::end() {
+  ending_ = true;
+  pool_.reset();
+  std::vector<Built> rest;
+  for (Result& result : results_)
+    if (!result.error) rest.push_back(std::move(result.built));
+  results_.clear();
+  under_way_ = 0;
+  return rest;
+}
+
 void CompileAhead::add(const Candidate& candidate, const KernelTemplate& kernel) {
   ++under_way_;
-  pool_.run([this, candidate, &kernel] {
+  pool_->run([this, candidate, &kernel] {
     Result result = result_of(candidate, kernel);
     if (++builds_ % kBuildsBetweenTrims == 0) give_memory_back();
     const std::lock_guard lock(mutex_);

@@ -29,11 +29,14 @@ class CompileAhead {
   void add(const Candidate& candidate, const KernelTemplate& kernel);
   /// The next that is ready; nothing when none was within `patience`. Throws what its build threw.
   std::optional<Built> take(std::chrono::milliseconds patience);
+  /// Ends the threads, after the compiles under way. Returns what was ready or has been made ready
+  /// by then; builds that threw are left out. Nothing can be added any more.
+  std::vector<Built> end();
   /// Added and not yet taken.
   std::size_t under_way() const { return under_way_; }
   /// Enough is under way to keep every thread busy. More would only make a search choose with less
   /// known.
-  bool full() const { return under_way_ > pool_.size(); }
+  bool full() const { return under_way_ > pool_->size(); }
 
  private:
   struct Result {
@@ -51,7 +54,7 @@ class CompileAhead {
   std::mutex mutex_;  // guards what follows
   std::condition_variable result_added_;
   std::deque<Result> results_;
-  ThreadPool pool_;  // last: its threads use all the others
+  std::optional<ThreadPool> pool_;  // last: its threads use all the others; none after end()
 };
 
 }  // namespace tilewise

@@ -1,29 +1,40 @@
 #include "tuner/faults.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace tilewise {
 namespace {
 
 // Two candidates in a row may both be too much for the machine's memory, hardly three.
-constexpr std::size_t kMostSuspects = 3;
+constexpr int kMostWaiting = 3;
+// More tries would cost the search more than a candidate that meets so many faults is worth.
+constexpr int kTries = 3;
 
 }  // namespace
 
-Faults::Next Faults::add(Record record) {
+Faults::Next Faults::add(const Candidate& candidate, Work work, const std::string& why) {
   ++count_;
-  last_ = record.detail;
-  const auto tried = std::find(tried_again_.begin(), tried_again_.end(), record.candidate);
-  if (tried == tried_again_.end()) {
-    tried_again_.push_back(record.candidate);
-    return Next::try_again;
-  }
-  record.detail = "twice: " + record.detail;
-  suspects_.push_back(std::move(record));
-  return suspects_.size() < kMostSuspects ? Next::go_on : Next::end_search;
+  last_ = why;
+  auto met = std::find_if(met_.begin(), met_.end(),
+                          [&](const Met& m) { return m.work == work && m.candidate == candidate; });
+  if (met == met_.end()) met = met_.insert(met_.end(), {candidate, work, 0, false});
+  if (++met->faults == 1) return Next::try_again;
+  if (met->faults >= kTries) return Next::give_up;
+  met->waits = true;
+  const auto waiting = std::count_if(met_.begin(), met_.end(),
+                                     [&](const Met& m) { return m.work == work && m.waits; });
+  return waiting < kMostWaiting ? Next::wait : Next::end_search;
 }
 
-std::vector<Record> Faults::acquit_system() { return std::exchange(suspects_, {}); }
+std::vector<Candidate> Faults::got_through(const Candidate& candidate, Work work) {
+  std::erase_if(met_, [&](const Met& m) { return m.work <= work && m.candidate == candidate; });
+  std::vector<Candidate> waited;
+  for (Met& met : met_) {
+    if (met.work != work || !met.waits) continue;
+    met.waits = false;
+    waited.push_back(met.candidate);
+  }
+  return waited;
+}
 
 }  // namespace tilewise

@@ -131,6 +131,11 @@ bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built
     throw Error(ErrorKind::device, "a race of " + std::to_string(finalists.size()) +
                                        " finalists came back with " +
                                        std::to_string(race.finalists.size()) + " results");
+  // Before anything is stored: where that fails, none of these is named as the winner.
+  for (std::size_t i = 0; i < finalists.size(); ++i)
+    if (race.finalists[i].outcome == Outcome::wrong_result && !race.finalists[i].transient)
+      std::erase_if(session_.known,
+                    [&](const Record& r) { return r.candidate == finalists[i].candidate; });
   for (Baseline& baseline : race.baselines) {
     baseline.problem = session_.problem;
     baseline.gpu = session_.gpu;

@@ -2,7 +2,7 @@
 #include <optional>
 #include <vector>
 
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "matmul/image_store.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tuner/tuner.hpp"
 
 namespace tilewise {

@@ -6,18 +6,22 @@ namespace tilewise {
 
 TuneResult tune(const Problem& problem, const TuneOptions& options, TuneContext& context) {
   Tuning run(problem, options, context);
-  if (run.finished_before()) return run.finish();
+  try {
+    if (run.finished_before()) return run.finish();
 
-  run.recall();
-  run.propose();  // compiling starts while the CPU computes the reference
-  run.prepare();
-  while (run.goes_on()) {
-    run.propose();
-    if (run.nothing_under_way()) break;  // the space is used up
-    if (std::optional<Built> built = run.next_built()) run.judge(std::move(*built));
+    run.recall();
+    run.propose();  // compiling starts while the CPU computes the reference
+    run.prepare();
+    while (run.goes_on()) {
+      run.propose();
+      if (run.nothing_under_way()) break;  // the space is used up
+      if (std::optional<Built> built = run.next_built()) run.judge(std::move(*built));
+    }
+    run.race();
+    return run.finish();
+  } catch (const Error& error) {
+    return run.finish_unstored(error);
   }
-  run.race();
-  return run.finish();
 }
 
 }  // namespace tilewise

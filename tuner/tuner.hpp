@@ -9,7 +9,7 @@
 #include "db/database.hpp"
 #include "db/image_cache.hpp"
 #include "device/compiler.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 
@@ -53,11 +53,17 @@ struct TuneResult {
   /// An identical search had finished, and its kernels still compile to the same code: nothing was
   /// measured.
   bool already_done = false;
-  /// What ended the search early: the device or the system around it failed for good. The winner is
-  /// the best of what had been measured.
+  /// What ended the search early: the device, the database or the system around them failed for
+  /// good. The winner is the best of what had been measured. Also faults, where
+  /// these left candidates without an outcome and no valid one was found.
   std::optional<Error> failure;
-  std::int64_t faults = 0;  ///< of the system, met on the way; each candidate was tried again
-  std::string last_fault;   ///< in words
+  /// Whether the winner is the database's. False: the database failed (see `failure`), and the
+  /// winner is the best of what had been measured.
+  bool stored = true;
+  std::int64_t faults = 0;    ///< of the system, met on the way; each candidate was tried again
+  std::int64_t given_up = 0;  ///< candidates that faults left without an outcome and a record
+  std::string last_fault;     ///< in words
+  std::int64_t waited = 0;    ///< candidates whose kernels another process compiled at the end
 };
 
 struct TuneContext {
@@ -72,8 +78,8 @@ struct TuneContext {
 
 /// The loop: problem -> candidates -> images -> evaluations -> records -> race -> winner. Every
 /// record is committed as it happens. A fault of the system is no record; what ends the search
-/// early is in the result, with the winner of what was measured. Throws Error: database; no
-/// compiler; and what ends the search before anything was measured.
+/// early is in the result, with the winner of what was measured. Throws Error: no compiler; and
+/// what ends the search before anything was measured.
 TuneResult tune(const Problem& problem, const TuneOptions& options, TuneContext& context);
 
 }  // namespace tilewise

@@ -236,6 +236,8 @@ void Tuning::judge(Built built) {
     --proposed_;
     return;
   }
+  if (built.fault) return meet_fault(built.candidate, Faults::Work::compile, built.fault->what());
+  if (built.compiled) try_again(faults_.got_through(built.candidate, Faults::Work::compile));
   if (std::optional<Record> same = stale_.take(built)) {
     session_.context.database.renew(same->id, built.source_hash, built.launch_revision);
     same->source_hash = built.source_hash;
@@ -245,16 +247,16 @@ void Tuning::judge(Built built) {
     return session_.report("search");
   }
   Record record = record_of(built);
-  if (built.fault || !built.refusal.empty()) {
+  if (!built.refusal.empty()) {
     record.outcome = Outcome::compile_error;
-    record.detail = built.fault ? built.fault->what() : built.refusal;
-    return built.fault ? meet_fault(std::move(record)) : commit(std::move(record));
+    record.detail = built.refusal;
+    return commit(std::move(record));
   }
   const Evaluation evaluation = evaluate(built);
-  record = with_evaluation(std::move(record), evaluation);
-  if (evaluation.transient) return meet_fault(std::move(record));
-  commit(std::move(record));
-  for (Record& suspect : faults_.acquit_system()) commit(std::move(suspect));
+  if (evaluation.transient)
+    return meet_fault(built.candidate, Faults::Work::evaluation, evaluation.detail);
+  commit(with_evaluation(std::move(record), evaluation));
+  try_again(faults_.got_through(built.candidate, Faults::Work::evaluation));
 }
 
 /// An evaluator that cannot work at all is a fault like any other: the next try starts a new
@@ -271,12 +273,13 @@ Evaluation Tuning::evaluate(const Built& built) {
   }
 }
 
-void Tuning::meet_fault(Record record) {
-  const Candidate candidate = record.candidate;
-  switch (faults_.add(std::move(record))) {
+void Tuning::meet_fault(const Candidate& candidate, Faults::Work work, const std::string& why) {
+  switch (faults_.add(candidate, work, why)) {
     case Faults::Next::try_again:
-      return ahead_->add(candidate, *session_.kernel_of(candidate));
-    case Faults::Next::go_on:
+      return try_again({candidate});
+    case Faults::Next::wait:
+      return;
+    case Faults::Next::give_up:
       return strategy_->observe(candidate, std::nullopt);
     case Faults::Next::end_search:
       session_.result.failure.emplace(
@@ -287,25 +290,44 @@ void Tuning::meet_fault(Record record) {
   }
 }
 
+void Tuning::try_again(const std::vector<Candidate>& candidates) {
+  for (const Candidate& candidate : candidates)
+    ahead_->add(candidate, *session_.kernel_of(candidate));
+}
+
+/// Ends the compiler threads. Results that were not taken count only where they say why there are
+/// not more.
+void Tuning::end_compiling() {
+  for (const Built& built : ahead_->end()) {
+    if (built.stopped) ++session_.result.waited;
+    if (built.fault && !built.missing && !session_.stopped())
+      (void)faults_.add(built.candidate, Faults::Work::compile, built.fault->what());
+  }
+  ahead_.reset();
+}
+
 void Tuning::commit(Record record) {
   const bool ok = is_ok(record);
   if (record.outcome != Outcome::ok) record.detail += session_.how_to_reproduce(record.candidate);
+  // Before it is stored: a full disk does not unmake the time.
+  if (ok) session_.known.push_back(record);
   record.id = session_.context.database.add(record);
+  if (ok) session_.known.back().id = record.id;
   ++session_.result.evaluated;
   if (!ok) ++session_.result.rejected;
   strategy_->observe(record.candidate,
                      ok ? std::optional(record.measurement->median_us) : std::nullopt);
-  if (ok) session_.known.push_back(record);
   session_.report("search", &record);
 }
 
 void Tuning::race() {
-  ahead_.reset();
+  end_compiling();
   Race(session_).run();
 }
 
 TuneResult Tuning::finish() {
   session_.result.faults = faults_.count();
+  session_.result.given_up = faults_.without_outcome();
   session_.result.last_fault = faults_.last();
   if (session_.result.failure && session_.known.empty()) throw Error(*session_.result.failure);
   if (!session_.context.compiler && !session_.result.already_done && !session_.result.interrupted &&
@@ -313,18 +335,41 @@ TuneResult Tuning::finish() {
     throw Error(ErrorKind::compiler, "nothing can be tuned for " + to_string(session_.problem) +
                                          ": no image is stored, and there is no compiler to make "
                                          "one");
+  if (session_.known.empty() && session_.result.given_up > 0 && !session_.result.interrupted)
+    session_.result.failure.emplace(
+        ErrorKind::transient,
+        "no valid candidate was found for " + to_string(session_.problem) +
+            ", and faults of the system left " + std::to_string(session_.result.given_up) +
+            " candidates without an outcome; the last fault: " + session_.result.last_fault);
   session_.result.winner = session_.context.database.winner(session_.problem, session_.gpu);
   session_.result.baselines = session_.context.database.baselines(session_.problem, session_.gpu);
   session_.result.seconds = session_.seconds();
   rank_predictions();
   if (search_) {
-    search_->finished = !session_.result.interrupted && !session_.result.failure;
+    const bool waited_only = session_.known.empty() && session_.result.waited > 0;
+    search_->finished = !session_.result.interrupted && !session_.result.failure &&
+                        session_.result.given_up == 0 && !waited_only;
     search_->evaluations += session_.result.evaluated;
     search_->seconds += session_.result.seconds;
     search_->date = now_text();
     session_.context.database.update(*search_);
   }
   session_.report("done");
+  return session_.result;
+}
+
+TuneResult Tuning::finish_unstored(const Error& error) {
+  if (error.kind() != ErrorKind::database || !session_.best()) throw;
+  session_.result.failure = error;
+  if (!session_.result.winner) {
+    session_.result.winner = Winner{*session_.best(), "", ""};
+    session_.result.stored = false;
+  }
+  session_.result.faults = faults_.count();
+  session_.result.given_up = faults_.without_outcome();
+  session_.result.last_fault = faults_.last();
+  session_.result.seconds = session_.seconds();
+  rank_predictions();
   return session_.result;
 }
 

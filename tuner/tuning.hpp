@@ -35,6 +35,9 @@ class Tuning {
   /// Finalists once more, side by side; names the winner and keeps their images.
   void race();
   TuneResult finish();
+  /// Instead of finish(), while the error of a step is handled: where the database failed, the
+  /// winner of what was measured, not stored. Throws the error again where nothing was measured.
+  TuneResult finish_unstored(const Error& error);
 
  private:
   bool still_good(const Search& known, const Record& winner) const;
@@ -47,7 +50,9 @@ class Tuning {
   Record record_of(const Built& built) const;
   Evaluation evaluate(const Built& built);
   void commit(Record record);
-  void meet_fault(Record record);
+  void meet_fault(const Candidate& candidate, Faults::Work work, const std::string& why);
+  void try_again(const std::vector<Candidate>& candidates);
+  void end_compiling();
 
   Session session_;
   std::unique_ptr<Strategy> strategy_;

@@ -1,4 +1,4 @@
-#include "tilewise/configuration.hpp"
+#include "vocabulary/configuration.hpp"
 
 #include <algorithm>
 #include <limits>

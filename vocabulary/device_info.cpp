@@ -1,4 +1,4 @@
-#include "tilewise/device_info.hpp"
+#include "vocabulary/device_info.hpp"
 
 #include <algorithm>
 #include <array>

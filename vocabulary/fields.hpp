@@ -2,7 +2,7 @@
 #include <concepts>
 #include <type_traits>
 
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 // The keys of each struct's JSON form, listed once for reading and for writing: a visitor is called
 // with a key and the field. required() marks what the object is about; any other key may be absent.

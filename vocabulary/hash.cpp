@@ -1,4 +1,4 @@
-#include "tilewise/hash.hpp"
+#include "vocabulary/hash.hpp"
 
 #include <xxhash.h>
 

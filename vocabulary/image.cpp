@@ -1,4 +1,4 @@
-#include "tilewise/image.hpp"
+#include "vocabulary/image.hpp"
 
 #include <algorithm>
 #include <array>

@@ -10,8 +10,9 @@
 #include <utility>
 
 #include "tilewise/error.hpp"
-#include "tilewise/record.hpp"
 #include "vocabulary/fields.hpp"
+#include "vocabulary/problem.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {

@@ -1,4 +1,4 @@
-#include "tilewise/plan.hpp"
+#include "vocabulary/plan.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "tilewise/problem.hpp"
+#include "vocabulary/problem.hpp"
 
 #include <algorithm>
 #include <array>

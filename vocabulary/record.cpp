@@ -1,4 +1,4 @@
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 #include <algorithm>
 #include <array>

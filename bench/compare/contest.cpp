@@ -4,6 +4,7 @@
 
 #include "device/machines.hpp"
 #include "matmul/executable.hpp"
+#include "matmul/resolution.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::bench {
@@ -125,7 +126,7 @@ void Contest::measure(Row& row) {
 bool Contest::prepare(Row& row) {
   try {
     multiply_.prepare(row.problem);
-    row.match = multiply_.explain(row.problem);
+    row.resolution = resolution_of(multiply_, row.problem);
     return true;
   } catch (const Error& error) {
     append(row.error, "tuned: " + std::string(error.what()));

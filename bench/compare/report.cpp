@@ -45,9 +45,9 @@ std::vector<std::string> cells_of(const Row& row, const Rates& rates) {
   const Measurement* ours = time_of(row, Player::tuned);
   const std::optional<double> ratio = ratio_of(row);
   const double floor = floor_us(row.problem, rates);
-  const bool served = !row.match.candidate.kernel_template.empty();
+  const bool served = !row.resolution.candidate.kernel_template.empty();
   return {shape_text(row.problem),
-          served ? std::string(to_string(row.match.kind)) : "-",
+          served ? std::string(to_string(row.resolution.kind)) : "-",
           time_cell(ours),
           ours ? number(100 * ours->spread, 2) + "%" : "-",
           ours ? number(tflops_of(row.problem, ours->median_us), 2) : "-",
@@ -58,7 +58,7 @@ std::vector<std::string> cells_of(const Row& row, const Rates& rates) {
           ours && floor > 0 ? number(ours->median_us / floor, 2) + "x" : "-",
           host_cell(ours),
           host_cell(time_of(row, Player::cublas)),
-          row.match.stale ? "stale" : ""};
+          row.resolution.stale ? "stale" : ""};
 }
 
 std::string compared_text(const Summary& summary) {
@@ -127,13 +127,13 @@ Json row_json(const Row& row, const Rates& rates) {
   const Measurement* ours = time_of(row, Player::tuned);
   const Measurement* theirs = better_cublas(row);
   const double floor = floor_us(row.problem, rates);
-  const bool served = !row.match.candidate.kernel_template.empty();
+  const bool served = !row.resolution.candidate.kernel_template.empty();
   Json json;
   json["problem"] = Json::parse(to_json(row.problem));
-  json["match"] = served ? Json(to_string(row.match.kind)) : Json(nullptr);
-  json["why"] = row.match.why;
-  json["stale"] = row.match.stale;
-  json["candidate"] = served ? Json::parse(to_json(row.match.candidate)) : Json(nullptr);
+  json["match"] = served ? Json(to_string(row.resolution.kind)) : Json(nullptr);
+  json["why"] = row.resolution.why;
+  json["stale"] = row.resolution.stale;
+  json["candidate"] = served ? Json::parse(to_json(row.resolution.candidate)) : Json(nullptr);
   json["columns"] = Json::object();
   for (const Column& column : row.columns) {
     Json& entry = json["columns"][std::string(to_string(column.player))];

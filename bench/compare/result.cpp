@@ -120,7 +120,7 @@ Summary summarize(const std::vector<Row>& rows, const Rates& rates) {
     const Measurement* ours = time_of(row, Player::tuned);
     const Measurement* theirs = better_cublas(row);
     if (!row.error.empty()) ++summary.failed;
-    if (ours && row.match.kind != MatchKind::exact) ++summary.not_exact;
+    if (ours && row.resolution.kind != MatchKind::exact) ++summary.not_exact;
     if (ours && floor > 0) over_floor.add(ours->median_us / floor);
     if (theirs && floor > 0) cublas_over_floor.add(theirs->median_us / floor);
     summary.error_over_strict =

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/device_info.hpp"
-#include "tilewise/match.hpp"
-#include "tilewise/record.hpp"
+#include "matmul/resolution.hpp"
+#include "vocabulary/device_info.hpp"
+#include "vocabulary/record.hpp"
 
 /// What compare finds, and what is made of it: plain values.
 namespace tilewise::bench {
@@ -29,7 +29,7 @@ struct Column {
 /// One shape of one kind. `error` is not empty when it could not be measured.
 struct Row {
   Problem problem;
-  Match match;                  ///< what serves it
+  Resolution resolution;        ///< what serves it
   double strict_f32_error = 0;  ///< a strict f32 product's norm-wise error; of tf32, f32x3 only
   std::vector<Column> columns;
   std::string error;

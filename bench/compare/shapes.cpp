@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::bench {
 namespace {

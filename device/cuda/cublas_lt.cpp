@@ -7,6 +7,7 @@
 #include "device/cuda/cublas_terms.hpp"
 #include "device/cuda/cuda.hpp"
 #include "device/cuda/cuda_device.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::cuda {
 namespace {

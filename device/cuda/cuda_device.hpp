@@ -72,7 +72,7 @@ class CudaDevice final : public Device {
   ByteComparison comparison_;
 };
 
-inline CUstream stream_handle(Stream stream) { return static_cast<CUstream>(stream); }
+inline CUstream stream_handle(Stream stream) { return stream.handle(); }
 inline CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 }  // namespace tilewise::cuda

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/device_info.hpp"
+#include "vocabulary/device_info.hpp"
 
 namespace tilewise::cuda {
 

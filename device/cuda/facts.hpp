@@ -1,6 +1,6 @@
 #pragma once
 #include "device/cuda/driver.hpp"
-#include "tilewise/device_info.hpp"
+#include "vocabulary/device_info.hpp"
 
 namespace tilewise::cuda {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "tilewise/image.hpp"
+#include "vocabulary/image.hpp"
 
 namespace tilewise::cuda {
 

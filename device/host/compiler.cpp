@@ -21,6 +21,7 @@ namespace {
 // parameter that a kernel asks for and its plan does not give is an error, not 0: NVRTC would say
 // nothing.
 const std::vector<std::string> kFlags{"-std=c++17",
+                                      "-I.",
                                       "-fPIC",
                                       "-shared",
                                       "-fvisibility=hidden",
@@ -148,7 +149,10 @@ std::filesystem::path HostCompiler::kept_folder(const CompileRequest& request) c
 void HostCompiler::write_sources(const CompileRequest& request,
                                  const std::filesystem::path& folder) const {
   const auto write = [&folder](const std::string& name, const std::string& text) {
-    write_file(folder / name, text.data(), text.size());
+    const std::filesystem::path file = folder / name;
+    std::error_code ignored;  // write_file() says what does not work
+    std::filesystem::create_directories(file.parent_path(), ignored);
+    write_file(file, text.data(), text.size());
   };
   write("kernel.cpp", translation_unit(request.kernel));
   write(request.kernel.source, request.text);

@@ -60,9 +60,9 @@ class Capture {
 
 }  // namespace
 
-Stream HostDevice::create_stream() { return new HostStream; }
+Stream HostDevice::create_stream() { return Stream(static_cast<void*>(new HostStream)); }
 
-void HostDevice::destroy_stream(Stream stream) noexcept { delete static_cast<HostStream*>(stream); }
+void HostDevice::destroy_stream(Stream stream) noexcept { delete host_stream(stream); }
 
 void HostDevice::synchronize(Stream stream) {
   if (recording_of(stream))
@@ -79,7 +79,7 @@ std::unique_ptr<LaunchGraph> HostDevice::capture(Stream stream,
   if (recording_of(stream)) throw Error(ErrorKind::device, "the stream is being captured already");
   auto recording = std::make_shared<Recording>();
   {
-    const Capture capture(*static_cast<HostStream*>(stream), recording);
+    const Capture capture(*host_stream(stream), recording);
     enqueue_all();
   }
   if (recording->work.empty())

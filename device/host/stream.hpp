@@ -18,9 +18,13 @@ struct HostStream {
   std::shared_ptr<Recording> recording;
 };
 
+inline HostStream* host_stream(Stream stream) {
+  return static_cast<HostStream*>(static_cast<void*>(stream.handle()));
+}
+
 /// Where work on a stream is recorded; null when it is to be done now.
 inline Recording* recording_of(Stream stream) {
-  return stream ? static_cast<HostStream*>(stream)->recording.get() : nullptr;
+  return stream ? host_stream(stream)->recording.get() : nullptr;
 }
 
 /// Does the work now, or when the graph runs that the stream is captured into.

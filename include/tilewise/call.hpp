@@ -1,17 +1,39 @@
 #pragma once
+#include <compare>
+#include <concepts>
 #include <cstdint>
+
+struct CUstream_st;  // CUDA's: CUstream and cudaStream_t are pointers to it
 
 namespace tilewise {
 
 class PackedOperand;  // packed_operand.hpp
 
-/// A CUDA stream (CUstream / cudaStream_t) as an opaque pointer; null is the default stream.
-using Stream = void*;
+/// A CUDA stream. CUstream, cudaStream_t and nullptr (the default stream) convert to it; another
+/// pointer, such as a matrix in the stream's place, does not compile.
+class Stream {
+ public:
+  constexpr Stream() = default;
+  constexpr Stream(CUstream_st* handle) noexcept : handle_(handle) {}
+  /// A stream that the caller keeps as void*.
+  explicit Stream(std::same_as<void*> auto handle) noexcept
+      : handle_(static_cast<CUstream_st*>(handle)) {}
 
-/// What varies per call of one problem. Leading dimensions and strides in elements.
-/// alpha and beta are host values unless the matching device pointer is set, in which case the
-/// value of accumulator type is read on the device when the kernel runs. A packed operand is used
-/// beside its original, which `a` and `lda` (`b` and `ldb`) go on to name; see PackedOperand.
+  constexpr CUstream_st* handle() const noexcept { return handle_; }
+  /// False for the default stream.
+  constexpr explicit operator bool() const noexcept { return handle_ != nullptr; }
+  auto operator<=>(const Stream&) const = default;
+
+ private:
+  CUstream_st* handle_ = nullptr;
+};
+
+/// The values that vary between calls of one problem. Leading dimensions and strides are in
+/// elements.
+///
+/// alpha and beta are host values. Where alpha_device (beta_device) is set, the kernel reads the
+/// value from there instead; its type is the accumulator's. With a packed operand, `a`, `lda` and
+/// `stride_a` (`b`, ...) still describe the original; see PackedOperand.
 struct Call {
   const void* a = nullptr;
   const void* b = nullptr;

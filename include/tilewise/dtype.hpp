@@ -11,13 +11,14 @@ namespace tilewise {
 /// e4m3 and e5m2 are the 8-bit floating-point types of OCP (e4m3 without infinities).
 enum class DType : std::uint8_t { f32, f64, f16, bf16, i8, i32, e4m3, e5m2 };
 
-/// How products may be computed; a caller chooses, never anyone else.
-/// `strict`: the operands' own values are multiplied and summed in the accumulator's type. f32,
-/// f64: every product and sum rounded as IEEE fused multiply-add does. i8: exact. 16 and 8 bits:
-/// products are exact in f32, but tensor cores truncate sums (see ProductKind::sum_roundoff).
+/// The arithmetic of products. The caller alone chooses it.
+/// `strict`: the operands' own values are multiplied, and summed in the accumulator's type. In f32
+/// and f64 each multiply-add is rounded once, as IEEE's fused multiply-add. i8 is exact. Products
+/// of 16 and 8 bits are exact in f32, but tensor cores truncate their sums (see
+/// ProductKind::sum_roundoff).
 /// `tf32`: f32 operands are first rounded to 11 bits of precision.
 /// `f32x3`: each f32 operand is split into a large and a small tf32 part, and three products of
-/// parts are summed: about f32's accuracy on tensor cores.
+/// these parts are summed. The accuracy is about f32's, on tensor cores.
 enum class MathMode : std::uint8_t { strict, tf32, f32x3 };
 
 /// One row of the table of types.
@@ -34,7 +35,7 @@ std::string_view to_string(DType type);
 std::string_view to_string(MathMode mode);
 std::span<const DTypeInfo> dtypes();
 
-/// Parse a name. Throws Error(invalid_argument) that lists the names there are.
+/// Parses a name. Throws Error(invalid_argument) for any other name; the message lists them all.
 DType parse_dtype(std::string_view name);
 MathMode parse_math_mode(std::string_view name);
 
@@ -42,28 +43,28 @@ inline int bytes_of(DType type) { return dtype_info(type).bytes; }
 inline bool is_integer(DType type) { return type == DType::i8 || type == DType::i32; }
 inline bool is_fp8(DType type) { return type == DType::e4m3 || type == DType::e5m2; }
 
-/// One row of the table of products: types that go together, and how exact they are. A and B have
-/// one type. The bounds are those of docs/measuring.md.
+/// One row of the table of products: types that go together, and their accuracy. A and B have one
+/// type. docs/measuring.md derives the bounds.
 struct ProductKind {
   DType operand, c, accumulator;
   MathMode math;
-  /// Relative error of one sum as it is done: f64 2^-53, f32 2^-24, on tensor cores (which
-  /// truncate) 2^-23, fp8 2^-13 (Hopper keeps about 14 bits of a sum), integers 0.
+  /// Relative error of one addition: f64 2^-53, f32 2^-24, on tensor cores (which truncate) 2^-23,
+  /// fp8 2^-13 (Hopper keeps about 14 bits of a sum), integers 0.
   double sum_roundoff;
-  /// Relative error of what takes part in a product instead of |a b|: 0 where products are exact,
-  /// tf32 2 x 2^-11, f32x3 about 3 x 2^-22 (the product of the small parts is left out, and they
-  /// are rounded).
+  /// Relative error of one product of two elements before it is added: 0 where products are exact,
+  /// tf32 2 x 2^-11, f32x3 about 3 x 2^-22 (the small parts are rounded, and their product is left
+  /// out).
   double product_roundoff;
-  /// Of k: sums over so many are added up in the accumulator's own arithmetic; 0: sum_roundoff
-  /// counts throughout.
+  /// The number of products of one partial sum. Partial sums are added in the accumulator's own
+  /// arithmetic. 0: there is one sum, over all of k.
   double promoted_every = 0;
 };
 
-/// Every kind, the first of an operand's type being its default.
+/// Every kind. The first of each operand type is its default.
 std::span<const ProductKind> product_kinds();
 /// The kind of these types and this mode, or null.
 const ProductKind* find_product_kind(DType operand, DType c, MathMode math);
-/// C's type when none is asked for: the operand's own, i32 for i8, f32 for fp8.
+/// The usual type of C: the operand's own, i32 for i8, f32 for fp8.
 DType default_result(DType operand);
 DType accumulator_of(DType operand);
 

@@ -5,9 +5,9 @@
 
 namespace tilewise {
 
-/// Elements of 16 and 8 bits as their bits alone, for callers without CUDA's headers. Each has the
-/// size and the bits of CUDA's type (__half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2), so that
-/// pointers to one may be cast to the other. number.hpp converts on the CPU.
+/// Elements of 16 and 8 bits, for programs without CUDA's headers. Each holds the bits of CUDA's
+/// type of the same size (__half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2), so that pointers to
+/// one may be cast to the other. number.hpp converts on the CPU.
 struct f16 {
   std::uint16_t bits;
 };
@@ -21,8 +21,8 @@ struct e5m2 {
   std::uint8_t bits;
 };
 
-/// What a C++ type is as an element of a matrix: its DType, and what alpha and beta are for
-/// operands of it. A type of your own that has the same bits can be named as one of these:
+/// The DType of a C++ type, and the type of alpha and beta of products of it. A program adds a type
+/// of its own that holds the same bits:
 ///   template <> struct tilewise::ElementType<__half> : tilewise::ElementType<tilewise::f16> {};
 template <class T>
 struct ElementType;

@@ -1,26 +1,39 @@
 #pragma once
-#include <optional>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
-#include "tilewise/record.hpp"
+#include "tilewise/problem.hpp"
 
 namespace tilewise {
 
+/// Which kind of stored record serves a problem. `exact`: the winner of the problem itself.
+/// `nearest`: the winner of another problem of the same layout, types and mode. `default_`: no
+/// record; the default configuration of a kernel template.
 enum class MatchKind : std::uint8_t { exact, nearest, default_ };
 /// "exact", "nearest", "default".
 std::string_view to_string(MatchKind kind);
 
-/// How a lookup was answered.
+/// How a lookup was answered, in values to print.
 struct Match {
   MatchKind kind = MatchKind::default_;
-  Candidate candidate;
-  /// |log2 m'/m| + |log2 n'/n| + |log2 k'/k| + |log2 b'/b|, b being the batch; 0 for exact
+  /// The problem of the stored record. For `default_`: the problem of the lookup.
+  Problem problem;
+  std::string kernel_template;  ///< its name: "simt"
+  std::string configuration;    ///< canonical JSON: {"TILE_K":8,"TILE_M":128}
+
+  // The stored measurement, of `problem`. For `default_`: 0 and empty.
+  double measured_us = 0;      ///< median GPU time of one product
+  double measured_tflops = 0;  ///< rate at that time; for integers 10^12 operations per second
+  double spread = 0;           ///< relative: half the interquartile range over the median
+  std::string measured_at;     ///< ISO 8601, UTC
+  bool stale = false;          ///< the measurement is of another kernel source or compiler
+
+  /// |log2 m'/m| + |log2 n'/n| + |log2 k'/k| + |log2 b'/b|, b being the batch; 0 for `exact`.
   double distance = 0;
-  std::optional<Record> record;  ///< what it stands on; none for default
-  bool stale = false;            ///< the measurement was of another source or compiler
-  double predicted_us = 0;       ///< the cost model's, for the problem asked; 0: not known
-  std::string limited_by;        ///< what the cost model says limits it: "multiply-adds"
-  std::string why;               ///< one sentence for people
+  double predicted_us = 0;  ///< the cost model's time for the problem of the lookup; 0: not known
+  std::string limited_by;   ///< the cost model's bottleneck: "multiply-adds"; empty: not known
+  std::string why;          ///< one sentence for people
 };
 
 }  // namespace tilewise

@@ -1,15 +1,29 @@
 /* Tilewise for C: tuned matrix products. The C++ form is matmul.hpp.
  *
- * Every function returns a status and throws nothing. What went wrong is told in words by
- * tilewise_last_error(), which belongs to the calling thread. */
+ * C (m x n) = alpha op(A) op(B) + beta C. All matrices are row-major; leading dimensions and batch
+ * strides are in elements.
+ *
+ * Column-major matrices: a column-major matrix is its transpose in row-major order, and
+ * C^T = op(B)^T op(A)^T. So swap A and B (each with its leading dimension and stride), swap m and
+ * n, and swap the two letters of the layout: nt becomes tn, tn becomes nt, nn and tt stay. For
+ * example, C = A B^T of column-major matrices, which BLAS calls 'N', 'T':
+ *   tilewise_sgemm(handle, TILEWISE_TN, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc, stream);
+ *
+ * A function that can fail returns a status; tilewise_last_error() returns the message for it, per
+ * thread. No function throws.
+ *
+ * A struct begins with its size, since later versions add fields at its end. Initialise it with its
+ * TILEWISE_..._INIT, then set fields. */
 #ifndef TILEWISE_MATMUL_H
 #define TILEWISE_MATMUL_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* C's enums hold every int, C++'s only with this: a number that stands for nothing is an error with
- * words, not undefined behaviour. */
+#include "tilewise/version.h"
+
+/* In C an enum holds every int; in C++ it does so only with this type. A number without a name is
+ * then an error with a message, not undefined behaviour. */
 #ifdef __cplusplus
 #define TILEWISE_INT : int
 extern "C" {
@@ -22,7 +36,7 @@ typedef enum tilewise_status {
   TILEWISE_OK = 0,
   TILEWISE_INVALID_ARGUMENT =
       1,                  /* a bad size, leading dimension, pointer or layout; C overlaps A or B */
-  TILEWISE_NOT_FOUND = 2, /* nothing stored answers the question */
+  TILEWISE_NOT_FOUND = 2, /* nothing stored answers the lookup */
   TILEWISE_UNSUPPORTED = 3,    /* a correct request that this device cannot serve */
   TILEWISE_NO_DEVICE = 4,      /* no driver, no GPU, or no such GPU */
   TILEWISE_DEVICE_ERROR = 5,   /* the driver, or the system around it, refused or failed */
@@ -33,8 +47,8 @@ typedef enum tilewise_status {
   TILEWISE_INTERNAL_ERROR = 10 /* a fault in Tilewise */
 } tilewise_status;
 
-/* How A and B are stored: N = as they are (m x k, k x n), T = transposed. First letter A, second B.
- * All matrices are row-major; C is m x n. */
+/* How A and B are stored: N = as m x k (A) and k x n (B), T = transposed. The first letter is A's,
+ * the second B's. C is m x n. */
 typedef enum tilewise_layout TILEWISE_INT {
   TILEWISE_NN = 0,
   TILEWISE_NT = 1,
@@ -42,7 +56,7 @@ typedef enum tilewise_layout TILEWISE_INT {
   TILEWISE_TT = 3
 } tilewise_layout;
 
-/* Element types. F16 and BF16 are 16 bits, E4M3 and E5M2 8 bits, as CUDA's types of these names;
+/* Element types. F16 and BF16 have 16 bits, E4M3 and E5M2 8 bits, as CUDA's types of these names.
  * I32 is a result only. */
 typedef enum tilewise_type TILEWISE_INT {
   TILEWISE_F32 = 0,
@@ -55,133 +69,179 @@ typedef enum tilewise_type TILEWISE_INT {
   TILEWISE_E5M2 = 7
 } tilewise_type;
 
-/* How f32 may be computed. STRICT: every product and sum rounded once, as IEEE says. TF32: operands
- * are rounded to 11 bits first. F32X3: three TF32 products of split operands, about f32's accuracy.
- * All other types know STRICT alone. */
+/* The arithmetic of f32 products. STRICT: every product and sum is rounded once, as by IEEE. TF32:
+ * operands are first rounded to 11 bits. F32X3: three TF32 products of split operands, about f32's
+ * accuracy. All other types have STRICT alone. */
 typedef enum tilewise_math TILEWISE_INT {
   TILEWISE_STRICT = 0,
   TILEWISE_TF32 = 1,
   TILEWISE_F32X3 = 2
 } tilewise_math;
 
+/* An option that is on or off. */
+typedef enum tilewise_choice TILEWISE_INT {
+  TILEWISE_DEFAULT = 0, /* the default of the option */
+  TILEWISE_YES = 1,
+  TILEWISE_NO = 2
+} tilewise_choice;
+
+/* A CUDA stream: CUstream and cudaStream_t are this type. NULL is the default stream. */
+typedef struct CUstream_st* tilewise_stream;
+
+/* The version of the library that the program is linked with: 100 and "0.1.0". The version of this
+ * header is in version.h. */
+int tilewise_version(void);
+const char* tilewise_version_text(void);
+
 /* The tuned matrix product of one GPU. Any number of threads may use one handle at a time. After
- * fork() it belongs to the parent: in the child its functions return TILEWISE_DEVICE_ERROR, ending
- * it releases nothing, and the child creates its own. */
+ * fork() it belongs to the parent: in the child its functions return TILEWISE_DEVICE_ERROR,
+ * destroying it releases nothing, and the child creates its own. */
 typedef struct tilewise_matmul tilewise_matmul;
 
 typedef struct tilewise_options {
+  size_t struct_size; /* sizeof(tilewise_options) */
   const char*
       device; /* NULL or "current": this thread's CUDA context, else 0. An index, a UUID, "host" */
-  const char* database;   /* NULL: TILEWISE_DB, else the user's data directory */
-  const char* nvrtc;      /* NULL: searched for. The run-time compiler's library or its folder */
-  int no_compile_missing; /* not 0: never compile; a product for which no kernel is stored fails */
+  const char* database; /* NULL: TILEWISE_DB, else the user's data directory */
+  const char* nvrtc;    /* the run-time compiler's library or its folder; NULL: searched for */
+  /* Whether a product may compile its kernel when none is stored (about 0.3 s, once). DEFAULT is
+   * YES. With NO such a product is TILEWISE_COMPILER_ERROR. */
+  tilewise_choice compile_missing;
+  /* Whether to use a database and a cache that other users own or may write; their images are run
+   * as part of this program. DEFAULT is NO unless the environment has TILEWISE_TRUST_FILES=1. */
+  tilewise_choice trust_files;
 } tilewise_options;
 
-/* `options` may be NULL. On success *matmul is a handle to be ended by tilewise_destroy(). */
+#define TILEWISE_OPTIONS_INIT \
+  { sizeof(tilewise_options), NULL, NULL, NULL, TILEWISE_DEFAULT, TILEWISE_DEFAULT }
+
+/* `options` may be NULL: the defaults. On success *matmul is a handle; tilewise_destroy() ends it.
+ */
 tilewise_status tilewise_create(const tilewise_options* options, tilewise_matmul** matmul);
 
 /* Ends a handle, once the work enqueued through it is done. NULL does nothing. */
 void tilewise_destroy(tilewise_matmul* matmul);
 
-/* C (m x n) = alpha op(A) op(B) + beta C on device pointers; leading dimensions in elements.
- * Enqueued on `stream` (a CUstream or cudaStream_t; NULL is the default stream). beta = 0 never
- * reads C, alpha = 0 or k = 0 never touches A or B. */
+/* C (m x n) = alpha op(A) op(B) + beta C in f32, on device pointers, enqueued on `stream`. beta = 0
+ * never reads C; alpha = 0 or k = 0 never reads A or B. */
 tilewise_status tilewise_sgemm(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
                                int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                                const float* b, int64_t ldb, float beta, float* c, int64_t ldc,
-                               void* stream);
+                               tilewise_stream stream);
 
 /* The same on host pointers: copies there and back, and waits. */
 tilewise_status tilewise_sgemm_host(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
                                     int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                                     const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
 
-/* Loads (and if allowed compiles) now what products of these sizes need when their matrices are
- * tightly packed at 16-byte aligned addresses, so that the first is as fast as the next and can be
- * captured into a CUDA graph. */
+/* Loads (and where necessary compiles) the kernels of strict f32 products of these sizes now, so
+ * that the first product is as fast as the next and can be captured into a CUDA graph. The matrices
+ * of those products are tightly packed at 16-byte aligned addresses; tilewise_prepare_problem()
+ * takes any other alignment. */
 tilewise_status tilewise_prepare(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
                                  int64_t n, int64_t k);
 
-/* Says which stored record would serve such a product and why, as JSON: {"match":"exact" |
- * "nearest" | "default", "distance", "stale", "why", "predicted_us" and "limited_by" (the cost
- * model's; 0 and "" when it cannot tell), "candidate", "record" (null for default)}.
- * Writes at most `capacity` bytes with the closing zero, and the bytes needed for all of it to
- * *needed (may be NULL). TILEWISE_INVALID_ARGUMENT when they do not fit; `text` may be NULL when
- * `capacity` is 0. */
+/* Writes which stored record would serve such a product, and why, as JSON: {"match": "exact",
+ * "nearest" or "default", "distance", "stale", "why", "predicted_us" and "limited_by" (the cost
+ * model's; 0 and "" when not known), "candidate", "record" (null for default)}.
+ * At most `capacity` bytes are written, the closing zero included. *needed (`needed` may be NULL)
+ * is the length of the whole text with its closing zero. TILEWISE_INVALID_ARGUMENT when it does not
+ * fit; `text` may be NULL when `capacity` is 0. */
 tilewise_status tilewise_explain(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
                                  int64_t n, int64_t k, char* text, size_t capacity, size_t* needed);
 
 /* One operand packed for its kernel, see tilewise_pack_b(). Any number of threads may use one. */
 typedef struct tilewise_packed tilewise_packed;
 
-/* What is asked: C (m x n) = alpha op(A) op(B) + beta C. Zero-initialised: nn, f32, strict. */
+/* A problem: C (m x n) = alpha op(A) op(B) + beta C. Defaults: nn, f32, strict, one product. */
 typedef struct tilewise_problem {
+  size_t struct_size; /* sizeof(tilewise_problem) */
   tilewise_layout layout;
   int64_t m, n, k;
   int64_t batch;         /* products in one call; 0 counts as 1 */
-  tilewise_type operand; /* A's and B's type */
-  tilewise_type result;  /* C's: the same, or I32 for I8; F32 for 16 bits; F32, F16, BF16 for 8 */
+  tilewise_type operand; /* type of A and B */
+  tilewise_type
+      result; /* type of C: the same, or I32 for I8; F32 for 16 bits; F32, F16, BF16 for 8 */
   tilewise_math math;
+  /* The largest power of two up to 16 (bytes) that divides the address, the leading dimension and
+   * the batch stride of A (B, C). 0: that of a tightly packed matrix at a 16-byte aligned address.
+   * Products read the alignment off their call and ignore these. */
+  int32_t alignment_a, alignment_b, alignment_c;
 } tilewise_problem;
 
-/* One call of a problem. Leading dimensions and strides in elements; matrix i of a batch is at
- * a + i stride_a. alpha and beta are values of the accumulator's type (f32; f64 for F64; whole
- * numbers for I8), unless alpha_device or beta_device names one in device memory. */
+#define TILEWISE_PROBLEM_INIT                                                      \
+  {                                                                                \
+    sizeof(tilewise_problem), TILEWISE_NN, 0, 0, 0, 0, TILEWISE_F32, TILEWISE_F32, \
+        TILEWISE_STRICT, 0, 0, 0                                                   \
+  }
+
+/* One call of a problem. Matrix i of a batch is at a + i stride_a. alpha and beta have values of
+ * the accumulator's type (f32; f64 for F64; whole numbers for I8). Where alpha_device (beta_device)
+ * is set, the kernel reads the value from that device address instead. */
 typedef struct tilewise_call {
+  size_t struct_size; /* sizeof(tilewise_call) */
   const void* a;
   const void* b;
   void* c;
   int64_t lda, ldb, ldc;
   int64_t stride_a, stride_b, stride_c;
-  double alpha, beta;
+  double alpha, beta; /* TILEWISE_CALL_INIT: 1 and 0 */
   const void* alpha_device;
   const void* beta_device;
-  const tilewise_packed* packed_a; /* NULL, or A (B) packed; a, lda, stride_a still name it */
-  const tilewise_packed* packed_b;
-  void* stream;
+  const tilewise_packed* packed_a; /* NULL, or A packed; a, lda, stride_a still describe A */
+  const tilewise_packed* packed_b; /* NULL, or B packed */
+  tilewise_stream stream;
 } tilewise_call;
 
+#define TILEWISE_CALL_INIT                                                                       \
+  {                                                                                              \
+    sizeof(tilewise_call), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 1.0, 0.0, NULL, NULL, NULL, NULL, \
+        NULL                                                                                     \
+  }
+
 /* Any product on device pointers, enqueued on the call's stream. TILEWISE_INVALID_ARGUMENT for
- * types that do not go together (the words list those that do), TILEWISE_UNSUPPORTED for a type or
- * mode that this device cannot do. */
+ * types that do not go together (the message lists those that do), TILEWISE_UNSUPPORTED for a type
+ * or mode that this device does not have. */
 tilewise_status tilewise_multiply(tilewise_matmul* matmul, const tilewise_problem* problem,
                                   const tilewise_call* call);
 
-/* The same on host pointers: copies there and back, and waits. Neither scalars on the device nor
- * packed operands; the stream does not count. */
+/* The same on host pointers: copies there and back, and waits. Scalars in device memory and packed
+ * operands are TILEWISE_INVALID_ARGUMENT; the stream is ignored. */
 tilewise_status tilewise_multiply_host(tilewise_matmul* matmul, const tilewise_problem* problem,
                                        const tilewise_call* call);
 
-/* tilewise_prepare() and tilewise_explain() for any problem. */
+/* tilewise_prepare() and tilewise_explain() for any problem. The problem's alignment must be that
+ * of the products to come: a product of another alignment is another problem. */
 tilewise_status tilewise_prepare_problem(tilewise_matmul* matmul, const tilewise_problem* problem);
 tilewise_status tilewise_explain_problem(tilewise_matmul* matmul, const tilewise_problem* problem,
                                          char* text, size_t capacity, size_t* needed);
 
-/* Packs A (B) once for many products: of `problem`, and of others whose kernel wants the same form
- * of it (another m, say). The original must stay as it was; products whose kernel wants another
- * form read it. Runs on `stream` and is done on return. On success *packed is a handle to be ended
- * by tilewise_packed_destroy(), after the products that use it are done. */
+/* Packs A (B) once for many products: of `problem`, and of other problems whose kernel needs the
+ * same form of it (another m, for example). The original must not change; products whose kernel
+ * needs another form read it. Runs on `stream` and is done on return. On success *packed is a
+ * handle; tilewise_packed_destroy() ends it, after the products that use it are done. */
 tilewise_status tilewise_pack_a(tilewise_matmul* matmul, const tilewise_problem* problem,
-                                const void* a, int64_t lda, int64_t stride_a, void* stream,
-                                tilewise_packed** packed);
+                                const void* a, int64_t lda, int64_t stride_a,
+                                tilewise_stream stream, tilewise_packed** packed);
 tilewise_status tilewise_pack_b(tilewise_matmul* matmul, const tilewise_problem* problem,
-                                const void* b, int64_t ldb, int64_t stride_b, void* stream,
-                                tilewise_packed** packed);
+                                const void* b, int64_t ldb, int64_t stride_b,
+                                tilewise_stream stream, tilewise_packed** packed);
 
-/* Device memory that a packed operand takes; 0 when its kernel reads the original, and for NULL. */
+/* Device memory of a packed operand in bytes; 0 when its kernel reads the original, and for NULL.
+ */
 int64_t tilewise_packed_bytes(const tilewise_packed* packed);
 
 /* NULL does nothing. */
 void tilewise_packed_destroy(tilewise_packed* packed);
 
-/* The mode in which `problem` (its own mode does not count) is fastest with an error of at most
- * `accuracy`, relative to |A| |B| element by element. TILEWISE_INVALID_ARGUMENT when none is exact
- * enough; the words name every mode's bound. */
+/* *math is the mode in which `problem` (its own mode is ignored) is fastest with an error of at
+ * most `accuracy`, relative to |A| |B| element by element. TILEWISE_INVALID_ARGUMENT when no mode
+ * is that accurate; the message has the bound of every mode. */
 tilewise_status tilewise_fastest_within(tilewise_matmul* matmul, const tilewise_problem* problem,
                                         double accuracy, tilewise_math* math);
 
-/* What the last call of this thread that did not return TILEWISE_OK had to say: one line, valid
- * until the thread's next call. Empty when there was none. */
+/* The message of this thread's last call that did not return TILEWISE_OK: one line, valid until the
+ * thread's next call. Empty when there was no such call. */
 const char* tilewise_last_error(void);
 
 #ifdef __cplusplus

@@ -3,14 +3,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "tilewise/dtype.hpp"
 
 namespace tilewise {
 
-/// How A and B are stored. First letter A, second B: n = stored as m x k (k x n), t = stored
-/// transposed (k x m, n x k). All row-major; C is always m x n row-major.
+/// How A and B are stored. The first letter is A's, the second B's: n = as m x k (A) and k x n (B),
+/// t = transposed, as k x m and n x k. All matrices are row-major; C is m x n.
 enum class Layout : std::uint8_t { nn, nt, tn, tt };
 
 inline bool a_transposed(Layout l) { return l == Layout::tn || l == Layout::tt; }
@@ -26,7 +25,8 @@ struct Alignment {
   auto operator<=>(const Alignment&) const = default;
 };
 
-/// What is asked: C (m x n) = alpha op(A) op(B) + beta C. A value; its parts are the database key.
+/// A matrix product, without its pointers: C (m x n) = alpha op(A) op(B) + beta C. The members are
+/// the key of the database.
 struct Problem {
   Layout layout = Layout::nn;
   std::int64_t m = 0, n = 0, k = 0;
@@ -37,19 +37,15 @@ struct Problem {
   auto operator<=>(const Problem&) const = default;
 };
 
-/// The row of product_kinds() that a problem's types and mode are, or null: then nothing computes
-/// it.
+/// The row of product_kinds() with a problem's types and mode. Null where there is none: then no
+/// kernel computes the problem.
 const ProductKind* product_kind(const Problem& problem);
-/// Sets all four types and the mode. Throws Error(invalid_argument) that lists what goes together.
+/// Sets all four types and the mode. Throws Error(invalid_argument) for types that do not go
+/// together; the message lists those that do.
 void set_types(Problem& problem, DType operand, DType c, MathMode math);
-/// The greatest relative error of summing a problem's k products as its kind does it, over the sum
-/// of their sizes: n u / (1 - n u) for n = k + 2 sums (2 n u where that has no meaning), where sums
-/// are promoted of those between two promotions and of the promotions. Throws Error(unsupported)
-/// for types that nothing computes.
-double sum_bound(const Problem& problem);
-/// A problem's greatest error over |A| |B|, element by element, before C is rounded: (k + 2) u of
-/// the sums as they are done, and what rounding the operands adds (docs/measuring.md). Throws
-/// Error(unsupported) for types that nothing computes.
+/// Bound of a problem's error relative to |A| |B|, element by element, before C is rounded: that of
+/// the sums, about (k + 2) u, plus that of rounding the operands (docs/measuring.md). At most 1.
+/// Throws Error(unsupported) for types without a product_kind().
 double error_bound(const Problem& problem);
 
 /// "1024x512x2048" (MxNxK).
@@ -62,20 +58,8 @@ double flops_of(const Problem& problem);
 /// Bytes of A, B and C with the smallest leading dimensions, as double.
 double operand_bytes(const Problem& problem);
 
-struct Size {
-  std::int64_t m = 0, n = 0, k = 0;
-  auto operator<=>(const Size&) const = default;
-};
-
-/// "1024,4096,1024x512x2048" -> sizes in order, duplicates removed. Each must be 1 .. 2^40.
-/// Throws Error(invalid_argument) naming the bad item and what is allowed.
-std::vector<Size> parse_sizes(std::string_view text);
-
-/// The largest power of two up to `limit` that divides every value given (0 divides by anything).
-int common_alignment(std::initializer_list<std::uint64_t> values, int limit = 16);
-
-/// Alignment of a problem whose matrices are packed tightly (leading dimension = row length) at
-/// 256-byte aligned addresses: what `--align auto` means.
+/// Alignment of a problem whose matrices are tightly packed (leading dimension = row length) at
+/// 16-byte aligned addresses.
 Alignment natural_alignment(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType a,
                             DType b, DType c);
 

@@ -94,7 +94,7 @@ class ContestOnTheCpu : public testing::Test {
     request.kernel =
         kernel.plan(problem, kernel.default_configuration(problem, info), info).steps[0].kernel;
     request.text = source.text;
-    const std::string include = "#include \"multiply_args.cuh\"\n";
+    const std::string include = "#include \"parts/schedule.cuh\"\n";
     const auto at = request.text.find(include);
     ASSERT_NE(at, std::string::npos);
     request.text.insert(at + include.size(),
@@ -117,7 +117,7 @@ TEST_F(ContestOnTheCpu, WinnersAndTheirNeighboursAreServedCheckedAndTimed) {
   EXPECT_FALSE(contest.timing().cold);
   const Row exact = contest.run(problem_of(33, 40, 17));
   EXPECT_EQ(exact.error, "");
-  EXPECT_EQ(exact.match.kind, MatchKind::exact);
+  EXPECT_EQ(exact.resolution.kind, MatchKind::exact);
   const Measurement* time = time_of(exact, Player::tuned);
   ASSERT_NE(time, nullptr);
   EXPECT_GT(time->median_us, 0);
@@ -127,7 +127,7 @@ TEST_F(ContestOnTheCpu, WinnersAndTheirNeighboursAreServedCheckedAndTimed) {
   EXPECT_TRUE(time->host_us > 0 || !quick) << time->median_us;
   EXPECT_GT(exact.columns[0].error_ratio, 0);
   EXPECT_LE(exact.columns[0].error_ratio, 1);
-  EXPECT_EQ(contest.run(problem_of(34, 40, 17)).match.kind, MatchKind::nearest);
+  EXPECT_EQ(contest.run(problem_of(34, 40, 17)).resolution.kind, MatchKind::nearest);
 }
 
 TEST_F(ContestOnTheCpu, ColumnsOfLibrariesThatAreNotThereSayWhy) {

@@ -155,8 +155,8 @@ TEST(Kinds, ProblemsGetTypesAndTheAlignmentOfTheirRows) {
 Row row(std::int64_t size, double tuned, double cublas, double pedantic, double lt) {
   Row made;
   made.problem.m = made.problem.n = made.problem.k = size;
-  made.match.kind = MatchKind::exact;
-  made.match.candidate.kernel_template = "simt";
+  made.resolution.kind = MatchKind::exact;
+  made.resolution.candidate.kernel_template = "simt";
   const double times[] = {tuned, cublas, pedantic, lt};
   for (const Player player : kPlayers) {
     Column& column = made.columns.emplace_back();
@@ -228,7 +228,7 @@ TEST(Summary, CountsMeansAndNamesTheWorst) {
   std::vector<Row> rows{row(1024, 10, 20, 30, 30),  row(2048, 10, 9.8, 30, 30),
                         row(3072, 10, 9.6, 30, 30), row(4096, 10, 5, 30, 30),
                         row(5120, 10, 0, 0, 0),     row(6144, 0, 0, 0, 0)};
-  rows[1].match.kind = MatchKind::nearest;
+  rows[1].resolution.kind = MatchKind::nearest;
   rows[5].error = "no memory";
   const Summary summary = summarize(rows, {});
   EXPECT_EQ(summary.compared, 4);
@@ -266,9 +266,9 @@ Report report() {
   section.kind = &kind_of("f32");
   section.rates = {1e12, 1e12, "given"};
   section.rows = {row(1024, 10, 12.5, 13, 0), row(2048, 0, 0, 0, 0)};
-  section.rows[0].match.kind = MatchKind::default_;
+  section.rows[0].resolution.kind = MatchKind::default_;
   section.rows[0].columns[3].detail = "no library";
-  section.rows[1].match.candidate = {};
+  section.rows[1].resolution.candidate = {};
   section.rows[1].error = "out of memory";
   return made;
 }

@@ -3,8 +3,8 @@
 
 #include "templates/kernel_template.hpp"
 #include "tests/cli/program.hpp"
-#include "tilewise/device_info.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/device_info.hpp"
+#include "vocabulary/record.hpp"
 
 namespace cli_test {
 namespace {
@@ -37,7 +37,8 @@ Json record(int id, const std::string& gpu, std::int64_t n, double median_us,
   record.measurement->median_us = median_us;
   record.measurement->spread = 0.001;
   record.measurement->samples = 7;
-  record.environment.date = "2026-01-0" + std::to_string(id) + "T00:00:00Z";
+  record.environment.date =
+      "2026-01-" + std::string(id < 10 ? "0" : "") + std::to_string(id) + "T00:00:00Z";
   return Json::parse(tilewise::to_json(record));
 }
 

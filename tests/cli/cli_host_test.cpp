@@ -55,6 +55,27 @@ TEST_F(CliHost, VerifyFindsTheWinnerRightAndCompileStoresForTheCpu) {
   EXPECT_EQ(run({"compile", "--arch", "host,sm_80", "--sizes", "33"}).status, 2);
 }
 
+TEST_F(CliHost, ParametersThatOnlyDoesNotNameHaveTheirDefaults) {
+  set("TILEWISE_HOST_FLAGS", "-O0");
+  const auto only = [&](const std::string& candidate) {
+    const Result result = run({"tune", "--device", "host", "--sizes", "33", "--only", candidate,
+                               "--in-process", "--json"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.json().at("results").at(0).at("candidate").at("configuration");
+  };
+  const Json whole = only("naive {}");
+  Json changed = whole;
+  changed["UNROLL"] = whole.at("UNROLL") == 1 ? 4 : 1;
+  EXPECT_EQ(only("naive {\"UNROLL\":" + changed["UNROLL"].dump() + "}"), changed);
+}
+
+TEST_F(CliHost, AQueryNamesTheCommandThatTunesForTheCpu) {
+  unset("TILEWISE_DB");  // the default one may be absent
+  const Json answer = run({"query", "--device", "host", "--sizes", "64", "--json"}).json();
+  EXPECT_THAT(answer.at("answers").at(0).at("why").get<std::string>(),
+              HasSubstr("autotune --device host --sizes 64x64x64"));
+}
+
 TEST_F(CliHost, RatesThatAreSmallAreNotWrittenInTflops) {
   ASSERT_EQ(tune("host").status, 0);
   const auto giga = testing::AllOf(HasSubstr("GFLOP/s"), testing::Not(HasSubstr("TFLOP/s")));

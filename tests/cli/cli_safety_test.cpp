@@ -100,8 +100,7 @@ TEST_F(CliSafety, DbCheckNamesWhatIsDamaged) {
 TEST_F(CliSafety, ADamagedCacheIsMadeAnew) {
   ASSERT_EQ(tune().status, 0);
   const fs::path cache = database().string() + ".cache";
-  write(cache, "this is no database, and long enough not to be taken for an empty one");
-  fs::permissions(cache, fs::perms::owner_read | fs::perms::owner_write);
+  fs::resize_file(cache, 100);  // its header
   const Result again = tune({"--force"});
   EXPECT_EQ(again.status, 0) << again.err;
   EXPECT_THAT(again.err, HasSubstr("made anew"));
@@ -136,6 +135,38 @@ TEST_F(CliSafety, AFolderDeletedWhileTuningIsNoSuccess) {
   EXPECT_EQ(result.status, 5) << result.out;
   EXPECT_THAT(result.err, AllOf(HasSubstr("deleted"), HasSubstr("x.db")));
   EXPECT_THAT(result.out, Not(HasSubstr("new")));
+}
+
+TEST_F(CliSafety, OfADatabaseThatGoesMeanwhileTheBestMeasuredIsNamedAllTheSame) {
+  const fs::path folder = file("gone");
+  set("TILEWISE_DB", (folder / "x.db").string());
+  const pid_t pid = start({"--device", "host", "--sizes", "16,48,64", "--budget", "20", "-v",
+                           "--strategy", "random", "--templates", "naive,tiled", "--json"},
+                          "/dev/null");
+  for (int i = 0; i < 2000 && read(file("stderr")).find(" +- ") == std::string::npos; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  fs::remove_all(folder);
+  const Result result = finish(pid);
+  EXPECT_EQ(result.status, 5) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("deleted"));
+  const Json results = result.json().at("results");
+  ASSERT_EQ(results.size(), 1U) << "of no use to the sizes that follow";
+  EXPECT_EQ(results[0].at("stored"), "not stored");
+  EXPECT_EQ(results[0].at("winner").at("outcome"), "ok");
+  EXPECT_EQ(result.json().at("error").at("kind"), "database");
+}
+
+TEST_F(CliSafety, KilledCompilersAreNamedAsTheCauseAndLeaveNoRecord) {
+  write(file("compiler"),
+        "#!/bin/sh\n[ \"$1\" = --version ] && { echo scripted; exit; }\n"
+        "kill -9 $$\n");
+  fs::permissions(file("compiler"), fs::perms::owner_all);
+  set("TILEWISE_CXX", file("compiler").string());
+  const Result result = tune();
+  EXPECT_EQ(result.status, 1) << result.out;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("faults of the system"), HasSubstr("signal 9")));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("faults"), Not(HasSubstr("no valid candidate"))));
+  EXPECT_EQ(run({"db", "info", "--json"}).json().at("counts").at("records"), 0);
 }
 
 TEST_F(CliSafety, NestedBracketsAreRefused) {

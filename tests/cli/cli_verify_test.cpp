@@ -56,13 +56,52 @@ TEST_F(CliVerify, WithNothingToVerifyItFails) {
   EXPECT_EQ(result.json().at("results"), Json::array());
 }
 
+TEST_F(CliVerify, WinnersThatCannotBeCheckedAreNoSuccessAndSayWhy) {
+  store_a_winner();
+  const Json whole = Json::parse(run({"export"}).out);
+  Json document = whole;
+  document["records"] = document["winners"] = Json::array();
+  const auto add = [&](auto change) {
+    Json record = whole.at("records").at(0), winner = whole.at("winners").at(0);
+    record["id"] = winner["record"] = document["records"].size() + 1;
+    change(record);
+    document["records"].push_back(record);
+    document["winners"].push_back(winner);
+  };
+  add([](Json& record) { record["problem"]["m"] = 34; });
+  add([](Json& record) {
+    record["problem"]["m"] = 35;
+    record["candidate"]["kernel_template"] = "of_another_version";
+  });
+  add([](Json& record) {
+    record["problem"]["m"] = 36;
+    record["candidate"]["configuration"]["TILE_M"] = 77;
+  });
+  add([](Json& record) { record["problem"]["m"] = record["problem"]["n"] = 1LL << 40; });
+  write(file("odd.json"), document.dump());
+  set("TILEWISE_DB", file("odd.db"));
+  const Result imported = run({"import", file("odd.json")});
+  ASSERT_EQ(imported.status, 0) << imported.err;
+  const std::map<std::int64_t, std::string> reasons{
+      {35, "of_another_version"}, {36, "TILE_M=77"}, {1LL << 40, "TiB"}};
+  for (const Json& row : verify({"--json"}).json().at("results")) {
+    const auto reason = reasons.find(row.at("problem").at("m"));
+    EXPECT_EQ(row.at("state") == "not checked", reason != reasons.end()) << row;
+    if (reason == reasons.end()) continue;
+    EXPECT_THAT(row.at("detail").get<std::string>(), HasSubstr(reason->second));
+  }
+  const Result one = verify({"--sizes", "35x33x33", "-q"});
+  EXPECT_EQ(one.status, 6) << "nothing was verified";
+  EXPECT_THAT(one.out, AllOf(HasSubstr("not checked"), HasSubstr("of_another_version")));
+}
+
 TEST_F(CliVerify, ALargeSpreadHidesNoChangeAndTheToleranceIsShown) {
   store_a_winner();
   Json document = Json::parse(run({"export"}).out);
   ASSERT_EQ(document.at("records").size(), 1U);
   Json& measured = document["records"][0]["measurement"];
   measured["median_us"] = measured.at("median_us").get<double>() / 1000;
-  measured["spread"] = 1000;
+  measured["spread"] = 100;
   write(file("fast.json"), document.dump());
   set("TILEWISE_DB", file("fast.db"));
   ASSERT_EQ(run({"import", file("fast.json")}).status, 0);

@@ -1,21 +1,26 @@
-// Somebody else's program: it sees only what an installed Tilewise gives.
+// A program outside the tree: it has the installed headers and libraries alone.
 #include <cstdio>
 #include <string>
 
 #include "tilewise/matmul.hpp"
 #include "tilewise/number.hpp"
-#include "tilewise/record.hpp"
+#include "tilewise/version.hpp"
 
 namespace {
 
 /// Every form of the entry point compiles outside the tree and links.
-void product(tilewise::Matmul& matmul) {
+void product(tilewise::Matmul& matmul, tilewise::Stream stream = nullptr) {
   float one = 1, c = 0;
   tilewise::f16 half{};
   tilewise::narrow(tilewise::DType::f16, &one, 1, &half);
   matmul.host(tilewise::Layout::nn, 1, 1, 1, 1, &one, 1, &one, 1, 0, &c, 1);
   matmul.host(tilewise::Layout::nn, 1, 1, 1, 1, &half, 1, &half, 1, 0, &c, 1);
+  if (stream) matmul(tilewise::Layout::nn, 1, 1, 1, 1, &one, 1, &one, 1, 0, &c, 1, stream);
   std::printf("1 x 1 = %g\n", double(c));
+  const tilewise::Match match =
+      matmul.explain(tilewise::typed_problem<float, float>(tilewise::Layout::nn, 1, 1, 1));
+  std::printf("%s %s: %s\n", match.kernel_template.c_str(), match.configuration.c_str(),
+              match.why.c_str());
 }
 
 }  // namespace
@@ -29,8 +34,9 @@ int main() {
   } catch (const tilewise::Error& error) {
     std::printf("%s: %s\n", tilewise::to_string(error.kind()), error.what());
   }
-  const auto problem = tilewise::problem_from_json(R"({"layout":"nn","m":64,"n":64,"k":64})");
-  const bool right = tilewise::flops_of(problem) == 2.0 * 64 * 64 * 64;
-  std::puts(right ? "consumer works" : "wrong count");
+  const auto problem = tilewise::typed_problem<float, float>(tilewise::Layout::nn, 64, 64, 64);
+  const bool right = tilewise::flops_of(problem) == 2.0 * 64 * 64 * 64 &&
+                     tilewise::version() == tilewise::kVersion;
+  std::puts(right ? "consumer works" : "wrong count or version");
   return right ? 0 : 1;
 }

@@ -27,9 +27,11 @@ foreach(file ${package_files})
     message(FATAL_ERROR "${file} names the build tree ${BUILD}")
   endif()
 endforeach()
+file(GLOB_RECURSE headers RELATIVE "${prefix}/include" "${prefix}/include/*.h" "${prefix}/include/*.hpp")
+string(REPLACE ";" "," headers "${headers}")
 run("cmake of the consumer" ${CMAKE_COMMAND} -G "${GENERATOR}" -S "${CMAKE_CURRENT_LIST_DIR}"
     -B "${SCRATCH}/build" "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_CXX_COMPILER=${CXX}"
-    "-DCMAKE_CXX_FLAGS=${FLAGS}" "-DCMAKE_BUILD_TYPE=${CONFIG}")
+    "-DCMAKE_CXX_FLAGS=${FLAGS}" "-DCMAKE_BUILD_TYPE=${CONFIG}" "-DHEADERS=${headers}")
 run("build of the consumer" ${CMAKE_COMMAND} --build "${SCRATCH}/build")
 foreach(program consumer c_consumer)
   run(${program} "${SCRATCH}/build/${program}")

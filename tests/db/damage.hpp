@@ -14,7 +14,7 @@ inline void change(const std::filesystem::path& path, const std::string& sql) {
 }
 
 inline std::int64_t number_in(const std::filesystem::path& path, const std::string& sql) {
-  return Connection(path, Connection::Access::read).integer(sql);
+  return Connection(path, Connection::Access::owner).integer(sql);
 }
 
 /// The kinds of b-tree page, as the first byte of the page says.

@@ -49,7 +49,7 @@ void fill(const std::filesystem::path& path) {
 TEST(DatabasePage, HasSqlThatAnswers) {
   const TemporaryFolder folder;
   fill(folder / "x.db");
-  const Connection db(folder / "x.db", Connection::Access::read);
+  const Connection db(folder / "x.db", Connection::Access::owner);
   const auto blocks = sql_blocks();
   EXPECT_GE(blocks.size(), 7u);
   for (const std::string& sql : blocks) {
@@ -62,7 +62,7 @@ TEST(DatabasePage, HasSqlThatAnswers) {
 TEST(DatabasePage, AnswersRight) {
   const TemporaryFolder folder;
   fill(folder / "x.db");
-  const Connection db(folder / "x.db", Connection::Access::read);
+  const Connection db(folder / "x.db", Connection::Access::owner);
   const auto first_row = [&db](const char* of, int column) {
     for (const std::string& sql : sql_blocks()) {
       if (sql.find(of) == std::string::npos) continue;

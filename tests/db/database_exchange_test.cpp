@@ -159,7 +159,6 @@ TEST(Exchange, ReplacesAnImportedWinnerOnlyByMoreThanTheSpread) {
   EXPECT_EQ(imported_winner(200), 64);
   EXPECT_EQ(imported_winner(99.5), 64) << "the spread is 1%";
   EXPECT_EQ(imported_winner(98), 128);
-  EXPECT_EQ(imported_winner(std::nan("")), 64);
 }
 
 TEST(Exchange, QuarantinedWinnersGiveWay) {
@@ -237,6 +236,63 @@ TEST(Import, RefusesBadTextAndImportsNothing) {
                 testing::AllOf(HasSubstr("nothing was imported"), HasSubstr(words)));
     const DatabaseCounts counts = db.counts();
     EXPECT_EQ(counts.records + counts.winners + counts.images + counts.searches, 0) << words;
+  }
+}
+
+TEST(Import, RefusesClaimsThatNoMachineMadeAndNamesThatSteerATerminal) {
+  const json good = json::parse(filled().export_json("", true));
+  const std::string record = "/records/1/", measured = record + "measurement/";
+  struct {
+    std::string pointer;
+    json value;
+    const char* words;
+  } const cases[] = {
+      {measured + "median_us", -1, "above 0, at most 1e+12, not -1"},
+      {measured + "median_us", 0, "not 0"},
+      {measured + "median_us", 1e308, "not 1e+308"},
+      {measured + "median_us", "nan", "not nan"},
+      {measured + "median_us", "inf", "not inf"},
+      {measured + "spread", -1, "spread must be 0 .. 100, not -1"},
+      {measured + "spread", 1e308, "spread"},
+      {measured + "samples", -5, "samples must be 0 or more, not -5"},
+      {measured + "launches_per_sample", -5, "launches_per_sample"},
+      {measured + "samples_us", {1, -1}, "samples_us"},
+      {measured + "method", "\x1b[2J", "method"},
+      {measured + "sm_clock_mhz", -1, "sm_clock_mhz"},
+      {measured + "power_w", -1, "power_w"},
+      {measured + "host_us", -1, "host_us"},
+      {record + "usage/registers", -1, "registers must be 0 or more, not -1"},
+      {record + "error_ratio", -1, "error_ratio must be 0 or more, not -1"},
+      {record + "normwise_error", "-inf", "normwise_error"},
+      {record + "predicted_us", -1, "predicted_us"},
+      {record + "compile_ms", -1, "compile_ms"},
+      {record + "environment/date", "x", "a date in UTC"},
+      {record + "environment/host", "a\nb", "environment.host"},
+      {record + "problem/m", 0, "problem.m must be 1 .. 2^40, not 0"},
+      {record + "problem/k", 0, "problem.k"},
+      {record + "gpu", "", "gpu must be a name, not empty"},
+      {record + "gpu", std::string("a\0b", 3), "\"a\\u0000b\""},
+      {record + "gpu", "\x1b]0;pwned\x07", "control characters, not \"\\u001b]0;pwned"},
+      {record + "gpu", "\xc2\x9b", "control characters"},
+      {record + "gpu", std::string(1000, 'g'), "at most 256 bytes"},
+      {record + "candidate/kernel_template", "../../etc/passwd", "kernel_template"},
+      {record + "candidate/kernel_template", "", "kernel_template"},
+      {record + "candidate/configuration/A B", 1, "the name of a parameter"},
+      {record + "source_hash", "\x07", "source_hash"},
+      {"/winners/0/since", "yesterday", "since"},
+      {"/baselines/0/measurement/median_us", -1, "baselines[0]: measurement.median_us"},
+      {"/baselines/0/library", "\x1b", "library"},
+      {"/baselines/0/gpu", "", "gpu"},
+      {"/images/0/compile_ms", -1, "compile_ms"},
+  };
+  for (const auto& [pointer, value, words] : cases) {
+    SCOPED_TRACE(pointer + " = " + value.dump());
+    json changed = good;
+    changed[json::json_pointer(pointer)] = value;
+    Database db = Database::in_memory();
+    EXPECT_THAT(error_of(ErrorKind::invalid_argument, [&] { db.import_json(changed.dump()); }),
+                testing::AllOf(HasSubstr("nothing was imported"), HasSubstr(words)));
+    EXPECT_EQ(db.counts().records, 0);
   }
 }
 

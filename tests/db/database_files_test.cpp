@@ -106,6 +106,15 @@ TEST(OpenForReading, NeedsTheFile) {
   EXPECT_FALSE(fs::exists(folder / "x.db"));
 }
 
+TEST(Open, RefusesALoopOfLinks) {
+  const TemporaryFolder folder;
+  fs::create_symlink("b.db", folder / "a.db");
+  fs::create_symlink("a.db", folder / "b.db");
+  for (const OpenMode mode : {OpenMode::read_write, OpenMode::read_only})
+    EXPECT_THAT(error_of(ErrorKind::database, [&] { Database::open(folder / "a.db", mode); }),
+                AllOf(HasSubstr("a.db"), HasSubstr("in a circle"), HasSubstr("--db")));
+}
+
 TEST(OpenForReading, RefusesToWrite) {
   const TemporaryFolder folder;
   Database::open(folder / "x.db").add(record());

@@ -135,7 +135,7 @@ TEST(Processes, ThatDiedHoldNoClaim) {
             -SIGKILL);
   EXPECT_TRUE(db.claim_image(kernel(1), {9, 0, true})) << "at once, not after 20 s";
   const Database next = Database::open(path);
-  const Connection connection(path, Connection::Access::read);
+  const Connection connection(path, Connection::Access::owner);
   EXPECT_EQ(connection.integer("SELECT count(*) FROM claims"), 1)
       << "what the next start finds of the dead is gone; the living keep theirs";
 }

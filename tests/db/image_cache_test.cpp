@@ -57,15 +57,13 @@ TEST_F(ImageCacheTest, KeepsImagesForTheNext) {
 
 // Damage ------------------------------------------------------------------------------------------
 
-TEST_F(ImageCacheTest, WhatIsNoWholeDatabaseIsMadeAnew) {
+TEST_F(ImageCacheTest, ADamagedCacheIsMadeAnew) {
   make();
   const std::string whole = read_file(path);
   std::string scrambled = whole;
   for (std::size_t at = 100; at < scrambled.size(); ++at)
     scrambled[at] = static_cast<char>(at * 31);
   const std::pair<const char*, std::string> files[] = {
-      {"garbage", std::string(10'000, 'x')},
-      {"a sentence", "this is no database"},
       {"truncated in the header", whole.substr(0, 50)},
       {"truncated to its header", whole.substr(0, 100)},
       {"truncated to a page", whole.substr(0, 4096)},
@@ -141,6 +139,20 @@ TEST_F(ImageCacheTest, ADamagedFileIsLeftAloneByWhomMayOnlyRead) {
 
 // Files of others ---------------------------------------------------------------------------------
 
+TEST_F(ImageCacheTest, WhatIsNoDatabaseIsDoneWithoutAndNotTouched) {
+  for (const std::string& bytes : {std::string("my notes"), std::string(10'000, 'x')}) {
+    write_file(path, bytes);
+    ImageCache cache(path);
+    EXPECT_FALSE(has(cache, 1));
+    EXPECT_THAT(cache.put(image(1)), HasSubstr("not used"));
+    EXPECT_THAT(cache.warnings(),
+                ElementsAre(AllOf(HasSubstr("not used"), HasSubstr("not made anew"),
+                                  HasSubstr("no SQLite database"), HasSubstr(path.string()))));
+    EXPECT_FALSE(cache.discard());
+    EXPECT_EQ(read_file(path), bytes);
+  }
+}
+
 TEST_F(ImageCacheTest, AnotherProgramsDatabaseIsDoneWithoutAndNotTouched) {
   change(path, "CREATE TABLE cookies (name TEXT); INSERT INTO cookies VALUES ('a')");
   const std::string before = read_file(path);
@@ -174,6 +186,7 @@ TEST_F(ImageCacheTest, OneThatIsNotTrustedIsDoneWithoutAndNotTouched) {
     EXPECT_THAT(cache.put(image(50)), HasSubstr("not used"));
     EXPECT_EQ(cache.claim(kernel(1), kTarget), ImageCache::Claim::none);
     EXPECT_FALSE(cache.counts());
+    EXPECT_FALSE(cache.discard());
     EXPECT_THAT(cache.warnings(),
                 ElementsAre(AllOf(HasSubstr("the image cache is not used"),
                                   HasSubstr("every user may write"), HasSubstr("--trust-files"))));
@@ -283,7 +296,7 @@ TEST_F(ImageCacheTest, AFileThatWasDeletedMeanwhileIsMadeAnew) {
   make();
   ImageCache cache(path);
   EXPECT_TRUE(has(cache, 1));
-  remove_database_file(path);
+  fs::remove(path);
   EXPECT_EQ(cache.put(image(50)), "");
   EXPECT_TRUE(has(cache, 50));
   EXPECT_TRUE(fs::exists(path));
@@ -298,7 +311,7 @@ TEST_F(ImageCacheTest, AnotherWorkingFolderDoesNotMatter) {
               fs::current_path(folder.path());
               ImageCache cache("images.db");
               fs::current_path(folder / "elsewhere");
-              remove_database_file(path);
+              fs::remove(path);
               EXPECT_EQ(cache.put(image(1)), "");
               EXPECT_TRUE(fs::exists(path));
               EXPECT_TRUE(fs::is_empty(folder / "elsewhere"));
@@ -328,7 +341,8 @@ TEST_F(ImageCacheTest, IsSharedByProcesses) {
 }
 
 TEST_F(ImageCacheTest, OfManyProcessesADamagedFileIsMadeAnew) {
-  write_file(path, std::string(20'000, 'x'));
+  make();
+  write_file(path, read_file(path).substr(0, 100) + std::string(20'000, 'x'));
   std::vector<pid_t> children;
   for (int child = 0; child < 6; ++child)
     children.push_back(start([&, child] {

@@ -11,7 +11,7 @@ namespace tilewise::test {
 inline constexpr DType kSmallTypes[] = {DType::f16, DType::bf16, DType::e4m3, DType::e5m2};
 
 /// VALUES floats to the type and all of the type's CODES to floats.
-inline const char* const kConvert = R"(#include "types.cuh"
+inline const char* const kConvert = R"(#include "words/types.cuh"
 struct Args { const float* from; Result* narrowed; float* widened; };
 KERNEL(256, 1) convert(ARGUMENTS Args args) {
   for (int i = threadIdx.x; i < VALUES; i += 256) args.narrowed[i] = Number<RESULT>::narrow(args.from[i]);

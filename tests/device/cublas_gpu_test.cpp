@@ -5,6 +5,7 @@
 
 #include "gpu_fixture.hpp"
 #include "tilewise/number.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::test {
 namespace {

@@ -19,7 +19,7 @@ namespace {
 using test::HostKernels;
 using Bytes = std::vector<std::uint8_t>;
 
-const std::string kHostKernel = R"(#include "dialect.cuh"
+const std::string kHostKernel = R"(#include "words/dialect.cuh"
 struct Args { float* to; };
 KERNEL(32, 1) add(ARGUMENTS Args args) { args.to[threadIdx.x] += 1.5f; }
 )";

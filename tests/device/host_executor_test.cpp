@@ -10,7 +10,7 @@
 #include "device/host/host.hpp"
 #include "tests/device/host_kernels.hpp"
 #include "tilewise/error.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {
@@ -26,7 +26,7 @@ struct Out {
   std::int64_t n;
 };
 
-const char* const kIndices = R"(#include "dialect.cuh"
+const char* const kIndices = R"(#include "words/dialect.cuh"
 struct Args { float* to; Int64 n; };
 KERNEL(1024, 1) indices(ARGUMENTS Args args) {
   const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
@@ -49,7 +49,7 @@ TEST(HostExecutor, EveryThreadOfEveryBlockRunsOnce) {
 }
 
 // Each thread writes, all wait, each reads its neighbours' values, in many rounds.
-const char* const kRotate = R"(#include "dialect.cuh"
+const char* const kRotate = R"(#include "words/dialect.cuh"
 struct Args { float* to; Int64 n; };
 KERNEL(256, 1) rotate(ARGUMENTS Args args) {
   float* shared = shared_floats();
@@ -76,7 +76,7 @@ TEST(HostExecutor, BarriersHoldAndSharedMemoryIsTheBlocksOwn) {
   }
 }
 
-const char* const kBarriers = R"(#include "dialect.cuh"
+const char* const kBarriers = R"(#include "words/dialect.cuh"
 struct Args { float* to; Int64 n; };
 KERNEL(256, 1) barriers(ARGUMENTS Args args) {
   for (Int64 i = 0; i < args.n; ++i) barrier();
@@ -107,7 +107,7 @@ TEST(HostExecutor, ABarrierOf256ThreadsTakesMicroseconds) {
 
 TEST(HostExecutor, SharedMemoryIsPoisonedBeforeEachBlock) {
   HostKernels host({ThreadOrder::forward, 1, 1, 10});
-  const auto kernel = host.load("peek", R"(#include "dialect.cuh"
+  const auto kernel = host.load("peek", R"(#include "words/dialect.cuh"
 struct Args { float* to; Int64 n; };
 KERNEL(32, 1) peek(ARGUMENTS Args args) {
   float* shared = shared_floats();
@@ -127,7 +127,7 @@ KERNEL(32, 1) peek(ARGUMENTS Args args) {
 TEST(HostExecutor, AsynchronousCopiesPoisonAtOnceAndLandAtTheWait) {
   HostKernels host;
   const auto kernel = host.load("copies", R"(#define PREFETCH 3
-#include "dialect.cuh"
+#include "words/dialect.cuh"
 struct Args { float* to; const float* from; };
 KERNEL(1, 1) copies(ARGUMENTS Args args) {
   float* shared = shared_floats();

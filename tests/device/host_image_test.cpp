@@ -24,7 +24,7 @@ using testing::HasSubstr;
 constexpr const char* kRan = "TILEWISE_TEST_CONSTRUCTOR_RAN";
 
 /// Its constructor runs when it is loaded, and says so.
-const char* const kWithConstructor = R"(#include "dialect.cuh"
+const char* const kWithConstructor = R"(#include "words/dialect.cuh"
 extern "C" int setenv(const char*, const char*, int);
 __attribute__((constructor)) static void begin() { setenv("TILEWISE_TEST_CONSTRUCTOR_RAN", "1", 1); }
 struct Args { float* to; };

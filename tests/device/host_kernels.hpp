@@ -11,7 +11,7 @@ namespace tilewise::test {
 
 /// The kernel dialect as it is in the tree: this room's tests cannot ask templates/ for it.
 inline std::string dialect_text() {
-  std::ifstream file(std::string(TILEWISE_SOURCE_DIR) + "/templates/dialect.cuh");
+  std::ifstream file(std::string(TILEWISE_SOURCE_DIR) + "/templates/words/dialect.cuh");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -236,7 +236,7 @@ inline void check_every_fp8(const Machine& machine, const MmaDocument& mma) {
     }
 }
 
-inline const char* const kNarrow = R"(#include "mma.cuh"
+inline const char* const kNarrow = R"(#include "words/mma.cuh"
 struct Args { const float* from; unsigned short* f16; unsigned short* bf16; unsigned* tf32; float* back; };
 KERNEL(256, 1) narrow(ARGUMENTS Args args) {
   for (int i = threadIdx.x; i < 65536; i += 256) {

@@ -7,7 +7,7 @@
 namespace tilewise::test {
 
 /// Two boxes side by side, one after the other into the same place: the barrier's phases 0 and 1.
-inline const char* const kTiles = R"(#include "tma.cuh"
+inline const char* const kTiles = R"(#include "words/tma.cuh"
 struct Args { TensorMap map; float* to; int x; int y; };
 constexpr int kBytes = BOX_X * BOX_Y * 4;
 KERNEL(64, 1) tiles(ARGUMENTS Args args) {
@@ -112,7 +112,7 @@ inline void check_strands(const Machine& machine, int begin) {
 }
 
 /// Three warps: of each one lane is chosen, a second time too, and all know their warp's number.
-inline const char* const kChosen = R"(#include "tma.cuh"
+inline const char* const kChosen = R"(#include "words/tma.cuh"
 struct Args { int* to; };
 KERNEL(96, 1) chosen(ARGUMENTS Args args) {
   const int warp = warp_number();

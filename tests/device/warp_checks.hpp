@@ -72,7 +72,7 @@ struct Machine {
 };
 
 /// 64 threads; per thread four values of each of four types, as doubles.
-inline const char* const kShuffles = R"(#include "warp.cuh"
+inline const char* const kShuffles = R"(#include "words/warp.cuh"
 struct Args { double* to; };
 template <class T> DEVICE void all_kinds(double* to, T x, int lane) {
   to[0] = double(shuffle(x, lane * 7 + 3));
@@ -110,7 +110,7 @@ inline void check_shuffles(const Machine& machine) {
 }
 
 /// The lanes of each half vote among themselves where `half`.
-inline const char* const kVotes = R"(#include "warp.cuh"
+inline const char* const kVotes = R"(#include "words/warp.cuh"
 struct Args { unsigned* to; };
 KERNEL(32, 1) votes(ARGUMENTS Args args) {
   const int lane = threadIdx.x;
@@ -144,7 +144,7 @@ inline void check_votes(const Machine& machine) {
 
 /// Shared memory holds the number of each 16-bit element. Row r of matrix j begins at element
 /// 64 j + 8 r, but the rows' addresses are given as lane 8 j + r asks for.
-inline const char* const kLoads = R"(#include "mma.cuh"
+inline const char* const kLoads = R"(#include "words/mma.cuh"
 struct Args { unsigned* to; };
 KERNEL(32, 1) loads(ARGUMENTS Args args) {
   unsigned short* shared = reinterpret_cast<unsigned short*>(shared_floats());

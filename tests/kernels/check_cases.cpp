@@ -11,6 +11,7 @@
 #include "tests/support/pairwise.hpp"
 #include "tests/support/problems.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::check {
 namespace {
@@ -124,12 +125,17 @@ std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
   return cases;
 }
 
-void mutate(std::string& text, const Mutation& mutation) {
-  const auto at = text.find(mutation.from);
-  if (at == text.npos || text.find(mutation.from, at + 1) != text.npos)
-    bad_usage("--mutate: \"" + mutation.from + "\" does not occur exactly once in " +
-              mutation.file);
-  text.replace(at, mutation.from.size(), mutation.to);
+/// All kernel sources, headers among them: file name and text.
+std::vector<std::pair<std::string, std::string>> kernel_sources() {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const std::string& name : kernel_source_names())
+    all.emplace_back(name, kernel_source(name).text);
+  // Every source comes with all headers.
+  for (const auto& header : kernel_source(kernel_source_names().front()).headers)
+    all.push_back(header);
+  for (const KernelTemplate& own : own_templates())
+    all.emplace_back(own.name + ".cu", source_by_name(own.name + ".cu").text);
+  return all;
 }
 
 }  // namespace
@@ -176,18 +182,17 @@ Options parse_options(int argc, char** argv) {
       options.batch = static_cast<std::int64_t>(number(value()));
     else if (name == "--layout")
       options.layouts = {parse_layout(value())};
-    else if (name == "--mutate") {
+    else if (name == "--mutate" || name == "--mutate-in") {
       Mutation mutation;
-      mutation.file = value(), mutation.from = value(), mutation.to = value();
+      mutation.marker = value();
+      if (name == "--mutate-in") mutation.from = value();
+      mutation.to = value();
       options.mutations.push_back(mutation);
     } else
       bad_usage("unknown option " + name);
   }
   if (std::getenv("TILEWISE_FULL")) options.cases *= 10;
-  for (const Mutation& mutation : options.mutations) {
-    const bool header = mutation.file.ends_with(".cuh");
-    source_of(header ? "tiled.cu" : mutation.file, options);
-  }
+  for (const Mutation& mutation : options.mutations) expect_plantable(mutation, kernel_sources());
   return options;
 }
 
@@ -225,9 +230,8 @@ std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
 KernelSource source_of(const std::string& name, const Options& options) {
   KernelSource source = source_by_name(name);
   for (const Mutation& mutation : options.mutations) {
-    if (mutation.file == name) mutate(source.text, mutation);
-    for (auto& [header, text] : source.headers)
-      if (mutation.file == header) mutate(text, mutation);
+    plant(mutation, source.text);
+    for (auto& [header, text] : source.headers) plant(mutation, text);
   }
   return source;
 }

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "templates/kernel_template.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "templates/sources.hpp"
+#include "tests/kernels/mutation.hpp"
 #include "tilewise/problem.hpp"
 
 namespace tilewise::check {
@@ -26,11 +27,6 @@ inline constexpr std::string_view kMode = "plain";
 inline constexpr std::size_t kCases = 450;
 inline constexpr const char* kFlags = "-O1";
 #endif
-
-/// A mistake to be planted: a text that occurs once in a kernel source becomes another.
-struct Mutation {
-  std::string file, from, to;
-};
 
 struct Options {
   std::size_t cases = kCases;

@@ -7,6 +7,7 @@
 #include "device/host/host.hpp"
 #include "tests/support/numbers.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::check {
 namespace {
@@ -126,9 +127,9 @@ std::string Checker::explain(const Case& c, const Run& run) {
   const Plan plan = kernel.plan(run.problem, c.candidate.configuration, info_);
   bool any = false;
   for (const LaunchStep& step : plan.steps)
-    // mma.cuh itself, or mma_flow.cuh, which includes it. Packs take a conversion from it.
+    // Packs take a conversion from it.
     any |= step.role == StepRole::multiply &&
-           source_of(step.kernel.source, options_).text.find("#include \"mma") != std::string::npos;
+           includes(source_of(step.kernel.source, options_), "words/mma.cuh");
   if (!any || bytes_of(run.problem.a) == 1) return "";
   for (const Values values : {Values::tagged_k, Values::tagged_line}) {
     Plan tagged = plan;

@@ -7,7 +7,7 @@
 //
 // Parameters: BF16 (else f16), STEP (k of the instruction: 8 or 16), FLOATS (A and B are float in memory and
 // rounded on the way, else 16-bit). From the problem: A_TRANSPOSED, B_TRANSPOSED.
-#include "mma.cuh"
+#include "words/mma.cuh"
 
 static_assert(STEP == 16 || (STEP == 8 && !BF16), "STEP is 16, or 8 with f16");
 
@@ -60,7 +60,7 @@ DEVICE void load_a(unsigned (&a)[Mma::A], const unsigned short* tile, int row, i
 #if A_TRANSPOSED
   load_matrices<Mma::A, true>(a, tile + (k + lane / 16 * (STEP - 8) + lane % 8) * kRow + row + lane / 8 % 2 * 8);
 #else
-  load_matrices<Mma::A>(a, tile + (row + lane % 16) * kRow + k + lane / 16 * (STEP - 8));
+  load_matrices<Mma::A>(a, tile + (row + lane % 16) * kRow + k + lane / 16 * (STEP - 8));  //@ fragments-load-a
 #endif
 }
 
@@ -68,11 +68,11 @@ DEVICE void load_a(unsigned (&a)[Mma::A], const unsigned short* tile, int row, i
 DEVICE void load_b(unsigned (&b)[kColumns][Mma::B], const unsigned short* tile, int column, int k, int lane) {
   auto& words = reinterpret_cast<unsigned(&)[kColumns * Mma::B]>(b);
   const int matrix = lane / 8 % (kColumns * Mma::B), line = lane % 8;
-  const int n = column + matrix / Mma::B * 8, part = k + matrix % Mma::B * 8;
+  const int n = column + matrix / Mma::B * 8, part = k + matrix % Mma::B * 8;  //@ fragments-index-b
 #if B_TRANSPOSED
   load_matrices<kColumns * Mma::B>(words, tile + (n + line) * kRow + part);
 #else
-  load_matrices<kColumns * Mma::B, true>(words, tile + (part + line) * kRow + n);
+  load_matrices<kColumns * Mma::B, true>(words, tile + (part + line) * kRow + n);  //@ fragments-load-b
 #endif
 }
 
@@ -102,7 +102,7 @@ KERNEL(kThreads, 1) fragments(ARGUMENTS FragmentsArgs args) {
       UNROLL_ALL
       for (int r = 0; r < kRows; ++r) load_a(a[r], tile_a, r * 16, k, lane);
       load_b(b, tile_b, warp_column, k, lane);
-      multiply_blocks<Mma>(sums, a, b);
+      multiply_blocks<Mma>(sums, a, b);  //@ fragments-multiply
     }
     barrier();
   }
@@ -112,12 +112,12 @@ KERNEL(kThreads, 1) fragments(ARGUMENTS FragmentsArgs args) {
     UNROLL_ALL
     for (int t = 0; t < kColumns * Mma::C; ++t) {
       const FragmentPlace place = c_place<Mma>(lane, t % Mma::C);
-      const Int64 row = row0 + r * 16 + place.row;
+      const Int64 row = row0 + r * 16 + place.row;  //@ fragments-row-c
       const Int64 column = column0 + warp_column + t / Mma::C * 8 + place.column;
       if (row >= args.m || column >= args.n) continue;
       float& c = args.c[row * args.ldc + column];
       const float product = args.alpha * sums[r][t / Mma::C][t % Mma::C];
-      c = args.beta == 0.0f ? product : multiply_add(args.beta, c, product);
+      c = args.beta == 0.0f ? product : multiply_add(args.beta, c, product);  //@ fragments-store-c
     }
   }
 }

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "templates/descriptors.hpp"
-#include "templates/multiply_plan.hpp"
+#include "templates/families/families.hpp"
+#include "templates/plan/multiply_plan.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::check {

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
+
+#include "tests/kernels/markers.hpp"
 
 namespace tilewise::test {
 
@@ -17,10 +19,12 @@ inline const std::string kStaged = R"(staged {"STAGES":3})";
 inline const std::string kTiles = R"(tiles {"STAGES":2,"SWIZZLE":128})";
 inline const std::string kFragments = R"(fragments {"BF16":0,"STEP":16})";
 
-/// In staged.cu: wait for a stage, free the one before, refill it.
-inline const std::string kStage =
-    "    copies_done<STAGES - 2>();\n    barrier();\n    start(t + STAGES - 1);";
-inline const std::string kSecondBarrier = "    barrier();\n    a += A_TRANSPOSED";
+/// A marker of a kernel source (markers.hpp), written "name"_marker: planted_markers_test.cpp looks
+/// for this spelling.
+struct Marker {
+  std::string name;
+};
+inline Marker operator""_marker(const char* name, std::size_t size) { return {{name, size}}; }
 
 struct Result {
   int status = -1;
@@ -33,11 +37,27 @@ inline std::string quoted(const std::string& text) {
   return out + "'";
 }
 
+/// A mistake planted in marked lines, as options of a checker; the default is none.
+struct Mistake {
+  std::string options;
+};
+/// The code of the marker's line becomes another, in which "{line}" stands for what it was.
+inline Mistake replaced(const Marker& marker, const std::string& code) {
+  return {" --mutate " + marker.name + ' ' + quoted(code)};
+}
+inline Mistake removed(const Marker& marker) { return replaced(marker, ""); }
+/// A part of the marker's line becomes another.
+inline Mistake changed(const Marker& marker, const std::string& from, const std::string& to) {
+  return {" --mutate-in " + marker.name + ' ' + quoted(from) + ' ' + quoted(to)};
+}
+inline Mistake operator+(const Mistake& first, const Mistake& second) {
+  return {first.options + second.options};
+}
+
 inline Result check(const std::string& checker, const std::string& candidate,
-                    const std::string& file, const std::string& from, const std::string& to,
-                    const std::string& more = "") {
-  std::string command = quoted(checker) + " --layout nn --only " + quoted(candidate) + " " + more;
-  if (!file.empty()) command += " --mutate " + file + " " + quoted(from) + " " + quoted(to);
+                    const Mistake& mistake = {}, const std::string& more = "") {
+  const std::string command =
+      quoted(checker) + " --layout nn --only " + quoted(candidate) + " " + more + mistake.options;
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   Result result;
   char piece[4096];
@@ -56,35 +76,49 @@ inline std::string name_of(const testing::TestParamInfo<Subject>& tested) {
   return tested.param.name;
 }
 inline void expect_nothing_found(const Subject& subject) {
-  const Result result = check(subject.checker, subject.candidate, "", "", "", subject.options);
+  const Result result = check(subject.checker, subject.candidate, {}, subject.options);
   EXPECT_EQ(result.status, 0) << result.output;
 }
-/// A text that occurs once in a kernel source, and what stands there by mistake.
-struct Mistake {
-  std::string file, from, to;
-};
-
-/// The checker ends with status 1 (2 would mean that the mistake's place is no longer there) and
+/// The checker ends with status 1 (2: the mistake cannot be planted) and
 /// says all of `what`.
 inline void expect_found(const Subject& subject, const Mistake& mistake,
                          const std::vector<std::string>& what) {
-  const Result result = check(subject.checker, subject.candidate, mistake.file, mistake.from,
-                              mistake.to, subject.options);
+  const Result result = check(subject.checker, subject.candidate, mistake, subject.options);
   EXPECT_EQ(result.status, 1) << result.output;
   EXPECT_THAT(result.output, testing::Not(testing::HasSubstr("does not compile")));
   for (const std::string& words : what) EXPECT_THAT(result.output, testing::HasSubstr(words));
 }
 
-/// "tiled.cu:47": where a text stands in a kernel source.
-inline std::string line_of(const std::string& file, const std::string& text) {
-  for (const char* folder : {"/tests/kernels/", "/templates/", "/templates/steps/"}) {
-    std::ifstream stream(TILEWISE_SOURCE_DIR + std::string(folder) + file);
-    const std::string all{std::istreambuf_iterator<char>(stream), {}};
-    if (const auto at = all.find(text); at != all.npos)
-      return file + ":" +
-             std::to_string(1 + std::count(all.begin(), all.begin() + std::ptrdiff_t(at), '\n'));
-  }
-  ADD_FAILURE() << file << " has no \"" << text << '"';
+inline std::string text_of(const std::filesystem::path& path) {
+  std::ifstream stream(path);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// The kernel sources of the tree, the checkers' own among them.
+inline std::vector<std::filesystem::path> kernel_source_files() {
+  std::vector<std::filesystem::path> paths;
+  for (const char* folder : {"/templates", "/tests/kernels"})
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(TILEWISE_SOURCE_DIR + std::string(folder)))
+      if (const auto extension = entry.path().extension();
+          extension == ".cu" || extension == ".cuh")
+        paths.push_back(entry.path());
+  return paths;
+}
+
+/// Headers are named by their paths under templates/, as an #include names them.
+inline std::string name_in_messages(const std::filesystem::path& path) {
+  if (path.extension() == ".cu") return path.filename().string();
+  return path.lexically_relative(TILEWISE_SOURCE_DIR "/templates").string();
+}
+
+/// "tiled.cu:47": the line that has the marker.
+inline std::string line_of(const Marker& marker) {
+  for (const auto& path : kernel_source_files())
+    for (const check::MarkedLine& line : check::marked_lines(text_of(path)))
+      if (line.has(marker.name))
+        return name_in_messages(path) + ":" + std::to_string(line.number);
+  ADD_FAILURE() << "no line of a kernel source has the marker " << marker.name;
   return "";
 }
 

@@ -10,78 +10,80 @@ TEST(Planted, WithoutAMistakeNothingIsFound) {
   for (const std::string checker : {TILEWISE_CHECK_PLAIN, TILEWISE_CHECK_ASAN, TILEWISE_CHECK_TSAN})
     for (const std::string& candidate : {kTiled, kStaged, kFragments}) {
       if (checker.empty()) continue;
-      const Result result = check(checker, candidate, "", "", "");
+      const Result result = check(checker, candidate);
       EXPECT_EQ(result.status, 0) << checker << '\n' << result.output;
     }
 }
 
 TEST(Planted, AnEdgeMaskThatIsOffByOneReadsPastTheMatrix) {
   if (std::string(TILEWISE_CHECK_ASAN).empty()) GTEST_SKIP() << "no AddressSanitizer";
-  const Result result = check(TILEWISE_CHECK_ASAN, kTiled, "tiled.cu", "tile.row + a_m < args.m",
-                              "tile.row + a_m <= args.m");
+  const Result result =
+      check(TILEWISE_CHECK_ASAN, kTiled, changed("tiled-row-edge-a"_marker, "<", "<="));
   EXPECT_NE(result.status, 0);
   EXPECT_THAT(result.output, HasSubstr("heap-buffer-overflow"));
-  EXPECT_THAT(result.output, HasSubstr(line_of("tiled.cu", "tile_a[a_m *")));
+  EXPECT_THAT(result.output, HasSubstr(line_of("tiled-store-a"_marker)));
 }
 
 TEST(Planted, AWaitOneStageTooLateIsAWrongResultAndARace) {
-  const std::string late =
-      "    copies_done<STAGES - 1>();\n    barrier();\n    start(t + STAGES - 1);";
-  const Result plain = check(TILEWISE_CHECK_PLAIN, kStaged, "staged.cu", kStage, late);
+  const Mistake late = changed("staged-copy-wait"_marker, "- 2", "- 1");
+  const Result plain = check(TILEWISE_CHECK_PLAIN, kStaged, late);
   EXPECT_EQ(plain.status, 1);
   EXPECT_THAT(plain.output, HasSubstr("nan instead of"));
   if (std::string(TILEWISE_CHECK_TSAN).empty()) return;
-  const Result result = check(TILEWISE_CHECK_TSAN, kStaged, "staged.cu", kStage, late);
+  const Result result = check(TILEWISE_CHECK_TSAN, kStaged, late);
   EXPECT_THAT(result.output, HasSubstr("data race"));
-  EXPECT_THAT(result.output, HasSubstr(line_of("staged.cu", kStage)));
+  EXPECT_THAT(result.output, HasSubstr(line_of("staged-copy-wait"_marker)));
 }
 
 TEST(Planted, SharedMemoryWrittenPastItsEnd) {
-  const std::string from = "tile_a + TILE * (TILE + 1);", to = "tile_a + TILE * (TILE + 1) + 4;";
-  const Result plain = check(TILEWISE_CHECK_PLAIN, kTiled, "tiled.cu", from, to);
+  const Mistake past = changed("tiled-shared-b"_marker, ";", " + 4;");
+  const Result plain = check(TILEWISE_CHECK_PLAIN, kTiled, past);
   EXPECT_EQ(plain.status, 1);
   EXPECT_THAT(plain.output, HasSubstr("past the end of its 576 bytes of shared memory"));
   if (std::string(TILEWISE_CHECK_ASAN).empty()) return;
-  const Result result = check(TILEWISE_CHECK_ASAN, kTiled, "tiled.cu", from, to);
+  const Result result = check(TILEWISE_CHECK_ASAN, kTiled, past);
   EXPECT_THAT(result.output, HasSubstr("heap-buffer-overflow"));
-  EXPECT_THAT(result.output, HasSubstr(line_of("tiled.cu", "tile_b[held_b(b_k")));
+  EXPECT_THAT(result.output, HasSubstr(line_of("tiled-store-b"_marker)));
 }
 
 TEST(Planted, ABarrierThatOnlySomeThreadsReach) {
-  const Result ended = check(TILEWISE_CHECK_PLAIN, kTiled, "tiled.cu", kSecondBarrier,
-                             "    if (slow < 3) barrier();\n    a += A_TRANSPOSED");
+  const std::string some = "if (threadIdx.x < 24) {line}";
+  const Result ended =
+      check(TILEWISE_CHECK_PLAIN, kTiled, replaced("tiled-barrier-after-reads"_marker, some));
   EXPECT_EQ(ended.status, 1);
   EXPECT_THAT(ended.output,
               HasSubstr("thread (24,0,0) ends while thread (0,0,0) waits at the barrier "
                         "at " +
-                        line_of("tiled.cu", kSecondBarrier)));
+                        line_of("tiled-barrier-after-reads"_marker)));
   // With another barrier after it, the two meet.
-  const std::string first = "    barrier();\n    UNROLL_BY(UNROLL)";
-  const Result divergent = check(TILEWISE_CHECK_PLAIN, kTiled, "tiled.cu", first,
-                                 "    if (slow < 3) barrier();\n    UNROLL_BY(UNROLL)");
+  const Result divergent =
+      check(TILEWISE_CHECK_PLAIN, kTiled, replaced("tiled-barrier-after-stores"_marker, some));
   EXPECT_EQ(divergent.status, 1);
-  EXPECT_THAT(divergent.output, HasSubstr("divergent barrier: thread (24,0,0) arrives at " +
-                                          line_of("tiled.cu", kSecondBarrier) +
-                                          ", thread (0,0,0) at " + line_of("tiled.cu", first)));
+  EXPECT_THAT(divergent.output,
+              HasSubstr("divergent barrier: thread (24,0,0) arrives at " +
+                        line_of("tiled-barrier-after-reads"_marker) + ", thread (0,0,0) at " +
+                        line_of("tiled-barrier-after-stores"_marker)));
 }
 
 TEST(Planted, ThreadsThatWaitForWhatNobodyDoes) {
-  const Result result =
-      check(TILEWISE_CHECK_PLAIN, kTiled, "tiled.cu", kSecondBarrier,
-            "    while (tile_a[0] != 77.0f) __nanosleep(1);\n    a += A_TRANSPOSED");
+  const Result result = check(TILEWISE_CHECK_PLAIN, kTiled,
+                              replaced("tiled-barrier-after-reads"_marker,
+                                       "while (shared_floats()[0] != 77.0f) __nanosleep(1);"));
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.output, HasSubstr("deadlock: threads only wait: threads 0-63 at " +
-                                       line_of("tiled.cu", kSecondBarrier)));
+                                       line_of("tiled-barrier-after-reads"_marker)));
 }
 
 TEST(Planted, ACrashAndARunawayKernelAreTheirCasesOwn) {
-  const Result crash = check(TILEWISE_CHECK_PLAIN, kTiled, "tiled.cu", "widen(*a)",
-                             "widen(*reinterpret_cast<const float*>(8))");
+  const Result crash =
+      check(TILEWISE_CHECK_PLAIN, kTiled,
+            changed("tiled-store-a"_marker, "*a", "*reinterpret_cast<const float*>(8)"));
   EXPECT_EQ(crash.status, 1);
   EXPECT_THAT(crash.output, HasSubstr("align 4,4,4: ends with Segmentation fault"));
   const Result runaway =
-      check(TILEWISE_CHECK_PLAIN, kTiled, "tiled.cu", kSecondBarrier,
-            "    for (volatile int i = 0; i == 0;) {}\n    a += A_TRANSPOSED", "--longest 1");
+      check(TILEWISE_CHECK_PLAIN, kTiled,
+            replaced("tiled-barrier-after-reads"_marker, "for (volatile int i = 0; i == 0;) {}"),
+            "--longest 1");
   EXPECT_EQ(runaway.status, 1);
   EXPECT_THAT(runaway.output, HasSubstr("align 4,4,4: does not end"));
 }

@@ -6,7 +6,6 @@ namespace tilewise::test {
 namespace {
 
 const std::string kWrong = " instead of ";
-const std::string kFlow = "mma_flow.cuh", kTilesOfMma = "mma_tiles.cuh", kMma = "mma.cu";
 const std::string kSixteenBits = "--types bf16 f32 strict";
 
 // Two warps, and a ring of stages that TMA fills from packed operands.
@@ -71,176 +70,146 @@ INSTANTIATE_TEST_SUITE_P(Threads, UnchangedMma,
                                          stranded(TILEWISE_CHECK_TSAN)),
                          name_of);
 
-TEST(PlantedMma, AMistakeWhosePlaceIsGoneIsSaidToBe) {
-  const Subject s = ring(TILEWISE_CHECK_PLAIN);
-  for (const std::string& file : {kFlow, kMma}) {
-    const Result result = check(s.checker, s.candidate, file, "no such text", "", s.options);
-    EXPECT_EQ(result.status, 2);
-    EXPECT_THAT(result.output,
-                testing::HasSubstr("\"no such text\" does not occur exactly once in " + file));
-  }
-}
-
 // The ring of stages.
-
-const std::string kFree = "    transfer_arrive_of_warp(free + using_, read & args.unknown_zero());";
 
 TEST(PlantedMma, AStageFreedBeforeItIsReadIsARaceWithTheNextTile) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const std::string bring = "    if (nth == PARTS / 2) ask_for(t + STAGES - 1);";
-  Subject s = ring(TILEWISE_CHECK_TSAN);
-  s.options += " --mutate " + kFlow + " " + quoted(kFree) + " ''";
   expect_found(
-      s, {kFlow, bring, "    if (nth == 0) transfer_arrive_of_warp(free + using_, 0);" + bring},
-      {"data race", line_of(kTilesOfMma, "load_tile(tile + p"),
-       line_of(kTilesOfMma, "load_matrices<4, !ALONG_K>")});
+      ring(TILEWISE_CHECK_TSAN),
+      removed("mma-empty-arrive"_marker) +
+          replaced("mma-issue-loads"_marker, "if (nth == 0) pipeline.arrive_empty(0); {line}"),
+      {"data race", line_of("mma-tma-load"_marker), line_of("mma-ldmatrix"_marker)});
 }
 
 TEST(PlantedMma, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  expect_found(ring(TILEWISE_CHECK_TSAN),
-               {kFlow, kFree, "    if (threadIdx.x % 32 == 0) transfer_arrive(free + using_);"},
-               {"data race", line_of(kTilesOfMma, "load_tile(tile + p"),
-                line_of(kTilesOfMma, "load_matrices<4, !ALONG_K>")});
+  expect_found(
+      ring(TILEWISE_CHECK_TSAN),
+      replaced(
+          "mma-empty-arrive"_marker,
+          "if (threadIdx.x % 32 == 0) transfer_arrive(pipeline.empty + pipeline.consumer.stage);"),
+      {"data race", line_of("mma-tma-load"_marker), line_of("mma-ldmatrix"_marker)});
 }
 
 TEST(PlantedMma, TheParityOfTheRoundBeforeIsARaceWithTheTileThatComes) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   Subject s = ring(TILEWISE_CHECK_TSAN);
   s.candidate.insert(s.candidate.rfind('}'), R"(,"SKIP":1)");
-  expect_found(
-      s, {kFlow, "transfer_wait(full + using_, using_parity)", "transfer_wait(full + using_, 0)"},
-      {"data race", line_of(kTilesOfMma, "load_tile(tile + p")});
+  expect_found(s, changed("pipeline-wait-full"_marker, "consumer.phase", "0"),
+               {"data race", line_of("mma-tma-load"_marker)});
 }
 
 // Stages that all threads fill.
 
 TEST(PlantedMma, ATileThatIsNotWaitedForIsAWrongResult) {
-  expect_found(
-      sliced(TILEWISE_CHECK_PLAIN),
-      {kFlow, "if constexpr (!EARLY) comes<STAGES - 2>", "if constexpr (!EARLY) comes<STAGES - 1>"},
-      {kWrong});
-  expect_found(shifted(TILEWISE_CHECK_PLAIN),
-               {kFlow, "comes<STAGES - 3>(t + 1", "comes<STAGES - 2>(t + 1"}, {kWrong});
+  expect_found(sliced(TILEWISE_CHECK_PLAIN), changed("mma-copy-wait"_marker, "- 2", "- 1"),
+               {kWrong});
+  expect_found(shifted(TILEWISE_CHECK_PLAIN), changed("mma-copy-wait-early"_marker, "- 3", "- 2"),
+               {kWrong});
 }
 
 TEST(PlantedMma, RowsShiftedBeforeTheirPiecesAreThereAreARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  expect_found(
-      shifted(TILEWISE_CHECK_TSAN),
-      {kTilesOfMma, "if constexpr (SHIFTS) {\n      warp_barrier();", "if constexpr (SHIFTS) {\n"},
-      {"data race", line_of(kTilesOfMma, "load_vector<4>(pieces[i]")});
+  expect_found(shifted(TILEWISE_CHECK_TSAN), removed("mma-landed-barrier"_marker),
+               {"data race", line_of("mma-realign-read"_marker)});
 }
 
 TEST(PlantedMma, RowsShiftedWhileANeighbourReadsThemAreARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const std::string why = "  // a run's first piece is also the one after the run before";
-  expect_found(shifted(TILEWISE_CHECK_TSAN), {kTilesOfMma, "warp_barrier();" + why, ""},
-               {"data race", line_of(kTilesOfMma, "load_vector<4>(pieces[i]"),
-                line_of(kTilesOfMma, "(at[i]), pieces[i])")});
+  expect_found(
+      shifted(TILEWISE_CHECK_TSAN), removed("mma-realign-barrier"_marker),
+      {"data race", line_of("mma-realign-read"_marker), line_of("mma-realign-write"_marker)});
 }
 
 // What a warp reads of a tile.
 
 TEST(PlantedMma, HalvesOfAFragmentExchangedAreNamed) {
   expect_found(shifted(TILEWISE_CHECK_PLAIN),
-               {kFlow, "a[u / 2][2 * c + u % 2] = word", "a[u / 2][c + 2 * (u % 2)] = word"},
+               changed("mma-words-a"_marker, "2 * c + u % 2", "c + 2 * (u % 2)"),
                {kWrong, "wrong fragment: A's row 8, k 0 (lane 0, word 1) holds k = 8"});
-  expect_found(bytes(TILEWISE_CHECK_PLAIN), {kFlow, "b[u][c] = word", "b[u][1 - c] = word"},
+  expect_found(bytes(TILEWISE_CHECK_PLAIN), changed("mma-words-b"_marker, "[c]", "[1 - c]"),
                {kWrong});
 }
 
 TEST(PlantedMma, AnOrderOfPiecesThatIsNotTmasIsAWrongResult) {
   expect_found(ring(TILEWISE_CHECK_PLAIN),
-               {kTilesOfMma, "return row / (128 / LINE) % IN_LINE;",
-                "return (row + 1) / (128 / LINE) % IN_LINE;"},
-               {kWrong});
-  expect_found(ring(TILEWISE_CHECK_PLAIN),
-               {kTilesOfMma, "(offset ^ bytes % Held::LINE)", "(offset + bytes % Held::LINE)"},
+               changed("mma-swizzle-row"_marker, "row /", "(row + 1) /"), {kWrong});
+  expect_found(ring(TILEWISE_CHECK_PLAIN), changed("mma-swizzle-offset"_marker, "^", "+"),
                {kWrong});
 }
 
 TEST(PlantedMma, FragmentsReadBehindTheGroupsPartOfATileAreAWrongResult) {
-  expect_found(sliced(TILEWISE_CHECK_PLAIN),
-               {kFlow, "first + (step + 1) % kSteps", "first + step + 1"}, {kWrong});
+  expect_found(sliced(TILEWISE_CHECK_PLAIN), changed("mma-read-next"_marker, "% kSteps", ""),
+               {kWrong});
 }
 
 TEST(PlantedMma, StrandsReadFromWhereTheirBoxesBeginAreAWrongResult) {
-  const std::string file = "mma_strands.cuh";
   expect_found(stranded(TILEWISE_CHECK_PLAIN),
-               {file, "Held::early_bytes(matrix, ld, s)", "Held::early_bytes(matrix, ld, 0)"},
+               changed("mma-row-class-along-k"_marker, ", s)", ", 0)"),
                {kWrong, "wrong fragment: A's row"});
-  expect_found(stranded(TILEWISE_CHECK_PLAIN), {file, "Held::early_bytes(matrix, ld, strand)", "0"},
-               {kWrong});
+  expect_found(stranded(TILEWISE_CHECK_PLAIN),
+               changed("mma-row-class-across-k"_marker, "+ Held", "+ 0 * Held"), {kWrong});
 }
 
 // Edges.
 
 TEST(PlantedMma, ARowPastTheMatrixIsReadPastItsEnd) {
   if (std::string(TILEWISE_CHECK_ASAN).empty()) GTEST_SKIP() << "no AddressSanitizer";
-  expect_found(shifted(TILEWISE_CHECK_ASAN),
-               {kTilesOfMma, "if (of_row >= (ALONG_K", "if (of_row > (ALONG_K"},
-               {"heap-buffer-overflow", line_of(kTilesOfMma, "copy_bytes_async<COPIED>")});
+  expect_found(shifted(TILEWISE_CHECK_ASAN), changed("mma-row-edge"_marker, ">=", ">"),
+               {"heap-buffer-overflow", line_of("mma-cp-async"_marker)});
 }
 
 TEST(PlantedMma, ARowPastTheMatrixIsWrittenPastItsEnd) {
   if (std::string(TILEWISE_CHECK_ASAN).empty()) GTEST_SKIP() << "no AddressSanitizer";
-  expect_found(shifted(TILEWISE_CHECK_ASAN),
-               {kMma, "if (place < to.rows) to.write_nth", "if (place <= to.rows) to.write_nth"},
-               {"heap-buffer-overflow", line_of(kMma, "to.write_nth<VECTOR_C>")});
+  expect_found(shifted(TILEWISE_CHECK_ASAN), changed("mma-store-row-c"_marker, " < ", " <= "),
+               {"heap-buffer-overflow", line_of("mma-store-row-c"_marker)});
 }
 
 TEST(PlantedMma, ALastTileThatCountsAsWholeIsAWrongResult) {
-  expect_found(sliced(TILEWISE_CHECK_PLAIN),
-               {kFlow, "(k_rest == TILE_K ? tiles : tiles - 1)", "tiles"}, {kWrong});
+  expect_found(sliced(TILEWISE_CHECK_PLAIN), changed("mma-inner-tiles"_marker, "- 1", ""),
+               {kWrong});
 }
 
 TEST(PlantedMma, RowsOfCThatAreNotShiftedAreMisalignedStores) {
   if (std::string(TILEWISE_CHECK_ASAN).empty()) GTEST_SKIP() << "no AddressSanitizer";
-  const std::string shift =
-      "column -= static_cast<int>(reinterpret_cast<unsigned long long>(row) / sizeof(Out) % "
-      "COUNT);";
-  expect_found(shifted(TILEWISE_CHECK_ASAN), {kMma, shift, ""}, {"store to misaligned address"});
+  expect_found(shifted(TILEWISE_CHECK_ASAN), removed("epilogue-align-column"_marker),
+               {"store to misaligned address"});
 }
 
 TEST(PlantedMma, RowsOfCThatAreShiftedWithoutTheirSumsAreAWrongResult) {
   expect_found(shifted(TILEWISE_CHECK_PLAIN),
-               {kMma, "const int at = column + e;", "const int at = nth * COUNT + e;"}, {kWrong});
+               changed("epilogue-shifted-column"_marker, "column", "nth * COUNT"), {kWrong});
 }
 
 // Sums.
 
 TEST(PlantedMma, PartsOfKOneTileShortAreAWrongResult) {
   expect_found(sliced(TILEWISE_CHECK_PLAIN),
-               {kMma, "(depth + args.parts() - 1) / args.parts()", "depth / args.parts()"},
-               {kWrong});
+               changed("schedule-split-share"_marker, "+ args.parts() - 1", ""), {kWrong});
 }
 
 TEST(PlantedMma, AGroupsSumsThatAreAddedTwiceAreAWrongResult) {
   expect_found(sliced(TILEWISE_CHECK_PLAIN),
-               {kMma, "slots[((g - 1) * EACH + i)", "slots[(g / 2 * EACH + i)"}, {kWrong});
+               changed("mma-add-group-sums"_marker, "(g - 1)", "g / 2"), {kWrong});
 }
 
 TEST(PlantedMma, GroupsThatDoNotMeetBeforeTheyAreAddedAreAWrongResult) {
-  expect_found(sliced(TILEWISE_CHECK_PLAIN),
-               {kMma, "  barrier();\n  if (who.group > 0) return;", "  if (who.group > 0) return;"},
+  expect_found(sliced(TILEWISE_CHECK_PLAIN), removed("mma-barrier-before-group-sums"_marker),
                {kWrong});
 }
 
 TEST(PlantedMma, PartialSumsThatAreNotClearedAreAWrongResult) {
   expect_found(promoted(TILEWISE_CHECK_PLAIN),
-               {kFlow, "if (step % PROMOTE == 0) {", "if (step == 0) {"}, {kWrong});
+               changed("mma-clear-partial-sums"_marker, "% PROMOTE", ""), {kWrong});
 }
 
 // Sums are exchanged 16 rows at a time.
 TEST(PlantedMma, SumsWrittenBeforeTheOthersAreReadAreAWrongResult) {
-  const std::string next = "    UNROLL_ALL\n    for (int q = 0;";
-  expect_found(shifted(TILEWISE_CHECK_PLAIN), {kMma, "    warp_barrier();\n" + next, next},
+  expect_found(shifted(TILEWISE_CHECK_PLAIN), removed("mma-barrier-before-epilogue-writes"_marker),
                {kWrong});
 }
 TEST(PlantedMma, SumsReadBeforeTheOthersHaveWrittenAreAWrongResult) {
-  const std::string next = "    UNROLL_BY(1)\n    for (int n = 0;";
-  expect_found(shifted(TILEWISE_CHECK_PLAIN), {kMma, "    warp_barrier();\n" + next, next},
+  expect_found(shifted(TILEWISE_CHECK_PLAIN), removed("mma-barrier-before-epilogue-reads"_marker),
                {kWrong});
 }
 

@@ -6,7 +6,6 @@ namespace tilewise::test {
 namespace {
 
 const std::string kWrong = " instead of ";
-const std::string kFlow = "simt_flow.cuh", kSimt = "simt.cu", kTilesOfSimt = "simt_tiles.cuh";
 
 // Both operands packed and brought by TMA, three stages, four warps.
 Subject ring(const std::string& checker) {
@@ -57,88 +56,83 @@ INSTANTIATE_TEST_SUITE_P(Threads, UnchangedSimt,
 
 // Who asks.
 
-const std::string kChosen = "if (chosen_lane()) {";
-
 TEST(PlantedSimt, ALaneThatIsNotThereWhenOneIsChosen) {
   expect_found(ring(TILEWISE_CHECK_PLAIN),
-               {kFlow, kChosen, "if (threadIdx.x % 32 != 3 && chosen_lane()) {"},
+               changed("simt-elect-one"_marker, "if (", "if (threadIdx.x % 32 != 3 && "),
                {"mismatched warp operation: thread (3,0,0)",
-                "with chosen_lane at " + line_of(kFlow, kChosen)});
+                "with chosen_lane at " + line_of("simt-elect-one"_marker)});
 }
 
 TEST(PlantedSimt, TwoLanesThatAskAreOneArrivalTooMany) {
-  expect_found(ring(TILEWISE_CHECK_PLAIN), {kFlow, kChosen, "if (threadIdx.x % 32 < 2) {"},
-               {"at " + line_of(kFlow, "transfer_expect(full") + ": one arrival too many"});
+  expect_found(ring(TILEWISE_CHECK_PLAIN),
+               replaced("simt-elect-one"_marker, "if (threadIdx.x % 32 < 2) {"),
+               {"at " + line_of("simt-expect-bytes"_marker) + ": one arrival too many"});
 }
 
 TEST(PlantedSimt, AnArrivalOfAllWarpsThatIsNotCounted) {
-  expect_found(mixed(TILEWISE_CHECK_PLAIN),
-               {kFlow, "(TRANSFERRED > 0) + (STAGED ? kThreads / 32 : 0)", "TRANSFERRED > 0"},
+  expect_found(mixed(TILEWISE_CHECK_PLAIN), changed("simt-full-arrivals"_marker, "? ", "? 0 * "),
                {"arrival too many"});
 }
 
 // For what.
 
 TEST(PlantedSimt, TilesAskedForFromTheFirstStepOfKOn) {
-  const std::string begin = "static_cast<int>(part.k_begin) + t * TILE_K";
   for (const Subject& subject : {ahead(TILEWISE_CHECK_PLAIN), tail(TILEWISE_CHECK_PLAIN)})
-    expect_found(subject, {kFlow, begin, "t * TILE_K"}, {kWrong});
+    expect_found(subject, changed("simt-tile-k"_marker, "= ", "= 0 * "), {kWrong});
 }
 
 // When.
 
 TEST(PlantedSimt, ATileAskedForBeforeItsStageIsFreeIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const std::string wait = "      wait_free();\n";
-  expect_found(ring(TILEWISE_CHECK_TSAN), {kFlow, wait + "      " + kChosen, "\n      " + kChosen},
-               {"data race", line_of(kFlow, "load_tile(to, map, static_cast"),
-                line_of(kFlow, "read = multiply_tile(sums, stage()")});
+  expect_found(ring(TILEWISE_CHECK_TSAN), removed("simt-empty-wait-before-tma"_marker),
+               {"data race", line_of("simt-tma-load"_marker), line_of("simt-multiply"_marker)});
 }
 
 TEST(PlantedSimt, ATileAskedForSoEarlyThatTheWarpWaitsForItself) {
-  expect_found(ring(TILEWISE_CHECK_PLAIN), {kFlow, "AHEAD = kStages - 2", "AHEAD = kStages"},
-               {"deadlock: threads only wait: threads 0-31 at " +
-                line_of(kFlow, "transfer_wait(free + filled.stage")});
+  expect_found(
+      ring(TILEWISE_CHECK_PLAIN), changed("simt-tiles-ahead"_marker, "- 2", ""),
+      {"deadlock: threads only wait: threads 0-31 at " + line_of("pipeline-wait-empty"_marker)});
 }
 
 TEST(PlantedSimt, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const std::string arrive =
-      "    transfer_arrive_of_warp(free + used.stage, read & args.unknown_zero());";
   expect_found(
       ring(TILEWISE_CHECK_TSAN),
-      {kFlow, arrive, "    if (threadIdx.x % 32 == 0) transfer_arrive(free + used.stage);"},
-      {"data race", line_of(kFlow, "load_tile(to, map, static_cast")});
+      replaced(
+          "simt-empty-arrive"_marker,
+          "if (threadIdx.x % 32 == 0) transfer_arrive(pipeline.empty + pipeline.consumer.stage);"),
+      {"data race", line_of("simt-tma-load"_marker)});
 }
 
 TEST(PlantedSimt, ValuesStoredBeforeTheirStageIsFreeAreARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  const std::string store = "      coming.finish(source, next_stage());";
-  expect_found(mixed(TILEWISE_CHECK_TSAN), {kFlow, "      wait_free();\n" + store, "\n" + store},
-               {"data race", line_of(kFlow, store)});
+  expect_found(mixed(TILEWISE_CHECK_TSAN), removed("simt-empty-wait-before-stores"_marker),
+               {"data race", line_of("simt-store-stage"_marker)});
 }
 
 TEST(PlantedSimt, AStageSaidToBeFullBeforeTheWholeWarpHasStoredIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(mixed(TILEWISE_CHECK_TSAN),
-               {kFlow, "      transfer_arrive_of_warp(full + filled.stage, 0);",
-                "      if (threadIdx.x % 32 == 0) transfer_arrive(full + filled.stage);"},
-               {"data race", line_of(kFlow, "coming.finish(source, next_stage());")});
+               replaced("simt-full-arrive"_marker,
+                        "if (threadIdx.x % 32 == 0) transfer_arrive(pipeline.producer_barrier());"),
+               {"data race", line_of("simt-store-stage"_marker)});
 }
 
 // From one part of a block to the next.
 
 TEST(PlantedSimt, TurnsThatBeginAgainWithEveryPart) {
-  const std::string first = "    for (int t = 0; t < AHEAD; ++t) {\n      start(args";
   expect_found(tail(TILEWISE_CHECK_PLAIN),
-               {kFlow, "    UNROLL_ALL\n" + first, "    filled = used = Turn();\n" + first},
+               replaced("simt-first-loads"_marker,
+                        "pipeline.producer = StagePhase<kStages>(1), pipeline.consumer = "
+                        "StagePhase<kStages>(0); {line}"),
                {"problems like"});
 }
 
 TEST(PlantedSimt, TilesOverSumsThatGroupsStillExchangeAreARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  expect_found(tail(TILEWISE_CHECK_TSAN), {kSimt, "if (nth > 0) shared_free();", ""},
-               {"data race", line_of(kFlow, "load_tile(to, map, static_cast")});
+  expect_found(tail(TILEWISE_CHECK_TSAN), removed("simt-barrier-between-tiles"_marker),
+               {"data race", line_of("simt-tma-load"_marker)});
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 //
 // Parameter: STAGES. From the problem: A_TRANSPOSED, B_TRANSPOSED.
 #define PREFETCH 3  // asks dialect.cuh for cp.async
-#include "dialect.cuh"
+#include "words/dialect.cuh"
 
 struct StagedArgs {
   const float* a;
@@ -57,9 +57,9 @@ KERNEL(kThreads, 1) staged(ARGUMENTS StagedArgs args) {
   float sums[4][4] = {};
   for (int t = 0; t < STAGES - 1; ++t) start(t);
   for (int t = 0; t < tiles_k; ++t) {
-    copies_done<STAGES - 2>();
-    barrier();
-    start(t + STAGES - 1);
+    copies_done<STAGES - 2>();  //@ staged-copy-wait
+    barrier();  //@ staged-barrier
+    start(t + STAGES - 1);  //@ staged-start-next
     const float* a = shared + t % STAGES * 2 * kElements;
     const float* b = a + kElements;
     for (int k = 0; k < kDepth; ++k)

@@ -6,7 +6,7 @@
 // threads are done with them.
 //
 // Parameters: STAGES, SWIZZLE (0 or 128 bytes). From the problem: A_TRANSPOSED, B_TRANSPOSED.
-#include "tma.cuh"
+#include "words/tma.cuh"
 
 struct TilesArgs {
   TensorMap a, b;
@@ -19,7 +19,7 @@ struct TilesArgs {
 constexpr int kTile = 32, kThreads = 64, kBytes = kTile * kTile * 4;
 
 DEVICE float element(const char* tile, int outer, int inner) {
-  return *reinterpret_cast<const float*>(tile + swizzled<SWIZZLE>((outer * kTile + inner) * 4));
+  return *reinterpret_cast<const float*>(tile + swizzled<SWIZZLE>((outer * kTile + inner) * 4));  //@ tiles-read
 }
 
 KERNEL(kThreads, 1) tiles(ARGUMENTS TilesArgs args) {
@@ -40,9 +40,9 @@ KERNEL(kThreads, 1) tiles(ARGUMENTS TilesArgs args) {
   const auto start = [&](int t) {
     if (threadIdx.x != 0 || t >= tiles_k) return;
     const int s = t % STAGES, k = t * kTile;
-    if (t >= STAGES) transfer_wait(empty + s, (t / STAGES - 1) % 2);
-    transfer_expect(full + s, 2 * kBytes);
-    load_tile(shared + s * 2 * kBytes, args.a, A_TRANSPOSED ? row0 : k, A_TRANSPOSED ? k : row0, full + s);
+    if (t >= STAGES) transfer_wait(empty + s, (t / STAGES - 1) % 2);  //@ tiles-empty-wait
+    transfer_expect(full + s, 2 * kBytes);  //@ tiles-expect-bytes
+    load_tile(shared + s * 2 * kBytes, args.a, A_TRANSPOSED ? row0 : k, A_TRANSPOSED ? k : row0, full + s);  //@ tiles-load-a
     load_tile(shared + s * 2 * kBytes + kBytes, args.b, B_TRANSPOSED ? k : column0,
               B_TRANSPOSED ? column0 : k, full + s);
   };
@@ -51,16 +51,16 @@ KERNEL(kThreads, 1) tiles(ARGUMENTS TilesArgs args) {
   for (int t = 0; t < tiles_k; ++t) {
     start(t + STAGES - 1);
     const int s = t % STAGES;
-    transfer_wait(full + s, t / STAGES % 2);
+    transfer_wait(full + s, t / STAGES % 2);  //@ tiles-full-wait
     const char* a = shared + s * 2 * kBytes;
-    const char* b = a + kBytes;
+    const char* b = a + kBytes;  //@ tiles-stage-b
     for (int k = 0; k < kTile; ++k)
       for (int i = 0; i < 4; ++i)
         for (int j = 0; j < 4; ++j)
           sums[i][j] = multiply_add(A_TRANSPOSED ? element(a, k, row + i) : element(a, row + i, k),
                                     B_TRANSPOSED ? element(b, column + j, k) : element(b, k, column + j),
                                     sums[i][j]);
-    transfer_arrive(empty + s);
+    transfer_arrive(empty + s);  //@ tiles-empty-arrive
   }
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 4; ++j) {

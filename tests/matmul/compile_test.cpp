@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "device/cuda/cuda.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "templates/sources.hpp"
 #include "tests/support/pairwise.hpp"
 #include "tests/support/problems.hpp"

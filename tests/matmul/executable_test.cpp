@@ -109,13 +109,12 @@ TEST(Executable, FillsEveryFieldWhereACompilerWouldPutIt) {
   const Plan plan = every_field_plan();
   const Executable executable(device, problem_of(3, 4, 5), plan, images_of(plan));
   std::vector<float> memory(400);
-  int stream = 0;
   Call call = every_field_call(memory.data());
-  call.stream = &stream;
+  call.stream = device.create_stream();
   executable.launch(call);
 
   ASSERT_EQ(device.launches.size(), 1u);
-  EXPECT_EQ(device.launches[0].stream, &stream);
+  EXPECT_EQ(device.launches[0].stream, call.stream);
   EXPECT_EQ(device.launches[0].shape.grid, (Dim3{7, 1, 1}));
   const auto got = decoded<EveryField>(device.launches[0]);
   EXPECT_EQ(got.a, call.a);

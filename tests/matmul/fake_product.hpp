@@ -3,11 +3,11 @@
 
 #include "tests/support/fake_compiler.hpp"
 #include "tests/support/fake_device.hpp"
-#include "tilewise/plan.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 
-/// The struct that multiply kernels take; see templates/multiply_args.cuh.
+/// The struct that multiply kernels take; see templates/parts/arguments.cuh.
 struct FakeMultiplyArgs {
   const float* a;
   const float* b;

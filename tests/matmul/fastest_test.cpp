@@ -28,12 +28,12 @@ struct Asked {
     return fastest_within(problem, accuracy, device, [this](const Problem& asked) {
       const auto found = answers.find(asked.math);
       if (found == answers.end()) throw Error(ErrorKind::unsupported, "no template does it");
-      Match match;
-      if (found->second == 0) return match;
-      match.record.emplace().problem = asked;
-      if (record_k.count(asked.math)) match.record->problem.k = record_k.at(asked.math);
-      match.record->measurement.emplace().median_us = found->second;
-      return match;
+      Resolution resolution;
+      if (found->second == 0) return resolution;
+      resolution.record.emplace().problem = asked;
+      if (record_k.count(asked.math)) resolution.record->problem.k = record_k.at(asked.math);
+      resolution.record->measurement.emplace().median_us = found->second;
+      return resolution;
     });
   }
   double bound(MathMode mode) const {

@@ -9,7 +9,7 @@
 #include "fake_product.hpp"
 #include "matmul/matmul_internal.hpp"
 #include "templates/kernel_template.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 
@@ -68,6 +68,7 @@ class MatmulTest : public testing::Test {
     record.launch_revision = launch_revision(find_template(candidate.kernel_template));
     record.measurement.emplace();
     record.measurement->median_us = 10;
+    record.measurement->spread = 0.25;
     record.measurement->samples = 5;
     record.environment.date = "2026-11-21T10:00:00Z";
     const std::int64_t id = database.add(record);

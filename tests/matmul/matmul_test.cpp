@@ -122,9 +122,8 @@ TEST_F(MatmulTest, AFirstCallInsideACaptureIsRefused) {
   Matmul multiply = make_matmul(std::move(parts));
   const Problem problem = problem_of(16, 16, 16);
   Operands x(problem);
-  int stream = 0;
-  x.call.stream = &stream;
-  device->captured.insert(&stream);
+  x.call.stream = device->create_stream();
+  device->captured.insert(x.call.stream);
   try {
     multiply(problem, x.call);
     FAIL() << "a kernel was loaded inside a capture";
@@ -178,16 +177,28 @@ TEST_F(MatmulTest, ManyThreadsManyProblems) {
 
 TEST_F(MatmulTest, ExplainsWithoutLoadingKernels) {
   parts.database = Database::in_memory();
-  const std::int64_t id = store(*parts.database, problem_of(64, 64, 64), "naive");
+  store(*parts.database, problem_of(64, 64, 64), "naive");
   Matmul multiply = make_matmul(std::move(parts));
   const Match exact = multiply.explain(problem_of(64, 64, 64));
   EXPECT_EQ(exact.kind, MatchKind::exact);
-  ASSERT_TRUE(exact.record);
-  EXPECT_EQ(exact.record->id, id);
+  EXPECT_EQ(exact.problem, problem_of(64, 64, 64));
+  EXPECT_EQ(exact.kernel_template, "naive");
+  EXPECT_EQ(exact.configuration, candidate(problem_of(64, 64, 64), "naive").configuration.text());
+  EXPECT_EQ(exact.measured_us, 10);
+  EXPECT_DOUBLE_EQ(exact.measured_tflops, 2.0 * 64 * 64 * 64 / 10e-6 / 1e12);
+  EXPECT_EQ(exact.spread, 0.25);
+  EXPECT_EQ(exact.measured_at, "2026-11-21T10:00:00Z");
+  EXPECT_GT(exact.predicted_us, 0);
   EXPECT_TRUE(exact.stale) << "its source hash is not the compiler's";
-  EXPECT_EQ(multiply.explain(problem_of(128, 64, 64)).kind, MatchKind::nearest);
+  const Match nearest = multiply.explain(problem_of(128, 64, 64));
+  EXPECT_EQ(nearest.kind, MatchKind::nearest);
+  EXPECT_EQ(nearest.problem, problem_of(64, 64, 64)) << "the record's, not the caller's";
   const Match none = multiply.explain(problem_of(64, 64, 64, Layout::tt));
   EXPECT_EQ(none.kind, MatchKind::default_);
+  EXPECT_EQ(none.problem, problem_of(64, 64, 64, Layout::tt));
+  EXPECT_FALSE(none.kernel_template.empty());
+  EXPECT_EQ(none.measured_us, 0);
+  EXPECT_EQ(none.measured_at, "");
   EXPECT_THAT(none.why, HasSubstr("autotune --device 0 --sizes 64x64x64 --layout tt"));
   EXPECT_EQ(device->loads, 0);
   EXPECT_EQ(compiles, 0);
@@ -299,7 +310,7 @@ TEST_F(MatmulFileTest, OptionsWithAMissingDatabaseServeDefaultsAndSaySo) {
   EXPECT_FALSE(made.open_cache()) << "there is none, and reading makes none";
   EXPECT_FALSE(std::filesystem::exists(path));
   const Matmul multiply = make_matmul(std::move(made));
-  EXPECT_FALSE(multiply.explain(problem_of(8, 8, 8)).record);
+  EXPECT_EQ(multiply.explain(problem_of(8, 8, 8)).kind, MatchKind::default_);
   EXPECT_THAT(warnings, SizeIs(1));
 }
 

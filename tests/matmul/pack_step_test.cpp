@@ -11,7 +11,7 @@
 #include "device/host/host.hpp"
 #include "matmul/executable.hpp"
 #include "templates/kernel_template.hpp"
-#include "templates/multiply_plan.hpp"
+#include "templates/plan/multiply_plan.hpp"
 #include "templates/sources.hpp"
 #include "tests/support/problems.hpp"
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "matmul/executable.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tests/support/fake_device.hpp"
 #include "tests/support/pairwise.hpp"
 #include "tests/support/problems.hpp"

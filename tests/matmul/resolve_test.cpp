@@ -76,7 +76,7 @@ Winner default_winner(std::int64_t id, const Problem& problem, double microsecon
 }
 
 std::int64_t served(const Resolver& resolver, const Problem& problem) {
-  const Match match = resolver.resolve(problem);
+  const Resolution match = resolver.resolve(problem);
   return match.record ? match.record->id : 0;
 }
 
@@ -94,7 +94,7 @@ TEST(Distance, IsInLogarithmsOfTheSizes) {
 TEST(Resolver, AnswersWithTheRecordOfTheProblemItself) {
   const Problem problem = problem_of(1024, 1024, 1024);
   const Resolver resolver({default_winner(7, problem, 41.2)}, device(), kCompiler);
-  const Match match = resolver.resolve(problem);
+  const Resolution match = resolver.resolve(problem);
   EXPECT_EQ(match.kind, MatchKind::exact);
   EXPECT_EQ(match.candidate, candidate(problem));
   EXPECT_EQ(match.distance, 0);
@@ -114,7 +114,7 @@ TEST(Resolver, NearestIsNearestInLogSpace) {
   EXPECT_EQ(served(resolver, problem_of(640, 640, 640)), 1);
   EXPECT_EQ(served(resolver, problem_of(2048, 2048, 2048)), 2);
   EXPECT_EQ(served(resolver, problem_of(16, 4096, 4096)), 3);
-  const Match match = resolver.resolve(problem_of(1024, 512, 512));
+  const Resolution match = resolver.resolve(problem_of(1024, 512, 512));
   EXPECT_EQ(match.kind, MatchKind::nearest);
   EXPECT_DOUBLE_EQ(match.distance, 1);
   EXPECT_THAT(match.why, AllOf(HasSubstr("nearest of 3"), HasSubstr("distance 1.00"),
@@ -137,7 +137,7 @@ TEST(Resolver, LowerAlignmentServesHigherNeverTheReverse) {
   low.alignment = {4, 4, 4};
   {
     const Resolver resolver({default_winner(1, low)}, device());
-    const Match match = resolver.resolve(high);
+    const Resolution match = resolver.resolve(high);
     EXPECT_EQ(match.kind, MatchKind::nearest);
     EXPECT_EQ(match.distance, 0);
     EXPECT_THAT(match.why, HasSubstr("tuned for alignment 4,4,4 where this has 16,16,16"));
@@ -194,26 +194,26 @@ TEST(Resolver, BetweenEquallyNearTheCostModelDecides) {
 
 TEST(Resolver, SaysWhatTheCostModelExpects) {
   const Problem problem = problem_of(1024, 1024, 1024);
-  const Match stored = Resolver({default_winner(1, problem)}, device()).resolve(problem);
+  const Resolution stored = Resolver({default_winner(1, problem)}, device()).resolve(problem);
   EXPECT_GT(stored.predicted_us, 30);
   EXPECT_LT(stored.predicted_us, 300);
   EXPECT_THAT(stored.limited_by, Not(IsEmpty()));
   EXPECT_THAT(stored.why, HasSubstr("the cost model expects"));
   EXPECT_THAT(stored.why, HasSubstr("limited by " + stored.limited_by));
-  const Match fallback = Resolver({}, device()).resolve(problem);
+  const Resolution fallback = Resolver({}, device()).resolve(problem);
   EXPECT_EQ(fallback.predicted_us, stored.predicted_us);
   EXPECT_THAT(fallback.why, HasSubstr("limited by " + stored.limited_by + "); to tune it: "));
 
   DeviceInfo silent = device();
   silent.clock_khz = 0;
-  const Match unknown = Resolver({}, silent).resolve(problem);
+  const Resolution unknown = Resolver({}, silent).resolve(problem);
   EXPECT_EQ(unknown.predicted_us, 0);
   EXPECT_EQ(unknown.limited_by, "");
   EXPECT_THAT(unknown.why, Not(HasSubstr("cost model")));
 }
 
 TEST(Resolver, WithNothingStoredTheDefaultSaysHowToTuneIt) {
-  const Match match = Resolver({}, device()).resolve(problem_of(1000, 1000, 1000));
+  const Resolution match = Resolver({}, device()).resolve(problem_of(1000, 1000, 1000));
   EXPECT_EQ(match.kind, MatchKind::default_);
   EXPECT_EQ(match.candidate.kernel_template, "simt");
   EXPECT_FALSE(match.record);
@@ -228,6 +228,8 @@ TEST(Resolver, WithNothingStoredTheDefaultSaysHowToTuneIt) {
   EXPECT_THAT(
       Resolver({}, named).resolve(odd).why,
       HasSubstr("autotune --device GPU-1f2e3d4c --sizes 64x64x64 --layout tn --align 16,4,16"));
+  named.target = parse_target("host:sm_90a");
+  EXPECT_THAT(Resolver({}, named).resolve(odd).why, HasSubstr("--device host:sm_90a --sizes"));
 }
 
 TEST(Resolver, TheDefaultIsValidForAnythingAsked) {
@@ -279,7 +281,7 @@ TEST(Resolver, RefusedCandidatesGiveWayToTheNextUntilNothingIsLeft) {
     if (kernel.name != "simt" && kernel.supports(problem, device()))
       expected.push_back(kernel.name);
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    const Match match = resolver.resolve(problem, refused);
+    const Resolution match = resolver.resolve(problem, refused);
     order.push_back(match.record ? std::to_string(match.record->id)
                                  : match.candidate.kernel_template);
     refused.push_back(match.candidate);
@@ -301,14 +303,14 @@ TEST(Resolver, SaysWhenAMeasurementIsStale) {
   // Without a compiler there is no telling.
   const Resolver unaware({other_source}, device());
   EXPECT_FALSE(unaware.resolve(problem).stale);
-  const Match match = unaware.with_compiler(kCompiler).resolve(problem);
+  const Resolution match = unaware.with_compiler(kCompiler).resolve(problem);
   EXPECT_TRUE(match.stale);
   EXPECT_THAT(match.why, HasSubstr("source or the compiler has changed"));
   EXPECT_EQ(match.kind, MatchKind::exact) << "stale is not unusable";
 
   Winner other_revision = default_winner(1, problem);
   other_revision.record.launch_revision = "simt.0 plan.0";
-  const Match revised = Resolver({other_revision}, device()).resolve(problem);
+  const Resolution revised = Resolver({other_revision}, device()).resolve(problem);
   EXPECT_TRUE(revised.stale);
   EXPECT_THAT(revised.why, AllOf(HasSubstr("simt.0 plan.0"), HasSubstr("must compile")));
 }
@@ -330,7 +332,7 @@ TEST(Resolver, ABatchIsASizeLikeTheOthers) {
   EXPECT_EQ(served(resolver, batch_of(one, 16)), 2);
   EXPECT_EQ(served(resolver, batch_of(one, 2)), 1);
   EXPECT_EQ(served(resolver, batch_of(problem_of(256, 512, 512), 8)), 3);
-  const Match match = resolver.resolve(batch_of(one, 64));
+  const Resolution match = resolver.resolve(batch_of(one, 64));
   EXPECT_EQ(match.kind, MatchKind::nearest);
   EXPECT_DOUBLE_EQ(match.distance, 2);
   EXPECT_THAT(Resolver({}, device()).resolve(batch_of(one, 64)).why,
@@ -434,8 +436,7 @@ TEST(Resolver, WhatNoTemplateCanDoIsRefusedWithWhatTheyCan) {
 TEST(TuneOptions, SayWhatIsNotDefault) {
   Problem problem = problem_of(64, 32, 16);
   EXPECT_EQ(tune_options(problem), " --sizes 64x32x16");
-  problem.math = MathMode::f32x3;
-  problem.batch = 7;
+  problem.math = MathMode::f32x3, problem.batch = 7;
   EXPECT_EQ(tune_options(problem), " --sizes 64x32x16 --math f32x3 --batch 7");
   problem = problem_of(64, 32, 16, Layout::tn);
   set_types(problem, DType::e4m3, DType::bf16, MathMode::strict);

@@ -13,6 +13,7 @@
 
 #include "db/database.hpp"
 #include "device/machines.hpp"
+#include "matmul/resolution.hpp"
 #include "templates/kernel_template.hpp"
 #include "tests/matmul/whole_numbers.hpp"
 #include "tests/support/problems.hpp"
@@ -164,7 +165,7 @@ class Served : public testing::Test {
   /// A Matmul that sets its winner aside serves another, which a test of the winner would not
   /// notice.
   static void expect_served(Matmul& matmul, const Problem& problem, const Candidate& candidate) {
-    EXPECT_EQ(matmul.explain(problem).candidate, candidate) << to_string(problem);
+    EXPECT_EQ(resolution_of(matmul, problem).candidate, candidate) << to_string(problem);
   }
 
   /// Packs round to tf32 what the multiply step rounds otherwise: C is the same, bit for bit.

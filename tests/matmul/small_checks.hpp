@@ -8,11 +8,12 @@
 #include <random>
 
 #include "matmul/executable.hpp"
-#include "templates/search_space.hpp"
 #include "templates/sources.hpp"
+#include "templates/space/search_space.hpp"
 #include "tests/matmul/on_device.hpp"
 #include "tests/matmul/whole_numbers.hpp"
 #include "tests/support/problems.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::test {
 

@@ -1,5 +1,6 @@
 // Every kind of product on the GPU, through the entry points, and packed operands.
 #include "tests/matmul/served_checks.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise {
 namespace {

@@ -96,7 +96,7 @@ class Kills : public Programs {
     EXPECT_TRUE(fs::is_empty(temporary())) << fs::directory_iterator(temporary())->path();
     const fs::path cache = image_cache_path(database());
     if (!fs::exists(cache)) return;
-    const Connection connection(cache, Connection::Access::read);
+    const Connection connection(cache, Connection::Access::owner);
     EXPECT_EQ(connection.integer("SELECT count(*) FROM claims"), 0) << program;
   }
 

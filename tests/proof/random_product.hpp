@@ -11,6 +11,7 @@
 #include "tests/matmul/whole_numbers.hpp"
 #include "tests/support/problems.hpp"
 #include "tilewise/matmul.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::proof {
 

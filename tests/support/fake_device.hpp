@@ -175,7 +175,7 @@ class FakeDevice : public Device {
     for (std::int64_t i = 0; i < words; ++i) static_cast<std::uint32_t*>(to)[i] = value;
   }
 
-  Stream create_stream() override { return &stream_; }
+  Stream create_stream() override { return Stream(static_cast<void*>(&stream_)); }
   void destroy_stream(Stream) noexcept override {}
   void synchronize(Stream) override { check(); }
   std::unique_ptr<tilewise::Event> create_event() override {

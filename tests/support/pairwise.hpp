@@ -5,8 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tests/support/problems.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::test {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "templates/kernel_template.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tests/support/problems.hpp"
 
 namespace tilewise {

@@ -1,5 +1,5 @@
 // The plan of a multiply step as a template asks for it: types, batches, packs, padding.
-#include "templates/multiply_plan.hpp"
+#include "templates/plan/multiply_plan.hpp"
 
 #include <gmock/gmock.h>
 
@@ -193,16 +193,60 @@ TEST(MultiplyPlan, BatchesCountAgainstTheGrid) {
   EXPECT_FALSE(grid_fits(problem, 64, 128, 8, 1));
 }
 
-TEST(MultiplyPlan, TensorMapsAndTailsAreRefusedForABatch) {
+TEST(MultiplyPlan, TensorMapsAreRefusedForABatch) {
   Problem problem = typed_problem(Layout::tn, DType::f32, DType::f32, 2);
   problem.alignment = {16, 16, 16};
-  MultiplyShape mapped = shape_of(), tail = shape_of();
-  mapped.map_a = true;
-  tail.tail_slots = 4;
+  MultiplyShape mapped = shape_of();
+  mapped.maps = {{TileMap::Of::a, 32, 8}};
   EXPECT_THROW(multiply_plan(problem, mapped), Error);
-  EXPECT_THROW(multiply_plan(problem, tail), Error);
   problem.batch = 1;
   EXPECT_EQ(multiply_plan(problem, mapped).tensor_maps.size(), 1u);
+}
+
+// What only one family has goes after what all have: memory, arguments, steps; maps are last.
+TEST(MultiplyPlan, AFamilyAddsItsOwnMemoryArgumentsAndSteps) {
+  Problem problem = typed_problem(Layout::nn, DType::f16, DType::f32);
+  problem.alignment = {16, 16, 16};
+  MultiplyShape shape = shape_of(Pack::pad);
+  shape.cluster.x = 2;
+  shape.maps = {{TileMap::Of::c, 16, 32, 32}};
+  MultiplyPlan made(problem, shape);
+  const std::int64_t place = made.add_workspace(1000);
+  made.add_argument({Kind::workspace, place});
+  made.set_blocks(10);
+  LaunchStep more;
+  more.role = StepRole::reduce;
+  made.add_step(more);
+  const Plan plan = made.finish();
+  const Plan usual = multiply_plan(problem, shape);
+  EXPECT_EQ(place, usual.workspace_bytes);
+  EXPECT_EQ(plan.workspace_bytes, place + 1000);
+  ASSERT_EQ(plan.steps.size(), 3u);  // pack, multiply, the family's
+  EXPECT_EQ(plan.steps[1].grid.x, 10u);
+  EXPECT_EQ(plan.steps[1].cluster, (Dim3{2, 1, 1}));
+  EXPECT_EQ(plan.steps[2].role, StepRole::reduce);
+  const auto& arguments = plan.steps[1].arguments;
+  ASSERT_EQ(arguments.size(), usual.steps[1].arguments.size() + 1);
+  EXPECT_EQ(arguments[arguments.size() - 2], (Argument{Kind::workspace, place}));
+  EXPECT_EQ(arguments.back().kind, Kind::tensor_map);
+  ASSERT_EQ(plan.tensor_maps.size(), 1u);
+  const TensorMapRecipe& map = plan.tensor_maps[0];
+  EXPECT_EQ(map.base.kind, Kind::c);
+  EXPECT_EQ(map.stride.kind, Kind::ldc);
+  EXPECT_EQ(map.type, DType::f32);
+  EXPECT_THAT(map.dims, ElementsAre(70, 100));
+  EXPECT_THAT(map.box, ElementsAre(16, 32));
+  EXPECT_EQ(map.swizzle_bytes, 32);
+  // Ten blocks do what 4 x 5 tiles are: two each, on average.
+  EXPECT_DOUBLE_EQ(plan.steps[1].schedule.rounds, 2 * usual.steps[1].schedule.rounds);
+}
+
+TEST(MultiplyPlan, WithoutAnElementOfCThereIsNothingToDo) {
+  Problem problem = typed_problem(Layout::nn, DType::f32, DType::f32);
+  problem.m = 0;
+  MultiplyPlan made(problem, shape_of(Pack::pad));
+  made.add_argument({Kind::workspace, made.add_workspace(16)});
+  EXPECT_EQ(made.finish(), Plan{});
 }
 
 // Rows of any length: a map for each strand of A, k contiguous, and of B, n contiguous.
@@ -210,9 +254,7 @@ TEST(MultiplyPlan, StrandsHaveAMapEach) {
   Problem problem = typed_problem(Layout::nn, DType::f32, DType::f32);
   problem.alignment = {4, 4, 4};
   MultiplyShape shape = shape_of();
-  shape.tile_m = 64, shape.tile_n = 96, shape.tile_k = 32;
-  shape.map_a = shape.map_b = shape.map_panels = true;
-  shape.strands_a = shape.strands_b = 4;
+  shape.maps = {{TileMap::Of::a, 32, 64, 0, 4}, {TileMap::Of::b, 96, 32, 0, 4}};
   const Plan plan = multiply_plan(problem, shape);
   ASSERT_EQ(plan.tensor_maps.size(), 8u);
   for (int i = 0; i < 8; ++i) {

@@ -1,4 +1,4 @@
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

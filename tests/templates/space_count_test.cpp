@@ -1,4 +1,4 @@
-#include "templates/space_count.hpp"
+#include "templates/space/space_count.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 
 namespace tilewise {
 namespace {

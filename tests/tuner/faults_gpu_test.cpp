@@ -5,7 +5,7 @@
 #include <map>
 
 #include "device/cuda/cuda.hpp"
-#include "templates/multiply_plan.hpp"
+#include "templates/plan/multiply_plan.hpp"
 #include "templates/sources.hpp"
 #include "tests/support/problems.hpp"
 #include "tilewise/error.hpp"
@@ -31,7 +31,8 @@ enum Fault {
 };
 
 const char* kSource = R"(
-#include "multiply_args.cuh"
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
 #if FAULT == 4
 #error planted
 #endif

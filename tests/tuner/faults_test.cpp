@@ -2,42 +2,58 @@
 // killed, memory or disk space runs out, and how it ends when they go on.
 #include "tuner/faults.hpp"
 
+#include <stdlib.h>
+
+#include <filesystem>
+
 #include "tests/tuner/tune_fixture.hpp"
 
 namespace tilewise {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::SizeIs;
+using testing::IsEmpty;
 
-Record record_of(int x) {
-  Record record;
-  record.candidate = {"grid", {{"X", x}}};
-  record.detail = "signal 9";
-  return record;
+using Work = Faults::Work;
+using Next = Faults::Next;
+
+Candidate candidate_of(int x) { return {"grid", {{"X", x}}}; }
+
+TEST(Faults, AreTriedAgainThenWaitForAnotherCandidateThenAreGivenUp) {
+  Faults faults;
+  EXPECT_EQ(faults.add(candidate_of(1), Work::compile, "signal 9"), Next::try_again);
+  EXPECT_EQ(faults.add(candidate_of(1), Work::compile, "signal 9"), Next::wait);
+  EXPECT_THAT(faults.got_through(candidate_of(2), Work::evaluation), IsEmpty())
+      << "an evaluation does not show that compilers work";
+  EXPECT_THAT(faults.got_through(candidate_of(2), Work::compile), ElementsAre(candidate_of(1)));
+  EXPECT_THAT(faults.got_through(candidate_of(3), Work::compile), IsEmpty()) << "tried only once";
+  EXPECT_EQ(faults.add(candidate_of(1), Work::compile, "no memory"), Next::give_up);
+  EXPECT_THAT(faults.got_through(candidate_of(3), Work::compile), IsEmpty());
+  EXPECT_EQ(faults.count(), 3);
+  EXPECT_EQ(faults.last(), "no memory");
+  EXPECT_EQ(faults.without_outcome(), 1);
 }
 
-TEST(Faults, AreTriedAgainThenWaitForAnotherCandidate) {
+TEST(Faults, OfOneThatGotThroughAreForgotten) {
   Faults faults;
-  EXPECT_EQ(faults.add(record_of(1)), Faults::Next::try_again);
-  EXPECT_FALSE(faults.any_suspect());
-  EXPECT_EQ(faults.add(record_of(1)), Faults::Next::go_on);
-  EXPECT_TRUE(faults.any_suspect());
-  const std::vector<Record> own = faults.acquit_system();
-  ASSERT_THAT(own, SizeIs(1));
-  EXPECT_EQ(own[0].detail, "twice: signal 9");
-  EXPECT_FALSE(faults.any_suspect());
-  EXPECT_EQ(faults.count(), 2);
+  (void)faults.add(candidate_of(1), Work::compile, "signal 9");
+  EXPECT_EQ(faults.without_outcome(), 1);
+  (void)faults.got_through(candidate_of(1), Work::evaluation);
+  EXPECT_EQ(faults.without_outcome(), 0);
+  EXPECT_EQ(faults.count(), 1);
+  EXPECT_EQ(faults.add(candidate_of(1), Work::compile, "signal 9"), Next::try_again);
 }
 
 TEST(Faults, OfThreeCandidatesInARowAreTheSystems) {
   Faults faults;
   for (const int x : {1, 2}) {
-    EXPECT_EQ(faults.add(record_of(x)), Faults::Next::try_again);
-    EXPECT_EQ(faults.add(record_of(x)), Faults::Next::go_on);
+    EXPECT_EQ(faults.add(candidate_of(x), Work::evaluation, ""), Next::try_again);
+    EXPECT_EQ(faults.add(candidate_of(x), Work::evaluation, ""), Next::wait);
   }
-  EXPECT_EQ(faults.add(record_of(3)), Faults::Next::try_again);
-  EXPECT_EQ(faults.add(record_of(3)), Faults::Next::end_search);
+  (void)faults.got_through(candidate_of(4), Work::compile);
+  EXPECT_EQ(faults.add(candidate_of(3), Work::evaluation, ""), Next::try_again);
+  EXPECT_EQ(faults.add(candidate_of(3), Work::evaluation, ""), Next::end_search);
 }
 
 struct TuneFaults : Tune {
@@ -60,16 +76,26 @@ TEST_F(TuneFaults, AWorkerKilledOnceCostsNoCandidate) {
   EXPECT_FALSE(result.failure);
 }
 
-TEST_F(TuneFaults, ACandidateThatAlwaysMeetsOneIsRecordedOnceAnotherGotThrough) {
-  evaluator.fault = [](Point p) { return p == Point(2, 2); };
+TEST_F(TuneFaults, ACandidateThatAlwaysMeetsOneIsGivenUpWithoutARecord) {
+  int met = 0;
+  evaluator.fault = [&](Point p) { return p == Point(2, 2) && ++met > 0; };
   const TuneResult result = run();
-  EXPECT_EQ(outcomes()[Outcome::launch_error], 1);
-  for (const Record& record : records()) {
-    if (record.outcome != Outcome::launch_error) continue;
-    EXPECT_THAT(record.detail, testing::StartsWith("twice: signal 9"));
-  }
+  EXPECT_EQ(met, 3);
+  EXPECT_EQ(result.faults, 3);
+  EXPECT_EQ(result.given_up, 1);
+  EXPECT_EQ(result.evaluated, 63);
+  EXPECT_EQ(records().size(), 63U);
+  EXPECT_EQ(outcomes()[Outcome::launch_error], 0);
   EXPECT_EQ(winner(), Point(6, 2));
-  EXPECT_EQ(result.faults, 2);
+  EXPECT_FALSE(result.failure);
+  // The next run tries that one, and no other.
+  evaluator.fault = nullptr;
+  forget_counts();
+  const TuneResult again = run();
+  EXPECT_FALSE(again.already_done);
+  EXPECT_THAT(evaluator.evaluated, ElementsAre(Point(2, 2)));
+  EXPECT_EQ(again.given_up, 0);
+  EXPECT_TRUE(run().already_done);
 }
 
 TEST_F(TuneFaults, TheIncumbentIsNotDisplacedByAKilledWorker) {
@@ -109,6 +135,53 @@ TEST_F(TuneFaults, ACompilerKilledOnceCostsNoCandidate) {
   EXPECT_EQ(winner(), Point(6, 2));
   EXPECT_EQ(outcomes()[Outcome::compile_error], 8) << "those that the compiler refuses";
   EXPECT_EQ(result.faults, 1);
+}
+
+/// The compilers of a few seconds are killed: those of two candidates twice, and one once more
+/// after another got through.
+TEST_F(TuneFaults, KilledCompilersAreNoCompileErrors) {
+  options.compile_threads = 1;
+  std::map<int, int> met;
+  compiler.fault = [&](const KernelSpec& spec) {
+    const auto x = spec.defines.find("X"), y = spec.defines.find("Y");
+    if (x == spec.defines.end() || x->second != 6) return;
+    const int most = y->second == 2 ? 2 : y->second == 3 ? 1000 : 0;
+    if (++met[y->second] <= most) throw Error(ErrorKind::transient, "ended by signal 9");
+  };
+  const TuneResult result = run();
+  EXPECT_EQ(winner(), Point(6, 2)) << "tried a third time";
+  EXPECT_EQ(outcomes()[Outcome::compile_error], 8) << "those that the compiler refuses";
+  EXPECT_EQ(met[3], 3) << "not for ever";
+  EXPECT_EQ(result.faults, 5);
+  EXPECT_EQ(result.given_up, 1);
+  EXPECT_EQ(result.evaluated, 63);
+  EXPECT_FALSE(result.failure);
+}
+
+TEST_F(TuneFaults, WithoutAWinnerFaultsAreNamedAsTheCause) {
+  options.subspace = {{"X", {6}}, {"Y", {2}}};
+  compiler.fault = [](const KernelSpec&) {
+    throw Error(ErrorKind::transient, "ended by signal 9");
+  };
+  const TuneResult result = run();
+  EXPECT_FALSE(result.winner);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind(), ErrorKind::transient);
+  EXPECT_THAT(result.failure->what(), HasSubstr("ended by signal 9"));
+  EXPECT_EQ(result.given_up, 1);
+  EXPECT_TRUE(records().empty());
+}
+
+/// The budget ends while a compile is under way, and then its compiler is killed.
+TEST_F(TuneFaults, AFaultAfterTheBudgetIsNamedToo) {
+  options.budget_seconds = 0.2;
+  compiler.fault = [](const KernelSpec&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    throw Error(ErrorKind::transient, "ended by signal 9");
+  };
+  const TuneResult result = run();
+  ASSERT_TRUE(result.failure);
+  EXPECT_THAT(result.failure->what(), HasSubstr("ended by signal 9"));
 }
 
 TEST_F(TuneFaults, ACompilerThatIsGoneEndsTheSearchWithTheWinnerOfWhatWasMeasured) {
@@ -153,6 +226,69 @@ TEST_F(TuneFaults, ADatabaseThatFailsIsThrown) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::database);
   }
+}
+
+struct TuneOnDisk : TuneFaults {
+  TuneOnDisk() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tune-XXXXXX").string();
+    folder = mkdtemp(pattern.data());
+  }
+  ~TuneOnDisk() override { std::filesystem::remove_all(folder); }
+  TuneResult run_on(Database& on_disk, ImageCache& images) {
+    TuneContext context{on_disk, &images, &compiler, evaluator, progress, &stop};
+    return tune(problem, options, context);
+  }
+  std::filesystem::path folder;
+};
+
+TEST_F(TuneOnDisk, ADatabaseThatFailsLosesNoWinnerOfWhatWasMeasured) {
+  Database on_disk = Database::open(folder / "x.db");
+  evaluator.fault = [&](Point p) {
+    if (p == Point(6, 2)) std::filesystem::remove_all(folder);
+    return false;
+  };
+  const TuneResult result = run_on(on_disk, cache);
+  ASSERT_TRUE(result.winner);
+  const Configuration& best = result.winner->record.candidate.configuration;
+  EXPECT_EQ(Point(best.at("X"), best.at("Y")), Point(6, 2)) << "the one that was not stored";
+  EXPECT_FALSE(result.stored);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind(), ErrorKind::database);
+}
+
+TEST_F(TuneOnDisk, NorDoesOneThatFailsInTheRace) {
+  Database on_disk = Database::open(folder / "x.db");
+  progress = [&](const TuneProgress& now) {
+    if (now.phase == "race") std::filesystem::remove_all(folder);
+  };
+  const TuneResult result = run_on(on_disk, cache);
+  ASSERT_TRUE(result.winner);
+  EXPECT_FALSE(result.stored);
+  EXPECT_EQ(result.winner->record.measurement->median_us, 100);
+}
+
+TEST_F(TuneOnDisk, AFinalistThatIsWrongInTheRaceIsNotNamed) {
+  Database on_disk = Database::open(folder / "x.db");
+  progress = [&](const TuneProgress& now) {
+    if (now.phase == "race") std::filesystem::remove_all(folder);
+  };
+  evaluator.race_wrong = [](Point p) { return p == Point(6, 2); };
+  const TuneResult result = run_on(on_disk, cache);
+  ASSERT_TRUE(result.winner);
+  EXPECT_EQ(result.winner->record.measurement->median_us, 105);
+}
+
+TEST_F(TuneOnDisk, WhatAnotherProcessCompilesIsWaitedForAndThatIsSaid) {
+  ImageCache ours(folder / "x.db.cache"), theirs(folder / "x.db.cache");
+  const Target target = evaluator.device_info().target;
+  ASSERT_EQ(theirs.claim({source_name(), "pack", {}}, target), ImageCache::Claim::held);
+  options.budget_seconds = 0.3;
+  const TuneResult result = run_on(database, ours);
+  EXPECT_FALSE(result.winner);
+  EXPECT_EQ(result.waited, 1) << "one compiler thread";
+  EXPECT_EQ(result.given_up, 0);
+  EXPECT_FALSE(result.failure);
+  EXPECT_FALSE(database.searches(problem, gpu).front().finished);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "tests/tuner/fake_kernels.hpp"
 #include "tilewise/number.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise {
 namespace {

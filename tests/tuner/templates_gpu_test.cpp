@@ -15,12 +15,13 @@
 
 #include "device/cuda/cuda.hpp"
 #include "matmul/executable.hpp"
-#include "templates/search_space.hpp"
 #include "templates/sources.hpp"
+#include "templates/space/search_space.hpp"
 #include "tests/support/pairwise.hpp"
 #include "tests/support/problems.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/reference/reference.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise {
 namespace {

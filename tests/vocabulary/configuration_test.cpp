@@ -1,4 +1,4 @@
-#include "tilewise/configuration.hpp"
+#include "vocabulary/configuration.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,9 +1,9 @@
-#include "tilewise/device_info.hpp"
+#include "vocabulary/device_info.hpp"
 
 #include <gmock/gmock.h>
 
 #include "tilewise/error.hpp"
-#include "tilewise/image.hpp"
+#include "vocabulary/image.hpp"
 
 namespace tilewise {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tilewise/error.hpp"
 #include "tilewise/match.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {

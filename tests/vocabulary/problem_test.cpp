@@ -6,7 +6,8 @@
 #include <unordered_set>
 
 #include "tilewise/error.hpp"
-#include "tilewise/record.hpp"
+#include "vocabulary/problem.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {

@@ -1,10 +1,10 @@
 // Origins and outcomes by name, hashes of text, and how deep JSON may nest.
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 #include <gmock/gmock.h>
 
 #include "tilewise/error.hpp"
-#include "tilewise/hash.hpp"
+#include "vocabulary/hash.hpp"
 
 namespace tilewise {
 namespace {

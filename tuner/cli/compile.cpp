@@ -12,6 +12,7 @@
 #include "tuner/cli/kinds.hpp"
 #include "tuner/cli/progress.hpp"
 #include "tuner/cli/signals.hpp"
+#include "tuner/cli/stored.hpp"
 #include "tuner/cli/tune_report.hpp"
 #include "vocabulary/thread_pool.hpp"
 
@@ -250,7 +251,7 @@ std::unique_ptr<Compiler> compiler_for(const CompileCommand& options) {
 int run_compile(const CompileCommand& options, const Output& output) {
   std::vector<Job> jobs = jobs_for(options);
   std::optional<Database> database;
-  if (!options.no_store) database = Database::open(default_database_path(options.database));
+  if (!options.no_store) database = open_to_write(default_database_path(options.database));
   const std::unique_ptr<Compiler> compiler = compiler_for(options);
   catch_interrupts();
   compile_all(jobs, database ? &*database : nullptr, *compiler, options.jobs, output);

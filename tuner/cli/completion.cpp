@@ -229,7 +229,7 @@ int run_completion(const CompletionCommand& options, const Output& output) {
   if (output.json)
     print_document(nlohmann::ordered_json{{"shell", options.shell}, {"script", script}}.dump(2));
   else
-    print_line(script);
+    print_exact_line(script);
   return kOk;
 }
 

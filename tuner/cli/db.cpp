@@ -2,6 +2,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "db/cache_file.hpp"
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
 #include "tilewise/error.hpp"
@@ -36,8 +37,8 @@ int run_path(const FileCommand& options, const Output& output) {
   if (output.json)
     print_document(text_of({{"database", path.string()}, {"cache", cache.string()}}));
   else
-    print_line(path.string());
-  if (output.verbose && !output.json) print_line(cache.string());
+    print_exact_line(path.string());
+  if (output.verbose && !output.json) print_exact_line(cache.string());
   return kOk;
 }
 
@@ -50,6 +51,7 @@ Json counts_json(const DatabaseCounts& counts) {
 int run_info(const FileCommand& options, const Output& output) {
   const Database database = open_to_read(options.database);
   const DatabaseCounts counts = database.counts();
+  database.winners();  // warns of damaged ones
   const auto cache = image_cache_path(default_database_path(options.database));
   std::error_code ignored;
   const auto size = std::filesystem::file_size(cache, ignored);
@@ -195,7 +197,7 @@ int run_delete(const DeleteCommand& options, const Output& output) {
         "db delete: say which (--gpu, --template, --outcome, --sizes), or --all for everything");
   if (options.all && has_filter(options.filter))
     throw Error(ErrorKind::invalid_argument, "db delete: --all and a filter contradict each other");
-  Database database = Database::open(existing_database(options.filter.database));
+  Database database = open_to_write(existing_database(options.filter.database));
   std::int64_t deleted = 0;
   for (const RecordFilter& filter : filters_of(options.filter, database, 0))
     deleted += database.remove(filter);
@@ -268,31 +270,32 @@ std::vector<std::string> current_hashes(const Database& database) {
   return hashes;
 }
 
-std::int64_t size_of(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(path, error);
-  return error ? 0 : static_cast<std::int64_t>(bytes);
-}
-
-/// The cache first: that needs no free space, and makes some.
+/// The database is opened first, so that one that is refused loses nothing. Then the cache goes:
+/// that needs no free space, and makes some.
 int run_prune(const FileCommand& options, const Output& output) {
   const auto path = default_database_path(options.database);
-  const auto cache = image_cache_path(path);
-  std::int64_t from_cache = size_of(cache);
-  if (!remove_database_file(cache)) from_cache = 0;
   const std::vector<std::string> current = current_hashes(open_to_read(options.database));
-  Database::Pruned pruned;
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) pruned = Database::open(path).prune(current);
-  if (!pruned.not_done.empty()) warn(path.string() + ": " + pruned.not_done);
-  const std::int64_t freed = pruned.freed_bytes + from_cache;
+  const auto cache = image_cache_path(path);
+  const RemovedFile removed = remove_cache_file(cache, default_trust());
+  const Database::Pruned pruned = open_to_write(path).prune(current);
+  std::string not_done;
+  if (!removed.kept.empty())
+    not_done = "the image cache " + cache.string() + " was not deleted: " + removed.kept;
+  if (!pruned.not_done.empty())
+    not_done += (not_done.empty() ? "" : "; ") + path.string() + ": " + pruned.not_done;
+  if (!not_done.empty()) warn(not_done);
+  const std::int64_t freed = pruned.freed_bytes + removed.bytes;
   if (output.json)
     print_document(text_of({{"freed_bytes", freed},
                             {"database_bytes", pruned.freed_bytes},
-                            {"cache_bytes", from_cache},
-                            {"not_done", pruned.not_done}}));
+                            {"cache_bytes", removed.bytes},
+                            {"damaged_rows", pruned.damaged_rows},
+                            {"not_done", not_done}}));
   else
-    print_line(format_bytes(static_cast<double>(freed)) + " freed");
+    print_line(format_bytes(static_cast<double>(freed)) + " freed" +
+               (pruned.damaged_rows > 0
+                    ? "; damaged rows dropped: " + std::to_string(pruned.damaged_rows)
+                    : ""));
   return kOk;
 }
 

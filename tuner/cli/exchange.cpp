@@ -1,6 +1,11 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <fstream>
-#include <iostream>
-#include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "tuner/cli/bench.hpp"
@@ -31,34 +36,49 @@ void setup_export(CLI::App& app, ExportCommand& options) {
                 "autotune export | ssh other autotune import -"}));
 }
 
-std::string exported(const ExportCommand& options) {
+struct Exported {
+  std::string text;
+  std::int64_t left_out = 0;
+};
+
+Exported exported(const ExportCommand& options) {
   const Database database = open_to_read(options.database);
-  if (options.gpu.empty()) return database.export_json("", options.images);
+  Exported result;
+  const auto of_gpu = [&](const std::string& gpu) {
+    result.text = database.export_json(gpu, options.images, &result.left_out);
+    return result;
+  };
+  if (options.gpu.empty()) return of_gpu("");
   const std::vector<std::string> gpus = stored_gpus(database, options.gpu);
   if (gpus.size() > 1)
     throw Error(ErrorKind::invalid_argument,
                 "--gpu: '" + options.gpu + "' names several stored GPUs: '" + gpus[0] + "', '" +
                     gpus[1] + "'; an export takes one, or all of them without --gpu");
-  return database.export_json(gpus.front(), options.images);
+  return of_gpu(gpus.front());
 }
 
 int run_export(const ExportCommand& options, const Output& output) {
   if (options.file != "-") check_writable("export", options.file);
-  std::string text = exported(options);
+  auto [text, left_out] = exported(options);
+  const int status = left_out > 0 ? kDatabase : kOk;
+  if (left_out > 0)
+    warn("the export is not complete: " + std::to_string(left_out) +
+         " rows could not be read and are left out; `autotune db check` lists what is damaged");
   text.erase(text.find_last_not_of('\n') + 1);
   if (options.file == "-") {
-    print_line(text);  // is JSON already
-    return kOk;
+    print_exact_line(text);  // is JSON already
+    return status;
   }
   std::ofstream file(options.file, std::ios::binary | std::ios::trunc);
   file << text << '\n';
   file.close();
   if (!file) throw Error(ErrorKind::io, "cannot write '" + options.file + "'");
   if (output.json)
-    print_document(Json{{"file", options.file}, {"bytes", text.size() + 1}}.dump(2));
+    print_document(
+        Json{{"file", options.file}, {"bytes", text.size() + 1}, {"left_out", left_out}}.dump(2));
   else
     note(output, "written to " + options.file);
-  return kOk;
+  return status;
 }
 
 struct ImportCommand {
@@ -83,17 +103,47 @@ void setup_import(CLI::App& app, ImportCommand& options) {
                 "autotune import --images fleet.json"}));
 }
 
+constexpr std::size_t kMostImportBytes = std::size_t{1} << 30;
+constexpr const char* kTooLarge =
+    "it is larger than 1 GiB; export in parts (--gpu), or without --images";
+
+Error cannot_read(const std::string& file, const std::string& why) {
+  return {ErrorKind::io, "cannot read '" + file + "': " + why};
+}
+
+/// Of an open file: what could never end, or is larger than any export, is refused.
+void check_readable(int descriptor, const std::string& file) {
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0) throw cannot_read(file, std::strerror(errno));
+  if (S_ISDIR(status.st_mode)) throw cannot_read(file, "it is a folder; name a file, or -");
+  if (S_ISREG(status.st_mode) && status.st_size > static_cast<off_t>(kMostImportBytes))
+    throw cannot_read(file, kTooLarge);
+  if (S_ISCHR(status.st_mode) ? !isatty(descriptor) : S_ISBLK(status.st_mode))
+    throw cannot_read(file, "it is a device; name a file or a pipe, or -");
+}
+
+/// At most kMostImportBytes.
 std::string contents_of(const std::string& file) {
-  if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream stream(file, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(stream), {});
-  if (!stream.is_open() || stream.bad()) throw Error(ErrorKind::io, "cannot read '" + file + "'");
+  const int descriptor =
+      file == "-" ? dup(STDIN_FILENO) : ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw cannot_read(file, std::strerror(errno));
+  const std::unique_ptr<const int, void (*)(const int*)> closed(&descriptor,
+                                                                [](const int* d) { close(*d); });
+  check_readable(descriptor, file);
+  std::string text;
+  std::vector<char> chunk(1 << 16);
+  for (ssize_t count; (count = read(descriptor, chunk.data(), chunk.size())) != 0;) {
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw cannot_read(file, std::strerror(errno));
+    text.append(chunk.data(), static_cast<std::size_t>(count));
+    if (text.size() > kMostImportBytes) throw cannot_read(file, kTooLarge);
+  }
   return text;
 }
 
 int run_import(const ImportCommand& options, const Output& output) {
   const std::string text = contents_of(options.file);
-  Database database = Database::open(default_database_path(options.database));
+  Database database = open_to_write(default_database_path(options.database));
   const Database::Imported imported = database.import_json(text, options.images);
   if (output.json) {
     print_document(Json{{"imported", imported.records},

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "tilewise/device_info.hpp"
 #include "tilewise/problem.hpp"
 #include "tuner/cli/output.hpp"
+#include "vocabulary/device_info.hpp"
 
 namespace tilewise::cli {
 

@@ -8,6 +8,7 @@
 
 #include "tilewise/error.hpp"
 #include "tuner/cli/kinds.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -249,9 +250,11 @@ Candidate parse_candidate(const std::string& text, const Problem& problem,
   if (!kernel.supports(problem, device))
     refuse("--only: template " + kernel.name + " does not support " + to_string(problem) + " on " +
            device.name);
-  Candidate candidate{kernel.name, brace == std::string::npos
-                                       ? kernel.default_configuration(problem, device)
-                                       : Configuration::parse(text.substr(brace))};
+  Candidate candidate{kernel.name, kernel.default_configuration(problem, device)};
+  if (brace != std::string::npos) {
+    const Configuration named = Configuration::parse(text.substr(brace));
+    for (const auto& [name, value] : named.values()) candidate.configuration.set(name, value);
+  }
   const std::string reason = rejection(kernel, problem, candidate.configuration, device);
   if (!reason.empty()) refuse("--only: " + to_string(candidate) + " is not valid here: " + reason);
   return candidate;

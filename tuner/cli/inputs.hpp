@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "db/database.hpp"
-#include "templates/search_space.hpp"
-#include "tilewise/configuration.hpp"
+#include "templates/space/search_space.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/configuration.hpp"
 
 /// Options that several subcommands share, and how their text becomes values. Everything here
 /// throws Error(invalid_argument) that names the option, the value seen and what is allowed.
@@ -50,8 +50,9 @@ void add_candidate_options(CLI::App& app, CandidateOptions& options);
 std::vector<const KernelTemplate*> templates_of(const CandidateOptions& options);
 Subspace subspace_of(const CandidateOptions& options);
 
-/// "simt {"TILE_M":64,...}", or "simt" alone for its default configuration. Throws when the
-/// candidate is not valid for the problem on the device, with the constraint it breaks.
+/// "simt {"TILE_M":64,...}": parameters that are not named have their default values, "simt" alone
+/// is the default configuration. Throws when the candidate is not valid for the problem on the
+/// device, with the constraint it breaks.
 Candidate parse_candidate(const std::string& text, const Problem& problem,
                           const DeviceInfo& device);
 

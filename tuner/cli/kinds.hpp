@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "db/database.hpp"
-#include "tilewise/device_info.hpp"
 #include "tilewise/problem.hpp"
+#include "vocabulary/device_info.hpp"
 #include "vocabulary/problem_text.hpp"
 
 /// Kinds of products (types and math mode): their names on the command line, and what each device

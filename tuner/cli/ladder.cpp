@@ -10,6 +10,7 @@
 #include "tuner/cli/signals.hpp"
 #include "tuner/cli/stored.hpp"
 #include "tuner/cli/tune_report.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -41,7 +42,10 @@ void setup(CLI::App& app, LadderCommand& options) {
       ->type_name("TIME")
       ->check(time_span());
   app.add_option("--svg", options.svg, "Also draw the figure into this file (needs gnuplot)")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check([](const std::string& path) -> std::string {
+        return path.empty() ? "'' is not allowed; give the file to draw the figure into" : "";
+      });
   add_database_option(app, options.database);
   app.footer(
       "Each teaching step from a plain loop to the tuned winner, with cuBLAS and the device's "
@@ -127,7 +131,7 @@ int run_ladder(const LadderCommand& options, const Output& output) {
   check_device_memory(problem, gpu.info, status);
   for (const std::string& doubt : doubts(status)) warn(gpu.info.name + ": " + doubt);
   const auto path = default_database_path(options.database);
-  Database database = Database::open(path);
+  Database database = open_to_write(path);
   const auto compiler = compiler_if_any(gpu.info.target, options.bench.nvrtc);
   Progress progress(output);
   const std::unique_ptr<ImageCache> cache = open_image_cache(path, database);

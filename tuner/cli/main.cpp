@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "device/host/host.hpp"
+#include "tilewise/version.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/help.hpp"
 #include "tuner/cli/signals.hpp"
@@ -36,7 +37,7 @@ Exit status:
   3 no driver or no such GPU
   4 no run-time compiler
   5 the database cannot be opened, read or written
-  6 no valid candidate; a stored winner moved, is wrong or is not stored
+  6 no valid candidate; a stored winner moved, is wrong, unchecked or not stored
   7 out of memory
   130, 143, 129, 141 interrupted by Ctrl-C, SIGTERM, SIGHUP or a closed pipe
       (what was measured is kept)
@@ -44,7 +45,7 @@ Exit status:
 Environment: TILEWISE_DB (database file), TILEWISE_NVRTC (NVRTC library or folder), CUDA_VISIBLE_DEVICES, NO_COLOR, COLUMNS, TERM.)";
 
 std::string version_text() {
-  return std::string("autotune ") + TILEWISE_VERSION + " (" + TILEWISE_BUILD_TYPE + ")";
+  return "autotune " + std::string(tilewise::version_text()) + " (" + TILEWISE_BUILD_TYPE + ")";
 }
 
 std::string json_text(const nlohmann::ordered_json& document) {
@@ -54,7 +55,7 @@ std::string json_text(const nlohmann::ordered_json& document) {
 int report(const std::string& kind, const std::string& message, int status, bool json) {
   std::cout.flush();
   std::cerr << "autotune: " << styled("error:", Style::bad, colours(StandardStream::err)) << ' '
-            << message << '\n';
+            << printable(message) << '\n';
   if (json) print_document(json_text({{"error", {{"kind", kind}, {"message", message}}}}));
   return status;
 }

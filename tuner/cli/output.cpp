@@ -15,6 +15,7 @@
 #include <numeric>
 
 #include "tilewise/error.hpp"
+#include "tilewise/version.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -62,6 +63,25 @@ bool escapes(StandardStream stream) {
 
 bool colours(StandardStream stream) { return escapes(stream) && environment("NO_COLOR").empty(); }
 
+std::string printable(const std::string& text, Lines lines) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string shown;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    const bool kept = lines == Lines::many && (byte == '\n' || byte == '\t');
+    const bool c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // in UTF-8
+    if (kept || !(byte < 0x20 || byte == 0x7f || c1)) {
+      shown += text[i];
+      continue;
+    }
+    const unsigned char control = c1 ? next : byte;
+    shown += {'\\', 'x', kHex[control >> 4], kHex[control & 15]};
+    if (c1) ++i;
+  }
+  return shown;
+}
+
 std::string styled(const std::string& text, Style style, bool enabled) {
   if (!enabled || style == Style::plain) return text;
   const char* code = style == Style::bold   ? "1"
@@ -69,6 +89,11 @@ std::string styled(const std::string& text, Style style, bool enabled) {
                      : style == Style::bad  ? "31"
                                             : "2";
   return std::string("\x1b[") + code + "m" + text + "\x1b[0m";
+}
+
+void Table::add(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = printable(cell, Lines::one);
+  rows_.push_back(std::move(cells));
 }
 
 Table::Fit Table::fit(std::size_t width) const {
@@ -136,18 +161,20 @@ void Table::print(const Output& output) const {
 
 void print_document(const std::string& json) {
   std::cout << "{\n  \"version\": " << kDocumentVersion << ",\n  \"program_version\": \""
-            << TILEWISE_VERSION << "\"," << json.substr(1) << '\n';
+            << version_text() << "\"," << json.substr(1) << '\n';
 }
 
-void print_line(const std::string& text) { std::cout << text << '\n'; }
+void print_exact_line(const std::string& text) { std::cout << text << '\n'; }
+
+void print_line(const std::string& text) { print_exact_line(printable(text)); }
 
 void note(const Output& output, const std::string& text) {
-  if (!output.quiet) std::cerr << text << '\n';
+  if (!output.quiet) std::cerr << printable(text) << '\n';
 }
 
 void warn(const std::string& text) {
   std::cerr << "autotune: " << styled("warning:", Style::bad, colours(StandardStream::err)) << ' '
-            << text << '\n';
+            << printable(text) << '\n';
 }
 
 void check_writable(const std::string& option, const std::string& path) {

@@ -22,6 +22,11 @@ bool escapes(StandardStream stream);
 /// The same, and NO_COLOR is not set.
 bool colours(StandardStream stream);
 
+/// Text as a terminal may show it: control characters (an escape sequence's, say) as \x1b. Line
+/// ends stay in `lines`.
+enum class Lines { one, many };
+std::string printable(const std::string& text, Lines lines = Lines::many);
+
 enum class Style { plain, bold, good, bad, dim };
 std::string styled(const std::string& text, Style style, bool enabled);
 
@@ -34,11 +39,11 @@ struct Column {
   int optional = 0;
 };
 
-/// Text in columns. Cells are plain text: their length is their width.
+/// Text in columns. Cells are plain text: their length is their width. They are made printable().
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  void add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   /// `width` 0 = no limit.
   std::string text(int width, bool colour) const;
@@ -59,11 +64,13 @@ class Table {
 /// One JSON document on stdout: an object, already as text. It begins with "version" (of the form
 /// of these documents) and "program_version".
 void print_document(const std::string& json);
-/// A line on stdout.
+/// A line on stdout, made printable().
 void print_line(const std::string& text);
-/// A line on stderr, unless --quiet.
+/// A line on stdout for a program to read, or with styles: as it is.
+void print_exact_line(const std::string& text);
+/// A line on stderr, made printable(), unless --quiet.
 void note(const Output& output, const std::string& text);
-/// "autotune: warning: ..." on stderr, even with --quiet.
+/// "autotune: warning: ..." on stderr, made printable(), even with --quiet.
 void warn(const std::string& text);
 
 /// Throws Error(io) with `option` and the reason when the file could not be written. Leaves what is

@@ -146,7 +146,7 @@ void print_listing(const Database& database, const std::vector<Subject>& subject
 struct Answer {
   Subject subject;
   Problem problem;
-  Match match;
+  Resolution resolution;
 };
 
 std::vector<Answer> answers_for(const std::optional<Database>& database,
@@ -176,15 +176,15 @@ std::string answers_json(const std::optional<Database>& database,
     json["gpu"] = answer.subject.key;
     json["problem"] = Json::parse(to_json(answer.problem));
     json["error_bound"] = error_bound(answer.problem);
-    json["match"] = std::string(to_string(answer.match.kind));
-    json["distance"] = answer.match.distance;
-    json["stale"] = answer.match.stale;
-    json["why"] = answer.match.why;
-    json["predicted_us"] = answer.match.predicted_us;
-    json["limited_by"] = answer.match.limited_by;
-    json["candidate"] = Json::parse(to_json(answer.match.candidate));
+    json["match"] = std::string(to_string(answer.resolution.kind));
+    json["distance"] = answer.resolution.distance;
+    json["stale"] = answer.resolution.stale;
+    json["why"] = answer.resolution.why;
+    json["predicted_us"] = answer.resolution.predicted_us;
+    json["limited_by"] = answer.resolution.limited_by;
+    json["candidate"] = Json::parse(to_json(answer.resolution.candidate));
     json["record"] = nullptr;
-    if (answer.match.record) json["record"] = Json::parse(to_json(*answer.match.record));
+    if (answer.resolution.record) json["record"] = Json::parse(to_json(*answer.resolution.record));
     document["answers"].push_back(json);
   }
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
@@ -201,18 +201,20 @@ void print_answers(const std::vector<Answer>& answers, const Output& output) {
                {"limited by", false, false, 1},
                {"configuration", false, true}});
   for (const Answer& answer : answers) {
-    const Match& match = answer.match;
-    table.add({answer.subject.info.name, table_text(answer.problem),
-               std::string(to_string(match.kind)), format_number(match.distance, 2),
-               match.record ? size_text(match.record->problem) : "-", match.stale ? "yes" : "-",
-               match.predicted_us > 0 ? format_microseconds(match.predicted_us) : "-",
-               match.limited_by.empty() ? "-" : match.limited_by,
-               output.verbose ? to_string(match.candidate) : short_text(match.candidate)});
+    const Resolution& resolution = answer.resolution;
+    table.add(
+        {answer.subject.info.name, table_text(answer.problem),
+         std::string(to_string(resolution.kind)), format_number(resolution.distance, 2),
+         resolution.record ? size_text(resolution.record->problem) : "-",
+         resolution.stale ? "yes" : "-",
+         resolution.predicted_us > 0 ? format_microseconds(resolution.predicted_us) : "-",
+         resolution.limited_by.empty() ? "-" : resolution.limited_by,
+         output.verbose ? to_string(resolution.candidate) : short_text(resolution.candidate)});
   }
   table.print(output);
   if (output.verbose)
     for (const Answer& answer : answers)
-      print_line(to_string(answer.problem) + ": " + answer.match.why);
+      print_line(to_string(answer.problem) + ": " + answer.resolution.why);
 }
 
 int run_query(const QueryCommand& options, const Output& output) {

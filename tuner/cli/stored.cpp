@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <mutex>
+#include <set>
 
 #include "tilewise/error.hpp"
 #include "tuner/cli/output.hpp"
@@ -18,6 +20,14 @@ std::string lower(std::string text) {
 bool is_default_place(const std::string& option) {
   const char* named = std::getenv("TILEWISE_DB");
   return option.empty() && (!named || !*named);
+}
+
+/// What is damaged is found again by each object that reads it.
+void warn_once(const std::string& warning) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  if (said.insert(warning).second) warn(warning);
 }
 
 /// A file that cannot be looked at counts as present: opening it says why.
@@ -40,7 +50,13 @@ std::filesystem::path existing_database(const std::string& option) {
 
 Database open_to_read(const std::string& option) {
   Database database = Database::open(default_database_path(option), OpenMode::read_only);
-  warn_of(database.warnings());
+  database.on_warning(warn_once);
+  return database;
+}
+
+Database open_to_write(const std::filesystem::path& path) {
+  Database database = Database::open(path);
+  database.on_warning(warn_once);
   return database;
 }
 

@@ -8,7 +8,7 @@
 
 #include "db/database.hpp"
 #include "db/image_cache.hpp"
-#include "tilewise/device_info.hpp"
+#include "vocabulary/device_info.hpp"
 
 /// What subcommands that read the database share.
 namespace tilewise::cli {
@@ -16,8 +16,11 @@ namespace tilewise::cli {
 /// The database's path, for subcommands that write to a database and must not create one. Throws
 /// Error(database) where there is none.
 std::filesystem::path existing_database(const std::string& option);
-/// Opened to read. Throws Error(database) where there is none.
+/// Opened to read. Throws Error(database) where there is none. Its warnings are printed as they
+/// come, each once.
 Database open_to_read(const std::string& option);
+/// The same, opened to write and made where there is none.
+Database open_to_write(const std::filesystem::path& path);
 /// The same, but the default database may be absent: then nothing, and a warning names its path.
 std::optional<Database> open_if_there(const std::string& option);
 

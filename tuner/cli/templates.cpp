@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/inputs.hpp"
 
@@ -25,8 +25,8 @@ std::string value_text(const Parameter& parameter, std::size_t i) {
 }
 
 void print_template(const KernelTemplate& kernel) {
-  print_line(styled(kernel.name, Style::bold, colours(StandardStream::out)) + ": " +
-             kernel.summary);
+  print_exact_line(styled(kernel.name, Style::bold, colours(StandardStream::out)) + ": " +
+                   kernel.summary);
   print_line("  parameters:");
   for (const Parameter& parameter : kernel.parameters) {
     std::string values;

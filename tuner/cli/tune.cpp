@@ -148,15 +148,50 @@ Task task_for(const Gpu& gpu, const Run& run) {
   return task;
 }
 
+/// What the result table does not say: faults on the way, and what was waited for in vain.
+void warn_about(const Tuned& tuned) {
+  const TuneResult& result = tuned.result;
+  const auto candidates = [](std::int64_t count) {
+    return std::to_string(count) + (count == 1 ? " candidate" : " candidates");
+  };
+  std::string text;
+  if (result.faults > 0) {
+    text = "faults of the system: " + std::to_string(result.faults) +
+           "; the candidates were tried again";
+    if (result.given_up > 0)
+      text += "; without an outcome and a record: " + candidates(result.given_up) +
+              ", for the next run to try";
+    text += "; the last fault: " + result.last_fault;
+  }
+  if (result.waited > 0 && result.evaluated == 0)
+    text += (text.empty() ? "" : "; ") +
+            ("waited until the end for the kernels of " + candidates(result.waited)) +
+            ", which another process compiles: a later run finds them compiled";
+  if (!text.empty()) warn(to_string(tuned.problem) + ": " + text);
+}
+
+/// The error to end with: of a database that failed, else the first.
+std::optional<Error> failure_of(const std::vector<Tuned>& results) {
+  std::optional<Error> failure;
+  for (const Tuned& tuned : results)
+    if (tuned.result.failure && (!failure || database_failed(tuned.result)))
+      failure = tuned.result.failure;
+  return failure;
+}
+
 int tune_all(Run& run, const std::vector<Task>& tasks) {
   std::vector<Tuned> results;
   std::optional<Error> failure;
+  const auto goes_on = [&results] {
+    return !interrupted() && (results.empty() || !database_failed(results.back().result));
+  };
   try {
     Progress progress(run.output);
     for (const auto& [gpu, problems] : tasks) {
+      if (!goes_on()) break;
       Bench bench(gpu, run.options.bench);
       for (const Problem& problem : problems)
-        if (!interrupted()) results.push_back(tune_problem(run, gpu, bench, problem, progress));
+        if (goes_on()) results.push_back(tune_problem(run, gpu, bench, problem, progress));
     }
   } catch (const Error& error) {
     if (results.empty()) throw;
@@ -166,13 +201,8 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   warnings.erase(warnings.begin(), warnings.begin() + static_cast<std::ptrdiff_t>(run.warned));
   warn_of(warnings);
   if (run.cache) warn_of(run.cache->warnings());
-  for (const Tuned& tuned : results) {
-    if (tuned.result.failure && !failure) failure = tuned.result.failure;
-    if (tuned.result.faults > 0)
-      warn(to_string(tuned.problem) +
-           ": faults of the system: " + std::to_string(tuned.result.faults) +
-           "; the candidates were tried again; the last: " + tuned.result.last_fault);
-  }
+  for (const Tuned& tuned : results) warn_about(tuned);
+  if (!failure) failure = failure_of(results);
   if (run.output.json)
     print_document(tuned_json(results, run.gpus, interrupted(), failure));
   else

@@ -66,6 +66,14 @@ RateUnit rate_unit(const std::vector<Tuned>& results) {
   return RateUnit(largest, integers);
 }
 
+std::string why_no_winner(const TuneResult& result) {
+  if (result.interrupted) return "interrupted before any was found";
+  if (result.failure) return "none found: faults of the system";
+  if (result.waited > 0 && result.evaluated == 0)
+    return "none found: another process compiles the kernels";
+  return "no valid candidate found";
+}
+
 std::vector<Field> fields_for(bool with_gpu, bool verbose, RateUnit unit) {
   std::vector<Field> fields;
   if (with_gpu)
@@ -85,10 +93,7 @@ std::vector<Field> fields_for(bool with_gpu, bool verbose, RateUnit unit) {
   add_baseline_fields(fields, verbose);
   fields.push_back({{"stored", false, false, 3}, [](const Tuned& tuned) { return tuned.stored; }});
   fields.push_back({{"configuration", false, true}, [verbose](const Tuned& tuned) {
-                      if (!tuned.result.winner)
-                        return std::string(tuned.result.interrupted
-                                               ? "interrupted before any was found"
-                                               : "no valid candidate found");
+                      if (!tuned.result.winner) return why_no_winner(tuned.result);
                       const Candidate& candidate = tuned.result.winner->record.candidate;
                       return verbose ? to_string(candidate) : short_text(candidate);
                     }});
@@ -166,6 +171,8 @@ Json result_json(const Tuned& tuned) {
   json["reused"] = result.reused;
   json["faults"] = result.faults;
   if (result.faults > 0) json["last_fault"] = result.last_fault;
+  json["given_up"] = result.given_up;
+  json["waited"] = result.waited;
   json["ranked"] = result.ranked;
   json["rank_correlation"] = nullptr;
   if (std::isfinite(result.rank_correlation)) json["rank_correlation"] = result.rank_correlation;
@@ -177,16 +184,22 @@ Json result_json(const Tuned& tuned) {
 
 }  // namespace
 
+bool database_failed(const TuneResult& result) {
+  return result.failure && result.failure->kind() == ErrorKind::database;
+}
+
 Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
                 const std::optional<Winner>& before, const Database& database) {
   Tuned tuned{gpu, problem, std::move(result), {}, "none", {}, {}};
+  if (tuned.result.winner)
+    tuned.stored = !tuned.result.stored ? "not stored"
+                   : !before            ? "new"
+                   : before->record.candidate == tuned.result.winner->record.candidate ? "kept"
+                                                                                       : "replaced";
+  if (database_failed(tuned.result)) return tuned;  // nothing more can be read from it
   const std::string key = gpu_key(gpu.info);
   tuned.baselines =
       tuned.result.baselines.empty() ? database.baselines(problem, key) : tuned.result.baselines;
-  if (tuned.result.winner)
-    tuned.stored = !before                                                             ? "new"
-                   : before->record.candidate == tuned.result.winner->record.candidate ? "kept"
-                                                                                       : "replaced";
   RecordFilter filter;
   filter.problem = problem;
   filter.gpu = key;

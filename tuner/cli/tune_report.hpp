@@ -17,10 +17,13 @@ struct Tuned {
   Problem problem;
   TuneResult result;
   std::vector<Baseline> baselines;  ///< of this run, else the stored ones
-  std::string stored;  ///< "new", "replaced", "kept": the winner beside the one stored before
+  std::string stored;  ///< "new", "replaced", "kept": the winner beside the one stored before;
+                       ///< "not stored": the database failed; "none": no winner
   std::vector<Record> fastest;               ///< five at most, fastest first
   std::map<Outcome, std::int64_t> outcomes;  ///< of all stored records of the problem
 };
+/// Whether the database failed on the way: it is of no use to the problems that follow.
+bool database_failed(const TuneResult& result);
 /// `before`: the winner stored when the run began.
 Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
                 const std::optional<Winner>& before, const Database& database);

@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "tilewise/record.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/evaluate/placement.hpp"
 #include "tuner/evaluate/validator.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 

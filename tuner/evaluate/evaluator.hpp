@@ -6,10 +6,10 @@
 
 #include "device/device.hpp"
 #include "tilewise/error.hpp"
-#include "tilewise/image.hpp"
-#include "tilewise/plan.hpp"
-#include "tilewise/record.hpp"
 #include "tuner/reference/reference.hpp"
+#include "vocabulary/image.hpp"
+#include "vocabulary/plan.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 

@@ -1,5 +1,7 @@
 #include "tuner/evaluate/placement.hpp"
 
+#include "vocabulary/problem.hpp"
+
 #include <algorithm>
 #include <cstring>
 

@@ -2,8 +2,8 @@
 #include <span>
 #include <vector>
 
-#include "tilewise/record.hpp"
 #include "tuner/evaluate/evaluator.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 

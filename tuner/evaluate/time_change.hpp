@@ -1,7 +1,7 @@
 #pragma once
 #include <string_view>
 
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "tilewise/call.hpp"
-#include "tilewise/record.hpp"
 #include "tuner/evaluate/known_results.hpp"
 #include "tuner/evaluate/placement.hpp"
 #include "tuner/evaluate/staging.hpp"
 #include "tuner/reference/reference.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 

@@ -35,11 +35,13 @@ Rung tuned_rung(const Problem& problem, const std::string& name, const std::stri
   if (rung.candidate) return rung;
   rung.what = "the winner, tuned just now, " + how;
   const TuneResult result = context.tune(problem, budget_seconds);
+  if (!result.stored) throw Error(*result.failure);
   if (result.winner) {
     rung.candidate = result.winner->record.candidate;
   } else {
     rung.outcome = Outcome::timeout;
-    rung.detail = "no valid candidate was found within the budget (--budget)";
+    rung.detail = result.failure ? result.failure->what()
+                                 : "no valid candidate was found within the budget (--budget)";
   }
   return rung;
 }

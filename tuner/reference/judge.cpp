@@ -9,6 +9,7 @@
 
 #include "tilewise/number.hpp"
 #include "tuner/reference/product_row.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-#include "tilewise/record.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 

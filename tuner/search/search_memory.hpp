@@ -3,7 +3,7 @@
 #include <string>
 
 #include "db/database.hpp"
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 
 namespace tilewise {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "templates/search_space.hpp"
+#include "templates/space/search_space.hpp"
 
 namespace tilewise {
 

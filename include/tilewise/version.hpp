@@ -1,0 +1,16 @@
+#pragma once
+#include <string_view>
+
+#include "tilewise/version.h"
+
+namespace tilewise {
+
+/// The version of the headers that a program is compiled with: 100 and "0.1.0".
+inline constexpr int kVersion = TILEWISE_VERSION_NUMBER;
+inline constexpr std::string_view kVersionText = TILEWISE_VERSION_TEXT;
+
+/// The version of the library that a program is linked with.
+int version() noexcept;
+std::string_view version_text() noexcept;
+
+}  // namespace tilewise

@@ -1,0 +1,31 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "tilewise/match.hpp"
+#include "vocabulary/record.hpp"
+
+namespace tilewise {
+
+class Matmul;
+
+/// A lookup's answer as this room needs it: the candidate to launch and the record behind it. The
+/// public form is Match.
+struct Resolution {
+  MatchKind kind = MatchKind::default_;
+  Candidate candidate;
+  double distance = 0;           ///< see Match
+  std::optional<Record> record;  ///< none for default_
+  bool stale = false;
+  double predicted_us = 0;
+  std::string limited_by;
+  std::string why;
+};
+
+/// The public form of the answer to `problem`.
+Match match_of(const Resolution& resolution, const Problem& problem);
+
+/// Matmul::explain() with the candidate and the record.
+Resolution resolution_of(const Matmul& matmul, const Problem& problem);
+
+}  // namespace tilewise

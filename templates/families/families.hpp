@@ -1,0 +1,20 @@
+#pragma once
+#include "templates/kernel_template.hpp"
+
+/// The catalog: a row for each kernel family. NAME has the folder families/NAME/ with NAME.cu and
+/// the function NAME_template(), its descriptor.
+#define TILEWISE_FAMILIES(ROW) ROW(mma) ROW(small) ROW(simt) ROW(skinny) ROW(tiled) ROW(naive)
+
+namespace tilewise {
+
+#define TILEWISE_DECLARE(name) KernelTemplate name##_template();
+TILEWISE_FAMILIES(TILEWISE_DECLARE)
+#undef TILEWISE_DECLARE
+
+/// f32 in, f32 out, strict, any batch.
+bool supports_strict_f32(const Problem& problem, const DeviceInfo& device);
+/// Every kind of product whose math is strict, any batch: what runs on the ordinary units of any
+/// GPU.
+bool supports_any(const Problem& problem, const DeviceInfo& device);
+
+}  // namespace tilewise

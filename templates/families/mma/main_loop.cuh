@@ -1,0 +1,333 @@
+// How tiles flow through mma's shared memory while its warps multiply, and how they multiply. See mma.cu.
+#pragma once
+#include "families/mma/operand.cuh"
+#include "parts/pipeline.cuh"
+#if TMA && (BYTES_A < 16 || BYTES_B < 16)
+#include "families/mma/row_classes.cuh"
+#endif
+
+#if TMA && BYTES_A < 16
+typedef Stranded<TILE_M, !A_TRANSPOSED> OperandA;
+#else
+typedef Operand<TILE_M, !A_TRANSPOSED, BYTES_A, A_ASYNC> OperandA;
+#endif
+#if TMA && BYTES_B < 16
+typedef Stranded<TILE_N, B_TRANSPOSED> OperandB;
+#else
+typedef Operand<TILE_N, B_TRANSPOSED, BYTES_B, B_ASYNC> OperandB;
+#endif
+typedef Reader<OperandA, WARP_M / 8, true> ReaderA;
+typedef Reader<OperandB, WARP_N / 8, false> ReaderB;
+
+constexpr int kRows = WARP_M / 16, kColumns = WARP_N / 8;  // instructions' tiles of a warp
+constexpr int kStageBytes = OperandA::HELD_BYTES + OperandB::HELD_BYTES;
+static_assert(OperandA::HELD_BYTES % 128 == 0 && OperandB::HELD_BYTES % 128 == 0, "stages are whole lines");
+
+constexpr tilewise::mma::BlockLayout kLayout = {
+    kStageBytes, STAGES, TILE_M, TILE_N, WARP_N, SLICE_K, kGroupThreads / 32, int(sizeof(Sum)), EPILOGUE != 0, TMA != 0};
+constexpr int kRowStride = kLayout.row_stride();
+
+struct MmaArgs : MultiplyArgs {
+#if TMA
+  TensorMap a_maps[OperandA::MAPS], b_maps[OperandB::MAPS];
+#endif
+};
+
+typedef Sum Sums[kRows][kColumns][4];
+typedef Word FragmentsA[kRows][Op::A];
+typedef Word FragmentsB[kColumns][Op::B];
+
+struct Fragments {
+  FragmentsA a;
+  FragmentsB b;
+
+  DEVICE_MEMBER void read(const ReaderA& reader_a, const ReaderB& reader_b, const char* stage, int step) {
+    reader_a.read(stage, step, [this](int u, int c, Word word) { a[u / 2][2 * c + u % 2] = word; });  //@ mma-words-a
+    reader_b.read(stage + OperandA::HELD_BYTES, step, [this](int u, int c, Word word) { b[u][c] = word; });  //@ mma-words-b
+  }
+  // Of all words, put together: known when all are there.
+  DEVICE_MEMBER unsigned some_bits() const { return some_of(a) ^ some_of(b); }
+
+ private:
+  static DEVICE_MEMBER unsigned bits(unsigned word) { return word; }
+  static DEVICE_MEMBER unsigned bits(double word) {
+    unsigned halves[2];
+    copy_bits(halves, word);
+    return halves[0];
+  }
+  template <int COUNT, int WORDS>
+  static DEVICE_MEMBER unsigned some_of(const Word (&words)[COUNT][WORDS]) {
+    unsigned all = 0;
+    UNROLL_ALL
+    for (int i = 0; i < COUNT * WORDS; ++i) all ^= bits(words[i / WORDS][i % WORDS]);
+    return all;
+  }
+};
+
+#if MATH == 1
+template <int COUNT, int WORDS>
+DEVICE void round_words(Word (&words)[COUNT][WORDS]) {
+  UNROLL_ALL
+  for (int i = 0; i < COUNT; ++i) {
+    UNROLL_ALL
+    for (int w = 0; w < WORDS; ++w) words[i][w] = tf32_of_float(float_of(words[i][w]));
+  }
+}
+#elif MATH == 2
+// Leaves the big parts. What is left of a number whose big part is infinite is not finite either.
+template <int COUNT, int WORDS>
+DEVICE void split_words(Word (&words)[COUNT][WORDS], Word (&small)[COUNT][WORDS]) {
+  UNROLL_ALL
+  for (int i = 0; i < COUNT; ++i) {
+    UNROLL_ALL
+    for (int w = 0; w < WORDS; ++w) {
+      const float value = float_of(words[i][w]);
+      words[i][w] = tf32_of_float(value);
+      small[i][w] = bits_of(value - float_of(words[i][w]));
+    }
+  }
+}
+#endif
+
+// One step of k. A row of instructions at a time, so that few sums wait to be promoted.
+DEVICE void multiply_step(Sums& sums, Fragments& now, [[maybe_unused]] Sums& partial, [[maybe_unused]] int step) {
+#if MATH == 1
+  if (!ROUNDED_A) round_words(now.a);
+  if (!ROUNDED_B) round_words(now.b);
+#elif MATH == 2
+  Fragments small;
+  split_words(now.a, small.a);
+  split_words(now.b, small.b);
+#endif
+#if PROMOTE == 0 && MATH != 2
+  multiply_blocks<Op>(sums, now.a, now.b);
+#else
+  UNROLL_ALL
+  for (int r = 0; r < kRows; ++r) {
+    auto& row = reinterpret_cast<Sum(&)[1][kColumns][4]>(PROMOTE > 0 ? partial[r] : sums[r]);
+    const auto& row_a = reinterpret_cast<const Word(&)[1][Op::A]>(now.a[r]);
+#if PROMOTE > 0
+    if (step % PROMOTE == 0) {  //@ mma-clear-partial-sums
+      UNROLL_ALL
+      for (int i = 0; i < kColumns * 4; ++i) row[0][i / 4][i % 4] = Sum(0);
+    }
+#endif
+#if MATH == 2
+    multiply_blocks<Op>(row, row_a, small.b);
+    multiply_blocks<Op>(row, reinterpret_cast<const Word(&)[1][Op::A]>(small.a[r]), now.b);
+#endif
+    multiply_blocks<Op>(row, row_a, now.b);
+#if PROMOTE > 0
+    if (step % PROMOTE == PROMOTE - 1) {
+      UNROLL_ALL
+      for (int i = 0; i < kColumns * 4; ++i) sums[r][i / 4][i % 4] += row[0][i / 4][i % 4];
+    }
+#endif
+  }
+#endif
+}
+static_assert(FRAGMENTS == 1 || kSteps % 2 == 0, "two sets of fragments take turns in every tile");
+static_assert(PROMOTE == 0 || kSteps % (PROMOTE ? PROMOTE : 1) == 0, "a tile is whole promotions");
+
+// What a block does: a tile of C from (row, column) on, and a part of k.
+struct Part {
+  Int64 row, column, k_begin, k_end;
+  DEVICE_MEMBER int tiles() const { return static_cast<int>((k_end - k_begin + TILE_K - 1) / TILE_K); }
+};
+
+// Where in the block's tile a thread works.
+struct Who {
+  int lane, warp, group, warp_m, warp_n;
+  DEVICE_MEMBER Who() {
+    lane = int(threadIdx.x) % 32;
+    warp = int(threadIdx.x) % kGroupThreads / 32;
+    group = int(threadIdx.x) / kGroupThreads;
+    warp_m = warp / kWarpsN * WARP_M;
+    warp_n = warp % kWarpsN * WARP_N;
+  }
+};
+
+#if TMA
+static_assert(OperandA::HELD_BYTES % 1024 == 0 && OperandB::HELD_BYTES % 1024 == 0,
+              "TMA lays swizzled tiles down at multiples of 1024 bytes");
+
+// One thread has TMA fill the stages.
+struct Flow {
+  const MmaArgs& args;
+  const Part& part;
+  int tiles;
+  bool asks;  // this warp does, for all
+  Pipeline<STAGES, kStageBytes> pipeline;
+
+  DEVICE_MEMBER Flow(const MmaArgs& arguments, const Task&, const Part& of, char* shared)
+      : args(arguments),
+        part(of),
+        tiles(of.tiles()),
+        asks(warp_number() == 0),
+        pipeline(shared, shared + kLayout.barriers_at(), 1, kThreads / 32) {
+    // Where the first turn is known, the stages' places stay in uniform registers: worth it where all else is known.
+    UNROLL_BY(BAKE ? STAGES - 1 : 1)
+    for (int t = 0; t < STAGES - 1; ++t) ask_for(t);
+  }
+  DEVICE_MEMBER void ask_for(int t) {
+    if (asks && t < tiles) {
+      char* stage = pipeline.producer_stage();
+      TransferBarrier* full = pipeline.producer_barrier();
+      pipeline.wait_empty();
+      if (chosen_lane()) {
+        transfer_expect(full, OperandA::COMING_BYTES + OperandB::COMING_BYTES);
+        const int k = static_cast<int>(part.k_begin) + t * TILE_K;
+        OperandA::ask(stage, args.a_maps, static_cast<int>(part.row), k, full);
+        OperandB::ask(stage + OperandA::HELD_BYTES, args.b_maps, static_cast<int>(part.column), k, full);
+      }
+      warp_barrier();
+    }
+    pipeline.producer.advance();
+  }
+  DEVICE_MEMBER const char* stage() const { return pipeline.consumer_stage(); }
+
+  DEVICE_MEMBER void first_tile() const {
+    if (tiles > 0) pipeline.wait_full();
+  }
+  // Half way through tile t: by then the others are done with the tile before, whose stage is filled again.
+  template <int PARTS>
+  DEVICE_MEMBER void bring(int t, int nth) {
+    if (nth == PARTS / 2) ask_for(t + STAGES - 1);  //@ mma-issue-loads
+  }
+  // Frees the tile's stage, when the whole warp has read what it wants; `read` is some_bits() of what it read last.
+  DEVICE_MEMBER void free_stage(unsigned read) const {
+    pipeline.arrive_empty(read & args.unknown_zero());  //@ mma-empty-arrive
+  }
+  // Waits for the tile after tile t, if there is one.
+  DEVICE_MEMBER void next_tile(int t) {
+    pipeline.consumer.advance();
+    if (t + 1 < tiles) pipeline.wait_full();
+  }
+};
+#else
+// Stages are filled by all threads and used in turn; one is filled again after the barrier that follows its last use.
+struct Flow {
+  OperandA a;
+  OperandB b;
+  char* shared;
+  int tiles, inner_tiles, k_rest;  // k_rest: of the last tile
+  StageOffset<STAGES, kStageBytes> filling, used;
+
+  DEVICE_MEMBER Flow(const MmaArgs& args, const Task& task, const Part& part, char* shared_memory)
+      : a(task.a, args.lda, part.row, args.rows(), part.k_begin),
+        b(task.b, args.ldb, part.column, args.columns(), part.k_begin),
+        shared(shared_memory),
+        tiles(part.tiles()),
+        k_rest(kWholeK ? TILE_K : static_cast<int>(part.k_end - part.k_begin - Int64(TILE_K) * (tiles - 1))) {
+    inner_tiles = !(kWholeM || a.inside()) || !(kWholeN || b.inside()) ? 0 : (k_rest == TILE_K ? tiles : tiles - 1);  //@ mma-inner-tiles
+    UNROLL_BY(1)
+    for (int t = 0; t < STAGES - 1; ++t) {
+      start<1>(t, 0);
+      finish(t);
+    }
+  }
+  // The nth of PARTS shares of tile t's pieces begins to come.
+  template <int PARTS>
+  DEVICE_MEMBER void start(int t, int nth) {
+    char* stage = shared + filling.at;
+    if (t < inner_tiles) {
+      a.template start<true, PARTS>(stage, TILE_K, nth);
+      b.template start<true, PARTS>(stage + OperandA::HELD_BYTES, TILE_K, nth);
+    } else if (t < tiles) {
+      const int k_left = t + 1 < tiles ? TILE_K : k_rest;
+      a.template start<false, PARTS>(stage, k_left, nth);
+      b.template start<false, PARTS>(stage + OperandA::HELD_BYTES, k_left, nth);
+    }
+    if (nth < PARTS - 1) return;
+    a.advance();
+    b.advance();
+#if A_ASYNC || B_ASYNC
+    copies_commit();  // also when there was nothing: the waits count groups
+#endif
+  }
+  DEVICE_MEMBER void finish(int t) {  // of the tile that was started last
+    if (t < tiles) {
+      a.finish(shared + filling.at);
+      b.finish(shared + filling.at + OperandA::HELD_BYTES);
+    }
+    filling.advance();
+  }
+  DEVICE_MEMBER const char* stage() const { return shared + used.at; }
+
+  // Tile t, of which all but PENDING later ones may be on their way, is there for this warp and has its shape.
+  template <int PENDING>
+  DEVICE_MEMBER void comes(int t, int where) const {
+#if A_ASYNC || B_ASYNC
+    copies_done<PENDING>();
+#endif
+    if (t >= tiles) return;
+    a.straighten(shared + where);
+    b.straighten(shared + where + OperandA::HELD_BYTES);
+  }
+  DEVICE_MEMBER void first_tile() const {
+    comes<STAGES - 2>(0, 0);
+    barrier();
+  }
+  // Rows are shifted early in the tile before, where that is not too soon: multiplications go on meanwhile.
+  static constexpr bool EARLY = STAGES > 2 && (OperandA::SHIFTS || OperandB::SHIFTS);
+  template <int PARTS>
+  DEVICE_MEMBER void bring(int t, int nth) {
+    if constexpr (EARLY) {
+      if (nth == (PARTS - 1) / 2) comes<STAGES - 3>(t + 1, used.after(used.at));  //@ mma-copy-wait-early
+    }
+    start<PARTS>(t + STAGES - 1, nth);
+  }
+  DEVICE_MEMBER void free_stage(unsigned) const {}  // next_tile()'s barrier does
+  // The next tile is there, for all; and nobody reads this one any more.
+  DEVICE_MEMBER void next_tile(int t) {
+    finish(t + STAGES - 1);
+    used.advance();
+    if constexpr (!EARLY) comes<STAGES - 2>(t + 1, used.at);  //@ mma-copy-wait
+    barrier();
+  }
+};
+#endif
+
+DEVICE void multiply(Sums& sums, const MmaArgs& args, const Task& task, const Part& part, char* shared,
+                     const Who& who) {
+  Flow flow(args, task, part, shared);
+  const ReaderA reader_a(who.warp_m, who.lane, args.a, args.lda);
+  const ReaderB reader_b(who.warp_n, who.lane, args.b, args.ldb);
+  const bool multiplies = !SKIP || ((kWholeM || part.row + who.warp_m < args.rows()) &&
+                                    (kWholeN || part.column + who.warp_n < args.columns()));
+  const int first = who.group * kSteps;
+  Fragments fragments[FRAGMENTS];
+  Sums partial;
+  flow.first_tile();
+#if FRAGMENTS == 1
+  for (int t = 0; t < flow.tiles; ++t) {
+    UNROLL_ALL
+    for (int step = 0; step < kSteps; ++step) {
+      flow.template bring<kSteps>(t, step);
+      if (!multiplies) continue;
+      fragments[0].read(reader_a, reader_b, flow.stage(), first + step);
+      multiply_step(sums, fragments[0], partial, step);
+    }
+    flow.free_stage(multiplies ? fragments[0].some_bits() : 0);
+    flow.next_tile(t);
+  }
+#else
+  // A step's fragments are read while the step before is multiplied, also from one tile to the next; tiles begin to
+  // come among the multiplications.
+  if (multiplies && flow.tiles > 0) fragments[0].read(reader_a, reader_b, flow.stage(), first);
+  for (int t = 0; t < flow.tiles; ++t) {
+    UNROLL_ALL
+    for (int step = 0; step < kSteps; ++step) {
+      flow.template bring<kSteps>(t, step);
+      if (step == kSteps - 1) {
+        flow.free_stage(multiplies ? fragments[step % 2].some_bits() : 0);
+        flow.next_tile(t);
+      }
+      if (!multiplies) continue;
+      // After the last tile this reads old values, which nobody uses.
+      fragments[(step + 1) % 2].read(reader_a, reader_b, flow.stage(), first + (step + 1) % kSteps);  //@ mma-read-next
+      multiply_step(sums, fragments[step % 2], partial, step);
+    }
+  }
+#endif
+}

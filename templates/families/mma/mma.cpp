@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <array>
+
+#include "templates/families/families.hpp"
+#include "templates/families/mma/numbers.hpp"
+#include "templates/plan/pack_plan.hpp"
+
+namespace tilewise {
+namespace {
+
+using mma::Mma;
+
+bool supports(const Problem& problem, const DeviceInfo& device) {
+  if (!product_kind(problem) || problem.batch < 1 || problem.m < 0 || problem.n < 0 ||
+      problem.k < 0)
+    return false;
+  const auto it_has = [&](Feature feature) { return has(device.features, feature); };
+  switch (problem.a) {
+    case DType::f32:
+      return problem.math != MathMode::strict && it_has(Feature::mma_tf32);
+    case DType::f64:
+      return it_has(Feature::mma_f64);
+    case DType::f16:
+      return it_has(Feature::mma_f16);
+    case DType::bf16:
+      return it_has(Feature::mma_bf16);
+    case DType::i8:
+      return it_has(Feature::mma_i8);
+    case DType::e4m3:
+    case DType::e5m2:
+      return it_has(Feature::mma_fp8);
+    case DType::i32:
+      return false;
+  }
+  return false;
+}
+
+/// Multiply-adds of mma.sync in a multiprocessor's clock, as a multiple of those of f32 on the
+/// ordinary units. On 9.0 as measured alone (bench/results/h200_mma_rates.txt: 0.59 of what wgmma
+/// does; fp8 is multiplied as f16, 10.0 too); else by NVIDIA's architecture whitepapers.
+double tensor_rate(const Problem& problem, const Target& target) {
+  // 16 bits, tf32, i8, fp8, f64
+  struct Row {
+    int capability;
+    std::array<double, 5> rates;
+  };
+  static constexpr Row rows[] = {
+      {75, {8, 0, 16, 0, 0}},   {80, {16, 8, 32, 0, 1}},           {86, {4, 2, 8, 0, 0.03}},
+      {89, {4, 2, 8, 8, 0.03}}, {90, {9.4, 4.7, 18.8, 9.4, 0.97}}, {100, {10, 5, 20, 10, 0.5}},
+      {120, {4, 2, 8, 8, 0.03}}};
+  const int capability = target.major * 10 + target.minor;
+  const Row* row = &rows[0];
+  for (const Row& r : rows)
+    if (r.capability <= capability) row = &r;
+  switch (problem.a) {
+    case DType::f32:
+      return row->rates[1] / (problem.math == MathMode::f32x3 ? 3 : 1);
+    case DType::f64:
+      return row->rates[4];
+    case DType::i8:
+      return row->rates[2];
+    case DType::e4m3:
+    case DType::e5m2:
+      return row->rates[3];
+    default:
+      return row->rates[0];
+  }
+}
+
+// Fitted to times of an H200, but for what is said to be counted: docs/cost-model.md. Issue slots
+// of a warp, first.
+constexpr double kStepSlots = 3;       // of a step of k, beside what follows
+constexpr double kRoundedWord = 2.3;   // f32 -> tf32
+constexpr double kSplitWord = 4;       // f32 -> two tf32
+constexpr double kTurnedWord = 2;      // bytes that lie across k, put side by side (counted)
+constexpr double kWidenedWord = 4;     // fp8 -> two words of f16, at half the rate (counted)
+constexpr double kShiftedPiece = 15;   // 16 bytes of rows that are not aligned to 4 (counted)
+constexpr double kStore = 1.7;         // of C, in stores of simt: sums are converted
+constexpr double kShiftedStore = 5.5;  // where rows of C are not aligned to it
+constexpr double kWaits = 3;           // a step whose fragments are read when they are wanted
+constexpr double kTmaWaits = 20;  // a tile: until all warps have freed a stage, until it is filled
+constexpr double kFetchedTogether = 64;  // bytes of a line that L2 hands out at least
+
+/// Slots of a step of k beside the reads and the instructions that multiply.
+double step_slots(const Mma& s, const DeviceInfo& device) {
+  const double words_a = s.warp_m / 16 * 4, words_b = s.warp_n / 8 * 2, words = words_a + words_b;
+  double slots = kStepSlots;
+  if (s.math == MathMode::tf32)
+    slots +=
+        kRoundedWord * (words_a * (s.pack_a == Pack::none) + words_b * (s.pack_b == Pack::none));
+  if (s.math == MathMode::f32x3) slots += kSplitWord * words;
+  if (s.multiplies_as_f16(device)) slots += kWidenedWord * words;
+  if (s.promote > 0) slots += double(s.warp_m) * s.warp_n / 32 / s.promote;
+  const auto turned = [&](const mma::Tile& tile, int across) {
+    return tile.by_matrix() || tile.element > 1 ? 0 : kTurnedWord * tile.reads(across);
+  };
+  return slots + turned(s.a, s.warp_m) + turned(s.b, s.warp_n);
+}
+
+/// Bytes of L2 for each byte of a tile whose rows may be shorter than what comes together.
+double fetched(const mma::Tile& tile) { return std::max(1.0, kFetchedTogether / tile.row_bytes()); }
+
+ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& device) {
+  ThreadWork thread;
+  // A step's fragments pass shared memory once, however many instructions read them.
+  thread.shared_loads = s.a.reads(s.warp_m) + s.b.reads(s.warp_n);
+  thread.load_passes =
+      double(s.warp_m + s.warp_n) * s.step() * s.element / 128 / thread.shared_loads;
+  double shifted = 0;
+  const auto copies = [&](const mma::Tile& tile) {
+    if (s.tma) return;
+    const double pieces = double(tile.rows()) * tile.chunks_across() / s.threads();
+    const double copied = tile.shifts() ? 1 + 1.0 / tile.chunks_across() : 16.0 / tile.bytes;
+    thread.global_loads += pieces * copied;
+    thread.shared_stores += pieces * (tile.shifts() ? 3 : 1);  // cp.async's; read and stored again
+    if (tile.shifts()) shifted += pieces;
+  };
+  copies(s.a);
+  copies(s.b);
+  thread.copy_passes = 4;  // lanes are 16 bytes apart
+  thread.fetched_a = fetched(s.a);
+  thread.fetched_b = fetched(s.b);
+  thread.result_stores = double(s.warp_m) * s.warp_n / 32 / s.vector_c *
+                         (s.epilogue && s.shift_c(problem) ? kShiftedStore : kStore);
+  thread.exchanged = s.slice_k > 1 || s.epilogue ? double(s.warp_m) * s.warp_n / 32 : 0;
+  thread.steps = s.steps();
+  thread.waits = (s.fragments == 1 ? kWaits : 0) + (s.tma ? kTmaWaits / s.steps() : 0);
+  thread.pass_instructions = step_slots(s, device) + kShiftedPiece * shifted / s.steps();
+  // What comes through registers is stored in the round that asks for it.
+  thread.ahead = s.async(device) ? s.stages - (s.tma ? 1.5 : 1) : 1;
+  thread.multiply_add_rate = tensor_rate(problem, device.target);
+  thread.registers = s.registers(device);
+  thread.resident_blocks = s.blocks;
+  return thread;
+}
+
+/// Panels of 128 bytes at most, swizzled as wide as they are; strands are whole rows.
+TileMap tiles_by_tma(TileMap::Of of, const mma::Tile& tile) {
+  const int columns = tile.row_bytes() / tile.element;
+  if (tile.strands() > 1) return {of, columns, tile.rows(), 0, tile.strands()};
+  const int panel = std::min(columns, 128 / tile.element);
+  return {of, panel, tile.rows(), panel * tile.element};
+}
+
+Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
+  const Mma s(problem, c);
+  MultiplyShape shape;
+  shape.kernel = kernel_of("mma.cu", "mma", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
+  if (s.bake) bake_sizes(shape.kernel, problem, s.split, raster_of(problem, s.tile_m, s.raster));
+  shape.kernel.defines.emplace("MATH", static_cast<int>(problem.math));
+  if (packs_round(problem)) {
+    shape.kernel.defines.emplace("ROUNDED_A", s.pack_a != Pack::none);
+    shape.kernel.defines.emplace("ROUNDED_B", s.pack_b != Pack::none);
+  }
+  shape.kernel.defines.emplace("A_ASYNC", s.async(device));
+  shape.kernel.defines.emplace("B_ASYNC", s.async(device));
+  shape.kernel.defines.emplace("SPLIT", s.split > 1);
+  shape.kernel.defines.emplace("SHIFT_C", s.shift_c(problem));
+  shape.tile_m = s.tile_m;
+  shape.tile_n = s.tile_n;
+  shape.tile_k = s.tile_k;
+  shape.threads = s.threads();
+  shape.shared_bytes = s.shared_bytes();
+  shape.splits = s.split;
+  shape.raster = s.raster;
+  shape.pack_a = s.pack_a;
+  shape.pack_b = s.pack_b;
+  if (s.tma) shape.maps = {tiles_by_tma(TileMap::Of::a, s.a), tiles_by_tma(TileMap::Of::b, s.b)};
+  shape.programmatic = has(device.features, Feature::programmatic_launch);
+  shape.thread = thread_work(s, problem, device);
+  Plan made = multiply_plan(problem, std::move(shape));
+  spread_blocks(made, device);
+  return made;
+}
+
+/// Small tiles (64 x 64, of bytes 128 x 128), copied by as little as an element's size: right for
+/// any alignment.
+Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
+  const int element = bytes_of(problem.a);
+  const bool promotes = problem.math == MathMode::f32x3 || is_fp8(problem.a);
+  // A row of 128 bytes, whichever way an operand lies.
+  const int span = element == 1 ? 128 : 64;
+  return {{"TILE_M", span},
+          {"TILE_N", span},
+          {"TILE_K", std::min(64, 128 / element)},
+          {"WARP_M", span / 2},
+          {"WARP_N", element == 8 ? 16 : 32},
+          {"SLICE_K", 1},
+          {"STAGES", 2},
+          {"TMA", 0},
+          {"FRAGMENTS", 1},
+          {"PROMOTE", promotes ? 1 : 0},
+          {"BYTES_A", element},
+          {"BYTES_B", element},
+          {"PACK_A", 0},
+          {"PACK_B", 0},
+          {"EPILOGUE", 0},
+          {"VECTOR_C", 1},
+          {"BLOCKS_PER_SM", 1},
+          {"SPLIT_K", 1},
+          {"RASTER", 8},
+          {"BAKE", 0},
+          {"SKIP", 0}};
+}
+
+}  // namespace
+
+KernelTemplate mma_template() {
+  KernelTemplate t;
+  t.name = "mma";
+  t.revision = 5;
+  t.summary = "tensor cores by warp-wide instructions, every type they have";
+  t.parameters = mma::parameters();
+  t.constraints = mma::constraints();
+  t.supports = supports;
+  t.plan = plan;
+  t.default_configuration = default_configuration;
+  t.default_rank = [](const Problem&) { return 10; };
+  return t;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,169 @@
+#pragma once
+#include <algorithm>
+
+#include "templates/families/mma/layout.hpp"
+#include "templates/kernel_template.hpp"
+#include "templates/plan/multiply_plan.hpp"
+#include "templates/space/constraints.hpp"
+#include "vocabulary/configuration.hpp"
+#include "vocabulary/problem.hpp"
+
+namespace tilewise::mma {
+
+/// One operand's tile in shared memory, and how warps read it.
+struct Tile : TileLayout {
+  bool is_a = false;
+
+  /// Groups of 8 of m or n that one read of a lane serves.
+  int together() const {
+    if (strands() > 1 || by_matrix() || along_k) return 1;
+    return element == 1 ? 4 : (is_a ? 2 : 1);
+  }
+  /// Whether TMA copies it: aligned, or in strands of elements that can be read one by one. Boxes
+  /// have at most 256 elements a row.
+  bool by_tma() const {
+    if (strands() == 1) return !bytes_across();
+    return element >= 4 && bytes == element && row_bytes() / element + strands() <= 256;
+  }
+  /// Of m or n, that a warp's part is a multiple of.
+  int least_part() const {
+    if (strands() > 1) return 8 * strands();
+    if (by_matrix() || along_k) return 16;
+    return element == 8 ? 16 : 32;
+  }
+  /// A lane's two neighbouring columns of C are neighbours there too.
+  bool pairs() const { return strands() == 1 && (by_matrix() || (element >= 4 && !along_k)); }
+  /// Rows are whole lines of 128 bytes, or parts that fill one.
+  bool lines() const {
+    const int row = row_bytes();
+    if (row % 128 == 0) return true;
+    return (element == 2 || along_k) && (row == 64 || (row == 32 && element < 8));
+  }
+  /// No narrower tile can be held so.
+  bool least_line() const { return !along_k && element != 2 && row_bytes() == 128; }
+  /// Instructions by which a warp reads fragments of `across` of m or n in one step of k.
+  int reads(int across) const {
+    const int octets = across / 8;
+    if (by_matrix()) return octets / 2;
+    return octets / together() * 2 * (element == 1 ? 4 : 1);
+  }
+};
+
+/// The configuration as plain numbers, and what follows from them.
+struct Mma {
+  int tile_m, tile_n, tile_k, warp_m, warp_n, slice_k, stages, fragments, promote, epilogue,
+      vector_c;
+  Pack pack_a, pack_b;
+  int blocks, split, raster;
+  bool tma, bake;
+  int skip;
+  int element, result, sum;  ///< bytes
+  bool integers, fp8;
+  MathMode math;
+  Tile a, b;
+
+  Mma(const Problem& p, const Configuration& c)
+      : tile_m(value_or_1(c, "TILE_M")),
+        tile_n(value_or_1(c, "TILE_N")),
+        tile_k(value_or_1(c, "TILE_K")),
+        warp_m(value_or_1(c, "WARP_M")),
+        warp_n(value_or_1(c, "WARP_N")),
+        slice_k(value_or_1(c, "SLICE_K")),
+        stages(value_or_1(c, "STAGES")),
+        fragments(value_or_1(c, "FRAGMENTS")),
+        promote(value_or_1(c, "PROMOTE")),
+        epilogue(value_or_1(c, "EPILOGUE")),
+        vector_c(value_or_1(c, "VECTOR_C")),
+        pack_a(Pack(value_or_1(c, "PACK_A"))),
+        pack_b(Pack(value_or_1(c, "PACK_B"))),
+        blocks(value_or_1(c, "BLOCKS_PER_SM")),
+        split(value_or_1(c, "SPLIT_K")),
+        raster(value_or_1(c, "RASTER")),
+        tma(value_or_1(c, "TMA") == 1),
+        bake(value_or_1(c, "BAKE") == 1),
+        skip(value_or_1(c, "SKIP")),
+        element(bytes_of(p.a)),
+        result(bytes_of(p.c)),
+        sum(bytes_of(p.accumulator)),
+        integers(is_integer(p.a)),
+        fp8(is_fp8(p.a)),
+        math(p.math),
+        a{{tile_m, tile_k, element, !reads_a_transposed(p, pack_a), value_or_1(c, "BYTES_A"), tma},
+          true},
+        b{{tile_n, tile_k, element, reads_b_transposed(p, pack_b), value_or_1(c, "BYTES_B"), tma},
+          false} {}
+
+  bool by_tma() const { return tma; }
+  int parts(const Problem&, const DeviceInfo&) const { return split; }
+  /// Of k, that one instruction multiplies: 32 bytes, of f64 64.
+  int step() const { return element == 8 ? 8 : 32 / element; }
+  int steps() const { return tile_k / step() / slice_k; }
+  int warps() const { return (tile_m / warp_m) * (tile_n / warp_n); }
+  int threads() const { return warps() * 32 * slice_k; }
+  /// A row's pieces are brought by threads side by side, of one warp where it shifts them.
+  bool takes_rows(const Tile& tile) const {
+    return (tile.shifts() ? 32 : threads()) % tile.chunks_across() == 0;
+  }
+  /// Bytes of an element that the multiply step writes, and to how many its rows are aligned.
+  int out_bytes() const { return split > 1 ? sum : result; }
+  int out_alignment(const Problem& p) const {
+    return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
+                     : p.alignment.c;
+  }
+  bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
+  /// Where there is no instruction for fp8: TILEWISE_WIDENS_FP8 in mma.cuh.
+  bool multiplies_as_f16(const DeviceInfo& device) const {
+    return fp8 && device.target.major >= 9 && device.target.major < 12;
+  }
+  /// Without waiting in registers.
+  bool async(const DeviceInfo& device) const {
+    return tma || has(device.features, Feature::cp_async);
+  }
+  std::uint32_t shared_bytes() const {
+    const BlockLayout block{a.held_bytes() + b.held_bytes(),
+                            stages,
+                            tile_m,
+                            tile_n,
+                            warp_n,
+                            slice_k,
+                            warps(),
+                            sum,
+                            epilogue != 0,
+                            tma};
+    return static_cast<std::uint32_t>(block.shared_bytes());
+  }
+  /// Sums, fragments, what is on its way, and addresses: what ptxas needs not to spill.
+  int registers(const DeviceInfo& device) const {
+    const int sums = warp_m * warp_n / 32 * sum / 4;
+    const int word = element == 8 ? 2 : 1;
+    const int set = (warp_m / 16 * 4 + warp_n / 8 * 2) * word;
+    const int small = math == MathMode::f32x3 ? set : 0;
+    const int widened = multiplies_as_f16(device) ? set : 0;
+    const int promoted = promote > 1 ? sums : (promote == 1 ? warp_n / 8 * 4 : 0);
+    const int waiting = async(device) ? 0 : waits(a) + waits(b);
+    const int shifted = 4 * std::max(shifted_run(a), shifted_run(b));
+    // An operand whose k is not contiguous needs an address for each ldmatrix, or read of bytes.
+    const auto offsets = [](const Tile& tile, int across) {
+      return !tile.along_k && tile.element < 4 ? across / 16 : 0;
+    };
+    const int addresses = offsets(a, warp_m) + offsets(b, warp_n) + 22;
+    // ptxas refuses f64's instruction where a thread may have 56.
+    const int least = element == 8 ? 64 : 0;
+    return std::max(
+        least, sums + fragments * set + small + widened + promoted + waiting + shifted + addresses);
+  }
+
+ private:
+  /// Chunks that a lane shifts at a time.
+  int shifted_run(const Tile& tile) const { return tile.shifts() ? tile.run(threads()) : 0; }
+  /// Registers for what is on its way through them.
+  int waits(const Tile& tile) const {
+    const int pieces = tile.chunks(threads());
+    return 4 * (tile.shifts() ? pieces + pieces / tile.run(threads()) : pieces);
+  }
+};
+
+std::vector<Parameter> parameters();
+std::vector<Constraint> constraints();
+
+}  // namespace tilewise::mma

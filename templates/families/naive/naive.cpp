@@ -1,0 +1,72 @@
+#include <algorithm>
+
+#include "templates/families/families.hpp"
+#include "templates/plan/multiply_plan.hpp"
+
+namespace tilewise {
+namespace {
+
+/// L1 serves nearly all reads, one line after another: it is what shared memory is to other
+/// kernels.
+ThreadWork thread_work(const Problem& problem, const Configuration& c) {
+  const int rows = c.at("ACROSS") ? std::max(1, 32 / c.at("TILE_N")) : std::min(32, c.at("TILE_M"));
+  const int columns = 32 / rows;  // of C, by a warp
+  ThreadWork thread;
+  thread.shared_loads =
+      (a_transposed(problem.layout) ? 1 : rows) + (b_transposed(problem.layout) ? columns : 1);
+  thread.unrolled = c.at("UNROLL");
+  thread.ahead = c.at("UNROLL") > 1 ? c.at("UNROLL") : 0;  // loads of that many steps go together
+  return thread;
+}
+
+Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo&) {
+  MultiplyShape shape;
+  shape.kernel = kernel_of("naive.cu", "naive", c);
+  shape.tile_m = c.at("TILE_M");
+  shape.tile_n = c.at("TILE_N");
+  shape.threads = shape.tile_m * shape.tile_n;
+  shape.thread = thread_work(problem, c);
+  Plan made = multiply_plan(problem, std::move(shape));
+  // Nothing is staged: every multiply-add asks memory for both of its operands. What reaches L2 is
+  // less, as the step says.
+  made.work.global_bytes = made.work.flops / 2 * 2 * bytes_of(problem.a);
+  return made;
+}
+
+}  // namespace
+
+KernelTemplate naive_template() {
+  KernelTemplate t;
+  t.name = "naive";
+  t.summary = "one thread an element, straight from global memory";
+  t.parameters = {
+      {"TILE_M", {1, 2, 4, 8, 16, 32}, "rows of C a block computes"},
+      {"TILE_N", {1, 2, 4, 8, 16, 32, 64, 128, 256}, "columns of C a block computes"},
+      {"ACROSS", {1, 0}, "neighbouring threads take neighbouring", {"columns", "rows"}},
+      {"UNROLL", {1, 4, 8}, "steps of k a loop pass does"},
+  };
+  t.constraints = {
+      {"block_size",
+       {"TILE_M", "TILE_N"},
+       "TILE_M x TILE_N is 32 to 1024 threads",
+       [](const ConstraintInput& in) {
+         const int threads = in.configuration.at("TILE_M") * in.configuration.at("TILE_N");
+         return threads >= 32 && threads <= in.device.threads_per_block;
+       }},
+      {"grid_fits",
+       {"TILE_M", "TILE_N"},
+       "there are fewer than 2^31 blocks",
+       [](const ConstraintInput& in) {
+         return grid_fits(in.problem, in.configuration.at("TILE_M"), in.configuration.at("TILE_N"),
+                          1, 1);
+       }},
+  };
+  t.supports = supports_any;
+  t.plan = plan;
+  t.default_configuration = [](const Problem&, const DeviceInfo&) {
+    return Configuration{{"TILE_M", 8}, {"TILE_N", 32}, {"ACROSS", 1}, {"UNROLL", 4}};
+  };
+  return t;
+}
+
+}  // namespace tilewise

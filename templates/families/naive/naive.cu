@@ -1,0 +1,35 @@
+// naive: one thread computes one element of C, straight from global memory. Any types.
+//
+// The first rung of the ladder. A block's threads cover TILE_M x TILE_N elements. With ACROSS = 1
+// neighbouring threads take neighbouring columns of C: a warp then reads one element of A (broadcast)
+// and a run of B, which the memory system serves in whole lines. With ACROSS = 0 they take
+// neighbouring rows, and the same arithmetic runs several times slower: coalescing is all that differs.
+//
+// Parameters: TILE_M, TILE_N (block shape), ACROSS, UNROLL (of the loop over k).
+// From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED.
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
+
+static_assert(TILE_M * TILE_N <= 1024, "a block has at most 1024 threads");
+
+KERNEL(TILE_M * TILE_N, 1) naive(ARGUMENTS MultiplyArgs args) {
+  const Task task = task_of_block(args, TILE_M, TILE_N);
+  const int thread = threadIdx.x;
+  const Int64 row = task.tile.row + (ACROSS ? thread / TILE_N : thread % TILE_M);
+  const Int64 column = task.tile.column + (ACROSS ? thread % TILE_N : thread / TILE_M);
+  if (row >= args.m || column >= args.n) return;
+
+  // Steps between neighbours along k.
+  const Int64 step_a = A_TRANSPOSED ? args.lda : 1;
+  const Int64 step_b = B_TRANSPOSED ? 1 : args.ldb;
+  const Element* a = task.a + (A_TRANSPOSED ? row : row * args.lda);
+  const Element* b = task.b + (B_TRANSPOSED ? column * args.ldb : column);
+
+  Sum sum = 0;
+  UNROLL_BY(UNROLL)
+  for (Int64 k = 0; k < args.k; ++k)
+    sum = multiply_add(widen(a[k * step_a]), widen(b[k * step_b]), sum);
+
+  Result* c = task.c + row * args.ldc + column;
+  *c = blend(scalars_of(args), sum, c);
+}

@@ -1,0 +1,62 @@
+// Where simt's tiles and exchanged sums lie in shared memory, in floats: included by its kernel and
+// by its descriptor.
+#pragma once
+#include "parts/layout.hpp"
+
+namespace tilewise::simt {
+
+// PREFETCH: 0 to 2 by registers, 3 to 5 by cp.async, from 6 on by TMA.
+constexpr int stages_of(int prefetch) {
+  return prefetch == 8   ? 6
+         : prefetch >= 6 ? prefetch - 3
+         : prefetch >= 3 ? prefetch - 1
+                         : (prefetch == 2 ? 2 : 1);
+}
+
+// One operand's tile.
+struct TileLayout {
+  int span, depth;  // of m or n, and of k
+  int vector;       // elements of a load
+  bool along_k;     // k is contiguous in memory
+  bool transpose;   // on its way into shared memory
+  int prefetch, fragment_k;
+
+  constexpr bool held_k() const { return along_k != transpose; }
+  // TMA copies tiles as they lie, aligned to 16 bytes.
+  constexpr bool by_tma() const { return prefetch >= 6 && !transpose && vector == 4; }
+  // Along k TMA copies panels of at most 128 bytes of k, swizzled as wide as they are.
+  constexpr bool swizzled() const { return by_tma() && along_k; }
+  constexpr int panel() const { return layout::smaller(depth, 32); }
+  // Through registers: cp.async transposes words, not vectors.
+  constexpr bool staged() const {
+    return prefetch >= 6 ? !by_tma() : prefetch >= 3 && transpose && vector > 1;
+  }
+  // A stored column must not fall into one bank; rows stay aligned for vector access.
+  constexpr int pad() const {
+    if (by_tma()) return 0;
+    if (!held_k()) return transpose ? 4 : 0;
+    return transpose ? fragment_k : layout::larger(vector, fragment_k);
+  }
+  constexpr int stride() const { return (held_k() ? depth : span) + pad(); }
+  // The next tile begins where vectors, and tiles by TMA, may.
+  constexpr int elements() const {
+    return layout::round_up((held_k() ? span : depth) * stride(), prefetch >= 6 ? 256 : 4);
+  }
+};
+
+// The stages, or in their place, at the end, the sums that groups exchange; then TMA's barriers.
+struct BlockLayout {
+  int stage_elements, prefetch;
+  int tile_m, tile_n, slice_k;
+
+  constexpr int barriers_at() const {
+    const int exchanged = slice_k > 1 ? slice_k * tile_m * tile_n : 0;
+    return layout::larger(stages_of(prefetch) * stage_elements, exchanged);
+  }
+  constexpr int shared_bytes() const {
+    const int barriers = prefetch >= 6 ? stages_of(prefetch) * 16 : 0;  // two of 8 bytes a stage
+    return 4 * barriers_at() + barriers;
+  }
+};
+
+}  // namespace tilewise::simt

@@ -1,0 +1,345 @@
+// How tiles flow through shared memory while simt's threads multiply: PREFETCH of simt.cu.
+#pragma once
+#include "families/simt/operand.cuh"
+#include "parts/pipeline.cuh"
+#if PREFETCH >= 6
+#include "words/tma.cuh"
+#include "words/warp.cuh"
+#endif
+#define A_BY_TMA (PREFETCH >= 6 && !TRANSPOSE_A && VECTOR_A == 4)
+#define B_BY_TMA (PREFETCH >= 6 && !TRANSPOSE_B && VECTOR_B == 4)
+
+// MultiplyArgs, and what only some configurations take; the arguments that add_tail() and the plan append.
+struct SimtArgs : MultiplyArgs {
+#if TAIL
+  float* partial;          // [tail block][2][TILE_M][TILE_N]
+  Int64 depth;             // tiles of k
+  int whole_tiles, share;  // tiles of C that one block does; tiles of k for a block of the tail
+#endif
+#if A_BY_TMA
+  TensorMap a_map;
+#endif
+#if B_BY_TMA
+  TensorMap b_map;
+#endif
+
+  DEVICE_MEMBER Tile tile(unsigned index) const {
+    return tile_at(rows(), columns(), rows_together(), index, TILE_M, TILE_N);
+  }
+  // Of one product of a batch.
+  DEVICE_MEMBER unsigned blocks() const {
+    return static_cast<unsigned>(tile_count(rows(), columns(), TILE_M, TILE_N)) * unsigned(parts());
+  }
+};
+static_assert(bool(A_BY_TMA) == OperandA::BY_TMA && bool(B_BY_TMA) == OperandB::BY_TMA,
+              "the arguments have the maps that the tiles need");
+// load_tile's columns are rows of A^T and columns of B, both from a whole tile on.
+static_assert(!A_BY_TMA || TILE_M % 4 == 0, "tiles of A by TMA begin at multiples of 16 bytes");
+static_assert(!B_BY_TMA || TILE_N % 4 == 0, "tiles of B by TMA begin at multiples of 16 bytes");
+
+// What a block does at a time: a tile of C from (row, column) on, and a part of k, of one product.
+struct Part {
+  Int64 row, column;
+  Int64 k_begin, k_size;
+  const float* a;
+  const float* b;
+
+  DEVICE_MEMBER int tiles() const { return static_cast<int>((k_size + TILE_K - 1) / TILE_K); }
+};
+
+// Where in the block's tile a thread works.
+struct Who {
+  int lane, group, warp_m, warp_n;  // first row and column of the warp
+  int k0;                           // of each tile's k, the group's first
+
+  DEVICE_MEMBER Who() {
+    constexpr int WARPS_N = TILE_N / (THREAD_N * kWarpN);
+    const int warp = int(threadIdx.x) % kGroupThreads / 32;
+    lane = threadIdx.x % 32;
+    group = int(threadIdx.x) / kGroupThreads;
+    warp_m = warp / WARPS_N * (THREAD_M * WARP_M);
+    warp_n = warp % WARPS_N * (THREAD_N * kWarpN);
+    k0 = group * kGroupDepth;
+  }
+  // Whether any of the warp's part of C is inside the matrix.
+  DEVICE_MEMBER bool multiplies(const SimtArgs& args, const Part& part) const {
+    return (kWholeM || part.row + warp_m < args.rows()) &&
+           (kWholeN || part.column + warp_n < args.columns());
+  }
+};
+
+typedef float Sums[THREAD_M][THREAD_N];
+
+// Fetches of both operands by all threads. An operand's tiles that lie wholly inside it need no tests.
+struct Source {
+  OperandA a;
+  OperandB b;
+  int tiles, inner_a, inner_b, k_rest;  // k_rest: of the last tile
+
+  DEVICE_MEMBER Source(const SimtArgs& args, const Part& part)
+      : a(part.a, args.lda, part.row, args.rows(), part.k_begin),
+        b(part.b, args.ldb, part.column, args.columns(), part.k_begin),
+        tiles(part.tiles()),
+        k_rest(kWholeK ? TILE_K : static_cast<int>(part.k_size - Int64(TILE_K) * (tiles - 1))) {
+    const int whole = k_rest == TILE_K ? tiles : tiles - 1;
+    inner_a = a.inside() ? whole : 0;
+    inner_b = b.inside() ? whole : 0;
+  }
+  DEVICE_MEMBER int depth(int t) const { return t + 1 < tiles ? TILE_K : k_rest; }
+  DEVICE_MEMBER void advance() {
+    a.advance();
+    b.advance();
+  }
+};
+
+#if PREFETCH >= 3
+// Both operands' parts of a tile on their way.
+struct Coming {
+  Waiting<OperandA> a;
+  Waiting<OperandB> b;
+
+  DEVICE_MEMBER void start(const Source& source, int t, float* stage) {
+    if (t < source.inner_a)
+      a.template start<true>(source.a, stage, TILE_K);
+    else if (t < source.tiles)
+      a.template start<false>(source.a, stage, source.depth(t));
+    if (t < source.inner_b)
+      b.template start<true>(source.b, stage + OperandA::ELEMENTS, TILE_K);
+    else if (t < source.tiles)
+      b.template start<false>(source.b, stage + OperandA::ELEMENTS, source.depth(t));
+  }
+  DEVICE_MEMBER void finish(const Source& source, float* stage) const {
+    a.finish(source.a, stage);
+    b.finish(source.b, stage + OperandA::ELEMENTS);
+  }
+};
+#endif
+
+#if PREFETCH >= 6
+// Asks for the operand's tile that begins at row or column `at` and step k.
+template <typename Of>
+DEVICE void ask_for_tile(float* to, const TensorMap& map, Int64 at, int k, TransferBarrier* full) {
+  if constexpr (Of::SWIZZLED) {
+    UNROLL_ALL
+    for (int panel = 0; panel < TILE_K / Of::PANEL; ++panel)
+      load_tile(to + panel * Of::PANEL_ELEMENTS, map, k + panel * Of::PANEL, static_cast<int>(at), full);
+  } else {
+    load_tile(to, map, static_cast<int>(at), k, full);  //@ simt-tma-load
+  }
+}
+
+// A lane of warp 0 has TMA fill the stages; what TMA cannot copy all threads store.
+struct Flow {
+  static constexpr int TRANSFERRED = (OperandA::BY_TMA ? TILE_M * TILE_K * 4 : 0) +
+                                     (OperandB::BY_TMA ? TILE_N * TILE_K * 4 : 0);  // bytes a tile
+  static constexpr bool STAGED = OperandA::STAGED || OperandB::STAGED;
+  // A tile less than there are stages is on its way, so that who fills waits for warps that are a tile
+  // behind, not for all of them.
+  static constexpr int AHEAD = kStages - 2;  //@ simt-tiles-ahead
+
+  bool asks;  // this warp does, for all
+  Pipeline<kStages, kStageElements * 4> pipeline;
+
+  DEVICE_MEMBER explicit Flow(float* shared)
+      : asks(TRANSFERRED > 0 && warp_number() == 0),
+        pipeline(reinterpret_cast<char*>(shared), reinterpret_cast<char*>(shared + kLayout.barriers_at()),
+                 (TRANSFERRED > 0) + (STAGED ? kThreads / 32 : 0),  //@ simt-full-arrivals
+                 kThreads / 32) {}
+  DEVICE_MEMBER const float* stage() const { return reinterpret_cast<const float*>(pipeline.consumer_stage()); }
+  DEVICE_MEMBER float* next_stage() const { return reinterpret_cast<float*>(pipeline.producer_stage()); }
+
+  // When the whole warp has read what it wants of the tile; `read` is some_bits() of what it read last.
+  DEVICE_MEMBER void release(const SimtArgs& args, unsigned read) {
+    pipeline.arrive_empty(read & args.unknown_zero());  //@ simt-empty-arrive
+    pipeline.consumer.advance();
+  }
+
+  // Begins to bring tile t; for each tile in turn, followed by finish().
+  DEVICE_MEMBER void start(const SimtArgs& args, const Part& part, Source& source, Coming& coming,
+                           int t) const {
+    if (STAGED) {
+      coming.start(source, t, nullptr);
+      source.advance();
+    }
+    if (asks && t < source.tiles) {
+      pipeline.wait_empty();  //@ simt-empty-wait-before-tma
+      if (chosen_lane()) {  //@ simt-elect-one
+        TransferBarrier* full = pipeline.producer_barrier();
+        transfer_expect(full, TRANSFERRED);  //@ simt-expect-bytes
+        [[maybe_unused]] const int k = static_cast<int>(part.k_begin) + t * TILE_K;  //@ simt-tile-k
+#if A_BY_TMA
+        ask_for_tile<OperandA>(next_stage(), args.a_map, part.row, k, full);
+#endif
+#if B_BY_TMA
+        ask_for_tile<OperandB>(next_stage() + OperandA::ELEMENTS, args.b_map, part.column, k, full);
+#endif
+      }
+      warp_barrier();
+    }
+  }
+  DEVICE_MEMBER void finish(const Source& source, const Coming& coming, int t) {
+    if (t >= source.tiles) return;
+    if (STAGED) {
+      pipeline.wait_empty();  //@ simt-empty-wait-before-stores
+      coming.finish(source, next_stage());  //@ simt-store-stage
+      transfer_arrive_of_warp(pipeline.producer_barrier(), 0);  //@ simt-full-arrive
+    }
+    pipeline.producer.advance();
+  }
+
+  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part, const Who& who) {
+    Source source(args, part);
+    Coming coming;
+    const int tiles = source.tiles;
+    const bool multiplies = who.multiplies(args, part);
+    UNROLL_ALL  //@ simt-first-loads
+    for (int t = 0; t < AHEAD; ++t) {
+      start(args, part, source, coming, t);
+      finish(source, coming, t);
+    }
+#if FRAGMENTS == 1
+    for (int t = 0; t < tiles; ++t) {
+      start(args, part, source, coming, t + AHEAD);
+      pipeline.wait_full();
+      unsigned read = 0;
+      if (multiplies) read = multiply_tile(sums, stage(), who.warp_m, who.warp_n, who.lane, who.k0);  //@ simt-multiply
+      release(args, read);
+      finish(source, coming, t + AHEAD);
+    }
+#else
+    Fragments sets[2];
+    if (tiles > 0) {
+      pipeline.wait_full();
+      if (multiplies) sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+    }
+    for (int t = 0; t < tiles; ++t) {
+      start(args, part, source, coming, t + AHEAD);
+      if (multiplies) multiply_ahead(sums, sets, stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      release(args, multiplies ? sets[1].some_bits() : 0);
+      finish(source, coming, t + AHEAD);
+      if (t + 1 < tiles) {
+        pipeline.wait_full();
+        if (multiplies) sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      }
+      if (multiplies) outer_product(sums, sets[1]);
+    }
+#endif
+  }
+};
+#endif
+
+#if PREFETCH >= 3 && PREFETCH < 6
+// Stages are filled and used in turn; one is filled again after the barrier that follows its last use.
+struct Flow {
+  float* shared;
+  DEVICE_MEMBER explicit Flow(float* shared_memory) : shared(shared_memory) {}
+
+  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part,
+                              const Who& who) const {
+    Source source(args, part);
+    const int tiles = source.tiles;
+    const bool multiplies = who.multiplies(args, part);
+    Coming coming;
+    StageOffset<kStages, kStageElements> filling, used;
+    const auto start = [&](int t) {
+      coming.start(source, t, shared + filling.at);
+      source.advance();
+      copies_commit();  // also when there was nothing: the waits count groups
+    };
+    const auto finish = [&](int t) {  // of the tile that was started last
+      if (t < tiles) coming.finish(source, shared + filling.at);
+      filling.advance();
+    };
+    UNROLL_ALL
+    for (int t = 0; t < kStages - 1; ++t) {
+      start(t);
+      finish(t);
+    }
+#if FRAGMENTS == 1
+    for (int t = 0; t < tiles; ++t) {
+      copies_done<kStages - 2>();
+      barrier();
+      start(t + kStages - 1);
+      if (multiplies)
+        multiply_tile(sums, shared + used.at, who.warp_m, who.warp_n, who.lane, who.k0);
+      used.advance();
+      finish(t + kStages - 1);
+    }
+#else
+    Fragments sets[2];
+    copies_done<kStages - 2>();
+    barrier();
+    if (multiplies) sets[0].read(shared, who.warp_m, who.warp_n, who.lane, who.k0);
+    for (int t = 0; t < tiles; ++t) {
+      start(t + kStages - 1);
+      if (multiplies)
+        multiply_ahead(sums, sets, shared + used.at, who.warp_m, who.warp_n, who.lane, who.k0);
+      used.advance();
+      finish(t + kStages - 1);
+      copies_done<kStages - 2>();
+      barrier();  // the next tile is there, this one's stage is free
+      if (multiplies) {
+        // After the last tile this reads old values, which nobody uses.
+        sets[0].read(shared + used.at, who.warp_m, who.warp_n, who.lane, who.k0);
+        outer_product(sums, sets[1]);
+      }
+    }
+#endif
+  }
+};
+
+#elif PREFETCH < 3
+struct Flow {
+  float* shared;
+  DEVICE_MEMBER explicit Flow(float* shared_memory) : shared(shared_memory) {}
+
+  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part,
+                              const Who& who) const {
+    Source source(args, part);
+    const int tiles = source.tiles;
+    const bool multiplies = who.multiplies(args, part);
+    float next_a[OperandA::COUNT][VECTOR_A], next_b[OperandB::COUNT][VECTOR_B];
+    const auto fetch = [&](int t) {
+      if (t < source.inner_a)
+        source.a.template load<true>(next_a, TILE_K);
+      else
+        source.a.template load<false>(next_a, source.depth(t));
+      if (t < source.inner_b)
+        source.b.template load<true>(next_b, TILE_K);
+      else
+        source.b.template load<false>(next_b, source.depth(t));
+      source.advance();
+    };
+    const auto hold = [&](int t) {
+      float* stage = shared + t % kStages * kStageElements;
+      source.a.store(stage, next_a);
+      source.b.store(stage + OperandA::ELEMENTS, next_b);
+    };
+#if PREFETCH == 0
+    for (int t = 0; t < tiles; ++t) {
+      fetch(t);
+      hold(t);
+      barrier();
+      if (multiplies) multiply_tile(sums, shared, who.warp_m, who.warp_n, who.lane, who.k0);
+      barrier();
+    }
+#else
+    if (tiles > 0) {
+      fetch(0);
+      hold(0);
+      barrier();
+    }
+    for (int t = 0; t < tiles; ++t) {
+      const bool more = t + 1 < tiles;
+      if (more) fetch(t + 1);
+      if (multiplies)
+        multiply_tile(sums, shared + t % kStages * kStageElements, who.warp_m, who.warp_n, who.lane,
+                      who.k0);
+      if (kStages == 1) barrier();  // one buffer: everybody must be done with it
+      if (more) hold(t + 1);
+      barrier();
+    }
+#endif
+  }
+};
+#endif

@@ -1,0 +1,367 @@
+// simt's tiles of A and B in shared memory: how they are filled, and how a thread multiplies what
+// it reads of them. See simt.cu.
+#pragma once
+#include "families/simt/layout.hpp"
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
+
+static_assert(TILE_M % (THREAD_M * WARP_M) == 0, "warps tile the block along m");
+static_assert(TILE_N % (THREAD_N * (32 / WARP_M)) == 0, "warps tile the block along n");
+static_assert(TILE_K % (SLICE_K * UNROLL) == 0,
+              "a group's part of TILE_K is whole passes of UNROLL");
+static_assert(UNROLL % FRAGMENT_K == 0, "a pass is whole fragments");
+
+constexpr bool kWholeM = known_whole_m(TILE_M), kWholeN = known_whole_n(TILE_N), kWholeK = known_whole_k(TILE_K);
+constexpr int kWarpN = 32 / WARP_M;
+constexpr int kGroupThreads = (TILE_M / THREAD_M) * (TILE_N / THREAD_N);
+constexpr int kThreads = kGroupThreads * SLICE_K;
+constexpr int kGroupDepth = TILE_K / SLICE_K;  // of a tile's k, for one group of warps
+constexpr int kPassSteps = UNROLL / FRAGMENT_K;
+constexpr int kStages = tilewise::simt::stages_of(PREFETCH);
+static_assert(kThreads <= 1024, "a block has at most 1024 threads");
+
+// One operand's tile: SPAN (of m or n) x TILE_K. `along_k`: k is contiguous in memory. `held_k`: k
+// is contiguous in shared memory. `INSIDE`: no tile reaches past the edge of m or n.
+template <int SPAN, int THREAD, int WARP, int VECTOR, bool ALONG_K, bool TRANSPOSE, bool INSIDE>
+struct Operand {
+  static constexpr tilewise::simt::TileLayout LAYOUT = {SPAN,    TILE_K,    VECTOR,  ALONG_K,
+                                                        TRANSPOSE, PREFETCH, FRAGMENT_K};
+  static constexpr bool HELD_K = LAYOUT.held_k();
+  static constexpr int INNER = ALONG_K ? TILE_K : SPAN;  // contiguous in memory
+  static constexpr int ROWS = ALONG_K ? SPAN : TILE_K;
+  static constexpr int WIDTH = VECTOR;
+  static constexpr int RUNS = INNER / WIDTH;  // vectors in a row of memory
+  static constexpr int VECTORS = SPAN * TILE_K / WIDTH;
+  static constexpr int COUNT = (VECTORS + kThreads - 1) / kThreads;  // vectors a thread loads
+  // TMA takes tiles as they lie, aligned to 16 bytes. cp.async turns words, not vectors. What
+  // neither can do goes through registers: a warp that turns then takes 32 bytes of each of several
+  // rows, whole sectors, and what it stores falls into different banks (a row of SPAN + 4 words
+  // moves four steps of k by half of them).
+  static constexpr bool BY_TMA = LAYOUT.by_tma();
+  // Along k it brings panels of at most 128 bytes of k, swizzled as wide as they are: threads that
+  // read the same k of 8 neighbouring rows find it in different banks.
+  static constexpr bool SWIZZLED = LAYOUT.swizzled();
+  static constexpr int PANEL = LAYOUT.panel();
+  static constexpr int PANEL_ELEMENTS = SPAN * PANEL;
+  static constexpr bool STAGED = LAYOUT.staged();
+  static constexpr bool ACROSS = STAGED && ALONG_K && TRANSPOSE;
+  static constexpr int NEAR = 8 / WIDTH;  // vectors of a row for neighbouring threads, then the next row's
+  static constexpr int PAD = LAYOUT.pad(), STRIDE = LAYOUT.stride(), ELEMENTS = LAYOUT.elements();
+  // A thread's values come in runs of CHUNK neighbours; runs of a warp lie side by side.
+  static constexpr int CHUNK = HELD_K ? 1 : (THREAD % 4 == 0 ? 4 : (THREAD % 2 == 0 ? 2 : 1));
+  static_assert(INNER % WIDTH == 0, "vectors tile the rows of an operand tile");
+  static_assert(THREAD % CHUNK == 0, "a thread's values come in whole vectors");
+  static_assert(!SWIZZLED || SPAN % 8 == 0, "a swizzle repeats after 8 rows");
+
+  static DEVICE_MEMBER int position(int lane, int i) {  // of value i within the warp's part
+    return i / CHUNK * (WARP * CHUNK) + lane * CHUNK + i % CHUNK;
+  }
+  static DEVICE_MEMBER int held(int s, int k) { return HELD_K ? s * STRIDE + k : k * STRIDE + s; }
+
+  // By which piece of 16 bytes a row's are exchanged: swizzled() of tma.cuh, for rows of a panel.
+  static DEVICE_MEMBER int exchange(int s) { return s * PANEL / 32 % (PANEL / 4); }
+  // Where value i has step k, for a thread whose first value is s0 of the tile; held with k
+  // contiguous.
+  static DEVICE_MEMBER int held_along_k(int s0, int i, int k) {
+    const int s = s0 + i * WARP;
+    if constexpr (!SWIZZLED) return held(s, k);
+    // Where warps begin at multiples of 8 rows, s0 and i decide about different bits: then most of
+    // this is found once for all i.
+    constexpr bool APART = THREAD * WARP % 8 == 0;
+    const int by = APART ? exchange(s0) ^ exchange(i * WARP) : exchange(s);
+    return k / PANEL * PANEL_ELEMENTS + s * PANEL + (k % PANEL ^ by * 4);
+  }
+
+  // So many neighbouring threads share a row of memory that they take whole lines of 128 bytes of
+  // it (32 where it is turned: what they store then falls into different banks), if none then has
+  // more vectors than it must. A thread has several vectors of its row, at known distances, and the
+  // same of rows below: an address to be found for each row, not for each vector.
+  static constexpr bool shares(int lanes) {
+    return lanes > 0 && RUNS % lanes == 0 && kThreads % lanes == 0 &&
+           RUNS / lanes * ((ROWS * lanes + kThreads - 1) / kThreads) == COUNT;
+  }
+  static constexpr int sharing() {
+    for (int lanes = (TRANSPOSE ? 8 : 32) / WIDTH; lanes <= RUNS; lanes *= 2)
+      if (shares(lanes)) return lanes;
+    for (int lanes = 16 / WIDTH; lanes >= 8 / WIDTH; lanes /= 2)
+      if (shares(lanes)) return lanes;
+    return RUNS;
+  }
+  static constexpr int LANES = sharing();
+  static constexpr bool STRAIGHT = shares(LANES) && !ACROSS;  // else vectors are taken in turn
+  static constexpr int IN_ROW = STRAIGHT ? RUNS / LANES : 1;  // vectors of a row for one thread
+  static constexpr int ROWS_APART = STRAIGHT ? kThreads / LANES : 1;
+  static constexpr bool EVEN = STRAIGHT ? ROWS % ROWS_APART == 0 : VECTORS % kThreads == 0;
+
+  struct Place {
+    int inner, outer;
+    bool used;
+  };
+  static DEVICE_MEMBER Place place(int j) {
+    if constexpr (ACROSS) {
+      const int id = int(threadIdx.x) + j * kThreads;
+      return {(id / (NEAR * SPAN) * NEAR + id % NEAR) * WIDTH, id / NEAR % SPAN,
+              EVEN || id < VECTORS};
+    } else if constexpr (STRAIGHT) {
+      const int outer = int(threadIdx.x) / LANES + j / IN_ROW * ROWS_APART;
+      return {(int(threadIdx.x) % LANES + j % IN_ROW * LANES) * WIDTH, outer, EVEN || outer < ROWS};
+    } else {
+      const int id = int(threadIdx.x) + j * kThreads;
+      return {id % RUNS * WIDTH, id / RUNS, EVEN || id < VECTORS};
+    }
+  }
+
+  const float* corner;  // of the next tile
+  const float* first;   // this thread's first vector of it
+  Int64 ld, rows_apart, tile_apart;
+  int span_left;  // rows or columns of the matrix from the tile's first on, at most SPAN
+
+  DEVICE_MEMBER Operand(const float* matrix, Int64 leading, Int64 span0, Int64 span, Int64 k0)
+      : corner(matrix + (ALONG_K ? span0 * leading + k0 : k0 * leading + span0)),
+        ld(leading),
+        rows_apart(ROWS_APART * leading),
+        tile_apart(ALONG_K ? TILE_K : TILE_K * leading),
+        span_left(span - span0 < SPAN ? static_cast<int>(span - span0) : SPAN) {
+    const Place p = place(0);
+    first = corner + (is_row(p) ? p.outer : 0) * ld + p.inner;
+  }
+  DEVICE_MEMBER void advance() {
+    corner += tile_apart;
+    first += tile_apart;
+  }
+  // Whether only k can end within the tile. Rows of m (n) that are outside need no test, nor zeros:
+  // another row comes in their place, and nobody wants what is multiplied with it. Columns that are
+  // outside, where they come one by one, are just left out (SKIPS).
+  DEVICE_MEMBER bool inside() const { return ALONG_K || WIDTH == 1 || INSIDE || span_left == SPAN; }
+  static constexpr bool SKIPS = WIDTH == 1 && !ALONG_K && !INSIDE;
+  DEVICE_MEMBER bool skipped(const Place& p) const { return SKIPS && p.inner >= span_left; }
+  DEVICE_MEMBER bool is_row(const Place& p) const {
+    return !ALONG_K || INSIDE || p.outer < span_left;
+  }
+  DEVICE_MEMBER const float* vector(int j) const {
+    if constexpr (ACROSS && kThreads % (NEAR * SPAN) == 0) {
+      return first + j * (kThreads / SPAN) * WIDTH;
+    } else if constexpr (ACROSS && NEAR * SPAN % kThreads == 0 && kThreads % NEAR == 0) {
+      // Passes over the rows, before the next vectors of them.
+      constexpr int PASSES = NEAR * SPAN / kThreads;
+      return first + j / PASSES * 8 + (is_row(place(j)) ? j % PASSES * (kThreads / NEAR) * ld : 0);
+    } else {
+      const Place p = place(j);
+      return corner + (is_row(p) ? p.outer : 0) * ld + p.inner;
+    }
+  }
+  // How many of the vector's elements are inside the matrix (may be negative). FULL says that the
+  // whole tile is.
+  template <bool FULL>
+  DEVICE_MEMBER int valid(const Place& p, int k_left) const {
+    if (FULL) return WIDTH;
+    const int along = ALONG_K ? k_left - p.inner : span_left - p.inner;
+    return ALONG_K || p.outer < k_left ? along : 0;
+  }
+
+  // Where the vector after the j-th is, which lies at `at`. Each row's address comes from the one
+  // before.
+  DEVICE_MEMBER const float* after(const float* at, int j) const {
+    if constexpr (!STRAIGHT) return vector(j + 1);
+    if ((j + 1) % IN_ROW != 0) return at + LANES * WIDTH;
+    at -= (IN_ROW - 1) * (LANES * WIDTH);
+    if (is_row(place(j + 1))) at += rows_apart;
+    return kept_address(at);
+  }
+
+  template <bool FULL>
+  DEVICE_MEMBER void load(float (&to)[COUNT][WIDTH], int k_left) const {
+    const float* from = STRAIGHT ? first : vector(0);
+    UNROLL_ALL
+    for (int j = 0; j < COUNT; ++j) {
+      const Place p = place(j);
+      if (p.used && FULL && skipped(p))
+        to[j][0] = 0;
+      else if (p.used)
+        load_part<WIDTH>(to[j], from, 0, valid<FULL>(p, k_left));
+      from = after(from, j);
+    }
+  }
+  DEVICE_MEMBER void store(float* tile, const float (&values)[COUNT][WIDTH]) const {
+    UNROLL_ALL
+    for (int j = 0; j < COUNT; ++j) {
+      const Place p = place(j);
+      if (!p.used) continue;
+      if constexpr (!TRANSPOSE && PAD % WIDTH == 0) {
+        store_vector<WIDTH>(tile + p.outer * STRIDE + p.inner, values[j]);
+      } else {
+        UNROLL_ALL
+        for (int e = 0; e < WIDTH; ++e)
+          tile[ALONG_K ? held(p.outer, p.inner + e) : held(p.inner + e, p.outer)] = values[j][e];
+      }
+    }
+  }
+#if PREFETCH >= 3 && PREFETCH < 6
+  // cp.async moves words or vectors to where they belong; vectors that are turned it cannot.
+  template <bool FULL>
+  DEVICE_MEMBER void copy(float* tile, int k_left) const {
+    const auto at = [](const Place& p) {
+      return ALONG_K ? held(p.outer, p.inner) : held(p.inner, p.outer);
+    };
+    float* first_of_thread = kept_shared_address(tile + at(place(0)));
+    constexpr int ALONG = LANES * WIDTH * (TRANSPOSE ? STRIDE : 1),
+                  DOWN = ROWS_APART * (TRANSPOSE ? 1 : STRIDE);
+    const float* from = STRAIGHT ? first : vector(0);
+    // Tests for many copies at an edge, unrolled, would take registers from the main loop.
+    UNROLL_BY(FULL || COUNT <= 8 ? COUNT : IN_ROW)
+    for (int j = 0; j < COUNT; ++j, from = after(from, j - 1)) {
+      const Place p = place(j);
+      if (!p.used || (FULL && skipped(p))) continue;
+      float* to =
+          STRAIGHT ? first_of_thread + j % IN_ROW * ALONG + j / IN_ROW * DOWN : tile + at(p);
+      copy_async<WIDTH>(to, from, valid<FULL>(p, k_left));
+    }
+  }
+#endif
+  // The thread's values at steps k .. k + FRAGMENT_K - 1.
+  static DEVICE_MEMBER void read(float (&to)[FRAGMENT_K][THREAD], const float* tile, int warp_at,
+                                 int lane, int k) {
+    if constexpr (HELD_K) {
+      UNROLL_ALL
+      for (int i = 0; i < THREAD; ++i) {
+        float run[FRAGMENT_K];
+        load_vector<FRAGMENT_K>(run, tile + held_along_k(warp_at + lane, i, k));
+        UNROLL_ALL
+        for (int e = 0; e < FRAGMENT_K; ++e) to[e][i] = run[e];
+      }
+    } else {
+      UNROLL_ALL
+      for (int e = 0; e < FRAGMENT_K; ++e) {
+        UNROLL_ALL
+        for (int i = 0; i < THREAD; i += CHUNK) {
+          float run[CHUNK];
+          load_vector<CHUNK>(run, tile + held(warp_at + position(lane, i), k + e));
+          UNROLL_ALL
+          for (int c = 0; c < CHUNK; ++c) to[e][i + c] = run[c];
+        }
+      }
+    }
+  }
+};
+
+#if PREFETCH >= 3
+// An operand's part of a tile on its way: through this thread's registers, or by cp.async; TMA is
+// asked elsewhere.
+template <typename Of>
+struct Waiting {
+  float values[Of::STAGED ? Of::COUNT : 1][Of::STAGED ? Of::WIDTH : 1];
+
+  template <bool FULL>
+  DEVICE_MEMBER void start(const Of& operand, float* tile, int k_left) {
+    if constexpr (Of::STAGED) operand.template load<FULL>(values, k_left);
+#if PREFETCH < 6
+    if constexpr (!Of::STAGED) operand.template copy<FULL>(tile, k_left);
+#endif
+  }
+  DEVICE_MEMBER void finish(const Of& operand, float* tile) const {
+    if constexpr (Of::STAGED) operand.store(tile, values);
+  }
+};
+#endif
+
+using OperandA = Operand<TILE_M, THREAD_M, WARP_M, VECTOR_A, !A_TRANSPOSED, TRANSPOSE_A, kWholeM>;
+using OperandB = Operand<TILE_N, THREAD_N, kWarpN, VECTOR_B, B_TRANSPOSED, TRANSPOSE_B, kWholeN>;
+constexpr int kStageElements = OperandA::ELEMENTS + OperandB::ELEMENTS;
+constexpr tilewise::simt::BlockLayout kLayout = {kStageElements, PREFETCH, TILE_M, TILE_N, SLICE_K};
+
+// Lanes zigzag: bit 0 moves along the shorter side, the next bits along the longer one. Threads
+// that share a value then sit where the shared memory merges their 16-byte reads (pairs xor 1 and
+// xor 2).
+DEVICE int lane_m(int lane) {
+  return WARP_M >= kWarpN ? (kWarpN == 1 ? lane : (lane >> 1) % WARP_M)
+                          : (WARP_M == 1 ? 0 : (lane & 1) | (lane / (2 * kWarpN) << 1));
+}
+DEVICE int lane_n(int lane) {
+  return WARP_M >= kWarpN ? (kWarpN == 1 ? 0 : (lane & 1) | (lane / (2 * WARP_M) << 1))
+                          : (WARP_M == 1 ? lane : (lane >> 1) % kWarpN);
+}
+
+struct Fragments {
+  float a[FRAGMENT_K][THREAD_M], b[FRAGMENT_K][THREAD_N];
+
+  // `stage` holds A's tile and B's; k counts from its beginning.
+  DEVICE_MEMBER void read(const float* stage, int warp_m, int warp_n, int lane, int k) {
+    OperandA::read(a, stage, warp_m, lane_m(lane), k);
+    OperandB::read(b, stage + OperandA::ELEMENTS, warp_n, lane_n(lane), k);
+  }
+  // A value's bits of each load, put together: known when all of these are there.
+  DEVICE_MEMBER unsigned some_bits() const { return some_of<OperandA>(a) ^ some_of<OperandB>(b); }
+
+ private:
+  template <class Of, int COUNT>
+  static DEVICE_MEMBER unsigned some_of(const float (&values)[FRAGMENT_K][COUNT]) {
+    unsigned bits = 0;
+    UNROLL_ALL
+    for (int e = 0; e < FRAGMENT_K; e += Of::HELD_K ? 4 : 1) {
+      UNROLL_ALL
+      for (int i = 0; i < COUNT; i += Of::CHUNK) bits ^= bits_of(values[e][i]);
+    }
+    return bits;
+  }
+};
+
+// sums += a b^T for each step of k in the fragments. FMA_ORDER is the order of the multiply-adds,
+// which decides how often a register is read from the operand cache instead of its bank: 0 row by
+// row, 1 rows in serpentine, 2 serpentine over pairs of rows, 3 each row through all the steps of
+// k.
+DEVICE void outer_product(float (&sums)[THREAD_M][THREAD_N], const Fragments& f) {
+  constexpr int ROWS = FMA_ORDER == 2 && THREAD_M % 2 == 0 ? 2 : 1;
+  constexpr int DEEP = FMA_ORDER == 3 ? FRAGMENT_K : 1;  // steps of k before the next row
+  UNROLL_ALL
+  for (int k0 = 0; k0 < FRAGMENT_K; k0 += DEEP) {
+    UNROLL_ALL
+    for (int i = 0; i < THREAD_M; i += ROWS) {
+      UNROLL_ALL
+      for (int k = k0; k < k0 + DEEP; ++k) {
+        UNROLL_ALL
+        for (int step = 0; step < THREAD_N; ++step) {
+          const int j = FMA_ORDER != 0 && (i / ROWS + k) % 2 ? THREAD_N - 1 - step : step;
+          UNROLL_ALL
+          for (int r = 0; r < ROWS; ++r)
+            sums[i + r][j] = multiply_add(f.a[k][i + r], f.b[k][j], sums[i + r][j]);
+        }
+      }
+    }
+  }
+}
+
+// One group's part of a tile, from k0 on. Returns some_bits() of what was read last.
+DEVICE unsigned multiply_tile(float (&sums)[THREAD_M][THREAD_N], const float* stage, int warp_m,
+                              int warp_n, int lane, int k0) {
+  unsigned last = 0;
+  UNROLL_BY(kPassSteps)
+  for (int k = 0; k < kGroupDepth; k += FRAGMENT_K) {
+    Fragments now;
+    now.read(stage, warp_m, warp_n, lane, k0 + k);
+    outer_product(sums, now);
+    last = now.some_bits();
+  }
+  return last;
+}
+
+#if FRAGMENTS == 2
+// One group's part of a tile but for the last step, whose fragments it leaves in sets[1]. Those of
+// the first step are in sets[0] already.
+DEVICE void multiply_ahead(float (&sums)[THREAD_M][THREAD_N], Fragments (&sets)[2],
+                           const float* stage, int warp_m, int warp_n, int lane, int k0) {
+  constexpr int STEPS = kGroupDepth / FRAGMENT_K;
+  static_assert(STEPS % 2 == 0, "two sets of fragments take turns within a tile");
+  const auto read = [&](Fragments& set, int step) {
+    set.read(stage, warp_m, warp_n, lane, k0 + step * FRAGMENT_K);
+  };
+  UNROLL_ALL
+  for (int step = 0; step < STEPS - 2; step += 2) {
+    read(sets[1], step + 1);
+    outer_product(sums, sets[0]);
+    read(sets[0], step + 2);
+    outer_product(sums, sets[1]);
+  }
+  read(sets[1], STEPS - 1);
+  outer_product(sums, sets[0]);
+}
+#endif

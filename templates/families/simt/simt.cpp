@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <cmath>
+
+#include "templates/families/families.hpp"
+#include "templates/families/simt/numbers.hpp"
+#include "templates/families/simt/tail.hpp"
+
+namespace tilewise {
+namespace {
+
+using simt::Simt;
+
+/// Measured on an H200. Registers of operands held with k contiguous fall into one bank; row by row
+/// no operand is kept from one multiply-add to the next; a small tile of sums leaves less to
+/// reorder.
+double multiply_add_rate(const Simt& s, int order) {
+  constexpr double of_operands_held_k[] = {0, 0.06, 0.09};
+  const double held_k = of_operands_held_k[s.a_held_k() + s.b_held_k()];
+  const double by_rows = order == 0 ? 0.04 : 0;
+  const double sums = double(s.thread_m) * s.thread_n;
+  return 0.85 - held_k - by_rows - 0.3 * std::max(0.0, 1 / std::sqrt(sums) - 0.125);
+}
+
+ThreadWork thread_work(const Simt& s, int order, const DeviceInfo& device) {
+  const double threads = s.threads();
+  const auto vectors = [&](int span, int vector) { return span * s.tile_k / vector / threads; };
+  const auto loads = [&](int span, int vector, bool tma) {
+    return tma ? 0.0 : vectors(span, vector);
+  };
+  const auto stores = [&](int span, int vector, bool transpose, bool staged) {
+    // cp.async and TMA store by themselves.
+    if (s.prefetch >= 3 && !staged) return 0.0;
+    return vectors(span, vector) * (transpose ? vector : 1);
+  };
+  ThreadWork thread;
+  thread.shared_loads = s.reads(s.thread_m, s.a_held_k()) + s.reads(s.thread_n, s.b_held_k());
+  thread.global_loads =
+      loads(s.tile_m, s.vector_a, s.a_by_tma()) + loads(s.tile_n, s.vector_b, s.b_by_tma());
+  thread.shared_stores = stores(s.tile_m, s.vector_a, s.transpose_a, s.a_staged()) +
+                         stores(s.tile_n, s.vector_b, s.transpose_b, s.b_staged());
+  thread.result_stores = double(s.thread_m) * s.thread_n / s.vector_c / s.slice_k;
+  thread.exchanged = s.slice_k > 1 ? double(s.thread_m) * s.thread_n : 0;
+  thread.steps = s.group_depth();
+  thread.unrolled = s.unroll;
+  // Nothing is multiplied while a pass reads its first fragments. Measured on an H200, as the rest.
+  thread.pass_instructions = 50;
+  // In the ring a warp that is a tile behind holds up the thread that fills it.
+  thread.ahead =
+      s.in_ring() ? s.stages() - 2 : (s.prefetch >= 3 ? s.stages() - 1 : (s.prefetch > 0 ? 1 : 0));
+  thread.multiply_add_rate = multiply_add_rate(s, order);
+  thread.registers = s.registers(device);
+  thread.resident_blocks = s.blocks;
+  return thread;
+}
+
+TileMap tiles_by_tma(TileMap::Of of, const simt::TileLayout& tile) {
+  if (!tile.swizzled()) return {of, tile.span, tile.depth};
+  return {of, tile.panel(), tile.span, 4 * tile.panel()};
+}
+
+Plan make_plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
+  const Simt s(problem, c);
+  MultiplyShape shape;
+  shape.kernel = kernel_of("simt.cu", "simt", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
+  const int parts = s.parts(problem, device);
+  if (s.bake) bake_sizes(shape.kernel, problem, parts, raster_of(problem, s.tile_m, s.raster));
+  shape.kernel.defines.emplace("SPLIT", parts > 1);
+  shape.tile_m = s.tile_m;
+  shape.tile_n = s.tile_n;
+  shape.tile_k = s.tile_k;
+  shape.threads = s.threads();
+  shape.shared_bytes = s.shared_bytes();
+  shape.splits = parts;
+  shape.raster = s.raster;
+  shape.pack_a = s.pack_a;
+  shape.pack_b = s.pack_b;
+  if (s.a_by_tma()) shape.maps.push_back(tiles_by_tma(TileMap::Of::a, s.layout_a()));
+  if (s.b_by_tma()) shape.maps.push_back(tiles_by_tma(TileMap::Of::b, s.layout_b()));
+  shape.programmatic = has(device.features, Feature::programmatic_launch);
+  shape.thread = thread_work(s, c.at("FMA_ORDER"), device);
+  MultiplyPlan plan(problem, shape);
+  if (s.tail) simt::add_tail(plan, problem, shape, s.slots(device));
+  Plan made = plan.finish();
+  spread_blocks(made, device);
+  return made;
+}
+
+/// Held so that fragments are read as vectors, element-wise memory access: right for any alignment.
+Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
+  return {{"TILE_M", 64},
+          {"TILE_N", 64},
+          {"TILE_K", 16},
+          {"THREAD_M", 8},
+          {"THREAD_N", 4},
+          {"WARP_M", 4},
+          {"SLICE_K", 1},
+          {"UNROLL", 16},
+          {"FRAGMENT_K", 1},
+          {"FRAGMENTS", 1},
+          {"TRANSPOSE_A", a_transposed(problem.layout) ? 0 : 1},
+          {"TRANSPOSE_B", b_transposed(problem.layout) ? 1 : 0},
+          {"PACK_A", 0},
+          {"PACK_B", 0},
+          {"PREFETCH", 2},
+          {"VECTOR_A", 1},
+          {"VECTOR_B", 1},
+          {"VECTOR_C", 1},
+          {"BLOCKS_PER_SM", 2},
+          {"SPLIT_K", 1},
+          {"TAIL", 0},
+          {"RASTER", 8},
+          {"FMA_ORDER", 1},
+          {"BAKE", 0},
+          {std::string(kMaxRegisters), 0}};
+}
+
+}  // namespace
+
+KernelTemplate simt_template() {
+  KernelTemplate t;
+  t.name = "simt";
+  t.summary = "register tile a thread, outer product, on the ordinary units";
+  t.revision = 4;
+  t.parameters = simt::parameters();
+  t.constraints = simt::constraints();
+  t.supports = supports_strict_f32;
+  t.plan = make_plan;
+  t.default_configuration = default_configuration;
+  t.default_rank = [](const Problem&) { return 20; };
+  return t;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,212 @@
+// simt: the register-tiled product on the ordinary (non-tensor) units, as an outer product.
+//
+//                    TILE_N                   A block computes TILE_M x TILE_N of C. Tiles of A and B,
+//             +-----------------+             TILE_K deep, go through shared memory. Each thread keeps
+//      TILE_K |        B        |             THREAD_M x THREAD_N sums in registers: per step of k it
+//             +-----------------+             reads THREAD_M + THREAD_N values and does
+//   +------+  +--------+--------+             THREAD_M x THREAD_N multiply-adds.
+//   |      |  | warp   |        | TILE_M
+//   |  A   |  +--------+--------+             A warp covers WARP_M x (32 / WARP_M) threads, so
+//   |      |  |        |        |             THREAD_M WARP_M x THREAD_N 32 / WARP_M elements.
+//   +------+  +--------+--------+
+//    TILE_K
+//
+// Who loads what: the threads of the block walk a tile in runs of VECTOR_A (VECTOR_B) elements along
+// memory, so a warp reads whole lines. A tile is held either with its m (n) contiguous, so that a thread
+// reads its values as vectors, or with k contiguous as row-major A lies; TRANSPOSE_A (TRANSPOSE_B)
+// turns it on the way in. Padding and the zigzag of lanes (lane_m, lane_n) keep both kinds of access
+// free of most bank conflicts.
+//
+// Groups of warps: SLICE_K groups share the k of every tile, each with a full set of sums, added up at
+// the end. A small tile of C thus still fills a multiprocessor with threads.
+//
+// Fragments: a thread reads FRAGMENT_K steps of k at a time; of an operand held with k contiguous
+// that is one vector a row. FRAGMENTS 2 reads the next ones, also those of the next tile, while the
+// last are multiplied.
+//
+// PREFETCH, what the next tile does while this one is used:
+//   0 nothing  1 waits in registers  2 registers, then a second buffer (one barrier a tile)
+//   3, 4, 5 flows by cp.async through 2, 3, 4 stages
+//   6, 7, 8 a ring of 3, 4, 6 stages: one thread asks TMA for whole tiles as they lie (swizzled where k
+//           is contiguous); an operand that is turned or not aligned to 16 bytes goes through registers.
+//           Warps wait for full stages and free them each by itself, no barrier holds the block together
+// Edges: along k, what lies outside the matrices is zero in the tiles. Along m and n it may be anything, since
+// nobody writes those sums: rows that end are replaced by others, words that end are not copied, and only
+// vectors pay for testing. Warps that are wholly outside do not multiply.
+//
+// From the problem: A_TRANSPOSED, B_TRANSPOSED (of what this kernel reads: a pack step may have turned
+// it). SPLIT: 1 writes partial sums to c as [split][m][n] for the reduce step.
+//
+// TAIL 1: the tiles of the last wave, which would leave multiprocessors idle, are shared out evenly: a
+// block of the tail has the end of one tile's k and the beginning of the next one's, and writes sums
+// that the reduce step adds.
+//
+// BAKE 1: sizes, splits and raster are constants, BAKED_M and so on. What they settle (edges, divisions,
+// counts) is not computed by each block again; an image serves one size.
+#include "families/simt/main_loop.cuh"
+
+// Where a block's tile goes: into C, blended with what is there, or as it is to where the reduce step
+// finds it.
+struct Destination {
+  float* c;  // of the tile's first element
+  Int64 ld, rows, columns;  // left from there
+  Scalars scalars;
+};
+
+// Writes rows first, first + EVERY, ... of the thread's own rows: values[r] belongs to the thread's row
+// first + r EVERY. The code for half of them is there once, for both halves: it is much of what there would be to
+// compile. Registers have no index, so a half's sums are chosen first.
+template <int ROWS, int EVERY>
+DEVICE void write_rows(const Destination& to, const float (&values)[ROWS][THREAD_N], int first,
+                       const Who& who) {
+  constexpr int RUN = VECTOR_C, HALVES = ROWS % 2 == 0 && ROWS * THREAD_N >= 32 ? 2 : 1, HALF = ROWS / HALVES;
+  static_assert(OperandB::CHUNK % RUN == 0, "stores are no wider than a run of columns");
+  const int columns = to.columns < TILE_N ? static_cast<int>(to.columns) : TILE_N;
+  UNROLL_BY(1)
+  for (int half = 0; half < HALVES; ++half) {
+    float now[HALF][THREAD_N];
+    UNROLL_ALL
+    for (int i = 0; i < HALF * THREAD_N; ++i) {
+      const int r = i / THREAD_N, j = i % THREAD_N;
+      now[r][j] = half == 0 ? values[r][j] : values[ROWS - HALF + r][j];
+    }
+    UNROLL_ALL
+    for (int r = 0; r < HALF; ++r) {
+      const int nth = first + (half * HALF + r) * EVERY;
+      const int row = who.warp_m + OperandA::position(lane_m(who.lane), nth);
+      if (!kWholeM && row >= to.rows) continue;
+      float* in_row = kept_address(to.c + row * to.ld);
+      UNROLL_ALL
+      for (int j = 0; j < THREAD_N; j += RUN) {
+        float run[RUN];
+        UNROLL_ALL
+        for (int e = 0; e < RUN; ++e) run[e] = now[r][j + e];
+        const int column = who.warp_n + OperandB::position(lane_n(who.lane), j);
+        blend_part<RUN>(to.scalars, run, in_row + column, 0, kWholeN ? RUN : columns - column);
+      }
+    }
+  }
+}
+
+#if SLICE_K > 1
+static_assert(THREAD_M % SLICE_K == 0, "each group writes its share of a thread's rows");
+static_assert(THREAD_M * THREAD_N % 4 == 0, "sums are exchanged four at a time");
+
+// Adds up the groups' sums, in the order of the groups, for every SLICE_K-th row of the thread's: the
+// threads at the same place of each group exchange through shared memory, four sums at a time.
+DEVICE void add_groups(float (&total)[THREAD_M / SLICE_K][THREAD_N],
+                       const float (&sums)[THREAD_M][THREAD_N], float* shared, int group) {
+  constexpr int RUN = THREAD_N % 4 == 0 ? 4 : (THREAD_N % 2 == 0 ? 2 : 1);
+  constexpr int RUNS = THREAD_N / RUN;
+  const int place = int(threadIdx.x) % kGroupThreads;
+  const auto slot = [&](int g, int i, int q) {
+    return shared + (((g * THREAD_M + i) * RUNS + q) * kGroupThreads + place) * RUN;
+  };
+  barrier();  // the tiles are no longer read
+  UNROLL_ALL
+  for (int i = 0; i < THREAD_M; ++i) {
+    UNROLL_ALL
+    for (int q = 0; q < RUNS; ++q) {
+      float run[RUN];
+      UNROLL_ALL
+      for (int e = 0; e < RUN; ++e) run[e] = sums[i][q * RUN + e];
+      store_vector<RUN>(slot(group, i, q), run);
+    }
+  }
+  barrier();
+  UNROLL_ALL
+  for (int r = 0; r < THREAD_M / SLICE_K; ++r) {
+    UNROLL_ALL
+    for (int q = 0; q < RUNS; ++q) {
+      float run[RUN];
+      load_vector<RUN>(run, slot(0, r * SLICE_K + group, q));
+      UNROLL_ALL
+      for (int g = 1; g < SLICE_K; ++g) {
+        float more[RUN];
+        load_vector<RUN>(more, slot(g, r * SLICE_K + group, q));
+        UNROLL_ALL
+        for (int e = 0; e < RUN; ++e) run[e] += more[e];
+      }
+      UNROLL_ALL
+      for (int e = 0; e < RUN; ++e) total[r][q * RUN + e] = run[e];
+    }
+  }
+}
+#endif
+
+DEVICE void write_result(const Destination& to, const Sums& sums, float* shared, const Who& who) {
+#if SLICE_K > 1
+  float total[THREAD_M / SLICE_K][THREAD_N];
+  add_groups(total, sums, shared, who.group);
+  write_rows<THREAD_M / SLICE_K, SLICE_K>(to, total, who.group, who);
+#else
+  write_rows<THREAD_M, 1>(to, sums, 0, who);
+#endif
+}
+
+#if TAIL
+// Between two parts: nobody reads shared memory any more.
+DEVICE void shared_free() {
+#if PREFETCH >= 6
+  transfers_may_overwrite();
+#elif PREFETCH >= 3
+  copies_done<0>();
+#endif
+  barrier();
+}
+#endif
+
+KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
+  float* shared = shared_floats();  // kStages x [A tile, B tile]
+  const Who who;
+  Flow flow(shared);
+  previous_step_done();
+  if (SPLIT || TAIL) next_step_may_start();
+#if TAIL
+  // In tiles of k, counted through all tiles of C: from here to there.
+  const int tail_block = int(blockIdx.x) - args.whole_tiles;
+  const Int64 tail_begin = args.whole_tiles * args.depth;
+  const Int64 end = tile_count(args.rows(), args.columns(), TILE_M, TILE_N) * args.depth;
+  Int64 from = tail_block < 0 ? blockIdx.x * args.depth : tail_begin + Int64(tail_block) * args.share;
+  Int64 to = from + (tail_block < 0 ? args.depth : args.share);
+  if (to > end) to = end;
+  for (int nth = 0; from < to; ++nth) {
+    const Int64 index = from / args.depth, first = from - index * args.depth;
+    const Int64 last = first + (to - from) < args.depth ? first + (to - from) : args.depth;
+    const Tile tile = args.tile(static_cast<unsigned>(index));
+    const Int64 k_end = last * TILE_K < args.steps() ? last * TILE_K : args.steps();
+    const Int64 k_size = k_end - first * TILE_K;
+    const Part part = {tile.row, tile.column, first * TILE_K, k_size > 0 ? k_size : 0, args.a, args.b};
+    if (nth > 0) shared_free();  //@ simt-barrier-between-tiles
+    Sums sums = {};
+    if (args.has_product()) flow.multiply(sums, args, part, who);
+    const Destination whole = {args.c + tile.row * args.ldc + tile.column, args.ldc,
+                               args.rows() - tile.row, args.columns() - tile.column, scalars_of(args)};
+    const Destination partial = {args.partial + (2 * Int64(tail_block) + nth) * TILE_M * TILE_N, TILE_N,
+                                 TILE_M, TILE_N, {1.0f, 0.0f}};
+    write_result(tail_block < 0 ? whole : partial, sums, shared, who);
+    from += last - first;
+  }
+#else
+  const Int64 batch = BATCHED ? blockIdx.x / args.blocks() : 0;
+  const Tile tile = args.tile(BATCHED ? blockIdx.x % args.blocks() : blockIdx.x);
+  const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
+  const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
+  const Int64 end = begin + share * TILE_K < args.steps() ? begin + share * TILE_K : args.steps();
+  const Part part = {tile.row,
+                     tile.column,
+                     begin,
+                     end > begin ? end - begin : 0,
+                     args.a + batch * args.stride_a,
+                     args.b + batch * args.stride_b};
+  Sums sums = {};
+  if (args.has_product()) flow.multiply(sums, args, part, who);
+  const Int64 ldc = SPLIT ? args.columns() : args.ldc;
+  float* c = SPLIT ? args.c + (batch * args.parts() + tile.split) * args.rows() * args.columns()
+                   : args.c + batch * args.stride_c;
+  write_result({c + tile.row * ldc + tile.column, ldc, args.rows() - tile.row,
+                args.columns() - tile.column,
+                SPLIT ? Scalars{1.0f, 0.0f} : scalars_of(args)},
+               sums, shared, who);
+#endif
+}

@@ -1,0 +1,19 @@
+// What a block of skinny computes: included by its kernel and by its descriptor.
+#pragma once
+
+namespace tilewise::skinny {
+
+struct BlockLayout {
+  bool large_along_k;  // the large operand's k is contiguous
+  int rows, outputs, warps_n, warps_k, vector, unroll;
+
+  constexpr int threads() const { return 32 * warps_n * warps_k; }
+  // Outputs: columns (rows) of the large operand.
+  constexpr int warp_outputs() const { return large_along_k ? outputs : 32 * outputs; }
+  constexpr int block_outputs() const { return warps_n * warp_outputs(); }
+  // Steps of k that a warp does at a time.
+  constexpr int pass() const { return large_along_k ? 32 * vector * unroll : unroll; }
+  constexpr int shared_bytes() const { return 4 * warps_k * rows * block_outputs(); }
+};
+
+}  // namespace tilewise::skinny

@@ -1,0 +1,190 @@
+#include <algorithm>
+
+#include "templates/families/families.hpp"
+#include "templates/families/skinny/layout.hpp"
+#include "templates/space/common_constraints.hpp"
+
+namespace tilewise {
+namespace {
+
+using skinny::BlockLayout;
+
+/// The configuration as plain numbers, and what follows from them.
+struct Skinny {
+  bool swap;  // B is the small operand
+  int rows, outputs, warps_n, warps_k, vector, vector_small, unroll, blocks, split;
+  bool small_along_k, large_along_k;  // k is contiguous in memory
+  int tile_m, tile_n, tile_k;
+
+  Skinny(const Problem& problem, const Configuration& c)
+      : swap(value_or_1(c, "SWAP") != 0),
+        rows(value_or_1(c, "ROWS")),
+        outputs(value_or_1(c, "OUTPUTS")),
+        warps_n(value_or_1(c, "WARPS_N")),
+        warps_k(value_or_1(c, "WARPS_K")),
+        vector(value_or_1(c, "VECTOR")),
+        vector_small(value_or_1(c, "VECTOR_SMALL")),
+        unroll(value_or_1(c, "UNROLL")),
+        blocks(value_or_1(c, "BLOCKS_PER_SM")),
+        split(value_or_1(c, "SPLIT_K")),
+        small_along_k(swap ? b_transposed(problem.layout) : !a_transposed(problem.layout)),
+        large_along_k(swap ? !a_transposed(problem.layout) : b_transposed(problem.layout)),
+        tile_m(swap ? block_outputs() : rows),
+        tile_n(swap ? rows : block_outputs()),
+        tile_k(pass() * warps_k) {}
+
+  BlockLayout layout() const {
+    return {large_along_k, rows, outputs, warps_n, warps_k, vector, unroll};
+  }
+  int threads() const { return layout().threads(); }
+  int block_outputs() const { return layout().block_outputs(); }
+  int pass() const { return layout().pass(); }
+  int parts(const Problem&, const DeviceInfo&) const { return split; }
+  std::uint32_t shared_bytes() const { return static_cast<std::uint32_t>(layout().shared_bytes()); }
+  /// Elements of the large operand under way in a thread, and of the small one read at a time.
+  int under_way() const { return unroll * outputs * (large_along_k ? vector : 1); }
+  int small_read() const { return rows * (large_along_k ? vector : unroll); }
+  /// The small operand is read a few rows at a time.
+  int registers(const DeviceInfo&) const {
+    return rows * outputs + under_way() + small_read() / 2 + 28;
+  }
+};
+
+using In = ConstraintInput;
+using Common = CommonConstraints<Skinny>;
+constexpr auto constraint = Common::constraint;
+constexpr auto hint = Common::hint;
+
+std::vector<Parameter> parameters() {
+  return {
+      {"SWAP", {0, 1}, "the small operand", {"A: few rows", "B: few columns"}},
+      {"ROWS", {1, 2, 4, 8, 16}, "rows of C a block computes (columns where B is small)"},
+      {"OUTPUTS", {1, 2, 4, 8}, "of the large operand, for a warp that shares k, else for a lane"},
+      {"WARPS_N", {1, 2, 4, 8}, "warps of a block along the outputs"},
+      {"WARPS_K", {1, 2, 4, 8, 16}, "warps of a block that share k"},
+      {"VECTOR", {1, 2, 4}, "elements of the large operand a load moves"},
+      {"VECTOR_SMALL", {1, 2, 4}, "elements of the small operand a load moves"},
+      {"UNROLL", {1, 2, 4, 8}, "loads of the large operand along k that go together"},
+      {"STREAM", {0, 1}, "the large operand leaves the caches first", {"no", "yes"}},
+      {"BLOCKS_PER_SM",
+       {1, 2, 3, 4, 8},
+       "blocks that must fit on a multiprocessor: caps registers"},
+      {"SPLIT_K", {1, 2, 4, 8, 16, 32}, "blocks that share the k of a tile"},
+  };
+}
+
+std::vector<Constraint> constraints() {
+  return {
+      Common::block_size({"WARPS_N", "WARPS_K"}),
+      constraint(
+          "vectors_fill_outputs", {"SWAP", "OUTPUTS", "VECTOR"},
+          "where lanes lie along the outputs, VECTOR divides OUTPUTS",
+          [](const Skinny& s, const In&) { return s.large_along_k || s.outputs % s.vector == 0; }),
+      constraint("small_vectors_fill_load", {"SWAP", "VECTOR", "VECTOR_SMALL", "UNROLL"},
+                 "VECTOR_SMALL divides the steps of k of a load: VECTOR where lanes share k, else "
+                 "UNROLL; 1 where the small operand's k is not contiguous",
+                 [](const Skinny& s, const In&) {
+                   if (!s.small_along_k) return s.vector_small == 1;
+                   return (s.large_along_k ? s.vector : s.unroll) % s.vector_small == 0;
+                 }),
+      constraint("aligned_large", {"SWAP", "VECTOR"},
+                 "VECTOR x 4 bytes is no more than the large operand's alignment",
+                 [](const Skinny& s, const In& in) {
+                   const Alignment& aligned = in.problem.alignment;
+                   return s.vector * 4 <= (s.swap ? aligned.a : aligned.b);
+                 }),
+      constraint("aligned_small", {"SWAP", "VECTOR_SMALL"},
+                 "VECTOR_SMALL x 4 bytes is no more than the small operand's alignment",
+                 [](const Skinny& s, const In& in) {
+                   const Alignment& aligned = in.problem.alignment;
+                   return s.vector_small * 4 <= (s.swap ? aligned.b : aligned.a);
+                 }),
+      Common::grid_fits(
+          {"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR", "UNROLL", "SPLIT_K"}),
+      Common::shared_fits({"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "BLOCKS_PER_SM"},
+                          "the sums of BLOCKS_PER_SM blocks"),
+      Common::threads_resident({"WARPS_N", "WARPS_K", "BLOCKS_PER_SM"}),
+      Common::registers_fit(
+          {"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR", "UNROLL", "BLOCKS_PER_SM"},
+          "sums and what is read at a time"),
+      hint("product_is_skinny", {"SWAP"}, "the small operand has at most 32 rows (B: columns)",
+           [](const Skinny& s, const In& in) {
+             const std::int64_t small = s.swap ? in.problem.n : in.problem.m;
+             const std::int64_t large = s.swap ? in.problem.m : in.problem.n;
+             return small <= 32 && small <= large;
+           }),
+      hint("rows_used", {"SWAP", "ROWS"}, "ROWS is less than twice the rows there are",
+           [](const Skinny& s, const In& in) {
+             return s.rows < 2 * (s.swap ? in.problem.n : in.problem.m);
+           }),
+      hint("enough_under_way", {"SWAP", "OUTPUTS", "UNROLL", "VECTOR"},
+           "a thread has 4 to 64 elements of the large operand under way",
+           [](const Skinny& s, const In&) { return s.under_way() >= 4 && s.under_way() <= 64; }),
+      hint("split_has_work", {"SWAP", "WARPS_K", "VECTOR", "UNROLL", "SPLIT_K"},
+           "each warp has a pass of k to do",
+           [](const Skinny& s, const In& in) {
+             return in.problem.k >= std::int64_t{s.tile_k} * s.split / 2;
+           }),
+  };
+}
+
+ThreadWork thread_work(const Skinny& s, const DeviceInfo& device) {
+  ThreadWork thread;
+  // L1 serves the small operand as shared memory would: a line for every 32 lanes that differ.
+  const double steps = s.large_along_k ? s.vector * s.unroll : s.unroll;
+  thread.shared_loads = double(s.rows) / s.vector_small;
+  thread.global_loads = double(s.under_way()) / s.vector;
+  thread.result_stores = double(s.rows) * s.block_outputs() / s.threads();
+  thread.steps = steps;
+  thread.unrolled = steps;
+  thread.registers = s.registers(device);
+  thread.resident_blocks = s.blocks;
+  return thread;
+}
+
+Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
+  const Skinny s(problem, c);
+  MultiplyShape shape;
+  shape.kernel = kernel_of("skinny.cu", "skinny", c, {"SPLIT_K"});
+  shape.kernel.defines.emplace("SPLIT", s.split > 1);
+  shape.tile_m = s.tile_m;
+  shape.tile_n = s.tile_n;
+  shape.tile_k = s.tile_k;
+  shape.threads = s.threads();
+  shape.shared_bytes = s.shared_bytes();
+  shape.splits = s.split;
+  shape.programmatic = has(device.features, Feature::programmatic_launch);
+  shape.thread = thread_work(s, device);
+  return multiply_plan(problem, std::move(shape));
+}
+
+/// Reads element by element: right for any alignment.
+Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
+  return {{"SWAP", problem.n < problem.m ? 1 : 0},
+          {"ROWS", 4},
+          {"OUTPUTS", 4},
+          {"WARPS_N", 1},
+          {"WARPS_K", 4},
+          {"VECTOR", 1},
+          {"VECTOR_SMALL", 1},
+          {"UNROLL", 4},
+          {"STREAM", 0},
+          {"BLOCKS_PER_SM", 2},
+          {"SPLIT_K", 1}};
+}
+
+}  // namespace
+
+KernelTemplate skinny_template() {
+  KernelTemplate t;
+  t.name = "skinny";
+  t.summary = "few rows or columns: the large operand flows through registers, once";
+  t.parameters = parameters();
+  t.constraints = constraints();
+  t.supports = supports_strict_f32;
+  t.plan = plan;
+  t.default_configuration = default_configuration;
+  return t;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,242 @@
+// skinny: products with a few rows or a few columns: matrix times vector, or a handful of vectors.
+//
+// One operand is small, the other is read once and decides the time: SWAP 0 says that A is the small one
+// (few rows of C), 1 that B is (few columns). A block computes ROWS of the small operand's rows (columns
+// of B) times some of the large operand's outputs. Nothing is staged: the large operand flows from
+// memory into registers, the small one comes from L1.
+//
+//   LARGE_ALONG_K        lanes of a warp share k          a warp has OUTPUTS outputs; its lanes' sums
+//     large: o ->  ............                           are added up at the end
+//                  ............
+//   otherwise            lanes lie along the outputs      a lane has OUTPUTS outputs, in vectors
+//     large: k ->  ............
+//                  ............
+//
+// WARPS_K warps take the passes of k in turn, WARPS_N warps lie side by side along the outputs. UNROLL:
+// loads under way at a time, in vectors (of k) or steps of k. Sums of the warps are added in their
+// order, by way of shared memory.
+//
+// From the problem: A_TRANSPOSED, B_TRANSPOSED, SPLIT (see simt.cu).
+#include "families/skinny/layout.hpp"
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
+#include "words/warp.cuh"
+
+constexpr bool SMALL_ALONG_K = SWAP ? B_TRANSPOSED : !A_TRANSPOSED;
+constexpr bool LARGE_ALONG_K = SWAP ? !A_TRANSPOSED : B_TRANSPOSED;
+constexpr tilewise::skinny::BlockLayout kLayout = {LARGE_ALONG_K, ROWS, OUTPUTS, WARPS_N, WARPS_K, VECTOR, UNROLL};
+constexpr int kThreads = kLayout.threads();
+constexpr int kSums = ROWS * OUTPUTS;  // of one thread
+constexpr int kWarpOutputs = kLayout.warp_outputs(), kBlockOutputs = kLayout.block_outputs();
+constexpr int kPass = kLayout.pass();
+static_assert(kThreads <= 1024, "a block has at most 1024 threads");
+static_assert((kSums & (kSums - 1)) == 0, "lanes halve the sums they hold");
+static_assert(LARGE_ALONG_K || OUTPUTS % VECTOR == 0, "a lane's outputs are whole vectors");
+static_assert((LARGE_ALONG_K ? VECTOR : UNROLL) % VECTOR_SMALL == 0,
+              "the small operand's part of a load is whole vectors");
+
+struct Small {
+  const float* at;  // of the block's first row, at k = 0
+  Int64 ld;
+  int rows;  // inside the matrix, at most ROWS
+
+  // COUNT steps of k from `k` on, of which `left` are inside (zeros elsewhere), for every row. Rows
+  // past the last repeat it; their sums are not written.
+  template <int COUNT, bool FULL>
+  DEVICE_MEMBER void load(float (&to)[ROWS][COUNT], Int64 k, Int64 left) const {
+    UNROLL_ALL
+    for (int r = 0; r < ROWS; ++r) {
+      const Int64 row = r < rows ? r : rows - 1;
+      if constexpr (SMALL_ALONG_K) {
+        UNROLL_ALL
+        for (int e = 0; e < COUNT; e += VECTOR_SMALL) {
+          float run[VECTOR_SMALL];
+          const Int64 valid = FULL || left - e > VECTOR_SMALL ? VECTOR_SMALL : left - e;
+          load_part<VECTOR_SMALL>(run, at + row * ld + k + e, 0, static_cast<int>(valid));
+          UNROLL_ALL
+          for (int i = 0; i < VECTOR_SMALL; ++i) to[r][e + i] = run[i];
+        }
+      } else {
+        UNROLL_ALL
+        for (int e = 0; e < COUNT; ++e) to[r][e] = FULL || e < left ? at[(k + e) * ld + row] : 0.0f;
+      }
+    }
+  }
+};
+
+// VECTOR neighbouring elements that nobody will want again.
+DEVICE void load_large(float (&to)[VECTOR], const float* from, int valid) {
+  if (STREAM && valid >= VECTOR) {
+    load_vector_once<VECTOR>(to, from);
+  } else {
+    load_part<VECTOR>(to, from, 0, valid);
+  }
+}
+
+// Lanes share k: one pass from k0 on, `left` of k inside.
+template <bool FULL>
+DEVICE void pass_along_k(float (&sums)[kSums], const Small& small, const float* large, Int64 ld,
+                         int outputs, Int64 k0, Int64 left) {
+  const int lane = threadIdx.x % 32;
+  float from_large[UNROLL][OUTPUTS][VECTOR];
+  UNROLL_ALL
+  for (int u = 0; u < UNROLL; ++u) {
+    const int k = (u * 32 + lane) * VECTOR;
+    UNROLL_ALL
+    for (int o = 0; o < OUTPUTS; ++o) {
+      // Outputs past the last repeat it; their sums are not written.
+      const Int64 output = o < outputs ? o : outputs - 1;
+      const Int64 valid = FULL ? VECTOR : left - k;
+      load_large(from_large[u][o], large + output * ld + k0 + k, valid < VECTOR ? int(valid) : VECTOR);
+    }
+  }
+  UNROLL_ALL
+  for (int u = 0; u < UNROLL; ++u) {
+    const int k = (u * 32 + lane) * VECTOR;
+    float from_small[ROWS][VECTOR];
+    small.load<VECTOR, FULL>(from_small, k0 + k, left - k);
+    UNROLL_ALL
+    for (int e = 0; e < VECTOR; ++e) {
+      UNROLL_ALL
+      for (int i = 0; i < kSums; ++i)
+        sums[i] = multiply_add(from_small[i / OUTPUTS][e], from_large[u][i % OUTPUTS][e], sums[i]);
+    }
+  }
+}
+
+// Lanes lie along the outputs: one pass of UNROLL steps of k.
+template <bool FULL>
+DEVICE void pass_across(float (&sums)[kSums], const Small& small, const float* large, Int64 ld,
+                        int outputs, Int64 k0, Int64 left) {
+  const int lane = threadIdx.x % 32;
+  float from_large[UNROLL][OUTPUTS];
+  UNROLL_ALL
+  for (int u = 0; u < UNROLL; ++u) {
+    UNROLL_ALL
+    for (int o = 0; o < OUTPUTS; o += VECTOR) {
+      const int output = (o * 32) + lane * VECTOR;
+      float run[VECTOR];
+      load_large(run, large + (k0 + u) * ld + output, FULL || u < left ? outputs - output : 0);
+      UNROLL_ALL
+      for (int e = 0; e < VECTOR; ++e) from_large[u][o + e] = run[e];
+    }
+  }
+  float from_small[ROWS][UNROLL];
+  small.load<UNROLL, FULL>(from_small, k0, left);
+  UNROLL_ALL
+  for (int u = 0; u < UNROLL; ++u) {
+    UNROLL_ALL
+    for (int i = 0; i < kSums; ++i)
+      sums[i] = multiply_add(from_small[i / OUTPUTS][u], from_large[u][i % OUTPUTS], sums[i]);
+  }
+}
+
+// Adds the sums of LANES neighbouring lanes: in each round lanes exchange half of what they still hold.
+// Lane l ends with the totals from index l x COUNT / 32 on.
+template <int COUNT, int LANES>
+DEVICE void add_lanes(float (&sums)[COUNT], float* totals) {
+  if constexpr (LANES == 1) {
+    UNROLL_ALL
+    for (int i = 0; i < COUNT; ++i) totals[i] = sums[i];
+  } else if constexpr (COUNT == 1) {
+    float total[1] = {sums[0] + shuffle_xor(sums[0], LANES / 2)};
+    add_lanes<1, LANES / 2>(total, totals);
+  } else {
+    const bool upper = (threadIdx.x & (LANES / 2)) != 0;
+    float kept[COUNT / 2];
+    UNROLL_ALL
+    for (int i = 0; i < COUNT / 2; ++i) {
+      const float mine = upper ? sums[i + COUNT / 2] : sums[i];
+      const float other = upper ? sums[i] : sums[i + COUNT / 2];
+      kept[i] = mine + shuffle_xor(other, LANES / 2);
+    }
+    add_lanes<COUNT / 2, LANES / 2>(kept, totals);
+  }
+}
+
+// Puts the warp's sums to shared[row][output of the block].
+DEVICE void deposit(float (&sums)[kSums], float* shared) {
+  const int lane = threadIdx.x % 32;
+  if constexpr (LARGE_ALONG_K) {
+    constexpr int HELD = kSums > 32 ? kSums / 32 : 1;
+    constexpr int SHARING = kSums < 32 ? 32 / kSums : 1;  // lanes that hold the same total
+    float totals[HELD];
+    add_lanes<kSums, 32>(sums, totals);
+    if (lane % SHARING == 0) {
+      UNROLL_ALL
+      for (int h = 0; h < HELD; ++h) {
+        const int i = lane / SHARING * HELD + h;
+        shared[i / OUTPUTS * kBlockOutputs + i % OUTPUTS] = totals[h];
+      }
+    }
+  } else {
+    UNROLL_ALL
+    for (int i = 0; i < kSums; ++i) {
+      const int o = i % OUTPUTS;
+      shared[i / OUTPUTS * kBlockOutputs + (o / VECTOR * 32 + lane) * VECTOR + o % VECTOR] = sums[i];
+    }
+  }
+}
+
+KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
+  previous_step_done();
+  if (SPLIT) next_step_may_start();
+  float* shared = shared_floats();  // [WARPS_K][ROWS][kBlockOutputs]
+  const Task task = task_of_block(args, SWAP ? kBlockOutputs : ROWS, SWAP ? ROWS : kBlockOutputs);
+  const Tile tile = task.tile;
+  const Int64 row0 = SWAP ? tile.column : tile.row, all_rows = SWAP ? args.n : args.m;
+  const Int64 block_output = SWAP ? tile.row : tile.column, all_outputs = SWAP ? args.m : args.n;
+  const int warp = threadIdx.x / 32, warp_n = warp % WARPS_N, warp_k = warp / WARPS_N;
+  const Int64 output0 = block_output + warp_n * kWarpOutputs;
+
+  const float* small_matrix = SWAP ? task.b : task.a;
+  const float* large_matrix = SWAP ? task.a : task.b;
+  const Int64 small_ld = SWAP ? args.ldb : args.lda, large_ld = SWAP ? args.lda : args.ldb;
+  const Int64 rows_left = all_rows - row0, outputs_left = all_outputs - output0;
+  const Small small = {small_matrix + (SMALL_ALONG_K ? row0 * small_ld : row0), small_ld,
+                       rows_left < ROWS ? static_cast<int>(rows_left) : ROWS};
+  const float* large = large_matrix + (LARGE_ALONG_K ? output0 * large_ld : output0);
+  const int outputs = outputs_left < kWarpOutputs ? static_cast<int>(outputs_left) : kWarpOutputs;
+
+  // The block's part of k, in passes that its warps take in turn.
+  constexpr int kDepth = kPass * WARPS_K;
+  const Int64 share = k_share<SPLIT != 0, kDepth>(args);
+  const Int64 begin = SPLIT ? share * tile.split * kDepth : 0;
+  const Int64 end = begin + share * kDepth < args.steps() ? begin + share * kDepth : args.steps();
+
+  float sums[kSums] = {};
+  if (outputs > 0) {
+    for (Int64 k = begin + warp_k * kPass; k < end; k += kDepth) {
+      const Int64 left = end - k;
+      if constexpr (LARGE_ALONG_K) {
+        if (left >= kPass)
+          pass_along_k<true>(sums, small, large, large_ld, outputs, k, left);
+        else
+          pass_along_k<false>(sums, small, large, large_ld, outputs, k, left);
+      } else {
+        if (left >= kPass)
+          pass_across<true>(sums, small, large, large_ld, outputs, k, left);
+        else
+          pass_across<false>(sums, small, large, large_ld, outputs, k, left);
+      }
+    }
+  }
+  deposit(sums, shared + warp_k * ROWS * kBlockOutputs + warp_n * kWarpOutputs);
+  barrier();
+
+  const Scalars scalars = SPLIT ? Scalars{1.0f, 0.0f} : scalars_of(args);
+  float* c = SPLIT ? task.partial : task.c;
+  const Int64 ldc = SPLIT ? args.n : args.ldc;
+  for (int i = threadIdx.x; i < ROWS * kBlockOutputs; i += kThreads) {
+    // Neighbouring threads write neighbours of C.
+    const int row = SWAP ? i % ROWS : i / kBlockOutputs;
+    const int output = SWAP ? i / ROWS : i % kBlockOutputs;
+    float sum = 0.0f;
+    UNROLL_ALL
+    for (int w = 0; w < WARPS_K; ++w) sum += shared[(w * ROWS + row) * kBlockOutputs + output];
+    if (row >= rows_left || output >= all_outputs - block_output) continue;
+    float* to = SWAP ? c + (block_output + output) * ldc + row0 + row
+                     : c + (row0 + row) * ldc + block_output + output;
+    *to = blend(scalars, sum, to);
+  }
+}

@@ -1,0 +1,219 @@
+// small: many products of at most 64 x 64 x 64 in one launch.
+//
+// The sizes are part of the kernel (SIZE_M, SIZE_N, SIZE_K), so loops are known and rows are divided by constants.
+// A group of threads does PRODUCTS products together and waits for nobody else: a group is a warp, of which a
+// block has GROUPS, or it is the block. All copies of a group's operands into shared memory are begun before the
+// first is waited for: the many groups of a multiprocessor keep memory busy, some copying, some multiplying.
+//
+//   a product's rows may be cut into PARTS, each done as a product of its own (SIZE_M rows):
+//   few products then still reach all multiprocessors
+//
+//   a thread keeps THREAD_M x THREAD_N sums: of rows (columns) that it takes in turn with the other threads, one
+//   by one, or in runs where they are read or written as vectors
+//
+// SQUARES: neighbouring threads are two by two; then of a thread's neighbours `xor 1` and `xor 2` one reads the same of
+// A, the other the same of B, and shared memory merges their reads. Otherwise they lie along a row of C.
+//
+// DEPTH steps of k are read at a time: as vectors where k is contiguous. UNROLL: such reads in a pass of the loop.
+// PAD_A, PAD_B: rows, and products, lie an odd number of vectors apart, so that neighbouring threads read from
+// different banks. VECTOR_C: elements of C a store moves.
+//
+// From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED; BYTES_A, BYTES_B (what a copy moves: it divides
+// rows, leading dimensions and strides), A_ASYNC, B_ASYNC (copies by cp.async).
+#include "families/small/layout.hpp"
+#include "parts/epilogue.cuh"
+#include "words/warp.cuh"
+
+constexpr int kThreadsN = (SIZE_N + THREAD_N - 1) / THREAD_N;  // of a product, side by side
+constexpr int kThreadsM = (SIZE_M + THREAD_M - 1) / THREAD_M;
+constexpr int kProductThreads = kThreadsM * kThreadsN;
+constexpr int kGroupThreads = tilewise::small::group_threads(PRODUCTS, kThreadsM, kThreadsN);
+constexpr int kThreads = GROUPS * kGroupThreads;
+static_assert(kThreads <= 1024, "a block has at most 1024 threads");
+static_assert(GROUPS == 1 || kGroupThreads == 32, "a group is a warp, or the only one");
+static_assert(!SQUARES || (kThreadsM % 2 == 0 && kThreadsN % 2 == 0), "squares of threads are whole");
+static_assert(SIZE_K % DEPTH == 0, "all of k is read DEPTH at a time");
+static_assert(PARTS == 1 || PRODUCTS == 1, "a group's parts are whole products where there are several");
+
+struct SmallArgs : MultiplyArgs {
+  int products;  // parts count
+};
+
+using tilewise::layout::larger;
+using tilewise::layout::smaller;
+
+// Where an operand's products lie, SPAN of it being m or n; THREADS threads side by side have THREAD of it each.
+// ALONG_K: k is contiguous; a thread's rows (columns) are then neighbours TOGETHER. BYTES, ASYNC: of its copies.
+template <bool ALONG_K, int SPAN, int THREAD, int THREADS, int TOGETHER, int BYTES, bool ASYNC, bool PAD>
+struct Operand {
+  static constexpr int EACH = sizeof(Element);
+  static constexpr tilewise::small::OperandLayout LAYOUT = {ALONG_K, EACH,  SPAN,  SIZE_K, THREAD,
+                                                            THREADS, DEPTH, BYTES, PAD};
+  static constexpr int ROWS = LAYOUT.rows();  // as stored
+  static constexpr int ROW_BYTES = LAYOUT.row_bytes(), PITCH = LAYOUT.pitch(), PRODUCT = LAYOUT.product();
+  static constexpr int RUN = LAYOUT.run();             // elements read at a time
+  static constexpr int HELD = LAYOUT.held(PRODUCTS);  // of a group, bytes
+
+  static constexpr int PIECES = ROW_BYTES / BYTES;  // of a row
+  static constexpr int TOTAL = PRODUCTS * ROWS * PIECES;
+  static constexpr int COPIES = (TOTAL + kGroupThreads - 1) / kGroupThreads;  // of a thread
+  // Where a group's threads are whole rows (STEP of them), and these and a product are whole multiples, a thread's
+  // pieces are all in the same column, and lie as far apart in every thread.
+  static constexpr int STEP = larger(kGroupThreads / PIECES, 1);
+  static constexpr bool REGULAR = kGroupThreads % PIECES == 0 && (ROWS % STEP == 0 || STEP % ROWS == 0);
+  static constexpr bool ALL = PRODUCTS * GROUPS == 1 && COPIES * kGroupThreads == TOTAL;
+  static_assert(ROW_BYTES % BYTES == 0, "rows are whole pieces");
+  static_assert(!ASYNC || BYTES >= 4, "cp.async moves 4 bytes at least");
+
+  // Begins to copy `count` products.
+  static DEVICE_MEMBER void fetch(char* held, const Element* from, Int64 ld, Int64 stride, int count) {
+    const unsigned thread = threadIdx.x % kGroupThreads;
+    UNROLL_BY(COPIES <= 16 ? COPIES : 8)
+    for (int i = 0; i < COPIES; ++i) {
+      const unsigned piece = REGULAR ? thread : thread + unsigned(i * kGroupThreads);
+      const unsigned nth = PRODUCTS == 1 && ALL ? 0 : piece / (PIECES * ROWS), row = piece / PIECES % ROWS;
+      const unsigned at = piece % PIECES * BYTES;
+      const int more = REGULAR ? i * STEP / ROWS : 0, more_rows = REGULAR ? i * STEP % ROWS : 0;
+      const Element* source = from + (nth * stride + row * ld) + (more * stride + more_rows * ld);
+      char* to = held + (nth * PRODUCT + row * PITCH + at) + (more * PRODUCT + more_rows * PITCH);
+      if (ALL || int(nth) + more < count) copy(to, reinterpret_cast<const char*>(source) + at);
+    }
+  }
+  static DEVICE_MEMBER void copy(char* to, const char* from) {
+    if constexpr (ASYNC) {
+      copy_bytes_async<BYTES>(to, from, BYTES);
+    } else {
+      typedef typename Carrier<BYTES>::Type Carried;
+      *reinterpret_cast<Carried*>(to) = *reinterpret_cast<const Carried*>(from);
+    }
+  }
+
+  // Of a thread's rows (columns) NEIGHBOURS lie side by side. The `place`-th thread's first one, and how far from it
+  // the i-th one is.
+  static constexpr int NEIGHBOURS = ALONG_K ? TOGETHER : RUN;
+  static DEVICE_MEMBER int first(int place) { return place * NEIGHBOURS; }
+  static DEVICE_MEMBER int beyond(int i) { return i / NEIGHBOURS * (NEIGHBOURS * THREADS) + i % NEIGHBOURS; }
+  static DEVICE_MEMBER const char* begin(const char* held, int place) {
+    return held + first(place) * (ALONG_K ? PITCH : EACH);
+  }
+
+  // DEPTH steps of k of the thread's rows (columns), from begin() on.
+  static DEVICE_MEMBER void read(Sum (&to)[DEPTH][THREAD], const char* from) {
+    UNROLL_ALL
+    for (int outer = 0; outer < (ALONG_K ? THREAD : DEPTH); ++outer) {
+      UNROLL_ALL
+      for (int inner = 0; inner < (ALONG_K ? DEPTH : THREAD); inner += RUN) {
+        const int row = ALONG_K ? beyond(outer) : outer, column = ALONG_K ? inner : beyond(inner);
+        Element run[RUN];
+        load_vector<RUN>(run, reinterpret_cast<const Element*>(from + row * PITCH) + column);
+        UNROLL_ALL
+        for (int e = 0; e < RUN; ++e) {
+          if constexpr (ALONG_K) {
+            to[inner + e][outer] = widen(run[e]);
+          } else {
+            to[outer][inner + e] = widen(run[e]);
+          }
+        }
+      }
+    }
+  }
+  // From one step of k to the next in shared memory.
+  static constexpr int STEP_BYTES = ALONG_K ? EACH : PITCH;
+};
+
+typedef Operand<!A_TRANSPOSED, SIZE_M, THREAD_M, kThreadsM, 1, BYTES_A, A_ASYNC != 0, PAD_A != 0> OperandA;
+typedef Operand<B_TRANSPOSED != 0, SIZE_N, THREAD_N, kThreadsN, VECTOR_C, BYTES_B, B_ASYNC != 0, PAD_B != 0> OperandB;
+static_assert(OperandB::NEIGHBOURS % VECTOR_C == 0 && THREAD_N % VECTOR_C == 0,
+              "a store moves neighbours that one thread has");
+static_assert(SIZE_N % VECTOR_C == 0, "rows of C are whole vectors");
+
+typedef Sum Sums[THREAD_M][THREAD_N];
+
+DEVICE void multiply(Sums& sums, const char* a_held, const char* b_held) {
+  UNROLL_BY(UNROLL)
+  for (int k = 0; k < SIZE_K; k += DEPTH) {
+    Sum a[DEPTH][THREAD_M], b[DEPTH][THREAD_N];
+    OperandA::read(a, a_held + k * OperandA::STEP_BYTES);
+    OperandB::read(b, b_held + k * OperandB::STEP_BYTES);
+    UNROLL_ALL
+    for (int d = 0; d < DEPTH; ++d) {
+      UNROLL_ALL
+      for (int i = 0; i < THREAD_M; ++i) {
+        UNROLL_ALL
+        for (int j = 0; j < THREAD_N; ++j) sums[i][j] = multiply_add(a[d][i], b[d][j], sums[i][j]);
+      }
+    }
+  }
+}
+
+// The sums of the thread whose first row and column these are; `c` is there.
+DEVICE void write(Result* c, Int64 ldc, const Scalars& scalars, const Sums& sums, int row, int column) {
+  UNROLL_ALL
+  for (int i = 0; i < THREAD_M; ++i) {
+    UNROLL_ALL
+    for (int j = 0; j < THREAD_N; j += VECTOR_C) {
+      const int down = OperandA::beyond(i), right = OperandB::beyond(j);
+      if ((kThreadsM * THREAD_M != SIZE_M && row + down >= SIZE_M) ||
+          (kThreadsN * THREAD_N != SIZE_N && column + right >= SIZE_N))
+        continue;
+      Result* to = c + down * ldc + right;
+      Result out[VECTOR_C];
+      if (scalars.beta != Sum(0)) load_vector<VECTOR_C>(out, to);
+      UNROLL_ALL
+      for (int e = 0; e < VECTOR_C; ++e) out[e] = blend(scalars, sums[i][j + e], &out[e]);
+      store_vector<VECTOR_C>(to, out);
+    }
+  }
+}
+
+DEVICE void group_barrier() {
+  if constexpr (kGroupThreads == 32) {
+    warp_barrier();
+  } else {
+    barrier();
+  }
+}
+
+// Where a product's thread stands among its threads.
+struct Place {
+  int m, n;
+};
+DEVICE Place place_of(unsigned thread) {
+#if SQUARES
+  const unsigned rows = thread / (2 * kThreadsN), in = thread % (2 * kThreadsN);
+  return {int(rows * 2 + in / 2 % 2), int(in / 4 * 2 + in % 2)};
+#else
+  return {int(thread / kThreadsN), int(thread % kThreadsN)};
+#endif
+}
+
+KERNEL(kThreads, BLOCKS_PER_SM) small(ARGUMENTS SmallArgs args) {
+  const unsigned group = threadIdx.x / kGroupThreads, thread = threadIdx.x % kGroupThreads;
+  char* a = reinterpret_cast<char*>(shared_floats()) + group * (OperandA::HELD + OperandB::HELD);
+  char* b = a + OperandA::HELD;
+  // Of the group's parts. Several are whole products.
+  const unsigned first = (blockIdx.x * GROUPS + group) * PRODUCTS;
+  const int count = smaller(args.products - int(first), PRODUCTS);
+  const Int64 product = first / PARTS, row = first % PARTS * SIZE_M;
+  if (args.k > 0) {
+    OperandA::fetch(a, args.a + product * args.stride_a + row * (A_TRANSPOSED ? 1 : args.lda), args.lda,
+                    args.stride_a, count);
+    OperandB::fetch(b, args.b + product * args.stride_b, args.ldb, args.stride_b, count);
+    if (A_ASYNC || B_ASYNC) {
+      copies_commit();
+      copies_done<0>();
+    }
+  }
+  group_barrier();
+
+  const unsigned nth = thread / kProductThreads;
+  const Place place = place_of(thread % kProductThreads);
+  if ((PRODUCTS * GROUPS > 1 || kProductThreads != kGroupThreads) && int(nth) >= count) return;
+  Sums sums = {};
+  if (args.k > 0)
+    multiply(sums, OperandA::begin(a + nth * OperandA::PRODUCT, place.m),
+             OperandB::begin(b + nth * OperandB::PRODUCT, place.n));
+  const int thread_row = OperandA::first(place.m), thread_column = OperandB::first(place.n);
+  Result* c = args.c + (product + nth) * args.stride_c + (row + thread_row) * args.ldc + thread_column;
+  write(c, args.ldc, scalars_of(args), sums, thread_row, thread_column);
+}

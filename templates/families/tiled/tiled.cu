@@ -1,0 +1,68 @@
+// tiled: a square tile of A and of B is staged in shared memory and used TILE times. Any types.
+//
+//            TILE               Each thread loads one element of each tile and computes one element
+//         +--------+            of C, so global traffic falls by TILE against `naive`.
+//         |   B    | TILE
+//         +--------+            How B is read and held is the lesson (READ_B):
+//  +----+ +--------+            0 down columns: neighbouring threads read elements a whole row apart
+//  | A  | |   C    |              (uncoalesced), held so that the inner loop has no bank conflict
+//  +----+ +--------+            1 along rows (coalesced), held transposed: the inner loop's threads
+//   TILE                          read addresses TILE words apart, all in a few banks (conflicts)
+//                               2 along rows, held as the inner loop wants it: neither
+// Columns and rows are those of B as stored. A is always read coalesced.
+//
+// Parameters: TILE (8, 16, 32), READ_B, UNROLL (of the loop over the tile's k).
+// Tiles are held as the accumulator's type: what is small in memory is widened once, not TILE times.
+// From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED.
+#include "families/tiled/layout.hpp"
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
+
+static_assert(TILE * TILE <= 1024, "a block has at most 1024 threads");
+static_assert(READ_B >= 0 && READ_B <= 2, "READ_B is 0 (down columns), 1 (conflicts) or 2");
+
+constexpr int kStride = tilewise::tiled::row_stride(TILE);
+
+// Where B's element (k, n) of the tile lies in shared memory. READ_B = 1 has rows without padding on purpose.
+DEVICE int held_b(int k, int n) { return READ_B == 1 ? n * TILE + k : k * kStride + n; }
+
+KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
+  Sum* tile_a = reinterpret_cast<Sum*>(shared_floats());  // [m][k], rows of kStride
+  Sum* tile_b = tile_a + tilewise::tiled::tile_elements(TILE);  //@ tiled-shared-b
+
+  const Task task = task_of_block(args, TILE, TILE);
+  const Tile tile = task.tile;
+  const int fast = threadIdx.x % TILE;  // neighbouring threads differ in this
+  const int slow = threadIdx.x / TILE;
+
+  // Which element of each tile this thread loads: `fast` runs along memory, but for READ_B = 0.
+  const int a_m = A_TRANSPOSED ? fast : slow, a_k = A_TRANSPOSED ? slow : fast;
+  const bool along_n = (B_TRANSPOSED == 0) == (READ_B != 0);
+  const int b_k = along_n ? slow : fast, b_n = along_n ? fast : slow;
+  const bool a_inside = tile.row + a_m < args.m;  //@ tiled-row-edge-a
+  const bool b_inside = tile.column + b_n < args.n;
+  const Element* a = task.a + (A_TRANSPOSED ? a_k * args.lda + tile.row + a_m
+                                            : (tile.row + a_m) * args.lda + a_k);
+  const Element* b = task.b + (B_TRANSPOSED ? (tile.column + b_n) * args.ldb + b_k
+                                            : b_k * args.ldb + tile.column + b_n);
+
+  Sum sum = 0;
+  for (Int64 k0 = 0; k0 < args.k; k0 += TILE) {
+    // Outside the matrices the tile holds zeros: they add nothing.
+    tile_a[a_m * kStride + a_k] = a_inside && k0 + a_k < args.k ? widen(*a) : Sum(0);  //@ tiled-store-a
+    tile_b[held_b(b_k, b_n)] = b_inside && k0 + b_k < args.k ? widen(*b) : Sum(0);  //@ tiled-store-b
+    barrier();  //@ tiled-barrier-after-stores
+    UNROLL_BY(UNROLL)
+    for (int k = 0; k < TILE; ++k)
+      sum = multiply_add(tile_a[slow * kStride + k], tile_b[held_b(k, fast)], sum);  //@ tiled-multiply-add
+    barrier();  //@ tiled-barrier-after-reads
+    a += A_TRANSPOSED ? TILE * args.lda : TILE;
+    b += B_TRANSPOSED ? TILE : TILE * args.ldb;
+  }
+
+  const Int64 row = tile.row + slow, column = tile.column + fast;
+  if (row < args.m && column < args.n) {
+    Result* c = task.c + row * args.ldc + column;
+    *c = blend(scalars_of(args), sum, c);
+  }
+}

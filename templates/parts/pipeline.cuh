@@ -1,0 +1,56 @@
+// Circular buffers of stages in shared memory: tiles of the next steps of k are copied while the current one is
+// multiplied.
+#pragma once
+#include "words/dialect.cuh"
+
+// Where a stage begins, in units of StageSize, for a buffer whose stages all threads fill and use in turn.
+template <int Stages, int StageSize>
+struct StageOffset {
+  int at = 0;
+  static DEVICE_MEMBER int after(int stage) { return stage == (Stages - 1) * StageSize ? 0 : stage + StageSize; }
+  DEVICE_MEMBER void advance() { at = after(at); }
+};
+
+// A stage of a buffer with barriers, and the phase of its barrier that is waited for. The first round of stages is
+// empty: a producer begins with phase 1, the one before, which counts as complete.
+template <int Stages>
+struct StagePhase {
+  int stage = 0, phase;
+  DEVICE_MEMBER explicit StagePhase(int first_phase) : phase(first_phase) {}
+  DEVICE_MEMBER void advance() {
+    if (++stage == Stages) stage = 0, phase ^= 1;
+  }
+};
+
+#if __CUDA_ARCH__ >= 900
+#include "words/mbarrier.cuh"
+
+// A buffer whose stages one thread has TMA fill, or threads store to; warps wait for full stages and free each by
+// itself, so that no barrier holds the block together. `barriers` are 2 x Stages barriers in shared memory.
+template <int Stages, int StageBytes>
+struct Pipeline {
+  char* stages;
+  TransferBarrier *full, *empty;  // of each stage
+  StagePhase<Stages> producer{1}, consumer{0};
+
+  // By all threads. So many arrivals fill a stage, and so many empty it.
+  DEVICE_MEMBER Pipeline(char* first_stage, char* barriers, int full_arrivals, int empty_arrivals)
+      : stages(first_stage), full(reinterpret_cast<TransferBarrier*>(barriers)), empty(full + Stages) {
+    if (threadIdx.x == 0) {
+      UNROLL_BY(1)
+      for (int s = 0; s < Stages; ++s) {
+        transfer_barrier_init(full + s, full_arrivals);
+        transfer_barrier_init(empty + s, empty_arrivals);
+      }
+    }
+    barrier();
+  }
+  DEVICE_MEMBER char* producer_stage() const { return stages + producer.stage * StageBytes; }
+  DEVICE_MEMBER const char* consumer_stage() const { return stages + consumer.stage * StageBytes; }
+  DEVICE_MEMBER TransferBarrier* producer_barrier() const { return full + producer.stage; }
+  DEVICE_MEMBER void wait_empty() const { transfer_wait(empty + producer.stage, producer.phase); }  //@ pipeline-wait-empty
+  DEVICE_MEMBER void wait_full() const { transfer_wait(full + consumer.stage, consumer.phase); }  //@ pipeline-wait-full
+  // By a whole warp, when it has read what it needs of the consumer's stage. `nothing`: transfer_arrive_of_warp().
+  DEVICE_MEMBER void arrive_empty(unsigned nothing) const { transfer_arrive_of_warp(empty + consumer.stage, nothing); }
+};
+#endif

@@ -1,0 +1,291 @@
+#include "templates/plan/multiply_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "templates/plan/pack_plan.hpp"
+#include "templates/plan/steps_layout.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+using Kind = Argument::Kind;
+
+// Instructions that come with one of a kind: its address, its test for the edge, its loop.
+constexpr double kPerResult = 55;
+constexpr double kPerExchange = 18;
+// Bytes that pass through shared memory or L1 at a time, whatever part of them a warp wants.
+constexpr double kPassBytes = 128;
+constexpr double kWarp = 32;
+
+double threads_of(const LaunchStep& step) {
+  return static_cast<double>(volume(step.grid)) * static_cast<double>(volume(step.block));
+}
+
+void state_multiply_work(LaunchStep& step, const Problem& problem, const MultiplyShape& shape) {
+  const ThreadWork& thread = shape.thread;
+  const double results = double(problem.m) * double(problem.n) * double(problem.batch);
+  const double sum_bytes = bytes_of(problem.accumulator);
+  const double tiles = double(ceil_div(problem.m, shape.tile_m)) *
+                       double(ceil_div(problem.n, shape.tile_n)) * double(problem.batch);
+  const double tiles_k = double(ceil_div(problem.k, shape.tile_k));
+  Schedule& schedule = step.schedule;
+  schedule.rounds = std::ceil(tiles_k / shape.splits);
+  schedule.passes = thread.shared_loads > 0 ? thread.waits * thread.steps / thread.unrolled : 0;
+  schedule.ahead = thread.ahead;
+  schedule.multiply_add_rate = thread.multiply_add_rate;
+  schedule.registers = thread.registers;
+  schedule.resident_blocks = thread.resident_blocks;
+
+  Work& work = step.work;
+  work.flops = flops_of(problem);
+  work.issued_flops = 2 * tiles * shape.tile_m * shape.tile_n * tiles_k * shape.tile_k;
+  // Where k is split, sums are written instead of C.
+  const double written =
+      results * (shape.splits > 1 ? shape.splits * sum_bytes : bytes_of(problem.c));
+  work.compulsory_bytes = operand_bytes(problem) - results * bytes_of(problem.c) + written;
+  const double span = shape.tile_m * thread.fetched_a + shape.tile_n * thread.fetched_b;
+  work.global_bytes = tiles * span * double(problem.k) * bytes_of(problem.a) + written;
+  const double thread_tiles =
+      tiles * tiles_k * shape.threads;  // of all blocks, whatever the splits
+  const double passes = thread.steps * thread.shared_loads * thread.load_passes +
+                        (thread.shared_stores + thread.global_loads) * thread.copy_passes;
+  work.shared_bytes = thread_tiles / kWarp * passes * kPassBytes;
+  work.instructions =
+      thread_tiles * (thread.steps * thread.shared_loads +
+                      kPerGlobalAccess * (thread.global_loads + thread.shared_stores) +
+                      thread.pass_instructions * thread.steps / thread.unrolled) +
+      threads_of(step) * (kPerResult * thread.result_stores + kPerExchange * thread.exchanged);
+}
+
+LaunchStep reduce_step(const Problem& problem, std::int64_t partial, int splits) {
+  LaunchStep step;
+  step.role = StepRole::reduce;
+  const int rows = splits >= 32 ? 8 : (splits >= 8 ? 4 : 1);
+  const ReduceLayout layout{rows};
+  step.kernel = {"reduce.cu", "reduce", {{"ROWS", rows}}};
+  add_types(step.kernel, problem);
+  // The field order of ReduceArgs in reduce.cu.
+  step.arguments = {{Kind::workspace, partial},
+                    {Kind::c},
+                    {Kind::alpha_device},
+                    {Kind::beta_device},
+                    {Kind::ldc},
+                    {Kind::stride_c},
+                    {Kind::integer64, problem.m},
+                    {Kind::integer64, problem.n},
+                    {Kind::integer32, splits},
+                    {Kind::alpha},
+                    {Kind::beta}};
+  step.grid.x = static_cast<std::uint32_t>(ceil_div(problem.m * problem.n, layout.elements()) *
+                                           problem.batch);
+  step.block.x = ReduceLayout::kThreads;
+  if (rows > 1)
+    step.shared_bytes =
+        static_cast<std::uint32_t>(ReduceLayout::kThreads * bytes_of(problem.accumulator));
+  state_reduce_work(step, problem, double(problem.m) * double(problem.n) * double(problem.batch),
+                    splits, rows);
+  return step;
+}
+
+/// Maps of tiles of A and B as the multiply step reads them, and of C.
+void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
+                     const MultiplyShape& shape) {
+  const auto size = [&](std::int64_t inner, std::int64_t outer, bool swapped) {
+    return swapped ? std::vector<std::int64_t>{outer, inner}
+                   : std::vector<std::int64_t>{inner, outer};
+  };
+  for (const TileMap& tiles : shape.maps) {
+    TensorMapRecipe recipe;
+    // Places of MultiplyArgs: a, b, c, alpha_device, beta_device, lda, ldb, ldc.
+    const auto place = static_cast<std::size_t>(tiles.of);
+    recipe.base = multiply.arguments[place];
+    recipe.stride = multiply.arguments[5 + place];
+    recipe.type = tiles.of == TileMap::Of::c ? problem.c : problem.a;
+    if (tiles.of == TileMap::Of::a)
+      recipe.dims = size(problem.k, problem.m, reads_a_transposed(problem, shape.pack_a));
+    else if (tiles.of == TileMap::Of::b)
+      recipe.dims = size(problem.n, problem.k, reads_b_transposed(problem, shape.pack_b));
+    else
+      recipe.dims = size(problem.n, problem.m, false);
+    recipe.box = {tiles.columns, tiles.rows};
+    recipe.swizzle_bytes = tiles.swizzle_bytes;
+    if (tiles.strands > 1) {
+      recipe.box[0] += 16 / bytes_of(recipe.type);
+      recipe.box[1] /= tiles.strands;
+      recipe.strands = tiles.strands;
+    }
+    recipe.l2_promotion_bytes = 128;
+    for (; recipe.strand < tiles.strands; ++recipe.strand) {
+      multiply.arguments.push_back(
+          {Kind::tensor_map, static_cast<std::int64_t>(plan.tensor_maps.size())});
+      plan.tensor_maps.push_back(recipe);
+    }
+  }
+}
+
+}  // namespace
+
+void state_reduce_work(LaunchStep& step, const Problem& problem, double elements, int parts,
+                       int rows) {
+  constexpr double at_once = 4;  // sums that a thread reads in a round
+  step.work.compulsory_bytes = step.work.global_bytes =
+      elements * (double(parts) * bytes_of(problem.accumulator) + bytes_of(problem.c));
+  step.work.instructions = elements * (parts * 2 + kPerGlobalAccess);
+  step.schedule.rounds = std::max(1.0, parts / at_once / rows);
+}
+
+void add_types(KernelSpec& kernel, const Problem& problem) {
+  kernel.defines.emplace("ELEMENT", static_cast<int>(problem.a));
+  kernel.defines.emplace("RESULT", static_cast<int>(problem.c));
+  kernel.defines.emplace("SUM", static_cast<int>(problem.accumulator));
+  kernel.defines.emplace("BATCHED", problem.batch > 1);
+}
+
+bool reads_a_transposed(const Problem& problem, Pack pack) {
+  return a_transposed(problem.layout) != (pack == Pack::transpose);
+}
+bool reads_b_transposed(const Problem& problem, Pack pack) {
+  return b_transposed(problem.layout) != (pack == Pack::transpose);
+}
+int reads_a_alignment(const Problem& problem, Pack pack) {
+  return pack == Pack::none ? problem.alignment.a : 16;
+}
+int reads_b_alignment(const Problem& problem, Pack pack) {
+  return pack == Pack::none ? problem.alignment.b : 16;
+}
+
+KernelSpec kernel_of(std::string source, std::string entry, const Configuration& configuration,
+                     std::initializer_list<std::string_view> only_the_plans) {
+  KernelSpec kernel{std::move(source), std::move(entry), {}};
+  for (const auto& [name, value] : configuration.values())
+    if (std::find(only_the_plans.begin(), only_the_plans.end(), name) == only_the_plans.end())
+      kernel.defines.emplace(name, value);
+  return kernel;
+}
+
+void bake_sizes(KernelSpec& kernel, const Problem& problem, int parts, std::int64_t raster) {
+  kernel.defines.emplace("BAKED_M", problem.m);
+  kernel.defines.emplace("BAKED_N", problem.n);
+  kernel.defines.emplace("BAKED_K", problem.k);
+  kernel.defines.emplace("BAKED_SPLITS", parts);
+  kernel.defines.emplace("BAKED_RASTER", raster);
+}
+
+std::int64_t raster_of(const Problem& problem, std::int64_t tile_m, std::int64_t raster) {
+  return std::clamp<std::int64_t>(raster, 1,
+                                  std::max<std::int64_t>(1, ceil_div(problem.m, tile_m)));
+}
+
+bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
+               std::int64_t tile_k, std::int64_t splits) {
+  constexpr double limit = std::numeric_limits<std::int32_t>::max();
+  return double(ceil_div(problem.m, tile_m)) * double(ceil_div(problem.n, tile_n)) *
+                 double(splits) * double(problem.batch) <=
+             limit &&
+         double(problem.k) / double(tile_k) < limit;
+}
+
+MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
+    : problem_(problem), shape_(std::move(shape)) {
+  if (problem_.batch > 1 && !shape_.maps.empty())
+    throw Error(ErrorKind::unsupported,
+                "tensor maps are for a batch of 1, not of " + std::to_string(problem_.batch));
+  if (problem_.m == 0 || problem_.n == 0) return;
+  Packs packs = plan_packs(problem_, shape_.pack_a, shape_.pack_b, shape_.k_multiple);
+  plan_.workspace_bytes = packs.workspace_bytes;
+  if (packs.step) plan_.steps.push_back(std::move(*packs.step));
+  Argument c{Kind::c};
+  if (shape_.splits > 1) {
+    partial_ = add_workspace(problem_.batch * shape_.splits * problem_.m * problem_.n *
+                             bytes_of(problem_.accumulator));
+    c = {Kind::workspace, partial_};
+  }
+
+  blocks_ = ceil_div(problem_.m, shape_.tile_m) * ceil_div(problem_.n, shape_.tile_n) *
+            shape_.splits * problem_.batch;
+  multiply_.role = StepRole::multiply;
+  multiply_.kernel = shape_.kernel;
+  multiply_.kernel.defines.emplace("A_TRANSPOSED", reads_a_transposed(problem_, shape_.pack_a));
+  multiply_.kernel.defines.emplace("B_TRANSPOSED", reads_b_transposed(problem_, shape_.pack_b));
+  add_types(multiply_.kernel, problem_);
+  set_blocks(blocks_);
+  multiply_.block.x = static_cast<std::uint32_t>(shape_.threads);
+  multiply_.cluster = shape_.cluster;
+  multiply_.shared_bytes = shape_.shared_bytes;
+  // The fields of MultiplyArgs in parts/arguments.cuh.
+  multiply_.arguments = {packs.a.pointer,
+                         packs.b.pointer,
+                         c,
+                         {Kind::alpha_device},
+                         {Kind::beta_device},
+                         packs.a.ld,
+                         packs.b.ld,
+                         {Kind::ldc},
+                         packs.a.stride,
+                         packs.b.stride,
+                         {Kind::stride_c},
+                         {Kind::integer64, problem_.m},
+                         {Kind::integer64, problem_.n},
+                         {Kind::k},
+                         {Kind::integer32, raster_of(problem_, shape_.tile_m, shape_.raster)},
+                         {Kind::integer32, shape_.splits},
+                         {Kind::alpha},
+                         {Kind::beta}};
+}
+
+std::int64_t MultiplyPlan::add_workspace(std::int64_t bytes) {
+  const std::int64_t place = plan_.workspace_bytes;
+  plan_.workspace_bytes += bytes;
+  return place;
+}
+
+void MultiplyPlan::add_argument(Argument argument) {
+  multiply_.arguments.push_back(std::move(argument));
+}
+
+void MultiplyPlan::set_blocks(std::int64_t blocks) {
+  multiply_.grid.x = static_cast<std::uint32_t>(blocks);
+}
+
+void MultiplyPlan::add_step(LaunchStep step) { after_.push_back(std::move(step)); }
+
+Plan MultiplyPlan::finish() {
+  if (problem_.m == 0 || problem_.n == 0) return {};
+  add_tensor_maps(plan_, multiply_, problem_, shape_);
+  state_multiply_work(multiply_, problem_, shape_);
+  if (multiply_.grid.x != blocks_)  // on average
+    multiply_.schedule.rounds *= double(blocks_) / multiply_.grid.x;
+  plan_.steps.push_back(std::move(multiply_));
+  for (LaunchStep& step : after_) plan_.steps.push_back(std::move(step));
+  if (shape_.splits > 1) plan_.steps.push_back(reduce_step(problem_, partial_, shape_.splits));
+  for (std::size_t i = 1; i < plan_.steps.size(); ++i)
+    plan_.steps[i].programmatic = shape_.programmatic;
+  for (const LaunchStep& step : plan_.steps) plan_.work += step.work;
+  return std::move(plan_);
+}
+
+Plan multiply_plan(const Problem& problem, MultiplyShape shape) {
+  return MultiplyPlan(problem, std::move(shape)).finish();
+}
+
+void spread_blocks(Plan& plan, const DeviceInfo& device) {
+  if (device.target.host || device.multiprocessors <= 0) return;
+  for (std::size_t i = 1; i < plan.steps.size(); ++i) {
+    LaunchStep& step = plan.steps[i];
+    if (step.role != StepRole::multiply || !step.programmatic) continue;
+    const std::int64_t share =
+        ceil_div(static_cast<std::int64_t>(volume(step.grid)), device.multiprocessors);
+    // One more would not fit; requests are counted in units of 128 bytes.
+    const std::int64_t bytes = round_up(
+        device.shared_per_multiprocessor / (share + 1) - device.shared_reserved_per_block + 128,
+        128);
+    if (bytes > step.shared_bytes && bytes <= device.shared_per_block &&
+        (bytes + device.shared_reserved_per_block) * share <= device.shared_per_multiprocessor)
+      step.shared_bytes = static_cast<std::uint32_t>(bytes);
+  }
+}
+
+}  // namespace tilewise

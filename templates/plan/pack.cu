@@ -1,0 +1,190 @@
+// pack: copies operands into the workspace, aligned, padded with zeros, transposed if asked. One
+// launch packs both where both are to be packed: the first blocks copy one, the others the second,
+// all at the same time.
+//
+// Each thread moves runs of 16 bytes. It reads several rows' runs of `from` before it writes any,
+// so that many are on their way. To transpose, a thread turns a rectangle of elements in its
+// registers: a run across, and as many rows as it reads. Neighbouring threads take rectangles that
+// lie side by side in `from`, then the next below, so that a warp reads and writes whole sectors,
+// and nothing goes through shared memory.
+//
+// Rows of `from` that are not aligned to 16 bytes are read as the aligned pieces around them; that is found
+// out at run time, so that an image serves every alignment.
+//
+// Parameters: FIRST (1 padded, 2 transposed), SECOND (the same; 0: there is none), ELEMENT_BYTES
+// (1, 2, 4, 8), BATCHED (0, 1), and where f32 is rounded to tf32 ROUND.
+#include "plan/steps_layout.hpp"
+#include "words/runs.cuh"
+#ifdef ROUND
+#include "words/mma.cuh"
+#endif
+
+struct Operand {
+  const char* from;
+  char* to;
+  Int64 from_ld, to_ld;          // elements
+  Int64 from_stride, to_stride;  // from one product's operand to the next one's
+  Int64 rows, columns;           // of `from` as stored
+  Int64 to_rows;                 // of `to`; what `from` does not have is zero
+};
+struct PackArgs {
+  Operand operands[SECOND ? 2 : 1];
+#if SECOND
+  int first_blocks;  // how many blocks pack the first operand; 0: it is left out
+#endif
+};
+
+constexpr int kThreads = tilewise::PackLayout::kThreads;
+constexpr int kRun = 16 / ELEMENT_BYTES;  // elements of a run
+
+// What a block copies.
+template <bool TURN>
+struct Tile {
+  static constexpr tilewise::PackLayout LAYOUT = {ELEMENT_BYTES, TURN};
+  static constexpr int RUNS = LAYOUT.runs();
+  static constexpr int PIECE = TURN ? RUNS * ELEMENT_BYTES : 16;  // bytes that are stored at a time
+  static constexpr int ACROSS = LAYOUT.across(), DOWN = LAYOUT.down();
+  static constexpr int APART = TURN ? 1 : DOWN;  // rows from one run of a thread to its next
+  static constexpr int ROWS = LAYOUT.rows(), COLUMNS = LAYOUT.columns();  // of `to`
+};
+
+// Of a multiprocessor: leaves the registers that a thread needs for what is on its way to it.
+constexpr int kBlocks = ELEMENT_BYTES == 1 && (FIRST == 2 || SECOND == 2) ? 4 : 8;
+
+// Columns of RUNS rows become pieces, one for each element of a run.
+template <int RUNS, int WORDS>
+DEVICE void turn(unsigned (&pieces)[kRun][WORDS], const unsigned (&runs)[RUNS][4]) {
+  if constexpr (ELEMENT_BYTES == 8) {
+    UNROLL_ALL
+    for (int i = 0; i < RUNS * 4; ++i) pieces[i % 4 / 2][i / 4 * 2 + i % 2] = runs[i / 4][i % 4];  //@ pack-transpose-doubles
+  } else if constexpr (ELEMENT_BYTES == 4) {
+    UNROLL_ALL
+    for (int i = 0; i < RUNS * 4; ++i) pieces[i % 4][i / 4] = runs[i / 4][i % 4];  //@ pack-transpose-words
+  } else if constexpr (ELEMENT_BYTES == 2) {
+    UNROLL_ALL
+    for (int i = 0; i < WORDS * 4; ++i) {
+      const int row = i / 4 * 2, word = i % 4;
+      const unsigned a = runs[row][word], b = runs[row + 1][word];
+      pieces[word * 2][i / 4] = pick_bytes(a, b, 0x5410);
+      pieces[word * 2 + 1][i / 4] = pick_bytes(a, b, 0x7632);  //@ pack-transpose-halves
+    }
+  } else {
+    UNROLL_ALL
+    for (int i = 0; i < WORDS * 4; ++i) {
+      const int row = i / 4 * 4, word = i % 4;
+      unsigned turned[4];
+      turn_bytes(turned, {runs[row][word], runs[row + 1][word], runs[row + 2][word], runs[row + 3][word]});  //@ pack-transpose-bytes
+      UNROLL_ALL
+      for (int b = 0; b < 4; ++b) pieces[word * 4 + b][i / 4] = turned[b];
+    }
+  }
+}
+
+// RUNS rows' runs that begin at `row`, `column` of `from` (an operand of one product), element by element at the edge.
+template <bool TURN, int RUNS>
+DEVICE void read_edge(unsigned (&runs)[RUNS][4], const Operand& x, const char* from, Int64 row, Int64 column) {
+  UNROLL_ALL
+  for (int j = 0; j < RUNS; ++j) {
+    const Int64 at = row + j * Tile<TURN>::APART;
+    read_run<ELEMENT_BYTES, ELEMENT_BYTES < 4 ? 1 : ELEMENT_BYTES, false>(  //@ pack-read-edge
+        runs[j], from + at * x.from_ld * ELEMENT_BYTES, at < x.rows ? x.columns * ELEMENT_BYTES : 0,  //@ pack-row-edge
+        column * ELEMENT_BYTES);
+  }
+}
+
+// The same where all of them are inside of their rows. ALIGNED: to 16 bytes; else they are shifted out of the aligned
+// pieces around them, two each, whose other bytes are of neighbouring rows or between them, not outside the operand.
+template <bool TURN, bool ALIGNED, int RUNS>
+DEVICE void read_inside(unsigned (&runs)[RUNS][4], const Operand& x, const char* first) {
+  unsigned pieces[RUNS][2][4];
+  int before[RUNS];
+  UNROLL_ALL
+  for (int j = 0; j < RUNS; ++j) {
+    const char* at = first + j * Tile<TURN>::APART * x.from_ld * ELEMENT_BYTES;
+    before[j] = ALIGNED ? 0 : static_cast<int>(reinterpret_cast<unsigned long long>(at) & 15);
+    at -= before[j];
+    read_piece<ELEMENT_BYTES>(pieces[j][0], at, {before[j], 16});  //@ pack-read-chunk
+    if (!ALIGNED) read_piece<ELEMENT_BYTES>(pieces[j][1], at + (before[j] > 0 ? 16 : 0), {0, before[j]});
+  }
+  UNROLL_ALL
+  for (int j = 0; j < RUNS; ++j) {
+    if (!ALIGNED) shift_runs<1>(pieces[j], before[j]);  //@ pack-realign
+    UNROLL_ALL
+    for (int w = 0; w < 4; ++w) runs[j][w] = pieces[j][0][w];
+  }
+}
+
+template <bool TURN, int RUNS>
+DEVICE void read_part(unsigned (&runs)[RUNS][4], const Operand& x, const char* from, Int64 row, Int64 column) {
+  const Int64 last = row + (RUNS - 1) * Tile<TURN>::APART, ld = x.from_ld * ELEMENT_BYTES;
+  const Int64 bytes = x.columns * ELEMENT_BYTES, offset = column * ELEMENT_BYTES;
+  const bool inside = last < x.rows && offset + 16 <= bytes;  //@ pack-run-inside
+  const char* first = from + row * ld + offset;
+  if (inside && (reinterpret_cast<unsigned long long>(from) | ld) % 16 == 0)
+    read_inside<TURN, true>(runs, x, first);
+  else if (inside && row * ld + offset >= 16 && last * ld + offset + 32 <= (x.rows - 1) * ld + bytes)
+    read_inside<TURN, false>(runs, x, first);
+  else
+    read_edge<TURN>(runs, x, from, row, column);
+}
+
+// One of the tiles that cover `to`, whose rows are padded to to_ld: the padding is written too.
+template <bool TURN>
+DEVICE void pack_tile(const Operand& x, unsigned index) {
+  typedef Tile<TURN> T;
+  const unsigned tiles_across = static_cast<unsigned>((x.to_ld + T::COLUMNS - 1) / T::COLUMNS);
+  Int64 batch = 0;
+#if BATCHED
+  const unsigned tiles = tiles_across * static_cast<unsigned>((x.to_rows + T::ROWS - 1) / T::ROWS);
+  batch = index / tiles;
+  index %= tiles;
+#endif
+  const Int64 to_row = static_cast<Int64>(index / tiles_across) * T::ROWS;
+  const Int64 to_column = static_cast<Int64>(index % tiles_across) * T::COLUMNS;
+  const int across = int(threadIdx.x) % T::ACROSS, down = int(threadIdx.x) / T::ACROSS;
+  // Of the thread's first run in `from`.
+  const Int64 row = TURN ? to_column + down * T::RUNS : to_row + down;
+  const Int64 column = (TURN ? to_row : to_column) + across * kRun;
+
+  unsigned runs[T::RUNS][4];
+  read_part<TURN>(runs, x, x.from + batch * x.from_stride * ELEMENT_BYTES, row, column);  //@ pack-batch-offset
+#ifdef ROUND
+  UNROLL_ALL
+  for (int i = 0; i < T::RUNS * 4; ++i) {
+    unsigned& word = runs[i / 4][i % 4];
+    word = tf32_of_float(float_of(word));
+  }
+#endif
+  char* to = x.to + batch * x.to_stride * ELEMENT_BYTES;
+  const auto write = [&](Int64 r, Int64 c, const auto& words) {
+    if (r < x.to_rows && c < x.to_ld)  //@ pack-output-edge
+      store_vector<T::PIECE / 4>(  //@ pack-store
+          reinterpret_cast<unsigned*>(to + (r * x.to_ld + c) * ELEMENT_BYTES), words);
+  };
+  if constexpr (TURN) {
+    unsigned pieces[kRun][T::PIECE / 4];
+    turn(pieces, runs);
+    UNROLL_ALL
+    for (int j = 0; j < kRun; ++j) write(column + j, row, pieces[j]);
+  } else {
+    UNROLL_ALL
+    for (int j = 0; j < T::RUNS; ++j) write(row + j * T::APART, column, runs[j]);  //@ pack-write-row
+  }
+}
+
+// The plan's first step, so it has none to wait for.
+KERNEL(kThreads, kBlocks) pack(ARGUMENTS PackArgs args) {
+  next_step_may_start();
+  int which = 0;
+  unsigned index = blockIdx.x;
+#if SECOND
+  if (int(index) >= args.first_blocks) {
+    which = 1;
+    index -= unsigned(args.first_blocks);  //@ pack-second-operand-blocks
+  }
+#endif
+  if (which == 0 || SECOND == FIRST)  //@ pack-same-kind
+    pack_tile<FIRST == 2>(args.operands[which], index);
+  else
+    pack_tile<SECOND == 2>(args.operands[which], index);
+}

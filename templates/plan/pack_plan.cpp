@@ -1,0 +1,144 @@
+#include "templates/plan/pack_plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "templates/plan/steps_layout.hpp"
+
+namespace tilewise {
+namespace {
+
+using Kind = Argument::Kind;
+
+constexpr int kRunBytes = PackLayout::kRunBytes;
+
+/// An operand, and how its pack changes it.
+struct Operand {
+  StepRole role;
+  OperandArguments call;
+  std::int64_t rows, columns;  ///< as stored
+  int bytes;                   ///< of an element
+  int alignment;               ///< Problem's
+  Pack pack;
+  bool k_along;  ///< k is contiguous as the multiply step reads it
+};
+
+Operand operand_a(const Problem& p, Pack pack) {
+  return {StepRole::pack_a,
+          {{Kind::a}, {Kind::lda}, {Kind::stride_a}},
+          rows_a(p),
+          min_lda(p),
+          bytes_of(p.a),
+          p.alignment.a,
+          pack,
+          !reads_a_transposed(p, pack)};
+}
+Operand operand_b(const Problem& p, Pack pack) {
+  return {StepRole::pack_b,
+          {{Kind::b}, {Kind::ldb}, {Kind::stride_b}},
+          rows_b(p),
+          min_ldb(p),
+          bytes_of(p.b),
+          p.alignment.b,
+          pack,
+          reads_b_transposed(p, pack)};
+}
+
+/// An operand in the workspace.
+struct Packed {
+  std::int64_t rows, ld;  ///< padding counts
+  std::int64_t elements;  ///< from one product's to the next one's
+  std::int64_t bytes;     ///< of all products
+};
+
+Packed packed_operand(const Operand& from, std::int64_t k_multiple, std::int64_t batch) {
+  const bool turn = from.pack == Pack::transpose;
+  const std::int64_t line = 128 / from.bytes;
+  Packed to;
+  to.rows = round_up(turn ? from.columns : from.rows, from.k_along ? 1 : k_multiple);
+  to.ld = round_up(std::max<std::int64_t>(1, turn ? from.rows : from.columns),
+                   from.k_along ? std::lcm(line, k_multiple) : line);
+  to.elements = round_up(to.rows * to.ld, 2 * line);
+  to.bytes = batch * to.elements * from.bytes;
+  return to;
+}
+
+/// Blocks that pack an operand.
+std::int64_t blocks_of(const Operand& from, const Packed& to, std::int64_t batch) {
+  const PackLayout block{from.bytes, from.pack == Pack::transpose};
+  return std::max<std::int64_t>(
+      1, ceil_div(to.rows, block.rows()) * ceil_div(to.ld, block.columns()) * batch);
+}
+
+/// Each element is read (and its neighbours, where rows are not aligned) and written once, in runs
+/// of 16 bytes: pack.cu.
+void add_pack_work(Work& work, const Operand& from, std::int64_t batch) {
+  const double bytes = double(from.rows) * double(from.columns) * double(batch) * from.bytes;
+  // Of a run; one that is not aligned is shifted out of two pieces.
+  const bool shifted = from.alignment < kRunBytes;
+  const double loads = shifted ? 2 : 1;
+  work.compulsory_bytes += 2 * bytes;
+  work.global_bytes += 2 * bytes;
+  work.shared_bytes += (loads + 1) * bytes;  // a load passes whole lines, however narrow it is
+  work.instructions += bytes / kRunBytes * (loads + (shifted ? 15 : 0) + 3 * kPerGlobalAccess);
+}
+
+/// Adds the packing of an operand to a step, as the part of the workspace that begins at `offset`.
+/// Returns where the operand is found then.
+OperandArguments add_pack(LaunchStep& step, const Operand& from, const Packed& to,
+                          std::int64_t batch, std::int64_t offset) {
+  const OperandArguments packed{
+      {Kind::workspace, offset}, {Kind::integer64, to.ld}, {Kind::integer64, to.elements}};
+  // The field order of Operand in pack.cu.
+  for (const Argument& argument :
+       {from.call.pointer, packed.pointer, from.call.ld, packed.ld, from.call.stride, packed.stride,
+        Argument{Kind::integer64, from.rows}, Argument{Kind::integer64, from.columns},
+        Argument{Kind::integer64, to.rows}})
+    step.arguments.push_back(argument);
+  step.packs.push_back({from.role, from.pack == Pack::transpose, false, from.rows, from.columns,
+                        to.rows, to.ld, to.bytes});
+  step.grid.x += static_cast<std::uint32_t>(blocks_of(from, to, batch));
+  add_pack_work(step.work, from, batch);
+  return packed;
+}
+
+}  // namespace
+
+bool packs_round(const Problem& problem) { return problem.math == MathMode::tf32; }
+
+Packs plan_packs(const Problem& problem, Pack a, Pack b, std::int64_t k_multiple) {
+  Packs packs;
+  LaunchStep step;
+  step.grid.x = 0;
+  const auto add = [&](const Operand& from) {
+    if (from.pack == Pack::none) return from.call;
+    const Packed to = packed_operand(from, k_multiple, problem.batch);
+    const std::int64_t offset =
+        std::exchange(packs.workspace_bytes, packs.workspace_bytes + to.bytes);
+    return add_pack(step, from, to, problem.batch, offset);
+  };
+  packs.a = add(operand_a(problem, a));
+  const std::uint32_t blocks_a = step.grid.x;
+  packs.b = add(operand_b(problem, b));
+  if (step.packs.empty()) return packs;
+
+  const bool both = step.packs.size() == 2;
+  step.role = both ? StepRole::pack_both : step.packs.front().role;
+  step.kernel = {"pack.cu",
+                 "pack",
+                 {{"BATCHED", problem.batch > 1},
+                  {"ELEMENT_BYTES", bytes_of(problem.a)},
+                  {"FIRST", static_cast<int>(a == Pack::none ? b : a)},
+                  {"SECOND", static_cast<int>(both ? b : Pack::none)}}};
+  if (packs_round(problem)) {
+    step.kernel.defines.emplace("ROUND", 1);
+    for (Packing& packing : step.packs) packing.rounded = true;
+  }
+  if (both) step.arguments.push_back({Kind::blocks_a, blocks_a});
+  step.block.x = PackLayout::kThreads;
+  packs.step = std::move(step);
+  return packs;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,47 @@
+// reduce: adds the partial sums of a split k, always in the same order, and blends with C.
+//
+// partial is [batch][splits][m][n], tightly packed. A block has 256 threads in ROWS rows (1, 2, 4, 8), a thread
+// of each row for every element: row r takes splits r, r + ROWS, ..., and the rows' sums are added in
+// the order of the rows. Many splits of a small C need rows, or few threads would wait long.
+#include "parts/epilogue.cuh"
+#include "plan/steps_layout.hpp"
+
+struct ReduceArgs {
+  const Sum* partial;
+  Result* c;
+  const Sum* alpha_device;
+  const Sum* beta_device;
+  Int64 ldc, stride_c, m, n;
+  int splits;
+  Sum alpha, beta;
+};
+
+KERNEL(tilewise::ReduceLayout::kThreads, 1) reduce(ARGUMENTS ReduceArgs args) {
+  constexpr int ELEMENTS = tilewise::ReduceLayout{ROWS}.elements();
+  Sum* sums = reinterpret_cast<Sum*>(shared_floats());  // [ROWS][ELEMENTS]
+  const int lane = threadIdx.x % ELEMENTS, row = threadIdx.x / ELEMENTS;
+  const Int64 elements = args.m * args.n;
+  Int64 block = blockIdx.x, batch = 0;
+#if BATCHED
+  const unsigned blocks = static_cast<unsigned>((elements + ELEMENTS - 1) / ELEMENTS);
+  batch = blockIdx.x / blocks;
+  block = blockIdx.x % blocks;
+#endif
+  const Int64 element = block * ELEMENTS + lane;
+  const Sum* from =
+      args.partial + batch * args.splits * elements + (element < elements ? element : 0);
+  // Found while the step before still runs: divisions take long.
+  Result* c = args.c + batch * args.stride_c + element / args.n * args.ldc + element % args.n;
+  Sum sum = 0;
+  previous_step_done();
+  UNROLL_BY(8)
+  for (int split = row; split < args.splits; split += ROWS) sum = add(sum, from[split * elements]);
+  if (ROWS > 1) {
+    sums[row * ELEMENTS + lane] = sum;
+    barrier();
+  }
+  if (row > 0 || element >= elements) return;
+  UNROLL_ALL
+  for (int r = 1; r < ROWS; ++r) sum = add(sum, sums[r * ELEMENTS + lane]);
+  *c = blend(scalars_of(args), sum, c);
+}

@@ -1,0 +1,127 @@
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "templates/plan/multiply_plan.hpp"
+#include "templates/space/constraints.hpp"
+
+namespace tilewise {
+
+/// Constraints that kernel families share, each stated once. `Numbers` is a family's configuration
+/// as plain numbers. `reads` lists the parameters that the family's numbers are made of.
+template <class Numbers>
+struct CommonConstraints : ConstraintsOver<Numbers> {
+  using Names = std::vector<std::string>;
+  using In = ConstraintInput;
+  using ConstraintsOver<Numbers>::constraint;
+  using ConstraintsOver<Numbers>::hint;
+
+  /// Numbers::threads().
+  static Constraint block_size(Names reads) {
+    return constraint(
+        "block_size", std::move(reads), "a block has at most 1024 threads",
+        [](const Numbers& s, const In& in) { return s.threads() <= in.device.threads_per_block; });
+  }
+
+  /// Numbers::threads(), blocks.
+  static Constraint threads_resident(Names reads) {
+    return constraint("threads_resident", std::move(reads),
+                      "BLOCKS_PER_SM blocks are no more threads than a multiprocessor holds",
+                      [](const Numbers& s, const In& in) {
+                        return s.threads() * s.blocks <= in.device.threads_per_multiprocessor &&
+                               s.blocks <= in.device.blocks_per_multiprocessor;
+                      });
+  }
+
+  /// Numbers::shared_bytes(), blocks. `what` fits: "the stages of BLOCKS_PER_SM blocks".
+  static Constraint shared_fits(Names reads, const std::string& what) {
+    return constraint("shared_fits", std::move(reads), what + " fit into shared memory",
+                      [](const Numbers& s, const In& in) {
+                        return blocks_fit(s.blocks, {.shared_bytes = s.shared_bytes()}, in.device);
+                      });
+  }
+
+  /// Numbers::registers(device), threads(), blocks. `what` fits: "sums and fragments".
+  static Constraint registers_fit(Names reads, const std::string& what) {
+    return constraint(
+        "registers_fit", std::move(reads),
+        what + " fit the registers that BLOCKS_PER_SM leaves a thread (at most 255)",
+        [](const Numbers& s, const In& in) {
+          const int registers = s.registers(in.device);
+          return registers <= 255 &&
+                 blocks_fit(s.blocks, {.threads = s.threads(), .registers = registers}, in.device);
+        });
+  }
+
+  /// Numbers::tile_m, tile_n, tile_k, parts(problem, device).
+  static Constraint grid_fits(Names reads) {
+    return constraint("grid_fits", std::move(reads),
+                      "there are fewer than 2^31 blocks and 2^31 tiles of k",
+                      [](const Numbers& s, const In& in) {
+                        return tilewise::grid_fits(in.problem, s.tile_m, s.tile_n, s.tile_k,
+                                                   s.parts(in.problem, in.device));
+                      });
+  }
+
+  /// Numbers::by_tma(): whether TMA copies any tile. `parameter` says so.
+  static Constraint has_tma(const std::string& parameter) {
+    return constraint("has_tma", {parameter}, parameter + " by TMA needs the feature tma",
+                      [](const Numbers& s, const In& in) {
+                        return !s.by_tma() || has(in.device.features, Feature::tma);
+                      });
+  }
+
+  /// TMA's coordinates are 32 bits wide, and its matrices have no empty dimension.
+  static Constraint tma_sizes(const std::string& parameter) {
+    return constraint(
+        "tma_sizes", {parameter},
+        parameter + " by TMA needs k of at least 1, m, n, k below 2^31, and a batch of 1",
+        [](const Numbers& s, const In& in) {
+          constexpr std::int64_t limit = std::int64_t{1} << 31;
+          const Problem& p = in.problem;
+          return !s.by_tma() ||
+                 (p.k >= 1 && p.k < limit && p.m < limit && p.n < limit && p.batch == 1);
+        });
+  }
+
+  /// Numbers::tile_m, tile_n, split. At most `waves` blocks for each multiprocessor.
+  static Constraint split_needed(double waves) {
+    return hint("split_needed", {"TILE_M", "TILE_N", "SPLIT_K"},
+                "k is split only where tiles alone leave multiprocessors idle",
+                [waves](const Numbers& s, const In& in) {
+                  const double tiles = double(in.problem.m + s.tile_m - 1) / s.tile_m *
+                                       (double(in.problem.n + s.tile_n - 1) / s.tile_n) *
+                                       double(in.problem.batch);
+                  return s.split == 1 || tiles * s.split <= waves * in.device.multiprocessors;
+                });
+  }
+
+  /// Numbers::tile_k, split.
+  static Constraint split_has_work() {
+    return hint("split_has_work", {"TILE_K", "SPLIT_K"}, "each part of k has at least four tiles",
+                [](const Numbers& s, const In& in) {
+                  return s.split <= 1 || in.problem.k >= std::int64_t{4} * s.split * s.tile_k;
+                });
+  }
+
+  /// Numbers::bake.
+  static Constraint baking_pays() {
+    return hint("baking_pays", {"BAKE"},
+                "sizes are baked in only up to 2^32 operations, or where k is small",
+                [](const Numbers& s, const In& in) {
+                  return !s.bake || flops_of(in.problem) <= 0x1p32 || in.problem.k <= 512;
+                });
+  }
+
+  /// Numbers::raster, tile_m.
+  static Constraint raster_matters() {
+    return hint(
+        "raster_matters", {"TILE_M", "RASTER"}, "RASTER is no more than the tile rows there are",
+        [](const Numbers& s, const In& in) {
+          return s.raster == 1 || std::int64_t{s.raster} * s.tile_m < in.problem.m + s.tile_m;
+        });
+  }
+};
+
+}  // namespace tilewise

@@ -1,0 +1,206 @@
+#include "templates/space/search_space.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+Error bad_argument(const std::string& message) {
+  return Error(ErrorKind::invalid_argument, message);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t end; (end = text.find(separator)) != text.npos; text.remove_prefix(end + 1))
+    parts.push_back(text.substr(0, end));
+  parts.push_back(text);
+  return parts;
+}
+
+int parse_value(std::string_view text, std::string_view item) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw bad_argument("\"" + std::string(text) + "\" in \"" + std::string(item) +
+                       "\" is not a whole number; values are written as in TILE_M=64,128");
+  return value;
+}
+
+/// Whether the template keeps a value of every parameter of it that the subspace narrows.
+bool survives(const KernelTemplate& kernel, const Subspace& subspace) {
+  for (const Parameter& parameter : kernel.parameters) {
+    const auto narrowed = subspace.find(parameter.name);
+    if (narrowed == subspace.end()) continue;
+    const std::vector<int>& kept = narrowed->second;
+    if (std::find_first_of(kept.begin(), kept.end(), parameter.values.begin(),
+                           parameter.values.end()) == kept.end())
+      return false;
+  }
+  return true;
+}
+
+/// A subspace that says something no template can mean is a mistake, not an empty space.
+void check_subspace(const std::vector<const KernelTemplate*>& templates, const Subspace& subspace) {
+  for (const auto& [name, values] : subspace) {
+    std::set<int> allowed;
+    std::set<std::string> names;
+    for (const KernelTemplate* kernel : templates)
+      for (const Parameter& parameter : kernel->parameters) {
+        names.insert(parameter.name);
+        if (parameter.name == name)
+          allowed.insert(parameter.values.begin(), parameter.values.end());
+      }
+    std::string list;
+    if (allowed.empty()) {
+      for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
+      throw bad_argument("no chosen template has a parameter " + name + "; there are " + list);
+    }
+    if (values.empty()) throw bad_argument("no value is given for " + name);
+    for (int value : allowed) list += (list.empty() ? "" : ", ") + std::to_string(value);
+    for (int value : values)
+      if (!allowed.count(value))
+        throw bad_argument(name + "=" + std::to_string(value) + " is not one of " + list);
+  }
+}
+
+}  // namespace
+
+std::vector<const KernelTemplate*> select_templates(const std::vector<std::string>& names) {
+  std::vector<const KernelTemplate*> chosen;
+  if (names.empty())
+    for (const KernelTemplate& kernel : catalog()) chosen.push_back(&kernel);
+  for (const std::string& name : names) {
+    const KernelTemplate* kernel = &find_template(name);
+    if (std::find(chosen.begin(), chosen.end(), kernel) == chosen.end()) chosen.push_back(kernel);
+  }
+  return chosen;
+}
+
+Subspace parse_subspace(std::string_view text) {
+  Subspace result;
+  if (text.empty()) return result;
+  for (std::string_view item : split(text, ';')) {
+    const std::size_t equals = item.find('=');
+    if (equals == 0 || equals == item.npos)
+      throw bad_argument("\"" + std::string(item) +
+                         "\" is not NAME=VALUE,VALUE...; a subspace is " +
+                         "written as in TILE_M=64,128;PREFETCH=2");
+    const std::string name(item.substr(0, equals));
+    if (result.count(name))
+      throw bad_argument(name + " is given twice in \"" + std::string(text) + "\"");
+    std::vector<int>& values = result[name];
+    for (std::string_view value : split(item.substr(equals + 1), ','))
+      if (const int v = parse_value(value, item);
+          std::find(values.begin(), values.end(), v) == values.end())
+        values.push_back(v);
+  }
+  return result;
+}
+
+SearchSpace::SearchSpace(const Problem& problem, const DeviceInfo& device,
+                         std::vector<const KernelTemplate*> templates, Subspace subspace)
+    : problem_(problem), device_(device) {
+  check_subspace(templates, subspace);
+  for (const KernelTemplate* kernel : templates) {
+    if (!kernel->supports(problem, device) || !survives(*kernel, subspace)) continue;
+    templates_.push_back(kernel);
+    spaces_.emplace_back(*kernel, problem, device, subspace);
+  }
+  if (templates_.empty())
+    throw Error(ErrorKind::unsupported,
+                "no chosen kernel template can do " + to_string(problem) + " on " + device.name);
+}
+
+const TemplateSpace* SearchSpace::space_of(const std::string& kernel_template) const {
+  for (const TemplateSpace& space : spaces_)
+    if (space.kernel().name == kernel_template) return &space;
+  return nullptr;
+}
+
+double SearchSpace::raw_size() const {
+  double sum = 0;
+  for (const TemplateSpace& space : spaces_) sum += space.raw_size();
+  return sum;
+}
+
+void SearchSpace::for_each(const std::function<bool(const Candidate&)>& visit) const {
+  for (const TemplateSpace& space : spaces_) {
+    Candidate candidate{space.kernel().name, {}};
+    const bool all = space.for_each([&](const Configuration& configuration) {
+      candidate.configuration = configuration;
+      return visit(candidate);
+    });
+    if (!all) return;
+  }
+}
+
+std::optional<std::int64_t> SearchSpace::count(std::int64_t limit) const {
+  std::int64_t found = 0;
+  for (const TemplateSpace& space : spaces_)
+    if (!space.for_each([&](const Configuration&) { return ++found <= limit; }))
+      return std::nullopt;
+  return found;
+}
+
+PointCount SearchSpace::count_of(const KernelTemplate& kernel, const CountLimits& limits) const {
+  const TemplateSpace* space = space_of(kernel.name);
+  return space ? space->count(limits) : PointCount{};
+}
+
+std::optional<Candidate> SearchSpace::random(std::mt19937_64& generator, int attempts) const {
+  // A template without any valid configuration here passes its turn to the next.
+  const std::size_t first = random_index(generator, spaces_.size());
+  for (std::size_t i = 0; i < spaces_.size(); ++i) {
+    const KernelTemplate* kernel = templates_[(first + i) % spaces_.size()];
+    if (auto candidate = random_of(*kernel, generator, attempts)) return candidate;
+  }
+  return std::nullopt;
+}
+
+std::optional<Candidate> SearchSpace::random_of(const KernelTemplate& kernel,
+                                                std::mt19937_64& generator, int attempts) const {
+  const TemplateSpace* space = space_of(kernel.name);
+  std::optional<Configuration> found = space ? space->random(generator, attempts) : std::nullopt;
+  if (!found) return std::nullopt;
+  return Candidate{kernel.name, std::move(*found)};
+}
+
+std::vector<Candidate> SearchSpace::neighbours(const Candidate& from) const {
+  std::vector<Candidate> result;
+  const TemplateSpace* space = space_of(from.kernel_template);
+  if (!space) return result;
+  for (Configuration& configuration : space->neighbours(from.configuration))
+    result.push_back({from.kernel_template, std::move(configuration)});
+  return result;
+}
+
+std::vector<Candidate> SearchSpace::defaults() const {
+  std::vector<Candidate> result;
+  for (const TemplateSpace& space : spaces_) {
+    Configuration configuration = space.kernel().default_configuration(problem_, device_);
+    if (space.allows(configuration))
+      result.push_back({space.kernel().name, std::move(configuration)});
+  }
+  return result;
+}
+
+bool SearchSpace::contains(const Candidate& candidate) const {
+  const TemplateSpace* space = space_of(candidate.kernel_template);
+  return space && space->contains(candidate.configuration);
+}
+
+std::map<std::string, std::int64_t> SearchSpace::rejections(std::mt19937_64& generator,
+                                                            int draws) const {
+  std::map<std::string, std::int64_t> result;
+  for (int i = 0; i < draws; ++i) {
+    const TemplateSpace& space = spaces_[random_index(generator, spaces_.size())];
+    if (const Constraint* constraint = space.refusal_of_draw(generator)) ++result[constraint->name];
+  }
+  return result;
+}
+
+}  // namespace tilewise

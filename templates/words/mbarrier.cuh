@@ -1,0 +1,105 @@
+// Words of the kernel dialect for barriers in shared memory that count arrivals and bytes (mbarrier). sm_90 and later.
+//
+// A phase of such a barrier ends when as many arrivals have come as were asked for and all announced bytes are there.
+// Phases have parity 0, 1, 0, ...
+#pragma once
+#include "words/warp.cuh"
+#ifdef TILEWISE_HOST
+#include "tma_on_cpu.hpp"
+#endif
+
+static_assert(__CUDA_ARCH__ >= 900, "mbarrier.cuh needs sm_90 or later");
+
+typedef unsigned long long TransferBarrier;  // in shared memory
+
+#ifndef TILEWISE_HOST
+DEVICE unsigned shared_address(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+#endif
+
+// By one thread, before all others use it (a barrier() between).
+DEVICE void transfer_barrier_init(TransferBarrier* barrier, int arrivals,
+                                  SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::transfer_init(barrier, arrivals, at);
+#else
+  asm volatile(
+      "mbarrier.init.shared::cta.b64 [%0], %1;\n\t"
+      "fence.mbarrier_init.release.cluster;\n\t"
+      "fence.proxy.async.shared::cta;" ::"r"(shared_address(barrier)),
+      "r"(arrivals)
+      : "memory");
+#endif
+}
+
+DEVICE void transfer_arrive(TransferBarrier* barrier, SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::transfer_arrive(barrier, 0, at);
+#else
+  asm volatile(
+      "{\n\t.reg .b64 state;\n\t"
+      "mbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"(shared_address(barrier))
+      : "memory");
+#endif
+}
+
+// Lane 0 arrives when all of its warp, which comes here whole, have: they have read, or written, what they want.
+//
+// An arrival that lets TMA overwrite what was read must come after the reads have ended: it waits for none by itself,
+// and TMA not for reads, so that those which have merely begun may get the next tile's values. `nothing` is for these:
+// 0, computed of what was read so that no compiler knows that it is; the arrival's address then waits for it.
+DEVICE void transfer_arrive_of_warp(TransferBarrier* barrier, unsigned nothing, SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::warp_barrier(kWholeWarp, at);
+  if (threadIdx.x % 32 == 0) tilewise_host::transfer_arrive(barrier + nothing, 0, at);
+#else
+  __syncwarp();
+  // Not an if: the compiler would make a branch of it, and multiply nothing meanwhile.
+  asm volatile(
+      "{\n\t.reg .b64 state;\n\t"
+      ".reg .pred first;\n\t"
+      "setp.eq.u32 first, %1, 0;\n\t"
+      "@first mbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"(shared_address(barrier) + nothing),
+      "r"(threadIdx.x % 32)
+      : "memory");
+#endif
+}
+
+// Arrives and announces the bytes of the tiles that this phase waits for: whole boxes, also where a tile
+// lies partly outside its matrix.
+DEVICE void transfer_expect(TransferBarrier* barrier, int bytes, SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::transfer_arrive(barrier, bytes, at);
+#else
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                   shared_address(barrier)),
+               "r"(bytes)
+               : "memory");
+#endif
+}
+
+// Whether the phase of this parity has ended.
+DEVICE bool transfer_done(TransferBarrier* barrier, int parity, SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  return tilewise_host::transfer_done(barrier, parity, at);
+#else
+  unsigned done;
+  asm volatile(
+      "{\n\t.reg .pred done;\n\t"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n\t"
+      "selp.u32 %0, 1, 0, done;\n\t}"
+      : "=r"(done)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+  return done != 0;
+#endif
+}
+DEVICE void transfer_wait(TransferBarrier* barrier, int parity, SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  while (!tilewise_host::transfer_done(barrier, parity, at)) tilewise_host::runtime->yield(at);
+#else
+  while (!transfer_done(barrier, parity, at)) {
+  }
+#endif
+}

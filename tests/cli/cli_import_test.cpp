@@ -1,0 +1,60 @@
+// What `autotune import` refuses to read.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include "tests/cli/program.hpp"
+
+namespace cli_test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class CliImport : public ProgramTest {};
+
+TEST_F(CliImport, WhatIsNoFileIsBadInput) {
+  const std::pair<std::string, const char*> files[] = {{file("").string(), "a folder"},
+                                                       {"/dev/zero", "a device"},
+                                                       {file("none").string(), "No such file"}};
+  for (const auto& [name, words] : files) {
+    const Result result = run({"import", name});
+    EXPECT_EQ(result.status, 2) << name;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("cannot read '" + name), HasSubstr(words)));
+  }
+  const Result standard_input = run({"import", "-"}, "/dev/zero");
+  EXPECT_EQ(standard_input.status, 2);
+  EXPECT_THAT(standard_input.err, HasSubstr("a device"));
+  EXPECT_FALSE(fs::exists(database()));
+}
+
+TEST_F(CliImport, WhatIsLargerThanAnyExportIsRefused) {
+  write(file("large"), "{");
+  fs::resize_file(file("large"), std::uintmax_t{3} << 30);  // without blocks on the disk
+  for (const Result& result :
+       {run({"import", file("large").string()}), run({"import", "-"}, file("large"))}) {
+    EXPECT_EQ(result.status, 2);
+    EXPECT_THAT(result.err, HasSubstr("larger than 1 GiB"));
+  }
+}
+
+TEST_F(CliImport, APipeIsRead) {
+  ASSERT_EQ(mkfifo(file("pipe").c_str(), 0600), 0);
+  const pid_t pid = start({"import", file("pipe").string()}, "/dev/null");
+  write(file("pipe"), R"({"format":"tilewise","version":1})");
+  EXPECT_EQ(finish(pid).status, 0);
+}
+
+TEST_F(CliImport, AClaimThatNoMachineMadeIsBadInput) {
+  write(
+      file("x.json"),
+      R"({"format":"tilewise","version":1,"records":[{"id":1,"problem":{"layout":"nn","m":8,"n":8,)"
+      R"("k":8},"candidate":{"kernel_template":"naive","configuration":{}},"gpu":"g|9.0|1",)"
+      R"("outcome":"ok","measurement":{"median_us":-1}}]})");
+  const Result result = run({"import", file("x.json").string()});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("nothing was imported"), HasSubstr("records[0]"),
+                                HasSubstr("median_us must be above 0"), HasSubstr("not -1")));
+}
+
+}  // namespace
+}  // namespace cli_test

@@ -1,0 +1,181 @@
+// Which candidates compile to the machine code that they compiled to before: for changes of
+// templates/ that must not change speed or results. Not a test: it takes minutes, and a file made
+// before the change.
+//
+//   machine_code make FILE [CANDIDATES]   a pairwise spread of so many of each template (200), for
+//   sm_80
+//                                         and sm_90a, compiled by NVRTC: launches and hashes of
+//                                         code
+//   machine_code compare FILE [PART]      plans and compiles the file's candidates again (every
+//   PART-th),
+//                                         and names those that differ; exit status 1 when there are
+//                                         any
+#include <atomic>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "device/elf.hpp"
+#include "device/machines.hpp"
+#include "tests/kernels/check_cases.hpp"
+#include "tilewise/error.hpp"
+#include "vocabulary/device_info.hpp"
+#include "vocabulary/hash.hpp"
+#include "vocabulary/record.hpp"
+
+namespace tilewise::check {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The launches of a candidate's plan and the machine code of its kernels; or why there are none.
+class Machine {
+ public:
+  explicit Machine(const std::string& target)
+      : device_(nominal_device(best_target(parse_target(target)))),
+        compiler_(load_compiler(device_.target)) {}
+
+  const DeviceInfo& device() const { return device_; }
+
+  Json steps(const Problem& problem, const Candidate& candidate) {
+    const KernelTemplate& kernel = find_template(candidate.kernel_template);
+    const std::string refused = rejection(kernel, problem, candidate.configuration, device_);
+    if (!refused.empty()) return refused;
+    Json steps = Json::array();
+    for (const LaunchStep& step : kernel.plan(problem, candidate.configuration, device_).steps)
+      steps.push_back({{"role", to_string(step.role)},
+                       {"grid", volume(step.grid)},
+                       {"block", volume(step.block)},
+                       {"shared", step.shared_bytes},
+                       {"code", code(step.kernel)}});
+    return steps;
+  }
+
+ private:
+  std::string code(const KernelSpec& kernel) {
+    const std::string name = to_string(kernel);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = codes_.find(name); found != codes_.end()) return found->second;
+    }
+    const KernelSource& source = kernel_source(kernel.source);
+    const CompileResult result =
+        compiler_->compile({kernel, source.text, source.headers, device_.target});
+    std::string made = result.log;
+    if (const auto& image = result.image) {
+      // Instructions and what they take. Constants of the source that no instruction reads are in
+      // other sections.
+      const Binary text = elf_section(image->binary, ".text." + kernel.entry);
+      made = hash_text({reinterpret_cast<const char*>(text.data()), text.size()}) + " " +
+             std::to_string(image->usage.registers) + " registers";
+    }
+    const std::lock_guard lock(mutex_);
+    return codes_.emplace(name, std::move(made)).first->second;
+  }
+
+  DeviceInfo device_;
+  std::unique_ptr<Compiler> compiler_;
+  std::mutex mutex_;  // guards codes_
+  std::map<std::string, std::string> codes_;
+};
+
+std::map<std::string, Machine>& machines() {
+  static std::map<std::string, Machine> all;
+  if (all.empty())
+    for (const char* target : {"sm_80", "sm_90"}) all.try_emplace(target, target);
+  return all;
+}
+
+/// Calls work(0), ..., work(count - 1) on all cores.
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next{0};
+  std::vector<std::jthread> threads;
+  for (unsigned t = 0; t < std::max(1U, std::thread::hardware_concurrency()); ++t)
+    threads.emplace_back([&] {
+      for (std::size_t i = next++; i < count; i = next++) work(i);
+    });
+}
+
+int make(const std::string& file, std::size_t candidates) {
+  std::vector<Json> rows;
+  for (const auto& [target, machine] : machines())
+    for (const KernelTemplate& kernel : catalog()) {
+      Options options;
+      options.only_template = kernel.name;
+      options.cases = candidates;
+      for (const Case& c : cases_for(options, machine.device()))
+        rows.push_back({{"target", target},
+                        {"template", kernel.name},
+                        {"configuration", Json::parse(c.candidate.configuration.text())},
+                        {"problem", Json::parse(to_json(c.typical))}});
+    }
+  in_parallel(rows.size(), [&](std::size_t i) {
+    Json& row = rows[i];
+    row["steps"] = machines()
+                       .at(row["target"])
+                       .steps(problem_from_json(row["problem"].dump()),
+                              {row["template"], Configuration::parse(row["configuration"].dump())});
+  });
+  std::ofstream out(file);
+  for (const Json& row : rows) out << row.dump() << '\n';
+  out.close();
+  std::cout << rows.size() << " candidates\n";
+  return out ? 0 : 1;
+}
+
+int compare(const std::string& file, std::size_t part) {
+  std::vector<Json> rows;
+  std::ifstream in(file);
+  std::size_t number = 0;
+  for (std::string line; std::getline(in, line);)
+    if (number++ % part == 0) rows.push_back(Json::parse(line));
+  if (rows.empty()) throw Error(ErrorKind::io, file + " holds no candidates");
+  std::mutex mutex;                                   // guards what follows
+  std::map<std::string, std::pair<int, int>> counts;  // of candidates, of those that differ
+  in_parallel(rows.size(), [&](std::size_t i) {
+    const Json& row = rows[i];
+    const std::string target = row["target"], name = row["template"];
+    const Json now =
+        machines().at(target).steps(problem_from_json(row["problem"].dump()),
+                                    {name, Configuration::parse(row["configuration"].dump())});
+    const std::lock_guard lock(mutex);
+    auto& [all, different] = counts[name + " " + target];
+    ++all;
+    if (now == row["steps"]) return;
+    ++different;
+    std::cout << target << ' ' << name << ' ' << row["configuration"].dump() << " for "
+              << row["problem"].dump() << "\n  before " << row["steps"].dump() << "\n  now    "
+              << now.dump() << '\n';
+  });
+  int different = 0;
+  for (const auto& [name, count] : counts) {
+    std::cout << name << ": " << count.first << " candidates, " << count.second << " differ\n";
+    different += count.second;
+  }
+  return different > 0;
+}
+
+int run(const std::vector<std::string>& words) {
+  const auto number = [&](std::size_t otherwise) -> std::size_t {
+    return words.size() > 2 ? std::stoul(words[2]) : otherwise;
+  };
+  if (words.size() >= 2 && words[0] == "make") return make(words[1], number(200));
+  if (words.size() >= 2 && words[0] == "compare") return compare(words[1], number(1));
+  std::cerr << "usage: machine_code make FILE [CANDIDATES] | machine_code compare FILE [PART]\n";
+  return 2;
+}
+
+}  // namespace
+}  // namespace tilewise::check
+
+int main(int argc, char** argv) {
+  try {
+    return tilewise::check::run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::cerr << "machine_code: " << error.what() << '\n';
+    return 1;
+  }
+}

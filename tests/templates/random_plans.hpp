@@ -1,0 +1,72 @@
+#pragma once
+// Plans of every template of the catalog for random problems on every known target.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "templates/kernel_template.hpp"
+#include "templates/space/search_space.hpp"
+#include "tests/support/problems.hpp"
+
+namespace tilewise {
+
+inline const LaunchStep& multiply_of(const Plan& plan) {
+  for (const LaunchStep& step : plan.steps)
+    if (step.role == StepRole::multiply) return step;
+  throw std::runtime_error("no multiply step");
+}
+
+/// A field of MultiplyArgs (templates/parts/arguments.cuh).
+inline const Argument& argument_named(const LaunchStep& multiply, std::string_view name) {
+  constexpr std::string_view names[] = {
+      "a",   "b",   "c",        "alpha_device", "beta_device", "lda",
+      "ldb", "ldc", "stride_a", "stride_b",     "stride_c",    "m",
+      "n",   "k",   "raster",   "splits",       "alpha",       "beta"};
+  const auto at = std::find(std::begin(names), std::end(names), name) - std::begin(names);
+  return multiply.arguments.at(static_cast<std::size_t>(at));
+}
+
+struct Sample {
+  Problem problem;
+  Candidate candidate;
+  Plan plan;
+  DeviceInfo device;
+};
+
+/// Thousands of valid candidates for random problems on every target, drawn once.
+inline const std::vector<Sample>& samples() {
+  static const std::vector<Sample> drawn = [] {
+    std::vector<Sample> all;
+    std::mt19937_64 generator(20261121);
+    for (const Target& target : known_targets()) {
+      const DeviceInfo device = nominal_device(target);
+      for (int i = 0; i < 30; ++i) {
+        const Problem problem = test::random_typed_problem(generator, 5000);
+        const auto can = [&](const KernelTemplate& t) { return t.supports(problem, device); };
+        if (std::none_of(catalog().begin(), catalog().end(), can)) continue;
+        const SearchSpace space(problem, device, select_templates());
+        for (int draw = 0; draw < 15; ++draw) {
+          const auto candidate = space.random(generator);
+          if (!candidate) continue;
+          const KernelTemplate& kernel = find_template(candidate->kernel_template);
+          all.push_back({problem, *candidate,
+                         kernel.plan(problem, candidate->configuration, device), device});
+        }
+      }
+    }
+    return all;
+  }();
+  return drawn;
+}
+
+/// Calls `check(problem, candidate, plan, device)` for each of them.
+template <class Check>
+void for_random_plans(const Check& check) {
+  for (const Sample& s : samples()) check(s.problem, s.candidate, s.plan, s.device);
+  EXPECT_GT(samples().size(), 2000U);
+}
+
+}  // namespace tilewise

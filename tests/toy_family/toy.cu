@@ -1,0 +1,36 @@
+// toy: the smallest family of its own, for the test that a folder and one row of the catalog make one. A block
+// computes ROWS x 64 of C, a thread ROWS elements of a column; sums wait in shared memory.
+//
+// Parameter: ROWS. From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED, SPLIT (see simt.cu).
+#include "families/toy/toy_layout.hpp"
+#include "parts/epilogue.cuh"
+#include "parts/schedule.cuh"
+
+constexpr int kThreads = tilewise::toy::kThreads;
+
+struct ToyArgs : MultiplyArgs {
+  int scale;  // 1: shows that a family can have arguments of its own
+};
+
+KERNEL(kThreads, 1) toy(ARGUMENTS ToyArgs args) {
+  float* sums = shared_floats() + threadIdx.x;  // [ROWS][kThreads]
+  const Task task = task_of_block(args, ROWS, kThreads);
+  const Int64 share = k_share<SPLIT != 0, 8>(args);
+  const Int64 begin = SPLIT ? share * task.tile.split * 8 : 0;
+  const Int64 end = begin + share * 8 < args.steps() ? begin + share * 8 : args.steps();
+  const Int64 column = task.tile.column + threadIdx.x;
+  for (int r = 0; r < ROWS; ++r) {
+    const Int64 row = task.tile.row + r;
+    float sum = 0;
+    for (Int64 k = begin; k < end && row < args.m && column < args.n; ++k)
+      sum = multiply_add(task.a[A_TRANSPOSED ? k * args.lda + row : row * args.lda + k],
+                         task.b[B_TRANSPOSED ? column * args.ldb + k : k * args.ldb + column], sum);
+    sums[r * kThreads] = sum * float(args.scale);
+  }
+  typedef OutputTile<SPLIT != 0> Output;
+  const Int64 ld = SPLIT ? args.n : args.ldc, rows = args.m - task.tile.row;
+  const Output to{(SPLIT ? reinterpret_cast<Output::Out*>(task.partial) : reinterpret_cast<Output::Out*>(task.c)) +
+                      task.tile.row * ld + column,
+                  ld, rows < ROWS ? int(rows) : ROWS, column < args.n ? 1 : 0, scalars_of(args)};
+  for (int r = 0; r < to.rows; ++r) to.write<1>(to.row(r), 0, {sums[r * kThreads]});
+}
