@@ -22,6 +22,7 @@ namespace {
 // nothing.
 const std::vector<std::string> kFlags{"-std=c++17",
                                       "-I.",
+                                      "-fmacro-prefix-map=./=",
                                       "-fPIC",
                                       "-shared",
                                       "-fvisibility=hidden",

@@ -263,11 +263,11 @@ TEST(HostDeviceInfo, SaysWhatItIsAndWhatItEmulates) {
 
 TEST(HostCompiler, ASourceThatIsRefusedIsDataAndItsLogNamesTheLine) {
   HostKernels host;
-  const CompileResult result =
-      host.compile("bad", "#include \"dialect.cuh\"\n\nKERNEL(1, 1) bad(int) { nonsense; }\n");
+  const CompileResult result = host.compile(
+      "bad", "#include \"words/dialect.cuh\"\n\nKERNEL(1, 1) bad(int) { nonsense; }\n");
   EXPECT_FALSE(result.image);
   EXPECT_THAT(result.log, AllOf(HasSubstr("bad.cu:3"), HasSubstr("nonsense")));
-  const CompileResult missing = host.compile("absent", "#include \"dialect.cuh\"\n");
+  const CompileResult missing = host.compile("absent", "#include \"words/dialect.cuh\"\n");
   EXPECT_FALSE(missing.image);
   EXPECT_THAT(missing.log, HasSubstr("absent"));
 }
@@ -277,7 +277,7 @@ TEST(HostCompiler, ASourceThatIsRefusedIsDataAndItsLogNamesTheLine) {
 TEST(HostCompiler, AParameterThatAKernelAsksForAndIsNotGivenIsAnError) {
   HostKernels host;
   const std::string source =
-      "#include \"dialect.cuh\"\nstruct Nothing {};\n#if PREFETCH\n#endif\n"
+      "#include \"words/dialect.cuh\"\nstruct Nothing {};\n#if PREFETCH\n#endif\n"
       "KERNEL(1, 1) asks(ARGUMENTS Nothing) {}\n";
   const CompileResult without = host.compile("asks", source);
   EXPECT_FALSE(without.image);

@@ -25,7 +25,7 @@ class HostKernels {
   CompileResult compile(const std::string& name, const std::string& text) const {
     return compiler_->compile({{name + ".cu", name, {}},
                                text,
-                               {{"dialect.cuh", dialect_text()}},
+                               {{"words/dialect.cuh", dialect_text()}},
                                device_->info().target});
   }
   std::unique_ptr<LoadedKernel> load(const std::string& name, const std::string& text,

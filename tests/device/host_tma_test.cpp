@@ -40,7 +40,7 @@ std::string complaint(const std::string& body, std::vector<float>* to = nullptr,
   static const auto compiler = host::load_compiler({"-O0", ""});
   const Machine machine{*device, *compiler};
   const auto kernel = machine.load("bad",
-                                   "#include \"tma.cuh\"\n"
+                                   "#include \"words/tma.cuh\"\n"
                                    "struct Args { TensorMap map; float* to; int x; int y; };\n"
                                    "KERNEL(32, 1) bad(ARGUMENTS Args args) {\n"
                                    "float* tile = shared_floats();\n"

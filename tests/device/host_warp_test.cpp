@@ -60,7 +60,7 @@ std::string complaint(const std::string& body, unsigned threads = 32, std::uint3
   static const auto compiler = host::load_compiler({"-O0", ""});
   const Machine machine{*device, *compiler};
   const auto kernel = machine.load("bad",
-                                   "#include \"mma.cuh\"\nstruct Args { int* to; };\n"
+                                   "#include \"words/mma.cuh\"\nstruct Args { int* to; };\n"
                                    "KERNEL(1024, 1) bad(ARGUMENTS Args args) {\n"
                                    "const int lane = threadIdx.x % 32; int x = lane;\n" +
                                        body + "\nargs.to[threadIdx.x] = x;\n}\n",

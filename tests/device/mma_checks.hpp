@@ -95,7 +95,7 @@ inline std::vector<MmaDocument> mma_documents() {
 
 /// Each lane's words as they are; 2 x 3 of the instruction's tiles, or one.
 inline std::string mma_kernel(const std::string& type) {
-  return "#include \"mma.cuh\"\ntypedef " + type + R"( Mma;
+  return "#include \"words/mma.cuh\"\ntypedef " + type + R"( Mma;
 struct Args { const Mma::Word* a; const Mma::Word* b; Mma::Sum* c; };
 KERNEL(32, 1) product(ARGUMENTS Args args) {
   const int lane = threadIdx.x;

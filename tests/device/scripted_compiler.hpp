@@ -66,9 +66,9 @@ class ScriptedCompilerTest : public testing::Test {
   }
   static CompileResult compile(const std::string& keep_in = "") {
     const CompileRequest request{{"fill.cu", "fill", {}},
-                                 "#include \"dialect.cuh\"\nstruct Args { float* to; };\n"
+                                 "#include \"words/dialect.cuh\"\nstruct Args { float* to; };\n"
                                  "KERNEL(1, 1) fill(ARGUMENTS Args args) { args.to[0] = 1.0f; }\n",
-                                 {{"dialect.cuh", dialect_text()}},
+                                 {{"words/dialect.cuh", dialect_text()}},
                                  host::device_info("host").target};
     return host::load_compiler({"-O0", keep_in})->compile(request);
   }

@@ -33,8 +33,9 @@ using Defines = std::map<std::string, std::int64_t>;
 inline CompileRequest dialect_request(const std::string& name, const std::string& text,
                                       const Defines& defines, const Target& target) {
   CompileRequest request{{name + ".cu", name, defines}, text, {}, target};
-  for (const char* header : {"dialect.cuh", "types.cuh", "warp.cuh", "mma.cuh", "tma.cuh"})
-    request.headers.emplace_back(header, text_of(std::string("templates/") + header));
+  for (const std::string header : {"words/dialect.cuh", "words/types.cuh", "words/warp.cuh",
+                                   "words/mma.cuh", "words/mbarrier.cuh", "words/tma.cuh"})
+    request.headers.emplace_back(header, text_of("templates/" + header));
   return request;
 }
 

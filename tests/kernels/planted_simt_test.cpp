@@ -124,7 +124,7 @@ TEST(PlantedSimt, AStageSaidToBeFullBeforeTheWholeWarpHasStoredIsARace) {
 TEST(PlantedSimt, TurnsThatBeginAgainWithEveryPart) {
   expect_found(tail(TILEWISE_CHECK_PLAIN),
                replaced("simt-first-loads"_marker,
-                        "pipeline.producer = StagePhase<kStages>(1), pipeline.consumer = "
+                        "pipeline.producer = StagePhase<kStages>(0), pipeline.consumer = "
                         "StagePhase<kStages>(0); {line}"),
                {"problems like"});
 }

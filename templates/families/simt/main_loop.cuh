@@ -138,15 +138,15 @@ struct Flow {
   static constexpr int AHEAD = kStages - 2;  //@ simt-tiles-ahead
 
   bool asks;  // this warp does, for all
-  Pipeline<kStages, kStageElements * 4> pipeline;
+  Pipeline<kStages, kStageElements, float, true> pipeline;
 
   DEVICE_MEMBER explicit Flow(float* shared)
       : asks(TRANSFERRED > 0 && warp_number() == 0),
-        pipeline(reinterpret_cast<char*>(shared), reinterpret_cast<char*>(shared + kLayout.barriers_at()),
+        pipeline(shared, reinterpret_cast<char*>(shared + kLayout.barriers_at()),
                  (TRANSFERRED > 0) + (STAGED ? kThreads / 32 : 0),  //@ simt-full-arrivals
                  kThreads / 32) {}
-  DEVICE_MEMBER const float* stage() const { return reinterpret_cast<const float*>(pipeline.consumer_stage()); }
-  DEVICE_MEMBER float* next_stage() const { return reinterpret_cast<float*>(pipeline.producer_stage()); }
+  DEVICE_MEMBER const float* stage() const { return pipeline.consumer_stage(); }
+  DEVICE_MEMBER float* next_stage() const { return pipeline.producer_stage(); }
 
   // When the whole warp has read what it wants of the tile; `read` is some_bits() of what it read last.
   DEVICE_MEMBER void release(const SimtArgs& args, unsigned read) {
