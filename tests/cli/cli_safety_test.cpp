@@ -126,9 +126,9 @@ TEST_F(CliSafety, AFolderDeletedWhileTuningIsNoSuccess) {
   const fs::path folder = file("gone");
   set("TILEWISE_DB", (folder / "x.db").string());
   const pid_t pid = start({"--device", "host", "--sizes", "48", "--budget", "20", "--strategy",
-                           "random", "--templates", "naive,tiled"},
+                           "random", "--templates", "naive,tiled", "-v"},
                           "/dev/null");
-  for (int i = 0; i < 1000 && !fs::exists(folder / "x.db-wal"); ++i)
+  for (int i = 0; i < 2000 && read(file("stderr")).find(" +- ") == std::string::npos; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   fs::remove_all(folder);
   const Result result = finish(pid);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "templates/kernel_template.hpp"
-#include "templates/space/search_space.hpp"
 #include "templates/sources.hpp"
+#include "templates/space/search_space.hpp"
 #include "tests/kernels/mutation.hpp"
 #include "tilewise/problem.hpp"
 

@@ -116,8 +116,7 @@ inline std::string name_in_messages(const std::filesystem::path& path) {
 inline std::string line_of(const Marker& marker) {
   for (const auto& path : kernel_source_files())
     for (const check::MarkedLine& line : check::marked_lines(text_of(path)))
-      if (line.has(marker.name))
-        return name_in_messages(path) + ":" + std::to_string(line.number);
+      if (line.has(marker.name)) return name_in_messages(path) + ":" + std::to_string(line.number);
   ADD_FAILURE() << "no line of a kernel source has the marker " << marker.name;
   return "";
 }

@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "device/cuda/cuda.hpp"
-#include "templates/space/search_space.hpp"
 #include "templates/sources.hpp"
+#include "templates/space/search_space.hpp"
 #include "tests/support/pairwise.hpp"
 #include "tests/support/problems.hpp"
 #include "tilewise/error.hpp"

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "templates/kernel_template.hpp"
-#include "templates/space/search_space.hpp"
 #include "templates/sources.hpp"
+#include "templates/space/search_space.hpp"
 #include "tests/support/problems.hpp"
 
 namespace tilewise {

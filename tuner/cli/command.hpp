@@ -15,13 +15,13 @@ namespace tilewise::cli {
 /// Exit statuses, documented in --help and docs/cli.md. Never renumber one.
 enum ExitCode : int {
   kOk = 0,
-  kFailure = 1,      ///< something unexpected; a kernel that does not compile
-  kUsage = 2,        ///< bad usage or input
-  kNoDevice = 3,     ///< no driver, or no such GPU
-  kNoCompiler = 4,   ///< no run-time compiler
-  kDatabase = 5,     ///< the database cannot be opened, read or written
-  kNoWinner = 6,     ///< no valid candidate; or a stored winner moved, or is wrong
-  kOutOfMemory = 7,  ///< host or device memory does not suffice
+  kFailure = 1,        ///< something unexpected; a kernel that does not compile
+  kUsage = 2,          ///< bad usage or input
+  kNoDevice = 3,       ///< no driver, or no such GPU
+  kNoCompiler = 4,     ///< no run-time compiler
+  kDatabase = 5,       ///< the database cannot be opened, read or written
+  kNoWinner = 6,       ///< no valid candidate; or a stored winner moved, or is wrong
+  kOutOfMemory = 7,    ///< host or device memory does not suffice
   kInterrupted = 130,  ///< of a command; the program exits with interrupt_status() then
 };
 ExitCode exit_code(ErrorKind kind);
