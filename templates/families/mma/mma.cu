@@ -5,7 +5,7 @@
 //      TILE_K |        B        |             and B, TILE_K deep, go through STAGES of shared memory.
 //             +-----------------+
 //   +------+  +--------+--------+             Operands are held as they lie in memory, whichever way that is:
-//   |  A   |  | warp   |        | TILE_M      warps read fragments of either (mma_tiles.cuh). Pieces of 16 bytes
+//   |  A   |  | warp   |        | TILE_M      warps read fragments of either (operand.cuh). Pieces of 16 bytes
 //   +------+  +--------+--------+             change places, so that neither copies nor reads meet in a bank.
 //    TILE_K
 //
@@ -15,7 +15,7 @@
 //
 // TMA: one thread asks for whole tiles instead, of both operands. Warps wait for full stages and free them each by
 // itself; no barrier holds the block together. BYTES_A (BYTES_B) below 16, an element of 4 or 8 bytes: rows of any
-// length, as strands (mma_strands.cuh).
+// length, as strands (row_classes.cuh).
 //
 // Groups of warps: SLICE_K groups share the k of every tile, each with a full set of sums, added up at the end.
 //

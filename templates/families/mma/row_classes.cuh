@@ -34,7 +34,7 @@ struct Stranded {
   }
 };
 
-// As Reader in mma_tiles.cuh. Rows of an octet are of one strand where k is contiguous, neighbours in it for 4-byte
+// As Reader in operand.cuh. Rows of an octet are of one strand where k is contiguous, neighbours in it for 4-byte
 // elements, and for 8-byte ones, of which 16 lanes read at a time, two apart. Across k a lane's rows of k are of one
 // strand; its columns are 4 apart, so that the strands' fill what is between.
 template <int SPAN, bool ALONG_K, int OCTETS, bool IS_A>
