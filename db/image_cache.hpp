@@ -12,10 +12,10 @@ namespace tilewise {
 
 class SqliteError;
 
-/// Compiled images that belong to no winner and no finalist, in a file of their own that may go at
-/// any time. It is a convenience: no fault of the file is an error of the caller's. A damaged file
-/// that remove_cache_file() deletes is made anew; one that cannot be used is done without;
-/// warnings() says so. All functions are thread-safe.
+/// Compiled images that belong to no winner and no finalist, in a file of their own that may be
+/// deleted at any time. A fault of the file is a warning (warnings()), never an error. A damaged
+/// file that remove_cache_file() deletes is made anew; without a usable file nothing is cached.
+/// All functions are thread-safe.
 class ImageCache {
  public:
   static constexpr std::int64_t kMostBytes = std::int64_t{512} << 20;

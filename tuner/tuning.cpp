@@ -325,10 +325,14 @@ void Tuning::race() {
   Race(session_).run();
 }
 
-TuneResult Tuning::finish() {
+void Tuning::note_faults() {
   session_.result.faults = faults_.count();
   session_.result.given_up = faults_.without_outcome();
   session_.result.last_fault = faults_.last();
+}
+
+TuneResult Tuning::finish() {
+  note_faults();
   if (session_.result.failure && session_.known.empty()) throw Error(*session_.result.failure);
   if (!session_.context.compiler && !session_.result.already_done && !session_.result.interrupted &&
       session_.known.empty() && session_.result.evaluated == 0)
@@ -365,9 +369,7 @@ TuneResult Tuning::finish_unstored(const Error& error) {
     session_.result.winner = Winner{*session_.best(), "", ""};
     session_.result.stored = false;
   }
-  session_.result.faults = faults_.count();
-  session_.result.given_up = faults_.without_outcome();
-  session_.result.last_fault = faults_.last();
+  note_faults();
   session_.result.seconds = session_.seconds();
   rank_predictions();
   return session_.result;

@@ -45,6 +45,7 @@ class Tuning {
   bool is_current(const Record& record) const;
   std::unique_ptr<Strategy> make_chooser() const;
   double predicted_seconds(const Candidate& candidate) const;  ///< 0: the model cannot tell
+  void note_faults();
   void rank_predictions();
   Search wanted_search() const;
   Record record_of(const Built& built) const;

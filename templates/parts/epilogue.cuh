@@ -22,8 +22,8 @@ DEVICE Result blend(const Scalars& s, Sum sum, const Result* c) {
       s.beta == Sum(0) ? of_sum : multiply_add(s.beta, Number<RESULT>::widen(*c), of_sum);
   return Number<RESULT>::narrow(blended);
 }
-// The same in place for those from `begin` to end - 1 of COUNT neighbours, aligned to all of them if that is all. They
-// ask for beta together: code that asks for each is several times as large, and takes as much longer to compile.
+// The same in place, for elements `begin` to end - 1 of COUNT neighbours. Where these are all, c is aligned to COUNT
+// elements. All test beta once together: code that tests it for each element is several times as large and compiles as much slower.
 template <int COUNT>
 DEVICE void blend_part(const Scalars& s, const Sum (&sums)[COUNT], Result* c, int begin, int end) {
   Sum blended[COUNT];

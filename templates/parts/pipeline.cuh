@@ -28,8 +28,9 @@ struct StagePhase {
 // A buffer whose stages one thread has TMA fill, or threads store to; warps wait for full stages and free each by
 // itself, so that no barrier holds the block together. `barriers` are 2 x Stages barriers in shared memory.
 //
-// Flipped: barriers are initialised by unrolled code, and the producer counts phases from 0 on and flips them. With it
-// simt's kernels take up to 6% less time; mma's do not (bench/results/h200_simt_pipeline.txt).
+// Flipped: barriers are initialised by unrolled code, and the producer counts phases from 0 on and flips them. simt's
+// winners on an H200 differ in time by -6% to +1% with it, and by 0.5% less on average
+// (bench/results/h200_simt_pipeline.txt). mma's instructions are those that were measured without it.
 template <int Stages, int StageSize, class Unit = char, bool Flipped = false>
 struct Pipeline {
   Unit* stages;

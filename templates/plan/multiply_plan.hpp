@@ -9,11 +9,9 @@
 #include "vocabulary/configuration.hpp"
 #include "vocabulary/device_info.hpp"
 #include "vocabulary/plan.hpp"
+#include "vocabulary/rounding.hpp"
 
 namespace tilewise {
-
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 /// How a pack step changes an operand on its way into the workspace.
 enum class Pack : int { none = 0, pad = 1, transpose = 2 };

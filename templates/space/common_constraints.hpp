@@ -64,7 +64,7 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
                       });
   }
 
-  /// Numbers::by_tma(): whether TMA copies any tile. `parameter` says so.
+  /// Numbers::by_tma(): whether TMA copies any tile. `parameter` is the one that chooses TMA.
   static Constraint has_tma(const std::string& parameter) {
     return constraint("has_tma", {parameter}, parameter + " by TMA needs the feature tma",
                       [](const Numbers& s, const In& in) {

@@ -1,4 +1,4 @@
-// Damaged rows and planted files: every command says so, an export is not silently short, and
+// Damaged rows and planted files: every command warns of them, an export is not silently short, and
 // `db prune` mends without deleting what is another's.
 #include <gmock/gmock.h>
 #include <pwd.h>

@@ -17,6 +17,8 @@
 
 /// Runs the real program and says what came of it. Each test has a folder of its own, in which the
 /// database, the home directory and everything written lie.
+#include "tests/support/argv.hpp"
+
 namespace cli_test {
 
 using Json = nlohmann::ordered_json;
@@ -82,7 +84,8 @@ class ProgramTest : public testing::Test {
     for (const auto& [name, value] : variables_) settings.push_back(name + "=" + value);
     pid_t pid = -1;
     const int error = posix_spawn(&pid, TILEWISE_AUTOTUNE, &actions, nullptr,
-                                  pointers(words).data(), pointers(settings).data());
+                                  tilewise::test::argv_of(words).data(),
+                                  tilewise::test::argv_of(settings).data());
     posix_spawn_file_actions_destroy(&actions);
     // No number may come back that a test would send a signal to: -1 is every process there is.
     if (error != 0) throw std::runtime_error(std::string("cannot start ") + TILEWISE_AUTOTUNE);
@@ -120,12 +123,6 @@ class ProgramTest : public testing::Test {
  private:
   static ssize_t read_some(int file, std::string& text) {
     return ::read(file, text.data(), text.size());
-  }
-  static std::vector<char*> pointers(std::vector<std::string>& words) {
-    std::vector<char*> list;
-    for (std::string& word : words) list.push_back(word.data());
-    list.push_back(nullptr);
-    return list;
   }
 
   fs::path folder_;

@@ -1,4 +1,4 @@
-// fork() beside a GPU: CUDA forbids the child to use it, and says so by an error.
+// fork() beside a GPU: CUDA does not work in the child, and each call there is an error.
 #include <gmock/gmock.h>
 
 #include "device/cuda/cuda.hpp"

@@ -21,6 +21,8 @@
 
 /// What the tests of this folder share: programs that are run, limited in time or killed, and a
 /// database that was tuned. Each test has a folder of its own for all that is written.
+#include "tests/support/argv.hpp"
+
 namespace tilewise::proof {
 
 namespace fs = std::filesystem;
@@ -86,8 +88,9 @@ class Programs : public testing::Test {
     words.insert(words.end(), arguments.begin(), arguments.end());
     for (const auto& [name, value] : settings_) settings.push_back(name + "=" + value);
     pid_t pid = -1;
-    const int error = posix_spawn(&pid, program.c_str(), &actions, nullptr, pointers(words).data(),
-                                  pointers(settings).data());
+    const int error =
+        posix_spawn(&pid, program.c_str(), &actions, nullptr, tilewise::test::argv_of(words).data(),
+                    tilewise::test::argv_of(settings).data());
     posix_spawn_file_actions_destroy(&actions);
     EXPECT_EQ(error, 0) << "cannot start " << program;
     return pid;
@@ -161,13 +164,6 @@ class Programs : public testing::Test {
   }
 
  private:
-  static std::vector<char*> pointers(std::vector<std::string>& words) {
-    std::vector<char*> list;
-    for (std::string& word : words) list.push_back(word.data());
-    list.push_back(nullptr);
-    return list;
-  }
-
   fs::path folder_;
   std::map<std::string, std::string> settings_;
 };
