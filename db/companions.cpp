@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "db/network_file_system.hpp"
@@ -88,7 +89,8 @@ bool has_bytes(const fs::path& database, const char* suffix) {
 void drop_empty_companions(const fs::path& database) {
   if (!keeps_owners(database)) return;
   const auto droppable = [&](const char* suffix) {
-    return is_foreign_and_holds_nothing(companion(database, suffix), suffix == kCompanions[1]);
+    return is_foreign_and_holds_nothing(companion(database, suffix),
+                                        suffix == std::string_view("-shm"));
   };
   bool any = false;
   for (const char* suffix : kCompanions) any |= droppable(suffix);

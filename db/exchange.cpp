@@ -8,6 +8,7 @@
 #include "db/kernel_text.hpp"
 #include "db/state.hpp"
 #include "db/tables.hpp"
+#include "vocabulary/renames.hpp"
 
 // The JSON form of a database: {"format": "tilewise", "version": 1, "records": [...], "winners":
 // [...], "baselines": [...], "searches": [...], "images": [...]}. Records carry their ids, to which
@@ -135,6 +136,7 @@ ImportedWinner winner_from(const Json& json) {
 
 Record record_from(const Json& json) {
   Record record = record_from_json(json.dump());
+  record.candidate = renamed(std::move(record.candidate));
   record.origin = Origin::imported;
   check_imported(record);
   return record;
@@ -168,6 +170,7 @@ StoredImage image_from(const Json& json) {
     throw Error(ErrorKind::invalid_argument, "the image of " + to_string(image.kernel) + " for " +
                                                  to_string(image.target) +
                                                  " does not match its hash: it is damaged");
+  image.kernel = renamed(std::move(image.kernel));
   return stored;
 }
 

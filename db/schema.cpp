@@ -183,6 +183,7 @@ CREATE TABLE claims (
 constexpr std::array kMigrations{
     Migration{1, kVersion1},
     Migration{2, kVersion2, hash_all_rows},
+    Migration{3, "", rename_rows},
 };
 
 }  // namespace

@@ -79,6 +79,9 @@ struct DamagedPlace {
 std::vector<DamagedPlace> damaged_rows(const Connection& connection);
 /// Computes every row's hash anew: what a migration ends with.
 void hash_all_rows(const Connection& connection);
+/// Gives parameters in configurations and kernels their names of schema version 3. Damaged rows
+/// stay as they are.
+void rename_rows(const Connection& connection);
 
 /// Columns of a whole baseline, for "SELECT ... FROM kBaselineTables".
 inline const std::string kBaselineColumns =

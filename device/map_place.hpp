@@ -8,24 +8,24 @@ namespace tilewise {
 
 /// Where the matrix of a tensor map lies when base and stride are known.
 struct MapPlace {
-  const char* base;         ///< of the first row, rounded down to 16 bytes where rows are a strand
-  std::int64_t stride;      ///< bytes between rows
-  std::int64_t columns;     ///< elements, those before the row counted
-  std::int64_t rows;        ///< of the strand
+  const char* base;      ///< of the first row, rounded down to 16 bytes where rows are a row class
+  std::int64_t stride;   ///< bytes between rows
+  std::int64_t columns;  ///< elements, those before the row counted
+  std::int64_t rows;     ///< of the row class
   std::int64_t before_row;  ///< elements that the rounding added: whatever lies there, for nobody
 };
 
 /// `stride_bytes`: between neighbouring rows of the whole matrix.
 inline MapPlace place_of(const TensorMapRecipe& recipe, const void* base,
                          std::int64_t stride_bytes) {
-  const char* first = static_cast<const char*>(base) + recipe.strand * stride_bytes;
-  const auto early = recipe.strands > 1
+  const char* first = static_cast<const char*>(base) + recipe.row_class * stride_bytes;
+  const auto early = recipe.row_classes > 1
                          ? static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(first) % 16)
                          : 0;
   const std::int64_t before = early / bytes_of(recipe.type);
-  const std::int64_t after_first = recipe.dims[1] - 1 - recipe.strand;
-  return {first - early, stride_bytes * recipe.strands, recipe.dims[0] + before,
-          after_first < 0 ? 0 : after_first / recipe.strands + 1, before};
+  const std::int64_t after_first = recipe.dims[1] - 1 - recipe.row_class;
+  return {first - early, stride_bytes * recipe.row_classes, recipe.dims[0] + before,
+          after_first < 0 ? 0 : after_first / recipe.row_classes + 1, before};
 }
 
 }  // namespace tilewise

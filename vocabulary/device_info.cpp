@@ -87,9 +87,7 @@ Target parse_target(std::string_view text) {
   return target;
 }
 
-Target best_target(int major, int minor) {
-  return {major, minor, (major == 9 || major == 10) && minor == 0};
-}
+Target best_target(int major, int minor) { return {major, minor, major >= 9}; }
 
 Target best_target(const Target& named) {
   Target best = best_target(named.major, named.minor);
@@ -122,8 +120,8 @@ Features features_of(const Target& target) {
 }
 
 const std::vector<Target>& known_targets() {
-  static const std::vector<Target> targets{{7, 5},       {8, 0},  {8, 6}, {8, 9},
-                                           {9, 0, true}, {10, 0}, {12, 0}};
+  static const std::vector<Target> targets{
+      {7, 5}, {8, 0}, {8, 6}, {8, 9}, {9, 0, true}, {10, 0, true}, {10, 3, true}, {12, 0, true}};
   return targets;
 }
 

@@ -41,7 +41,7 @@ std::string to_string(const Target& target);
 /// Accepts sm_90, sm_90a, compute_90, 90, 9.0, each of them after "host:", and "host" alone, which
 /// is default_host_target(). Throws Error(invalid_argument).
 Target parse_target(std::string_view text);
-/// The best target for a capability: sm_90a for 9.0, sm_100a for 10.0, else plain.
+/// The best target for a capability: with the suffix `a` from 9.0 on, as every one has it there.
 Target best_target(int major, int minor);
 /// The same of a target's capability; on the CPU what it emulates.
 Target best_target(const Target& named);

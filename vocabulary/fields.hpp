@@ -173,8 +173,8 @@ void fields(Visit& visit, Some<TensorMapRecipe> auto& x) {
   visit("batch_stride", x.batch_stride);
   visit("swizzle_bytes", x.swizzle_bytes);
   visit("l2_promotion_bytes", x.l2_promotion_bytes);
-  visit("strands", x.strands);
-  visit("strand", x.strand);
+  visit("row classes", x.row_classes);
+  visit("row class", x.row_class);
 }
 
 template <class Visit>

@@ -125,9 +125,10 @@ struct LaunchStep {
 /// dims and box in elements, innermost first; rank 2 or 3. The stride of dim 1 is the leading
 /// dimension that `stride` names, times the element size.
 ///
-/// Where rows need not be multiples of 16 bytes apart, `strands` maps (rank 2) take turns: this one
-/// has row `strand` of the matrix and every strands-th from there on, and columns begin with the
-/// aligned 16 bytes that hold the first element of row `strand`. dims are the whole matrix'.
+/// Where rows need not be multiples of 16 bytes apart, `row classes` maps (rank 2) take turns: this
+/// one has row `row class` of the matrix and every row classes-th from there on, and columns begin
+/// with the aligned 16 bytes that hold the first element of row `row class`. dims are the whole
+/// matrix'.
 struct TensorMapRecipe {
   Argument base;    ///< kind a, b, c or workspace (value = byte offset)
   Argument stride;  ///< kind lda, ldb, ldc or integer64 (elements)
@@ -137,7 +138,7 @@ struct TensorMapRecipe {
   std::int64_t batch_stride = 0;  ///< elements; stride of dim 2 when rank is 3
   int swizzle_bytes = 0;          ///< 0, 32, 64, 128
   int l2_promotion_bytes = 0;     ///< 0, 64, 128, 256
-  int strands = 1, strand = 0;
+  int row_classes = 1, row_class = 0;
   auto operator<=>(const TensorMapRecipe&) const = default;
 };
 

@@ -87,9 +87,9 @@ std::string describe(const TensorMapRecipe& recipe, const void* base, std::int64
   std::string text = "encoding a tensor map at " + std::string(address) + " with dims";
   for (const std::int64_t dim : recipe.dims) text += " " + std::to_string(dim);
   text += ", stride " + std::to_string(stride_bytes) + " bytes, ";
-  if (recipe.strands > 1)
-    text +=
-        "strand " + std::to_string(recipe.strand) + " of " + std::to_string(recipe.strands) + ", ";
+  if (recipe.row_classes > 1)
+    text += "row class " + std::to_string(recipe.row_class) + " of " +
+            std::to_string(recipe.row_classes) + ", ";
   text += "box";
   for (const std::int32_t box : recipe.box) text += " " + std::to_string(box);
   return text + " and swizzle " + std::to_string(recipe.swizzle_bytes) +

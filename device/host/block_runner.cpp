@@ -42,17 +42,17 @@ struct KernelCalls {
     const CallerFrame frame(__builtin_return_address(0));
     running->copies_wait(pending);
   }
-  static void transfer_barrier(const void* barrier, Site site) {
+  static void mbarrier_made(const void* barrier, Site site) {
     const Unwatched own_list;
     running->barriers_.push_back({barrier, site});
   }
-  static void transfer_start(const Transfer& transfer) {
+  static void load_start(const TileLoad& load) {
     const Unwatched own_list;
-    running->transfers_.push_back(transfer);
+    running->loads_.push_back(load);
   }
-  static bool transfer_next(const void* barrier, Transfer* transfer) {
+  static bool load_next(const void* barrier, TileLoad* load) {
     const Unwatched own_list;
-    return running->transfer_next(barrier, *transfer);
+    return running->load_next(barrier, *load);
   }
   static void edge(void* at, bool release) { FiberChecks::edge(at, release); }
 
@@ -65,10 +65,10 @@ struct KernelCalls {
 
 const Runtime& kernel_runtime() {
   static constexpr Runtime runtime{
-      KernelCalls::thread,         KernelCalls::barrier,       KernelCalls::yield,
-      KernelCalls::warp,           KernelCalls::fault,         KernelCalls::copy,
-      KernelCalls::copies_commit,  KernelCalls::copies_wait,   KernelCalls::transfer_barrier,
-      KernelCalls::transfer_start, KernelCalls::transfer_next, KernelCalls::edge};
+      KernelCalls::thread,        KernelCalls::barrier,     KernelCalls::yield,
+      KernelCalls::warp,          KernelCalls::fault,       KernelCalls::copy,
+      KernelCalls::copies_commit, KernelCalls::copies_wait, KernelCalls::mbarrier_made,
+      KernelCalls::load_start,    KernelCalls::load_next,   KernelCalls::edge};
   return runtime;
 }
 
@@ -86,7 +86,7 @@ std::string BlockRunner::name_of(unsigned thread) const {
   return "thread " + text(fibers_[thread].thread.index);
 }
 
-/// The ring that threads run in; the same for every block of that many threads.
+/// The order in which threads run; the same for every block of that many threads.
 void BlockRunner::order_threads(unsigned count) {
   if (order_.size() == count) return;
   order_.resize(count);
@@ -125,7 +125,7 @@ void BlockRunner::prepare(const BlockWork& work, const Index& block) {
     copies.groups = 0;
   }
   for (Warp& warp : warps_) warp.open.clear();
-  transfers_.clear();
+  loads_.clear();
   barriers_.clear();
   for (unsigned i = 0; i < count_; ++i)
     fibers_[order_[i]].next = &fibers_[order_[(i + 1) % count_]];
@@ -160,7 +160,7 @@ std::string BlockRunner::run(const BlockWork& work, const Index& block) {
   switch_to(fibers_[order_.front()]);
   checks_.acquire(FiberChecks::end);
   running = nullptr;
-  if (failure_.empty()) failure_ = unfinished_transfer();
+  if (failure_.empty()) failure_ = unfinished_load();
   if (failure_.empty()) failure_ = overwritten_barrier();
   if (failure_.empty()) failure_ = shared_.damage();
   return failure_.empty() ? "" : "block " + text(block) + ": " + failure_;
@@ -301,31 +301,31 @@ void BlockRunner::copies_wait(int pending) {
   copies.first = 0;
 }
 
-bool BlockRunner::transfer_next(const void* barrier, Transfer& transfer) {
-  const auto found = std::find_if(transfers_.begin(), transfers_.end(),
-                                  [&](const Transfer& t) { return t.barrier == barrier; });
-  if (found == transfers_.end()) return false;
-  transfer = *found;
-  transfers_.erase(found);
+bool BlockRunner::load_next(const void* barrier, TileLoad& load) {
+  const auto found = std::find_if(loads_.begin(), loads_.end(),
+                                  [&](const TileLoad& t) { return t.barrier == barrier; });
+  if (found == loads_.end()) return false;
+  load = *found;
+  loads_.erase(found);
   idle_yields_ = 0;
   return true;
 }
 
 /// A tile that lands after its block has ended may land in another block's shared memory.
-std::string BlockRunner::unfinished_transfer() const {
-  return transfers_.empty() ? ""
-                            : "ends without waiting for the tile that load_tile copies at " +
-                                  text(transfers_.front().site);
+std::string BlockRunner::unfinished_load() const {
+  return loads_.empty() ? ""
+                        : "ends without waiting for the tile that load_tile copies at " +
+                              text(loads_.front().site);
 }
 
 /// A GPU may count an arrival after a barrier() that follows it: what other threads write there
 /// then is lost.
 std::string BlockRunner::overwritten_barrier() const {
-  for (const TransferBarrier& barrier : barriers_) {
-    TransferState state;
+  for (const Mbarrier& barrier : barriers_) {
+    MbarrierState state;
     std::memcpy(&state, barrier.at, sizeof state);
     if (!state.at_rest())
-      return "has written over the transfer barrier that was initialised at " + text(barrier.site) +
+      return "has written over the mbarrier that was initialised at " + text(barrier.site) +
              ", or leaves it with bytes to come";
   }
   return "";

@@ -17,11 +17,11 @@ namespace tilewise::host {
 using tilewise_host::Block;
 using tilewise_host::Exports;
 using tilewise_host::Index;
+using tilewise_host::MbarrierState;
 using tilewise_host::Runtime;
 using tilewise_host::Site;
 using tilewise_host::Thread;
-using tilewise_host::Transfer;
-using tilewise_host::TransferState;
+using tilewise_host::TileLoad;
 using tilewise_host::WarpCall;
 
 inline constexpr unsigned kMostThreads = 1024;
@@ -83,7 +83,7 @@ class BlockRunner {
     std::vector<Meeting> open;
     unsigned met = 0;  ///< how many meetings that order memory there have been
   };
-  struct TransferBarrier {
+  struct Mbarrier {
     const void* at;
     Site site;  ///< where it was initialised
   };
@@ -136,8 +136,8 @@ class BlockRunner {
   void copy(Copy copy);
   void copies_commit();
   void copies_wait(int pending);
-  bool transfer_next(const void* barrier, Transfer& transfer);
-  std::string unfinished_transfer() const;
+  bool load_next(const void* barrier, TileLoad& load);
+  std::string unfinished_load() const;
   std::string overwritten_barrier() const;
 
   HostOptions options_;
@@ -146,8 +146,8 @@ class BlockRunner {
   std::unique_ptr<Fiber[]> fibers_;
   std::vector<Copies> copies_;
   std::vector<Warp> warps_;
-  std::vector<Transfer> transfers_;  ///< on their way, oldest first
-  std::vector<TransferBarrier> barriers_;
+  std::vector<TileLoad> loads_;  ///< on their way, oldest first
+  std::vector<Mbarrier> barriers_;
   std::vector<unsigned> order_;
   Fiber main_;
   Fiber* current_ = nullptr;

@@ -65,7 +65,7 @@ struct TensorMapData {
 static_assert(sizeof(TensorMapData) <= 128, "a tensor map has 128 bytes");
 
 /// A tile on its way: it counts for `barrier` when it has landed.
-struct Transfer {
+struct TileLoad {
   void* to;
   TensorMapData map;
   int x, y;
@@ -73,8 +73,8 @@ struct Transfer {
   Site site;
 };
 
-/// What the 8 bytes of a transfer barrier hold.
-struct TransferState {
+/// What the 8 bytes of an mbarrier hold.
+struct MbarrierState {
   static constexpr int kMost = 1024;  ///< arrivals
   unsigned short arrivals, missing;   ///< that a phase wants, and that have not come
   int bytes_and_parity;  ///< 2 x the bytes that are still to come (may be below 0 for a while)
@@ -100,11 +100,11 @@ struct Runtime {
   void (*copy)(void* to, const void* from, unsigned bytes, unsigned valid);
   void (*copies_commit)();
   void (*copies_wait)(int pending);
-  /// 8 bytes of shared memory are a transfer barrier until the block ends.
-  void (*transfer_barrier)(const void* barrier, Site site);
-  void (*transfer_start)(const Transfer& transfer);
+  /// 8 bytes of shared memory are an mbarrier until the block ends.
+  void (*mbarrier_made)(const void* barrier, Site site);
+  void (*load_start)(const TileLoad& load);
   /// The next tile that counts for a barrier is taken off the list; false when there is none.
-  bool (*transfer_next)(const void* barrier, Transfer* transfer);
+  bool (*load_next)(const void* barrier, TileLoad* load);
   /// For a thread sanitizer: what was done before the release has happened for who acquires later.
   void (*edge)(void* at, bool release);
 };

@@ -4,19 +4,19 @@
 
 namespace tilewise_host {
 
-inline __attribute__((always_inline)) TransferState& transfer_state(void* barrier, Site site) {
+inline __attribute__((always_inline)) MbarrierState& mbarrier_state(void* barrier, Site site) {
   const char* begin = static_cast<const char*>(thread().block->shared);
   const char* at = static_cast<const char*>(barrier);
   if (at < begin || at + 8 > begin + thread().block->shared_bytes || (at - begin) % 8 != 0)
-    runtime->fault(site, "a transfer barrier must be 8 aligned bytes of the block's shared memory");
-  return *static_cast<TransferState*>(barrier);
+    runtime->fault(site, "an mbarrier must be 8 aligned bytes of the block's shared memory");
+  return *static_cast<MbarrierState*>(barrier);
 }
 
 // Edges between who arrives (or lands data) in a phase and who sees it end; the barriers themselves
 // order nothing else, and are no data.
 inline void* edge_of(void* barrier, int parity) { return static_cast<char*>(barrier) + 4 * parity; }
 
-TILEWISE_FOR_ALL inline void count_transfer(TransferState& state, int arrivals, int bytes) {
+TILEWISE_FOR_ALL inline void count_mbarrier(MbarrierState& state, int arrivals, int bytes) {
   state.missing -= arrivals;
   state.bytes_and_parity += 2 * bytes;
   if (state.missing == 0 && state.bytes() == 0) {
@@ -24,40 +24,39 @@ TILEWISE_FOR_ALL inline void count_transfer(TransferState& state, int arrivals, 
     state.bytes_and_parity ^= 1;
   }
 }
-TILEWISE_FOR_ALL inline int missing_of(const TransferState& state) { return state.missing; }
-TILEWISE_FOR_ALL inline int parity_of(const TransferState& state) { return state.parity(); }
-TILEWISE_FOR_ALL inline void set_transfer(TransferState& state, int arrivals) {
+TILEWISE_FOR_ALL inline int missing_of(const MbarrierState& state) { return state.missing; }
+TILEWISE_FOR_ALL inline int parity_of(const MbarrierState& state) { return state.parity(); }
+TILEWISE_FOR_ALL inline void set_mbarrier(MbarrierState& state, int arrivals) {
   state = {static_cast<unsigned short>(arrivals), static_cast<unsigned short>(arrivals), 0};
 }
 
-inline void transfer_init(void* barrier, int arrivals, Site site) {
-  if (arrivals < 1 || arrivals > TransferState::kMost)
-    runtime->fault(site, "a transfer barrier wants 1 to 1024 arrivals");
-  set_transfer(transfer_state(barrier, site), arrivals);
-  runtime->transfer_barrier(barrier, site);
+inline void mbarrier_init(void* barrier, int arrivals, Site site) {
+  if (arrivals < 1 || arrivals > MbarrierState::kMost)
+    runtime->fault(site, "an mbarrier needs 1 to 1024 arrivals");
+  set_mbarrier(mbarrier_state(barrier, site), arrivals);
+  runtime->mbarrier_made(barrier, site);
 }
 
-inline void transfer_arrive(void* barrier, int bytes, Site site) {
-  TransferState& state = transfer_state(barrier, site);
+inline void mbarrier_arrive(void* barrier, int bytes, Site site) {
+  MbarrierState& state = mbarrier_state(barrier, site);
   const int missing = missing_of(state);
-  if (missing > TransferState::kMost)
-    runtime->fault(site, "a transfer barrier that was not initialised");
+  if (missing > MbarrierState::kMost) runtime->fault(site, "an mbarrier that was not initialised");
   if (missing == 0)
     runtime->fault(site,
                    "one arrival too many: the phase lacks bytes only, is the stage free already?");
   runtime->edge(edge_of(barrier, parity_of(state)), true);
-  count_transfer(state, 1, bytes);
+  count_mbarrier(state, 1, bytes);
 }
 
 // One box of a matrix: also what lies outside counts.
-inline void land_tile(const Transfer& transfer) {
-  const TensorMapData& map = transfer.map;
+inline void land_tile(const TileLoad& load) {
+  const TensorMapData& map = load.map;
   const long long element = map.element_bytes;
   const long long line = map.box[0] * element;
-  char* to = static_cast<char*>(transfer.to);
+  char* to = static_cast<char*>(load.to);
   for (long long row = 0; row < map.box[1]; ++row)
     for (long long column = 0; column < map.box[0]; ++column) {
-      const long long x = transfer.x + column, y = transfer.y + row;
+      const long long x = load.x + column, y = load.y + row;
       long long at = row * line + column * element;
       if (map.swizzle_bytes) at ^= (at >> 7 & (map.swizzle_bytes / 16 - 1)) << 4;
       const bool inside = x >= 0 && x < map.dims[0] && y >= 0 && y < map.dims[1];
@@ -71,14 +70,14 @@ inline void land_tile(const Transfer& transfer) {
     }
 }
 
-inline bool transfer_done(void* barrier, int parity, Site site) {
-  TransferState& state = transfer_state(barrier, site);
-  for (Transfer transfer; runtime->transfer_next(barrier, &transfer);) {
-    runtime->edge(transfer.to, false);
-    land_tile(transfer);
+inline bool mbarrier_try_wait(void* barrier, int parity, Site site) {
+  MbarrierState& state = mbarrier_state(barrier, site);
+  for (TileLoad load; runtime->load_next(barrier, &load);) {
+    runtime->edge(load.to, false);
+    land_tile(load);
     runtime->edge(edge_of(barrier, parity_of(state)), true);
-    const TensorMapData& map = transfer.map;
-    count_transfer(state, 0, -map.box[0] * map.box[1] * map.element_bytes);
+    const TensorMapData& map = load.map;
+    count_mbarrier(state, 0, -map.box[0] * map.box[1] * map.element_bytes);
   }
   if (parity_of(state) == parity) return false;
   runtime->edge(edge_of(barrier, parity), false);
@@ -97,7 +96,7 @@ inline void refuse_column(const TensorMapData& map, int x, Site site) {
 
 inline void load_tile(void* to, const void* of, int x, int y, void* barrier, Site site) {
   const TensorMapData& map = *static_cast<const TensorMapData*>(of);
-  transfer_state(barrier, site);
+  mbarrier_state(barrier, site);
   if (map.mark != kTensorMapMark)
     runtime->fault(site, "load_tile's map is none that this device has encoded");
   if (map.rank != 2) runtime->fault(site, "load_tile takes the map of a matrix");
@@ -111,7 +110,7 @@ inline void load_tile(void* to, const void* of, int x, int y, void* barrier, Sit
   refuse_column(map, x, site);
   __builtin_memset(to, 0xff, bytes);
   runtime->edge(to, true);
-  runtime->transfer_start({to, map, x, y, barrier, site});
+  runtime->load_start({to, map, x, y, barrier, site});
 }
 
 }  // namespace tilewise_host

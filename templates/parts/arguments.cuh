@@ -6,9 +6,9 @@
 #ifndef BATCHED
 #define BATCHED 0
 #endif
-// The sizes are constants, BAKED_M and so on.
-#ifndef BAKE
-#define BAKE 0
+// The sizes are constants, SIZE_M and so on.
+#ifndef SPECIALIZE_SIZE
+#define SPECIALIZE_SIZE 0
 #endif
 
 struct MultiplyArgs {
@@ -20,37 +20,37 @@ struct MultiplyArgs {
   Int64 lda, ldb, ldc;  // elements
   Int64 stride_a, stride_b, stride_c;
   Int64 m, n, k;
-  int raster;  // tile rows walked together, see tile_at()
+  int group_m;  // tile rows walked together, see tile_at()
   int splits;  // how many blocks share the k of one tile
   Sum alpha, beta;
 
-  // 0 where k is below 2^32, which no compiler knows: see transfer_arrive_of_warp() of mbarrier.cuh.
+  // 0 where k is below 2^32, which no compiler knows: see mbarrier_arrive_warp() of mbarrier.cuh.
   DEVICE_MEMBER unsigned unknown_zero() const { return static_cast<unsigned>(k >> 32); }
 
-  // The problem's sizes, and how it is cut. Where they are baked in, the call's k still says whether
+  // The problem's sizes, and how it is cut. Where they are constants, the call's k still says whether
   // there is a product: it is 0 when alpha is, and then neither A nor B may be touched.
-#if BAKE
-  DEVICE_MEMBER Int64 rows() const { return BAKED_M; }
-  DEVICE_MEMBER Int64 columns() const { return BAKED_N; }
-  DEVICE_MEMBER Int64 steps() const { return BAKED_K; }
-  DEVICE_MEMBER int parts() const { return BAKED_SPLITS; }
-  DEVICE_MEMBER int rows_together() const { return BAKED_RASTER; }
+#if SPECIALIZE_SIZE
+  DEVICE_MEMBER Int64 rows() const { return SIZE_M; }
+  DEVICE_MEMBER Int64 columns() const { return SIZE_N; }
+  DEVICE_MEMBER Int64 steps() const { return SIZE_K; }
+  DEVICE_MEMBER int parts() const { return SPLITS; }
+  DEVICE_MEMBER int tile_rows_together() const { return TILE_ROWS_TOGETHER; }
   DEVICE_MEMBER bool has_product() const { return k > 0; }
 #else
   DEVICE_MEMBER Int64 rows() const { return m; }
   DEVICE_MEMBER Int64 columns() const { return n; }
   DEVICE_MEMBER Int64 steps() const { return k; }
   DEVICE_MEMBER int parts() const { return splits; }
-  DEVICE_MEMBER int rows_together() const { return raster; }
+  DEVICE_MEMBER int tile_rows_together() const { return group_m; }
   DEVICE_MEMBER bool has_product() const { return true; }
 #endif
 };
 
 // Whether no tile of this many rows, columns or steps of k reaches past the edge, as far as the compiler can tell.
-#if BAKE
-constexpr bool known_whole_m(int tile) { return BAKED_M % tile == 0; }
-constexpr bool known_whole_n(int tile) { return BAKED_N % tile == 0; }
-constexpr bool known_whole_k(int tile) { return BAKED_K % tile == 0; }
+#if SPECIALIZE_SIZE
+constexpr bool known_whole_m(int tile) { return SIZE_M % tile == 0; }
+constexpr bool known_whole_n(int tile) { return SIZE_N % tile == 0; }
+constexpr bool known_whole_k(int tile) { return SIZE_K % tile == 0; }
 #else
 constexpr bool known_whole_m(int) { return false; }
 constexpr bool known_whole_n(int) { return false; }

@@ -60,7 +60,7 @@ struct OutputTile {
   int rows, columns;  // of the tile that are inside the matrix; below 0 when it is wholly outside
   Scalars scalars;
 
-  DEVICE_MEMBER Out* row(int place) const { return kept_address(c + place * ld); }
+  DEVICE_MEMBER Out* row(int place) const { return opaque_pointer(c + place * ld); }
   // COUNT neighbours of a row, those of them that are inside.
   template <int COUNT>
   DEVICE_MEMBER void write(Out* row, int column, const Sum (&values)[COUNT]) const {

@@ -34,29 +34,29 @@ struct StagePhase {
 template <int Stages, int StageSize, class Unit = char, bool Flipped = false>
 struct Pipeline {
   Unit* stages;
-  TransferBarrier *full, *empty;  // of each stage
+  Mbarrier *full, *empty;  // of each stage
   StagePhase<Stages> producer{Flipped ? 0 : 1}, consumer{0};
 
   // By all threads. So many arrivals fill a stage, and so many empty it.
   DEVICE_MEMBER Pipeline(Unit* first_stage, char* barriers, int full_arrivals, int empty_arrivals)
-      : stages(first_stage), full(reinterpret_cast<TransferBarrier*>(barriers)), empty(full + Stages) {
+      : stages(first_stage), full(reinterpret_cast<Mbarrier*>(barriers)), empty(full + Stages) {
     if (threadIdx.x == 0) {
       UNROLL_BY(Flipped ? Stages : 1)
       for (int s = 0; s < Stages; ++s) {
-        transfer_barrier_init(full + s, full_arrivals);
-        transfer_barrier_init(empty + s, empty_arrivals);
+        mbarrier_init(full + s, full_arrivals);
+        mbarrier_init(empty + s, empty_arrivals);
       }
     }
     barrier();
   }
   DEVICE_MEMBER Unit* producer_stage() const { return stages + producer.stage * StageSize; }
   DEVICE_MEMBER const Unit* consumer_stage() const { return stages + consumer.stage * StageSize; }
-  DEVICE_MEMBER TransferBarrier* producer_barrier() const { return full + producer.stage; }
+  DEVICE_MEMBER Mbarrier* producer_barrier() const { return full + producer.stage; }
   DEVICE_MEMBER void wait_empty() const {
-    transfer_wait(empty + producer.stage, Flipped ? producer.phase ^ 1 : producer.phase);  //@ pipeline-wait-empty
+    mbarrier_wait(empty + producer.stage, Flipped ? producer.phase ^ 1 : producer.phase);  //@ pipeline-wait-empty
   }
-  DEVICE_MEMBER void wait_full() const { transfer_wait(full + consumer.stage, consumer.phase); }  //@ pipeline-wait-full
-  // By a whole warp, when it has read what it needs of the consumer's stage. `nothing`: transfer_arrive_of_warp().
-  DEVICE_MEMBER void arrive_empty(unsigned nothing) const { transfer_arrive_of_warp(empty + consumer.stage, nothing); }
+  DEVICE_MEMBER void wait_full() const { mbarrier_wait(full + consumer.stage, consumer.phase); }  //@ pipeline-wait-full
+  // By a whole warp, when it has read what it needs of the consumer's stage. `nothing`: mbarrier_arrive_warp().
+  DEVICE_MEMBER void arrive_empty(unsigned nothing) const { mbarrier_arrive_warp(empty + consumer.stage, nothing); }
 };
 #endif

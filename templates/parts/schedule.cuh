@@ -3,7 +3,7 @@
 #include "parts/arguments.cuh"
 
 // Which output tile is the index-th, as a block of the one-dimensional grid works on it. Tiles are walked in groups of
-// `raster` tile rows, down each column of the group before going right, so that blocks running at the
+// GROUP_M tile rows, down each column of the group before going right, so that blocks running at the
 // same time share operand tiles in L2. The grid is one-dimensional since its x alone may pass 65535.
 struct Tile {
   Int64 row, column;  // of the tile's first element
@@ -14,15 +14,15 @@ DEVICE Int64 tile_count(Int64 m, Int64 n, int tile_m, int tile_n) {
   return (m + tile_m - 1) / tile_m * ((n + tile_n - 1) / tile_n);
 }
 
-DEVICE Tile tile_at(Int64 m, Int64 n, int rows_together, unsigned index, int tile_m, int tile_n) {
+DEVICE Tile tile_at(Int64 m, Int64 n, int tile_rows_together, unsigned index, int tile_m, int tile_n) {
   const unsigned tiles_m = static_cast<unsigned>((m + tile_m - 1) / tile_m);
   const unsigned tiles_n = static_cast<unsigned>((n + tile_n - 1) / tile_n);
   const unsigned split = index / (tiles_m * tiles_n);
   index -= split * tiles_m * tiles_n;
-  const unsigned raster = static_cast<unsigned>(rows_together);
-  const unsigned group = index / (raster * tiles_n);
-  const unsigned first = group * raster;
-  const unsigned rows = tiles_m - first < raster ? tiles_m - first : raster;
+  const unsigned group_m = static_cast<unsigned>(tile_rows_together);
+  const unsigned group = index / (group_m * tiles_n);
+  const unsigned first = group * group_m;
+  const unsigned rows = tiles_m - first < group_m ? tiles_m - first : group_m;
   const unsigned inside = index - first * tiles_n;
   return {static_cast<Int64>(first + inside % rows) * tile_m,
           static_cast<Int64>(inside / rows) * tile_n, static_cast<int>(split)};
@@ -30,7 +30,7 @@ DEVICE Tile tile_at(Int64 m, Int64 n, int rows_together, unsigned index, int til
 
 // A block's work: a tile of C of one product, or its part of k of it.
 // A block's number is tile + tiles x (split + splits x batch).
-struct Task {
+struct WorkTile {
   Tile tile;
   const Element* a;  // the product's operands
   const Element* b;
@@ -38,7 +38,7 @@ struct Task {
   Sum* partial;  // [m][n], this split's sums: instead of c when SPLIT
 };
 
-DEVICE Task task_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
+DEVICE WorkTile work_tile_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
   unsigned index = blockIdx.x;
   Int64 batch = 0;
 #if BATCHED
@@ -47,7 +47,7 @@ DEVICE Task task_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
   batch = index / blocks;
   index %= blocks;
 #endif
-  const Tile tile = tile_at(args.rows(), args.columns(), args.rows_together(), index, tile_m, tile_n);
+  const Tile tile = tile_at(args.rows(), args.columns(), args.tile_rows_together(), index, tile_m, tile_n);
   return {tile, args.a + batch * args.stride_a, args.b + batch * args.stride_b,
           args.c + batch * args.stride_c,
           reinterpret_cast<Sum*>(args.c) + (batch * args.parts() + tile.split) * args.rows() * args.columns()};

@@ -112,13 +112,13 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
       recipe.dims = size(problem.n, problem.m, false);
     recipe.box = {tiles.columns, tiles.rows};
     recipe.swizzle_bytes = tiles.swizzle_bytes;
-    if (tiles.strands > 1) {
+    if (tiles.row_classes > 1) {
       recipe.box[0] += 16 / bytes_of(recipe.type);
-      recipe.box[1] /= tiles.strands;
-      recipe.strands = tiles.strands;
+      recipe.box[1] /= tiles.row_classes;
+      recipe.row_classes = tiles.row_classes;
     }
     recipe.l2_promotion_bytes = 128;
-    for (; recipe.strand < tiles.strands; ++recipe.strand) {
+    for (; recipe.row_class < tiles.row_classes; ++recipe.row_class) {
       multiply.arguments.push_back(
           {Kind::tensor_map, static_cast<std::int64_t>(plan.tensor_maps.size())});
       plan.tensor_maps.push_back(recipe);
@@ -166,16 +166,16 @@ KernelSpec kernel_of(std::string source, std::string entry, const Configuration&
   return kernel;
 }
 
-void bake_sizes(KernelSpec& kernel, const Problem& problem, int parts, std::int64_t raster) {
-  kernel.defines.emplace("BAKED_M", problem.m);
-  kernel.defines.emplace("BAKED_N", problem.n);
-  kernel.defines.emplace("BAKED_K", problem.k);
-  kernel.defines.emplace("BAKED_SPLITS", parts);
-  kernel.defines.emplace("BAKED_RASTER", raster);
+void specialize_size(KernelSpec& kernel, const Problem& problem, int parts, std::int64_t group_m) {
+  kernel.defines.emplace("SIZE_M", problem.m);
+  kernel.defines.emplace("SIZE_N", problem.n);
+  kernel.defines.emplace("SIZE_K", problem.k);
+  kernel.defines.emplace("SPLITS", parts);
+  kernel.defines.emplace("TILE_ROWS_TOGETHER", group_m);
 }
 
-std::int64_t raster_of(const Problem& problem, std::int64_t tile_m, std::int64_t raster) {
-  return std::clamp<std::int64_t>(raster, 1,
+std::int64_t group_m_of(const Problem& problem, std::int64_t tile_m, std::int64_t group_m) {
+  return std::clamp<std::int64_t>(group_m, 1,
                                   std::max<std::int64_t>(1, ceil_div(problem.m, tile_m)));
 }
 
@@ -230,7 +230,7 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
                          {Kind::integer64, problem_.m},
                          {Kind::integer64, problem_.n},
                          {Kind::k},
-                         {Kind::integer32, raster_of(problem_, shape_.tile_m, shape_.raster)},
+                         {Kind::integer32, group_m_of(problem_, shape_.tile_m, shape_.group_m)},
                          {Kind::integer32, shape_.splits},
                          {Kind::alpha},
                          {Kind::beta}};

@@ -50,9 +50,9 @@ struct TileMap {
   /// multiply kernel reads the operand, else m (n) and k; of C n and m.
   std::int32_t columns = 1, rows = 1;
   int swizzle_bytes = 0;  ///< 0, 32, 64, 128
-  /// Over 1: rows are of any length, and so many maps take turns (TensorMapRecipe::strands). A
+  /// Over 1: rows are of any length, and so many maps take turns (TensorMapRecipe::row classes). A
   /// box is 16 bytes wider than the tile, and has one in so many of its rows.
-  int strands = 1;
+  int row_classes = 1;
 };
 
 /// What the multiply step of a template looks like; the rest of the plan follows from it.
@@ -63,8 +63,8 @@ struct MultiplyShape {
   int threads = 1;
   std::uint32_t shared_bytes = 0;
   Dim3 cluster;
-  int splits = 1;  ///< parts of k; more than 1 adds a reduce step
-  int raster = 1;  ///< tile rows walked together
+  int splits = 1;   ///< parts of k; more than 1 adds a reduce step
+  int group_m = 1;  ///< tile rows walked together
   Pack pack_a = Pack::none, pack_b = Pack::none;
   /// A packed operand's k is padded with zeros up to a multiple of this, so that a kernel may read
   /// whole vectors along it.
@@ -87,12 +87,12 @@ int reads_b_alignment(const Problem& problem, Pack pack);
 KernelSpec kernel_of(std::string source, std::string entry, const Configuration& configuration,
                      std::initializer_list<std::string_view> only_the_plans = {});
 
-/// Makes the sizes constants of the kernel (BAKE), so that its image serves them alone.
-void bake_sizes(KernelSpec& kernel, const Problem& problem, int parts, std::int64_t raster);
+/// Makes the sizes constants of the kernel (SPECIALIZE_SIZE), so that its image serves them alone.
+void specialize_size(KernelSpec& kernel, const Problem& problem, int parts, std::int64_t group_m);
 
-/// Tile rows walked together: a raster beyond the rows there are would overflow the kernels' 32-bit
-/// tile arithmetic for nothing.
-std::int64_t raster_of(const Problem& problem, std::int64_t tile_m, std::int64_t raster);
+/// Tile rows walked together: a GROUP_M beyond the rows there are would overflow the kernels'
+/// 32-bit tile arithmetic for nothing.
+std::int64_t group_m_of(const Problem& problem, std::int64_t tile_m, std::int64_t group_m);
 
 /// Whether tiles x splits x batch fits the grid's x, and k the kernels' tile counter.
 bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,

@@ -174,7 +174,7 @@ DEVICE void pack_tile(const Operand& x, unsigned index) {
 
 // The plan's first step, so it has none to wait for.
 KERNEL(kThreads, kBlocks) pack(ARGUMENTS PackArgs args) {
-  next_step_may_start();
+  launch_dependents();
   int which = 0;
   unsigned index = blockIdx.x;
 #if SECOND

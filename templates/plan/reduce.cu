@@ -33,7 +33,7 @@ KERNEL(tilewise::ReduceLayout::kThreads, 1) reduce(ARGUMENTS ReduceArgs args) {
   // Found while the step before still runs: divisions take long.
   Result* c = args.c + batch * args.stride_c + element / args.n * args.ldc + element % args.n;
   Sum sum = 0;
-  previous_step_done();
+  grid_dependency_wait();
   UNROLL_BY(8)
   for (int split = row; split < args.splits; split += ROWS) sum = add(sum, from[split * elements]);
   if (ROWS > 1) {

@@ -105,21 +105,22 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
                 });
   }
 
-  /// Numbers::bake.
-  static Constraint baking_pays() {
-    return hint("baking_pays", {"BAKE"},
-                "sizes are baked in only up to 2^32 operations, or where k is small",
+  /// Numbers::specialize_size.
+  static Constraint specializing_pays() {
+    return hint("specializing_pays", {"SPECIALIZE_SIZE"},
+                "sizes are constants only up to 2^32 operations, or where k is small",
                 [](const Numbers& s, const In& in) {
-                  return !s.bake || flops_of(in.problem) <= 0x1p32 || in.problem.k <= 512;
+                  return !s.specialize_size || flops_of(in.problem) <= 0x1p32 ||
+                         in.problem.k <= 512;
                 });
   }
 
-  /// Numbers::raster, tile_m.
-  static Constraint raster_matters() {
+  /// Numbers::group_m, tile_m.
+  static Constraint group_m_matters() {
     return hint(
-        "raster_matters", {"TILE_M", "RASTER"}, "RASTER is no more than the tile rows there are",
+        "group_m_matters", {"TILE_M", "GROUP_M"}, "GROUP_M is no more than the tile rows there are",
         [](const Numbers& s, const In& in) {
-          return s.raster == 1 || std::int64_t{s.raster} * s.tile_m < in.problem.m + s.tile_m;
+          return s.group_m == 1 || std::int64_t{s.group_m} * s.tile_m < in.problem.m + s.tile_m;
         });
   }
 };

@@ -1,7 +1,6 @@
 #include "templates/space/search_space.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "tilewise/error.hpp"
@@ -11,23 +10,6 @@ namespace {
 
 Error bad_argument(const std::string& message) {
   return Error(ErrorKind::invalid_argument, message);
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t end; (end = text.find(separator)) != text.npos; text.remove_prefix(end + 1))
-    parts.push_back(text.substr(0, end));
-  parts.push_back(text);
-  return parts;
-}
-
-int parse_value(std::string_view text, std::string_view item) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw bad_argument("\"" + std::string(text) + "\" in \"" + std::string(item) +
-                       "\" is not a whole number; values are written as in TILE_M=64,128");
-  return value;
 }
 
 /// Whether the template keeps a value of every parameter of it that the subspace narrows.
@@ -78,27 +60,6 @@ std::vector<const KernelTemplate*> select_templates(const std::vector<std::strin
     if (std::find(chosen.begin(), chosen.end(), kernel) == chosen.end()) chosen.push_back(kernel);
   }
   return chosen;
-}
-
-Subspace parse_subspace(std::string_view text) {
-  Subspace result;
-  if (text.empty()) return result;
-  for (std::string_view item : split(text, ';')) {
-    const std::size_t equals = item.find('=');
-    if (equals == 0 || equals == item.npos)
-      throw bad_argument("\"" + std::string(item) +
-                         "\" is not NAME=VALUE,VALUE...; a subspace is " +
-                         "written as in TILE_M=64,128;PREFETCH=2");
-    const std::string name(item.substr(0, equals));
-    if (result.count(name))
-      throw bad_argument(name + " is given twice in \"" + std::string(text) + "\"");
-    std::vector<int>& values = result[name];
-    for (std::string_view value : split(item.substr(equals + 1), ','))
-      if (const int v = parse_value(value, item);
-          std::find(values.begin(), values.end(), v) == values.end())
-        values.push_back(v);
-  }
-  return result;
 }
 
 SearchSpace::SearchSpace(const Problem& problem, const DeviceInfo& device,

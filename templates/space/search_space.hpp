@@ -15,9 +15,6 @@ namespace tilewise {
 /// The named templates, or all of the catalog when `names` is empty. Throws Error(not_found).
 std::vector<const KernelTemplate*> select_templates(const std::vector<std::string>& names = {});
 
-/// "TILE_M=64,128;PREFETCH=2" -> Subspace. Throws Error(invalid_argument).
-Subspace parse_subspace(std::string_view text);
-
 /// The valid configurations of all templates that support a problem on a device, generated lazily:
 /// the raw product is 10^8 and more. Immutable after construction; thread-safe.
 class SearchSpace {

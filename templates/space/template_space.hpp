@@ -11,12 +11,10 @@
 
 #include "templates/kernel_template.hpp"
 #include "templates/known_answers.hpp"
+#include "templates/space/candidate_text.hpp"
 #include "templates/space/space_count.hpp"
 
 namespace tilewise {
-
-/// A subset of parameter values: parameter -> allowed values. Parameters not named keep all.
-using Subspace = std::map<std::string, std::vector<int>>;
 
 /// One of 0 .. count-1. The same on every platform, unlike std::uniform_int_distribution.
 inline std::size_t random_index(std::mt19937_64& generator, std::size_t count) {

@@ -63,7 +63,7 @@ DEVICE float* shared_floats() {
 // The same address, of which the compiler no longer knows how it was found: what is counted from it comes by one
 // addition, or by none where the distance is known. Else many addresses are kept in registers, or each found anew.
 template <class T>
-DEVICE T* kept_address(T* at) {  // in global memory
+DEVICE T* opaque_pointer(T* at) {  // in global memory
 #ifdef TILEWISE_HOST
   return at;
 #else
@@ -72,7 +72,7 @@ DEVICE T* kept_address(T* at) {  // in global memory
   return static_cast<T*>(__cvta_global_to_generic(address));
 #endif
 }
-DEVICE float* kept_shared_address(float* at) {
+DEVICE float* opaque_shared_pointer(float* at) {
 #ifdef TILEWISE_HOST
   return at;
 #else
@@ -93,13 +93,13 @@ DEVICE void barrier() { __syncthreads(); }
 
 // Steps of a plan may start before the step before them has finished (programmatic dependent launch,
 // sm_90 and later). What that one wrote is there after this; every thread of a later step calls it.
-DEVICE void previous_step_done() {
+DEVICE void grid_dependency_wait() {
 #if !defined(TILEWISE_HOST) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 // The next step may start as soon as every block has said so: its blocks then wait where there is room.
-DEVICE void next_step_may_start() {
+DEVICE void launch_dependents() {
 #if !defined(TILEWISE_HOST) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif

@@ -10,7 +10,7 @@
 
 static_assert(__CUDA_ARCH__ >= 900, "mbarrier.cuh needs sm_90 or later");
 
-typedef unsigned long long TransferBarrier;  // in shared memory
+typedef unsigned long long Mbarrier;  // in shared memory
 
 #ifndef TILEWISE_HOST
 DEVICE unsigned shared_address(const void* pointer) {
@@ -19,10 +19,10 @@ DEVICE unsigned shared_address(const void* pointer) {
 #endif
 
 // By one thread, before all others use it (a barrier() between).
-DEVICE void transfer_barrier_init(TransferBarrier* barrier, int arrivals,
+DEVICE void mbarrier_init(Mbarrier* barrier, int arrivals,
                                   SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  tilewise_host::transfer_init(barrier, arrivals, at);
+  tilewise_host::mbarrier_init(barrier, arrivals, at);
 #else
   asm volatile(
       "mbarrier.init.shared::cta.b64 [%0], %1;\n\t"
@@ -33,9 +33,9 @@ DEVICE void transfer_barrier_init(TransferBarrier* barrier, int arrivals,
 #endif
 }
 
-DEVICE void transfer_arrive(TransferBarrier* barrier, SourceLine at = source_line()) {
+DEVICE void mbarrier_arrive(Mbarrier* barrier, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  tilewise_host::transfer_arrive(barrier, 0, at);
+  tilewise_host::mbarrier_arrive(barrier, 0, at);
 #else
   asm volatile(
       "{\n\t.reg .b64 state;\n\t"
@@ -49,10 +49,10 @@ DEVICE void transfer_arrive(TransferBarrier* barrier, SourceLine at = source_lin
 // An arrival that lets TMA overwrite what was read must come after the reads have ended: it waits for none by itself,
 // and TMA not for reads, so that those which have merely begun may get the next tile's values. `nothing` is for these:
 // 0, computed of what was read so that no compiler knows that it is; the arrival's address then waits for it.
-DEVICE void transfer_arrive_of_warp(TransferBarrier* barrier, unsigned nothing, SourceLine at = source_line()) {
+DEVICE void mbarrier_arrive_warp(Mbarrier* barrier, unsigned nothing, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::warp_barrier(kWholeWarp, at);
-  if (threadIdx.x % 32 == 0) tilewise_host::transfer_arrive(barrier + nothing, 0, at);
+  if (threadIdx.x % 32 == 0) tilewise_host::mbarrier_arrive(barrier + nothing, 0, at);
 #else
   __syncwarp();
   // Not an if: the compiler would make a branch of it, and multiply nothing meanwhile.
@@ -68,9 +68,9 @@ DEVICE void transfer_arrive_of_warp(TransferBarrier* barrier, unsigned nothing, 
 
 // Arrives and announces the bytes of the tiles that this phase waits for: whole boxes, also where a tile
 // lies partly outside its matrix.
-DEVICE void transfer_expect(TransferBarrier* barrier, int bytes, SourceLine at = source_line()) {
+DEVICE void mbarrier_expect_tx(Mbarrier* barrier, int bytes, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  tilewise_host::transfer_arrive(barrier, bytes, at);
+  tilewise_host::mbarrier_arrive(barrier, bytes, at);
 #else
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
                    shared_address(barrier)),
@@ -80,9 +80,9 @@ DEVICE void transfer_expect(TransferBarrier* barrier, int bytes, SourceLine at =
 }
 
 // Whether the phase of this parity has ended.
-DEVICE bool transfer_done(TransferBarrier* barrier, int parity, SourceLine at = source_line()) {
+DEVICE bool mbarrier_try_wait(Mbarrier* barrier, int parity, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  return tilewise_host::transfer_done(barrier, parity, at);
+  return tilewise_host::mbarrier_try_wait(barrier, parity, at);
 #else
   unsigned done;
   asm volatile(
@@ -95,11 +95,11 @@ DEVICE bool transfer_done(TransferBarrier* barrier, int parity, SourceLine at = 
   return done != 0;
 #endif
 }
-DEVICE void transfer_wait(TransferBarrier* barrier, int parity, SourceLine at = source_line()) {
+DEVICE void mbarrier_wait(Mbarrier* barrier, int parity, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  while (!tilewise_host::transfer_done(barrier, parity, at)) tilewise_host::runtime->yield(at);
+  while (!tilewise_host::mbarrier_try_wait(barrier, parity, at)) tilewise_host::runtime->yield(at);
 #else
-  while (!transfer_done(barrier, parity, at)) {
+  while (!mbarrier_try_wait(barrier, parity, at)) {
   }
 #endif
 }

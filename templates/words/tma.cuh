@@ -9,9 +9,9 @@ struct alignas(64) TensorMap {
 
 // Whether this lane is the one of its warp, which comes here whole, that is chosen to act for all. The compiler knows
 // that one lane runs what follows: operands that are the same in the warp need not be found lane by lane.
-DEVICE bool chosen_lane(SourceLine at = source_line()) {
+DEVICE bool elect_one(SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  return tilewise_host::vote("chosen_lane", threadIdx.x % 32 == 0, kWholeWarp, at) == 1u << threadIdx.x % 32;
+  return tilewise_host::vote("elect_one", threadIdx.x % 32 == 0, kWholeWarp, at) == 1u << threadIdx.x % 32;
 #else
   unsigned chosen;
   asm volatile(
@@ -28,7 +28,7 @@ DEVICE bool chosen_lane(SourceLine at = source_line()) {
 // phase. `to` is aligned to 128 bytes, to 8 x the swizzle's when there is one. x, which may be below 0 or
 // past the edge, is a multiple of 16 bytes of elements (4 floats): the hardware takes any other for an
 // illegal instruction. y is free.
-DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, TransferBarrier* barrier,
+DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, Mbarrier* barrier,
                       SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::load_tile(to, &map, x, y, barrier, at);
@@ -43,7 +43,7 @@ DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, TransferBarr
 
 // What this thread wrote to shared memory comes before the tiles that are asked for after the next
 // barrier().
-DEVICE void transfers_may_overwrite() {
+DEVICE void fence_proxy_async() {
 #ifndef TILEWISE_HOST
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif

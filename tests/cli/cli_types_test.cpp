@@ -149,7 +149,7 @@ TEST_F(CliTypes, APackThatRoundsIsTriedByTheWorker) {
            R"(mma {"TILE_M":64,"TILE_N":64,"TILE_K":32,"WARP_M":32,"WARP_N":32,"SLICE_K":1,)"
            R"("STAGES":2,"TMA":1,"FRAGMENTS":1,"PROMOTE":0,"BYTES_A":16,"BYTES_B":16,)"
            R"("PACK_A":1,"PACK_B":2,"EPILOGUE":0,"VECTOR_C":1,"BLOCKS_PER_SM":1,)"
-           R"("SPLIT_K":1,"RASTER":1,"BAKE":0,"SKIP":0})"});
+           R"("SPLIT_K":1,"GROUP_M":1,"SPECIALIZE_SIZE":0,"SKIP_EDGE_WARPS":0})"});
   ASSERT_EQ(result.status, 0) << result.err;
   const Json trial = result.json().at("results").at(0);
   EXPECT_EQ(trial.at("outcome"), "ok") << trial.at("detail");

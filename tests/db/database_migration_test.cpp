@@ -1,8 +1,9 @@
-// A file as version 1 of the schema left it, opened by this version.
+// Files as versions 1 and 2 of the schema left them, opened by this version.
 #include <sys/stat.h>
 
 #include "damage.hpp"
 #include "db/schema.hpp"
+#include "db/tables.hpp"
 #include "file_systems.hpp"
 
 namespace tilewise {
@@ -151,6 +152,79 @@ TEST(Version1, ThatItsReaderMayNotWriteIsRefusedWithWhatToDo) {
   if (status == kNotPermitted) GTEST_SKIP() << "root cannot become another user here";
   EXPECT_EQ(status, 0);
   EXPECT_EQ(number_in(path, "PRAGMA user_version"), 1) << "it was not touched";
+}
+
+Record with_old_names() {
+  Record r = record();
+  r.candidate = {"simt", {{"BAKE", 1}, {"RASTER", 8}, {"TAIL", 0}, {"TILE_M", 64}}};
+  return r;
+}
+
+Image image_with_old_names() {
+  Image i = image();
+  i.kernel.defines = {{"BAKE", 1}, {"BAKED_M", 1024}, {"BAKED_RASTER", 8}, {"TAIL", 0}};
+  return i;
+}
+
+/// Returns the ids of a winner, and of a record of which a byte is flipped.
+std::pair<std::int64_t, std::int64_t> write_version_2(const fs::path& path) {
+  const Connection connection(path, Connection::Access::write);
+  migrate(connection, migrations().first(2));
+  const std::int64_t winner = put_record(connection, with_old_names());
+  put_winner(connection, winner, "2025-06-01T12:30:00Z", "");
+  link_image(connection, winner, put_image_row(connection, image_with_old_names()));
+  Record other = with_old_names();
+  other.candidate.configuration.set("TILE_M", 128);
+  const std::int64_t damaged = put_record(connection, other);
+  connection.query("UPDATE records SET median_us = 1 WHERE id = ?").bind(damaged).run();
+  return {winner, damaged};
+}
+
+TEST(Version2, ParametersAndConstantsOfKernelsGetTheirNewNames) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  const std::int64_t id = write_version_2(path).first;
+  const Database db = Database::open(path);
+  const Candidate now{"simt",
+                      {{"GROUP_M", 8}, {"SPECIALIZE_SIZE", 1}, {"STREAM_K", 0}, {"TILE_M", 64}}};
+  ASSERT_TRUE(db.record(id));
+  EXPECT_EQ(db.record(id)->candidate, now);
+  ASSERT_TRUE(db.winner(problem(), kGpu));
+  EXPECT_EQ(db.winner(problem(), kGpu)->record.candidate, now);
+  EXPECT_EQ(db.winner(problem(), kGpu)->since, "2025-06-01T12:30:00Z");
+  Image served = image_with_old_names();
+  served.kernel.defines = {
+      {"SIZE_M", 1024}, {"SPECIALIZE_SIZE", 1}, {"STREAM_K", 0}, {"TILE_ROWS_TOGETHER", 8}};
+  EXPECT_EQ(db.image(served.kernel, served.target, served.launch_revision), served);
+}
+
+TEST(Version2, ADamagedRowIsNoSounderAfterTheRenaming) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  const std::int64_t damaged = write_version_2(path).second;
+  const Database db = Database::open(path);
+  EXPECT_THAT(db.check(), testing::ElementsAre(HasSubstr("record " + std::to_string(damaged))));
+}
+
+TEST(Version2, AnImportTranslatesItsNames) {
+  const TemporaryFolder folder;
+  std::string exported;
+  {
+    Database db = Database::open(folder / "old.db");
+    const std::int64_t id = db.add(with_old_names());
+    db.set_winner(id);
+    db.put_image(image_with_old_names(), id);
+    exported = db.export_json("", true);
+  }
+  ASSERT_THAT(exported, HasSubstr("BAKED_M"));
+  Database db = Database::open(folder / "new.db");
+  db.import_json(exported, true);
+  ASSERT_TRUE(db.winner(problem(), kGpu));
+  EXPECT_EQ(db.winner(problem(), kGpu)->record.candidate.configuration.at("SPECIALIZE_SIZE"), 1);
+  Image served = image_with_old_names();
+  served.kernel.defines = {
+      {"SIZE_M", 1024}, {"SPECIALIZE_SIZE", 1}, {"STREAM_K", 0}, {"TILE_ROWS_TOGETHER", 8}};
+  EXPECT_EQ(db.image(served.kernel, served.target, served.launch_revision), served);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Tile loads and transfer barriers on the CPU executor.
+// Tile loads and mbarriers on the CPU executor.
 #include <gmock/gmock.h>
 
 #include "device/host/host.hpp"
@@ -26,10 +26,10 @@ TEST_P(HostTma, TilesLandSwizzledAndClipped) {
   for (const int swizzle : {0, 32, 64, 128}) test::check_tiles(machine_, swizzle);
 }
 
-TEST_P(HostTma, RowsOfAnyLengthComeByStrands) {
-  for (const int begin : {0, 1, 2, 3}) test::check_strands(machine_, begin);
+TEST_P(HostTma, RowsOfAnyLengthAreLoadedByRowClass) {
+  for (const int begin : {0, 1, 2, 3}) test::check_row_classes(machine_, begin);
 }
-TEST_P(HostTma, OneLaneOfAWarpIsChosen) { test::check_chosen_lanes(machine_); }
+TEST_P(HostTma, OneLaneOfAWarpIsChosen) { test::check_elect_one(machine_); }
 
 /// What is said of a kernel of 32 threads with this body, where `there` is a barrier for one
 /// arrival and `tile` a place for a tile of 8 x 4 floats of ones. The body's first line is line 8
@@ -44,8 +44,8 @@ std::string complaint(const std::string& body, std::vector<float>* to = nullptr,
                                    "struct Args { TensorMap map; float* to; int x; int y; };\n"
                                    "KERNEL(32, 1) bad(ARGUMENTS Args args) {\n"
                                    "float* tile = shared_floats();\n"
-                                   "auto there = reinterpret_cast<TransferBarrier*>(tile + 32);\n"
-                                   "if (threadIdx.x == 0) transfer_barrier_init(there, 1);\n"
+                                   "auto there = reinterpret_cast<Mbarrier*>(tile + 32);\n"
+                                   "if (threadIdx.x == 0) mbarrier_init(there, 1);\n"
                                    "barrier();\n" +
                                        body + "\n}\n",
                                    {}, 256);
@@ -65,7 +65,8 @@ std::string complaint(const std::string& body, std::vector<float>* to = nullptr,
 }
 
 const std::string kIssue =
-    "if (threadIdx.x == 0) { transfer_expect(there, 128);\nload_tile(tile, args.map, 0, 0, there); "
+    "if (threadIdx.x == 0) { mbarrier_expect_tx(there, 128);\nload_tile(tile, args.map, 0, 0, "
+    "there); "
     "}\n";
 
 TEST(Tma, ATileIsPoisonedUntilItIsWaitedFor) {
@@ -73,7 +74,7 @@ TEST(Tma, ATileIsPoisonedUntilItIsWaitedFor) {
   EXPECT_EQ(
       complaint("if (threadIdx.x < 32) tile[threadIdx.x] = 5;\nbarrier();\n" + kIssue +
                     "barrier();\nargs.to[threadIdx.x] = tile[threadIdx.x] != tile[threadIdx.x];\n"
-                    "barrier();\ntransfer_wait(there, 0);\n"
+                    "barrier();\nmbarrier_wait(there, 0);\n"
                     "args.to[threadIdx.x] += tile[threadIdx.x];",
                 &to),
       "");
@@ -87,33 +88,34 @@ TEST(Tma, ATileThatNobodyWaitsFor) {
 }
 
 TEST(Tma, ABarrierStaysOneUntilTheBlockEnds) {
-  const std::string before = kIssue + "transfer_wait(there, 0);\nbarrier();\n";
+  const std::string before = kIssue + "mbarrier_wait(there, 0);\nbarrier();\n";
   EXPECT_EQ(complaint(before), "");
   for (const std::string value : {"0.0f", "1.0f", "-3.25f", "1e-40f"})
     for (const std::string places : {"2", "1"})
       EXPECT_THAT(complaint(before + "if (threadIdx.x < " + places +
                             ") tile[32 + threadIdx.x] = " + value + ";"),
-                  HasSubstr("block (0,0,0): has written over the transfer barrier that was "
+                  HasSubstr("block (0,0,0): has written over the mbarrier that was "
                             "initialised at bad.cu:6"))
           << value << " in the first " << places << " words";
 }
 
 TEST(Tma, AWaitForWhatDoesNotComeIsADeadlock) {
-  EXPECT_THAT(complaint("transfer_wait(there, 0);"),
+  EXPECT_THAT(complaint("mbarrier_wait(there, 0);"),
               HasSubstr("deadlock: threads only wait: threads 0-31 at bad.cu:8"));
-  EXPECT_THAT(complaint("if (threadIdx.x == 0) { transfer_expect(there, 256);\n"
-                        "load_tile(tile, args.map, 0, 0, there); }\ntransfer_wait(there, 0);"),
+  EXPECT_THAT(complaint("if (threadIdx.x == 0) { mbarrier_expect_tx(there, 256);\n"
+                        "load_tile(tile, args.map, 0, 0, there); }\nmbarrier_wait(there, 0);"),
               HasSubstr("deadlock: threads only wait: threads 0-31 at bad.cu:10"))
       << "more bytes are announced than come";
 }
 
 TEST(Tma, MistakesAreNamedWithTheirLine) {
-  EXPECT_THAT(complaint("if (threadIdx.x == 7)\ntransfer_arrive(there + 1);"),
-              HasSubstr("thread (7,0,0) at bad.cu:9: a transfer barrier that was not initialised"));
+  EXPECT_THAT(complaint("if (threadIdx.x == 7)\nmbarrier_arrive(there + 1);"),
+              HasSubstr("thread (7,0,0) at bad.cu:9: an mbarrier that was not initialised"));
   EXPECT_THAT(
-      complaint("if (threadIdx.x == 0) { transfer_expect(there, 128);\ntransfer_arrive(there); }"),
+      complaint(
+          "if (threadIdx.x == 0) { mbarrier_expect_tx(there, 128);\nmbarrier_arrive(there); }"),
       HasSubstr("thread (0,0,0) at bad.cu:9: one arrival too many"));
-  EXPECT_THAT(complaint("transfer_arrive(there + 100);"),
+  EXPECT_THAT(complaint("mbarrier_arrive(there + 100);"),
               HasSubstr("bytes of the block's shared memory"));
   EXPECT_THAT(complaint("load_tile(tile + 1, args.map, 0, 0, there);"),
               HasSubstr("thread (0,0,0) at bad.cu:8: load_tile's place is not aligned"));
@@ -127,15 +129,15 @@ TEST(Tma, MistakesAreNamedWithTheirLine) {
 }
 
 TEST(Tma, ALaneIsChosenOfAWholeWarp) {
-  EXPECT_THAT(complaint("if (threadIdx.x < 16) chosen_lane();\nelse warp_barrier();"),
-              AllOf(HasSubstr("mismatched warp operation"), HasSubstr("chosen_lane at bad.cu:8")));
+  EXPECT_THAT(complaint("if (threadIdx.x < 16) elect_one();\nelse warp_barrier();"),
+              AllOf(HasSubstr("mismatched warp operation"), HasSubstr("elect_one at bad.cu:8")));
 }
 
 TEST(Tma, AColumnThatAGpuRefusesIsRefused) {
   const auto loaded_from = [](const std::string& column, const std::string& row) {
     return complaint(
-        "if (threadIdx.x == 5) { transfer_expect(there, 128);\nload_tile(tile, args.map, " +
-        column + ", " + row + ", there); }\ntransfer_wait(there, 0);");
+        "if (threadIdx.x == 5) { mbarrier_expect_tx(there, 128);\nload_tile(tile, args.map, " +
+        column + ", " + row + ", there); }\nmbarrier_wait(there, 0);");
   };
   for (const std::string column : {"-3", "1", "2", "30"})
     EXPECT_THAT(loaded_from(column, "0"),
@@ -149,9 +151,9 @@ TEST(Tma, ABarrierForSeveralArrivalsWaitsForAll) {
   std::vector<float> to;
   EXPECT_EQ(
       complaint(
-          "if (threadIdx.x == 0) transfer_barrier_init(there + 1, 31);\nbarrier();\n"
-          "if (threadIdx.x > 0) { tile[threadIdx.x] = 1; transfer_arrive(there + 1); return; }\n"
-          "transfer_wait(there + 1, 0);\nfloat sum = 0;\n"
+          "if (threadIdx.x == 0) mbarrier_init(there + 1, 31);\nbarrier();\n"
+          "if (threadIdx.x > 0) { tile[threadIdx.x] = 1; mbarrier_arrive(there + 1); return; }\n"
+          "mbarrier_wait(there + 1, 0);\nfloat sum = 0;\n"
           "for (int i = 1; i < 32; ++i) sum += tile[i];\nargs.to[0] = sum;",
           &to),
       "");
@@ -188,13 +190,14 @@ TEST(Tma, MapsThatADriverRefusesAreRefused) {
   wrong = right, wrong.swizzle_bytes = 16;
   EXPECT_THAT(refusal(wrong, 176), HasSubstr("a swizzle of 16 bytes"));
 
-  // Of four strands the last: rows 180 bytes apart, of which every fourth is a multiple of 16.
-  TensorMapRecipe strand;
-  strand.dims = {40, 24}, strand.box = {32, 8}, strand.strands = 4, strand.strand = 3;
-  EXPECT_EQ(refusal(strand, 180, 4), "");
-  EXPECT_THAT(refusal(strand, 178), HasSubstr("a stride of 712 bytes"));
-  strand.dims = {40, 3};
-  EXPECT_THAT(refusal(strand, 180), HasSubstr("a dimension of 0"));
+  // Of four row classes the last: rows 180 bytes apart, of which every fourth is a multiple of 16.
+  TensorMapRecipe row_class;
+  row_class.dims = {40, 24}, row_class.box = {32, 8}, row_class.row_classes = 4,
+  row_class.row_class = 3;
+  EXPECT_EQ(refusal(row_class, 180, 4), "");
+  EXPECT_THAT(refusal(row_class, 178), HasSubstr("a stride of 712 bytes"));
+  row_class.dims = {40, 3};
+  EXPECT_THAT(refusal(row_class, 180), HasSubstr("a dimension of 0"));
 }
 
 }  // namespace

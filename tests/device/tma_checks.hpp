@@ -12,15 +12,15 @@ struct Args { TensorMap map; float* to; int x; int y; };
 constexpr int kBytes = BOX_X * BOX_Y * 4;
 KERNEL(64, 1) tiles(ARGUMENTS Args args) {
   char* shared = reinterpret_cast<char*>(shared_floats());
-  TransferBarrier* there = reinterpret_cast<TransferBarrier*>(shared + (kBytes + 127) / 128 * 128);
-  if (threadIdx.x == 0) transfer_barrier_init(there, 1);
+  Mbarrier* there = reinterpret_cast<Mbarrier*>(shared + (kBytes + 127) / 128 * 128);
+  if (threadIdx.x == 0) mbarrier_init(there, 1);
   barrier();
   for (int round = 0; round < 2; ++round) {
     if (threadIdx.x == 0) {
-      transfer_expect(there, kBytes);
+      mbarrier_expect_tx(there, kBytes);
       load_tile(shared, args.map, args.x + round * BOX_X, args.y, there);
     }
-    transfer_wait(there, round);
+    mbarrier_wait(there, round);
     for (int i = threadIdx.x; i < BOX_X * BOX_Y; i += 64)
       args.to[round * BOX_X * BOX_Y + i] = *reinterpret_cast<float*>(shared + swizzled<SWIZZLE>(i * 4));
     barrier();
@@ -74,10 +74,10 @@ inline void check_tiles(const Machine& machine, int swizzle) {
 }
 
 /// Rows of any length by four maps, each of every fourth row: a matrix of 11 rows of 21 floats, 23
-/// apart, that begins `begin` floats after an aligned address. Of every strand's tile what is
+/// apart, that begins `begin` floats after an aligned address. Of every row class's tile what is
 /// before a row counts for nothing; behind the matrix there are zeros.
-inline void check_strands(const Machine& machine, int begin) {
-  constexpr int kColumns = 21, kRows = 11, kStride = 23, kStrands = 4, kWidth = 12, kHeight = 10;
+inline void check_row_classes(const Machine& machine, int begin) {
+  constexpr int kColumns = 21, kRows = 11, kStride = 23, kRowClasses = 4, kWidth = 12, kHeight = 10;
   constexpr std::uint32_t kBytes = 4096;
   std::vector<float> matrix(static_cast<std::size_t>(begin + kRows * kStride), -1.0F);
   for (int i = 0; i < kRows * kColumns; ++i)
@@ -88,9 +88,9 @@ inline void check_strands(const Machine& machine, int begin) {
   TensorMapRecipe recipe;
   recipe.dims = {kColumns, kRows};
   recipe.box = {kWidth, kHeight};
-  recipe.strands = kStrands;
-  for (recipe.strand = 0; recipe.strand < kStrands; ++recipe.strand) {
-    const int before = (begin + recipe.strand * kStride) % 4;
+  recipe.row_classes = kRowClasses;
+  for (recipe.row_class = 0; recipe.row_class < kRowClasses; ++recipe.row_class) {
+    const int before = (begin + recipe.row_class * kStride) % 4;
     const DeviceBuffer to =
         machine.upload(std::vector<float>(static_cast<std::size_t>(2 * kWidth * kHeight), 77.0F));
     TilesArguments arguments{{}, to.data(), 0, -2};
@@ -100,13 +100,13 @@ inline void check_strands(const Machine& machine, int begin) {
     const auto got = machine.download<float>(to);
     for (int i = 0; i < 2 * kWidth * kHeight; ++i) {
       const int column = i / (kWidth * kHeight) * kWidth + i % kWidth - before;
-      const int of_strand = i % (kWidth * kHeight) / kWidth - 2;
-      const int row = of_strand * kStrands + recipe.strand;
+      const int of_class = i % (kWidth * kHeight) / kWidth - 2;
+      const int row = of_class * kRowClasses + recipe.row_class;
       if (column < 0) continue;
-      const bool inside = column < kColumns && of_strand >= 0 && row < kRows;
+      const bool inside = column < kColumns && of_class >= 0 && row < kRows;
       ASSERT_EQ(got[static_cast<std::size_t>(i)],
                 inside ? static_cast<float>(row * kColumns + column + 1) : 0.0F)
-          << "from " << begin << ", strand " << recipe.strand << ", element " << i;
+          << "from " << begin << ", row class " << recipe.row_class << ", element " << i;
     }
   }
 }
@@ -117,13 +117,13 @@ struct Args { int* to; };
 KERNEL(96, 1) chosen(ARGUMENTS Args args) {
   const int warp = warp_number();
   for (int time = 0; time < 2; ++time) {
-    if (chosen_lane()) args.to[time * 96 + threadIdx.x] = 10 + warp;
+    if (elect_one()) args.to[time * 96 + threadIdx.x] = 10 + warp;
     warp_barrier();
   }
 }
 )";
 
-inline void check_chosen_lanes(const Machine& machine) {
+inline void check_elect_one(const Machine& machine) {
   const auto kernel = machine.load("chosen", kChosen);
   const DeviceBuffer to = machine.upload(std::vector<int>(2 * 96, 0));
   machine.launch(*kernel, 96, {to.data()});

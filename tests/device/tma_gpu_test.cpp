@@ -13,16 +13,16 @@ TEST_F(TmaGpu, TilesLandSwizzledAndClipped) {
   for (const int swizzle : {0, 32, 64, 128}) test::check_tiles({*device_, *compiler}, swizzle);
 }
 
-TEST_F(TmaGpu, RowsOfAnyLengthComeByStrands) {
+TEST_F(TmaGpu, RowsOfAnyLengthAreLoadedByRowClass) {
   if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
   const auto compiler = cuda::load_compiler();
-  for (const int begin : {0, 1, 2, 3}) test::check_strands({*device_, *compiler}, begin);
+  for (const int begin : {0, 1, 2, 3}) test::check_row_classes({*device_, *compiler}, begin);
 }
 
 TEST_F(TmaGpu, OneLaneOfAWarpIsChosen) {
   if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
   const auto compiler = cuda::load_compiler();
-  test::check_chosen_lanes({*device_, *compiler});
+  test::check_elect_one({*device_, *compiler});
 }
 
 }  // namespace

@@ -25,6 +25,7 @@
 #include "vocabulary/device_info.hpp"
 #include "vocabulary/hash.hpp"
 #include "vocabulary/record.hpp"
+#include "vocabulary/renames.hpp"
 
 namespace tilewise::check {
 namespace {
@@ -138,9 +139,9 @@ int compare(const std::string& file, std::size_t part) {
   in_parallel(rows.size(), [&](std::size_t i) {
     const Json& row = rows[i];
     const std::string target = row["target"], name = row["template"];
-    const Json now =
-        machines().at(target).steps(problem_from_json(row["problem"].dump()),
-                                    {name, Configuration::parse(row["configuration"].dump())});
+    const Json now = machines().at(target).steps(
+        problem_from_json(row["problem"].dump()),
+        renamed({name, Configuration::parse(row["configuration"].dump())}));
     const std::lock_guard lock(mutex);
     auto& [all, different] = counts[name + " " + target];
     ++all;

@@ -75,7 +75,7 @@ bool supports_one_product(const Problem& problem, const DeviceInfo& device) {
 KernelTemplate staged_template() {
   KernelTemplate t;
   t.name = "staged";
-  t.summary = "a product through a ring of stages filled by cp.async, for checking";
+  t.summary = "a product through a pipeline filled by cp.async, for checking";
   t.parameters = {{"STAGES", {2, 3, 4}, "tiles in shared memory"}};
   t.supports = supports_one_product;
   t.plan = staged_plan;

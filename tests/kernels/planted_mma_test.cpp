@@ -8,8 +8,8 @@ namespace {
 const std::string kWrong = " instead of ";
 const std::string kSixteenBits = "--types bf16 f32 strict";
 
-// Two warps, and a ring of stages that TMA fills from packed operands.
-Subject ring(const std::string& checker) {
+// Two warps, and a pipeline that TMA fills from packed operands.
+Subject pipeline(const std::string& checker) {
   return {"Ring", checker,
           R"(mma {"TILE_M":32,"TILE_N":64,"TILE_K":32,"WARP_M":16,"WARP_N":32,"STAGES":3,"TMA":1,)"
           R"("PACK_A":1,"PACK_B":1,"BYTES_A":16,"BYTES_B":16})",
@@ -35,9 +35,9 @@ Subject bytes(const std::string& checker) {
           R"(mma {"TILE_M":32,"TILE_N":128,"TILE_K":128,"WARP_M":32,"WARP_N":64})",
           "--types i8 i32 strict"};
 }
-// Rows of any length by TMA, in strands.
-Subject stranded(const std::string& checker) {
-  return {"Stranded", checker,
+// Rows of any length by TMA, in row classes.
+Subject row_classes(const std::string& checker) {
+  return {"RowClasses", checker,
           R"(mma {"TILE_M":64,"TILE_N":32,"TILE_K":16,"WARP_M":32,"WARP_N":32,"STAGES":3,"TMA":1,)"
           R"("BYTES_A":4,"BYTES_B":4})",
           "--types f32 f32 tf32"};
@@ -56,26 +56,28 @@ TEST_P(UnchangedMma, HasNothingThatIsFound) {
   expect_nothing_found(GetParam());
 }
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedMma,
-                         testing::Values(ring(TILEWISE_CHECK_PLAIN), shifted(TILEWISE_CHECK_PLAIN),
+                         testing::Values(pipeline(TILEWISE_CHECK_PLAIN),
+                                         shifted(TILEWISE_CHECK_PLAIN),
                                          sliced(TILEWISE_CHECK_PLAIN), bytes(TILEWISE_CHECK_PLAIN),
-                                         stranded(TILEWISE_CHECK_PLAIN),
+                                         row_classes(TILEWISE_CHECK_PLAIN),
                                          promoted(TILEWISE_CHECK_PLAIN)),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Address, UnchangedMma,
                          testing::Values(shifted(TILEWISE_CHECK_ASAN),
-                                         stranded(TILEWISE_CHECK_ASAN)),
+                                         row_classes(TILEWISE_CHECK_ASAN)),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedMma,
-                         testing::Values(ring(TILEWISE_CHECK_TSAN), shifted(TILEWISE_CHECK_TSAN),
-                                         stranded(TILEWISE_CHECK_TSAN)),
+                         testing::Values(pipeline(TILEWISE_CHECK_TSAN),
+                                         shifted(TILEWISE_CHECK_TSAN),
+                                         row_classes(TILEWISE_CHECK_TSAN)),
                          name_of);
 
-// The ring of stages.
+// The pipeline.
 
 TEST(PlantedMma, AStageFreedBeforeItIsReadIsARaceWithTheNextTile) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(
-      ring(TILEWISE_CHECK_TSAN),
+      pipeline(TILEWISE_CHECK_TSAN),
       removed("mma-empty-arrive"_marker) +
           replaced("mma-issue-loads"_marker, "if (nth == 0) pipeline.arrive_empty(0); {line}"),
       {"data race", line_of("mma-tma-load"_marker), line_of("mma-ldmatrix"_marker)});
@@ -84,17 +86,17 @@ TEST(PlantedMma, AStageFreedBeforeItIsReadIsARaceWithTheNextTile) {
 TEST(PlantedMma, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(
-      ring(TILEWISE_CHECK_TSAN),
+      pipeline(TILEWISE_CHECK_TSAN),
       replaced(
           "mma-empty-arrive"_marker,
-          "if (threadIdx.x % 32 == 0) transfer_arrive(pipeline.empty + pipeline.consumer.stage);"),
+          "if (threadIdx.x % 32 == 0) mbarrier_arrive(pipeline.empty + pipeline.consumer.stage);"),
       {"data race", line_of("mma-tma-load"_marker), line_of("mma-ldmatrix"_marker)});
 }
 
 TEST(PlantedMma, TheParityOfTheRoundBeforeIsARaceWithTheTileThatComes) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  Subject s = ring(TILEWISE_CHECK_TSAN);
-  s.candidate.insert(s.candidate.rfind('}'), R"(,"SKIP":1)");
+  Subject s = pipeline(TILEWISE_CHECK_TSAN);
+  s.candidate.insert(s.candidate.rfind('}'), R"(,"SKIP_EDGE_WARPS":1)");
   expect_found(s, changed("pipeline-wait-full"_marker, "consumer.phase", "0"),
                {"data race", line_of("mma-tma-load"_marker)});
 }
@@ -132,9 +134,9 @@ TEST(PlantedMma, HalvesOfAFragmentExchangedAreNamed) {
 }
 
 TEST(PlantedMma, AnOrderOfPiecesThatIsNotTmasIsAWrongResult) {
-  expect_found(ring(TILEWISE_CHECK_PLAIN),
+  expect_found(pipeline(TILEWISE_CHECK_PLAIN),
                changed("mma-swizzle-row"_marker, "row /", "(row + 1) /"), {kWrong});
-  expect_found(ring(TILEWISE_CHECK_PLAIN), changed("mma-swizzle-offset"_marker, "^", "+"),
+  expect_found(pipeline(TILEWISE_CHECK_PLAIN), changed("mma-swizzle-offset"_marker, "^", "+"),
                {kWrong});
 }
 
@@ -143,12 +145,12 @@ TEST(PlantedMma, FragmentsReadBehindTheGroupsPartOfATileAreAWrongResult) {
                {kWrong});
 }
 
-TEST(PlantedMma, StrandsReadFromWhereTheirBoxesBeginAreAWrongResult) {
-  expect_found(stranded(TILEWISE_CHECK_PLAIN),
+TEST(PlantedMma, RowClassesReadFromWhereTheirBoxesBeginAreAWrongResult) {
+  expect_found(row_classes(TILEWISE_CHECK_PLAIN),
                changed("mma-row-class-along-k"_marker, ", s)", ", 0)"),
                {kWrong, "wrong fragment: A's row"});
-  expect_found(stranded(TILEWISE_CHECK_PLAIN),
-               changed("mma-row-class-across-k"_marker, "+ Held", "+ 0 * Held"), {kWrong});
+  expect_found(row_classes(TILEWISE_CHECK_PLAIN),
+               changed("mma-row-class-across-k"_marker, "+ Tile", "+ 0 * Tile"), {kWrong});
 }
 
 // Edges.

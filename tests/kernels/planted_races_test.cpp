@@ -43,7 +43,7 @@ TEST(Planted, AStageThatIsSaidToBeFreeTooEarlyIsARace) {
   const Result result =
       check(TILEWISE_CHECK_TSAN, kTiles,
             removed("tiles-empty-arrive"_marker) +
-                replaced("tiles-stage-b"_marker, "{line} transfer_arrive(empty + s);"));
+                replaced("tiles-stage-b"_marker, "{line} mbarrier_arrive(empty + s);"));
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.output, HasSubstr("data race"));
   EXPECT_THAT(result.output, HasSubstr(line_of("tiles-load-a"_marker)));

@@ -1,4 +1,4 @@
-// Mistakes planted in simt's ring of stages: in who asks TMA, for what and when, in who stores what
+// Mistakes planted in simt's pipeline: in who asks TMA, for what and when, in who stores what
 // TMA cannot bring, and between the parts that a block of the tail has.
 #include "tests/kernels/planted.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 const std::string kWrong = " instead of ";
 
 // Both operands packed and brought by TMA, three stages, four warps.
-Subject ring(const std::string& checker) {
+Subject pipeline(const std::string& checker) {
   return {"Ring", checker,
           R"(simt {"TILE_M":32,"TILE_N":64,"TILE_K":16,"THREAD_M":4,"THREAD_N":4,"WARP_M":8,)"
           R"("VECTOR_A":4,"VECTOR_B":4,"PREFETCH":6,"PACK_A":2,"PACK_B":1,"TRANSPOSE_A":0})",
@@ -31,11 +31,11 @@ Subject mixed(const std::string& checker) {
 }
 // The last wave is shared out. 48 x 48 leaves one whatever the device: 32 x 32 tiles are no
 // multiple of 3.
-Subject tail(const std::string& checker) {
-  return {"Tail", checker,
+Subject stream_k(const std::string& checker) {
+  return {"StreamK", checker,
           R"(simt {"TILE_M":48,"TILE_N":48,"TILE_K":16,"THREAD_M":6,"THREAD_N":4,"WARP_M":8,)"
           R"("VECTOR_A":4,"VECTOR_B":4,"PREFETCH":6,"PACK_A":2,"PACK_B":1,"TRANSPOSE_A":0,)"
-          R"("SLICE_K":2,"UNROLL":8,"BLOCKS_PER_SM":3,"TAIL":1})",
+          R"("SLICE_K":2,"UNROLL":8,"BLOCKS_PER_SM":3,"STREAM_K":1})",
           ""};
 }
 
@@ -46,25 +46,26 @@ TEST_P(UnchangedSimt, HasNothingThatIsFound) {
   expect_nothing_found(GetParam());
 }
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedSimt,
-                         testing::Values(ring(TILEWISE_CHECK_PLAIN), ahead(TILEWISE_CHECK_PLAIN),
-                                         mixed(TILEWISE_CHECK_PLAIN), tail(TILEWISE_CHECK_PLAIN)),
+                         testing::Values(pipeline(TILEWISE_CHECK_PLAIN),
+                                         ahead(TILEWISE_CHECK_PLAIN), mixed(TILEWISE_CHECK_PLAIN),
+                                         stream_k(TILEWISE_CHECK_PLAIN)),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedSimt,
-                         testing::Values(ring(TILEWISE_CHECK_TSAN), mixed(TILEWISE_CHECK_TSAN),
-                                         tail(TILEWISE_CHECK_TSAN)),
+                         testing::Values(pipeline(TILEWISE_CHECK_TSAN), mixed(TILEWISE_CHECK_TSAN),
+                                         stream_k(TILEWISE_CHECK_TSAN)),
                          name_of);
 
 // Who asks.
 
 TEST(PlantedSimt, ALaneThatIsNotThereWhenOneIsChosen) {
-  expect_found(ring(TILEWISE_CHECK_PLAIN),
+  expect_found(pipeline(TILEWISE_CHECK_PLAIN),
                changed("simt-elect-one"_marker, "if (", "if (threadIdx.x % 32 != 3 && "),
                {"mismatched warp operation: thread (3,0,0)",
-                "with chosen_lane at " + line_of("simt-elect-one"_marker)});
+                "with elect_one at " + line_of("simt-elect-one"_marker)});
 }
 
 TEST(PlantedSimt, TwoLanesThatAskAreOneArrivalTooMany) {
-  expect_found(ring(TILEWISE_CHECK_PLAIN),
+  expect_found(pipeline(TILEWISE_CHECK_PLAIN),
                replaced("simt-elect-one"_marker, "if (threadIdx.x % 32 < 2) {"),
                {"at " + line_of("simt-expect-bytes"_marker) + ": one arrival too many"});
 }
@@ -77,7 +78,7 @@ TEST(PlantedSimt, AnArrivalOfAllWarpsThatIsNotCounted) {
 // For what.
 
 TEST(PlantedSimt, TilesAskedForFromTheFirstStepOfKOn) {
-  for (const Subject& subject : {ahead(TILEWISE_CHECK_PLAIN), tail(TILEWISE_CHECK_PLAIN)})
+  for (const Subject& subject : {ahead(TILEWISE_CHECK_PLAIN), stream_k(TILEWISE_CHECK_PLAIN)})
     expect_found(subject, changed("simt-tile-k"_marker, "= ", "= 0 * "), {kWrong});
 }
 
@@ -85,23 +86,23 @@ TEST(PlantedSimt, TilesAskedForFromTheFirstStepOfKOn) {
 
 TEST(PlantedSimt, ATileAskedForBeforeItsStageIsFreeIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  expect_found(ring(TILEWISE_CHECK_TSAN), removed("simt-empty-wait-before-tma"_marker),
+  expect_found(pipeline(TILEWISE_CHECK_TSAN), removed("simt-empty-wait-before-tma"_marker),
                {"data race", line_of("simt-tma-load"_marker), line_of("simt-multiply"_marker)});
 }
 
 TEST(PlantedSimt, ATileAskedForSoEarlyThatTheWarpWaitsForItself) {
   expect_found(
-      ring(TILEWISE_CHECK_PLAIN), changed("simt-tiles-ahead"_marker, "- 2", ""),
+      pipeline(TILEWISE_CHECK_PLAIN), changed("simt-tiles-ahead"_marker, "- 2", ""),
       {"deadlock: threads only wait: threads 0-31 at " + line_of("pipeline-wait-empty"_marker)});
 }
 
 TEST(PlantedSimt, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(
-      ring(TILEWISE_CHECK_TSAN),
+      pipeline(TILEWISE_CHECK_TSAN),
       replaced(
           "simt-empty-arrive"_marker,
-          "if (threadIdx.x % 32 == 0) transfer_arrive(pipeline.empty + pipeline.consumer.stage);"),
+          "if (threadIdx.x % 32 == 0) mbarrier_arrive(pipeline.empty + pipeline.consumer.stage);"),
       {"data race", line_of("simt-tma-load"_marker)});
 }
 
@@ -115,14 +116,14 @@ TEST(PlantedSimt, AStageSaidToBeFullBeforeTheWholeWarpHasStoredIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(mixed(TILEWISE_CHECK_TSAN),
                replaced("simt-full-arrive"_marker,
-                        "if (threadIdx.x % 32 == 0) transfer_arrive(pipeline.producer_barrier());"),
+                        "if (threadIdx.x % 32 == 0) mbarrier_arrive(pipeline.producer_barrier());"),
                {"data race", line_of("simt-store-stage"_marker)});
 }
 
 // From one part of a block to the next.
 
 TEST(PlantedSimt, TurnsThatBeginAgainWithEveryPart) {
-  expect_found(tail(TILEWISE_CHECK_PLAIN),
+  expect_found(stream_k(TILEWISE_CHECK_PLAIN),
                replaced("simt-first-loads"_marker,
                         "pipeline.producer = StagePhase<kStages>(0), pipeline.consumer = "
                         "StagePhase<kStages>(0); {line}"),
@@ -131,7 +132,7 @@ TEST(PlantedSimt, TurnsThatBeginAgainWithEveryPart) {
 
 TEST(PlantedSimt, TilesOverSumsThatGroupsStillExchangeAreARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  expect_found(tail(TILEWISE_CHECK_TSAN), removed("simt-barrier-between-tiles"_marker),
+  expect_found(stream_k(TILEWISE_CHECK_TSAN), removed("simt-barrier-between-tiles"_marker),
                {"data race", line_of("simt-tma-load"_marker)});
 }
 

@@ -1,4 +1,4 @@
-// staged: a product whose operand tiles flow by cp.async through a ring of stages, for checking: not tuned, not
+// staged: a product whose operand tiles flow by cp.async through a pipeline, for checking: not tuned, not
 // served.
 //
 // A block is 64 threads and computes 32 x 32 of C, 4 x 4 a thread. Tiles of A and B are 32 x 16 and 16 x 32,

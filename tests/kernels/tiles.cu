@@ -2,7 +2,7 @@
 // served.
 //
 // A block is 64 threads and computes 32 x 32 of C, 4 x 4 a thread. Tiles of A and B, 32 x 32 as they lie in
-// memory, go through a ring of STAGES: thread 0 issues them, `full` says that they are there, `empty` that all
+// memory, go through a pipeline of STAGES: thread 0 issues them, `full` says that they are there, `empty` that all
 // threads are done with them.
 //
 // Parameters: STAGES, SWIZZLE (0 or 128 bytes). From the problem: A_TRANSPOSED, B_TRANSPOSED.
@@ -24,15 +24,15 @@ DEVICE float element(const char* tile, int outer, int inner) {
 
 KERNEL(kThreads, 1) tiles(ARGUMENTS TilesArgs args) {
   char* shared = reinterpret_cast<char*>(shared_floats());
-  TransferBarrier* full = reinterpret_cast<TransferBarrier*>(shared + STAGES * 2 * kBytes);
-  TransferBarrier* empty = full + STAGES;
+  Mbarrier* full = reinterpret_cast<Mbarrier*>(shared + STAGES * 2 * kBytes);
+  Mbarrier* empty = full + STAGES;
   const int tiles_n = int((args.n + kTile - 1) / kTile), tiles_k = int((args.k + kTile - 1) / kTile);
   const int row0 = blockIdx.x / tiles_n * kTile, column0 = blockIdx.x % tiles_n * kTile;
   const int row = threadIdx.x / 8 * 4, column = threadIdx.x % 8 * 4;
   if (threadIdx.x == 0) {
     for (int s = 0; s < STAGES; ++s) {
-      transfer_barrier_init(full + s, 1);
-      transfer_barrier_init(empty + s, kThreads);
+      mbarrier_init(full + s, 1);
+      mbarrier_init(empty + s, kThreads);
     }
   }
   barrier();
@@ -40,8 +40,8 @@ KERNEL(kThreads, 1) tiles(ARGUMENTS TilesArgs args) {
   const auto start = [&](int t) {
     if (threadIdx.x != 0 || t >= tiles_k) return;
     const int s = t % STAGES, k = t * kTile;
-    if (t >= STAGES) transfer_wait(empty + s, (t / STAGES - 1) % 2);  //@ tiles-empty-wait
-    transfer_expect(full + s, 2 * kBytes);  //@ tiles-expect-bytes
+    if (t >= STAGES) mbarrier_wait(empty + s, (t / STAGES - 1) % 2);  //@ tiles-empty-wait
+    mbarrier_expect_tx(full + s, 2 * kBytes);  //@ tiles-expect-bytes
     load_tile(shared + s * 2 * kBytes, args.a, A_TRANSPOSED ? row0 : k, A_TRANSPOSED ? k : row0, full + s);  //@ tiles-load-a
     load_tile(shared + s * 2 * kBytes + kBytes, args.b, B_TRANSPOSED ? k : column0,
               B_TRANSPOSED ? column0 : k, full + s);
@@ -51,7 +51,7 @@ KERNEL(kThreads, 1) tiles(ARGUMENTS TilesArgs args) {
   for (int t = 0; t < tiles_k; ++t) {
     start(t + STAGES - 1);
     const int s = t % STAGES;
-    transfer_wait(full + s, t / STAGES % 2);  //@ tiles-full-wait
+    mbarrier_wait(full + s, t / STAGES % 2);  //@ tiles-full-wait
     const char* a = shared + s * 2 * kBytes;
     const char* b = a + kBytes;  //@ tiles-stage-b
     for (int k = 0; k < kTile; ++k)
@@ -60,7 +60,7 @@ KERNEL(kThreads, 1) tiles(ARGUMENTS TilesArgs args) {
           sums[i][j] = multiply_add(A_TRANSPOSED ? element(a, k, row + i) : element(a, row + i, k),
                                     B_TRANSPOSED ? element(b, column + j, k) : element(b, k, column + j),
                                     sums[i][j]);
-    transfer_arrive(empty + s);  //@ tiles-empty-arrive
+    mbarrier_arrive(empty + s);  //@ tiles-empty-arrive
   }
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 4; ++j) {

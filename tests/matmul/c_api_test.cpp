@@ -120,7 +120,7 @@ TEST_F(CApiTest, BatchesOnHostPointersAndOnDevicePointers) {
       const double *a, *b;
       double *c, *alpha_device, *beta_device;
       std::int64_t ld[3], stride_a, stride_b, stride_c, m, n, k;
-      std::int32_t raster, splits;
+      std::int32_t group_m, splits;
       double alpha, beta;
     } x;
     std::memcpy(&x, arguments, sizeof x);

@@ -35,7 +35,7 @@ Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, Layout layout
   return problem;
 }
 
-/// The default of a template, told apart from others by its raster or unroll value.
+/// The default of a template, told apart from others by its GROUP_M or unroll value.
 Candidate candidate(const Problem& problem, const std::string& kernel = "simt") {
   return {kernel, find_template(kernel).default_configuration(problem, device())};
 }
@@ -264,14 +264,14 @@ TEST(Resolver, WhatThisVersionDoesNotKnowIsSkippedWithANote) {
 
 TEST(Resolver, AValueThatIsNoLongerOfferedIsNotServed) {
   const Problem problem = problem_of(512, 512, 512);
-  const Resolver resolver({winner(1, problem, with(candidate(problem), "RASTER", 3))}, device());
+  const Resolver resolver({winner(1, problem, with(candidate(problem), "GROUP_M", 3))}, device());
   EXPECT_EQ(resolver.resolve(problem).kind, MatchKind::default_);
 }
 
 TEST(Resolver, RefusedCandidatesGiveWayToTheNextUntilNothingIsLeft) {
   const Problem problem = problem_of(512, 512, 512);
-  const Candidate first = with(candidate(problem), "RASTER", 4);
-  const Candidate second = with(candidate(problem), "RASTER", 1);
+  const Candidate first = with(candidate(problem), "GROUP_M", 4);
+  const Candidate second = with(candidate(problem), "GROUP_M", 1);
   const Resolver resolver(
       {winner(1, problem, first), winner(2, problem_of(1024, 512, 512), second)}, device());
   std::vector<Candidate> refused;
@@ -362,8 +362,8 @@ TEST(Resolver, AWinnerWhoseKernelIsOfOneSizeAnswersThatSizeAlone) {
   }
   // Where sizes are constants by a parameter, the nearest still answers.
   const Problem square = problem_of(512, 512, 512);
-  const Resolver baked({winner(1, square, with(candidate(square), "BAKE", 1))}, device());
-  EXPECT_EQ(served(baked, problem_of(512, 512, 640)), 1);
+  const Candidate constant = with(candidate(square), "SPECIALIZE_SIZE", 1);
+  EXPECT_EQ(served({{winner(1, square, constant)}, device()}, problem_of(512, 512, 640)), 1);
 }
 
 TEST(Resolver, RecordsOfOtherTypesAndModesSayNothing) {

@@ -422,9 +422,9 @@ TEST(CostModel, RanksWhatAnH200MeasuredOnTensorCores) {
                                       {"VECTOR_C", 8},
                                       {"BLOCKS_PER_SM", row.blocks},
                                       {"SPLIT_K", 1},
-                                      {"RASTER", 8},
-                                      {"BAKE", 0},
-                                      {"SKIP", 0}};
+                                      {"GROUP_M", 8},
+                                      {"SPECIALIZE_SIZE", 0},
+                                      {"SKIP_EDGE_WARPS", 0}};
     predicted.push_back(cost_of("mma", problem, configuration).seconds * 1e6);
     measured.push_back(row.microseconds);
     EXPECT_GT(predicted.back() / measured.back(), 0.7) << configuration.text();

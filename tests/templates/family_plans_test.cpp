@@ -17,8 +17,8 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
         if (step.kernel.entry == "small") {  // blocks of several products, or of parts of them
           const auto blocks = std::int64_t(volume(step.grid));
           const std::int64_t of_a_block = value("PRODUCTS") * value("GROUPS");
-          const std::int64_t parts = problem.batch * value("PARTS");
-          ASSERT_EQ(value("SIZE_M") * value("PARTS"), problem.m);
+          const std::int64_t parts = problem.batch * value("SPLIT_M");
+          ASSERT_EQ(value("SIZE_M") * value("SPLIT_M"), problem.m);
           ASSERT_EQ(value("SIZE_N"), problem.n);
           ASSERT_EQ(step.arguments.back().value, parts);
           ASSERT_GE(blocks * of_a_block, parts);
@@ -29,12 +29,12 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
         std::int64_t tile_n = value("TILE") ? value("TILE") : value("TILE_N");
         if (step.kernel.entry == "skinny") {  // rows of the small operand, outputs of the large one
           const bool lanes_share_k =
-              value("SWAP") ? !value("A_TRANSPOSED") : value("B_TRANSPOSED") != 0;
+              value("SMALL_OPERAND") ? !value("A_TRANSPOSED") : value("B_TRANSPOSED") != 0;
           tile_m = value("ROWS");
           tile_n = value("OUTPUTS") * value("WARPS_N") * (lanes_share_k ? 1 : 32);
-          if (value("SWAP")) std::swap(tile_m, tile_n);
+          if (value("SMALL_OPERAND")) std::swap(tile_m, tile_n);
         }
-        std::vector<std::int64_t> counts;  // raster, splits
+        std::vector<std::int64_t> counts;  // group_m, splits
         for (const Argument& a : step.arguments)
           if (a.kind == Argument::Kind::integer32) counts.push_back(a.value);
         ASSERT_GE(counts.size(), 2u);
@@ -43,7 +43,7 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
         const std::int64_t splits = split ? (*split > 0 ? *split : counts[1]) : 1;
         const std::int64_t tiles_m = (problem.m + tile_m - 1) / tile_m;
         const std::int64_t tiles_n = (problem.n + tile_n - 1) / tile_n;
-        if (value("TAIL")) {  // whole tiles, and blocks that share out the rest
+        if (value("STREAM_K")) {  // whole tiles, and blocks that share out the rest
           const std::int64_t depth = step.arguments[19].value, whole = step.arguments[20].value;
           const std::int64_t share = step.arguments[21].value, rest = tiles_m * tiles_n - whole;
           const std::int64_t blocks = std::int64_t(volume(step.grid)) - whole;
@@ -57,15 +57,15 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
           ASSERT_EQ(volume(step.grid), std::uint64_t(tiles_m * tiles_n * splits * problem.batch))
               << to_string(candidate);
         }
-        // The kernel's raster order (tile_of_block) must hit each tile once.
-        const std::int64_t raster = counts[0];
-        ASSERT_GE(raster, 1);
-        ASSERT_LE(raster, tiles_m);
+        // The kernel's tile order (tile_of_block) must hit each tile once.
+        const std::int64_t group_m = counts[0];
+        ASSERT_GE(group_m, 1);
+        ASSERT_LE(group_m, tiles_m);
         if (tiles_m * tiles_n > 4000) return;
         std::set<std::pair<std::int64_t, std::int64_t>> hit;
         for (std::int64_t block = 0; block < tiles_m * tiles_n; ++block) {
-          const std::int64_t first = block / (raster * tiles_n) * raster;
-          const std::int64_t rows = std::min(tiles_m - first, raster);
+          const std::int64_t first = block / (group_m * tiles_n) * group_m;
+          const std::int64_t rows = std::min(tiles_m - first, group_m);
           const std::int64_t inside = block - first * tiles_n;
           hit.emplace(first + inside % rows, inside / rows);
         }
@@ -79,21 +79,21 @@ template <class Sum>
 struct MultiplyArgs {
   const void* pointers[5];
   long long sizes[9];
-  int raster, splits;
+  int group_m, splits;
   Sum alpha, beta;
 };
-// SimtArgs with TAIL, and what tail.cu takes.
-struct SimtTailArgs : MultiplyArgs<float> {
+// SimtArgs with STREAM_K, and what stream_k.cu takes.
+struct SimtStreamKArgs : MultiplyArgs<float> {
   float* partial;
   long long depth;
   int whole_tiles, share;
 };
-struct TailArgs {
+struct StreamKArgs {
   const float* partial;
   float* c;
   const float *alpha_device, *beta_device;
   long long ldc, m, n, depth;
-  int raster, whole_tiles, share;
+  int group_m, whole_tiles, share;
   float alpha, beta;
 };
 template <class Sum>
@@ -101,28 +101,28 @@ struct SmallArgs : MultiplyArgs<Sum> {
   int products;
 };
 
-TEST(FamilyPlans, SimtsTailHasItsArgumentsAndMemory) {
-  std::int64_t tails = 0;
+TEST(FamilyPlans, SimtsStreamKHasItsArgumentsAndMemory) {
+  std::int64_t found = 0;
   for_random_plans(
       [&](const Problem& problem, const Candidate& candidate, const Plan& plan, const DeviceInfo&) {
-        const int* tail = candidate.configuration.find("TAIL");
-        if (!tail || *tail == 0) return;
-        ++tails;
+        const int* stream_k = candidate.configuration.find("STREAM_K");
+        if (!stream_k || *stream_k == 0) return;
+        ++found;
         const LaunchStep& step = multiply_of(plan);
         const ArgumentLayout layout = layout_of(step.arguments, problem.accumulator);
         ASSERT_EQ(layout.offsets[18], sizeof(MultiplyArgs<float>));
-        ASSERT_EQ(layout.offsets[21], sizeof(SimtTailArgs) - sizeof(int));
+        ASSERT_EQ(layout.offsets[21], sizeof(SimtStreamKArgs) - sizeof(int));
         const std::int64_t blocks = std::int64_t(volume(step.grid)) - step.arguments[20].value;
         ASSERT_GE(plan.workspace_bytes,
                   step.arguments[18].value + blocks * 2 * candidate.configuration.at("TILE_M") *
                                                  candidate.configuration.at("TILE_N") * 4);
         const LaunchStep& sums = plan.steps.back();
-        ASSERT_EQ(sums.kernel.entry, "tail");
+        ASSERT_EQ(sums.kernel.entry, "stream_k");
         const ArgumentLayout of_sums = layout_of(sums.arguments, problem.accumulator);
-        ASSERT_EQ(of_sums.bytes, sizeof(TailArgs));
-        ASSERT_EQ(of_sums.offsets[10], offsetof(TailArgs, share));
+        ASSERT_EQ(of_sums.bytes, sizeof(StreamKArgs));
+        ASSERT_EQ(of_sums.offsets[10], offsetof(StreamKArgs, share));
       });
-  EXPECT_GT(tails, 0);
+  EXPECT_GT(found, 0);
 }
 
 TEST(FamilyPlans, SmallTakesTheNumberOfItsProducts) {

@@ -249,8 +249,8 @@ TEST(MultiplyPlan, WithoutAnElementOfCThereIsNothingToDo) {
   EXPECT_EQ(made.finish(), Plan{});
 }
 
-// Rows of any length: a map for each strand of A, k contiguous, and of B, n contiguous.
-TEST(MultiplyPlan, StrandsHaveAMapEach) {
+// Rows of any length: a map for each row class of A, k contiguous, and of B, n contiguous.
+TEST(MultiplyPlan, RowClassesHaveAMapEach) {
   Problem problem = typed_problem(Layout::nn, DType::f32, DType::f32);
   problem.alignment = {4, 4, 4};
   MultiplyShape shape = shape_of();
@@ -261,8 +261,8 @@ TEST(MultiplyPlan, StrandsHaveAMapEach) {
     const TensorMapRecipe& map = plan.tensor_maps[static_cast<std::size_t>(i)];
     EXPECT_EQ(map.base.kind, i < 4 ? Argument::Kind::a : Argument::Kind::b);
     EXPECT_EQ(map.stride.kind, i < 4 ? Argument::Kind::lda : Argument::Kind::ldb);
-    EXPECT_EQ(map.strands, 4);
-    EXPECT_EQ(map.strand, i % 4);
+    EXPECT_EQ(map.row_classes, 4);
+    EXPECT_EQ(map.row_class, i % 4);
     EXPECT_THAT(map.dims,
                 i < 4 ? ElementsAre(problem.k, problem.m) : ElementsAre(problem.n, problem.k));
     EXPECT_THAT(map.box, i < 4 ? ElementsAre(32 + 4, 64 / 4) : ElementsAre(96 + 4, 32 / 4));

@@ -17,7 +17,7 @@ DeviceInfo device_of(const char* target) { return nominal_device(parse_target(ta
 // Each parameter reaches the kernel as a constant of its name and value, but those that only the
 // plan reads: a parameter that never arrives would be measured as if it did something.
 TEST(Plan, ParametersReachTheKernel) {
-  const std::set<std::string> only_the_plans{"PACK_A", "PACK_B", "SPLIT_K", "RASTER"};
+  const std::set<std::string> only_the_plans{"PACK_A", "PACK_B", "SPLIT_K", "GROUP_M"};
   for_random_plans(
       [&](const Problem& problem, const Candidate& candidate, const Plan& plan, const DeviceInfo&) {
         const auto& defines = multiply_of(plan).kernel.defines;
@@ -90,7 +90,7 @@ struct MultiplyArgs {
   const void *a, *b, *c;
   const Sum *alpha_device, *beta_device;
   long long lda, ldb, ldc, stride_a, stride_b, stride_c, m, n, k;
-  int raster, splits;
+  int group_m, splits;
   Sum alpha, beta;
 };
 struct alignas(64) TensorMap {
@@ -190,9 +190,10 @@ TEST(Plan, EmptyOutputsLaunchNothing) {
   for (const KernelTemplate& kernel : catalog())
     for (const Problem& problem :
          {make_problem(Layout::nn, 0, 5, 5, 4), make_problem(Layout::tt, 5, 0, 5, 4)})
-      for (const int bake : {0, 1}) {
+      for (const int specialize_size : {0, 1}) {
         Configuration configuration = kernel.default_configuration(problem, device);
-        if (configuration.find("BAKE")) configuration.set("BAKE", bake);
+        if (configuration.find("SPECIALIZE_SIZE"))
+          configuration.set("SPECIALIZE_SIZE", specialize_size);
         EXPECT_TRUE(kernel.plan(problem, configuration, device).steps.empty()) << kernel.name;
       }
 }

@@ -24,7 +24,7 @@ inline const Argument& argument_named(const LaunchStep& multiply, std::string_vi
   constexpr std::string_view names[] = {
       "a",   "b",   "c",        "alpha_device", "beta_device", "lda",
       "ldb", "ldc", "stride_a", "stride_b",     "stride_c",    "m",
-      "n",   "k",   "raster",   "splits",       "alpha",       "beta"};
+      "n",   "k",   "group_m",  "splits",       "alpha",       "beta"};
   const auto at = std::find(std::begin(names), std::end(names), name) - std::begin(names);
   return multiply.arguments.at(static_cast<std::size_t>(at));
 }

@@ -395,15 +395,5 @@ TEST(SelectTemplates, ByNameOnceOrAll) {
   EXPECT_THROW(select_templates({"nonesuch"}), Error);
 }
 
-TEST(ParseSubspace, ReadsAndRefuses) {
-  EXPECT_EQ(parse_subspace("TILE_M=64,128,64;PREFETCH=2"),
-            (Subspace{{"TILE_M", {64, 128}}, {"PREFETCH", {2}}}));
-  EXPECT_TRUE(parse_subspace("").empty());
-  for (const char* bad : {"TILE_M", "=3", "TILE_M=", "TILE_M=a", "TILE_M=1;", "TILE_M=1,",
-                          "TILE_M=1;TILE_M=2", "TILE_M=99999999999"})
-    EXPECT_FALSE(message_of([&] { parse_subspace(bad); }, ErrorKind::invalid_argument).empty())
-        << bad;
-}
-
 }  // namespace
 }  // namespace tilewise

@@ -1,4 +1,4 @@
-// What simt's parameters make of a plan: sizes that are baked in, splits that fill the device,
+// What simt's parameters make of a plan: sizes as constants, splits that fill the device,
 // tiles that TMA brings along k. The kernel itself is held against the reference elsewhere
 // (tests/kernels).
 #include <gmock/gmock.h>
@@ -51,36 +51,38 @@ bool is_tried(const Problem& problem, const Configuration& configuration) {
   return true;
 }
 
-TEST(SimtBake, AKernelIsBuiltForTheProblemItServes) {
+TEST(SimtSpecializeSize, AKernelIsBuiltForTheProblemItServes) {
   const Problem tuned = make_problem(Layout::nn, 128, 192, 256);
   const Problem nearby = make_problem(Layout::nn, 200, 120, 260);
-  const auto defines = defines_of(plan_of(tuned, {{"BAKE", 1}, {"SPLIT_K", 4}, {"RASTER", 16}}));
-  EXPECT_EQ(defines.at("BAKED_M"), 128);
-  EXPECT_EQ(defines.at("BAKED_N"), 192);
-  EXPECT_EQ(defines.at("BAKED_K"), 256);
-  EXPECT_EQ(defines.at("BAKED_SPLITS"), 4);
-  EXPECT_EQ(defines.at("BAKED_RASTER"), 2);  // as many as there are tile rows
+  const auto defines =
+      defines_of(plan_of(tuned, {{"SPECIALIZE_SIZE", 1}, {"SPLIT_K", 4}, {"GROUP_M", 16}}));
+  EXPECT_EQ(defines.at("SIZE_M"), 128);
+  EXPECT_EQ(defines.at("SIZE_N"), 192);
+  EXPECT_EQ(defines.at("SIZE_K"), 256);
+  EXPECT_EQ(defines.at("SPLITS"), 4);
+  EXPECT_EQ(defines.at("TILE_ROWS_TOGETHER"), 2);  // as many as there are tile rows
   // The same configuration for another problem, as a nearest match serves it.
-  const auto other = defines_of(plan_of(nearby, {{"BAKE", 1}, {"SPLIT_K", 4}, {"RASTER", 16}}));
-  EXPECT_EQ(other.at("BAKED_M"), 200);
-  EXPECT_EQ(other.at("BAKED_N"), 120);
-  EXPECT_EQ(other.at("BAKED_K"), 260);
+  const auto other =
+      defines_of(plan_of(nearby, {{"SPECIALIZE_SIZE", 1}, {"SPLIT_K", 4}, {"GROUP_M", 16}}));
+  EXPECT_EQ(other.at("SIZE_M"), 200);
+  EXPECT_EQ(other.at("SIZE_N"), 120);
+  EXPECT_EQ(other.at("SIZE_K"), 260);
 }
 
-TEST(SimtBake, OnlyABakedImageIsForOneSize) {
+TEST(SimtSpecializeSize, OnlyASpecializedImageIsForOneSize) {
   const Problem one = make_problem(Layout::tn, 128, 192, 256);
   const Problem other = make_problem(Layout::tn, 1000, 120, 260);
   EXPECT_EQ(multiply_of(plan_of(one, {})).kernel, multiply_of(plan_of(other, {})).kernel);
-  EXPECT_NE(multiply_of(plan_of(one, {{"BAKE", 1}})).kernel,
-            multiply_of(plan_of(other, {{"BAKE", 1}})).kernel);
+  EXPECT_NE(multiply_of(plan_of(one, {{"SPECIALIZE_SIZE", 1}})).kernel,
+            multiply_of(plan_of(other, {{"SPECIALIZE_SIZE", 1}})).kernel);
 }
 
-TEST(SimtBake, IsTriedForSmallOrShortProductsAndServedForAll) {
+TEST(SimtSpecializeSize, IsTriedForSmallOrShortProductsAndServedForAll) {
   const Problem small = make_problem(Layout::nn, 1024, 1024, 1024);
   const Problem brief = make_problem(Layout::nn, 8192, 8192, 64);
   const Problem large = make_problem(Layout::nn, 4096, 4096, 4096);
   const std::map<std::string, int> vectors = {
-      {"VECTOR_A", 4}, {"VECTOR_B", 4}, {"VECTOR_C", 4}, {"BAKE", 1}};
+      {"VECTOR_A", 4}, {"VECTOR_B", 4}, {"VECTOR_C", 4}, {"SPECIALIZE_SIZE", 1}};
   EXPECT_TRUE(is_tried(small, simt(small, vectors)));
   EXPECT_TRUE(is_tried(brief, simt(brief, vectors)));
   EXPECT_FALSE(is_tried(large, simt(large, vectors)));
@@ -121,7 +123,7 @@ TEST(SimtSplit, ABatchFillsTheDeviceTogether) {
   EXPECT_EQ(multiply_of(plan).grid.x, 33u * 8);
 }
 
-TEST(SimtRing, TilesAlongKComeInSwizzledPanels) {
+TEST(SimtPipeline, TilesAlongKComeInSwizzledPanels) {
   const Problem problem = make_problem(Layout::nt, 512, 384, 2048);
   for (const int tile_k : {8, 16, 32, 64}) {
     const Plan plan = plan_of(problem, {{"PREFETCH", 6},
@@ -142,7 +144,7 @@ TEST(SimtRing, TilesAlongKComeInSwizzledPanels) {
   }
 }
 
-TEST(SimtRing, TilesAcrossKComeAsTheyLie) {
+TEST(SimtPipeline, TilesAcrossKComeAsTheyLie) {
   const Problem problem = make_problem(Layout::tn, 512, 384, 2048);
   const Plan plan = plan_of(problem, {{"PREFETCH", 6}, {"VECTOR_A", 4}, {"VECTOR_B", 4}});
   ASSERT_EQ(plan.tensor_maps.size(), 2u);
@@ -151,13 +153,13 @@ TEST(SimtRing, TilesAcrossKComeAsTheyLie) {
   EXPECT_EQ(plan.tensor_maps[0].swizzle_bytes, 0);
 }
 
-TEST(SimtRing, WhatIsTurnedOrNotAlignedGoesThroughRegisters) {
+TEST(SimtPipeline, WhatIsTurnedOrNotAlignedGoesThroughRegisters) {
   Problem problem = make_problem(Layout::nn, 512, 384, 2048);
   problem.alignment.b = 4;
   EXPECT_TRUE(plan_of(problem, {{"PREFETCH", 6}, {"VECTOR_A", 4}}).tensor_maps.empty());
 }
 
-TEST(SimtRing, ATileOfAnyHeightComesWhereItIsNotSwizzled) {
+TEST(SimtPipeline, ATileOfAnyHeightComesWhereItIsNotSwizzled) {
   const KernelTemplate& kernel = find_template("simt");
   const auto why = [&](Layout layout, int prefetch) {
     const Problem problem = make_problem(layout, 36, 384, 2048);

@@ -200,18 +200,20 @@ TEST(CountOfATemplate, OfNarrowedSpacesIsExactAndItsEstimateNear) {
     const char* subspace;
   } cases[] = {
       {"simt", DType::f32,
-       "TILE_M=64,128;TILE_N=64;TILE_K=16,32;THREAD_M=4,8;THREAD_N=4;SPLIT_K=1;RASTER=1;FMA_ORDER="
-       "0;BAKE=0;MAX_REGISTERS=0;UNROLL=8;PREFETCH=2,5,7"},
+       "TILE_M=64,128;TILE_N=64;TILE_K=16,32;THREAD_M=4,8;THREAD_N=4;SPLIT_K=1;GROUP_M=1;FMA_ORDER="
+       "0;SPECIALIZE_SIZE=0;MAX_REGISTERS=0;UNROLL=8;PREFETCH=2,5,7"},
       {"simt", DType::f32,
-       "TILE_M=128;TILE_N=128;THREAD_M=8;THREAD_N=8;WARP_M=4;TILE_K=8,32;RASTER=4;FMA_ORDER=1;"
-       "BAKE=0,1;SPLIT_K=0,1"},
+       "TILE_M=128;TILE_N=128;THREAD_M=8;THREAD_N=8;WARP_M=4;TILE_K=8,32;GROUP_M=4;FMA_ORDER=1;"
+       "SPECIALIZE_SIZE=0,1;SPLIT_K=0,1"},
       {"mma", DType::f16,
-       "TILE_M=64,128,256;TILE_N=128;WARP_M=32,64;WARP_N=64;STAGES=2,3,4;RASTER=1;BAKE=0;SPLIT_K="
+       "TILE_M=64,128,256;TILE_N=128;WARP_M=32,64;WARP_N=64;STAGES=2,3,4;GROUP_M=1;SPECIALIZE_SIZE="
+       "0;SPLIT_K="
        "1,2"},
   };
   for (const auto& [name, type, subspace] : cases) {
     const KernelTemplate& kernel = find_template(name);
-    const SearchSpace space(problem_of(1024, type), device(), {&kernel}, parse_subspace(subspace));
+    const SearchSpace space(problem_of(1024, type), device(), {&kernel},
+                            parse_values(subspace, {&kernel}));
     const double expected = visited(space);
     ASSERT_GT(expected, 100) << subspace;
     ASSERT_LT(expected, 1e6) << subspace;
@@ -241,10 +243,10 @@ TEST(CountOfATemplate, OfTheWholeOfSimtIsWithinPercents) {
 TEST(CountOfATemplate, ThreadsMayCountOneSpace) {
   const KernelTemplate& mma = find_template("mma");
   const SearchSpace space(problem_of(512, DType::f16), device(), {&mma},
-                          parse_subspace("TILE_M=64,128;TILE_N=128;WARP_M=32;WARP_N=64"));
+                          parse_values("TILE_M=64,128;TILE_N=128;WARP_M=32;WARP_N=64", {&mma}));
   const double expected =
       SearchSpace(problem_of(512, DType::f16), device(), {&mma},
-                  parse_subspace("TILE_M=64,128;TILE_N=128;WARP_M=32;WARP_N=64"))
+                  parse_values("TILE_M=64,128;TILE_N=128;WARP_M=32;WARP_N=64", {&mma}))
           .count_of(mma)
           .points;
   std::atomic<int> equal{0};

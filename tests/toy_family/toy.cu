@@ -14,23 +14,23 @@ struct ToyArgs : MultiplyArgs {
 
 KERNEL(kThreads, 1) toy(ARGUMENTS ToyArgs args) {
   float* sums = shared_floats() + threadIdx.x;  // [ROWS][kThreads]
-  const Task task = task_of_block(args, ROWS, kThreads);
+  const WorkTile work_tile = work_tile_of_block(args, ROWS, kThreads);
   const Int64 share = k_share<SPLIT != 0, 8>(args);
-  const Int64 begin = SPLIT ? share * task.tile.split * 8 : 0;
+  const Int64 begin = SPLIT ? share * work_tile.tile.split * 8 : 0;
   const Int64 end = begin + share * 8 < args.steps() ? begin + share * 8 : args.steps();
-  const Int64 column = task.tile.column + threadIdx.x;
+  const Int64 column = work_tile.tile.column + threadIdx.x;
   for (int r = 0; r < ROWS; ++r) {
-    const Int64 row = task.tile.row + r;
+    const Int64 row = work_tile.tile.row + r;
     float sum = 0;
     for (Int64 k = begin; k < end && row < args.m && column < args.n; ++k)
-      sum = multiply_add(task.a[A_TRANSPOSED ? k * args.lda + row : row * args.lda + k],
-                         task.b[B_TRANSPOSED ? column * args.ldb + k : k * args.ldb + column], sum);
+      sum = multiply_add(work_tile.a[A_TRANSPOSED ? k * args.lda + row : row * args.lda + k],
+                         work_tile.b[B_TRANSPOSED ? column * args.ldb + k : k * args.ldb + column], sum);
     sums[r * kThreads] = sum * float(args.scale);
   }
   typedef OutputTile<SPLIT != 0> Output;
-  const Int64 ld = SPLIT ? args.n : args.ldc, rows = args.m - task.tile.row;
-  const Output to{(SPLIT ? reinterpret_cast<Output::Out*>(task.partial) : reinterpret_cast<Output::Out*>(task.c)) +
-                      task.tile.row * ld + column,
+  const Int64 ld = SPLIT ? args.n : args.ldc, rows = args.m - work_tile.tile.row;
+  const Output to{(SPLIT ? reinterpret_cast<Output::Out*>(work_tile.partial) : reinterpret_cast<Output::Out*>(work_tile.c)) +
+                      work_tile.tile.row * ld + column,
                   ld, rows < ROWS ? int(rows) : ROWS, column < args.n ? 1 : 0, scalars_of(args)};
   for (int r = 0; r < to.rows; ++r) to.write<1>(to.row(r), 0, {sums[r * kThreads]});
 }

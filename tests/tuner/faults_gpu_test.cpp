@@ -37,7 +37,7 @@ const char* kSource = R"(
 #error planted
 #endif
 KERNEL(256, 1) faulty(ARGUMENTS MultiplyArgs args) {
-  const Tile tile = task_of_block(args, 16, 16).tile;
+  const Tile tile = work_tile_of_block(args, 16, 16).tile;
   const Int64 row = tile.row + threadIdx.x / 16, column = tile.column + threadIdx.x % 16;
   if (FAULT == 1 && row == 3) *reinterpret_cast<float*>(0x10 + VARIANT * 64) = 1.0f;
   if (FAULT == 2)

@@ -159,12 +159,12 @@ TEST(Ordered, SuggestionsReachTheStrategy) {
   const KernelTemplate kernel = template_of(kParameters, 4);
   const SearchSpace space({}, {}, {&kernel});
   std::mt19937_64 generator(7);
-  const Candidate good_elsewhere = *space.random(generator);
+  const Candidate transferred = *space.random(generator);
   const auto strategy = make_ordered(make_strategy("local", space, 1), space, 1, blind);
-  strategy->suggest(good_elsewhere);
+  strategy->suggest(transferred);
   std::vector<Candidate> first;
   for (int i = 0; i < 6; ++i) first.push_back(*strategy->next());
-  EXPECT_THAT(first, testing::Contains(good_elsewhere));
+  EXPECT_THAT(first, testing::Contains(transferred));
 }
 
 TEST(Ordered, ARightModelFindsGoodOnesSooner) {

@@ -38,13 +38,16 @@ TEST(Targets, TextRoundTrips) {
   EXPECT_EQ(to_string(Target{9, 0, true}), "sm_90a");
   EXPECT_EQ(to_string(best_target(9, 0)), "sm_90a");
   EXPECT_EQ(to_string(best_target(10, 0)), "sm_100a");
+  EXPECT_EQ(to_string(best_target(10, 3)), "sm_103a");
+  EXPECT_EQ(to_string(best_target(11, 0)), "sm_110a");
+  EXPECT_EQ(to_string(best_target(12, 1)), "sm_121a");
   EXPECT_EQ(to_string(best_target(8, 6)), "sm_86");
   std::string all;
   for (const Target& target : known_targets()) {
     EXPECT_EQ(parse_target(to_string(target)), target);
     all += to_string(target) + " ";
   }
-  EXPECT_EQ(all, "sm_75 sm_80 sm_86 sm_89 sm_90a sm_100 sm_120 ");
+  EXPECT_EQ(all, "sm_75 sm_80 sm_86 sm_89 sm_90a sm_100a sm_103a sm_120a ");
 }
 
 TEST(Targets, TheCpuIsATargetOfItsOwn) {

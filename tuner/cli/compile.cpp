@@ -5,6 +5,7 @@
 
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
+#include "templates/space/candidate_text.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/gpus.hpp"
@@ -39,13 +40,14 @@ struct CompileCommand {
 void setup(CLI::App& app, CompileCommand& options) {
   app.add_option("--arch", options.arch,
                  "Targets, with commas, or all (sm_90 means sm_90a, as such GPUs are served)")
-      ->type_name("{sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,all}")
+      ->type_name("{sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_103,sm_120,all}")
       ->required();
   add_problem_options(app, options.problems, "1024");
   add_candidate_options(app, options.candidates);
-  auto* only = app.add_option("--only", options.only,
-                              "Just this candidate: 'simt {\"TILE_M\":64,...}', or simt")
-                   ->type_name("CANDIDATE");
+  auto* only =
+      app.add_option("--only", options.only,
+                     "Just this candidate: 'simt 128x128x8 thread=8x8', or simt for its default")
+          ->type_name("CANDIDATE");
   app.add_option("--random", options.random, "So many random candidates instead of the defaults")
       ->type_name("N")
       ->transform(whole_number(1, kMostKernels))

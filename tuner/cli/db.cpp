@@ -5,6 +5,7 @@
 #include "db/cache_file.hpp"
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
+#include "templates/space/candidate_text.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"

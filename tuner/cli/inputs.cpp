@@ -9,6 +9,7 @@
 #include "tilewise/error.hpp"
 #include "tuner/cli/kinds.hpp"
 #include "vocabulary/problem.hpp"
+#include "vocabulary/renames.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -231,7 +232,7 @@ void add_candidate_options(CLI::App& app, CandidateOptions& options) {
                  "Only these kernel templates, with commas (see: autotune templates)")
       ->type_name("NAMES");
   app.add_option("--subspace", options.subspace,
-                 "Only these parameter values: 'TILE_M=64,128;PREFETCH=2'")
+                 "Only these parameter values: 'TILE_M=64,128;PREFETCH=2', or as tables print them")
       ->type_name("VALUES");
 }
 
@@ -240,20 +241,25 @@ std::vector<const KernelTemplate*> templates_of(const CandidateOptions& options)
 }
 
 Subspace subspace_of(const CandidateOptions& options) {
-  return options.subspace.empty() ? Subspace{} : parse_subspace(options.subspace);
+  return parse_values(options.subspace, templates_of(options));
 }
 
 Candidate parse_candidate(const std::string& text, const Problem& problem,
                           const DeviceInfo& device) {
-  const auto brace = text.find('{');
-  const KernelTemplate& kernel = find_template(trimmed(text.substr(0, brace)));
+  const std::string whole = trimmed(text);
+  const std::size_t name_end = std::min(whole.find_first_of(" \t{"), whole.size());
+  const KernelTemplate& kernel = find_template(whole.substr(0, name_end));
+  const std::string values = trimmed(whole.substr(name_end));
   if (!kernel.supports(problem, device))
     refuse("--only: template " + kernel.name + " does not support " + to_string(problem) + " on " +
            device.name);
   Candidate candidate{kernel.name, kernel.default_configuration(problem, device)};
-  if (brace != std::string::npos) {
-    const Configuration named = Configuration::parse(text.substr(brace));
-    for (const auto& [name, value] : named.values()) candidate.configuration.set(name, value);
+  if (values.starts_with('{')) {
+    const Candidate named = renamed({kernel.name, Configuration::parse(values)});
+    for (const auto& [name, value] : named.configuration.values())
+      candidate.configuration.set(name, value);
+  } else if (!values.empty()) {
+    candidate.configuration = parse_configuration(values, kernel);
   }
   const std::string reason = rejection(kernel, problem, candidate.configuration, device);
   if (!reason.empty()) refuse("--only: " + to_string(candidate) + " is not valid here: " + reason);

@@ -3,6 +3,7 @@
 
 #include "device/machines.hpp"
 #include "matmul/resolve.hpp"
+#include "templates/space/candidate_text.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/gpus.hpp"

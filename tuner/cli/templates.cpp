@@ -16,6 +16,7 @@ struct TemplatesCommand {
 void setup(CLI::App& app, TemplatesCommand& options) {
   app.add_option("names", options.names, "Only these templates")->type_name("NAME");
   app.footer(
+      kCandidateLegend + std::string("\n\n") +
       examples({"autotune templates", "autotune templates simt", "autotune templates --json"}));
 }
 
@@ -32,6 +33,7 @@ void print_template(const KernelTemplate& kernel) {
     std::string values;
     for (std::size_t i = 0; i < parameter.values.size(); ++i)
       values += (i > 0 ? ", " : "") + value_text(parameter, i);
+    if (const int* plain = plain_value(parameter)) values += "; plain: " + std::to_string(*plain);
     print_line("    " + parameter.name + ": " + parameter.help);
     print_line("      " + values);
   }
@@ -48,10 +50,12 @@ Json template_json(const KernelTemplate& kernel) {
             {"parameters", Json::array()},
             {"constraints", Json::array()}};
   for (const Parameter& parameter : kernel.parameters)
-    json["parameters"].push_back({{"name", parameter.name},
-                                  {"values", parameter.values},
-                                  {"labels", parameter.labels},
-                                  {"help", parameter.help}});
+    json["parameters"].push_back(
+        {{"name", parameter.name},
+         {"values", parameter.values},
+         {"labels", parameter.labels},
+         {"plain", plain_value(parameter) ? Json(*plain_value(parameter)) : Json()},
+         {"help", parameter.help}});
   for (const Constraint& constraint : kernel.constraints)
     json["constraints"].push_back(
         {{"name", constraint.name}, {"text", constraint.text}, {"reads", constraint.reads}});

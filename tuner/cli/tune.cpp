@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "templates/space/candidate_text.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/inputs.hpp"
@@ -63,12 +64,15 @@ void setup(CLI::App& app, TuneCommand& options) {
       ->transform(whole_number(0, 1024));
   app.add_flag("--force", options.tune.force, "Measure again what is stored");
   add_candidate_options(app, options.candidates);
-  app.add_option("--only", options.only, "Validate and time just this candidate; stores nothing")
+  app.add_option("--only", options.only,
+                 "Validate and time just this candidate, as 'simt 128x128x8 thread=8x8', or simt "
+                 "for its default; stores nothing")
       ->type_name("CANDIDATE");
   for (const char* name : {"--templates", "--subspace"}) app.get_option(name)->excludes("--only");
   add_database_option(app, options.database);
   app.add_flag("--no-cache", options.no_cache, "Keep no images but those of winners and finalists");
   app.footer(
+      kCandidateLegend + std::string("\n\n") +
       examples({"autotune --device 0 --sizes 1024,4096",
                 "autotune tune --sizes 1024x512x2048 --dtype bf16 --layout nn,nt --budget 2m",
                 "autotune tune --sizes 4096 --templates simt --subspace 'TILE_M=64,128' "

@@ -1,11 +1,11 @@
 #include "tuner/cli/tune_report.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "templates/space/candidate_text.hpp"
 #include "tuner/cli/kinds.hpp"
 #include "tuner/cli/stored.hpp"
 #include "tuner/reproduce.hpp"
@@ -280,33 +280,6 @@ std::string tuned_json(const std::vector<Tuned>& results, const std::vector<Gpu>
   if (failure)
     document["error"] = {{"kind", to_string(failure->kind())}, {"message", failure->what()}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
-}
-
-std::string short_text(const Candidate& candidate) {
-  const Configuration& configuration = candidate.configuration;
-  std::string text = candidate.kernel_template;
-  std::vector<std::string> used;
-  const auto shape = [&](std::initializer_list<const char*> names) {
-    std::string part;
-    for (const char* name : names) {
-      const int* value = configuration.find(name);
-      if (!value) return;
-      part += (part.empty() ? "" : "x") + std::to_string(*value);
-    }
-    used.insert(used.end(), names.begin(), names.end());
-    text += " " + part;
-  };
-  shape({"TILE_M", "TILE_N", "TILE_K"});
-  shape({"THREAD_M", "THREAD_N"});
-  for (const auto& [name, value] : configuration.values()) {
-    if (std::find(used.begin(), used.end(), name) != used.end()) continue;
-    std::string initials;
-    for (std::size_t i = 0; i < name.size(); ++i)
-      if (i == 0 || name[i - 1] == '_')
-        initials += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
-    text += " " + initials + std::to_string(value);
-  }
-  return text;
 }
 
 }  // namespace tilewise::cli

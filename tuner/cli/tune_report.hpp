@@ -39,7 +39,4 @@ void print_tuned(const std::vector<Tuned>& results, const Output& output);
 std::string tuned_json(const std::vector<Tuned>& results, const std::vector<Gpu>& gpus,
                        bool interrupted, const std::optional<Error>& failure);
 
-/// "simt 128x128x8 8x8 pf2 u4": tile and thread shapes, then initials with values.
-std::string short_text(const Candidate& candidate);
-
 }  // namespace tilewise::cli

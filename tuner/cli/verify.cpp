@@ -2,6 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "templates/space/candidate_text.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/inputs.hpp"

@@ -20,14 +20,14 @@ struct TileLayout {
   // and have a 16-byte chunk more until then.
   constexpr bool shifts() const { return bytes < 4; }
   // Tensor maps that take turns where rows are not multiples of 16 bytes apart; else 1.
-  constexpr int strands() const { return tma && bytes < 16 ? 16 / element : 1; }
-  constexpr int strand_row_bytes() const { return row_bytes() + 16; }
-  constexpr int strand_bytes() const {  // TMA's destinations are aligned to 128 bytes
-    return layout::round_up(rows() / strands() * strand_row_bytes(), 128);
+  constexpr int row_classes() const { return tma && bytes < 16 ? 16 / element : 1; }
+  constexpr int class_row_bytes() const { return row_bytes() + 16; }
+  constexpr int class_bytes() const {  // TMA's destinations are aligned to 128 bytes
+    return layout::round_up(rows() / row_classes() * class_row_bytes(), 128);
   }
   // Bytes in a stage.
-  constexpr int held_bytes() const {
-    if (strands() > 1) return layout::round_up(strands() * strand_bytes(), 1024);
+  constexpr int staged_bytes() const {
+    if (row_classes() > 1) return layout::round_up(row_classes() * class_bytes(), 1024);
     return tile_bytes() + (shifts() ? rows() * 16 : 0);
   }
   constexpr int chunks_across() const { return layout::larger(1, row_bytes() / 16); }
@@ -35,7 +35,7 @@ struct TileLayout {
   constexpr bool bytes_across() const { return element == 1 && !along_k; }
   // ldmatrix reads it.
   constexpr bool by_matrix() const {
-    return strands() == 1 && (element == 2 || (along_k && element < 8));
+    return row_classes() == 1 && (element == 2 || (along_k && element < 8));
   }
   // 16-byte chunks that each of so many threads copies.
   constexpr int chunks(int threads) const {

@@ -7,12 +7,12 @@
 #endif
 
 #if TMA && BYTES_A < 16
-typedef Stranded<TILE_M, !A_TRANSPOSED> OperandA;
+typedef RowClasses<TILE_M, !A_TRANSPOSED> OperandA;
 #else
 typedef Operand<TILE_M, !A_TRANSPOSED, BYTES_A, A_ASYNC> OperandA;
 #endif
 #if TMA && BYTES_B < 16
-typedef Stranded<TILE_N, B_TRANSPOSED> OperandB;
+typedef RowClasses<TILE_N, B_TRANSPOSED> OperandB;
 #else
 typedef Operand<TILE_N, B_TRANSPOSED, BYTES_B, B_ASYNC> OperandB;
 #endif
@@ -20,8 +20,8 @@ typedef Reader<OperandA, WARP_M / 8, true> ReaderA;
 typedef Reader<OperandB, WARP_N / 8, false> ReaderB;
 
 constexpr int kRows = WARP_M / 16, kColumns = WARP_N / 8;  // instructions' tiles of a warp
-constexpr int kStageBytes = OperandA::HELD_BYTES + OperandB::HELD_BYTES;
-static_assert(OperandA::HELD_BYTES % 128 == 0 && OperandB::HELD_BYTES % 128 == 0, "stages are whole lines");
+constexpr int kStageBytes = OperandA::STAGED_BYTES + OperandB::STAGED_BYTES;
+static_assert(OperandA::STAGED_BYTES % 128 == 0 && OperandB::STAGED_BYTES % 128 == 0, "stages are whole lines");
 
 constexpr tilewise::mma::BlockLayout kLayout = {
     kStageBytes, STAGES, TILE_M, TILE_N, WARP_N, SLICE_K, kGroupThreads / 32, int(sizeof(Sum)), EPILOGUE != 0, TMA != 0};
@@ -43,7 +43,7 @@ struct Fragments {
 
   DEVICE_MEMBER void read(const ReaderA& reader_a, const ReaderB& reader_b, const char* stage, int step) {
     reader_a.read(stage, step, [this](int u, int c, Word word) { a[u / 2][2 * c + u % 2] = word; });  //@ mma-words-a
-    reader_b.read(stage + OperandA::HELD_BYTES, step, [this](int u, int c, Word word) { b[u][c] = word; });  //@ mma-words-b
+    reader_b.read(stage + OperandA::STAGED_BYTES, step, [this](int u, int c, Word word) { b[u][c] = word; });  //@ mma-words-b
   }
   // Of all words, put together: known when all are there.
   DEVICE_MEMBER unsigned some_bits() const { return some_of(a) ^ some_of(b); }
@@ -130,15 +130,15 @@ static_assert(FRAGMENTS == 1 || kSteps % 2 == 0, "two sets of fragments take tur
 static_assert(PROMOTE == 0 || kSteps % (PROMOTE ? PROMOTE : 1) == 0, "a tile is whole promotions");
 
 // What a block does: a tile of C from (row, column) on, and a part of k.
-struct Part {
+struct WorkUnit {
   Int64 row, column, k_begin, k_end;
   DEVICE_MEMBER int tiles() const { return static_cast<int>((k_end - k_begin + TILE_K - 1) / TILE_K); }
 };
 
 // Where in the block's tile a thread works.
-struct Who {
+struct ThreadPosition {
   int lane, warp, group, warp_m, warp_n;
-  DEVICE_MEMBER Who() {
+  DEVICE_MEMBER ThreadPosition() {
     lane = int(threadIdx.x) % 32;
     warp = int(threadIdx.x) % kGroupThreads / 32;
     group = int(threadIdx.x) / kGroupThreads;
@@ -148,37 +148,37 @@ struct Who {
 };
 
 #if TMA
-static_assert(OperandA::HELD_BYTES % 1024 == 0 && OperandB::HELD_BYTES % 1024 == 0,
+static_assert(OperandA::STAGED_BYTES % 1024 == 0 && OperandB::STAGED_BYTES % 1024 == 0,
               "TMA lays swizzled tiles down at multiples of 1024 bytes");
 
 // One thread has TMA fill the stages.
-struct Flow {
+struct TileLoader {
   const MmaArgs& args;
-  const Part& part;
+  const WorkUnit& work;
   int tiles;
-  bool asks;  // this warp does, for all
+  bool issues;  // this warp does, for all
   Pipeline<STAGES, kStageBytes> pipeline;
 
-  DEVICE_MEMBER Flow(const MmaArgs& arguments, const Task&, const Part& of, char* shared)
+  DEVICE_MEMBER TileLoader(const MmaArgs& arguments, const WorkTile&, const WorkUnit& of, char* shared)
       : args(arguments),
-        part(of),
+        work(of),
         tiles(of.tiles()),
-        asks(warp_number() == 0),
+        issues(warp_number() == 0),
         pipeline(shared, shared + kLayout.barriers_at(), 1, kThreads / 32) {
     // Where the first turn is known, the stages' places stay in uniform registers: worth it where all else is known.
-    UNROLL_BY(BAKE ? STAGES - 1 : 1)
-    for (int t = 0; t < STAGES - 1; ++t) ask_for(t);
+    UNROLL_BY(SPECIALIZE_SIZE ? STAGES - 1 : 1)
+    for (int t = 0; t < STAGES - 1; ++t) issue_loads(t);
   }
-  DEVICE_MEMBER void ask_for(int t) {
-    if (asks && t < tiles) {
+  DEVICE_MEMBER void issue_loads(int t) {
+    if (issues && t < tiles) {
       char* stage = pipeline.producer_stage();
-      TransferBarrier* full = pipeline.producer_barrier();
+      Mbarrier* full = pipeline.producer_barrier();
       pipeline.wait_empty();
-      if (chosen_lane()) {
-        transfer_expect(full, OperandA::COMING_BYTES + OperandB::COMING_BYTES);
-        const int k = static_cast<int>(part.k_begin) + t * TILE_K;
-        OperandA::ask(stage, args.a_maps, static_cast<int>(part.row), k, full);
-        OperandB::ask(stage + OperandA::HELD_BYTES, args.b_maps, static_cast<int>(part.column), k, full);
+      if (elect_one()) {
+        mbarrier_expect_tx(full, OperandA::LOADED_BYTES + OperandB::LOADED_BYTES);
+        const int k = static_cast<int>(work.k_begin) + t * TILE_K;
+        OperandA::issue_load(stage, args.a_maps, static_cast<int>(work.row), k, full);
+        OperandB::issue_load(stage + OperandA::STAGED_BYTES, args.b_maps, static_cast<int>(work.column), k, full);
       }
       warp_barrier();
     }
@@ -186,39 +186,39 @@ struct Flow {
   }
   DEVICE_MEMBER const char* stage() const { return pipeline.consumer_stage(); }
 
-  DEVICE_MEMBER void first_tile() const {
+  DEVICE_MEMBER void wait_first_tile() const {
     if (tiles > 0) pipeline.wait_full();
   }
   // Half way through tile t: by then the others are done with the tile before, whose stage is filled again.
   template <int PARTS>
-  DEVICE_MEMBER void bring(int t, int nth) {
-    if (nth == PARTS / 2) ask_for(t + STAGES - 1);  //@ mma-issue-loads
+  DEVICE_MEMBER void issue(int t, int nth) {
+    if (nth == PARTS / 2) issue_loads(t + STAGES - 1);  //@ mma-issue-loads
   }
   // Frees the tile's stage, when the whole warp has read what it wants; `read` is some_bits() of what it read last.
   DEVICE_MEMBER void free_stage(unsigned read) const {
     pipeline.arrive_empty(read & args.unknown_zero());  //@ mma-empty-arrive
   }
   // Waits for the tile after tile t, if there is one.
-  DEVICE_MEMBER void next_tile(int t) {
+  DEVICE_MEMBER void wait_next_tile(int t) {
     pipeline.consumer.advance();
     if (t + 1 < tiles) pipeline.wait_full();
   }
 };
 #else
 // Stages are filled by all threads and used in turn; one is filled again after the barrier that follows its last use.
-struct Flow {
+struct TileLoader {
   OperandA a;
   OperandB b;
   char* shared;
   int tiles, inner_tiles, k_rest;  // k_rest: of the last tile
   StageOffset<STAGES, kStageBytes> filling, used;
 
-  DEVICE_MEMBER Flow(const MmaArgs& args, const Task& task, const Part& part, char* shared_memory)
-      : a(task.a, args.lda, part.row, args.rows(), part.k_begin),
-        b(task.b, args.ldb, part.column, args.columns(), part.k_begin),
+  DEVICE_MEMBER TileLoader(const MmaArgs& args, const WorkTile& work_tile, const WorkUnit& work, char* shared_memory)
+      : a(work_tile.a, args.lda, work.row, args.rows(), work.k_begin),
+        b(work_tile.b, args.ldb, work.column, args.columns(), work.k_begin),
         shared(shared_memory),
-        tiles(part.tiles()),
-        k_rest(kWholeK ? TILE_K : static_cast<int>(part.k_end - part.k_begin - Int64(TILE_K) * (tiles - 1))) {
+        tiles(work.tiles()),
+        k_rest(kWholeK ? TILE_K : static_cast<int>(work.k_end - work.k_begin - Int64(TILE_K) * (tiles - 1))) {
     inner_tiles = !(kWholeM || a.inside()) || !(kWholeN || b.inside()) ? 0 : (k_rest == TILE_K ? tiles : tiles - 1);  //@ mma-inner-tiles
     UNROLL_BY(1)
     for (int t = 0; t < STAGES - 1; ++t) {
@@ -232,11 +232,11 @@ struct Flow {
     char* stage = shared + filling.at;
     if (t < inner_tiles) {
       a.template start<true, PARTS>(stage, TILE_K, nth);
-      b.template start<true, PARTS>(stage + OperandA::HELD_BYTES, TILE_K, nth);
+      b.template start<true, PARTS>(stage + OperandA::STAGED_BYTES, TILE_K, nth);
     } else if (t < tiles) {
       const int k_left = t + 1 < tiles ? TILE_K : k_rest;
       a.template start<false, PARTS>(stage, k_left, nth);
-      b.template start<false, PARTS>(stage + OperandA::HELD_BYTES, k_left, nth);
+      b.template start<false, PARTS>(stage + OperandA::STAGED_BYTES, k_left, nth);
     }
     if (nth < PARTS - 1) return;
     a.advance();
@@ -248,7 +248,7 @@ struct Flow {
   DEVICE_MEMBER void finish(int t) {  // of the tile that was started last
     if (t < tiles) {
       a.finish(shared + filling.at);
-      b.finish(shared + filling.at + OperandA::HELD_BYTES);
+      b.finish(shared + filling.at + OperandA::STAGED_BYTES);
     }
     filling.advance();
   }
@@ -256,76 +256,76 @@ struct Flow {
 
   // Tile t, of which all but PENDING later ones may be on their way, is there for this warp and has its shape.
   template <int PENDING>
-  DEVICE_MEMBER void comes(int t, int where) const {
+  DEVICE_MEMBER void wait_loaded(int t, int where) const {
 #if A_ASYNC || B_ASYNC
     copies_done<PENDING>();
 #endif
     if (t >= tiles) return;
-    a.straighten(shared + where);
-    b.straighten(shared + where + OperandA::HELD_BYTES);
+    a.realign(shared + where);
+    b.realign(shared + where + OperandA::STAGED_BYTES);
   }
-  DEVICE_MEMBER void first_tile() const {
-    comes<STAGES - 2>(0, 0);
+  DEVICE_MEMBER void wait_first_tile() const {
+    wait_loaded<STAGES - 2>(0, 0);
     barrier();
   }
   // Rows are shifted early in the tile before, where that is not too soon: multiplications go on meanwhile.
   static constexpr bool EARLY = STAGES > 2 && (OperandA::SHIFTS || OperandB::SHIFTS);
   template <int PARTS>
-  DEVICE_MEMBER void bring(int t, int nth) {
+  DEVICE_MEMBER void issue(int t, int nth) {
     if constexpr (EARLY) {
-      if (nth == (PARTS - 1) / 2) comes<STAGES - 3>(t + 1, used.after(used.at));  //@ mma-copy-wait-early
+      if (nth == (PARTS - 1) / 2) wait_loaded<STAGES - 3>(t + 1, used.after(used.at));  //@ mma-copy-wait-early
     }
     start<PARTS>(t + STAGES - 1, nth);
   }
   DEVICE_MEMBER void free_stage(unsigned) const {}  // next_tile()'s barrier does
   // The next tile is there, for all; and nobody reads this one any more.
-  DEVICE_MEMBER void next_tile(int t) {
+  DEVICE_MEMBER void wait_next_tile(int t) {
     finish(t + STAGES - 1);
     used.advance();
-    if constexpr (!EARLY) comes<STAGES - 2>(t + 1, used.at);  //@ mma-copy-wait
+    if constexpr (!EARLY) wait_loaded<STAGES - 2>(t + 1, used.at);  //@ mma-copy-wait
     barrier();
   }
 };
 #endif
 
-DEVICE void multiply(Sums& sums, const MmaArgs& args, const Task& task, const Part& part, char* shared,
-                     const Who& who) {
-  Flow flow(args, task, part, shared);
-  const ReaderA reader_a(who.warp_m, who.lane, args.a, args.lda);
-  const ReaderB reader_b(who.warp_n, who.lane, args.b, args.ldb);
-  const bool multiplies = !SKIP || ((kWholeM || part.row + who.warp_m < args.rows()) &&
-                                    (kWholeN || part.column + who.warp_n < args.columns()));
-  const int first = who.group * kSteps;
+DEVICE void multiply(Sums& sums, const MmaArgs& args, const WorkTile& work_tile, const WorkUnit& work, char* shared,
+                     const ThreadPosition& thread) {
+  TileLoader loader(args, work_tile, work, shared);
+  const ReaderA reader_a(thread.warp_m, thread.lane, args.a, args.lda);
+  const ReaderB reader_b(thread.warp_n, thread.lane, args.b, args.ldb);
+  const bool multiplies = !SKIP_EDGE_WARPS || ((kWholeM || work.row + thread.warp_m < args.rows()) &&
+                                    (kWholeN || work.column + thread.warp_n < args.columns()));
+  const int first = thread.group * kSteps;
   Fragments fragments[FRAGMENTS];
   Sums partial;
-  flow.first_tile();
+  loader.wait_first_tile();
 #if FRAGMENTS == 1
-  for (int t = 0; t < flow.tiles; ++t) {
+  for (int t = 0; t < loader.tiles; ++t) {
     UNROLL_ALL
     for (int step = 0; step < kSteps; ++step) {
-      flow.template bring<kSteps>(t, step);
+      loader.template issue<kSteps>(t, step);
       if (!multiplies) continue;
-      fragments[0].read(reader_a, reader_b, flow.stage(), first + step);
+      fragments[0].read(reader_a, reader_b, loader.stage(), first + step);
       multiply_step(sums, fragments[0], partial, step);
     }
-    flow.free_stage(multiplies ? fragments[0].some_bits() : 0);
-    flow.next_tile(t);
+    loader.free_stage(multiplies ? fragments[0].some_bits() : 0);
+    loader.wait_next_tile(t);
   }
 #else
   // A step's fragments are read while the step before is multiplied, also from one tile to the next; tiles begin to
   // come among the multiplications.
-  if (multiplies && flow.tiles > 0) fragments[0].read(reader_a, reader_b, flow.stage(), first);
-  for (int t = 0; t < flow.tiles; ++t) {
+  if (multiplies && loader.tiles > 0) fragments[0].read(reader_a, reader_b, loader.stage(), first);
+  for (int t = 0; t < loader.tiles; ++t) {
     UNROLL_ALL
     for (int step = 0; step < kSteps; ++step) {
-      flow.template bring<kSteps>(t, step);
+      loader.template issue<kSteps>(t, step);
       if (step == kSteps - 1) {
-        flow.free_stage(multiplies ? fragments[step % 2].some_bits() : 0);
-        flow.next_tile(t);
+        loader.free_stage(multiplies ? fragments[step % 2].some_bits() : 0);
+        loader.wait_next_tile(t);
       }
       if (!multiplies) continue;
       // After the last tile this reads old values, which nobody uses.
-      fragments[(step + 1) % 2].read(reader_a, reader_b, flow.stage(), first + (step + 1) % kSteps);  //@ mma-read-next
+      fragments[(step + 1) % 2].read(reader_a, reader_b, loader.stage(), first + (step + 1) % kSteps);  //@ mma-read-next
       multiply_step(sums, fragments[step % 2], partial, step);
     }
   }

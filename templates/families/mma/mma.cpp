@@ -134,10 +134,10 @@ ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& d
   return thread;
 }
 
-/// Panels of 128 bytes at most, swizzled as wide as they are; strands are whole rows.
+/// Panels of 128 bytes at most, swizzled as wide as they are; row classes are whole rows.
 TileMap tiles_by_tma(TileMap::Of of, const mma::Tile& tile) {
   const int columns = tile.row_bytes() / tile.element;
-  if (tile.strands() > 1) return {of, columns, tile.rows(), 0, tile.strands()};
+  if (tile.row_classes() > 1) return {of, columns, tile.rows(), 0, tile.row_classes()};
   const int panel = std::min(columns, 128 / tile.element);
   return {of, panel, tile.rows(), panel * tile.element};
 }
@@ -145,8 +145,9 @@ TileMap tiles_by_tma(TileMap::Of of, const mma::Tile& tile) {
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
   const Mma s(problem, c);
   MultiplyShape shape;
-  shape.kernel = kernel_of("mma.cu", "mma", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
-  if (s.bake) bake_sizes(shape.kernel, problem, s.split, raster_of(problem, s.tile_m, s.raster));
+  shape.kernel = kernel_of("mma.cu", "mma", c, {"PACK_A", "PACK_B", "SPLIT_K", "GROUP_M"});
+  if (s.specialize_size)
+    specialize_size(shape.kernel, problem, s.split, group_m_of(problem, s.tile_m, s.group_m));
   shape.kernel.defines.emplace("MATH", static_cast<int>(problem.math));
   if (packs_round(problem)) {
     shape.kernel.defines.emplace("ROUNDED_A", s.pack_a != Pack::none);
@@ -162,7 +163,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.threads = s.threads();
   shape.shared_bytes = s.shared_bytes();
   shape.splits = s.split;
-  shape.raster = s.raster;
+  shape.group_m = s.group_m;
   shape.pack_a = s.pack_a;
   shape.pack_b = s.pack_b;
   if (s.tma) shape.maps = {tiles_by_tma(TileMap::Of::a, s.a), tiles_by_tma(TileMap::Of::b, s.b)};
@@ -198,9 +199,9 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
           {"VECTOR_C", 1},
           {"BLOCKS_PER_SM", 1},
           {"SPLIT_K", 1},
-          {"RASTER", 8},
-          {"BAKE", 0},
-          {"SKIP", 0}};
+          {"GROUP_M", 8},
+          {"SPECIALIZE_SIZE", 0},
+          {"SKIP_EDGE_WARPS", 0}};
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 //
 // TMA: one thread asks for whole tiles instead, of both operands. Warps wait for full stages and free them each by
 // itself; no barrier holds the block together. BYTES_A (BYTES_B) below 16, an element of 4 or 8 bytes: rows of any
-// length, as strands (row_classes.cuh).
+// length, as row classes (row_classes.cuh).
 //
 // Groups of warps: SLICE_K groups share the k of every tile, each with a full set of sums, added up at the end.
 //
@@ -33,10 +33,10 @@
 // EPILOGUE: 0 threads write their sums as they hold them; 1 a warp exchanges them through shared memory, 16 rows at
 // a time, and writes VECTOR_C neighbours at a time. SHIFT_C: C's rows may not be aligned to these.
 //
-// BAKE 1: sizes, splits and raster are constants, BAKED_M and so on. What they settle (edges, divisions, counts) is not
+// SPECIALIZE_SIZE 1: m, n, k, the number of splits and GROUP_M are constants (SIZE_M, SIZE_N, SIZE_K, SPLITS, TILE_ROWS_TOGETHER). What they settle (edges, divisions, counts) is not
 // computed, and the compiler sees how long loops are.
 //
-// SKIP 1: warps that lie wholly outside of C bring tiles, but do not multiply. It saves what they would do, and costs a
+// SKIP_EDGE_WARPS 1: warps that lie wholly outside of C bring tiles, but do not multiply. It saves what they would do, and costs a
 // branch in every step, before which the compiler moves no read.
 //
 // From the problem: ELEMENT, RESULT, SUM (types.cuh), A_TRANSPOSED, B_TRANSPOSED (as this kernel reads them), BATCHED.
@@ -44,17 +44,17 @@
 #include "families/mma/main_loop.cuh"
 
 // Adds up the groups' sums, in the order of the groups, into those of the first.
-DEVICE void add_groups([[maybe_unused]] Sums& sums, [[maybe_unused]] char* shared, [[maybe_unused]] const Who& who) {
+DEVICE void add_groups([[maybe_unused]] Sums& sums, [[maybe_unused]] char* shared, [[maybe_unused]] const ThreadPosition& thread) {
 #if SLICE_K > 1
   Sum* slots = reinterpret_cast<Sum*>(shared) + int(threadIdx.x) % kGroupThreads;
   constexpr int EACH = kRows * kColumns * 4;
-  if (who.group > 0) {
+  if (thread.group > 0) {
     UNROLL_ALL
     for (int i = 0; i < EACH; ++i)
-      slots[((who.group - 1) * EACH + i) * kGroupThreads] = sums[i / 4 / kColumns][i / 4 % kColumns][i % 4];
+      slots[((thread.group - 1) * EACH + i) * kGroupThreads] = sums[i / 4 / kColumns][i / 4 % kColumns][i % 4];
   }
   barrier();  //@ mma-barrier-before-group-sums
-  if (who.group > 0) return;
+  if (thread.group > 0) return;
   UNROLL_ALL
   for (int g = 1; g < SLICE_K; ++g) {
     UNROLL_ALL
@@ -73,8 +73,8 @@ typedef StagedRow<WARP_N, VECTOR_C, SHIFT_C != 0> StagedSums;  // of a row, in s
 //
 // The code to write a row of instructions' tiles is there once, not for each: it is most of what there would be to
 // compile. Registers have no index, so a row's sums are chosen first.
-DEVICE void write_sums(const Output& to, const Sums& sums, [[maybe_unused]] char* shared, const Who& who) {
-  const int group = who.lane / 4, in_group = who.lane % 4;
+DEVICE void write_sums(const Output& to, const Sums& sums, [[maybe_unused]] char* shared, const ThreadPosition& thread) {
+  const int group = thread.lane / 4, in_group = thread.lane % 4;
 #if EPILOGUE == 0
   UNROLL_BY(1)
   for (int r = 0; r < kRows; ++r) {
@@ -104,7 +104,7 @@ DEVICE void write_sums(const Output& to, const Sums& sums, [[maybe_unused]] char
   }
 #else
   constexpr int ACROSS = StagedSums::STORES;
-  Sum* rows = reinterpret_cast<Sum*>(shared) + who.warp * 16 * kRowStride;
+  Sum* rows = reinterpret_cast<Sum*>(shared) + thread.warp * 16 * kRowStride;
   UNROLL_BY(1)
   for (int r = 0; r < kRows; ++r) {
     warp_barrier();  //@ mma-barrier-before-epilogue-writes
@@ -120,7 +120,7 @@ DEVICE void write_sums(const Output& to, const Sums& sums, [[maybe_unused]] char
     warp_barrier();  //@ mma-barrier-before-epilogue-reads
     UNROLL_BY(1)
     for (int n = 0; n < 16 * ACROSS; n += 32) {
-      const int i = n + who.lane;
+      const int i = n + thread.lane;
       if (16 * ACROSS % 32 > 0 && i >= 16 * ACROSS) break;
       const int row = i / ACROSS, place = ReaderA::place(2 * r + row / 8, row % 8);
       if (place < to.rows) StagedSums::write(to, to.row(place), i % ACROSS, rows + row * kRowStride);  //@ mma-store-row-c
@@ -131,30 +131,30 @@ DEVICE void write_sums(const Output& to, const Sums& sums, [[maybe_unused]] char
 
 KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   char* shared = reinterpret_cast<char*>(shared_floats());  // STAGES x [A tile, B tile]
-  const Who who;
-  previous_step_done();
-  if (SPLIT) next_step_may_start();
-  const Task task = task_of_block(args, TILE_M, TILE_N);
-  const Tile tile = task.tile;
+  const ThreadPosition thread;
+  grid_dependency_wait();
+  if (SPLIT) launch_dependents();
+  const WorkTile work_tile = work_tile_of_block(args, TILE_M, TILE_N);
+  const Tile tile = work_tile.tile;
   const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
   const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
   const Int64 end = begin + share * TILE_K < args.steps() ? begin + share * TILE_K : args.steps();
   Sums sums = {};
   const bool any = (!SPLIT || end > begin) && args.has_product();
-  multiply(sums, args, task, {tile.row, tile.column, begin, any ? end : begin}, shared, who);
+  multiply(sums, args, work_tile, {tile.row, tile.column, begin, any ? end : begin}, shared, thread);
   if (SLICE_K > 1 || EPILOGUE) barrier();  // the tiles are no longer read
-  add_groups(sums, shared, who);
-  const Int64 row = tile.row + who.warp_m, column = tile.column + who.warp_n;
+  add_groups(sums, shared, thread);
+  const Int64 row = tile.row + thread.warp_m, column = tile.column + thread.warp_n;
   const auto inside = [](Int64 left, int all) { return left < all ? static_cast<int>(left) : all; };
   const int rows = kWholeM ? WARP_M : inside(args.rows() - row, WARP_M);
   const int columns = kWholeN ? WARP_N : inside(args.columns() - column, WARP_N);
 #if SPLIT
-  const Output to{task.partial + row * args.columns() + column, args.columns(), rows, columns, {}};
+  const Output to{work_tile.partial + row * args.columns() + column, args.columns(), rows, columns, {}};
 #else
-  const Output to{task.c + row * args.ldc + column, args.ldc, rows, columns, scalars_of(args)};
+  const Output to{work_tile.c + row * args.ldc + column, args.ldc, rows, columns, scalars_of(args)};
 #endif
 #if SLICE_K > 1 && EPILOGUE
   barrier();  // what add_groups() reads is written over
 #endif
-  if (who.group == 0) write_sums(to, sums, shared, who);
+  if (thread.group == 0) write_sums(to, sums, shared, thread);
 }

@@ -16,23 +16,23 @@ struct Tile : TileLayout {
 
   /// Groups of 8 of m or n that one read of a lane serves.
   int together() const {
-    if (strands() > 1 || by_matrix() || along_k) return 1;
+    if (row_classes() > 1 || by_matrix() || along_k) return 1;
     return element == 1 ? 4 : (is_a ? 2 : 1);
   }
-  /// Whether TMA copies it: aligned, or in strands of elements that can be read one by one. Boxes
-  /// have at most 256 elements a row.
+  /// Whether TMA copies it: aligned, or in row classes of elements that can be read one by one.
+  /// Boxes have at most 256 elements a row.
   bool by_tma() const {
-    if (strands() == 1) return !bytes_across();
-    return element >= 4 && bytes == element && row_bytes() / element + strands() <= 256;
+    if (row_classes() == 1) return !bytes_across();
+    return element >= 4 && bytes == element && row_bytes() / element + row_classes() <= 256;
   }
   /// Of m or n, that a warp's part is a multiple of.
   int least_part() const {
-    if (strands() > 1) return 8 * strands();
+    if (row_classes() > 1) return 8 * row_classes();
     if (by_matrix() || along_k) return 16;
     return element == 8 ? 16 : 32;
   }
   /// A lane's two neighbouring columns of C are neighbours there too.
-  bool pairs() const { return strands() == 1 && (by_matrix() || (element >= 4 && !along_k)); }
+  bool pairs() const { return row_classes() == 1 && (by_matrix() || (element >= 4 && !along_k)); }
   /// Rows are whole lines of 128 bytes, or parts that fill one.
   bool lines() const {
     const int row = row_bytes();
@@ -43,9 +43,9 @@ struct Tile : TileLayout {
   bool least_line() const { return !along_k && element != 2 && row_bytes() == 128; }
   /// Instructions by which a warp reads fragments of `across` of m or n in one step of k.
   int reads(int across) const {
-    const int octets = across / 8;
-    if (by_matrix()) return octets / 2;
-    return octets / together() * 2 * (element == 1 ? 4 : 1);
+    const int row_groups = across / 8;
+    if (by_matrix()) return row_groups / 2;
+    return row_groups / together() * 2 * (element == 1 ? 4 : 1);
   }
 };
 
@@ -54,9 +54,9 @@ struct Mma {
   int tile_m, tile_n, tile_k, warp_m, warp_n, slice_k, stages, fragments, promote, epilogue,
       vector_c;
   Pack pack_a, pack_b;
-  int blocks, split, raster;
-  bool tma, bake;
-  int skip;
+  int blocks, split, group_m;
+  bool tma, specialize_size;
+  int skip_edge_warps;
   int element, result, sum;  ///< bytes
   bool integers, fp8;
   MathMode math;
@@ -78,10 +78,10 @@ struct Mma {
         pack_b(Pack(value_or_1(c, "PACK_B"))),
         blocks(value_or_1(c, "BLOCKS_PER_SM")),
         split(value_or_1(c, "SPLIT_K")),
-        raster(value_or_1(c, "RASTER")),
+        group_m(value_or_1(c, "GROUP_M")),
         tma(value_or_1(c, "TMA") == 1),
-        bake(value_or_1(c, "BAKE") == 1),
-        skip(value_or_1(c, "SKIP")),
+        specialize_size(value_or_1(c, "SPECIALIZE_SIZE") == 1),
+        skip_edge_warps(value_or_1(c, "SKIP_EDGE_WARPS")),
         element(bytes_of(p.a)),
         result(bytes_of(p.c)),
         sum(bytes_of(p.accumulator)),
@@ -120,7 +120,7 @@ struct Mma {
     return tma || has(device.features, Feature::cp_async);
   }
   std::uint32_t shared_bytes() const {
-    const BlockLayout block{a.held_bytes() + b.held_bytes(),
+    const BlockLayout block{a.staged_bytes() + b.staged_bytes(),
                             stages,
                             tile_m,
                             tile_n,

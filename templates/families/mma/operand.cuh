@@ -45,7 +45,7 @@ static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 //
 // Rows that are not aligned to words (BYTES below 4) come as the aligned pieces that hold any of their bytes, one more
 // than the tile's row has, which lies behind the tile. The warp that brought them then shifts them to where they
-// belong: straighten(). Nothing else outside a row is read, and none of it is used.
+// belong: realign(). Nothing else outside a row is read, and none of it is used.
 template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC>
 struct Operand {
   static constexpr int MAPS = 1;  // of tensors, where TMA brings tiles
@@ -62,14 +62,14 @@ struct Operand {
 
   // ldmatrix takes a piece of each of 8 rows; the other fragments are read as pieces or words: see Reader.
   static constexpr bool BY_MATRIX = LAYOUT.by_matrix(), BYTES_ACROSS = LAYOUT.bytes_across();
-  static DEVICE_MEMBER int twist(int row) {
+  static DEVICE_MEMBER int swizzle(int row) {
     if constexpr (BYTES_ACROSS)
       return row / 4 % 4 * 2;
     else
       return row / (128 / LINE) % IN_LINE;  // as TMA does, see swizzled() in tma.cuh  //@ mma-swizzle-row
   }
-  static DEVICE_MEMBER int offset(int row, int piece) {
-    return piece / IN_LINE * PANEL_BYTES + row * LINE + ((piece % IN_LINE ^ twist(row)) << 4);
+  static DEVICE_MEMBER int offset(int row, int chunk) {
+    return chunk / IN_LINE * PANEL_BYTES + row * LINE + ((chunk % IN_LINE ^ swizzle(row)) << 4);
   }
 
   // A batch is the rows of which every lane of a warp brings RUN pieces. Then it shifts as many, which are neighbours:
@@ -77,17 +77,17 @@ struct Operand {
   static constexpr bool SHIFTS = LAYOUT.shifts();
   static constexpr int RUN = LAYOUT.run(kThreads);
   static constexpr int BATCHES = COUNT / RUN, BATCH_ROWS = RUN * 32 / ACROSS, BATCHES_APART = RUN * ROWS_APART;
-  static constexpr int HELD_BYTES = LAYOUT.held_bytes(), COMING_BYTES = TILE_BYTES;
+  static constexpr int STAGED_BYTES = LAYOUT.staged_bytes(), LOADED_BYTES = TILE_BYTES;
   static constexpr int COPIED = SHIFTS ? 16 : BYTES;
   static_assert(!SHIFTS || 32 % ACROSS == 0, "a warp takes whole rows of what is to be shifted");
   static_assert(!SHIFTS || TILE_K * kElementBytes % 16 == 0, "a row is shifted alike in every tile");
 
   const char* first;  // this thread's first piece of the next tile
   Int64 rows_apart, batches_apart, tile_apart;  // from piece to piece of a batch, to the next batch, to the next tile
-  int row, piece;     // of the first piece
+  int row, chunk;     // of the first piece
   const char* last;   // where a row's last piece, that goes behind the tile, is for this lane to bring
   int last_row;
-  int run_row, run_piece, run_shift;  // the first pieces that this lane shifts, and by how many bytes
+  int run_row, run_chunk, run_shift;  // the first pieces that this lane shifts, and by how many bytes
   int span_left;  // rows or columns of the matrix from the tile's first on, at most SPAN
 
   DEVICE_MEMBER Operand(const Element* matrix, Int64 ld, Int64 span0, Int64 span, Int64 k0)
@@ -102,15 +102,15 @@ struct Operand {
     };
     const int thread = threadIdx.x, lane = thread % 32, batch = thread / 32 * BATCH_ROWS;
     row = SHIFTS ? batch + lane / ACROSS : thread / ACROSS;
-    piece = thread % ACROSS;
-    first = place_in_row(row) + piece * 16;
+    chunk = thread % ACROSS;
+    first = place_in_row(row) + chunk * 16;
     if constexpr (SHIFTS) {
       last_row = batch + lane;
       last = place_in_row(last_row) + ROW_BYTES;
       // RUN rows, then the runs of a line, then more rows: those of 8 lanes lie in different banks.
       constexpr int RUNS = IN_LINE / RUN, ROW_GROUPS = BATCH_ROWS / RUN;
       run_row = batch + lane / IN_LINE % ROW_GROUPS * RUN + lane % RUN;
-      run_piece = lane / IN_LINE / ROW_GROUPS * IN_LINE + lane / RUN % RUNS * RUN;
+      run_chunk = lane / IN_LINE / ROW_GROUPS * IN_LINE + lane / RUN % RUNS * RUN;
       run_shift = before(place_in_row(run_row));
     }
   }
@@ -122,7 +122,7 @@ struct Operand {
 
 #if TMA
   // By one thread: the tile from `span` of m or n and from k on, panel by panel.
-  static DEVICE_MEMBER void ask(char* tile, const TensorMap* map, int span, int k, TransferBarrier* barrier) {
+  static DEVICE_MEMBER void issue_load(char* tile, const TensorMap* map, int span, int k, Mbarrier* barrier) {
     static_assert(!BYTES_ACROSS, "TMA's order of pieces does not suit these");
     UNROLL_ALL
     for (int p = 0; p < ROW_BYTES / LINE; ++p) {
@@ -143,11 +143,11 @@ struct Operand {
       if (j * PARTS / COUNT != part) continue;
       const int to_row = row + down(j);
       const char* from = first + j / RUN * batches_apart + j % RUN * rows_apart;
-      if (EVEN || to_row < ROWS) bring<INSIDE, false>(tile + offset(to_row, piece), from, to_row, k_left, j);
+      if (EVEN || to_row < ROWS) load_chunk<INSIDE, false>(tile + offset(to_row, chunk), from, to_row, k_left, j);
       if constexpr (SHIFTS) {
         const int b = j / RUN, row_of_last = last_row + b * BATCHES_APART;
         if (j % RUN == RUN - 1 && has_last(row_of_last))
-          bring<INSIDE, true>(tile + TILE_BYTES + row_of_last * 16, last + b * batches_apart, row_of_last, k_left,
+          load_chunk<INSIDE, true>(tile + TILE_BYTES + row_of_last * 16, last + b * batches_apart, row_of_last, k_left,
                               COUNT + b);
       }
     }
@@ -159,7 +159,7 @@ struct Operand {
       for (int j = 0; j < COUNT; ++j) {
         const int to_row = row + down(j);
         if (!EVEN && to_row >= ROWS) break;
-        store_vector<4>(reinterpret_cast<unsigned*>(tile + offset(to_row, piece)), waiting[j]);
+        store_vector<4>(reinterpret_cast<unsigned*>(tile + offset(to_row, chunk)), waiting[j]);
       }
       UNROLL_ALL
       for (int b = 0; b < BATCHES * SHIFTS; ++b) {
@@ -170,7 +170,7 @@ struct Operand {
     }
   }
   // Shifts the rows of a tile whose pieces this warp brought, all of which are there.
-  DEVICE_MEMBER void straighten([[maybe_unused]] char* tile) const {
+  DEVICE_MEMBER void realign([[maybe_unused]] char* tile) const {
     if constexpr (SHIFTS) {
       warp_barrier();  //@ mma-landed-barrier
       UNROLL_ALL
@@ -179,18 +179,18 @@ struct Operand {
         const bool there = EVEN || in_row < ROWS;
         char* at[RUN + 1];
         UNROLL_ALL
-        for (int i = 0; i < RUN; ++i) at[i] = tile + (offset(in_row, run_piece) ^ i * 16);
-        const bool ends = run_piece + RUN == ACROSS;
-        at[RUN] = tile + (ends ? TILE_BYTES + in_row * 16 : offset(in_row, run_piece + RUN));
-        unsigned pieces[RUN + 1][4];
+        for (int i = 0; i < RUN; ++i) at[i] = tile + (offset(in_row, run_chunk) ^ i * 16);
+        const bool ends = run_chunk + RUN == ACROSS;
+        at[RUN] = tile + (ends ? TILE_BYTES + in_row * 16 : offset(in_row, run_chunk + RUN));
+        unsigned chunks[RUN + 1][4];
         UNROLL_ALL
         for (int i = 0; i <= RUN; ++i)
-          if (there) load_vector<4>(pieces[i], reinterpret_cast<const unsigned*>(at[i]));  //@ mma-realign-read
+          if (there) load_vector<4>(chunks[i], reinterpret_cast<const unsigned*>(at[i]));  //@ mma-realign-read
         warp_barrier();  // a run's first piece is also the one after the run before  //@ mma-realign-barrier
         if (!there) continue;
-        shift_runs<RUN>(pieces, static_cast<int>((run_shift + b * batches_apart) & 15));
+        shift_runs<RUN>(chunks, static_cast<int>((run_shift + b * batches_apart) & 15));
         UNROLL_ALL
-        for (int i = 0; i < RUN; ++i) store_vector<4>(reinterpret_cast<unsigned*>(at[i]), pieces[i]);  //@ mma-realign-write
+        for (int i = 0; i < RUN; ++i) store_vector<4>(reinterpret_cast<unsigned*>(at[i]), chunks[i]);  //@ mma-realign-write
       }
     }
   }
@@ -214,10 +214,10 @@ struct Operand {
   }
   // A piece; LAST: the one behind the tile, of which as many bytes are wanted as the first began early.
   template <bool INSIDE, bool LAST>
-  DEVICE_MEMBER void bring(char* to, const char* from, int to_row, int k_left, [[maybe_unused]] int nth) {
+  DEVICE_MEMBER void load_chunk(char* to, const char* from, int to_row, int k_left, [[maybe_unused]] int nth) {
     const int early = SHIFTS ? before(from) : 0;
-    const int bytes = INSIDE ? (LAST ? early : 16) : valid(to_row, LAST ? ACROSS : piece, early, k_left);
-    const int unwanted = LAST || piece > 0 ? 0 : early;  // bytes of whatever is before the row
+    const int bytes = INSIDE ? (LAST ? early : 16) : valid(to_row, LAST ? ACROSS : chunk, early, k_left);
+    const int unwanted = LAST || chunk > 0 ? 0 : early;  // bytes of whatever is before the row
     from -= early;
     if constexpr (ASYNC) {
       UNROLL_ALL
@@ -232,47 +232,47 @@ struct Operand {
   }
 };
 
-// How a warp reads its fragments of a tile: OCTETS x 8 of m or n, from `first` on. Fragments are asked for by
-// octet u and half c of a step of k: a lane gets word c of place (lane / 4) of the octet.
+// How a warp reads its fragments of a tile: ROW_GROUPS x 8 of m or n, from `first` on. Fragments are asked for by
+// row group u and half c of a step of k: a lane gets word c of place (lane / 4) of the row group.
 //
-// An instruction wants its words of A (two octets, then the other half) and of B (an octet's two halves) in registers
+// An instruction wants its words of A (two row groups, then the other half) and of B (a row group's two halves) in registers
 // side by side; what comes otherwise has to be moved there. What lies with k contiguous comes by ldmatrix, and 16-bit
 // numbers that lie the other way by ldmatrix that turns them. Wider numbers come so many at a time as an instruction
-// wants side by side: along k, f64 one; across it, of A two neighbours, for two octets, and of B one. Bytes across k
-// come as words of four neighbours, for four octets, which are turned.
+// wants side by side: along k, f64 one; across it, of A two neighbours, for two row groups, and of B one. Bytes across k
+// come as words of four neighbours, for four row groups, which are turned.
 //
-// Which 8 rows (columns) are an octet is free, as long as C's are the same: see place(). They are chosen so that no
+// Which 8 rows (columns) are a row group is free, as long as C's are the same: see place(). They are chosen so that no
 // two lanes meet in a bank.
-template <class Held, int OCTETS, bool IS_A>
+template <class Tile, int ROW_GROUPS, bool IS_A>
 struct Reader;
-template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC, int OCTETS, bool IS_A>
-struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, IS_A> {
-  typedef Operand<SPAN, ALONG_K, BYTES, ASYNC> Held;
-  static constexpr bool BY_MATRIX = Held::BY_MATRIX, BYTES_ACROSS = Held::BYTES_ACROSS;
-  static constexpr int TOGETHER = BYTES_ACROSS ? 4 : (BY_MATRIX || ALONG_K || !IS_A ? 1 : 2);  // octets of a read
-  static constexpr int READS = BY_MATRIX ? OCTETS / 2 : OCTETS / TOGETHER;
+template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC, int ROW_GROUPS, bool IS_A>
+struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, ROW_GROUPS, IS_A> {
+  typedef Operand<SPAN, ALONG_K, BYTES, ASYNC> Tile;
+  static constexpr bool BY_MATRIX = Tile::BY_MATRIX, BYTES_ACROSS = Tile::BYTES_ACROSS;
+  static constexpr int TOGETHER = BYTES_ACROSS ? 4 : (BY_MATRIX || ALONG_K || !IS_A ? 1 : 2);  // row groups of a read
+  static constexpr int READS = BY_MATRIX ? ROW_GROUPS / 2 : ROW_GROUPS / TOGETHER;
   // Across k, lanes that read at a time are in four rows, and there in two pieces that are 4 apart.
   static constexpr int READ_BYTES = TOGETHER * kElementBytes;
-  static constexpr int IN_PIECE = 16 / READ_BYTES, READS_OF_LINE = 16 / READ_BYTES;
-  static_assert(OCTETS % (BY_MATRIX ? 2 : TOGETHER) == 0, "a warp's part is whole reads");
-  static_assert(BY_MATRIX || ALONG_K || OCTETS * 8 * kElementBytes % (BYTES_ACROSS ? 32 : 128) == 0,
+  static constexpr int IN_CHUNK = 16 / READ_BYTES, READS_OF_LINE = 16 / READ_BYTES;
+  static_assert(ROW_GROUPS % (BY_MATRIX ? 2 : TOGETHER) == 0, "a warp's part is whole reads");
+  static_assert(BY_MATRIX || ALONG_K || ROW_GROUPS * 8 * kElementBytes % (BYTES_ACROSS ? 32 : 128) == 0,
                 "a warp's part is whole lines");
   // Places 2 i and 2 i + 1 are neighbours.
-  static constexpr bool PAIRS = BY_MATRIX || (!ALONG_K && !BYTES_ACROSS && IN_PIECE > 1);
+  static constexpr bool PAIRS = BY_MATRIX || (!ALONG_K && !BYTES_ACROSS && IN_CHUNK > 1);
 
-  // Where of the warp's part place `group` (lane / 4) of octet u is.
+  // Where of the warp's part place `group` (lane / 4) of row group u is.
   static DEVICE_MEMBER int place(int u, int group) {
     if constexpr (BY_MATRIX) return u * 8 + group;
     if constexpr (ALONG_K) return u * 8 + group % 4 * 2 + group / 4;
     if constexpr (BYTES_ACROSS) return u / 4 * 32 + group * 4 + u % 4;
     const int read = u / TOGETHER;
-    return (read / READS_OF_LINE * 128 + (piece_of(group) ^ piece_of_read(read)) * 16 +
-            group % IN_PIECE * READ_BYTES) / kElementBytes + u % TOGETHER;
+    return (read / READS_OF_LINE * 128 + (chunk_of(group) ^ chunk_of_read(read)) * 16 +
+            group % IN_CHUNK * READ_BYTES) / kElementBytes + u % TOGETHER;
   }
-  static DEVICE_MEMBER int piece_of(int group) {
-    return group / (2 * IN_PIECE) + group / IN_PIECE % 2 * 4;
+  static DEVICE_MEMBER int chunk_of(int group) {
+    return group / (2 * IN_CHUNK) + group / IN_CHUNK % 2 * 4;
   }
-  static DEVICE_MEMBER int piece_of_read(int read) { return read % READS_OF_LINE * (READ_BYTES / 4); }
+  static DEVICE_MEMBER int chunk_of_read(int read) { return read % READS_OF_LINE * (READ_BYTES / 4); }
 
   // Of the first read in the first step of k; where twists differ by more than a constant, of all.
   static constexpr bool ONE_OFFSET = BY_MATRIX ? ALONG_K : !BYTES_ACROSS;
@@ -281,43 +281,43 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, IS_A> {
   DEVICE_MEMBER Reader(int first, int lane, const Element*, Int64) {
     const int group = lane / 4, in_group = lane % 4;
     // Of the matrix whose row this lane gives to ldmatrix.
-    const int octet = IS_A ? lane / 8 % 2 : lane / 16, half = IS_A ? lane / 16 : lane / 8 % 2;
+    const int row_group = IS_A ? lane / 8 % 2 : lane / 16, half = IS_A ? lane / 16 : lane / 8 % 2;
     if constexpr (BY_MATRIX && ALONG_K) {
-      offsets[0] = Held::offset(first + octet * 8 + lane % 8, half);
+      offsets[0] = Tile::offset(first + row_group * 8 + lane % 8, half);
     } else if constexpr (BY_MATRIX) {
       UNROLL_ALL
-      for (int i = 0; i < READS; ++i) offsets[i] = Held::offset(half * 8 + lane % 8, first / 8 + 2 * i + octet);
+      for (int i = 0; i < READS; ++i) offsets[i] = Tile::offset(half * 8 + lane % 8, first / 8 + 2 * i + row_group);
     } else if constexpr (BYTES_ACROSS) {
       UNROLL_ALL
       for (int i = 0; i < READS; ++i)
-        offsets[i] = Held::offset(4 * in_group, first / 16 + 2 * i + group / 4) + group % 4 * 4;
+        offsets[i] = Tile::offset(4 * in_group, first / 16 + 2 * i + group / 4) + group % 4 * 4;
     } else if constexpr (ALONG_K) {
-      offsets[0] = Held::offset(first + place(0, group), in_group / 2) + in_group % 2 * 8;
+      offsets[0] = Tile::offset(first + place(0, group), in_group / 2) + in_group % 2 * 8;
     } else {
-      offsets[0] = Held::offset(in_group, first * kElementBytes / 16 + piece_of(group)) + group % IN_PIECE * READ_BYTES;
+      offsets[0] = Tile::offset(in_group, first * kElementBytes / 16 + chunk_of(group)) + group % IN_CHUNK * READ_BYTES;
     }
   }
 
   // So many bytes of k on: pieces that far in a line have their places exchanged alike.
   static DEVICE_MEMBER const char* along(const char* tile, int offset, int bytes) {
-    return tile + bytes / Held::LINE * Held::PANEL_BYTES + (offset ^ bytes % Held::LINE);  //@ mma-swizzle-offset
+    return tile + bytes / Tile::LINE * Tile::PANEL_BYTES + (offset ^ bytes % Tile::LINE);  //@ mma-swizzle-offset
   }
 
   // All fragments of a step of k: put(u, c, word).
   template <class Put>
   DEVICE_MEMBER void read(const char* tile, int step, const Put& put) const {
-    if constexpr (Held::BY_MATRIX) {
+    if constexpr (Tile::BY_MATRIX) {
       UNROLL_ALL
       for (int i = 0; i < READS; ++i) {
-        const char* at = ALONG_K ? along(tile, offsets[0], step * 32) + i * 16 * Held::LINE
-                                 : tile + offsets[ALONG_K ? 0 : i] + step * Op::K * Held::LINE;
+        const char* at = ALONG_K ? along(tile, offsets[0], step * 32) + i * 16 * Tile::LINE
+                                 : tile + offsets[ALONG_K ? 0 : i] + step * Op::K * Tile::LINE;
         unsigned words[4];
         load_matrices<4, !ALONG_K>(words, at);  //@ mma-ldmatrix
         UNROLL_ALL
         for (int w = 0; w < 4; ++w)
           put(2 * i + (IS_A ? w % 2 : w / 2), IS_A ? w / 2 : w % 2, words[w]);
       }
-    } else if constexpr (Held::BYTES_ACROSS) {
+    } else if constexpr (Tile::BYTES_ACROSS) {
       UNROLL_ALL
       for (int i = 0; i < READS; ++i) {
         UNROLL_ALL
@@ -326,7 +326,7 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, IS_A> {
           UNROLL_ALL
           for (int r = 0; r < 4; ++r)
             rows[r] = *reinterpret_cast<const unsigned*>(
-                tile + offsets[i] + (step * Op::K + c * 16 + r) * Held::LINE);
+                tile + offsets[i] + (step * Op::K + c * 16 + r) * Tile::LINE);
           turn_bytes(words, rows);
           UNROLL_ALL
           for (int w = 0; w < 4; ++w) put(4 * i + w, c, words[w]);
@@ -337,7 +337,7 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, IS_A> {
       for (int i = 0; i < READS; ++i) {
         UNROLL_ALL
         for (int c = 0; c < 2; ++c)
-          put(i, c, *reinterpret_cast<const Word*>(along(tile, offsets[0], step * 64 + c * 32) + i * 8 * Held::LINE));
+          put(i, c, *reinterpret_cast<const Word*>(along(tile, offsets[0], step * 64 + c * 32) + i * 8 * Tile::LINE));
       }
     } else {
       // Half a step is 4 rows on, whose pieces are 4 apart.
@@ -345,10 +345,10 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, OCTETS, IS_A> {
       for (int i = 0; i < READS; ++i) {
         UNROLL_ALL
         for (int c = 0; c < 2; ++c) {
-          const char* line = tile + i / READS_OF_LINE * Held::PANEL_BYTES + (step * Op::K + c * 4) * Held::LINE;
+          const char* line = tile + i / READS_OF_LINE * Tile::PANEL_BYTES + (step * Op::K + c * 4) * Tile::LINE;
           Word words[TOGETHER];
           load_vector<TOGETHER>(
-              words, reinterpret_cast<const Word*>(line + (offsets[0] ^ (c * 4 ^ piece_of_read(i)) * 16)));
+              words, reinterpret_cast<const Word*>(line + (offsets[0] ^ (c * 4 ^ chunk_of_read(i)) * 16)));
           UNROLL_ALL
           for (int w = 0; w < TOGETHER; ++w) put(TOGETHER * i + w, c, words[w]);
         }

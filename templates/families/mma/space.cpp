@@ -101,7 +101,7 @@ std::vector<Constraint> problem_constraints() {
                           (s.epilogue || !s.shift_c(in.problem));
                  }),
       constraint(
-          "stores_what_is_held", {"EPILOGUE", "VECTOR_C", "WARP_N", "PACK_B", "TMA", "BYTES_B"},
+          "stores_fit_fragments", {"EPILOGUE", "VECTOR_C", "WARP_N", "PACK_B", "TMA", "BYTES_B"},
           "VECTOR_C is at most 2 where threads write their sums as they hold them, 1 where a "
           "lane's columns are apart; else it divides WARP_N",
           [](const Mma& s, const In&) {
@@ -114,13 +114,13 @@ std::vector<Constraint> problem_constraints() {
                  "TMA brings operands by 16 bytes, 8-bit ones where their k is contiguous; or by "
                  "elements of 4 or 8 bytes, at most 256 less 16 bytes a row of the tile",
                  [](const Mma& s, const In&) { return !s.tma || (s.a.by_tma() && s.b.by_tma()); }),
-      constraint("strands_have_rows", {"TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B"},
+      constraint("row_classes_have_rows", {"TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B"},
                  "an operand that TMA brings by its elements has at least 16 bytes of rows: 4 of "
                  "4-byte elements, 2 of 8-byte ones",
                  [](const Mma& s, const In& in) {
                    const Problem& p = in.problem;
-                   return (s.a.along_k ? p.m : p.k) >= s.a.strands() &&
-                          (s.b.along_k ? p.n : p.k) >= s.b.strands();
+                   return (s.a.along_k ? p.m : p.k) >= s.a.row_classes() &&
+                          (s.b.along_k ? p.n : p.k) >= s.b.row_classes();
                  }),
       constraint(
           "tma_places_tiles",
@@ -128,7 +128,7 @@ std::vector<Constraint> problem_constraints() {
           "TMA lays swizzled tiles down at multiples of 1024 bytes: each operand's tile is so "
           "many",
           [](const Mma& s, const In&) {
-            return !s.tma || (s.a.held_bytes() % 1024 == 0 && s.b.held_bytes() % 1024 == 0);
+            return !s.tma || (s.a.staged_bytes() % 1024 == 0 && s.b.staged_bytes() % 1024 == 0);
           }),
       Common::tma_sizes("TMA"),
       Common::grid_fits({"TILE_M", "TILE_N", "TILE_K", "SPLIT_K"}),
@@ -228,14 +228,15 @@ std::vector<Constraint> search_hints() {
             const int bytes = s.vector_c * s.out_bytes(), aligned = s.out_alignment(in.problem);
             return !s.epilogue || (bytes >= aligned && (bytes >= 4 || aligned < 4));
           }),
-      Common::baking_pays(),
-      hint("skips_at_edges", {"SKIP", "TILE_M", "TILE_N"},
+      Common::specializing_pays(),
+      hint("skips_at_edges", {"SKIP_EDGE_WARPS", "TILE_M", "TILE_N"},
            "warps outside of C are skipped only where there may be some: m is no multiple of "
            "TILE_M, or n of TILE_N",
            [](const Mma& s, const In& in) {
-             return s.skip == 0 || in.problem.m % s.tile_m != 0 || in.problem.n % s.tile_n != 0;
+             return s.skip_edge_warps == 0 || in.problem.m % s.tile_m != 0 ||
+                    in.problem.n % s.tile_n != 0;
            }),
-      Common::raster_matters(),
+      Common::group_m_matters(),
   };
 }
 
@@ -250,11 +251,14 @@ std::vector<Parameter> parameters() {
       {"TILE_K", {8, 16, 32, 64, 128, 256}, "depth of the tiles in shared memory"},
       {"WARP_M", {16, 32, 48, 64, 80, 96, 128}, "rows of C a warp computes"},
       {"WARP_N", {16, 32, 48, 64, 80, 96, 128}, "columns of C a warp computes"},
-      {"SLICE_K", {1, 2, 4}, "groups of warps that share a tile's k"},
+      {"SLICE_K", {1, 2, 4}, "sliced-K: groups of warps that share a tile's k"},
       {"STAGES", {2, 3, 4, 5, 6, 8}, "tiles in shared memory at a time"},
-      {"TMA", {0, 1}, "who copies tiles into shared memory", {"threads", "TMA"}},
+      {"TMA", {0, 1}, "TMA copies tiles into shared memory, else the threads", {"no", "yes"}},
       {"FRAGMENTS", {1, 2}, "sets of fragments: 2 reads the next while one is multiplied"},
-      {"PROMOTE", {0, 1, 2, 4}, "steps of k between additions to sums that are rounded to nearest"},
+      {"PROMOTE",
+       {0, 1, 2, 4},
+       "steps of k between additions to sums that are rounded to nearest",
+       {"no", "1", "2", "4"}},
       {"BYTES_A",
        {1, 2, 4, 8, 16},
        "bytes of A copied at a time; below 4: aligned pieces, shifted"},
@@ -263,15 +267,18 @@ std::vector<Parameter> parameters() {
        "bytes of B copied at a time; below 4: aligned pieces, shifted"},
       {"PACK_A", {0, 1, 2}, "copy A beforehand", {"no", "padded", "transposed"}},
       {"PACK_B", {0, 1, 2}, "copy B beforehand", {"no", "padded", "transposed"}},
-      {"EPILOGUE", {0, 1}, "how sums are written", {"as held", "through shared memory"}},
+      {"EPILOGUE", {0, 1}, "what sums are written from", {"registers", "shared-memory"}},
       {"VECTOR_C", {1, 2, 4, 8, 16}, "elements of C a store moves"},
       {"BLOCKS_PER_SM", {1, 2, 3, 4}, "blocks that must fit on a multiprocessor: caps registers"},
       {"SPLIT_K",
        {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64, 128, 256},
        "blocks that share the k of a tile"},
-      {"RASTER", {1, 4, 8, 16}, "tile rows walked together, for L2"},
-      {"BAKE", {0, 1}, "sizes are constants of the kernel", {"no", "yes"}},
-      {"SKIP", {0, 1}, "warps that lie wholly outside of C", {"multiply all the same", "do not"}},
+      {"GROUP_M", {1, 4, 8, 16}, "tile rows whose blocks run together, for L2 (tile order)"},
+      {"SPECIALIZE_SIZE", {0, 1}, "sizes are constants of the kernel", {"no", "yes"}},
+      {"SKIP_EDGE_WARPS",
+       {0, 1},
+       "warps that lie wholly outside of C do not multiply",
+       {"no", "yes"}},
   };
 }
 

@@ -13,23 +13,23 @@
 static_assert(TILE_M * TILE_N <= 1024, "a block has at most 1024 threads");
 
 KERNEL(TILE_M * TILE_N, 1) naive(ARGUMENTS MultiplyArgs args) {
-  const Task task = task_of_block(args, TILE_M, TILE_N);
+  const WorkTile work_tile = work_tile_of_block(args, TILE_M, TILE_N);
   const int thread = threadIdx.x;
-  const Int64 row = task.tile.row + (ACROSS ? thread / TILE_N : thread % TILE_M);
-  const Int64 column = task.tile.column + (ACROSS ? thread % TILE_N : thread / TILE_M);
+  const Int64 row = work_tile.tile.row + (ACROSS ? thread / TILE_N : thread % TILE_M);
+  const Int64 column = work_tile.tile.column + (ACROSS ? thread % TILE_N : thread / TILE_M);
   if (row >= args.m || column >= args.n) return;
 
   // Steps between neighbours along k.
   const Int64 step_a = A_TRANSPOSED ? args.lda : 1;
   const Int64 step_b = B_TRANSPOSED ? 1 : args.ldb;
-  const Element* a = task.a + (A_TRANSPOSED ? row : row * args.lda);
-  const Element* b = task.b + (B_TRANSPOSED ? column * args.ldb : column);
+  const Element* a = work_tile.a + (A_TRANSPOSED ? row : row * args.lda);
+  const Element* b = work_tile.b + (B_TRANSPOSED ? column * args.ldb : column);
 
   Sum sum = 0;
   UNROLL_BY(UNROLL)
   for (Int64 k = 0; k < args.k; ++k)
     sum = multiply_add(widen(a[k * step_a]), widen(b[k * step_b]), sum);
 
-  Result* c = task.c + row * args.ldc + column;
+  Result* c = work_tile.c + row * args.ldc + column;
   *c = blend(scalars_of(args), sum, c);
 }

@@ -21,26 +21,26 @@ struct TileLayout {
   bool transpose;   // on its way into shared memory
   int prefetch, fragment_k;
 
-  constexpr bool held_k() const { return along_k != transpose; }
+  constexpr bool staged_k() const { return along_k != transpose; }
   // TMA copies tiles as they lie, aligned to 16 bytes.
   constexpr bool by_tma() const { return prefetch >= 6 && !transpose && vector == 4; }
   // Along k TMA copies panels of at most 128 bytes of k, swizzled as wide as they are.
   constexpr bool swizzled() const { return by_tma() && along_k; }
   constexpr int panel() const { return layout::smaller(depth, 32); }
   // Through registers: cp.async transposes words, not vectors.
-  constexpr bool staged() const {
+  constexpr bool by_registers() const {
     return prefetch >= 6 ? !by_tma() : prefetch >= 3 && transpose && vector > 1;
   }
   // A stored column must not fall into one bank; rows stay aligned for vector access.
   constexpr int pad() const {
     if (by_tma()) return 0;
-    if (!held_k()) return transpose ? 4 : 0;
+    if (!staged_k()) return transpose ? 4 : 0;
     return transpose ? fragment_k : layout::larger(vector, fragment_k);
   }
-  constexpr int stride() const { return (held_k() ? depth : span) + pad(); }
+  constexpr int stride() const { return (staged_k() ? depth : span) + pad(); }
   // The next tile begins where vectors, and tiles by TMA, may.
   constexpr int elements() const {
-    return layout::round_up((held_k() ? span : depth) * stride(), prefetch >= 6 ? 256 : 4);
+    return layout::round_up((staged_k() ? span : depth) * stride(), prefetch >= 6 ? 256 : 4);
   }
 };
 

@@ -9,9 +9,9 @@
 #define A_BY_TMA (PREFETCH >= 6 && !TRANSPOSE_A && VECTOR_A == 4)
 #define B_BY_TMA (PREFETCH >= 6 && !TRANSPOSE_B && VECTOR_B == 4)
 
-// MultiplyArgs, and what only some configurations take; the arguments that add_tail() and the plan append.
+// MultiplyArgs, and what only some configurations take; the arguments that add_stream_k() and the plan append.
 struct SimtArgs : MultiplyArgs {
-#if TAIL
+#if STREAM_K
   float* partial;          // [tail block][2][TILE_M][TILE_N]
   Int64 depth;             // tiles of k
   int whole_tiles, share;  // tiles of C that one block does; tiles of k for a block of the tail
@@ -24,7 +24,7 @@ struct SimtArgs : MultiplyArgs {
 #endif
 
   DEVICE_MEMBER Tile tile(unsigned index) const {
-    return tile_at(rows(), columns(), rows_together(), index, TILE_M, TILE_N);
+    return tile_at(rows(), columns(), tile_rows_together(), index, TILE_M, TILE_N);
   }
   // Of one product of a batch.
   DEVICE_MEMBER unsigned blocks() const {
@@ -38,7 +38,7 @@ static_assert(!A_BY_TMA || TILE_M % 4 == 0, "tiles of A by TMA begin at multiple
 static_assert(!B_BY_TMA || TILE_N % 4 == 0, "tiles of B by TMA begin at multiples of 16 bytes");
 
 // What a block does at a time: a tile of C from (row, column) on, and a part of k, of one product.
-struct Part {
+struct WorkUnit {
   Int64 row, column;
   Int64 k_begin, k_size;
   const float* a;
@@ -48,11 +48,11 @@ struct Part {
 };
 
 // Where in the block's tile a thread works.
-struct Who {
+struct ThreadPosition {
   int lane, group, warp_m, warp_n;  // first row and column of the warp
   int k0;                           // of each tile's k, the group's first
 
-  DEVICE_MEMBER Who() {
+  DEVICE_MEMBER ThreadPosition() {
     constexpr int WARPS_N = TILE_N / (THREAD_N * kWarpN);
     const int warp = int(threadIdx.x) % kGroupThreads / 32;
     lane = threadIdx.x % 32;
@@ -62,9 +62,9 @@ struct Who {
     k0 = group * kGroupDepth;
   }
   // Whether any of the warp's part of C is inside the matrix.
-  DEVICE_MEMBER bool multiplies(const SimtArgs& args, const Part& part) const {
-    return (kWholeM || part.row + warp_m < args.rows()) &&
-           (kWholeN || part.column + warp_n < args.columns());
+  DEVICE_MEMBER bool multiplies(const SimtArgs& args, const WorkUnit& work) const {
+    return (kWholeM || work.row + warp_m < args.rows()) &&
+           (kWholeN || work.column + warp_n < args.columns());
   }
 };
 
@@ -76,11 +76,11 @@ struct Source {
   OperandB b;
   int tiles, inner_a, inner_b, k_rest;  // k_rest: of the last tile
 
-  DEVICE_MEMBER Source(const SimtArgs& args, const Part& part)
-      : a(part.a, args.lda, part.row, args.rows(), part.k_begin),
-        b(part.b, args.ldb, part.column, args.columns(), part.k_begin),
-        tiles(part.tiles()),
-        k_rest(kWholeK ? TILE_K : static_cast<int>(part.k_size - Int64(TILE_K) * (tiles - 1))) {
+  DEVICE_MEMBER Source(const SimtArgs& args, const WorkUnit& work)
+      : a(work.a, args.lda, work.row, args.rows(), work.k_begin),
+        b(work.b, args.ldb, work.column, args.columns(), work.k_begin),
+        tiles(work.tiles()),
+        k_rest(kWholeK ? TILE_K : static_cast<int>(work.k_size - Int64(TILE_K) * (tiles - 1))) {
     const int whole = k_rest == TILE_K ? tiles : tiles - 1;
     inner_a = a.inside() ? whole : 0;
     inner_b = b.inside() ? whole : 0;
@@ -94,9 +94,9 @@ struct Source {
 
 #if PREFETCH >= 3
 // Both operands' parts of a tile on their way.
-struct Coming {
-  Waiting<OperandA> a;
-  Waiting<OperandB> b;
+struct TilesInFlight {
+  InFlight<OperandA> a;
+  InFlight<OperandB> b;
 
   DEVICE_MEMBER void start(const Source& source, int t, float* stage) {
     if (t < source.inner_a)
@@ -118,7 +118,7 @@ struct Coming {
 #if PREFETCH >= 6
 // Asks for the operand's tile that begins at row or column `at` and step k.
 template <typename Of>
-DEVICE void ask_for_tile(float* to, const TensorMap& map, Int64 at, int k, TransferBarrier* full) {
+DEVICE void issue_tile_load(float* to, const TensorMap& map, Int64 at, int k, Mbarrier* full) {
   if constexpr (Of::SWIZZLED) {
     UNROLL_ALL
     for (int panel = 0; panel < TILE_K / Of::PANEL; ++panel)
@@ -129,21 +129,21 @@ DEVICE void ask_for_tile(float* to, const TensorMap& map, Int64 at, int k, Trans
 }
 
 // A lane of warp 0 has TMA fill the stages; what TMA cannot copy all threads store.
-struct Flow {
-  static constexpr int TRANSFERRED = (OperandA::BY_TMA ? TILE_M * TILE_K * 4 : 0) +
+struct MainLoop {
+  static constexpr int TMA_BYTES = (OperandA::BY_TMA ? TILE_M * TILE_K * 4 : 0) +
                                      (OperandB::BY_TMA ? TILE_N * TILE_K * 4 : 0);  // bytes a tile
-  static constexpr bool STAGED = OperandA::STAGED || OperandB::STAGED;
+  static constexpr bool BY_REGISTERS = OperandA::BY_REGISTERS || OperandB::BY_REGISTERS;
   // A tile less than there are stages is on its way, so that who fills waits for warps that are a tile
   // behind, not for all of them.
   static constexpr int AHEAD = kStages - 2;  //@ simt-tiles-ahead
 
-  bool asks;  // this warp does, for all
+  bool issues;  // this warp does, for all
   Pipeline<kStages, kStageElements, float, true> pipeline;
 
-  DEVICE_MEMBER explicit Flow(float* shared)
-      : asks(TRANSFERRED > 0 && warp_number() == 0),
+  DEVICE_MEMBER explicit MainLoop(float* shared)
+      : issues(TMA_BYTES > 0 && warp_number() == 0),
         pipeline(shared, reinterpret_cast<char*>(shared + kLayout.barriers_at()),
-                 (TRANSFERRED > 0) + (STAGED ? kThreads / 32 : 0),  //@ simt-full-arrivals
+                 (TMA_BYTES > 0) + (BY_REGISTERS ? kThreads / 32 : 0),  //@ simt-full-arrivals
                  kThreads / 32) {}
   DEVICE_MEMBER const float* stage() const { return pipeline.consumer_stage(); }
   DEVICE_MEMBER float* next_stage() const { return pipeline.producer_stage(); }
@@ -155,71 +155,71 @@ struct Flow {
   }
 
   // Begins to bring tile t; for each tile in turn, followed by finish().
-  DEVICE_MEMBER void start(const SimtArgs& args, const Part& part, Source& source, Coming& coming,
+  DEVICE_MEMBER void start(const SimtArgs& args, const WorkUnit& work, Source& source, TilesInFlight& in_flight,
                            int t) const {
-    if (STAGED) {
-      coming.start(source, t, nullptr);
+    if (BY_REGISTERS) {
+      in_flight.start(source, t, nullptr);
       source.advance();
     }
-    if (asks && t < source.tiles) {
+    if (issues && t < source.tiles) {
       pipeline.wait_empty();  //@ simt-empty-wait-before-tma
-      if (chosen_lane()) {  //@ simt-elect-one
-        TransferBarrier* full = pipeline.producer_barrier();
-        transfer_expect(full, TRANSFERRED);  //@ simt-expect-bytes
-        [[maybe_unused]] const int k = static_cast<int>(part.k_begin) + t * TILE_K;  //@ simt-tile-k
+      if (elect_one()) {  //@ simt-elect-one
+        Mbarrier* full = pipeline.producer_barrier();
+        mbarrier_expect_tx(full, TMA_BYTES);  //@ simt-expect-bytes
+        [[maybe_unused]] const int k = static_cast<int>(work.k_begin) + t * TILE_K;  //@ simt-tile-k
 #if A_BY_TMA
-        ask_for_tile<OperandA>(next_stage(), args.a_map, part.row, k, full);
+        issue_tile_load<OperandA>(next_stage(), args.a_map, work.row, k, full);
 #endif
 #if B_BY_TMA
-        ask_for_tile<OperandB>(next_stage() + OperandA::ELEMENTS, args.b_map, part.column, k, full);
+        issue_tile_load<OperandB>(next_stage() + OperandA::ELEMENTS, args.b_map, work.column, k, full);
 #endif
       }
       warp_barrier();
     }
   }
-  DEVICE_MEMBER void finish(const Source& source, const Coming& coming, int t) {
+  DEVICE_MEMBER void finish(const Source& source, const TilesInFlight& in_flight, int t) {
     if (t >= source.tiles) return;
-    if (STAGED) {
+    if (BY_REGISTERS) {
       pipeline.wait_empty();  //@ simt-empty-wait-before-stores
-      coming.finish(source, next_stage());  //@ simt-store-stage
-      transfer_arrive_of_warp(pipeline.producer_barrier(), 0);  //@ simt-full-arrive
+      in_flight.finish(source, next_stage());  //@ simt-store-stage
+      mbarrier_arrive_warp(pipeline.producer_barrier(), 0);  //@ simt-full-arrive
     }
     pipeline.producer.advance();
   }
 
-  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part, const Who& who) {
-    Source source(args, part);
-    Coming coming;
+  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const WorkUnit& work, const ThreadPosition& thread) {
+    Source source(args, work);
+    TilesInFlight in_flight;
     const int tiles = source.tiles;
-    const bool multiplies = who.multiplies(args, part);
+    const bool multiplies = thread.multiplies(args, work);
     UNROLL_ALL  //@ simt-first-loads
     for (int t = 0; t < AHEAD; ++t) {
-      start(args, part, source, coming, t);
-      finish(source, coming, t);
+      start(args, work, source, in_flight, t);
+      finish(source, in_flight, t);
     }
 #if FRAGMENTS == 1
     for (int t = 0; t < tiles; ++t) {
-      start(args, part, source, coming, t + AHEAD);
+      start(args, work, source, in_flight, t + AHEAD);
       pipeline.wait_full();
       unsigned read = 0;
-      if (multiplies) read = multiply_tile(sums, stage(), who.warp_m, who.warp_n, who.lane, who.k0);  //@ simt-multiply
+      if (multiplies) read = multiply_tile(sums, stage(), thread.warp_m, thread.warp_n, thread.lane, thread.k0);  //@ simt-multiply
       release(args, read);
-      finish(source, coming, t + AHEAD);
+      finish(source, in_flight, t + AHEAD);
     }
 #else
     Fragments sets[2];
     if (tiles > 0) {
       pipeline.wait_full();
-      if (multiplies) sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      if (multiplies) sets[0].read(stage(), thread.warp_m, thread.warp_n, thread.lane, thread.k0);
     }
     for (int t = 0; t < tiles; ++t) {
-      start(args, part, source, coming, t + AHEAD);
-      if (multiplies) multiply_ahead(sums, sets, stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+      start(args, work, source, in_flight, t + AHEAD);
+      if (multiplies) multiply_ahead(sums, sets, stage(), thread.warp_m, thread.warp_n, thread.lane, thread.k0);
       release(args, multiplies ? sets[1].some_bits() : 0);
-      finish(source, coming, t + AHEAD);
+      finish(source, in_flight, t + AHEAD);
       if (t + 1 < tiles) {
         pipeline.wait_full();
-        if (multiplies) sets[0].read(stage(), who.warp_m, who.warp_n, who.lane, who.k0);
+        if (multiplies) sets[0].read(stage(), thread.warp_m, thread.warp_n, thread.lane, thread.k0);
       }
       if (multiplies) outer_product(sums, sets[1]);
     }
@@ -230,24 +230,24 @@ struct Flow {
 
 #if PREFETCH >= 3 && PREFETCH < 6
 // Stages are filled and used in turn; one is filled again after the barrier that follows its last use.
-struct Flow {
+struct MainLoop {
   float* shared;
-  DEVICE_MEMBER explicit Flow(float* shared_memory) : shared(shared_memory) {}
+  DEVICE_MEMBER explicit MainLoop(float* shared_memory) : shared(shared_memory) {}
 
-  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part,
-                              const Who& who) const {
-    Source source(args, part);
+  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const WorkUnit& work,
+                              const ThreadPosition& thread) const {
+    Source source(args, work);
     const int tiles = source.tiles;
-    const bool multiplies = who.multiplies(args, part);
-    Coming coming;
+    const bool multiplies = thread.multiplies(args, work);
+    TilesInFlight in_flight;
     StageOffset<kStages, kStageElements> filling, used;
     const auto start = [&](int t) {
-      coming.start(source, t, shared + filling.at);
+      in_flight.start(source, t, shared + filling.at);
       source.advance();
       copies_commit();  // also when there was nothing: the waits count groups
     };
     const auto finish = [&](int t) {  // of the tile that was started last
-      if (t < tiles) coming.finish(source, shared + filling.at);
+      if (t < tiles) in_flight.finish(source, shared + filling.at);
       filling.advance();
     };
     UNROLL_ALL
@@ -261,7 +261,7 @@ struct Flow {
       barrier();
       start(t + kStages - 1);
       if (multiplies)
-        multiply_tile(sums, shared + used.at, who.warp_m, who.warp_n, who.lane, who.k0);
+        multiply_tile(sums, shared + used.at, thread.warp_m, thread.warp_n, thread.lane, thread.k0);
       used.advance();
       finish(t + kStages - 1);
     }
@@ -269,18 +269,18 @@ struct Flow {
     Fragments sets[2];
     copies_done<kStages - 2>();
     barrier();
-    if (multiplies) sets[0].read(shared, who.warp_m, who.warp_n, who.lane, who.k0);
+    if (multiplies) sets[0].read(shared, thread.warp_m, thread.warp_n, thread.lane, thread.k0);
     for (int t = 0; t < tiles; ++t) {
       start(t + kStages - 1);
       if (multiplies)
-        multiply_ahead(sums, sets, shared + used.at, who.warp_m, who.warp_n, who.lane, who.k0);
+        multiply_ahead(sums, sets, shared + used.at, thread.warp_m, thread.warp_n, thread.lane, thread.k0);
       used.advance();
       finish(t + kStages - 1);
       copies_done<kStages - 2>();
       barrier();  // the next tile is there, this one's stage is free
       if (multiplies) {
         // After the last tile this reads old values, which nobody uses.
-        sets[0].read(shared + used.at, who.warp_m, who.warp_n, who.lane, who.k0);
+        sets[0].read(shared + used.at, thread.warp_m, thread.warp_n, thread.lane, thread.k0);
         outer_product(sums, sets[1]);
       }
     }
@@ -289,15 +289,15 @@ struct Flow {
 };
 
 #elif PREFETCH < 3
-struct Flow {
+struct MainLoop {
   float* shared;
-  DEVICE_MEMBER explicit Flow(float* shared_memory) : shared(shared_memory) {}
+  DEVICE_MEMBER explicit MainLoop(float* shared_memory) : shared(shared_memory) {}
 
-  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const Part& part,
-                              const Who& who) const {
-    Source source(args, part);
+  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const WorkUnit& work,
+                              const ThreadPosition& thread) const {
+    Source source(args, work);
     const int tiles = source.tiles;
-    const bool multiplies = who.multiplies(args, part);
+    const bool multiplies = thread.multiplies(args, work);
     float next_a[OperandA::COUNT][VECTOR_A], next_b[OperandB::COUNT][VECTOR_B];
     const auto fetch = [&](int t) {
       if (t < source.inner_a)
@@ -310,7 +310,7 @@ struct Flow {
         source.b.template load<false>(next_b, source.depth(t));
       source.advance();
     };
-    const auto hold = [&](int t) {
+    const auto store = [&](int t) {
       float* stage = shared + t % kStages * kStageElements;
       source.a.store(stage, next_a);
       source.b.store(stage + OperandA::ELEMENTS, next_b);
@@ -318,25 +318,25 @@ struct Flow {
 #if PREFETCH == 0
     for (int t = 0; t < tiles; ++t) {
       fetch(t);
-      hold(t);
+      store(t);
       barrier();
-      if (multiplies) multiply_tile(sums, shared, who.warp_m, who.warp_n, who.lane, who.k0);
+      if (multiplies) multiply_tile(sums, shared, thread.warp_m, thread.warp_n, thread.lane, thread.k0);
       barrier();
     }
 #else
     if (tiles > 0) {
       fetch(0);
-      hold(0);
+      store(0);
       barrier();
     }
     for (int t = 0; t < tiles; ++t) {
       const bool more = t + 1 < tiles;
       if (more) fetch(t + 1);
       if (multiplies)
-        multiply_tile(sums, shared + t % kStages * kStageElements, who.warp_m, who.warp_n, who.lane,
-                      who.k0);
+        multiply_tile(sums, shared + t % kStages * kStageElements, thread.warp_m, thread.warp_n, thread.lane,
+                      thread.k0);
       if (kStages == 1) barrier();  // one buffer: everybody must be done with it
-      if (more) hold(t + 1);
+      if (more) store(t + 1);
       barrier();
     }
 #endif

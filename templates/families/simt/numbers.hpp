@@ -14,8 +14,8 @@ struct Simt {
   int tile_m, tile_n, tile_k, thread_m, thread_n, warp_m, slice_k, fragment_k, fragments, unroll;
   bool transpose_a, transpose_b;
   Pack pack_a, pack_b;
-  int prefetch, vector_a, vector_b, vector_c, blocks, split, raster;
-  bool tail, bake;
+  int prefetch, vector_a, vector_b, vector_c, blocks, split, group_m;
+  bool stream_k, specialize_size;
   bool a_along_k, b_along_k;  // k is contiguous in memory, as the kernel reads the operand
 
   Simt(const Problem& problem, const Configuration& c)
@@ -39,9 +39,9 @@ struct Simt {
         vector_c(value_or_1(c, "VECTOR_C")),
         blocks(value_or_1(c, "BLOCKS_PER_SM")),
         split(value_or_1(c, "SPLIT_K")),
-        raster(value_or_1(c, "RASTER")),
-        tail(value_or_1(c, "TAIL") == 1),
-        bake(value_or_1(c, "BAKE") == 1),
+        group_m(value_or_1(c, "GROUP_M")),
+        stream_k(value_or_1(c, "STREAM_K") == 1),
+        specialize_size(value_or_1(c, "SPECIALIZE_SIZE") == 1),
         a_along_k(!reads_a_transposed(problem, pack_a)),
         b_along_k(reads_b_transposed(problem, pack_b)) {}
 
@@ -60,15 +60,14 @@ struct Simt {
     const std::int64_t most = pieces(problem.k, tile_k) / 4;
     return static_cast<int>(std::max<std::int64_t>(1, std::min(slots(device) / tiles, most)));
   }
-  bool in_ring() const { return prefetch >= 6; }
-  bool by_tma() const { return in_ring(); }
+  bool by_tma() const { return prefetch >= 6; }
   /// TMA brings tiles as they lie; what it cannot bring goes through registers.
   bool a_by_tma() const { return layout_a().by_tma(); }
   bool b_by_tma() const { return layout_b().by_tma(); }
   bool by_cp_async() const { return prefetch >= 3 && prefetch < 6; }
   int stages() const { return stages_of(prefetch); }
-  bool a_held_k() const { return layout_a().held_k(); }
-  bool b_held_k() const { return layout_b().held_k(); }
+  bool a_staged_k() const { return layout_a().staged_k(); }
+  bool b_staged_k() const { return layout_b().staged_k(); }
 
   TileLayout layout_a() const {
     return {tile_m, tile_k, vector_a, a_along_k, transpose_a, prefetch, fragment_k};
@@ -86,8 +85,8 @@ struct Simt {
     return (span * tile_k / vector + threads() - 1) / threads() * vector;
   }
   /// Whether an operand's tile waits in registers before it is stored.
-  bool a_staged() const { return waits_in_registers() || layout_a().staged(); }
-  bool b_staged() const { return waits_in_registers() || layout_b().staged(); }
+  bool a_staged() const { return waits_in_registers() || layout_a().by_registers(); }
+  bool b_staged() const { return waits_in_registers() || layout_b().by_registers(); }
   /// Sums, fragments (of several steps of k not all at once), what is on its way, and addresses.
   int registers(const DeviceInfo&) const {
     const int fetch =
@@ -95,16 +94,16 @@ struct Simt {
     const int sets = std::max(fragments, 1) * (fragment_k >= 4 ? fragment_k / 2 : fragment_k);
     return thread_m * thread_n + std::max(sets, 1) * (thread_m + thread_n) + fetch + 24;
   }
-  int run_n() const { return run(thread_n, b_held_k()); }
+  int run_n() const { return run(thread_n, b_staged_k()); }
   /// Instructions that read one operand's fragments, a step of k.
-  double reads(int thread, bool held_k) const {
-    return held_k ? double(thread) / fragment_k : double(thread) / run(thread, false);
+  double reads(int thread, bool staged_k) const {
+    return staged_k ? double(thread) / fragment_k : double(thread) / run(thread, false);
   }
 
  private:
   bool waits_in_registers() const { return prefetch == 1 || prefetch == 2; }
-  static int run(int thread, bool held_k) {
-    return held_k ? 1 : (thread % 4 == 0 ? 4 : (thread % 2 == 0 ? 2 : 1));
+  static int run(int thread, bool staged_k) {
+    return staged_k ? 1 : (thread % 4 == 0 ? 4 : (thread % 2 == 0 ? 2 : 1));
   }
 };
 

@@ -20,13 +20,13 @@ constexpr int kPassSteps = UNROLL / FRAGMENT_K;
 constexpr int kStages = tilewise::simt::stages_of(PREFETCH);
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 
-// One operand's tile: SPAN (of m or n) x TILE_K. `along_k`: k is contiguous in memory. `held_k`: k
+// One operand's tile: SPAN (of m or n) x TILE_K. `along_k`: k is contiguous in memory. `staged_k`: k
 // is contiguous in shared memory. `INSIDE`: no tile reaches past the edge of m or n.
 template <int SPAN, int THREAD, int WARP, int VECTOR, bool ALONG_K, bool TRANSPOSE, bool INSIDE>
 struct Operand {
   static constexpr tilewise::simt::TileLayout LAYOUT = {SPAN,    TILE_K,    VECTOR,  ALONG_K,
                                                         TRANSPOSE, PREFETCH, FRAGMENT_K};
-  static constexpr bool HELD_K = LAYOUT.held_k();
+  static constexpr bool STAGED_K = LAYOUT.staged_k();
   static constexpr int INNER = ALONG_K ? TILE_K : SPAN;  // contiguous in memory
   static constexpr int ROWS = ALONG_K ? SPAN : TILE_K;
   static constexpr int WIDTH = VECTOR;
@@ -43,12 +43,12 @@ struct Operand {
   static constexpr bool SWIZZLED = LAYOUT.swizzled();
   static constexpr int PANEL = LAYOUT.panel();
   static constexpr int PANEL_ELEMENTS = SPAN * PANEL;
-  static constexpr bool STAGED = LAYOUT.staged();
-  static constexpr bool ACROSS = STAGED && ALONG_K && TRANSPOSE;
+  static constexpr bool BY_REGISTERS = LAYOUT.by_registers();
+  static constexpr bool ACROSS = BY_REGISTERS && ALONG_K && TRANSPOSE;
   static constexpr int NEAR = 8 / WIDTH;  // vectors of a row for neighbouring threads, then the next row's
   static constexpr int PAD = LAYOUT.pad(), STRIDE = LAYOUT.stride(), ELEMENTS = LAYOUT.elements();
   // A thread's values come in runs of CHUNK neighbours; runs of a warp lie side by side.
-  static constexpr int CHUNK = HELD_K ? 1 : (THREAD % 4 == 0 ? 4 : (THREAD % 2 == 0 ? 2 : 1));
+  static constexpr int CHUNK = STAGED_K ? 1 : (THREAD % 4 == 0 ? 4 : (THREAD % 2 == 0 ? 2 : 1));
   static_assert(INNER % WIDTH == 0, "vectors tile the rows of an operand tile");
   static_assert(THREAD % CHUNK == 0, "a thread's values come in whole vectors");
   static_assert(!SWIZZLED || SPAN % 8 == 0, "a swizzle repeats after 8 rows");
@@ -56,15 +56,15 @@ struct Operand {
   static DEVICE_MEMBER int position(int lane, int i) {  // of value i within the warp's part
     return i / CHUNK * (WARP * CHUNK) + lane * CHUNK + i % CHUNK;
   }
-  static DEVICE_MEMBER int held(int s, int k) { return HELD_K ? s * STRIDE + k : k * STRIDE + s; }
+  static DEVICE_MEMBER int place_of(int s, int k) { return STAGED_K ? s * STRIDE + k : k * STRIDE + s; }
 
   // By which piece of 16 bytes a row's are exchanged: swizzled() of tma.cuh, for rows of a panel.
   static DEVICE_MEMBER int exchange(int s) { return s * PANEL / 32 % (PANEL / 4); }
   // Where value i has step k, for a thread whose first value is s0 of the tile; held with k
   // contiguous.
-  static DEVICE_MEMBER int held_along_k(int s0, int i, int k) {
+  static DEVICE_MEMBER int place_along_k(int s0, int i, int k) {
     const int s = s0 + i * WARP;
-    if constexpr (!SWIZZLED) return held(s, k);
+    if constexpr (!SWIZZLED) return place_of(s, k);
     // Where warps begin at multiples of 8 rows, s0 and i decide about different bits: then most of
     // this is found once for all i.
     constexpr bool APART = THREAD * WARP % 8 == 0;
@@ -166,7 +166,7 @@ struct Operand {
     if ((j + 1) % IN_ROW != 0) return at + LANES * WIDTH;
     at -= (IN_ROW - 1) * (LANES * WIDTH);
     if (is_row(place(j + 1))) at += rows_apart;
-    return kept_address(at);
+    return opaque_pointer(at);
   }
 
   template <bool FULL>
@@ -192,7 +192,7 @@ struct Operand {
       } else {
         UNROLL_ALL
         for (int e = 0; e < WIDTH; ++e)
-          tile[ALONG_K ? held(p.outer, p.inner + e) : held(p.inner + e, p.outer)] = values[j][e];
+          tile[ALONG_K ? place_of(p.outer, p.inner + e) : place_of(p.inner + e, p.outer)] = values[j][e];
       }
     }
   }
@@ -201,9 +201,9 @@ struct Operand {
   template <bool FULL>
   DEVICE_MEMBER void copy(float* tile, int k_left) const {
     const auto at = [](const Place& p) {
-      return ALONG_K ? held(p.outer, p.inner) : held(p.inner, p.outer);
+      return ALONG_K ? place_of(p.outer, p.inner) : place_of(p.inner, p.outer);
     };
-    float* first_of_thread = kept_shared_address(tile + at(place(0)));
+    float* first_of_thread = opaque_shared_pointer(tile + at(place(0)));
     constexpr int ALONG = LANES * WIDTH * (TRANSPOSE ? STRIDE : 1),
                   DOWN = ROWS_APART * (TRANSPOSE ? 1 : STRIDE);
     const float* from = STRAIGHT ? first : vector(0);
@@ -221,11 +221,11 @@ struct Operand {
   // The thread's values at steps k .. k + FRAGMENT_K - 1.
   static DEVICE_MEMBER void read(float (&to)[FRAGMENT_K][THREAD], const float* tile, int warp_at,
                                  int lane, int k) {
-    if constexpr (HELD_K) {
+    if constexpr (STAGED_K) {
       UNROLL_ALL
       for (int i = 0; i < THREAD; ++i) {
         float run[FRAGMENT_K];
-        load_vector<FRAGMENT_K>(run, tile + held_along_k(warp_at + lane, i, k));
+        load_vector<FRAGMENT_K>(run, tile + place_along_k(warp_at + lane, i, k));
         UNROLL_ALL
         for (int e = 0; e < FRAGMENT_K; ++e) to[e][i] = run[e];
       }
@@ -235,7 +235,7 @@ struct Operand {
         UNROLL_ALL
         for (int i = 0; i < THREAD; i += CHUNK) {
           float run[CHUNK];
-          load_vector<CHUNK>(run, tile + held(warp_at + position(lane, i), k + e));
+          load_vector<CHUNK>(run, tile + place_of(warp_at + position(lane, i), k + e));
           UNROLL_ALL
           for (int c = 0; c < CHUNK; ++c) to[e][i + c] = run[c];
         }
@@ -248,18 +248,18 @@ struct Operand {
 // An operand's part of a tile on its way: through this thread's registers, or by cp.async; TMA is
 // asked elsewhere.
 template <typename Of>
-struct Waiting {
-  float values[Of::STAGED ? Of::COUNT : 1][Of::STAGED ? Of::WIDTH : 1];
+struct InFlight {
+  float values[Of::BY_REGISTERS ? Of::COUNT : 1][Of::BY_REGISTERS ? Of::WIDTH : 1];
 
   template <bool FULL>
   DEVICE_MEMBER void start(const Of& operand, float* tile, int k_left) {
-    if constexpr (Of::STAGED) operand.template load<FULL>(values, k_left);
+    if constexpr (Of::BY_REGISTERS) operand.template load<FULL>(values, k_left);
 #if PREFETCH < 6
-    if constexpr (!Of::STAGED) operand.template copy<FULL>(tile, k_left);
+    if constexpr (!Of::BY_REGISTERS) operand.template copy<FULL>(tile, k_left);
 #endif
   }
   DEVICE_MEMBER void finish(const Of& operand, float* tile) const {
-    if constexpr (Of::STAGED) operand.store(tile, values);
+    if constexpr (Of::BY_REGISTERS) operand.store(tile, values);
   }
 };
 #endif
@@ -297,7 +297,7 @@ struct Fragments {
   static DEVICE_MEMBER unsigned some_of(const float (&values)[FRAGMENT_K][COUNT]) {
     unsigned bits = 0;
     UNROLL_ALL
-    for (int e = 0; e < FRAGMENT_K; e += Of::HELD_K ? 4 : 1) {
+    for (int e = 0; e < FRAGMENT_K; e += Of::STAGED_K ? 4 : 1) {
       UNROLL_ALL
       for (int i = 0; i < COUNT; i += Of::CHUNK) bits ^= bits_of(values[e][i]);
     }

@@ -3,7 +3,7 @@
 
 #include "templates/families/families.hpp"
 #include "templates/families/simt/numbers.hpp"
-#include "templates/families/simt/tail.hpp"
+#include "templates/families/simt/stream_k.hpp"
 
 namespace tilewise {
 namespace {
@@ -14,11 +14,11 @@ using simt::Simt;
 /// no operand is kept from one multiply-add to the next; a small tile of sums leaves less to
 /// reorder.
 double multiply_add_rate(const Simt& s, int order) {
-  constexpr double of_operands_held_k[] = {0, 0.06, 0.09};
-  const double held_k = of_operands_held_k[s.a_held_k() + s.b_held_k()];
+  constexpr double of_operands_staged_k[] = {0, 0.06, 0.09};
+  const double staged_k = of_operands_staged_k[s.a_staged_k() + s.b_staged_k()];
   const double by_rows = order == 0 ? 0.04 : 0;
   const double sums = double(s.thread_m) * s.thread_n;
-  return 0.85 - held_k - by_rows - 0.3 * std::max(0.0, 1 / std::sqrt(sums) - 0.125);
+  return 0.85 - staged_k - by_rows - 0.3 * std::max(0.0, 1 / std::sqrt(sums) - 0.125);
 }
 
 ThreadWork thread_work(const Simt& s, int order, const DeviceInfo& device) {
@@ -27,13 +27,13 @@ ThreadWork thread_work(const Simt& s, int order, const DeviceInfo& device) {
   const auto loads = [&](int span, int vector, bool tma) {
     return tma ? 0.0 : vectors(span, vector);
   };
-  const auto stores = [&](int span, int vector, bool transpose, bool staged) {
+  const auto stores = [&](int span, int vector, bool transpose, bool by_registers) {
     // cp.async and TMA store by themselves.
-    if (s.prefetch >= 3 && !staged) return 0.0;
+    if (s.prefetch >= 3 && !by_registers) return 0.0;
     return vectors(span, vector) * (transpose ? vector : 1);
   };
   ThreadWork thread;
-  thread.shared_loads = s.reads(s.thread_m, s.a_held_k()) + s.reads(s.thread_n, s.b_held_k());
+  thread.shared_loads = s.reads(s.thread_m, s.a_staged_k()) + s.reads(s.thread_n, s.b_staged_k());
   thread.global_loads =
       loads(s.tile_m, s.vector_a, s.a_by_tma()) + loads(s.tile_n, s.vector_b, s.b_by_tma());
   thread.shared_stores = stores(s.tile_m, s.vector_a, s.transpose_a, s.a_staged()) +
@@ -44,9 +44,9 @@ ThreadWork thread_work(const Simt& s, int order, const DeviceInfo& device) {
   thread.unrolled = s.unroll;
   // Nothing is multiplied while a pass reads its first fragments. Measured on an H200, as the rest.
   thread.pass_instructions = 50;
-  // In the ring a warp that is a tile behind holds up the thread that fills it.
+  // In the pipeline a warp that is a tile behind holds up the thread that fills it.
   thread.ahead =
-      s.in_ring() ? s.stages() - 2 : (s.prefetch >= 3 ? s.stages() - 1 : (s.prefetch > 0 ? 1 : 0));
+      s.by_tma() ? s.stages() - 2 : (s.prefetch >= 3 ? s.stages() - 1 : (s.prefetch > 0 ? 1 : 0));
   thread.multiply_add_rate = multiply_add_rate(s, order);
   thread.registers = s.registers(device);
   thread.resident_blocks = s.blocks;
@@ -61,9 +61,10 @@ TileMap tiles_by_tma(TileMap::Of of, const simt::TileLayout& tile) {
 Plan make_plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
   const Simt s(problem, c);
   MultiplyShape shape;
-  shape.kernel = kernel_of("simt.cu", "simt", c, {"PACK_A", "PACK_B", "SPLIT_K", "RASTER"});
+  shape.kernel = kernel_of("simt.cu", "simt", c, {"PACK_A", "PACK_B", "SPLIT_K", "GROUP_M"});
   const int parts = s.parts(problem, device);
-  if (s.bake) bake_sizes(shape.kernel, problem, parts, raster_of(problem, s.tile_m, s.raster));
+  if (s.specialize_size)
+    specialize_size(shape.kernel, problem, parts, group_m_of(problem, s.tile_m, s.group_m));
   shape.kernel.defines.emplace("SPLIT", parts > 1);
   shape.tile_m = s.tile_m;
   shape.tile_n = s.tile_n;
@@ -71,7 +72,7 @@ Plan make_plan(const Problem& problem, const Configuration& c, const DeviceInfo&
   shape.threads = s.threads();
   shape.shared_bytes = s.shared_bytes();
   shape.splits = parts;
-  shape.raster = s.raster;
+  shape.group_m = s.group_m;
   shape.pack_a = s.pack_a;
   shape.pack_b = s.pack_b;
   if (s.a_by_tma()) shape.maps.push_back(tiles_by_tma(TileMap::Of::a, s.layout_a()));
@@ -79,7 +80,7 @@ Plan make_plan(const Problem& problem, const Configuration& c, const DeviceInfo&
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, c.at("FMA_ORDER"), device);
   MultiplyPlan plan(problem, shape);
-  if (s.tail) simt::add_tail(plan, problem, shape, s.slots(device));
+  if (s.stream_k) simt::add_stream_k(plan, problem, shape, s.slots(device));
   Plan made = plan.finish();
   spread_blocks(made, device);
   return made;
@@ -107,10 +108,10 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
           {"VECTOR_C", 1},
           {"BLOCKS_PER_SM", 2},
           {"SPLIT_K", 1},
-          {"TAIL", 0},
-          {"RASTER", 8},
+          {"STREAM_K", 0},
+          {"GROUP_M", 8},
           {"FMA_ORDER", 1},
-          {"BAKE", 0},
+          {"SPECIALIZE_SIZE", 0},
           {std::string(kMaxRegisters), 0}};
 }
 

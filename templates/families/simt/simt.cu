@@ -27,7 +27,7 @@
 // PREFETCH, what the next tile does while this one is used:
 //   0 nothing  1 waits in registers  2 registers, then a second buffer (one barrier a tile)
 //   3, 4, 5 flows by cp.async through 2, 3, 4 stages
-//   6, 7, 8 a ring of 3, 4, 6 stages: one thread asks TMA for whole tiles as they lie (swizzled where k
+//   6, 7, 8 a pipeline of 3, 4, 6 stages: one thread asks TMA for whole tiles as they lie (swizzled where k
 //           is contiguous); an operand that is turned or not aligned to 16 bytes goes through registers.
 //           Warps wait for full stages and free them each by itself, no barrier holds the block together
 // Edges: along k, what lies outside the matrices is zero in the tiles. Along m and n it may be anything, since
@@ -37,11 +37,11 @@
 // From the problem: A_TRANSPOSED, B_TRANSPOSED (of what this kernel reads: a pack step may have turned
 // it). SPLIT: 1 writes partial sums to c as [split][m][n] for the reduce step.
 //
-// TAIL 1: the tiles of the last wave, which would leave multiprocessors idle, are shared out evenly: a
+// STREAM_K 1: the tiles of the last wave, which would leave multiprocessors idle, are shared out evenly: a
 // block of the tail has the end of one tile's k and the beginning of the next one's, and writes sums
 // that the reduce step adds.
 //
-// BAKE 1: sizes, splits and raster are constants, BAKED_M and so on. What they settle (edges, divisions,
+// SPECIALIZE_SIZE 1: m, n, k, the number of splits and GROUP_M are constants (SIZE_M, SIZE_N, SIZE_K, SPLITS, TILE_ROWS_TOGETHER). What they settle (edges, divisions,
 // counts) is not computed by each block again; an image serves one size.
 #include "families/simt/main_loop.cuh"
 
@@ -58,7 +58,7 @@ struct Destination {
 // compile. Registers have no index, so a half's sums are chosen first.
 template <int ROWS, int EVERY>
 DEVICE void write_rows(const Destination& to, const float (&values)[ROWS][THREAD_N], int first,
-                       const Who& who) {
+                       const ThreadPosition& thread) {
   constexpr int RUN = VECTOR_C, HALVES = ROWS % 2 == 0 && ROWS * THREAD_N >= 32 ? 2 : 1, HALF = ROWS / HALVES;
   static_assert(OperandB::CHUNK % RUN == 0, "stores are no wider than a run of columns");
   const int columns = to.columns < TILE_N ? static_cast<int>(to.columns) : TILE_N;
@@ -73,15 +73,15 @@ DEVICE void write_rows(const Destination& to, const float (&values)[ROWS][THREAD
     UNROLL_ALL
     for (int r = 0; r < HALF; ++r) {
       const int nth = first + (half * HALF + r) * EVERY;
-      const int row = who.warp_m + OperandA::position(lane_m(who.lane), nth);
+      const int row = thread.warp_m + OperandA::position(lane_m(thread.lane), nth);
       if (!kWholeM && row >= to.rows) continue;
-      float* in_row = kept_address(to.c + row * to.ld);
+      float* in_row = opaque_pointer(to.c + row * to.ld);
       UNROLL_ALL
       for (int j = 0; j < THREAD_N; j += RUN) {
         float run[RUN];
         UNROLL_ALL
         for (int e = 0; e < RUN; ++e) run[e] = now[r][j + e];
-        const int column = who.warp_n + OperandB::position(lane_n(who.lane), j);
+        const int column = thread.warp_n + OperandB::position(lane_n(thread.lane), j);
         blend_part<RUN>(to.scalars, run, in_row + column, 0, kWholeN ? RUN : columns - column);
       }
     }
@@ -134,21 +134,21 @@ DEVICE void add_groups(float (&total)[THREAD_M / SLICE_K][THREAD_N],
 }
 #endif
 
-DEVICE void write_result(const Destination& to, const Sums& sums, float* shared, const Who& who) {
+DEVICE void write_result(const Destination& to, const Sums& sums, float* shared, const ThreadPosition& thread) {
 #if SLICE_K > 1
   float total[THREAD_M / SLICE_K][THREAD_N];
-  add_groups(total, sums, shared, who.group);
-  write_rows<THREAD_M / SLICE_K, SLICE_K>(to, total, who.group, who);
+  add_groups(total, sums, shared, thread.group);
+  write_rows<THREAD_M / SLICE_K, SLICE_K>(to, total, thread.group, thread);
 #else
-  write_rows<THREAD_M, 1>(to, sums, 0, who);
+  write_rows<THREAD_M, 1>(to, sums, 0, thread);
 #endif
 }
 
-#if TAIL
+#if STREAM_K
 // Between two parts: nobody reads shared memory any more.
 DEVICE void shared_free() {
 #if PREFETCH >= 6
-  transfers_may_overwrite();
+  fence_proxy_async();
 #elif PREFETCH >= 3
   copies_done<0>();
 #endif
@@ -158,17 +158,17 @@ DEVICE void shared_free() {
 
 KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
   float* shared = shared_floats();  // kStages x [A tile, B tile]
-  const Who who;
-  Flow flow(shared);
-  previous_step_done();
-  if (SPLIT || TAIL) next_step_may_start();
-#if TAIL
+  const ThreadPosition thread;
+  MainLoop main_loop(shared);
+  grid_dependency_wait();
+  if (SPLIT || STREAM_K) launch_dependents();
+#if STREAM_K
   // In tiles of k, counted through all tiles of C: from here to there.
-  const int tail_block = int(blockIdx.x) - args.whole_tiles;
-  const Int64 tail_begin = args.whole_tiles * args.depth;
+  const int stream_k_block = int(blockIdx.x) - args.whole_tiles;
+  const Int64 stream_k_begin = args.whole_tiles * args.depth;
   const Int64 end = tile_count(args.rows(), args.columns(), TILE_M, TILE_N) * args.depth;
-  Int64 from = tail_block < 0 ? blockIdx.x * args.depth : tail_begin + Int64(tail_block) * args.share;
-  Int64 to = from + (tail_block < 0 ? args.depth : args.share);
+  Int64 from = stream_k_block < 0 ? blockIdx.x * args.depth : stream_k_begin + Int64(stream_k_block) * args.share;
+  Int64 to = from + (stream_k_block < 0 ? args.depth : args.share);
   if (to > end) to = end;
   for (int nth = 0; from < to; ++nth) {
     const Int64 index = from / args.depth, first = from - index * args.depth;
@@ -176,15 +176,15 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
     const Tile tile = args.tile(static_cast<unsigned>(index));
     const Int64 k_end = last * TILE_K < args.steps() ? last * TILE_K : args.steps();
     const Int64 k_size = k_end - first * TILE_K;
-    const Part part = {tile.row, tile.column, first * TILE_K, k_size > 0 ? k_size : 0, args.a, args.b};
+    const WorkUnit work = {tile.row, tile.column, first * TILE_K, k_size > 0 ? k_size : 0, args.a, args.b};
     if (nth > 0) shared_free();  //@ simt-barrier-between-tiles
     Sums sums = {};
-    if (args.has_product()) flow.multiply(sums, args, part, who);
+    if (args.has_product()) main_loop.multiply(sums, args, work, thread);
     const Destination whole = {args.c + tile.row * args.ldc + tile.column, args.ldc,
                                args.rows() - tile.row, args.columns() - tile.column, scalars_of(args)};
-    const Destination partial = {args.partial + (2 * Int64(tail_block) + nth) * TILE_M * TILE_N, TILE_N,
+    const Destination partial = {args.partial + (2 * Int64(stream_k_block) + nth) * TILE_M * TILE_N, TILE_N,
                                  TILE_M, TILE_N, {1.0f, 0.0f}};
-    write_result(tail_block < 0 ? whole : partial, sums, shared, who);
+    write_result(stream_k_block < 0 ? whole : partial, sums, shared, thread);
     from += last - first;
   }
 #else
@@ -193,20 +193,20 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
   const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
   const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
   const Int64 end = begin + share * TILE_K < args.steps() ? begin + share * TILE_K : args.steps();
-  const Part part = {tile.row,
+  const WorkUnit work = {tile.row,
                      tile.column,
                      begin,
                      end > begin ? end - begin : 0,
                      args.a + batch * args.stride_a,
                      args.b + batch * args.stride_b};
   Sums sums = {};
-  if (args.has_product()) flow.multiply(sums, args, part, who);
+  if (args.has_product()) main_loop.multiply(sums, args, work, thread);
   const Int64 ldc = SPLIT ? args.columns() : args.ldc;
   float* c = SPLIT ? args.c + (batch * args.parts() + tile.split) * args.rows() * args.columns()
                    : args.c + batch * args.stride_c;
   write_result({c + tile.row * ldc + tile.column, ldc, args.rows() - tile.row,
                 args.columns() - tile.column,
                 SPLIT ? Scalars{1.0f, 0.0f} : scalars_of(args)},
-               sums, shared, who);
+               sums, shared, thread);
 #endif
 }

@@ -1,5 +1,5 @@
 #include "templates/families/simt/numbers.hpp"
-#include "templates/families/simt/tail.hpp"
+#include "templates/families/simt/stream_k.hpp"
 #include "templates/space/common_constraints.hpp"
 
 namespace tilewise::simt {
@@ -84,13 +84,15 @@ std::vector<Constraint> problem_constraints() {
                                                       : s.vector_c * 4 <= in.problem.alignment.c;
           }),
       constraint(
-          "tail_is_left", {"TAIL", "SPLIT_K", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
-          "TAIL shares out what a last wave of blocks leaves, where tiles are no multiple of "
+          "stream_k_has_tiles",
+          {"STREAM_K", "SPLIT_K", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
+          "STREAM_K shares out what a last wave of blocks leaves, where tiles are no multiple of "
           "BLOCKS_PER_SM x multiprocessors and k is not split, in a batch of 1",
           [](const Simt& s, const In& in) {
-            return !s.tail || (s.split == 1 && in.problem.batch == 1 &&
-                               tail_of(in.problem, s.tile_m, s.tile_n, s.tile_k, s.slots(in.device))
-                                       .rest_tiles > 0);
+            return !s.stream_k ||
+                   (s.split == 1 && in.problem.batch == 1 &&
+                    stream_k_of(in.problem, s.tile_m, s.tile_n, s.tile_k, s.slots(in.device))
+                            .rest_tiles > 0);
           }),
       Common::grid_fits({"TILE_M", "TILE_N", "TILE_K", "SPLIT_K", "BLOCKS_PER_SM"}),
   };
@@ -135,7 +137,7 @@ std::vector<Constraint> search_hints() {
       hint("fragments_of_vectors", {"FRAGMENT_K", "TRANSPOSE_A", "PACK_A", "TRANSPOSE_B", "PACK_B"},
            "several steps of k are read at a time just where a tile is held with k contiguous",
            [](const Simt& s, const In&) {
-             return (s.fragment_k > 1) == (s.a_held_k() || s.b_held_k());
+             return (s.fragment_k > 1) == (s.a_staged_k() || s.b_staged_k());
            }),
       hint("long_passes", {"UNROLL", "TILE_K", "SLICE_K"},
            "a pass is at least 8 steps of k, or a group's whole part",
@@ -154,13 +156,13 @@ std::vector<Constraint> search_hints() {
                     s.thread_m * s.thread_n >= 16;
            }),
       Common::split_needed(16),
-      hint("tail_has_work", {"TAIL", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
+      hint("stream_k_has_work", {"STREAM_K", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
            "a block of the tail has at least four tiles of k, and there are at most 32 waves",
            [](const Simt& s, const In& in) {
-             if (!s.tail) return true;
-             const Tail tail =
-                 tail_of(in.problem, s.tile_m, s.tile_n, s.tile_k, s.slots(in.device));
-             return tail.share >= 4 && tail.whole_tiles <= 32 * s.slots(in.device);
+             if (!s.stream_k) return true;
+             const StreamK stream_k =
+                 stream_k_of(in.problem, s.tile_m, s.tile_n, s.tile_k, s.slots(in.device));
+             return stream_k.share >= 4 && stream_k.whole_tiles <= 32 * s.slots(in.device);
            }),
       hint("filling_splits", {"TILE_M", "TILE_N", "TILE_K", "SPLIT_K", "BLOCKS_PER_SM"},
            "k is split to fill the device (SPLIT_K 0) only where that makes parts",
@@ -186,8 +188,8 @@ std::vector<Constraint> search_hints() {
              const int order = value_or_1(in.configuration, "FMA_ORDER");
              return order == 3 ? s.fragment_k > 1 : order == 0 || s.thread_m >= 2 * order;
            }),
-      Common::baking_pays(),
-      Common::raster_matters(),
+      Common::specializing_pays(),
+      Common::group_m_matters(),
   };
 }
 
@@ -205,19 +207,19 @@ std::vector<Parameter> parameters() {
       {"THREAD_M", {1, 2, 4, 5, 6, 8, 9, 10, 12, 16}, "rows of C a thread computes"},
       {"THREAD_N", {1, 2, 4, 6, 8, 12, 16}, "columns of C a thread computes"},
       {"WARP_M", {1, 2, 4, 8, 16}, "threads of a warp along m; 32 / WARP_M along n"},
-      {"SLICE_K", {1, 2, 4, 8}, "groups of warps that share a tile's k"},
+      {"SLICE_K", {1, 2, 4, 8}, "sliced-K: groups of warps that share a tile's k"},
       {"UNROLL", {1, 2, 4, 8, 16, 32, 64}, "steps of the tile's k a loop pass does"},
       {"FRAGMENT_K", {1, 2, 4}, "steps of k a thread reads at a time"},
       {"FRAGMENTS", {1, 2}, "sets of fragments: 2 reads the next while one is multiplied"},
-      {"TRANSPOSE_A", {0, 1}, "turn A's tile on its way into shared memory", {"no", "yes"}},
-      {"TRANSPOSE_B", {0, 1}, "turn B's tile on its way into shared memory", {"no", "yes"}},
+      {"TRANSPOSE_A", {0, 1}, "transpose A's tile on its way into shared memory", {"no", "yes"}},
+      {"TRANSPOSE_B", {0, 1}, "transpose B's tile on its way into shared memory", {"no", "yes"}},
       {"PACK_A", {0, 1, 2}, "copy A beforehand", {"no", "padded", "transposed"}},
       {"PACK_B", {0, 1, 2}, "copy B beforehand", {"no", "padded", "transposed"}},
       {"PREFETCH",
        {0, 1, 2, 3, 4, 5, 6, 7, 8},
-       "how the next tile is fetched while this one is used",
-       {"none", "registers", "double buffer", "cp.async 2 stages", "cp.async 3 stages",
-        "cp.async 4 stages", "TMA 3 stages", "TMA 4 stages", "TMA 6 stages"}},
+       "how the next tile is copied while this one is used; a number: stages",
+       {"none", "registers", "double-buffer", "cp.async-2", "cp.async-3", "cp.async-4", "tma-3",
+        "tma-4", "tma-6"}},
       {"VECTOR_A", {1, 2, 4}, "elements of A a load moves"},
       {"VECTOR_B", {1, 2, 4}, "elements of B a load moves"},
       {"VECTOR_C", {1, 2, 4}, "elements of C a store moves"},
@@ -227,13 +229,13 @@ std::vector<Parameter> parameters() {
       {"SPLIT_K",
        {0, 1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 64, 128, 256},
        "blocks that share the k of a tile; 0: as many as run at a time"},
-      {"TAIL", {0, 1}, "the last wave's tiles are shared out evenly", {"no", "yes"}},
-      {"RASTER", {1, 4, 8, 16}, "tile rows walked together, for L2"},
+      {"STREAM_K", {0, 1}, "stream-K: the last wave's tiles are shared out evenly", {"no", "yes"}},
+      {"GROUP_M", {1, 4, 8, 16}, "tile rows whose blocks run together, for L2 (tile order)"},
       {"FMA_ORDER",
        {0, 1, 2, 3},
        "order of the multiply-adds",
-       {"rows", "serpentine", "row pairs", "rows through k"}},
-      {"BAKE", {0, 1}, "sizes are constants of the kernel", {"no", "yes"}},
+       {"rows", "serpentine", "row-pairs", "rows-through-k"}},
+      {"SPECIALIZE_SIZE", {0, 1}, "sizes are constants of the kernel", {"no", "yes"}},
       {std::string(kMaxRegisters),
        {0, 255},
        "registers a thread may have, told to the compiler besides BLOCKS_PER_SM, which decides: it "

@@ -17,7 +17,7 @@ struct Skinny {
   int tile_m, tile_n, tile_k;
 
   Skinny(const Problem& problem, const Configuration& c)
-      : swap(value_or_1(c, "SWAP") != 0),
+      : swap(value_or_1(c, "SMALL_OPERAND") != 0),
         rows(value_or_1(c, "ROWS")),
         outputs(value_or_1(c, "OUTPUTS")),
         warps_n(value_or_1(c, "WARPS_N")),
@@ -57,7 +57,10 @@ constexpr auto hint = Common::hint;
 
 std::vector<Parameter> parameters() {
   return {
-      {"SWAP", {0, 1}, "the small operand", {"A: few rows", "B: few columns"}},
+      {"SMALL_OPERAND",
+       {0, 1},
+       "the small operand: A, of few rows, or B, of few columns",
+       {"A", "B"}},
       {"ROWS", {1, 2, 4, 8, 16}, "rows of C a block computes (columns where B is small)"},
       {"OUTPUTS", {1, 2, 4, 8}, "of the large operand, for a warp that shares k, else for a lane"},
       {"WARPS_N", {1, 2, 4, 8}, "warps of a block along the outputs"},
@@ -65,7 +68,10 @@ std::vector<Parameter> parameters() {
       {"VECTOR", {1, 2, 4}, "elements of the large operand a load moves"},
       {"VECTOR_SMALL", {1, 2, 4}, "elements of the small operand a load moves"},
       {"UNROLL", {1, 2, 4, 8}, "loads of the large operand along k that go together"},
-      {"STREAM", {0, 1}, "the large operand leaves the caches first", {"no", "yes"}},
+      {"EVICT_FIRST",
+       {0, 1},
+       "the large operand is the first to be evicted from the caches",
+       {"no", "yes"}},
       {"BLOCKS_PER_SM",
        {1, 2, 3, 4, 8},
        "blocks that must fit on a multiprocessor: caps registers"},
@@ -77,50 +83,52 @@ std::vector<Constraint> constraints() {
   return {
       Common::block_size({"WARPS_N", "WARPS_K"}),
       constraint(
-          "vectors_fill_outputs", {"SWAP", "OUTPUTS", "VECTOR"},
+          "vectors_fill_outputs", {"SMALL_OPERAND", "OUTPUTS", "VECTOR"},
           "where lanes lie along the outputs, VECTOR divides OUTPUTS",
           [](const Skinny& s, const In&) { return s.large_along_k || s.outputs % s.vector == 0; }),
-      constraint("small_vectors_fill_load", {"SWAP", "VECTOR", "VECTOR_SMALL", "UNROLL"},
+      constraint("small_vectors_fill_load", {"SMALL_OPERAND", "VECTOR", "VECTOR_SMALL", "UNROLL"},
                  "VECTOR_SMALL divides the steps of k of a load: VECTOR where lanes share k, else "
                  "UNROLL; 1 where the small operand's k is not contiguous",
                  [](const Skinny& s, const In&) {
                    if (!s.small_along_k) return s.vector_small == 1;
                    return (s.large_along_k ? s.vector : s.unroll) % s.vector_small == 0;
                  }),
-      constraint("aligned_large", {"SWAP", "VECTOR"},
+      constraint("aligned_large", {"SMALL_OPERAND", "VECTOR"},
                  "VECTOR x 4 bytes is no more than the large operand's alignment",
                  [](const Skinny& s, const In& in) {
                    const Alignment& aligned = in.problem.alignment;
                    return s.vector * 4 <= (s.swap ? aligned.a : aligned.b);
                  }),
-      constraint("aligned_small", {"SWAP", "VECTOR_SMALL"},
+      constraint("aligned_small", {"SMALL_OPERAND", "VECTOR_SMALL"},
                  "VECTOR_SMALL x 4 bytes is no more than the small operand's alignment",
                  [](const Skinny& s, const In& in) {
                    const Alignment& aligned = in.problem.alignment;
                    return s.vector_small * 4 <= (s.swap ? aligned.b : aligned.a);
                  }),
-      Common::grid_fits(
-          {"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR", "UNROLL", "SPLIT_K"}),
-      Common::shared_fits({"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "BLOCKS_PER_SM"},
-                          "the sums of BLOCKS_PER_SM blocks"),
+      Common::grid_fits({"SMALL_OPERAND", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR",
+                         "UNROLL", "SPLIT_K"}),
+      Common::shared_fits(
+          {"SMALL_OPERAND", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "BLOCKS_PER_SM"},
+          "the sums of BLOCKS_PER_SM blocks"),
       Common::threads_resident({"WARPS_N", "WARPS_K", "BLOCKS_PER_SM"}),
-      Common::registers_fit(
-          {"SWAP", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR", "UNROLL", "BLOCKS_PER_SM"},
-          "sums and what is read at a time"),
-      hint("product_is_skinny", {"SWAP"}, "the small operand has at most 32 rows (B: columns)",
+      Common::registers_fit({"SMALL_OPERAND", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR",
+                             "UNROLL", "BLOCKS_PER_SM"},
+                            "sums and what is read at a time"),
+      hint("product_is_skinny", {"SMALL_OPERAND"},
+           "the small operand has at most 32 rows (B: columns)",
            [](const Skinny& s, const In& in) {
              const std::int64_t small = s.swap ? in.problem.n : in.problem.m;
              const std::int64_t large = s.swap ? in.problem.m : in.problem.n;
              return small <= 32 && small <= large;
            }),
-      hint("rows_used", {"SWAP", "ROWS"}, "ROWS is less than twice the rows there are",
+      hint("rows_used", {"SMALL_OPERAND", "ROWS"}, "ROWS is less than twice the rows there are",
            [](const Skinny& s, const In& in) {
              return s.rows < 2 * (s.swap ? in.problem.n : in.problem.m);
            }),
-      hint("enough_under_way", {"SWAP", "OUTPUTS", "UNROLL", "VECTOR"},
+      hint("enough_under_way", {"SMALL_OPERAND", "OUTPUTS", "UNROLL", "VECTOR"},
            "a thread has 4 to 64 elements of the large operand under way",
            [](const Skinny& s, const In&) { return s.under_way() >= 4 && s.under_way() <= 64; }),
-      hint("split_has_work", {"SWAP", "WARPS_K", "VECTOR", "UNROLL", "SPLIT_K"},
+      hint("split_has_work", {"SMALL_OPERAND", "WARPS_K", "VECTOR", "UNROLL", "SPLIT_K"},
            "each warp has a pass of k to do",
            [](const Skinny& s, const In& in) {
              return in.problem.k >= std::int64_t{s.tile_k} * s.split / 2;
@@ -160,7 +168,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
 
 /// Reads element by element: right for any alignment.
 Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
-  return {{"SWAP", problem.n < problem.m ? 1 : 0},
+  return {{"SMALL_OPERAND", problem.n < problem.m ? 1 : 0},
           {"ROWS", 4},
           {"OUTPUTS", 4},
           {"WARPS_N", 1},
@@ -168,7 +176,7 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
           {"VECTOR", 1},
           {"VECTOR_SMALL", 1},
           {"UNROLL", 4},
-          {"STREAM", 0},
+          {"EVICT_FIRST", 0},
           {"BLOCKS_PER_SM", 2},
           {"SPLIT_K", 1}};
 }

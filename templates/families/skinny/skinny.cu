@@ -1,6 +1,6 @@
 // skinny: products with a few rows or a few columns: matrix times vector, or a handful of vectors.
 //
-// One operand is small, the other is read once and decides the time: SWAP 0 says that A is the small one
+// One operand is small, the other is read once and decides the time: SMALL_OPERAND 0 says that A is the small one
 // (few rows of C), 1 that B is (few columns). A block computes ROWS of the small operand's rows (columns
 // of B) times some of the large operand's outputs. Nothing is staged: the large operand flows from
 // memory into registers, the small one comes from L1.
@@ -22,8 +22,8 @@
 #include "parts/schedule.cuh"
 #include "words/warp.cuh"
 
-constexpr bool SMALL_ALONG_K = SWAP ? B_TRANSPOSED : !A_TRANSPOSED;
-constexpr bool LARGE_ALONG_K = SWAP ? !A_TRANSPOSED : B_TRANSPOSED;
+constexpr bool SMALL_ALONG_K = SMALL_OPERAND ? B_TRANSPOSED : !A_TRANSPOSED;
+constexpr bool LARGE_ALONG_K = SMALL_OPERAND ? !A_TRANSPOSED : B_TRANSPOSED;
 constexpr tilewise::skinny::BlockLayout kLayout = {LARGE_ALONG_K, ROWS, OUTPUTS, WARPS_N, WARPS_K, VECTOR, UNROLL};
 constexpr int kThreads = kLayout.threads();
 constexpr int kSums = ROWS * OUTPUTS;  // of one thread
@@ -66,7 +66,7 @@ struct Small {
 
 // VECTOR neighbouring elements that nobody will want again.
 DEVICE void load_large(float (&to)[VECTOR], const float* from, int valid) {
-  if (STREAM && valid >= VECTOR) {
+  if (EVICT_FIRST && valid >= VECTOR) {
     load_vector_once<VECTOR>(to, from);
   } else {
     load_part<VECTOR>(to, from, 0, valid);
@@ -158,14 +158,14 @@ DEVICE void add_lanes(float (&sums)[COUNT], float* totals) {
 DEVICE void deposit(float (&sums)[kSums], float* shared) {
   const int lane = threadIdx.x % 32;
   if constexpr (LARGE_ALONG_K) {
-    constexpr int HELD = kSums > 32 ? kSums / 32 : 1;
+    constexpr int KEPT = kSums > 32 ? kSums / 32 : 1;
     constexpr int SHARING = kSums < 32 ? 32 / kSums : 1;  // lanes that hold the same total
-    float totals[HELD];
+    float totals[KEPT];
     add_lanes<kSums, 32>(sums, totals);
     if (lane % SHARING == 0) {
       UNROLL_ALL
-      for (int h = 0; h < HELD; ++h) {
-        const int i = lane / SHARING * HELD + h;
+      for (int h = 0; h < KEPT; ++h) {
+        const int i = lane / SHARING * KEPT + h;
         shared[i / OUTPUTS * kBlockOutputs + i % OUTPUTS] = totals[h];
       }
     }
@@ -179,19 +179,19 @@ DEVICE void deposit(float (&sums)[kSums], float* shared) {
 }
 
 KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
-  previous_step_done();
-  if (SPLIT) next_step_may_start();
+  grid_dependency_wait();
+  if (SPLIT) launch_dependents();
   float* shared = shared_floats();  // [WARPS_K][ROWS][kBlockOutputs]
-  const Task task = task_of_block(args, SWAP ? kBlockOutputs : ROWS, SWAP ? ROWS : kBlockOutputs);
-  const Tile tile = task.tile;
-  const Int64 row0 = SWAP ? tile.column : tile.row, all_rows = SWAP ? args.n : args.m;
-  const Int64 block_output = SWAP ? tile.row : tile.column, all_outputs = SWAP ? args.m : args.n;
+  const WorkTile work_tile = work_tile_of_block(args, SMALL_OPERAND ? kBlockOutputs : ROWS, SMALL_OPERAND ? ROWS : kBlockOutputs);
+  const Tile tile = work_tile.tile;
+  const Int64 row0 = SMALL_OPERAND ? tile.column : tile.row, all_rows = SMALL_OPERAND ? args.n : args.m;
+  const Int64 block_output = SMALL_OPERAND ? tile.row : tile.column, all_outputs = SMALL_OPERAND ? args.m : args.n;
   const int warp = threadIdx.x / 32, warp_n = warp % WARPS_N, warp_k = warp / WARPS_N;
   const Int64 output0 = block_output + warp_n * kWarpOutputs;
 
-  const float* small_matrix = SWAP ? task.b : task.a;
-  const float* large_matrix = SWAP ? task.a : task.b;
-  const Int64 small_ld = SWAP ? args.ldb : args.lda, large_ld = SWAP ? args.lda : args.ldb;
+  const float* small_matrix = SMALL_OPERAND ? work_tile.b : work_tile.a;
+  const float* large_matrix = SMALL_OPERAND ? work_tile.a : work_tile.b;
+  const Int64 small_ld = SMALL_OPERAND ? args.ldb : args.lda, large_ld = SMALL_OPERAND ? args.lda : args.ldb;
   const Int64 rows_left = all_rows - row0, outputs_left = all_outputs - output0;
   const Small small = {small_matrix + (SMALL_ALONG_K ? row0 * small_ld : row0), small_ld,
                        rows_left < ROWS ? static_cast<int>(rows_left) : ROWS};
@@ -225,17 +225,17 @@ KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
   barrier();
 
   const Scalars scalars = SPLIT ? Scalars{1.0f, 0.0f} : scalars_of(args);
-  float* c = SPLIT ? task.partial : task.c;
+  float* c = SPLIT ? work_tile.partial : work_tile.c;
   const Int64 ldc = SPLIT ? args.n : args.ldc;
   for (int i = threadIdx.x; i < ROWS * kBlockOutputs; i += kThreads) {
     // Neighbouring threads write neighbours of C.
-    const int row = SWAP ? i % ROWS : i / kBlockOutputs;
-    const int output = SWAP ? i / ROWS : i % kBlockOutputs;
+    const int row = SMALL_OPERAND ? i % ROWS : i / kBlockOutputs;
+    const int output = SMALL_OPERAND ? i / ROWS : i % kBlockOutputs;
     float sum = 0.0f;
     UNROLL_ALL
     for (int w = 0; w < WARPS_K; ++w) sum += shared[(w * ROWS + row) * kBlockOutputs + output];
     if (row >= rows_left || output >= all_outputs - block_output) continue;
-    float* to = SWAP ? c + (block_output + output) * ldc + row0 + row
+    float* to = SMALL_OPERAND ? c + (block_output + output) * ldc + row0 + row
                      : c + (row0 + row) * ldc + block_output + output;
     *to = blend(scalars, sum, to);
   }

@@ -28,7 +28,7 @@ struct OperandLayout {
   constexpr int product() const { return odd(rows() * pitch() / unit(), pad) * unit(); }
   // Threads at the edge read past the last row (or its end): those sums are not written.
   constexpr int past() const { return (threads * thread - span) * (along_k ? pitch() : element); }
-  constexpr int held(int products) const {
+  constexpr int staged(int products) const {
     return layout::round_up(products * product() + past(), 16);
   }
 };

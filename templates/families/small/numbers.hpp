@@ -35,14 +35,14 @@ struct Operand {
     return bytes() >= 4 && has(device.features, Feature::cp_async);
   }
   int run() const { return layout().run(); }
-  int held(int products) const { return layout().held(products); }
+  int staged(int products) const { return layout().staged(products); }
   int pieces() const { return (along_k ? span : k) * (row_bytes() / bytes()); }
   /// Reads of shared memory for a step of k.
   double reads() const { return double(thread) / run(); }
   /// Registers of the elements that are read at a time, and of one step as it is multiplied.
   int registers() const {
-    const int held_steps = along_k ? depth : 1;
-    return (thread * element * held_steps + 3) / 4 + thread * (element == 8 ? 2 : 1);
+    const int staged_steps = along_k ? depth : 1;
+    return (thread * element * staged_steps + 3) / 4 + thread * (element == 8 ? 2 : 1);
   }
 };
 
@@ -57,10 +57,10 @@ struct Small {
 
   Small(const Problem& problem, const Configuration& c)
       : squares(value_or_1(c, "SQUARES") != 0),
-        parts(value_or_1(c, "PARTS")),
+        parts(value_or_1(c, "SPLIT_M")),
         thread_m(value_or_1(c, "THREAD_M")),
         thread_n(value_or_1(c, "THREAD_N")),
-        depth(value_or_1(c, "DEPTH")),
+        depth(value_or_1(c, "FRAGMENT_K")),
         unroll(value_or_1(c, "UNROLL")),
         products(value_or_1(c, "PRODUCTS")),
         groups(value_or_1(c, "GROUPS")),
@@ -81,7 +81,7 @@ struct Small {
   int product_threads() const { return threads_m() * threads_n(); }
   int group_threads() const { return small::group_threads(products, threads_m(), threads_n()); }
   int threads() const { return groups * group_threads(); }
-  int shared_bytes() const { return groups * (a.held(products) + b.held(products)); }
+  int shared_bytes() const { return groups * (a.staged(products) + b.staged(products)); }
   /// Columns of a thread that lie side by side.
   int neighbours_n() const { return b.along_k ? vector_c : b.run(); }
   std::int64_t in_all(const Problem& problem) const { return problem.batch * parts; }

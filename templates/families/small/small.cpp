@@ -74,9 +74,9 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo& de
   const bool large = problem.m * problem.n >= 256;
   Configuration c{{"THREAD_M", large ? 4 : 2},
                   {"THREAD_N", 4},
-                  {"DEPTH", 1},
+                  {"FRAGMENT_K", 1},
                   {"UNROLL", 1},
-                  {"PARTS", 1},
+                  {"SPLIT_M", 1},
                   {"PRODUCTS", 1},
                   {"GROUPS", 1},
                   {"SQUARES", 0},
@@ -89,13 +89,13 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo& de
     for (const int value : values)
       if (keeps(problem, device, c, name, value)) c.set(name, value);
   };
-  widest("DEPTH", {2, 4});
+  widest("FRAGMENT_K", {2, 4});
   widest("VECTOR_C", {2, 4});
   for (const int products : {2, 4, 8, 16, 32})
     if (products * threads <= 64 &&
         problem.batch >= std::int64_t{4} * products * device.multiprocessors)
       widest("PRODUCTS", {products});
-  c.set("UNROLL", 8 / c.at("DEPTH"));
+  c.set("UNROLL", 8 / c.at("FRAGMENT_K"));
   return c;
 }
 

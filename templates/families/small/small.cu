@@ -5,7 +5,7 @@
 // block has GROUPS, or it is the block. All copies of a group's operands into shared memory are begun before the
 // first is waited for: the many groups of a multiprocessor keep memory busy, some copying, some multiplying.
 //
-//   a product's rows may be cut into PARTS, each done as a product of its own (SIZE_M rows):
+//   a product's rows may be cut into SPLIT_M, each done as a product of its own (SIZE_M rows):
 //   few products then still reach all multiprocessors
 //
 //   a thread keeps THREAD_M x THREAD_N sums: of rows (columns) that it takes in turn with the other threads, one
@@ -14,7 +14,7 @@
 // SQUARES: neighbouring threads are two by two; then of a thread's neighbours `xor 1` and `xor 2` one reads the same of
 // A, the other the same of B, and shared memory merges their reads. Otherwise they lie along a row of C.
 //
-// DEPTH steps of k are read at a time: as vectors where k is contiguous. UNROLL: such reads in a pass of the loop.
+// FRAGMENT_K steps of k are read at a time: as vectors where k is contiguous. UNROLL: such reads in a pass of the loop.
 // PAD_A, PAD_B: rows, and products, lie an odd number of vectors apart, so that neighbouring threads read from
 // different banks. VECTOR_C: elements of C a store moves.
 //
@@ -32,8 +32,8 @@ constexpr int kThreads = GROUPS * kGroupThreads;
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 static_assert(GROUPS == 1 || kGroupThreads == 32, "a group is a warp, or the only one");
 static_assert(!SQUARES || (kThreadsM % 2 == 0 && kThreadsN % 2 == 0), "squares of threads are whole");
-static_assert(SIZE_K % DEPTH == 0, "all of k is read DEPTH at a time");
-static_assert(PARTS == 1 || PRODUCTS == 1, "a group's parts are whole products where there are several");
+static_assert(SIZE_K % FRAGMENT_K == 0, "all of k is read FRAGMENT_K at a time");
+static_assert(SPLIT_M == 1 || PRODUCTS == 1, "a group's parts are whole products where there are several");
 
 struct SmallArgs : MultiplyArgs {
   int products;  // parts count
@@ -48,11 +48,11 @@ template <bool ALONG_K, int SPAN, int THREAD, int THREADS, int TOGETHER, int BYT
 struct Operand {
   static constexpr int EACH = sizeof(Element);
   static constexpr tilewise::small::OperandLayout LAYOUT = {ALONG_K, EACH,  SPAN,  SIZE_K, THREAD,
-                                                            THREADS, DEPTH, BYTES, PAD};
+                                                            THREADS, FRAGMENT_K, BYTES, PAD};
   static constexpr int ROWS = LAYOUT.rows();  // as stored
   static constexpr int ROW_BYTES = LAYOUT.row_bytes(), PITCH = LAYOUT.pitch(), PRODUCT = LAYOUT.product();
   static constexpr int RUN = LAYOUT.run();             // elements read at a time
-  static constexpr int HELD = LAYOUT.held(PRODUCTS);  // of a group, bytes
+  static constexpr int STAGED_BYTES = LAYOUT.staged(PRODUCTS);  // of a group, bytes
 
   static constexpr int PIECES = ROW_BYTES / BYTES;  // of a row
   static constexpr int TOTAL = PRODUCTS * ROWS * PIECES;
@@ -66,7 +66,7 @@ struct Operand {
   static_assert(!ASYNC || BYTES >= 4, "cp.async moves 4 bytes at least");
 
   // Begins to copy `count` products.
-  static DEVICE_MEMBER void fetch(char* held, const Element* from, Int64 ld, Int64 stride, int count) {
+  static DEVICE_MEMBER void fetch(char* staged, const Element* from, Int64 ld, Int64 stride, int count) {
     const unsigned thread = threadIdx.x % kGroupThreads;
     UNROLL_BY(COPIES <= 16 ? COPIES : 8)
     for (int i = 0; i < COPIES; ++i) {
@@ -75,7 +75,7 @@ struct Operand {
       const unsigned at = piece % PIECES * BYTES;
       const int more = REGULAR ? i * STEP / ROWS : 0, more_rows = REGULAR ? i * STEP % ROWS : 0;
       const Element* source = from + (nth * stride + row * ld) + (more * stride + more_rows * ld);
-      char* to = held + (nth * PRODUCT + row * PITCH + at) + (more * PRODUCT + more_rows * PITCH);
+      char* to = staged + (nth * PRODUCT + row * PITCH + at) + (more * PRODUCT + more_rows * PITCH);
       if (ALL || int(nth) + more < count) copy(to, reinterpret_cast<const char*>(source) + at);
     }
   }
@@ -93,16 +93,16 @@ struct Operand {
   static constexpr int NEIGHBOURS = ALONG_K ? TOGETHER : RUN;
   static DEVICE_MEMBER int first(int place) { return place * NEIGHBOURS; }
   static DEVICE_MEMBER int beyond(int i) { return i / NEIGHBOURS * (NEIGHBOURS * THREADS) + i % NEIGHBOURS; }
-  static DEVICE_MEMBER const char* begin(const char* held, int place) {
-    return held + first(place) * (ALONG_K ? PITCH : EACH);
+  static DEVICE_MEMBER const char* begin(const char* staged, int place) {
+    return staged + first(place) * (ALONG_K ? PITCH : EACH);
   }
 
-  // DEPTH steps of k of the thread's rows (columns), from begin() on.
-  static DEVICE_MEMBER void read(Sum (&to)[DEPTH][THREAD], const char* from) {
+  // FRAGMENT_K steps of k of the thread's rows (columns), from begin() on.
+  static DEVICE_MEMBER void read(Sum (&to)[FRAGMENT_K][THREAD], const char* from) {
     UNROLL_ALL
-    for (int outer = 0; outer < (ALONG_K ? THREAD : DEPTH); ++outer) {
+    for (int outer = 0; outer < (ALONG_K ? THREAD : FRAGMENT_K); ++outer) {
       UNROLL_ALL
-      for (int inner = 0; inner < (ALONG_K ? DEPTH : THREAD); inner += RUN) {
+      for (int inner = 0; inner < (ALONG_K ? FRAGMENT_K : THREAD); inner += RUN) {
         const int row = ALONG_K ? beyond(outer) : outer, column = ALONG_K ? inner : beyond(inner);
         Element run[RUN];
         load_vector<RUN>(run, reinterpret_cast<const Element*>(from + row * PITCH) + column);
@@ -129,14 +129,14 @@ static_assert(SIZE_N % VECTOR_C == 0, "rows of C are whole vectors");
 
 typedef Sum Sums[THREAD_M][THREAD_N];
 
-DEVICE void multiply(Sums& sums, const char* a_held, const char* b_held) {
+DEVICE void multiply(Sums& sums, const char* a_staged, const char* b_staged) {
   UNROLL_BY(UNROLL)
-  for (int k = 0; k < SIZE_K; k += DEPTH) {
-    Sum a[DEPTH][THREAD_M], b[DEPTH][THREAD_N];
-    OperandA::read(a, a_held + k * OperandA::STEP_BYTES);
-    OperandB::read(b, b_held + k * OperandB::STEP_BYTES);
+  for (int k = 0; k < SIZE_K; k += FRAGMENT_K) {
+    Sum a[FRAGMENT_K][THREAD_M], b[FRAGMENT_K][THREAD_N];
+    OperandA::read(a, a_staged + k * OperandA::STEP_BYTES);
+    OperandB::read(b, b_staged + k * OperandB::STEP_BYTES);
     UNROLL_ALL
-    for (int d = 0; d < DEPTH; ++d) {
+    for (int d = 0; d < FRAGMENT_K; ++d) {
       UNROLL_ALL
       for (int i = 0; i < THREAD_M; ++i) {
         UNROLL_ALL
@@ -189,12 +189,12 @@ DEVICE Place place_of(unsigned thread) {
 
 KERNEL(kThreads, BLOCKS_PER_SM) small(ARGUMENTS SmallArgs args) {
   const unsigned group = threadIdx.x / kGroupThreads, thread = threadIdx.x % kGroupThreads;
-  char* a = reinterpret_cast<char*>(shared_floats()) + group * (OperandA::HELD + OperandB::HELD);
-  char* b = a + OperandA::HELD;
+  char* a = reinterpret_cast<char*>(shared_floats()) + group * (OperandA::STAGED_BYTES + OperandB::STAGED_BYTES);
+  char* b = a + OperandA::STAGED_BYTES;
   // Of the group's parts. Several are whole products.
   const unsigned first = (blockIdx.x * GROUPS + group) * PRODUCTS;
   const int count = smaller(args.products - int(first), PRODUCTS);
-  const Int64 product = first / PARTS, row = first % PARTS * SIZE_M;
+  const Int64 product = first / SPLIT_M, row = first % SPLIT_M * SIZE_M;
   if (args.k > 0) {
     OperandA::fetch(a, args.a + product * args.stride_a + row * (A_TRANSPOSED ? 1 : args.lda), args.lda,
                     args.stride_a, count);

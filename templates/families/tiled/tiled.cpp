@@ -47,7 +47,7 @@ KernelTemplate tiled_template() {
       {"READ_B",
        {2, 1, 0},
        "how B is read and held",
-       {"along rows", "along rows, bank conflicts", "down columns"}},
+       {"rows", "rows-with-bank-conflicts", "columns"}},
       {"UNROLL", {1, 2, 4, 8, 16, 32}, "steps of the tile's k a loop pass does"},
   };
   t.constraints = {

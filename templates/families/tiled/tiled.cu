@@ -24,14 +24,14 @@ static_assert(READ_B >= 0 && READ_B <= 2, "READ_B is 0 (down columns), 1 (confli
 constexpr int kStride = tilewise::tiled::row_stride(TILE);
 
 // Where B's element (k, n) of the tile lies in shared memory. READ_B = 1 has rows without padding on purpose.
-DEVICE int held_b(int k, int n) { return READ_B == 1 ? n * TILE + k : k * kStride + n; }
+DEVICE int place_b(int k, int n) { return READ_B == 1 ? n * TILE + k : k * kStride + n; }
 
 KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
   Sum* tile_a = reinterpret_cast<Sum*>(shared_floats());  // [m][k], rows of kStride
   Sum* tile_b = tile_a + tilewise::tiled::tile_elements(TILE);  //@ tiled-shared-b
 
-  const Task task = task_of_block(args, TILE, TILE);
-  const Tile tile = task.tile;
+  const WorkTile work_tile = work_tile_of_block(args, TILE, TILE);
+  const Tile tile = work_tile.tile;
   const int fast = threadIdx.x % TILE;  // neighbouring threads differ in this
   const int slow = threadIdx.x / TILE;
 
@@ -41,20 +41,20 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
   const int b_k = along_n ? slow : fast, b_n = along_n ? fast : slow;
   const bool a_inside = tile.row + a_m < args.m;  //@ tiled-row-edge-a
   const bool b_inside = tile.column + b_n < args.n;
-  const Element* a = task.a + (A_TRANSPOSED ? a_k * args.lda + tile.row + a_m
+  const Element* a = work_tile.a + (A_TRANSPOSED ? a_k * args.lda + tile.row + a_m
                                             : (tile.row + a_m) * args.lda + a_k);
-  const Element* b = task.b + (B_TRANSPOSED ? (tile.column + b_n) * args.ldb + b_k
+  const Element* b = work_tile.b + (B_TRANSPOSED ? (tile.column + b_n) * args.ldb + b_k
                                             : b_k * args.ldb + tile.column + b_n);
 
   Sum sum = 0;
   for (Int64 k0 = 0; k0 < args.k; k0 += TILE) {
     // Outside the matrices the tile holds zeros: they add nothing.
     tile_a[a_m * kStride + a_k] = a_inside && k0 + a_k < args.k ? widen(*a) : Sum(0);  //@ tiled-store-a
-    tile_b[held_b(b_k, b_n)] = b_inside && k0 + b_k < args.k ? widen(*b) : Sum(0);  //@ tiled-store-b
+    tile_b[place_b(b_k, b_n)] = b_inside && k0 + b_k < args.k ? widen(*b) : Sum(0);  //@ tiled-store-b
     barrier();  //@ tiled-barrier-after-stores
     UNROLL_BY(UNROLL)
     for (int k = 0; k < TILE; ++k)
-      sum = multiply_add(tile_a[slow * kStride + k], tile_b[held_b(k, fast)], sum);  //@ tiled-multiply-add
+      sum = multiply_add(tile_a[slow * kStride + k], tile_b[place_b(k, fast)], sum);  //@ tiled-multiply-add
     barrier();  //@ tiled-barrier-after-reads
     a += A_TRANSPOSED ? TILE * args.lda : TILE;
     b += B_TRANSPOSED ? TILE : TILE * args.ldb;
@@ -62,7 +62,7 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
 
   const Int64 row = tile.row + slow, column = tile.column + fast;
   if (row < args.m && column < args.n) {
-    Result* c = task.c + row * args.ldc + column;
+    Result* c = work_tile.c + row * args.ldc + column;
     *c = blend(scalars_of(args), sum, c);
   }
 }

@@ -6,37 +6,37 @@
 // partial[p][1].
 //
 // Parameters: TILE_M, TILE_N.
-#include "families/simt/tail_layout.hpp"
+#include "families/simt/stream_k_layout.hpp"
 #include "parts/epilogue.cuh"
 #include "parts/schedule.cuh"
 
-struct TailArgs {
+struct StreamKArgs {
   const float* partial;  // [tail block][2][TILE_M][TILE_N]
   float* c;
   const float* alpha_device;
   const float* beta_device;
   Int64 ldc, m, n;
   Int64 depth;  // tiles of k
-  int raster, whole_tiles, share;
+  int group_m, whole_tiles, share;
   float alpha, beta;
 };
 
-constexpr int kThreads = tilewise::simt::TailLayout::kThreads, kElements = tilewise::simt::TailLayout::kElements;
-constexpr int kBlocks = tilewise::simt::TailLayout{TILE_M, TILE_N}.blocks();  // of a tile
+constexpr int kThreads = tilewise::simt::StreamKLayout::kThreads, kElements = tilewise::simt::StreamKLayout::kElements;
+constexpr int kBlocks = tilewise::simt::StreamKLayout{TILE_M, TILE_N}.blocks();  // of a tile
 
-KERNEL(kThreads, 4) tail(ARGUMENTS TailArgs args) {
+KERNEL(kThreads, 4) stream_k(ARGUMENTS StreamKArgs args) {
   const unsigned nth = blockIdx.x / kBlocks;  // tile of the tail
   const int element = static_cast<int>(blockIdx.x % kBlocks) * kElements + int(threadIdx.x) * 4;
   const Tile tile =
-      tile_at(args.m, args.n, args.raster, args.whole_tiles + nth, TILE_M, TILE_N);
+      tile_at(args.m, args.n, args.group_m, args.whole_tiles + nth, TILE_M, TILE_N);
   const Int64 begin = nth * args.depth, end = begin + args.depth;
-  previous_step_done();
+  grid_dependency_wait();
   if (element >= TILE_M * TILE_N) return;
   float sums[4] = {};
   for (Int64 p = begin / args.share; p * args.share < end; ++p) {
-    const int part = p * args.share / args.depth == nth ? 0 : 1;
+    const int nth_of_block = p * args.share / args.depth == nth ? 0 : 1;
     float more[4];
-    load_vector<4>(more, args.partial + (2 * p + part) * TILE_M * TILE_N + element);
+    load_vector<4>(more, args.partial + (2 * p + nth_of_block) * TILE_M * TILE_N + element);
     UNROLL_ALL
     for (int e = 0; e < 4; ++e) sums[e] += more[e];
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Rings of tiles by TMA under pressure: little to multiply for each value that is read, so that
+// Pipelines of tiles by TMA under pressure: little to multiply for each value that is read, so that
 // many reads of shared memory are under way when a stage is free again. What comes too early is
 // seen in some of a million tiles only: many blocks, again and again, whole numbers, every bit
 // compared, on the device.
@@ -19,7 +19,7 @@
 
 namespace tilewise::test {
 
-class Rings : public OnDevice {
+class Pipelines : public OnDevice {
  protected:
   /// Types of the operands and of C, and how they are multiplied.
   struct Kind {
@@ -53,13 +53,13 @@ class Rings : public OnDevice {
     strict.math = MathMode::strict;
     made(naive, strict, {}).launch(call);
 
-    const Executable ring = made(find_template(name), problem, changed);
+    const Executable pipeline = made(find_template(name), problem, changed);
     call.c = found.data();
     device_->fill32(found.data(), 0x7fc00000, bytes / 4, nullptr);
     int wrong = 0;
     std::int64_t first = -1;
     for (int i = 0; i < times; ++i) {
-      ring.launch(call);
+      pipeline.launch(call);
       const std::int64_t difference = first_difference(expected, found);
       if (difference < 0) continue;
       ++wrong;
@@ -111,10 +111,10 @@ class Rings : public OnDevice {
   }
 };
 
-/// Every ring on products of this size, so many times each.
-class EveryRing : public Rings {
+/// Every pipeline on products of this size, so many times each.
+class EveryPipeline : public Pipelines {
  protected:
-  using Rings::Rings;
+  using Pipelines::Pipelines;
   void check_mma(std::int64_t m, std::int64_t n, std::int64_t k, int times) {
     const Kind f64{DType::f64, DType::f64, MathMode::strict},
         tf32{DType::f32, DType::f32, MathMode::tf32},
@@ -133,7 +133,7 @@ class EveryRing : public Rings {
       Configuration ahead = tiles(16, 128, 16, 16, 32, stages);
       ahead.set("FRAGMENTS", 2);
       check(problem, f64, "mma", ahead, times);
-      ahead.set("BAKE", 0);
+      ahead.set("SPECIALIZE_SIZE", 0);
       check(problem, f64, "mma", ahead, times);
     }
     Configuration ahead = tiles(32, 64, 32, 16, 32, 3);
@@ -148,7 +148,7 @@ class EveryRing : public Rings {
     const Problem problem = make_problem(Layout::nn, m, n, k);
     Configuration rows = tiles(64, 64, 8, 16, 64, 5);
     for (const auto& [name, value] :
-         {std::pair{"PACK_B", 2}, {"EPILOGUE", 1}, {"BAKE", 0}, {"RASTER", 16}})
+         {std::pair{"PACK_B", 2}, {"EPILOGUE", 1}, {"SPECIALIZE_SIZE", 0}, {"GROUP_M", 16}})
       rows.set(name, value);
     check(problem, f64, "mma", rows, times);
     Configuration groups = tiles(128, 128, 32, 64, 64, 2);
@@ -168,7 +168,7 @@ class EveryRing : public Rings {
     check(problem, f32, "simt", small, times);
     small.set("FRAGMENTS", 2);
     check(problem, f32, "simt", small, times);
-    small.set("BAKE", 1);
+    small.set("SPECIALIZE_SIZE", 1);
     check(problem, f32, "simt", small, times);
   }
 
@@ -176,8 +176,8 @@ class EveryRing : public Rings {
   static Configuration tiles(int m, int n, int k, int warp_m, int warp_n, int stages) {
     return {{"TILE_M", m},      {"TILE_N", n},      {"TILE_K", k},   {"WARP_M", warp_m},
             {"WARP_N", warp_n}, {"STAGES", stages}, {"TMA", 1},      {"FRAGMENTS", 1},
-            {"BYTES_A", 16},    {"BYTES_B", 16},    {"SLICE_K", 1},  {"BAKE", 1},
-            {"RASTER", 4},      {"EPILOGUE", 0},    {"VECTOR_C", 2}, {"BLOCKS_PER_SM", 2}};
+            {"BYTES_A", 16},    {"BYTES_B", 16},    {"SLICE_K", 1},  {"SPECIALIZE_SIZE", 1},
+            {"GROUP_M", 4},     {"EPILOGUE", 0},    {"VECTOR_C", 2}, {"BLOCKS_PER_SM", 2}};
   }
 };
 

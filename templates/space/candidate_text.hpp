@@ -1,0 +1,41 @@
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "templates/kernel_template.hpp"
+
+// Candidates as tables print them and as --only and --subspace read them:
+//
+//   simt 128x128x8 thread=8x8 prefetch=tma-4 vector=4/4/4 group_m=8
+//
+// 128x128x8 is TILE_M x TILE_N x TILE_K; thread= (warp=) is THREAD_M x THREAD_N (WARP_M x WARP_N);
+// a/b/c are the values of A, B and C; a name by itself means yes. A parameter is left out where it
+// has its plain value: "no", "none" or else its first label; of numbers 1, else 0.
+namespace tilewise {
+
+/// Values kept of parameters by name; parameters without an entry keep all.
+using Subspace = std::map<std::string, std::vector<int>>;
+
+/// What stands for a parameter that is left out; null when it must be named.
+const int* plain_value(const Parameter& parameter);
+
+/// The form above. A candidate of a template, parameter or value that this version does not know
+/// is written with JSON, as by to_string().
+std::string short_text(const Candidate& candidate);
+
+/// Reads the values named in `text`, for the parameters of `templates`. Items are separated by
+/// blanks or ';'. NAME=VALUE,VALUE lists values, as numbers or as the labels of Parameter. Names
+/// and labels may be in lower or upper case. Throws Error(invalid_argument).
+Subspace parse_values(std::string_view text, const std::vector<const KernelTemplate*>& templates);
+
+/// The whole configuration of `kernel` that `text`, without the template's name, stands for. Throws
+/// Error(invalid_argument): unknown or repeated names, several values, or a missing value that has
+/// no plain one.
+Configuration parse_configuration(std::string_view text, const KernelTemplate& kernel);
+
+/// How the form reads, in a few lines for --help.
+extern const char* const kCandidateLegend;
+
+}  // namespace tilewise

@@ -1,0 +1,16 @@
+// Pipelines of tiles under pressure on the GPU.
+#include "tests/matmul/pipeline_checks.hpp"
+
+namespace tilewise {
+namespace {
+
+struct PipelineGpu : test::EveryPipeline {
+  PipelineGpu() : EveryPipeline("auto") {}
+};
+
+TEST_F(PipelineGpu, MmaIsRightUnderPressure) { check_mma(8192, 8192, 64, 100); }
+TEST_F(PipelineGpu, WhatIsExchangedLeavesBarriersAlone) { check_exchange(5124, 704, 2048, 50); }
+TEST_F(PipelineGpu, SimtIsRightUnderPressure) { check_simt(8192, 8192, 64, 100); }
+
+}  // namespace
+}  // namespace tilewise

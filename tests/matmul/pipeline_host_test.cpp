@@ -1,0 +1,17 @@
+// The same pipelines on the CPU executor, once and small: it reads at once, so it shows that the
+// configurations are right, not what a GPU does under pressure (pipeline_gpu_test.cpp).
+#include "tests/matmul/pipeline_checks.hpp"
+
+namespace tilewise {
+namespace {
+
+struct PipelineOnTheCpu : test::EveryPipeline {
+  PipelineOnTheCpu() : EveryPipeline("host:sm_90") {}
+};
+
+TEST_F(PipelineOnTheCpu, MmaIsRight) { check_mma(64, 128, 64, 1); }
+TEST_F(PipelineOnTheCpu, WhatIsExchangedLeavesBarriersAlone) { check_exchange(132, 136, 64, 1); }
+TEST_F(PipelineOnTheCpu, SimtIsRight) { check_simt(64, 64, 64, 1); }
+
+}  // namespace
+}  // namespace tilewise
