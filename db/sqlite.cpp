@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include "db/sqlite_error.hpp"
 
@@ -28,16 +29,23 @@ std::string file_uri(const std::filesystem::path& path) {
   return uri;
 }
 
-/// SQLite's process-wide locks, those that are held while another is taken before that other. A
-/// child of fork() inherits them as they are: one that another thread of the parent holds would
-/// never be free in the child.
+/// SQLite's process-wide locks. A child of fork() inherits them as they are: one that another
+/// thread of the parent holds would never be free in the child.
 constexpr int kGlobalLocks[] = {
     SQLITE_MUTEX_STATIC_MASTER, SQLITE_MUTEX_STATIC_OPEN, SQLITE_MUTEX_STATIC_VFS1,
     SQLITE_MUTEX_STATIC_VFS2,   SQLITE_MUTEX_STATIC_VFS3, SQLITE_MUTEX_STATIC_PRNG,
     SQLITE_MUTEX_STATIC_LRU,    SQLITE_MUTEX_STATIC_PMEM, SQLITE_MUTEX_STATIC_MEM};
 
+/// Takes all or none, again and again: SQLite takes some of them in an order of its own, so that
+/// waiting for one while others are held could wait for ever.
 void lock_before_fork() {
-  for (const int lock : kGlobalLocks) sqlite3_mutex_enter(sqlite3_mutex_alloc(lock));
+  constexpr std::size_t all = std::size(kGlobalLocks);
+  for (std::size_t taken = 0; taken < all; std::this_thread::yield()) {
+    for (taken = 0; taken < all; ++taken)
+      if (sqlite3_mutex_try(sqlite3_mutex_alloc(kGlobalLocks[taken])) != SQLITE_OK) break;
+    for (std::size_t i = 0; taken < all && i < taken; ++i)
+      sqlite3_mutex_leave(sqlite3_mutex_alloc(kGlobalLocks[i]));
+  }
 }
 
 void unlock_after_fork() {

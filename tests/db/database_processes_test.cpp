@@ -8,6 +8,9 @@
 #include "db/sqlite.hpp"
 #include "samples.hpp"
 
+// SQLite's own; the library that this test is linked with has it.
+extern "C" void sqlite3_randomness(int bytes, void* to);
+
 namespace tilewise {
 namespace {
 
@@ -250,6 +253,29 @@ TEST(Threads, ShareOneObject) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(failures, 0);
   EXPECT_EQ(db.counts().records, 160);
+}
+
+// SQLite seeds its random numbers under one global lock and takes another for that.
+TEST(Processes, ForkWhileAnotherThreadSeedsRandomNumbers) {
+  const int status = finish(start([] {
+    const Connection connection(":memory:", Connection::Access::write);  // registers for forks
+    alarm(60);  // a deadlock ends by a signal
+    std::atomic<bool> done{false};
+    std::thread seeding([&] {
+      char byte = 0;
+      while (!done) {
+        sqlite3_randomness(0, nullptr);  // seeds again at the next call
+        sqlite3_randomness(1, &byte);
+      }
+    });
+    int forks = 0;
+    for (; forks < 200; ++forks)
+      if (finish(start([] { return 0; })) != 0) break;
+    done = true;
+    seeding.join();
+    return forks == 200 ? 0 : 1;
+  }));
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
