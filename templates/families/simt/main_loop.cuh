@@ -92,8 +92,29 @@ struct Source {
   }
 };
 
-#if PREFETCH >= 3
-// Both operands' parts of a tile on their way.
+#if PREFETCH < 3
+// What the thread has loaded of a tile and not yet stored.
+struct TilesInFlight {
+  float a[OperandA::COUNT][VECTOR_A], b[OperandB::COUNT][VECTOR_B];
+
+  DEVICE_MEMBER void load(Source& source, int t) {
+    if (t < source.inner_a)
+      source.a.template load<true>(a, TILE_K);
+    else
+      source.a.template load<false>(a, source.depth(t));
+    if (t < source.inner_b)
+      source.b.template load<true>(b, TILE_K);
+    else
+      source.b.template load<false>(b, source.depth(t));
+    source.advance();
+  }
+  DEVICE_MEMBER void store(const Source& source, float* stage) const {
+    source.a.store(stage, a);
+    source.b.store(stage + OperandA::ELEMENTS, b);
+  }
+};
+#else
+// Both operands' parts of a tile in flight.
 struct TilesInFlight {
   InFlight<OperandA> a;
   InFlight<OperandB> b;
@@ -127,34 +148,58 @@ DEVICE void issue_tile_load(float* to, const TensorMap& map, Int64 at, int k, Mb
     load_tile(to, map, static_cast<int>(at), k, full);  //@ simt-tma-load
   }
 }
+#endif
 
+// The stages of a block. Each PREFETCH gives the same functions to multiply(), in the order in which it calls them;
+// t counts the tiles of a work unit.
+//   first_loads()   copies the tiles that are in flight before the first is multiplied
+//   wait(t)         tile t is in stage(t), for this warp
+//   issue(t)        issues the copies that are due while tile t is multiplied
+//   release(read)   this warp has read tile t; `read` is some_bits() of what it read last
+//   finish(t)       completes what issue(t) began
+#if PREFETCH >= 6
 // A lane of warp 0 has TMA fill the stages; what TMA cannot copy all threads store.
-struct MainLoop {
+struct Stages {
   static constexpr int TMA_BYTES = (OperandA::BY_TMA ? TILE_M * TILE_K * 4 : 0) +
-                                     (OperandB::BY_TMA ? TILE_N * TILE_K * 4 : 0);  // bytes a tile
+                                   (OperandB::BY_TMA ? TILE_N * TILE_K * 4 : 0);  // of a tile
   static constexpr bool BY_REGISTERS = OperandA::BY_REGISTERS || OperandB::BY_REGISTERS;
-  // A tile less than there are stages is on its way, so that who fills waits for warps that are a tile
+  // A tile less than there are stages is in flight, so that the thread that fills them waits for warps that are a tile
   // behind, not for all of them.
   static constexpr int AHEAD = kStages - 2;  //@ simt-tiles-ahead
+  static constexpr bool WAITS_FIRST = false, READS_PAST_END = false;
 
   bool issues;  // this warp does, for all
   Pipeline<kStages, kStageElements, float, true> pipeline;
 
-  DEVICE_MEMBER explicit MainLoop(float* shared)
+  DEVICE_MEMBER explicit Stages(float* shared)
       : issues(TMA_BYTES > 0 && warp_number() == 0),
         pipeline(shared, reinterpret_cast<char*>(shared + kLayout.barriers_at()),
                  (TMA_BYTES > 0) + (BY_REGISTERS ? kThreads / 32 : 0),  //@ simt-full-arrivals
                  kThreads / 32) {}
-  DEVICE_MEMBER const float* stage() const { return pipeline.consumer_stage(); }
-  DEVICE_MEMBER float* next_stage() const { return pipeline.producer_stage(); }
 
-  // When the whole warp has read what it wants of the tile; `read` is some_bits() of what it read last.
+  DEVICE_MEMBER void first_loads(const SimtArgs& args, const WorkUnit& work, Source& source, TilesInFlight& in_flight) {
+    UNROLL_ALL  //@ simt-first-loads
+    for (int t = 0; t < AHEAD; ++t) {
+      start(args, work, source, in_flight, t);
+      store(source, in_flight, t);
+    }
+  }
+  DEVICE_MEMBER void wait(int) const { pipeline.wait_full(); }
+  DEVICE_MEMBER void issue(const SimtArgs& args, const WorkUnit& work, Source& source, TilesInFlight& in_flight,
+                           int t) const {
+    start(args, work, source, in_flight, t + AHEAD);
+  }
+  DEVICE_MEMBER const float* stage(int) const { return pipeline.consumer_stage(); }
   DEVICE_MEMBER void release(const SimtArgs& args, unsigned read) {
     pipeline.arrive_empty(read & args.unknown_zero());  //@ simt-empty-arrive
     pipeline.consumer.advance();
   }
+  DEVICE_MEMBER void finish(const Source& source, const TilesInFlight& in_flight, int t) {
+    store(source, in_flight, t + AHEAD);
+  }
 
-  // Begins to bring tile t; for each tile in turn, followed by finish().
+ private:
+  DEVICE_MEMBER float* next_stage() const { return pipeline.producer_stage(); }
   DEVICE_MEMBER void start(const SimtArgs& args, const WorkUnit& work, Source& source, TilesInFlight& in_flight,
                            int t) const {
     if (BY_REGISTERS) {
@@ -177,7 +222,7 @@ struct MainLoop {
       warp_barrier();
     }
   }
-  DEVICE_MEMBER void finish(const Source& source, const TilesInFlight& in_flight, int t) {
+  DEVICE_MEMBER void store(const Source& source, const TilesInFlight& in_flight, int t) {
     if (t >= source.tiles) return;
     if (BY_REGISTERS) {
       pipeline.wait_empty();  //@ simt-empty-wait-before-stores
@@ -186,160 +231,126 @@ struct MainLoop {
     }
     pipeline.producer.advance();
   }
-
-  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const WorkUnit& work, const ThreadPosition& thread) {
-    Source source(args, work);
-    TilesInFlight in_flight;
-    const int tiles = source.tiles;
-    const bool multiplies = thread.multiplies(args, work);
-    UNROLL_ALL  //@ simt-first-loads
-    for (int t = 0; t < AHEAD; ++t) {
-      start(args, work, source, in_flight, t);
-      finish(source, in_flight, t);
-    }
-#if FRAGMENTS == 1
-    for (int t = 0; t < tiles; ++t) {
-      start(args, work, source, in_flight, t + AHEAD);
-      pipeline.wait_full();
-      unsigned read = 0;
-      if (multiplies) read = multiply_tile(sums, stage(), thread.warp_m, thread.warp_n, thread.lane, thread.k0);  //@ simt-multiply
-      release(args, read);
-      finish(source, in_flight, t + AHEAD);
-    }
-#else
-    Fragments sets[2];
-    if (tiles > 0) {
-      pipeline.wait_full();
-      if (multiplies) sets[0].read(stage(), thread.warp_m, thread.warp_n, thread.lane, thread.k0);
-    }
-    for (int t = 0; t < tiles; ++t) {
-      start(args, work, source, in_flight, t + AHEAD);
-      if (multiplies) multiply_ahead(sums, sets, stage(), thread.warp_m, thread.warp_n, thread.lane, thread.k0);
-      release(args, multiplies ? sets[1].some_bits() : 0);
-      finish(source, in_flight, t + AHEAD);
-      if (t + 1 < tiles) {
-        pipeline.wait_full();
-        if (multiplies) sets[0].read(stage(), thread.warp_m, thread.warp_n, thread.lane, thread.k0);
-      }
-      if (multiplies) outer_product(sums, sets[1]);
-    }
-#endif
-  }
 };
-#endif
 
-#if PREFETCH >= 3 && PREFETCH < 6
-// Stages are filled and used in turn; one is filled again after the barrier that follows its last use.
-struct MainLoop {
+#elif PREFETCH >= 3
+// All threads fill the stages in turn; one is filled again after the barrier that follows its last use.
+struct Stages {
+  static constexpr bool WAITS_FIRST = true;  // before the barrier other warps may still read the stage to be filled
+  static constexpr bool READS_PAST_END = true;  // after the last tile: values that are not multiplied
+
   float* shared;
-  DEVICE_MEMBER explicit MainLoop(float* shared_memory) : shared(shared_memory) {}
+  StageOffset<kStages, kStageElements> filling, used;
 
-  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const WorkUnit& work,
-                              const ThreadPosition& thread) const {
-    Source source(args, work);
-    const int tiles = source.tiles;
-    const bool multiplies = thread.multiplies(args, work);
-    TilesInFlight in_flight;
-    StageOffset<kStages, kStageElements> filling, used;
-    const auto start = [&](int t) {
-      in_flight.start(source, t, shared + filling.at);
-      source.advance();
-      copies_commit();  // also when there was nothing: the waits count groups
-    };
-    const auto finish = [&](int t) {  // of the tile that was started last
-      if (t < tiles) in_flight.finish(source, shared + filling.at);
-      filling.advance();
-    };
+  DEVICE_MEMBER explicit Stages(float* shared_memory) : shared(shared_memory) {}
+
+  DEVICE_MEMBER void first_loads(const SimtArgs&, const WorkUnit&, Source& source, TilesInFlight& in_flight) {
+    filling = used = {};
     UNROLL_ALL
     for (int t = 0; t < kStages - 1; ++t) {
-      start(t);
-      finish(t);
+      start(source, in_flight, t);
+      store(source, in_flight, t);
     }
-#if FRAGMENTS == 1
-    for (int t = 0; t < tiles; ++t) {
-      copies_done<kStages - 2>();
-      barrier();
-      start(t + kStages - 1);
-      if (multiplies)
-        multiply_tile(sums, shared + used.at, thread.warp_m, thread.warp_n, thread.lane, thread.k0);
-      used.advance();
-      finish(t + kStages - 1);
-    }
-#else
-    Fragments sets[2];
+  }
+  DEVICE_MEMBER void wait(int) const {
     copies_done<kStages - 2>();
     barrier();
-    if (multiplies) sets[0].read(shared, thread.warp_m, thread.warp_n, thread.lane, thread.k0);
-    for (int t = 0; t < tiles; ++t) {
-      start(t + kStages - 1);
-      if (multiplies)
-        multiply_ahead(sums, sets, shared + used.at, thread.warp_m, thread.warp_n, thread.lane, thread.k0);
-      used.advance();
-      finish(t + kStages - 1);
-      copies_done<kStages - 2>();
-      barrier();  // the next tile is there, this one's stage is free
-      if (multiplies) {
-        // After the last tile this reads old values, which nobody uses.
-        sets[0].read(shared + used.at, thread.warp_m, thread.warp_n, thread.lane, thread.k0);
-        outer_product(sums, sets[1]);
-      }
-    }
-#endif
+  }
+  DEVICE_MEMBER void issue(const SimtArgs&, const WorkUnit&, Source& source, TilesInFlight& in_flight, int t) const {
+    start(source, in_flight, t + kStages - 1);
+  }
+  DEVICE_MEMBER const float* stage(int) const { return shared + used.at; }
+  DEVICE_MEMBER void release(const SimtArgs&, unsigned) { used.advance(); }
+  DEVICE_MEMBER void finish(const Source& source, const TilesInFlight& in_flight, int t) {
+    store(source, in_flight, t + kStages - 1);
+  }
+
+ private:
+  DEVICE_MEMBER void start(Source& source, TilesInFlight& in_flight, int t) const {
+    in_flight.start(source, t, shared + filling.at);
+    source.advance();
+    copies_commit();  // also without a copy: the waits count groups
+  }
+  DEVICE_MEMBER void store(const Source& source, const TilesInFlight& in_flight, int t) {
+    if (t < source.tiles) in_flight.finish(source, shared + filling.at);
+    filling.advance();
   }
 };
 
-#elif PREFETCH < 3
-struct MainLoop {
-  float* shared;
-  DEVICE_MEMBER explicit MainLoop(float* shared_memory) : shared(shared_memory) {}
-
-  DEVICE_MEMBER void multiply(Sums& sums, const SimtArgs& args, const WorkUnit& work,
-                              const ThreadPosition& thread) const {
-    Source source(args, work);
-    const int tiles = source.tiles;
-    const bool multiplies = thread.multiplies(args, work);
-    float next_a[OperandA::COUNT][VECTOR_A], next_b[OperandB::COUNT][VECTOR_B];
-    const auto fetch = [&](int t) {
-      if (t < source.inner_a)
-        source.a.template load<true>(next_a, TILE_K);
-      else
-        source.a.template load<false>(next_a, source.depth(t));
-      if (t < source.inner_b)
-        source.b.template load<true>(next_b, TILE_K);
-      else
-        source.b.template load<false>(next_b, source.depth(t));
-      source.advance();
-    };
-    const auto store = [&](int t) {
-      float* stage = shared + t % kStages * kStageElements;
-      source.a.store(stage, next_a);
-      source.b.store(stage + OperandA::ELEMENTS, next_b);
-    };
-#if PREFETCH == 0
-    for (int t = 0; t < tiles; ++t) {
-      fetch(t);
-      store(t);
-      barrier();
-      if (multiplies) multiply_tile(sums, shared, thread.warp_m, thread.warp_n, thread.lane, thread.k0);
-      barrier();
-    }
 #else
-    if (tiles > 0) {
-      fetch(0);
-      store(0);
+// All threads load a tile into registers and store it; PREFETCH 1 and 2 load it while the tile before is multiplied.
+struct Stages {
+  static constexpr bool WAITS_FIRST = false, READS_PAST_END = false;
+
+  float* shared;
+
+  DEVICE_MEMBER explicit Stages(float* shared_memory) : shared(shared_memory) {}
+
+  DEVICE_MEMBER void first_loads(const SimtArgs&, const WorkUnit&, Source& source, TilesInFlight& in_flight) const {
+    if (PREFETCH > 0 && source.tiles > 0) {
+      in_flight.load(source, 0);
+      in_flight.store(source, stage(0));
       barrier();
     }
-    for (int t = 0; t < tiles; ++t) {
-      const bool more = t + 1 < tiles;
-      if (more) fetch(t + 1);
-      if (multiplies)
-        multiply_tile(sums, shared + t % kStages * kStageElements, thread.warp_m, thread.warp_n, thread.lane,
-                      thread.k0);
-      if (kStages == 1) barrier();  // one buffer: everybody must be done with it
-      if (more) store(t + 1);
-      barrier();
+  }
+  DEVICE_MEMBER void issue(const SimtArgs&, const WorkUnit&, Source& source, TilesInFlight& in_flight, int t) const {
+    if (PREFETCH == 0) {
+      in_flight.load(source, t);
+      in_flight.store(source, stage(t));
+    } else if (t + 1 < source.tiles) {
+      in_flight.load(source, t + 1);
     }
-#endif
+  }
+  DEVICE_MEMBER void wait(int) const {
+    if (PREFETCH == 0) barrier();
+  }
+  DEVICE_MEMBER float* stage(int t) const { return shared + t % kStages * kStageElements; }
+  DEVICE_MEMBER void release(const SimtArgs&, unsigned) const {
+    if (PREFETCH > 0 && kStages == 1) barrier();  // the one buffer is stored to next
+  }
+  DEVICE_MEMBER void finish(const Source& source, const TilesInFlight& in_flight, int t) const {
+    if (PREFETCH > 0 && t + 1 < source.tiles) in_flight.store(source, stage(t + 1));
+    barrier();
   }
 };
 #endif
+
+// Adds the products of a work unit to the thread's sums.
+DEVICE void multiply(Sums& sums, Stages& stages, const SimtArgs& args, const WorkUnit& work,
+                     const ThreadPosition& thread) {
+  Source source(args, work);
+  TilesInFlight in_flight;
+  const int tiles = source.tiles;
+  const bool multiplies = thread.multiplies(args, work);
+  stages.first_loads(args, work, source, in_flight);
+#if FRAGMENTS == 1
+  for (int t = 0; t < tiles; ++t) {
+    if (Stages::WAITS_FIRST) stages.wait(t);
+    stages.issue(args, work, source, in_flight, t);
+    if (!Stages::WAITS_FIRST) stages.wait(t);
+    unsigned read = 0;
+    if (multiplies) read = multiply_tile(sums, stages.stage(t), thread.warp_m, thread.warp_n, thread.lane, thread.k0);  //@ simt-multiply
+    stages.release(args, read);
+    stages.finish(source, in_flight, t);
+  }
+#else
+  // The first fragments of a tile are read while the last of the tile before are multiplied.
+  Fragments sets[2];
+  if (Stages::READS_PAST_END || tiles > 0) {
+    stages.wait(0);
+    if (multiplies) sets[0].read(stages.stage(0), thread.warp_m, thread.warp_n, thread.lane, thread.k0);
+  }
+  for (int t = 0; t < tiles; ++t) {
+    stages.issue(args, work, source, in_flight, t);
+    if (multiplies)
+      multiply_ahead(sums, sets, stages.stage(t), thread.warp_m, thread.warp_n, thread.lane, thread.k0);
+    stages.release(args, multiplies ? sets[1].some_bits() : 0);
+    stages.finish(source, in_flight, t);
+    if (Stages::READS_PAST_END || t + 1 < tiles) {
+      stages.wait(t + 1);
+      if (multiplies) sets[0].read(stages.stage(t + 1), thread.warp_m, thread.warp_n, thread.lane, thread.k0);
+    }
+    if (multiplies) outer_product(sums, sets[1]);
+  }
+#endif
+}

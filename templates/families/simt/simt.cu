@@ -159,7 +159,7 @@ DEVICE void shared_free() {
 KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
   float* shared = shared_floats();  // kStages x [A tile, B tile]
   const ThreadPosition thread;
-  MainLoop main_loop(shared);
+  Stages stages(shared);
   grid_dependency_wait();
   if (SPLIT || STREAM_K) launch_dependents();
 #if STREAM_K
@@ -179,7 +179,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
     const WorkUnit work = {tile.row, tile.column, first * TILE_K, k_size > 0 ? k_size : 0, args.a, args.b};
     if (nth > 0) shared_free();  //@ simt-barrier-between-tiles
     Sums sums = {};
-    if (args.has_product()) main_loop.multiply(sums, args, work, thread);
+    if (args.has_product()) multiply(sums, stages, args, work, thread);
     const Destination whole = {args.c + tile.row * args.ldc + tile.column, args.ldc,
                                args.rows() - tile.row, args.columns() - tile.column, scalars_of(args)};
     const Destination partial = {args.partial + (2 * Int64(stream_k_block) + nth) * TILE_M * TILE_N, TILE_N,
@@ -200,7 +200,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
                      args.a + batch * args.stride_a,
                      args.b + batch * args.stride_b};
   Sums sums = {};
-  if (args.has_product()) main_loop.multiply(sums, args, work, thread);
+  if (args.has_product()) multiply(sums, stages, args, work, thread);
   const Int64 ldc = SPLIT ? args.columns() : args.ldc;
   float* c = SPLIT ? args.c + (batch * args.parts() + tile.split) * args.rows() * args.columns()
                    : args.c + batch * args.stride_c;
