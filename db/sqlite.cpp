@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <thread>
 
 #include "db/sqlite_error.hpp"
@@ -36,9 +37,12 @@ constexpr int kGlobalLocks[] = {
     SQLITE_MUTEX_STATIC_VFS2,   SQLITE_MUTEX_STATIC_VFS3, SQLITE_MUTEX_STATIC_PRNG,
     SQLITE_MUTEX_STATIC_LRU,    SQLITE_MUTEX_STATIC_PMEM, SQLITE_MUTEX_STATIC_MEM};
 
+std::mutex initialising;  // held while SQLite initialises itself, and during fork()
+
 /// Takes all or none, again and again: SQLite takes some of them in an order of its own, so that
 /// waiting for one while others are held could wait for ever.
 void lock_before_fork() {
+  initialising.lock();
   constexpr std::size_t all = std::size(kGlobalLocks);
   for (std::size_t taken = 0; taken < all; std::this_thread::yield()) {
     for (taken = 0; taken < all; ++taken)
@@ -50,14 +54,16 @@ void lock_before_fork() {
 
 void unlock_after_fork() {
   for (const int lock : kGlobalLocks) sqlite3_mutex_leave(sqlite3_mutex_alloc(lock));
+  initialising.unlock();
 }
 
-void survive_forks() {
-  static const int registered = [] {
-    sqlite3_initialize();
-    return pthread_atfork(lock_before_fork, unlock_after_fork, unlock_after_fork);
-  }();
-  static_cast<void>(registered);
+// When the program or library is loaded: a fork() beside the first use of SQLite is handled, too.
+[[maybe_unused]] const int registered =
+    pthread_atfork(lock_before_fork, unlock_after_fork, unlock_after_fork);
+
+void initialise() {
+  const std::lock_guard lock(initialising);
+  sqlite3_initialize();
 }
 
 }  // namespace
@@ -162,7 +168,7 @@ Connection::Connection() : path_(":memory:") {
 }
 
 void Connection::open(const std::string& uri, int flags) {
-  survive_forks();
+  initialise();
   // Callers serialise, so SQLite needs no mutex of its own.
   sqlite3* raw = nullptr;
   const int code =
