@@ -167,8 +167,7 @@ Json measure(Device& device, const Compiler& compiler, const Problem& problem, c
     copy_us.push_back(copies.run());
   }
   const double pack_time = median(pack_us), copy_time = median(copy_us);
-  const double moved =
-      2e-6 * static_cast<double>(bytes);  // TB/s, for microseconds; without the padding
+  const double moved = 2e-6 * static_cast<double>(bytes);  // TB/s times microseconds; no padding
   return {
       {"rows", problem.m},    {"columns", problem.k},           {"type", to_string(problem.a)},
       {"pack", packed.name},  {"pack_us", pack_time},           {"pack_tbps", moved / pack_time},

@@ -10,8 +10,7 @@ namespace tilewise::cli {
 namespace {
 
 constexpr int kUsual = 80, kLeast = 20, kMost = 100;
-constexpr std::size_t kLeastDescription =
-    24;  // columns; with fewer the description goes below the name
+constexpr std::size_t kLeastDescription = 24;  // columns; narrower ones go below the name
 constexpr std::size_t kBelowName = 6, kContinued = 4;
 constexpr std::size_t kDeep = 20;  // an indentation of at least this is the column of descriptions
 

@@ -17,8 +17,7 @@ struct ResultCheck::State {
   std::mutex mutex;                         // guards what follows
   std::map<std::int64_t, Findings> pieces;  // by first row: merged in that order
   double freivalds_ratio = 0;
-  std::int64_t bad_row =
-      -1;  // the first row that the Freivalds vectors found wrong, and its values
+  std::int64_t bad_row = -1;  // the first row that fails Freivalds' check, and its values
   std::vector<std::byte> bad_values;
 
   State(const Reference& reference, DataSet set, const Scalars& scalars)
