@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # Sourced by ./autotune and ./check: everything from a fresh machine to a built tree.
 #
-# Needs bash and a Debian or Ubuntu for installing by itself; elsewhere it says what is missing.
+# Needs bash. Installing needs Debian or Ubuntu; elsewhere it lists what is missing.
 # Environment:
-#   TILEWISE_NO_INSTALL=1       install nothing, say what is missing (the same as --no-install)
+#   TILEWISE_NO_INSTALL=1       install nothing, list what is missing (the same as --no-install)
 #   TILEWISE_BUILD_DIR=folder   build there instead of build/ (./check: build-check/)
 #   TILEWISE_IGNORE_TOOLKIT=1   for tests: as if no CUDA toolkit were on the machine
 #   TILEWISE_PRETEND_MISSING    for tests: packages that are treated as not installed
