@@ -1,5 +1,5 @@
-// The tuned product beside cuBLAS over a file of shapes and some kinds of products: in one process,
-// in turns, on the same buffers, by the rules of docs/measuring.md.
+// Compares the tuned product with cuBLAS over a file of shapes and some kinds of products: in one
+// process, alternately, on the same buffers, by the rules of docs/measuring.md.
 #include "bench/compare/contest.hpp"
 
 #include <CLI/CLI.hpp>
@@ -63,14 +63,14 @@ void declare(CLI::App& app, Options& options) {
       "  bench/record.py h200_bf16 -- build/bench/compare --db winners.db --types bf16 --json");
 }
 
-// What was measured is printed all the same.
+// The measured rows are still printed.
 volatile std::sig_atomic_t interrupted = 0;
 constexpr int kInterrupted = 130;
 
 void catch_interrupts() {
   std::signal(SIGINT, [](int) {
     interrupted = 1;
-    std::signal(SIGINT, SIG_DFL);  // the second one ends the program
+    std::signal(SIGINT, SIG_DFL);  // a second Ctrl-C ends the program
   });
 }
 

@@ -1,6 +1,6 @@
-// How fast the pack steps are, of one operand (pad, transpose) and of two (A padded, B transposed):
-// GPU time beside a copy of the same bytes within the device's memory, in turns, both from graphs
-// of launches over rotating buffers.
+// The speed of the pack steps, of one operand (pad, transpose) and of two (A padded, B transposed):
+// GPU time, compared with a copy of the same bytes within device memory. Alternating, both from
+// graphs of launches over rotating buffers.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -25,9 +25,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A type for each element size.
+// One type per element size.
 constexpr DType kTypes[] = {DType::i8, DType::f16, DType::f32, DType::f64};
-/// What is packed of a product's A and B.
+/// How A and B of a product are packed.
 struct Packed {
   const char* name;
   Pack a, b;
@@ -53,7 +53,7 @@ Problem problem_of(DType type, std::int64_t rows, std::int64_t columns) {
   return problem;
 }
 
-/// The pack step alone.
+/// A plan with the pack step alone.
 Plan pack_plan(const Problem& problem, const Packed& packed) {
   MultiplyShape shape;
   shape.kernel = {"naive.cu", "naive", {}};
@@ -64,7 +64,7 @@ Plan pack_plan(const Problem& problem, const Packed& packed) {
   return plan;
 }
 
-/// What is packed or copied, and where to: as many sets as together exceed twice the L2.
+/// Source and destination buffers: as many sets as together exceed twice the L2.
 class Buffers {
  public:
   Buffers(Device& device, std::int64_t from_bytes, std::int64_t to_bytes) {
@@ -84,22 +84,22 @@ class Buffers {
   std::vector<DeviceBuffer> from_, to_;
 };
 
-/// Work on each set in turn, as a graph.
+/// A graph of some work on each set in turn.
 class Repeated {
  public:
-  /// `enqueue` does it for one set.
+  /// `enqueue` does the work for one set.
   Repeated(Device& device, Stream stream, std::size_t sets,
            const std::function<void(std::size_t)>& enqueue)
       : stream_(stream), start_(device.create_event()), end_(device.create_event()) {
     count_ = sets;
     graph_ = capture(device, sets, enqueue);
-    run();  // the first run of a graph brings it to the device
+    run();  // the first launch of a graph uploads it
     const double rounds = std::ceil(kSampleMicroseconds / std::max(0.1, run()) / double(sets));
     count_ = sets * static_cast<std::size_t>(std::clamp(rounds, 1.0, 1000.0));
     graph_ = capture(device, sets, enqueue);
     run();
   }
-  /// Microseconds of one.
+  /// Microseconds per set.
   double run() {
     start_->record(stream_);
     graph_->launch(stream_);
@@ -140,7 +140,7 @@ Json measure(Device& device, const Compiler& compiler, const Problem& problem, c
   const OwnedStream stream(device);
   const Executable executable =
       executable_of(device, compiler, problem, pack_plan(problem, packed));
-  // Both operands lie one after the other, each on a line.
+  // The operands are adjacent; each begins on a 128-byte line.
   const std::int64_t one = problem.m * problem.k * bytes_of(problem.a);
   const std::int64_t second = (one + 127) / 128 * 128;
   const std::int64_t bytes = packed.b == Pack::none ? one : second + one;
@@ -167,7 +167,7 @@ Json measure(Device& device, const Compiler& compiler, const Problem& problem, c
     copy_us.push_back(copies.run());
   }
   const double pack_time = median(pack_us), copy_time = median(copy_us);
-  const double moved = 2e-6 * static_cast<double>(bytes);  // TB/s of microseconds; padding apart
+  const double moved = 2e-6 * static_cast<double>(bytes);  // TB/s times microseconds; no padding
   return {
       {"rows", problem.m},    {"columns", problem.k},           {"type", to_string(problem.a)},
       {"pack", packed.name},  {"pack_us", pack_time},           {"pack_tbps", moved / pack_time},

@@ -56,7 +56,7 @@ def memory_kb(pid):
 def run_watched(command):
     """Runs it; returns status, standard output, peak memory in kB."""
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command decides, and has rows to print
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command handles it and prints its rows
     peak = 0
     while True:
         peak = max(peak, memory_kb(child.pid))

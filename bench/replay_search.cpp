@@ -2,7 +2,7 @@
 //   replay_search FILE.csv [--repeats N] [--ahead N] [--json]
 // FILE has a header of parameter names, then median_ms (and columns that are ignored), and one row
 // per valid configuration. Prints the expected % of the best configuration's speed after some
-// numbers of evaluations, beside what random search without replacement expects by calculation.
+// numbers of evaluations, and the computed expectation of random search without replacement.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -57,7 +57,7 @@ Replay read_replay(const std::string& path) {
   return replay;
 }
 
-/// Holds where these parameters' values occur together in some row.
+/// A constraint: these parameters' values occur together in some row.
 Constraint occur_together(const Replay& replay, const std::vector<std::string>& names) {
   std::set<std::vector<int>> seen;
   const auto values_of = [names](const Configuration& configuration) {
@@ -73,8 +73,8 @@ Constraint occur_together(const Replay& replay, const std::vector<std::string>& 
           }};
 }
 
-/// The constraints behind the rows are not in the file: what never occurs in pairs and triples of
-/// parameters stands for them, and the rows themselves for the rest.
+/// The constraints behind the rows are not in the file. They are replaced by pairs and triples of
+/// parameters that never occur, and by the rows themselves.
 KernelTemplate replay_template(const Replay& replay) {
   KernelTemplate kernel;
   kernel.name = "replay";
@@ -113,8 +113,8 @@ double random_expectation(const Replay& replay, int n) {
   return replay.best / sum;
 }
 
-/// The best time so far at each checkpoint, for one seed. `ahead` candidates are under way at a
-/// time, as when compiles run ahead of the device.
+/// The best time so far at each checkpoint, for one seed. `ahead` candidates are in flight at a
+/// time, as with compiles that run ahead of the device.
 std::vector<double> run_once(const Replay& replay, const SearchSpace& space,
                              const std::string& name, std::uint64_t seed, std::size_t ahead) {
   const auto strategy = make_strategy(name, space, seed);
@@ -189,7 +189,7 @@ int run(const std::vector<std::string>& arguments) {
   std::vector<Line> lines{{"random, calculated", {}}};
   for (int n : kCheckpoints) lines[0].mean.push_back(random_expectation(replay, n));
   for (const StrategyInfo& info : strategies()) {
-    if (info.name == "exhaustive") continue;  // its order is not a search
+    if (info.name == "exhaustive") continue;  // a fixed order, not a search
     Line line{info.name, std::vector<double>(kCheckpoints.size())};
     for (int seed = 1; seed <= repeats; ++seed) {
       const auto once = run_once(replay, space, info.name, static_cast<std::uint64_t>(seed), ahead);

@@ -1,5 +1,5 @@
-// What serving costs the host: a served call against bare launches of the same plan, alternating,
-// and the time to the first product in a new process.
+// The host's cost of serving: a served call compared with bare launches of the same plan,
+// alternating; and the time to the first product in a new process.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -61,7 +61,7 @@ Problem problem_of(const Options& options) {
   return bench::of_kind({problem}, *kinds.front()).front();
 }
 
-/// Packed operands of a problem, zero.
+/// Packed operands of a problem, all zero.
 struct Operands {
   Operands(Device& device, const Problem& p)
       : a(device, p.m * p.k * bytes_of(p.a)),
@@ -77,7 +77,7 @@ struct Operands {
   Call call;
 };
 
-/// The executable that serves a problem, made apart from the Matmul.
+/// The executable that serves a problem, made without the Matmul.
 Executable same_executable(Device& device, const Problem& problem, const Resolution& resolution,
                            const MatmulOptions& options) {
   MatmulParts parts = parts_for(nullptr, options);
@@ -130,13 +130,13 @@ Json measure(const Options& options) {
   MatmulOptions asked;
   asked.database = options.database;
   const Problem problem = problem_of(options);
-  // Two handles of one context: the Matmul keeps its own.
+  // Two handles of one context: the Matmul owns its own.
   const std::unique_ptr<Device> own = open_device(options.device);
   std::unique_ptr<Device> to_serve = open_device(options.device);
   Device& device = *own;
   bool compiler_loaded = false;
 
-  // First product, from here on: the context exists, the caller's operands too.
+  // The time to the first product begins here: the context and the caller's operands exist.
   const Operands operands(device, problem);
   const auto begin = Clock::now();
   MatmulParts parts = parts_for(std::move(to_serve), asked);

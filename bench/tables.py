@@ -207,7 +207,7 @@ def target_row(kind, target, shapes):
     bound = target["at_least"] if least else target["at_most"]
     complete = not any(shape["error"] for shape in shapes)
     met = complete and reached is not None and (reached >= bound if least else reached <= bound)
-    # Where cuBLAS does not run, the floor is what there is to compare with.
+    # Without cuBLAS, the floor is the only comparison.
     alone = [s for s in shapes if s["better_cublas_us"] is None and s["over_floor"] is not None]
     floor = f"{len(alone)} at {geometric_mean(figures(alone, 'over_floor')):.2f}x the floor" if alone else "-"
     text = "-" if reached is None else f"{reached}" if isinstance(reached, int) else f"{reached:.3f}"

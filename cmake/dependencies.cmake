@@ -1,10 +1,10 @@
-# Every dependency is a package found here; nothing is vendored. The driver, NVRTC, NVML and cuBLAS are
-# loaded at run time: building needs only two of their headers.
+# Every dependency is a package found here; nothing is vendored. The driver, NVRTC, NVML and cuBLAS
+# are loaded at run time: building needs only two of their headers.
 find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.10 REQUIRED)
 find_package(CLI11 REQUIRED)
 
-# SQLite: static where possible, so that the program runs where no SQLite is installed.
+# SQLite: static where possible, so that the program runs on machines without SQLite.
 find_path(SQLITE3_INCLUDE_DIR sqlite3.h REQUIRED)
 set(_sqlite_names sqlite3)
 if(TILEWISE_STATIC_SQLITE)
@@ -25,14 +25,14 @@ find_package(Boost 1.71 REQUIRED COMPONENTS context)
 add_library(tilewise_fibers INTERFACE)
 target_link_libraries(tilewise_fibers INTERFACE Boost::context)
 
-# xxHash, header-only use (XXH_INLINE_ALL): nothing to install beside the program.
+# xxHash, header-only (XXH_INLINE_ALL): no run-time dependency.
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 add_library(tilewise_xxhash INTERFACE)
 target_include_directories(tilewise_xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
 target_compile_definitions(tilewise_xxhash INTERFACE XXH_INLINE_ALL)
 
-# cuda.h and nvrtc.h: from a CUDA toolkit, or from pip's NVIDIA wheels (./autotune fetches them). What an
-# earlier configure found is looked for again when it is gone.
+# cuda.h and nvrtc.h: from a CUDA toolkit, or from pip's NVIDIA wheels (./autotune fetches them). A
+# path from an earlier configuration is searched again when its header is gone.
 foreach(_found cuda.h:TILEWISE_CUDA_INCLUDE nvrtc.h:TILEWISE_NVRTC_INCLUDE)
   string(REGEX MATCH "^([^:]+):(.+)$" _ "${_found}")
   if(${CMAKE_MATCH_2} AND NOT EXISTS "${${CMAKE_MATCH_2}}/${CMAKE_MATCH_1}")

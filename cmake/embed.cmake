@@ -1,6 +1,6 @@
-# Writes OUTPUT: the array NAME of TYPE (declared in HEADER, in namespace NAMESPACE), one raw string
-# literal per file of FILES (comma-separated), and how many they are. A header is named by its path from
-# BASE on, as an #include names it; a kernel source (.cu) by its file name.
+# Writes OUTPUT: the array NAME of TYPE (declared in HEADER, in namespace NAMESPACE) with one raw
+# string literal per file of FILES (comma-separated), and its length. A header is named by its path
+# from BASE, as in an #include; a kernel source (.cu) by its file name.
 string(REPLACE "," ";" files "${FILES}")
 set(text "// Made by cmake/embed.cmake.\n#include \"${HEADER}\"\n\n")
 string(APPEND text "namespace ${NAMESPACE} {\n\nconst ${TYPE} ${NAME}s[] = {\n")

@@ -1,5 +1,5 @@
-# tilewise_room(NAME [EXCLUDE folder...] LINK ...): the static library tilewise_NAME of every .cpp in
-# folder NAME and below it.
+# tilewise_room(NAME [EXCLUDE folder...] LINK ...): the static library tilewise_NAME of every .cpp
+# in folder NAME and below it.
 function(tilewise_room name)
   cmake_parse_arguments(ROOM "" "" "EXCLUDE;LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${tilewise_SOURCE_DIR}/${name}/*.cpp)
@@ -12,23 +12,23 @@ function(tilewise_room name)
   target_link_libraries(tilewise_${name} ${ROOM_LINK})
 endfunction()
 
-# What every target of ours is built with.
+# Compile options of every target of ours.
 function(tilewise_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${tilewise_SOURCE_DIR}/include>
                              $<INSTALL_INTERFACE:include> PRIVATE ${tilewise_SOURCE_DIR})
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
                          -Wold-style-cast -Woverloaded-virtual $<$<BOOL:${TILEWISE_WERROR}>:-Werror>)
-  # GCC 12 warns of overlapping copies inside its own std::string (GCC bug 105651), and of parts of an
-  # std::optional that is empty (GCC bug 80635).
+  # False warnings of GCC 12: overlapping copies inside its std::string (GCC bug 105651), and parts
+  # of an empty std::optional (GCC bug 80635).
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE -Wno-restrict -Wno-maybe-uninitialized)
   endif()
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()
 
-# tilewise_embed(OUTPUT HEADER NAMESPACE TYPE NAME BASE FILE...): makes the .cpp OUTPUT that holds the text of
-# each FILE, headers named by their paths from BASE on, see embed.cmake.
+# tilewise_embed(OUTPUT HEADER NAMESPACE TYPE NAME BASE FILE...): makes the .cpp OUTPUT with the
+# text of each FILE, see embed.cmake; headers are named by their paths from BASE.
 function(tilewise_embed output header namespace type name base)
   string(REPLACE ";" "," list "${ARGN}")
   add_custom_command(

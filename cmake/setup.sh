@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # Sourced by ./autotune and ./check: everything from a fresh machine to a built tree.
 #
-# Needs bash and a Debian or Ubuntu for installing by itself; elsewhere it says what is missing.
+# Needs bash. Installing needs Debian or Ubuntu; elsewhere it lists what is missing.
 # Environment:
-#   TILEWISE_NO_INSTALL=1       install nothing, say what is missing (the same as --no-install)
+#   TILEWISE_NO_INSTALL=1       install nothing, list what is missing (the same as --no-install)
 #   TILEWISE_BUILD_DIR=folder   build there instead of build/ (./check: build-check/)
 #   TILEWISE_IGNORE_TOOLKIT=1   for tests: as if no CUDA toolkit were on the machine
 #   TILEWISE_PRETEND_MISSING    for tests: packages that are treated as not installed
@@ -16,7 +16,7 @@ tw_fail() {
 
 # What is missing ---------------------------------------------------------------------------------
 
-# tw_has_header NAME: can the C++ compiler include it?
+# tw_has_header NAME: whether the C++ compiler can include it.
 tw_has_header() {
   local prefix prefixes
   IFS=':;' read -ra prefixes <<<"${CMAKE_PREFIX_PATH:-}"
@@ -26,7 +26,7 @@ tw_has_header() {
   printf '#include <%s>\n' "$1" | "${CXX:-c++}" -std=c++20 -E -x c++ - >/dev/null 2>&1
 }
 
-# tw_has_package PACKAGE: is what Debian's package gives there, from wherever it came?
+# tw_has_package PACKAGE: whether what the Debian package provides is there, from any source.
 tw_has_package() {
   [[ " ${TILEWISE_PRETEND_MISSING:-} " == *" $1 "* ]] && return 1
   case $1 in
@@ -47,7 +47,7 @@ tw_has_package() {
   esac >/dev/null
 }
 
-# tw_missing PACKAGE...: those that are not there, in one line.
+# tw_missing PACKAGE...: the missing ones, in one line.
 tw_missing() {
   local package missing=()
   for package in "$@"; do
@@ -58,20 +58,20 @@ tw_missing() {
 
 # CUDA --------------------------------------------------------------------------------------------
 
-# The CUDA version of the NVIDIA driver (its major number), or nothing without a driver.
+# The CUDA version of the NVIDIA driver (its major number); empty without a driver.
 tw_driver_major() {
   { command -v nvidia-smi >/dev/null && nvidia-smi 2>/dev/null; } |
     sed -nE 's/.*CUDA[A-Z ]* Version: *([0-9]+)\..*/\1/p' | head -n 1
 }
 
-# The wheels to take: those of CUDA 13, or of 12 where the driver is older.
+# The CUDA version of the wheels: 13, or 12 where the driver is older.
 tw_wheel_major() {
   local driver
   driver=$(tw_driver_major)
   if [[ -n $driver && $driver -lt 13 ]]; then echo 12; else echo 13; fi
 }
 
-# tw_toolkit_in FOLDER MOST: cuda.h, nvrtc.h and a libnvrtc of CUDA 12 .. MOST?
+# tw_toolkit_in FOLDER MOST: whether it has cuda.h, nvrtc.h and a libnvrtc of CUDA 12 .. MOST.
 tw_toolkit_in() {
   local major folder
   [[ -f $1/include/cuda.h && -f $1/include/nvrtc.h ]] || return 1
@@ -84,7 +84,7 @@ tw_toolkit_in() {
   return 1
 }
 
-# A CUDA toolkit that this machine's driver can work with. Prints its folder.
+# Prints the folder of a CUDA toolkit that works with this machine's driver.
 tw_find_toolkit() {
   [[ ${TILEWISE_IGNORE_TOOLKIT:-} == 1 ]] && return 1
   local most folder nvcc
@@ -100,10 +100,10 @@ tw_find_toolkit() {
   return 1
 }
 
-# tw_wheels_ready MAJOR: are the wheels of this CUDA in .tilewise/venv, all of them?
+# tw_wheels_ready MAJOR: whether all wheels of this CUDA are in .tilewise/venv.
 tw_wheels_ready() { [[ -f $TW_ROOT/.tilewise/venv/cuda-$1 ]]; }
 
-# tw_install_wheels MAJOR: NVRTC and the CUDA headers into .tilewise/venv.
+# tw_install_wheels MAJOR: installs NVRTC and the CUDA headers into .tilewise/venv.
 tw_install_wheels() {
   local venv=$TW_ROOT/.tilewise/venv log=$TW_ROOT/.tilewise/wheels.log
   local wheels=('nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-runtime==13.0.*')
@@ -121,7 +121,7 @@ tw_install_wheels() {
   touch "$venv/cuda-$1"
 }
 
-# tw_wheel_header NAME: the folder of a header in .tilewise/venv.
+# tw_wheel_header NAME: prints the folder of a header in .tilewise/venv.
 tw_wheel_header() {
   local found
   for found in "$TW_ROOT"/.tilewise/venv/lib/python3*/site-packages/nvidia/*/include/"$1"; do
@@ -135,7 +135,7 @@ tw_wheel_header() {
 
 # Installing --------------------------------------------------------------------------------------
 
-# tw_install PACKAGE...: by apt, asked for first on a terminal; else a clear end.
+# tw_install PACKAGE...: installs by apt, after a question on a terminal; fails where it cannot.
 tw_install() {
   local sudo='' answer
   [[ $(id -u) == 0 ]] || sudo='sudo '
@@ -165,9 +165,9 @@ tw_install() {
 
 # Building ----------------------------------------------------------------------------------------
 
-# tw_progress WHAT LOG: what is going on, once it takes long; on a terminal also how far it is.
+# tw_progress WHAT LOG: after two seconds prints what runs; on a terminal also its progress.
 tw_progress() {
-  # Nothing it starts may hold the caller's pipes or lock open.
+  # Its children must not keep the caller's pipes or lock open.
   sleep 2 2>/dev/null
   tw_say "$1 (log: $2)"
   while [[ -t 2 ]]; do
@@ -176,7 +176,8 @@ tw_progress() {
   done
 }
 
-# tw_quietly WHAT LOG COMMAND...: the command's output into the log; its end shown when it fails.
+# tw_quietly WHAT LOG COMMAND...: runs the command with its output in the log; prints errors when it
+# fails.
 tw_quietly() {
   local what=$1 log=$2 watcher status
   shift 2
@@ -195,7 +196,7 @@ tw_quietly() {
   tw_fail "$what failed (log: $log)"
 }
 
-# tw_provide PACKAGE...: makes sure of packages and CUDA headers. Fills TW_CUDA_OPTIONS.
+# tw_provide PACKAGE...: ensures packages and CUDA headers. Sets TW_CUDA_OPTIONS.
 tw_provide() {
   local missing major='' packages=(cmake ninja-build g++ libsqlite3-dev libcli11-dev
     nlohmann-json3-dev libxxhash-dev libboost-context-dev "$@")
@@ -203,8 +204,8 @@ tw_provide() {
   TW_CUDA=$(tw_find_toolkit) || major=$(tw_wheel_major)
   [[ -n $major ]] && ! tw_wheels_ready "$major" && packages+=(python3-venv ca-certificates)
   missing=$(tw_missing "${packages[@]}")
-  # gnuplot draws `ladder --svg` and is not needed to build: it comes when something is installed anyway.
-  # shellcheck disable=SC2046,SC2086  # lists of words
+  # gnuplot draws `ladder --svg`; building does not need it. It is installed along with other
+  # packages.
   [[ -z $missing ]] || tw_install $missing $(tw_missing gnuplot-nox)
   if [[ -z $major ]]; then
     TW_CUDA_OPTIONS=("-DTILEWISE_CUDA_INCLUDE=$TW_CUDA/include"
@@ -221,8 +222,8 @@ tw_provide() {
     "-DTILEWISE_NVRTC_INCLUDE=$(tw_wheel_header nvrtc.h)") || exit 1
 }
 
-# tw_configured: is the build folder as an earlier run left it, and what it was made with still there?
-# The stamp holds the tree's place, the CUDA folder and the options.
+# tw_configured: whether the build folder is as an earlier run left it, with its CUDA folder still
+# there. The stamp holds the tree's path, the CUDA folder and the options.
 tw_configured() {
   local stamp=$TW_BUILD/.tilewise-setup tree cuda options
   [[ -f $stamp ]] || return 1
@@ -232,11 +233,11 @@ tw_configured() {
   command -v cmake >/dev/null
 }
 
-# tw_configure OPTION...: a fresh configuration of TW_BUILD.
+# tw_configure OPTION...: configures TW_BUILD.
 tw_configure() {
   local generator=(-G Ninja) home
   home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$TW_BUILD/CMakeCache.txt" 2>/dev/null)
-  # A tree that was moved or copied: CMake would refuse the old cache.
+  # The tree was moved or copied: CMake would refuse the old cache.
   [[ -z $home || $home == "$TW_ROOT" ]] || rm -rf "$TW_BUILD/CMakeCache.txt" "$TW_BUILD/CMakeFiles"
   [[ -f $TW_BUILD/CMakeCache.txt ]] && generator=()
   tw_quietly "configuring" "$TW_BUILD/configure.log" cmake "${generator[@]}" -S "$TW_ROOT" \
@@ -244,8 +245,8 @@ tw_configure() {
   printf '%s\n' "$TW_ROOT" "$TW_CUDA" "$TW_OPTIONS" >"$TW_BUILD/.tilewise-setup"
 }
 
-# tw_build TARGET "PACKAGE..." OPTION...: from whatever is there to a built target in TW_BUILD. One run
-# at a time in one folder; others wait.
+# tw_build TARGET "PACKAGE..." OPTION...: installs, configures and builds a target in TW_BUILD. A
+# lock admits one run at a time per folder.
 tw_build() {
   local target=$1 extra=$2
   shift 2
@@ -265,7 +266,7 @@ tw_build() {
   exec 9>&-
 }
 
-# tw_begin FOLDER: the build folder's place in TW_ROOT, the tree.
+# tw_begin FOLDER: sets TW_BUILD (FOLDER in TW_ROOT by default) and TW_NO_INSTALL.
 tw_begin() {
   TW_BUILD=${TILEWISE_BUILD_DIR:-$TW_ROOT/$1}
   [[ $TW_BUILD == /* ]] || TW_BUILD=$PWD/$TW_BUILD

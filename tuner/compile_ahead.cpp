@@ -10,14 +10,14 @@
 namespace tilewise {
 namespace {
 
-// Beyond this the device is the bottleneck for any kernel worth timing, and a search that is so
-// many proposals ahead of its results learns late.
+// With more threads the device is the bottleneck for any kernel worth timing, and a search that
+// runs so many proposals ahead of its results learns late.
 constexpr int kMostThreads = 16;
 
 constexpr std::size_t kBuildsBetweenTrims = 8;
 
-// A compile takes some 30 MB and frees them, of which the C library keeps more and more for each
-// thread: without this, 600 MB after a hundred compiles on 16 threads; with it, 200 to 350.
+// A compile allocates and frees some 30 MB; the C library retains more of it with each thread.
+// After a hundred compiles on 16 threads: 600 MB without the trim, 200 to 350 MB with it.
 void give_memory_back() {
 #if defined(__GLIBC__)
   malloc_trim(0);

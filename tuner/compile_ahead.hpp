@@ -14,9 +14,9 @@
 
 namespace tilewise {
 
-/// A pool of threads that builds candidates while the device measures others. They come back as
-/// they are ready. Used from one thread; ends after the compiles under way, dropping what waits for
-/// a thread, or for another process.
+/// A pool of threads that builds candidates while the device measures others. Results are taken in
+/// the order in which they finish. Used from one thread. The destructor waits for the compiles
+/// under way and drops candidates that wait for a thread or for another process.
 class CompileAhead {
  public:
   /// `threads` 0 = all cores.
@@ -27,15 +27,16 @@ class CompileAhead {
   ~CompileAhead();
 
   void add(const Candidate& candidate, const KernelTemplate& kernel);
-  /// The next that is ready; nothing when none was within `patience`. Throws what its build threw.
+  /// The next finished build; empty when none finished within `patience`. Throws what the build
+  /// threw.
   std::optional<Built> take(std::chrono::milliseconds patience);
-  /// Ends the threads, after the compiles under way. Returns what was ready or has been made ready
-  /// by then; builds that threw are left out. Nothing can be added any more.
+  /// Ends the threads after the compiles under way. Returns the builds not taken yet, without those
+  /// that threw. add() must not be called afterwards.
   std::vector<Built> end();
-  /// Added and not yet taken.
+  /// Candidates added and not yet taken.
   std::size_t under_way() const { return under_way_; }
-  /// Enough is under way to keep every thread busy. More would only make a search choose with less
-  /// known.
+  /// Whether enough is under way to keep every thread busy. With more, a search would choose
+  /// without results that it could have waited for.
   bool full() const { return under_way_ > pool_->size(); }
 
  private:
@@ -54,7 +55,7 @@ class CompileAhead {
   std::mutex mutex_;  // guards what follows
   std::condition_variable result_added_;
   std::deque<Result> results_;
-  std::optional<ThreadPool> pool_;  // last: its threads use all the others; none after end()
+  std::optional<ThreadPool> pool_;  // last: its threads use all other members; empty after end()
 };
 
 }  // namespace tilewise

@@ -5,9 +5,9 @@
 namespace tilewise {
 namespace {
 
-// Two candidates in a row may both be too much for the machine's memory, hardly three.
+// Two candidates in a row may both need more memory than the machine has; three hardly.
 constexpr int kMostWaiting = 3;
-// More tries would cost the search more than a candidate that meets so many faults is worth.
+// Further tries would cost the search more than such a candidate is worth.
 constexpr int kTries = 3;
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace tilewise {
 namespace {
 
-// Where all finalists turn out to be wrong, so often in all.
+// The largest number of races, when finalists turn out wrong.
 constexpr int kMostRaces = 5;
 // How long to wait for a compile before looking at Ctrl-C again.
 constexpr auto kPatience = std::chrono::milliseconds(50);
@@ -43,8 +43,8 @@ void Race::run() {
     session_.result.interrupted = session_.stopped();
 }
 
-/// Whether the next best must race: those that did were wrong after all. Interrupted runs do not
-/// race: the best so far is served only where nothing is served yet.
+/// Races the current finalists. True when some were wrong and there is no winner: the next best
+/// race then. An interrupted run does not race: its best is served only where no winner is stored.
 bool Race::run_once() {
   std::vector<Record> finalists =
       pick_finalists(session_.known, session_.options.finalists, session_.incumbent);
@@ -67,8 +67,9 @@ bool Race::run_once() {
   return false;
 }
 
-/// The winner of the race. Without one (interrupted, or the evaluator failed), the best of the
-/// search where nothing is served yet, or where what is served was measured in it and is slower.
+/// The winner of the race. Without a race (interrupted, or the evaluator failed): the best of the
+/// search where no winner is stored, or where the stored winner was measured in this search and is
+/// slower.
 const Record* Race::winner_of(const std::vector<Record>& finalists, bool raced,
                               bool any_wrong) const {
   if (raced) return select_winner(finalists, session_.incumbent);
@@ -81,7 +82,8 @@ const Record* Race::winner_of(const std::vector<Record>& finalists, bool raced,
                                                   : nullptr;
 }
 
-/// Whether any finalist was wrong in the race: such are candidates no more, nor to be beaten.
+/// Removes finalists found wrong in the race from the candidates, and as the incumbent. Returns
+/// whether there was any.
 bool Race::forget_wrong(const std::vector<Record>& finalists) {
   bool any = false;
   for (const Record& finalist : finalists) {
@@ -94,7 +96,7 @@ bool Race::forget_wrong(const std::vector<Record>& finalists) {
   return any;
 }
 
-/// Once more where a fault of the system ended it; where that happens twice, there is no race.
+/// Repeats the race once when a fault of the system ended it.
 RaceResult Race::measure(const std::vector<EvaluationRequest>& requests) {
   RaceResult race;
   std::optional<Error> failure;
@@ -117,9 +119,8 @@ RaceResult Race::measure(const std::vector<EvaluationRequest>& requests) {
   return race;
 }
 
-/// False when the race came to nothing: no finalist is ok. Then their records stay as they are,
-/// since an evaluator that cannot tell whose fault it was gives all of them the same outcome; but a
-/// wrong result is always its finalist's own.
+/// False when no finalist is ok. Their records then stay unchanged, since an evaluator that cannot
+/// tell which finalist failed gives all of them the same outcome; only wrong results are recorded.
 bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built>& built) {
   std::vector<EvaluationRequest> requests;
   for (const Record& record : finalists) {
@@ -131,7 +132,7 @@ bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built
     throw Error(ErrorKind::device, "a race of " + std::to_string(finalists.size()) +
                                        " finalists came back with " +
                                        std::to_string(race.finalists.size()) + " results");
-  // Before anything is stored: where that fails, none of these is named as the winner.
+  // Before anything is stored: if storing fails, a wrong finalist is not named as the winner.
   for (std::size_t i = 0; i < finalists.size(); ++i)
     if (race.finalists[i].outcome == Outcome::wrong_result && !race.finalists[i].transient)
       std::erase_if(session_.known,

@@ -6,12 +6,12 @@
 
 namespace tilewise {
 
-/// The end of a search: its fastest candidates are measured once more, side by side; the winner is
-/// selected and served from then on, and the images of the finalists are kept. Not thread-safe.
+/// The end of a search: measures its fastest candidates once more, interleaved; selects and stores
+/// the winner, and keeps the finalists' images. Not thread-safe.
 class Race {
  public:
-  /// Takes the finalists from `session.known`; a finalist found wrong leaves it. Counts, baselines
-  /// and failures go where the search's go.
+  /// Takes the finalists from `session.known`; a finalist found wrong is removed from it. Adds
+  /// counts, baselines and failures to those of the search.
   explicit Race(Session& session) : session_(session) {}
   void run();
 

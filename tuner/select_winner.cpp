@@ -7,7 +7,7 @@
 namespace tilewise {
 namespace {
 
-// A race corrects what was measured once by a few percent, hardly by more.
+// A race changes a single measurement by a few percent, hardly by more.
 constexpr double kWithin = 1.10;
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace tilewise {
 struct Session {
   Session(const Problem& problem, const TuneOptions& options, TuneContext& context);
 
-  double seconds() const;  ///< since the session was made
+  double seconds() const;  ///< since construction
   bool stopped() const { return context.stop && context.stop->load(); }
   const Record* best() const;  ///< of `known`; null when there is none
   double best_us() const;      ///< 0 when there is none
@@ -33,8 +33,8 @@ struct Session {
   const std::string gpu;
   const SearchSpace space;
   const ImageStore store;
-  std::optional<Candidate> incumbent;  ///< of the stored winner, where it can be built here
-  std::vector<Record> known;           ///< ok, of this run and recalled
+  std::optional<Candidate> incumbent;  ///< the stored winner, where it can be built here
+  std::vector<Record> known;           ///< ok records, of this run and recalled
   TuneResult result;
 };
 

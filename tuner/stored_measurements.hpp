@@ -9,30 +9,31 @@
 
 namespace tilewise {
 
-/// Measurements of earlier runs whose kernels' sources have changed since, or the compiler: still
-/// good where the kernels compile to the machine code that was measured.
+/// Measurements of earlier runs whose kernel sources or compiler have changed since. One stays
+/// valid where the kernel compiles to the machine code that was measured.
 class StaleMeasurements {
  public:
   void add(Record record) { records_.push_back(std::move(record)); }
   /// The fastest candidates, fastest first.
   std::vector<Candidate> fastest(std::size_t count) const;
-  /// The measurement of the same candidate and machine code, which it leaves; nothing else.
+  /// Removes and returns the measurement of the same candidate and machine code; empty when there
+  /// is none.
   std::optional<Record> take(const Built& built);
 
  private:
   std::vector<Record> records_;
 };
 
-/// Whether the machine code of a finished search's candidates is what it was, though the sources or
-/// the compiler changed since: compiles the winner, the finalists and a sample of the others, those
-/// that `records` (measured here, of one problem and GPU) hold. On success every record compiled is
-/// renewed in the database. False when one differs, or none could be compared.
+/// Whether the candidates of a finished search still compile to the same machine code, though the
+/// sources or the compiler changed. Compiles the winner, the finalists and a sample of the others
+/// in `records` (measured here, of one problem and GPU). On success it renews every compiled record
+/// in the database. False when one differs, or none could be compared.
 bool same_machine_code(const std::vector<Record>& records, const Candidate& winner,
                        const SearchSpace& space, const ImageStore& store, Database& database,
                        int threads, const std::function<bool()>& stopped);
 
-/// The template of a candidate: of those searched, else of the catalog; null for one that this
-/// version does not have.
+/// The template of a candidate: from the searched ones, else from the catalog; null when this
+/// version does not have it.
 const KernelTemplate* template_of(const Candidate& candidate, const SearchSpace& space);
 
 }  // namespace tilewise

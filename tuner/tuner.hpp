@@ -25,12 +25,11 @@ struct TuneOptions {
   bool force = false;                            ///< measure again what is stored
   std::vector<const KernelTemplate*> templates;  ///< empty = all
   Subspace subspace;
-  /// Prefix of the command that reproduces a candidate, see reproduce.hpp; rejected records carry
-  /// it.
+  /// Prefix of the command that reproduces a candidate (reproduce.hpp); added to rejected records.
   std::string reproduce;
 };
 
-/// What a person watching sees. All times in seconds.
+/// A report for display. Times in seconds.
 struct TuneProgress {
   const Problem* problem = nullptr;
   std::string phase;  ///< "reference", "search", "race", "done"
@@ -46,24 +45,23 @@ struct TuneResult {
   std::int64_t evaluated = 0, rejected = 0, compiled = 0, reused = 0;
   double seconds = 0;
   bool interrupted = false;
-  /// Spearman's rank correlation of the times that the cost model predicted for `ranked` candidates
-  /// with those measured; not a number where fewer than three can be compared.
+  /// Spearman's rank correlation of predicted and measured times over `ranked` candidates; NaN for
+  /// fewer than three.
   double rank_correlation = std::numeric_limits<double>::quiet_NaN();
   std::int64_t ranked = 0;
-  /// An identical search had finished, and its kernels still compile to the same code: nothing was
-  /// measured.
+  /// An identical search had finished, and its kernels still compile to the same machine code:
+  /// nothing was measured.
   bool already_done = false;
-  /// What ended the search early: the device, the database or the system around them failed for
-  /// good. The winner is the best of what had been measured. Also faults, where
-  /// these left candidates without an outcome and no valid one was found.
+  /// What ended the search early: a permanent failure of the device, the database or the system.
+  /// The winner is the best of what had been measured. Also set when faults left candidates without
+  /// an outcome and no valid candidate was found.
   std::optional<Error> failure;
-  /// Whether the winner is the database's. False: the database failed (see `failure`), and the
-  /// winner is the best of what had been measured.
+  /// Whether the winner is in the database. False when the database failed (see `failure`).
   bool stored = true;
-  std::int64_t faults = 0;    ///< of the system, met on the way; each candidate was tried again
+  std::int64_t faults = 0;    ///< of the system; their candidates were tried again
   std::int64_t given_up = 0;  ///< candidates that faults left without an outcome and a record
   std::string last_fault;     ///< in words
-  std::int64_t waited = 0;    ///< candidates whose kernels another process compiled at the end
+  std::int64_t waited = 0;    ///< candidates that another process was still compiling at the end
 };
 
 struct TuneContext {
@@ -77,9 +75,9 @@ struct TuneContext {
 };
 
 /// The loop: problem -> candidates -> images -> evaluations -> records -> race -> winner. Every
-/// record is committed as it happens. A fault of the system is no record; what ends the search
-/// early is in the result, with the winner of what was measured. Throws Error: no compiler; and
-/// what ends the search before anything was measured.
+/// record is committed as it is made. A fault of the system makes no record; an early end is
+/// reported in the result, with the winner of what was measured. Throws Error when there is no
+/// compiler, and when the search ends before anything was measured.
 TuneResult tune(const Problem& problem, const TuneOptions& options, TuneContext& context);
 
 }  // namespace tilewise

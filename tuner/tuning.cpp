@@ -15,12 +15,12 @@
 namespace tilewise {
 namespace {
 
-// Of the budget, kept for the race.
+// The share of the budget kept for the race.
 constexpr double kRaceShare = 0.1;
-// How long to wait for a compile before looking at the clock and at Ctrl-C again.
+// How long to wait for a compile before checking the clock and Ctrl-C again.
 constexpr auto kPatience = std::chrono::milliseconds(50);
 
-// Of the measurements that may be out of date: how many candidates are tried early.
+// How many of the fastest candidates among possibly outdated measurements are tried early.
 constexpr std::size_t kSuggested = 4;
 
 Record with_evaluation(Record record, const Evaluation& evaluation) {
@@ -53,8 +53,8 @@ double Tuning::predicted_seconds(const Candidate& candidate) const {
       .seconds;
 }
 
-/// Without a compiler only stored images can be evaluated: those that some record of this GPU is
-/// of.
+/// Without a compiler only stored images can be evaluated: the candidates are the defaults and
+/// those with records of this GPU.
 std::unique_ptr<Strategy> Tuning::make_chooser() const {
   if (session_.context.compiler) {
     std::unique_ptr<Strategy> named =
@@ -107,7 +107,7 @@ bool Tuning::finished_before() {
   return false;
 }
 
-/// Whether a search of other sources, or by another compiler, found what it would find now: its
+/// Whether a search with other sources, or another compiler, would give the same result now: its
 /// kernels compile to the same machine code.
 bool Tuning::still_good(const Search& known, const Record& winner) const {
   if (!session_.context.compiler || known.sources.empty()) return false;
@@ -119,7 +119,8 @@ bool Tuning::still_good(const Search& known, const Record& winner) const {
                            [this] { return session_.stopped(); });
 }
 
-/// Measured of what would be built now. Rows of other versions' templates and parameters are not.
+/// Whether a record was measured with the kernel that would be built now. Records of templates and
+/// parameters that this version does not have are not current.
 bool Tuning::is_current(const Record& record) const {
   const KernelTemplate* kernel = session_.kernel_of(record.candidate);
   return kernel && !record.source_hash.empty() &&
@@ -140,7 +141,7 @@ void Tuning::recall() {
         rejection(*kernel, session_.problem, candidate.configuration, session_.device).empty())
       session_.incumbent = candidate;
   }
-  StaleMeasurements of_others;  // of other machines: where to look, no measurements of this one
+  StaleMeasurements of_others;  // of other machines: hints only
   RecordFilter filter;
   filter.problem = session_.problem;
   filter.gpu = session_.gpu;
@@ -165,7 +166,7 @@ void Tuning::recall() {
     strategy_->suggest(candidate);
 }
 
-/// A measurement that need not be made again.
+/// Adds a measurement that need not be repeated.
 void Tuning::add_known(Record record) {
   const bool ok = is_ok(record);
   strategy_->observe(record.candidate,
@@ -207,7 +208,7 @@ void Tuning::propose() {
   while (may()) {
     const std::optional<Candidate> candidate = strategy_->next();
     if (!candidate) return;
-    if (candidate == session_.incumbent) continue;  // it went first
+    if (candidate == session_.incumbent) continue;  // was proposed first
     ahead_->add(*candidate, *session_.kernel_of(*candidate));
     ++proposed_;
   }
@@ -231,7 +232,7 @@ Record Tuning::record_of(const Built& built) const {
 
 void Tuning::judge(Built built) {
   if (built.compiled) ++session_.result.compiled;
-  if (built.missing || built.stopped) {  // nothing was learned about it: there is no record of it
+  if (built.missing || built.stopped) {  // no outcome: no record
     strategy_->observe(built.candidate, std::nullopt);
     --proposed_;
     return;
@@ -259,8 +260,7 @@ void Tuning::judge(Built built) {
   try_again(faults_.got_through(built.candidate, Faults::Work::evaluation));
 }
 
-/// An evaluator that cannot work at all is a fault like any other: the next try starts a new
-/// worker.
+/// An evaluator that fails is treated as a fault: the next try starts a new worker.
 Evaluation Tuning::evaluate(const Built& built) {
   try {
     return session_.context.evaluator.evaluate({built.plan, built.images, session_.best_us()});
@@ -295,8 +295,8 @@ void Tuning::try_again(const std::vector<Candidate>& candidates) {
     ahead_->add(candidate, *session_.kernel_of(candidate));
 }
 
-/// Ends the compiler threads. Results that were not taken count only where they say why there are
-/// not more.
+/// Ends the compiler threads. Of the results not taken, only compiles of other processes and faults
+/// are counted.
 void Tuning::end_compiling() {
   for (const Built& built : ahead_->end()) {
     if (built.stopped) ++session_.result.waited;
@@ -309,7 +309,7 @@ void Tuning::end_compiling() {
 void Tuning::commit(Record record) {
   const bool ok = is_ok(record);
   if (record.outcome != Outcome::ok) record.detail += session_.how_to_reproduce(record.candidate);
-  // Before it is stored: a full disk does not unmake the time.
+  // Before storing: if the disk is full, the measured time is kept.
   if (ok) session_.known.push_back(record);
   record.id = session_.context.database.add(record);
   if (ok) session_.known.back().id = record.id;

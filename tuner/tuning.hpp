@@ -16,27 +16,27 @@ class Tuning {
  public:
   Tuning(const Problem& problem, const TuneOptions& options, TuneContext& context);
 
-  /// An identical search had finished, and its winner is still served.
+  /// Whether an identical search had finished and its winner is still served.
   bool finished_before();
-  /// What earlier runs measured of today's sources: the strategy learns of it, nothing is measured
-  /// twice.
+  /// Reads the measurements of earlier runs with the current sources: the strategy observes them,
+  /// and nothing is measured twice.
   void recall();
-  /// Reference and operands.
+  /// Computes the reference and uploads the operands.
   void prepare();
-  /// Until the budget (less the race's share), the limit or Ctrl-C.
+  /// True until the budget (less the race's share), the evaluation limit or Ctrl-C.
   bool goes_on();
-  /// Candidates from the strategy to the compiler threads, until these have enough.
+  /// Adds candidates from the strategy to the compile pool until it is full.
   void propose();
   bool nothing_under_way() const { return ahead_->under_way() == 0; }
-  /// Nothing when none became ready for a moment.
+  /// A finished build; empty when none finished within a moment.
   std::optional<Built> next_built();
-  /// Evaluates, commits the record, tells the strategy.
+  /// Evaluates, commits the record, reports to the strategy.
   void judge(Built built);
-  /// Finalists once more, side by side; names the winner and keeps their images.
+  /// Measures the finalists once more, interleaved; stores the winner and keeps the images.
   void race();
   TuneResult finish();
-  /// Instead of finish(), while the error of a step is handled: where the database failed, the
-  /// winner of what was measured, not stored. Throws the error again where nothing was measured.
+  /// In place of finish(), while the error of a step is handled: where the database failed, returns
+  /// the winner of what was measured, not stored. Rethrows the error where nothing was measured.
   TuneResult finish_unstored(const Error& error);
 
  private:
@@ -59,8 +59,8 @@ class Tuning {
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<CompileAhead> ahead_;
   std::optional<Search> search_;
-  std::optional<Candidate> first_;  ///< the incumbent, while it waits to be measured first
-  StaleMeasurements stale_;         ///< of other sources than today's
+  std::optional<Candidate> first_;  ///< the incumbent, until it is proposed
+  StaleMeasurements stale_;         ///< of other sources than the current ones
   Faults faults_;
   std::int64_t proposed_ = 0;
 };

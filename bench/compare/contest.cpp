@@ -10,8 +10,8 @@
 namespace tilewise::bench {
 namespace {
 
-// Up to this a reference holds every element. Beyond it rows, columns and sums over every row are
-// checked, which takes a fraction of the time and misses nothing that a wrong kernel does.
+// Up to these limits a reference stores every element. Beyond them it stores samples and sums over
+// every row: a fraction of the time, and every wrong kernel is still found.
 constexpr ReferenceLimits kReferenceLimits{2.0 * 1024 * 1024 * 1024, 2048.0 * 2048};
 
 Matmul serve(std::unique_ptr<Device> device, const ContestOptions& options,
@@ -25,20 +25,20 @@ Matmul serve(std::unique_ptr<Device> device, const ContestOptions& options,
 
 TimingOptions timing_for(const DeviceInfo& info, const ContestOptions& options) {
   TimingOptions timing;
-  timing.cold = options.cold && !info.target.host;  // the CPU has no cache that could be emptied
+  timing.cold = options.cold && !info.target.host;  // the CPU has no cache to flush
   timing.race_rounds = options.rounds;
   return timing;
 }
 
-// A bit pattern that is NaN in every type of floating point.
+// A bit pattern that is NaN in every floating-point type.
 constexpr std::uint32_t kUnwritten = 0xFFFFFFFF;
 
-/// Elements from the first of C to one past the last.
+/// The number of elements from the first of C to one past the last.
 std::int64_t span_of_c(const Problem& problem, const Call& call) {
   return (problem.batch - 1) * call.stride_c + problem.m * call.ldc;
 }
 
-/// All of C but at most three bytes at either end, where it does not begin or end on a word.
+/// Fills C with kUnwritten, but for at most three bytes at either end that are not a whole word.
 void make_unwritten(Device& device, const Call& call, std::int64_t bytes) {
   const std::int64_t into = -reinterpret_cast<std::intptr_t>(call.c) & 3;
   if (bytes - into >= 4)
@@ -46,7 +46,7 @@ void make_unwritten(Device& device, const Call& call, std::int64_t bytes) {
                   call.stream);
 }
 
-/// One product, held against the reference.
+/// Computes one product and compares it with the reference.
 Comparison product_of(Device& device, const Reference& reference, const Call& call,
                       const Enqueue& enqueue) {
   const Problem& problem = reference.problem();
@@ -63,9 +63,8 @@ void append(std::string& text, const std::string& more) {
   text += (text.empty() ? "" : "; ") + more;
 }
 
-// A library may round more often than our bounds allow for: sums of f16 parts in f16, tf32 by
-// cutting off. That is what its users get, so it is timed all the same. What is further off than
-// this is not this product.
+// A library may round more often than our bounds allow (sums of f16 parts in f16, tf32 by
+// truncation). Up to this error ratio its product is timed; beyond it the product is wrong.
 constexpr double kForgiven = 64;
 
 }  // namespace
@@ -122,7 +121,7 @@ void Contest::measure(Row& row) {
   for (std::size_t i = 0; i < places.size(); ++i) places[i]->measurement = measurements[i];
 }
 
-// False when nothing of ours serves the problem, which is the row's error.
+// False when nothing of ours serves the problem; the row's error holds the reason.
 bool Contest::prepare(Row& row) {
   try {
     multiply_.prepare(row.problem);
@@ -134,7 +133,7 @@ bool Contest::prepare(Row& row) {
   }
 }
 
-// What a library refuses is its column's detail, a failure of ours the row's error.
+// A library's failure is its column's detail; a failure of ours is the row's error.
 bool Contest::may_compete(Row& row, const Contestant& contestant, const Reference& reference,
                           const Call& call) {
   Column& column = *contestant.column;
@@ -175,7 +174,8 @@ std::vector<Contest::Contestant> Contest::contestants(Row& row, const TimingBuff
   return made;
 }
 
-// The candidate that is fastest at a glance; -1 when there is none, and the column says why.
+// The index of the candidate that is fastest at a glance; -1 without one, with the reason in the
+// column.
 int Contest::best_of_lt(const Problem& problem, const TimingBuffers& buffers, Column& column) {
   int count = 0, best = -1, failed = 0;
   double best_us = std::numeric_limits<double>::infinity();

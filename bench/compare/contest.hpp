@@ -16,36 +16,35 @@ struct ContestOptions {
   std::string database;      ///< empty: as autotune
   std::string nvrtc;
   bool cold = true;
-  int rounds = 9;                                 ///< of the race; each about 10 ms a player
-  int lt_candidates = cuda::kCublasLtCandidates;  ///< asked of cublasLt, each timed
+  int rounds = 9;                                 ///< of the race; each about 10 ms per player
+  int lt_candidates = cuda::kCublasLtCandidates;  ///< requested of cublasLt, each timed
 };
 
-/// Puts what a comparison found into a player's column; false when it must not be timed. A library
-/// somewhat beyond the bound may be, since it is what its users get, and its column says so.
+/// Stores a comparison's result in a player's column; false when the player must not be timed. A
+/// library somewhat beyond the bound may be timed; its column's detail tells.
 bool admit(Column& column, const Comparison& found);
 
-/// The tuned product of a database beside cuBLAS, in one process, on the same buffers, in turns.
-/// Whatever serves a program serves here: the tuned column is Matmul's own call, captured. Not
+/// The tuned product of a database against cuBLAS, in one process, on the same buffers,
+/// alternately. The tuned column is Matmul's own call, captured: it serves as in any program. Not
 /// thread-safe.
 class Contest {
  public:
   /// Throws Error(no_device), Error(database).
   explicit Contest(const ContestOptions& options);
 
-  /// Checks each player's product against the reference, then times them alternately. Never
-  /// throws: what goes wrong is the row's error, what a library lacks or refuses its column's
-  /// detail.
+  /// Compares each player's product with the reference, then times them alternately. Never throws:
+  /// a failure of ours is the row's error, a failure of a library its column's detail.
   Row run(const Problem& problem);
 
   const Device& device() const { return device_; }
-  /// "13.1.0"; empty where cuBLAS is not there.
+  /// "13.1.0"; empty without cuBLAS.
   std::string cublas_version() const { return cublas_ ? cublas_->version() : ""; }
-  /// What the Matmul had to say.
+  /// The Matmul's warnings.
   const std::vector<std::string>& notes() const { return *notes_; }
   const TimingOptions& timing() const { return timing_; }
 
  private:
-  // Who multiplies, and where the result goes in the row.
+  // A product to enqueue, and its column in the row.
   struct Contestant {
     Column* column;
     Enqueue enqueue;
@@ -58,10 +57,10 @@ class Contest {
   int best_of_lt(const Problem& problem, const TimingBuffers& buffers, Column& column);
 
   const ContestOptions options_;
-  const std::shared_ptr<std::vector<std::string>> notes_;  ///< the Matmul's warnings go there
-  std::unique_ptr<Device> opened_;                         ///< until the Matmul takes it
+  const std::shared_ptr<std::vector<std::string>> notes_;  ///< the Matmul's warnings
+  std::unique_ptr<Device> opened_;                         ///< until it is moved into the Matmul
   Device& device_;
-  Matmul multiply_;  ///< owns the device: made before all that uses it
+  Matmul multiply_;  ///< owns the device: declared before its users
   TimingOptions timing_;
   OwnedStream stream_;
   std::string no_cublas_, no_pedantic_, no_lt_;

@@ -12,10 +12,10 @@ namespace tilewise::bench {
 /// default result. Throws Error(invalid_argument) naming the kinds there are.
 std::vector<const ProductKind*> parse_kinds(const std::string& text);
 
-/// The problems with these types, aligned as tightly packed matrices of them are.
+/// The problems with these types, aligned like tightly packed matrices of them.
 std::vector<Problem> of_kind(std::vector<Problem> problems, const ProductKind& kind);
 
-/// "TFLOP/s", or "TOP/s" of integers.
+/// "TFLOP/s", or "TOP/s" for integers.
 std::string rate_unit(const ProductKind& kind);
 
 }  // namespace tilewise::bench

@@ -18,7 +18,7 @@ std::string number(double value, int decimals) {
   return text;
 }
 
-/// Columns as wide as their widest cell, the first on the left, numbers on the right.
+/// Pads columns to their widest cell: the first left-aligned, numbers right-aligned.
 std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
@@ -99,7 +99,7 @@ std::string summary_text(const Section& section) {
          std::to_string(summary.failed) + " failed\n";
 }
 
-/// What is missing or odd, once for each reason, with the first shape that it is said of.
+/// What is missing or remarkable, each reason once, with the first shape it applies to.
 std::string details_text(const std::vector<Row>& rows) {
   std::vector<std::string> seen;
   std::string text;
@@ -109,7 +109,7 @@ std::string details_text(const std::vector<Row>& rows) {
     for (const Column& column : row.columns) {
       if (column.detail.empty() || !row.error.empty()) continue;
       const bool lt = column.player == Player::cublas_lt;
-      if (column.measurement && lt) continue;  // which candidate it is
+      if (column.measurement && lt) continue;  // the detail names the candidate
       const std::string reason = (column.measurement ? "" : "no ") +
                                  std::string(to_string(column.player)) + ": " + column.detail;
       if (std::find(seen.begin(), seen.end(), reason) != seen.end()) continue;
@@ -170,7 +170,7 @@ Json summary_json(const Summary& summary) {
           {"error_over_strict", positive_or_null(summary.error_over_strict)}};
 }
 
-/// The kind in a few words, above its table.
+/// The heading of a kind's table.
 std::string heading_of(const ProductKind& kind) {
   std::string text = kind_name(kind) + ": C of " + std::string(to_string(kind.c)) + ", sums in " +
                      std::string(to_string(kind.accumulator));

@@ -6,15 +6,15 @@
 namespace tilewise::bench {
 namespace {
 
-// Measured on an H200 at 700 W: loops of the multiply-add instruction alone, and a copy within the
-// device's memory. The smallest kernel that loads, multiplies and stores takes 2 us there.
+// Measured on an H200 at 700 W: loops of the multiply-add instruction alone, and a copy within
+// device memory. The smallest kernel that loads, multiplies and stores takes 2 us there.
 constexpr double kH200Bytes = 4.29e12;
 constexpr double kSmallestKernel = 2;  // microseconds
 
 double h200_flops(const ProductKind& kind) {
   constexpr double tf32 = 420e12, half = 870e12;
   if (kind.math == MathMode::tf32) return tf32;
-  if (kind.math == MathMode::f32x3) return tf32 / 3;  // three products of parts
+  if (kind.math == MathMode::f32x3) return tf32 / 3;  // three partial products
   switch (kind.operand) {
     case DType::f64:
       return 60e12;
@@ -35,7 +35,7 @@ double stated_flops(const DeviceInfo& info, const ProductKind& kind) {
   return kind.operand == DType::f32 && kind.math == MathMode::strict ? peak_flops(info) : 0;
 }
 
-/// Of positive numbers; 0 of none.
+/// The geometric mean of positive numbers; 0 without any.
 class GeometricMean {
  public:
   void add(double value) {

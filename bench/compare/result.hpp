@@ -7,38 +7,38 @@
 #include "vocabulary/device_info.hpp"
 #include "vocabulary/record.hpp"
 
-/// What compare finds, and what is made of it: plain values.
+/// The results of compare and figures computed from them: plain values.
 namespace tilewise::bench {
 
-/// Who takes part, in the order of the table.
+/// The contestants, in the order of the table.
 enum class Player { tuned, cublas, cublas_pedantic, cublas_lt };
 inline constexpr Player kPlayers[] = {Player::tuned, Player::cublas, Player::cublas_pedantic,
                                       Player::cublas_lt};
 /// "tuned", "cublas", "cublas_pedantic", "cublas_lt_best".
 std::string_view to_string(Player player);
 
-/// One player's part in one shape.
+/// One player's result for one shape.
 struct Column {
   Player player = Player::tuned;
   std::optional<Measurement> measurement;
   double error_ratio = 0;     ///< largest error over its bound
   double normwise_error = 0;  ///< ||got - ref|| / ||ref||
-  std::string detail;         ///< why there is no measurement; else which candidate, what is odd
+  std::string detail;         ///< why there is no measurement; else the candidate, or a remark
 };
 
 /// One shape of one kind. `error` is not empty when it could not be measured.
 struct Row {
   Problem problem;
-  Resolution resolution;        ///< what serves it
-  double strict_f32_error = 0;  ///< a strict f32 product's norm-wise error; of tf32, f32x3 only
+  Resolution resolution;        ///< how it is served
+  double strict_f32_error = 0;  ///< norm-wise, of a strict f32 product; for tf32, f32x3 only
   std::vector<Column> columns;
   std::string error;
 };
 
-/// What the physical floor is made of. 0: not known.
+/// The rates behind the physical floor. 0: not known.
 struct Rates {
-  double flops = 0;  ///< a second
-  double bytes = 0;  ///< a second, read and written together
+  double flops = 0;  ///< per second
+  double bytes = 0;  ///< per second, read and written together
   std::string source;
 };
 
@@ -49,17 +49,17 @@ struct Section {
   std::vector<Row> rows;
 };
 
-/// Null where a player has no time.
+/// Null when a player has no time.
 const Measurement* time_of(const Row& row, Player player);
-/// The fastest of the cuBLAS columns; null where there is none.
+/// The fastest cuBLAS column; null without one.
 const Measurement* better_cublas(const Row& row);
-/// The better cuBLAS column's time over ours: above 1 we are faster.
+/// The better cuBLAS column's time over ours: above 1 ours is faster.
 std::optional<double> ratio_of(const Row& row);
-/// Our norm-wise error over that of strict f32 on the same data: of tf32 and f32x3.
+/// Our norm-wise error over that of strict f32 on the same data; for tf32 and f32x3.
 std::optional<double> error_over_strict(const Row& row);
 
-/// Those given (0: not given); else what was measured on an H200 for that GPU; else what the device
-/// states of itself, which is no more than its rate of strict f32.
+/// The given rates (0: not given); else those measured on an H200, for that GPU; else the device's
+/// stated rate, which is known for strict f32 only.
 Rates rates_for(const DeviceInfo& info, const ProductKind& kind, double flops, double bytes);
 
 /// max(2mnk / peak, operand and result bytes once / copy rate, 2 us), in microseconds; 0 where the
@@ -72,7 +72,7 @@ struct Summary {
   std::vector<const Row*> worst;                 ///< at most three, the smallest ratio first
   int below_100 = 0, below_097 = 0;              ///< ratios below 1.00, below 0.97
   double over_floor = 0, cublas_over_floor = 0;  ///< geometric means of time over floor_us()
-  double error_over_strict = 0;                  ///< the largest; 0 when there is none
+  double error_over_strict = 0;                  ///< the largest; 0 without any
 };
 /// `rows` must outlive it.
 Summary summarize(const std::vector<Row>& rows, const Rates& rates);

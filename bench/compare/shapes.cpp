@@ -53,7 +53,7 @@ Problem parse_line(const std::string& line, const std::string& heading) {
   return aligned(problem);
 }
 
-/// An item of a list or filter, "nt:8x4096x4096*64", taken apart; empty where it says nothing.
+/// The parts of an item "nt:8x4096x4096*64" of a list or filter; a missing part is empty.
 struct Item {
   std::string layout, size, batch;
 };

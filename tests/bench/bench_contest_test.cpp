@@ -1,4 +1,4 @@
-// compare's contest on the CPU: what is served is checked and timed, and what is not there is said.
+// compare's contest on the CPU: served products are checked and timed; what is missing is reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ class ContestOnTheCpu : public testing::Test {
   }
   ~ContestOnTheCpu() override { std::filesystem::remove_all(folder_); }
 
-  /// A winner without an image: it is compiled when it is served.
+  /// Stores a winner without an image: it is compiled when it is served.
   void store_winner(const Problem& problem) {
     const DeviceInfo info = host::device_info("host");
     const KernelTemplate& kernel = find_template("naive");
@@ -85,7 +85,7 @@ class ContestOnTheCpu : public testing::Test {
     database.set_winner(database.add(record));
   }
 
-  /// The naive kernel of that problem, but for its products: it adds instead.
+  /// Stores an image of the naive kernel that adds instead of multiplying.
   void store_wrong_image(const Problem& problem) {
     const DeviceInfo info = host::device_info("host");
     const KernelTemplate& kernel = find_template("naive");
@@ -123,7 +123,7 @@ TEST_F(ContestOnTheCpu, WinnersAndTheirNeighboursAreServedCheckedAndTimed) {
   EXPECT_GT(time->median_us, 0);
   EXPECT_EQ(time->samples, 3);
   const bool quick =
-      20 * time->median_us < 5000;  // else there is no time for it (docs/measuring.md)
+      20 * time->median_us < 5000;  // else the host's time is not measured (docs/measuring.md)
   EXPECT_TRUE(time->host_us > 0 || !quick) << time->median_us;
   EXPECT_GT(exact.columns[0].error_ratio, 0);
   EXPECT_LE(exact.columns[0].error_ratio, 1);

@@ -1,4 +1,4 @@
-// What compare reads, reckons and prints: plain values, no device.
+// The input, figures and output of compare: plain values, no device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -243,7 +243,7 @@ TEST(Summary, CountsMeansAndNamesTheWorst) {
 }
 
 TEST(Summary, TimeOverTheFloorIsAGeometricMeanOfAllThatWereTimed) {
-  // 2 us are the floor of each.
+  // The floor of each is 2 us.
   const std::vector<Row> rows{row(64, 4, 8, 0, 0), row(128, 16, 2, 0, 0)};
   const Summary summary = summarize(rows, {1e15, 1e15, ""});
   EXPECT_NEAR(summary.over_floor, 4, 1e-12);
@@ -280,7 +280,7 @@ TEST(Report, TheTableShowsTimesMarksDefaultsAndSaysWhatIsMissing) {
   EXPECT_THAT(text, HasSubstr("nn 1024x1024x1024: no cublas_lt_best: no library"));
   EXPECT_THAT(text, HasSubstr("nn 2048x2048x2048: error: out of memory"));
   EXPECT_THAT(text, HasSubstr("1 served without a winner of their own, 1 failed"));
-  std::vector<std::size_t> ends;  // columns stand under one another
+  std::vector<std::size_t> ends;  // columns are aligned
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
     if (line.rfind("shape", 0) == 0 || line.rfind("nn ", 0) == 0)

@@ -95,8 +95,8 @@ class Tables(unittest.TestCase):
         self.assertIn("| at least 1.05 | 1.039 | no | 1 at 3.00x the floor |", self.row(table, "f64", "whole grid"))
         self.assertIn("| 1 | geometric mean, times cuBLAS | at least 1.3 | 1.500 | yes",
                       self.row(table, "f16", "small products, batched"))
-        self.assertNotIn("| f16 | aligned", table)  # a batched shape belongs to its own group only
-        self.assertNotIn("| i8 |", table)           # nothing measured, nothing said
+        self.assertNotIn("| f16 | aligned", table)  # a batched shape is in its own group only
+        self.assertNotIn("| i8 |", table)  # no row without measurements
 
     def test_a_group_with_a_shape_that_failed_has_not_met_its_target(self):
         self.keep("r", run_of(f64=[shape("64x64x64", 2), shape("65x65x65", 2, None, error="wrong result")]))
@@ -155,7 +155,7 @@ class Tables(unittest.TestCase):
         child = self.record(f"trap 'echo {{}}; exit 130' INT; touch {started}; while :; do sleep 0.05; done")
         while not started.exists():
             time.sleep(0.02)
-        time.sleep(0.2)  # record.py has started it by now and left Ctrl-C to it
+        time.sleep(0.2)  # record.py has started the command and ignores Ctrl-C by now
         os.killpg(child.pid, signal.SIGINT)
         self.assertEqual(self.end(child)[0], 130)
         self.assertEqual(self.kept()["status"], 130)

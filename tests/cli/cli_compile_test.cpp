@@ -1,4 +1,4 @@
-// compile, space and templates: what the program can do with kernels where there is no GPU.
+// compile, space and templates: commands that need no GPU.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"
@@ -13,7 +13,7 @@ class CliCompile : public ProgramTest {
  protected:
   CliCompile() { hide_gpus(); }
 
-  /// Skips where there is no NVRTC.
+  /// Skips without NVRTC.
   Result compile(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "compile");
     return run(arguments);
@@ -100,7 +100,7 @@ TEST_F(CliCompile, SpaceCountsAndSaysWhyDrawsAreRefused) {
     const double valid = space.at("valid"), error = space.at("valid_standard_error");
     EXPECT_EQ(space.at("valid_is_exact").get<bool>(), error == 0);
     EXPECT_DOUBLE_EQ(space.at("share"), valid / space.at("raw").get<double>());
-    if (space.at("template") == "simt") {  // of which uniform draws hit none
+    if (space.at("template") == "simt") {  // uniform draws hit no valid one
       EXPECT_GT(valid, 1e8);
       EXPECT_LT(error, 0.1 * valid);
     }

@@ -1,4 +1,4 @@
-// The completion scripts in the shells that they are for; a shell that is not installed is skipped.
+// The completion scripts in their shells; a shell that is not installed is skipped.
 #include <gmock/gmock.h>
 
 #include <sstream>
@@ -21,7 +21,7 @@ class CliCompletion : public ProgramTest {
   static bool missing(const std::string& shell) {
     return std::system(("command -v " + shell + " > /dev/null 2>&1").c_str()) != 0;
   }
-  /// What a shell wrote to the file "reply" in the test's folder, where it runs `script`.
+  /// What a shell that runs `script` wrote to the file "reply" in the test's folder.
   std::string reply_to(const std::string& shell, const std::string& script) const {
     write(file("script"), script);
     const std::string command = "cd " + file("").string() + " && HOME=$PWD TERM=dumb timeout 60 " +
@@ -43,7 +43,7 @@ class BashCompletion : public CliCompletion {
     if (missing("bash")) GTEST_SKIP() << "bash is not installed";
     write(file("autotune.bash"), run({"completion", "bash"}).out);
   }
-  /// What is offered for the last of `words`, separated as bash separates them.
+  /// The completions of the last of `words`, separated as bash separates them.
   Words offered(const std::string& words) const {
     return split(reply_to("bash", "set -u; source autotune.bash; COMP_WORDS=(" + words +
                                       "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _autotune; "
@@ -87,7 +87,7 @@ class FishCompletion : public CliCompletion {
     if (missing("fish")) GTEST_SKIP() << "fish is not installed";
     write(file("autotune.fish"), run({"completion", "fish"}).out);
   }
-  /// Words with their descriptions, as fish prints them.
+  /// Words with their descriptions, in fish's output.
   std::string described(const std::string& line) const {
     return reply_to("fish --no-config", "source autotune.fish; complete -C '" + line + "' > reply");
   }
@@ -127,9 +127,9 @@ TEST_F(FishCompletion, FilesWhereAFileIsMeant) {
   EXPECT_THAT(offered("autotune --db auto"), ElementsAre("autotune.fish"));
 }
 
-/// An interactive zsh behind a terminal of its own types each line and a tab, which puts in all
-/// that is offered, and then makes the line say itself. Each line has a shell of its own: the first
-/// tab also loads the script.
+/// An interactive zsh on a terminal of its own: the test types each line and a tab, which inserts
+/// all completions, and a key that prints the line. Each line has its own shell: the first tab also
+/// loads the script.
 class ZshCompletion : public CliCompletion {
  protected:
   void SetUp() override {
@@ -139,7 +139,7 @@ class ZshCompletion : public CliCompletion {
     fs::create_directory(file("functions"));
     write(file("functions") / "_autotune", run({"completion", "zsh"}).out);
   }
-  /// The line with all that is offered for its last word.
+  /// The line with all completions of its last word.
   std::string completed(const std::string& line) const {
     fs::remove(file("reply"));
     std::string text = reply_to("zsh -f", kTyping + ("type_line '" + line + "'"));

@@ -1,5 +1,5 @@
 // Damaged rows and planted files: every command warns of them, an export is not silently short, and
-// `db prune` mends without deleting what is another's.
+// `db prune` repairs without deleting another user's files.
 #include <gmock/gmock.h>
 #include <pwd.h>
 #include <sys/stat.h>

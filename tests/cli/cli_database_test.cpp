@@ -138,7 +138,7 @@ TEST_F(CliDatabase, QueryByPartOfAGpusNameShowsItsWinners) {
   EXPECT_EQ(run({"query", "--json"}).json().at("gpus").size(), 2U);
 }
 
-/// Three records of one problem; `times` are those of `tiled` with tiles of 8, 16 and 32.
+/// Three records of one problem; `times` are of `tiled` with tiles of 8, 16 and 32.
 Json three_measured(const std::vector<double>& times) {
   Json document = hand_made();
   document["winners"] = document["baselines"] = Json::array();
@@ -163,7 +163,8 @@ TEST_F(CliDatabase, ModelComparesPredictionsOfTodayAndStoredOnesWithWhatWasMeasu
   EXPECT_EQ(rows[0].at("records"), 3);
   EXPECT_EQ(rows[0].at("best_of_first_10"), 1);
   EXPECT_EQ(rows[0].at("stored_predictions"), 3);
-  EXPECT_EQ(rows[0].at("stored_rank_correlation"), 0.5);  // 10, 9, 8 beside 640, 380, 410
+  EXPECT_EQ(rows[0].at("stored_rank_correlation"),
+            0.5);  // predictions 10, 9, 8; times 640, 380, 410
   EXPECT_GE(rows[0].at("rank_correlation"), 0.5) << "tiles of 8 are the slowest";
   EXPECT_GT(rows[0].at("predicted_over_measured"), 0.5);
   EXPECT_LT(rows[0].at("predicted_over_measured"), 2);
@@ -334,11 +335,11 @@ TEST_F(CliDatabase, PruneKeepsWinners) {
 
 TEST_F(CliDatabase, PruneDropsLosersOfOlderVersionsAndKeepsThoseOfNewer) {
   Json document = hand_made();
-  // Eight finalists of the problem stay, whatever they are of: of ten older ones three go.
+  // Eight finalists of the problem stay, of any version: of ten older ones three are pruned.
   for (int i = 0; i < 10; ++i) {
     Json older = record(10 + i, kH200, 2048, 301 + i, "tiled");
     Json& values = older["candidate"]["configuration"];
-    values.erase(values.begin());  // a parameter that came later
+    values.erase(values.begin());  // a parameter of a later version
     older["source_hash"] = "4567" + std::to_string(i);
     document["records"].push_back(older);
   }

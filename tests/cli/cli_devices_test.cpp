@@ -1,5 +1,4 @@
-// What the program says about GPUs, on a made-up driver that shows two of them (no real one is
-// needed).
+// The program's texts about GPUs, with a made-up driver that shows two of them.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"
@@ -80,7 +79,7 @@ TEST_F(CliDevices, QueryAnswersForAGpuOfThisMachine) {
 TEST_F(CliDevices, AlikeGpusThatAreLeftOutAreNamed) {
   set("FAKE_CUDA_COUNT", "4");
   set("FAKE_CUDA_ALIKE", "1");
-  ASSERT_NE(run({"--device", "9", "--sizes", "64"}).status, 0);  // makes the database
+  ASSERT_NE(run({"--device", "9", "--sizes", "64"}).status, 0);  // creates the database
   for (const std::vector<std::string>& command :
        std::vector<std::vector<std::string>>{{"verify", "--device", "all"},
                                              {"query", "--device", "all"},

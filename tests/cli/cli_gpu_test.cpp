@@ -1,4 +1,4 @@
-// The whole program on a GPU: tune, do nothing the second time, query, verify, interrupt.
+// The whole program on a GPU: tune, tune again without work, query, verify, interrupt.
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -69,7 +69,7 @@ TEST_F(CliGpu, OneCandidateAloneIsTriedAndNotStored) {
   EXPECT_EQ(run({"db", "info", "--json"}).json().at("counts").at("records"), 0);
 }
 
-// Every type, validated by what the documentation promises for it, on an odd size and in a batch.
+// Every type, validated by its documented bound, on an odd size and in a batch.
 TEST_F(CliGpu, EveryTypeThisGpuHasIsTunedAndVerified) {
   const std::vector<std::vector<std::string>> kinds = {{"f64"},
                                                        {"f16"},
@@ -87,7 +87,7 @@ TEST_F(CliGpu, EveryTypeThisGpuHasIsTunedAndVerified) {
                                       "3",       "--dtype"};
     words.insert(words.end(), kind.begin(), kind.end());
     const Result result = run(words);
-    if (result.status == 2) continue;  // not on this GPU; the message is tested elsewhere
+    if (result.status == 2) continue;  // not on this GPU; another test checks the message
     ASSERT_EQ(result.status, 0) << kind.front() << ": " << result.err;
     for (const Json& one : result.json().at("results")) {
       EXPECT_EQ(one.at("winner").at("outcome"), "ok") << kind.front();

@@ -1,5 +1,5 @@
-// What users of other programs expect: numbers that are checked, names that are understood, help
-// that fits, terminals that are respected.
+// Common habits of programs: checked numbers, aliases of names, help that fits the terminal,
+// terminal settings.
 #include <gmock/gmock.h>
 
 #include <sstream>
@@ -19,7 +19,7 @@ class CliHabits : public ProgramTest {
  protected:
   CliHabits() {
     hide_gpus();
-    set("TILEWISE_HOST_FLAGS", "-O0");  // kernels compile sooner than they would run faster
+    set("TILEWISE_HOST_FLAGS", "-O0");  // faster compiles outweigh slower kernels
   }
   static Words joined(Words words, const Words& more) {
     words.insert(words.end(), more.begin(), more.end());

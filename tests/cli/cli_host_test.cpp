@@ -1,4 +1,4 @@
-// The whole program on the CPU: it tunes, stores, answers and serves where there is no GPU.
+// The whole program on the CPU: it tunes, stores, answers and serves without a GPU.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"
@@ -24,7 +24,7 @@ TEST_F(CliHost, AutoFallsBackToTheCpuAndSaysWhoseTimesTheyAre) {
   EXPECT_THAT(result.err, HasSubstr("say nothing about a GPU"));
   const Json tuned = result.json().at("results").at(0);
   EXPECT_THAT(tuned.at("gpu").get<std::string>(), StartsWith("CPU: "));
-  // Again: everything is known.
+  // A second run: everything is known.
   EXPECT_EQ(tune("host").json().at("results").at(0).at("evaluated"), 0);
 }
 

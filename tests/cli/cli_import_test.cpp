@@ -1,4 +1,4 @@
-// What `autotune import` refuses to read.
+// Inputs that `autotune import` refuses.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -29,7 +29,7 @@ TEST_F(CliImport, WhatIsNoFileIsBadInput) {
 
 TEST_F(CliImport, WhatIsLargerThanAnyExportIsRefused) {
   write(file("large"), "{");
-  fs::resize_file(file("large"), std::uintmax_t{3} << 30);  // without blocks on the disk
+  fs::resize_file(file("large"), std::uintmax_t{3} << 30);  // a sparse file
   for (const Result& result :
        {run({"import", file("large").string()}), run({"import", "-"}, file("large"))}) {
     EXPECT_EQ(result.status, 2);

@@ -1,4 +1,4 @@
-// The ladder on the CPU: every rung is right, in order, and drawn.
+// The ladder on the CPU: every rung is right, in order, and in the figure.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"
@@ -14,14 +14,14 @@ class CliLadder : public ProgramTest {
  protected:
   CliLadder() {
     hide_gpus();
-    set("TILEWISE_HOST_FLAGS", "-O0");  // kernels compile sooner than they would run faster
+    set("TILEWISE_HOST_FLAGS", "-O0");  // faster compiles outweigh slower kernels
   }
   Result ladder(std::vector<std::string> more) {
     std::vector<std::string> words{"ladder", "--device", "host", "--size", "36x20x28"};
     words.insert(words.end(), more.begin(), more.end());
     return run(words);
   }
-  /// Stores winners without a search: of strict f32, tf32 and f32x3 a template's default each.
+  /// Stores winners without a search: a template's default for strict f32, tf32 and f32x3.
   void store_a_winner() {
     for (const auto& [math, kernel] :
          {std::pair{"strict", "naive"}, {"tf32", "mma"}, {"f32x3", "mma"}}) {
@@ -30,7 +30,7 @@ class CliLadder : public ProgramTest {
       ASSERT_EQ(tuned.status, 0) << tuned.err;
     }
   }
-  /// A program of that name, alone on PATH, which keeps what it is told to draw.
+  /// A program of that name, alone on PATH, that saves its script.
   void put_gnuplot(const std::string& script) {
     const fs::path program = file("bin") / "gnuplot";
     fs::create_directories(program.parent_path());
@@ -66,7 +66,7 @@ TEST_F(CliLadder, EveryRungIsRightInOrderAndComparedWithTheOneBefore) {
   EXPECT_TRUE(rungs[1].at("times_before").is_null()) << "the CPU multiplies in f64";
   const double before = rungs[1].at("tflops"), after = rungs[2].at("tflops");
   EXPECT_DOUBLE_EQ(rungs[2].at("times_before"), after / before);
-  // Tiles of 16 ask for a sixteenth of what the naive kernel asks for, but for the edges.
+  // Tiles of 16 load a sixteenth of the naive kernel's bytes, except at the edges.
   EXPECT_GT(rungs[1].at("bytes_per_flop"), 2 * rungs[2].at("bytes_per_flop").get<double>());
   const auto of = [&](std::size_t i, const char* parameter) {
     return rungs[i].at("candidate").at("configuration").at(parameter).get<int>();

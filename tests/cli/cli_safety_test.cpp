@@ -1,4 +1,4 @@
-// Damaged files, files of others, a folder that is deleted: what a person gets to see.
+// Damaged files, other users' files, a deleted folder: the messages and exit statuses.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ using testing::Not;
 class CliSafety : public ProgramTest {
  protected:
   CliSafety() { hide_gpus(); }
-  /// One product with the smallest kernels there are: about two compiles.
+  /// Tunes one product with the smallest kernels: about two compiles.
   Result tune(const std::vector<std::string>& more = {}) {
     std::vector<std::string> words{"--device",          "host", "--sizes",     "16",
                                    "--max-evaluations", "2",    "--templates", "naive"};
@@ -90,7 +90,7 @@ TEST_F(CliSafety, DbCheckNamesWhatIsDamaged) {
   const Result damaged = run({"db", "check"});
   EXPECT_EQ(damaged.status, 5);
   EXPECT_THAT(damaged.out, AllOf(HasSubstr("image of naive.cu"), HasSubstr("hash")));
-  // The kernel is compiled again, and takes the damaged one's place.
+  // The kernel is compiled again and replaces the damaged image.
   const Result again = tune({"--force", "--no-cache"});
   EXPECT_EQ(again.status, 0) << again.err;
   EXPECT_THAT(again.err, HasSubstr("is damaged"));

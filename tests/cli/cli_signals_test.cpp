@@ -1,5 +1,5 @@
-// Signals and closed pipes, on the CPU: what was measured stays, and nothing is left behind: no
-// compiler, no worker, no temporary folder.
+// Signals and closed pipes, on the CPU: measurements stay, and nothing is left behind: no compiler,
+// no worker, no temporary folder.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -31,7 +31,7 @@ class CliSignals : public ProgramTest {
     fs::create_directory(file("temporary"));
     set("TMPDIR", file("temporary"));
     set("XDG_CACHE_HOME", file("cache"));
-    // Kernels compile as ever, but for those of a test that calls hold_compilers().
+    // The compiler waits only in a test that calls hold_compilers().
     write(file("compiler"),
           "#!/bin/bash\n[[ $1 == --version ]] && exec c++ --version\n"
           "while [[ -e " +
@@ -53,8 +53,7 @@ class CliSignals : public ProgramTest {
     return gpus.empty() ? 0 : gpus[0].at("winners").size();
   }
 
-  /// Processes that were started with this test's settings: workers, compilers and what these
-  /// started.
+  /// Processes with this test's settings: workers, compilers and their children.
   int processes() const {
     int count = 0;
     std::error_code error;
@@ -132,7 +131,7 @@ TEST_F(CliSignals, AfterAKillTheNextStartLeavesNothing) {
   expect_nothing_left();
 }
 
-/// Runs a line of bash with the program as $AUTOTUNE and this test's settings.
+/// Runs a line of bash with $AUTOTUNE and this test's settings.
 class CliPipes : public CliSignals {
  protected:
   std::string bash(const std::string& line) const {

@@ -1,4 +1,5 @@
-// What the program says to bad usage and bad input, its help, its version, its completion scripts.
+// The program's messages for bad usage and bad input, its help, its version, its completion
+// scripts.
 #include <gmock/gmock.h>
 
 #include <sstream>

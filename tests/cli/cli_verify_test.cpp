@@ -1,4 +1,4 @@
-// verify on the CPU: what it compares, what it says of winners that are not there.
+// verify on the CPU: its comparisons, and its messages for missing winners.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"
@@ -14,7 +14,7 @@ class CliVerify : public ProgramTest {
  protected:
   CliVerify() {
     hide_gpus();
-    set("TILEWISE_HOST_FLAGS", "-O0");  // kernels compile sooner than they would run faster
+    set("TILEWISE_HOST_FLAGS", "-O0");  // faster compiles outweigh slower kernels
   }
   void store_a_winner() {
     const Result tuned = run({"--device", "host", "--sizes", "33", "--templates", "naive",

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-/// Runs the real program and says what came of it. Each test has a folder of its own, in which the
-/// database, the home directory and everything written lie.
+/// Runs the real program. Each test has a folder of its own for the database, the home directory
+/// and all files.
 #include "tests/support/argv.hpp"
 
 namespace cli_test {
@@ -68,7 +68,7 @@ class ProgramTest : public testing::Test {
     return {std::istreambuf_iterator<char>(stream), {}};
   }
 
-  /// Starts the program; stdin from `input`, which need not exist; stderr to `errors`, else a file.
+  /// Starts the program; stdin from `input`, which may be absent; stderr to `errors`, else a file.
   pid_t start(const std::vector<std::string>& arguments, const fs::path& input,
               const fs::path& errors = {}) const {
     posix_spawn_file_actions_t actions;
@@ -87,7 +87,7 @@ class ProgramTest : public testing::Test {
                                   tilewise::test::argv_of(words).data(),
                                   tilewise::test::argv_of(settings).data());
     posix_spawn_file_actions_destroy(&actions);
-    // No number may come back that a test would send a signal to: -1 is every process there is.
+    // Never returns -1, which kill() takes for every process.
     if (error != 0) throw std::runtime_error(std::string("cannot start ") + TILEWISE_AUTOTUNE);
     return pid;
   }
@@ -103,12 +103,12 @@ class ProgramTest : public testing::Test {
     return finish(start(arguments, input));
   }
 
-  /// The same with stderr on a terminal. Status -1 where there are no terminals.
+  /// The same with stderr on a terminal. Status -1 without terminals.
   Result run_on_terminal(const std::vector<std::string>& arguments) const {
     const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) return {};
     const std::string name = ptsname(terminal);
-    const int kept_open = open(name.c_str(), O_RDWR | O_NOCTTY);  // until the program has it
+    const int kept_open = open(name.c_str(), O_RDWR | O_NOCTTY);  // until the program has opened it
     const pid_t pid = start(arguments, "/dev/null", name);
     close(kept_open);
     std::string text(4096, ' '), errors;
@@ -129,7 +129,7 @@ class ProgramTest : public testing::Test {
   std::map<std::string, std::string> variables_;
 };
 
-/// Characters of the longest line.
+/// The length of the longest line in characters.
 inline std::size_t widest_line(const std::string& text) {
   std::size_t widest = 0, start = 0;
   for (std::size_t end; (end = text.find('\n', start)) != std::string::npos; start = end + 1)

@@ -25,10 +25,10 @@ const std::vector<KernelTemplate>& all_templates() {
   return all;
 }
 
-// Where a kernel is compiled for its sizes, a case's own sizes are what it is run on.
+// A kernel specialised on its sizes runs on the case's own sizes.
 constexpr Size kSmallSizes[] = {{48, 48, 48}, {40, 64, 50}, {33, 17, 9}, {6, 20, 64}, {1, 1, 1}};
 
-/// The problem, or in its place some that are so small that a kernel may be compiled for them.
+/// Adds the problem; or small ones instead, so that a kernel may be specialised on their sizes.
 void add_typical(Problem problem, const KernelTemplate& kernel, const DeviceInfo& device,
                  std::vector<Problem>& problems) {
   if (std::max({problem.m, problem.n, problem.k}) > kSmallSizes[0].m) {
@@ -41,7 +41,8 @@ void add_typical(Problem problem, const KernelTemplate& kernel, const DeviceInfo
   }
 }
 
-/// What the template does at all: kinds of products, layouts, alignments, one product or several.
+/// All that the template supports: kinds of products, layouts, alignments, single products and
+/// batches.
 std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo& device,
                                   std::uint64_t seed) {
   std::vector<Problem> problems;
@@ -59,7 +60,7 @@ std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo
   return problems;
 }
 
-/// The configuration's pairs of values, and each value with what the problem is.
+/// The configuration's pairs of values, and pairs of a value and a property of the problem.
 std::vector<test::ValuePair> pairs_of(const Case& c) {
   Configuration all = c.candidate.configuration;
   const Problem& problem = c.typical;
@@ -70,12 +71,12 @@ std::vector<test::ValuePair> pairs_of(const Case& c) {
   return test::pairs_of(all);
 }
 
-/// The spread of one template: its problems take turns, and of some candidates drawn for each that
-/// is taken which shows most pairs of values for the first time.
+/// The spread of one template. For each of its problems in turn, some candidates are drawn; the one
+/// with the most pairs of values not covered yet is taken.
 void spread(const KernelTemplate& kernel, const DeviceInfo& device, std::size_t limit,
             std::uint64_t seed, std::vector<Case>& cases) {
   constexpr int kDraws = 12;
-  constexpr std::size_t kTries = 3;  // some problems have few candidates, drawn again and again
+  constexpr std::size_t kTries = 3;  // a problem with few candidates draws known ones
   const std::vector<Problem> problems = problems_for(kernel, device, seed);
   std::mt19937_64 generator(seed);
   std::set<test::ValuePair> covered;
@@ -102,7 +103,7 @@ void spread(const KernelTemplate& kernel, const DeviceInfo& device, std::size_t 
   }
 }
 
-/// One candidate; parameters that are not named have their default values.
+/// One candidate; parameters that are not named have their defaults.
 std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
   const auto brace = options.only.find('{');
   if (brace == options.only.npos) bad_usage("--only takes NAME {\"PARAMETER\":VALUE,...}");
@@ -125,12 +126,12 @@ std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
   return cases;
 }
 
-/// All kernel sources, headers among them: file name and text.
+/// All kernel sources and headers: file name and text.
 std::vector<std::pair<std::string, std::string>> kernel_sources() {
   std::vector<std::pair<std::string, std::string>> all;
   for (const std::string& name : kernel_source_names())
     all.emplace_back(name, kernel_source(name).text);
-  // Every source comes with all headers.
+  // Every source has all headers.
   for (const auto& header : kernel_source(kernel_source_names().front()).headers)
     all.push_back(header);
   for (const KernelTemplate& own : own_templates())
@@ -213,7 +214,7 @@ std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
     spread(checked_template(options.only_template), device, options.cases, options.seed, cases);
     return cases;
   }
-  // In proportion to the parameters beyond a few, by whose pairs there is something to show.
+  // In proportion to the number of parameters above a few.
   const auto weight = [](const KernelTemplate& kernel) {
     constexpr std::size_t few = 4;
     return std::max(kernel.parameters.size(), few + 1) - few;

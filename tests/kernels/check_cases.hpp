@@ -31,36 +31,36 @@ inline constexpr const char* kFlags = "-O1";
 struct Options {
   std::size_t cases = kCases;
   std::uint64_t seed = 1;
-  unsigned jobs = 0;       ///< processes at a time; 0: one for each core
-  unsigned longest = 120;  ///< seconds for one case
+  unsigned jobs = 0;       ///< processes at a time; 0: one per core
+  unsigned longest = 120;  ///< the time limit of a case in seconds
   std::string device = "host:sm_90a";
   std::string only_template, only;
-  // Of `only`:
+  // For `only`:
   std::vector<Layout> layouts;
   const ProductKind* kind = nullptr;  ///< null: strict f32
   std::int64_t batch = 1;
   std::vector<Mutation> mutations;
 };
 
-/// Command line and TILEWISE_FULL; ends the program with status 2 when there is no sense in it,
-/// such as a mistake that cannot be planted.
+/// Parses the command line and TILEWISE_FULL. Exits with status 2 for bad usage, such as a mistake
+/// that cannot be planted.
 Options parse_options(int argc, char** argv);
 [[noreturn]] void bad_usage(const std::string& what);
 
 struct Case {
   Candidate candidate;
-  Problem typical;  ///< all but its sizes count
+  Problem typical;  ///< its sizes count only for specialised kernels
   std::string name() const;
 };
 
-/// The catalog's templates and the checkers' own.
+/// A template of the catalog or of the checkers' own.
 const KernelTemplate& checked_template(std::string_view name);
 
-/// Spread pairwise over all templates, kinds of products, layouts, alignments, batches and
+/// A pairwise spread over all templates, kinds of products, layouts, alignments, batches and
 /// parameter values.
 std::vector<Case> cases_for(const Options& options, const DeviceInfo& device);
 
-/// A kernel's source with the mistakes planted.
+/// A kernel's source with the planted mistakes.
 KernelSource source_of(const std::string& name, const Options& options);
 
 }  // namespace tilewise::check

@@ -2,16 +2,14 @@
 // over odd shapes, thread orders and paddings, and compares exactly. Built three times: plain, with
 // AddressSanitizer (and bounds, alignment), with ThreadSanitizer.
 //   check_kernels [--cases N] [--seed N] [--jobs N] [--longest SECONDS] [--template NAME]
-//                 [--only CANDIDATE [--layout nn|nt|tn|tt] [--types OPERAND RESULT MATH] [--batch
-//                 N]]
-//                 [--mutate FILE FROM TO]...
-// --mutate plants a mistake: replaces a text that occurs once in a kernel source. Status 0: all
-// right; 1: something is wrong, and standard output says what. TILEWISE_FULL=1 checks ten times as
-// many cases.
+//                 [--only CANDIDATE [--layout nn|nt|tn|tt] [--types OPERAND RESULT MATH]
+//                  [--batch N]] [--mutate MARKER CODE]... [--mutate-in MARKER FROM TO]...
+// --mutate and --mutate-in plant a mistake in a marked line of the kernel sources (mutation.hpp).
+// Status 0: all right; 1: a failure, reported on standard output; 2: bad usage. TILEWISE_FULL=1
+// checks ten times as many cases.
 //
-// Cases run in processes of their own, some tens in each: a kernel that crashes or never ends takes
-// no other case with it, and a thread sanitizer's memory, which grows with every kernel, is given
-// back.
+// Cases run in child processes: a kernel that crashes or hangs ends no other case, and
+// ThreadSanitizer's memory, which grows with every kernel, is freed.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,18 +36,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A thread sanitizer takes some hundred megabytes for the first cases, and more for each that
-// follows.
+// ThreadSanitizer takes some hundred megabytes for the first cases, and more for each further one.
 constexpr std::size_t kCasesOfAProcess = kMode == "ThreadSanitizer" ? 8 : 25;
-constexpr int kMostReports = 4;  // one mistake makes as many as the kernel has threads
+constexpr int kMostReports = 4;  // one mistake makes a report per thread of the kernel
 constexpr unsigned kMostJobs = 256;
 
-/// What the processes tell one another, in memory that they share.
+/// The state that the processes share, in shared memory.
 struct Progress {
   std::atomic<std::size_t> next{0};
   std::atomic<std::int64_t> products{0};
   std::atomic<int> wrong{0}, reports{0};
-  /// For each process at work: its case (from 1 on, 0 between two) and when that began.
+  /// Per process: its case (from 1 on, 0 between two) and when that began.
   struct Job {
     std::atomic<std::size_t> number{0};
     std::atomic<Clock::rep> since{0};
@@ -64,7 +61,7 @@ void tell(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// In a process of its own: some cases, one after another.
+/// Runs some cases one after another, in a process of its own.
 void run_cases(const std::vector<Case>& cases, const Options& options, const Compiler& compiler,
                Progress::Job& job) {
   Checker checker(options, compiler);
@@ -90,8 +87,8 @@ void run_cases(const std::vector<Case>& cases, const Options& options, const Com
   }
 }
 
-/// Starts processes, as many at a time as there are jobs, until there is no case left, and says of
-/// those that end amid a case.
+/// Runs processes, up to `jobs` at a time, until no case is left. Reports those that end during a
+/// case.
 class Processes {
  public:
   Processes(const std::vector<Case>& cases, const Options& options, const Compiler& compiler)
@@ -165,7 +162,7 @@ int run(const Options& options) {
       mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) throw std::bad_alloc();
   progress = new (shared) Progress;
-  // Processes that are ended leave their files behind.
+  // A killed process leaves its files; the folder is removed.
   const host::TemporaryFolder files;
   setenv("TMPDIR", files.path().c_str(), 1);
   const auto compiler = host::load_compiler({kFlags, ""});
@@ -180,7 +177,7 @@ int run(const Options& options) {
 
 }  // namespace
 
-/// What a sanitizer has found belongs to the case under way.
+/// A sanitizer's report belongs to the current case.
 void report_found() {
   static int here = 0;
   ++progress->reports;
@@ -201,7 +198,7 @@ extern "C" void __asan_on_error() { tilewise::check::report_found(); }
 
 int main(int argc, char** argv) try {
 #ifdef TILEWISE_CHECK_COMPILER
-  setenv("TILEWISE_CXX", TILEWISE_CHECK_COMPILER, 1);  // whose sanitizer this program has
+  setenv("TILEWISE_CXX", TILEWISE_CHECK_COMPILER, 1);  // the compiler with this program's sanitizer
 #endif
   return tilewise::check::run(tilewise::check::parse_options(argc, argv));
 } catch (const std::exception& error) {

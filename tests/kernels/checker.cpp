@@ -16,7 +16,7 @@ constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},  {65, 31, 40},
                             {40, 64, 50}, {70, 90, 33}, {37, 5, 130}};
 constexpr host::ThreadOrder kOrders[] = {host::ThreadOrder::forward, host::ThreadOrder::reversed,
                                          host::ThreadOrder::shuffled};
-/// And the case's own, if they are small.
+/// Sizes to run a case on; its own sizes are included if they are small.
 std::vector<Size> shapes_for(const Case& c) {
   std::vector<Size> shapes(std::begin(kShapes), std::end(kShapes));
   const Size own{c.typical.m, c.typical.n, c.typical.k};
@@ -24,7 +24,7 @@ std::vector<Size> shapes_for(const Case& c) {
   return shapes;
 }
 
-// A kernel for few rows takes millions of threads for many, which shows nothing that fewer do not.
+// A kernel for few rows takes millions of threads for many rows, which finds nothing more.
 constexpr std::uint64_t kMostThreads = kMode == "ThreadSanitizer" ? 1U << 16 : 1U << 18;
 
 std::uint64_t threads_of(const Plan& plan) {
@@ -33,11 +33,11 @@ std::uint64_t threads_of(const Plan& plan) {
   return threads;
 }
 
-// After a wrong result a thread sanitizer may still find, in a larger shape, which lines race.
+// After a wrong result ThreadSanitizer may still find the racing lines in a larger shape.
 constexpr bool kGoOn = kMode == "ThreadSanitizer";
 
-/// What products a case does of one shape. The last ones go beyond what C's type holds, and below;
-/// once a case is enough for them.
+/// The products of a case for one shape. With `all`, also results above and below C's range; once
+/// per case is enough for these.
 std::vector<Round> rounds_for(const Problem& problem, bool all) {
   std::vector<Round> rounds{{0, 1, 0, Values::whole}, {1, -2, 3, Values::whole}};
   if (!all) return rounds;
@@ -66,7 +66,7 @@ std::string Checker::check(const Case& c, std::int64_t& products) {
   const std::int64_t before = products;
   std::string wrong;
   for (const host::ThreadOrder order : kOrders) {
-    // One at a time: what a thread sanitizer keeps of every fiber is much, and slows it down.
+    // One device at a time: ThreadSanitizer's memory per fiber is large and slows it down.
     const auto device = host::open_device(options_.device, {order, options_.seed, 1, 2});
     for (const Size& size : shapes_for(c)) {
       Run run{*device, order, c.typical, {}, options_.seed + static_cast<std::uint64_t>(products)};
@@ -120,14 +120,14 @@ std::string Checker::check(const Case& c, const Run& run, bool watch) {
   return where;
 }
 
-/// Which fragment of a tensor core operation was filled wrongly: the kernel runs with operands that
-/// say where they come from. Numbers of 8 bits cannot say it.
+/// Finds the fragment of a tensor core operation that was filled wrongly: runs the kernel with
+/// operands whose values encode their positions. 8-bit numbers cannot encode them.
 std::string Checker::explain(const Case& c, const Run& run) {
   const KernelTemplate& kernel = checked_template(c.candidate.kernel_template);
   const Plan plan = kernel.plan(run.problem, c.candidate.configuration, info_);
   bool any = false;
   for (const LaunchStep& step : plan.steps)
-    // Packs take a conversion from it.
+    // Packs use a conversion from that header.
     any |= step.role == StepRole::multiply &&
            includes(source_of(step.kernel.source, options_), "words/mma.cuh");
   if (!any || bytes_of(run.problem.a) == 1) return "";

@@ -17,8 +17,8 @@ class Checker {
  public:
   Checker(const Options& options, const Compiler& compiler);
 
-  /// Empty, or what is wrong: with as much as can be found out of the line it comes from.
-  /// `products` grows by what was multiplied.
+  /// Checks a case. Empty, or a description of the failure with its source line where it can be
+  /// found. Adds the number of products to `products`.
   std::string check(const Case& c, std::int64_t& products);
 
  private:
@@ -29,9 +29,9 @@ class Checker {
     Round round;
     std::uint64_t seed;
   };
-  /// `watch`: who writes the first wrong element is to be reported.
+  /// `watch`: report the store to the first wrong element.
   std::string check(const Case& c, const Run& run, bool watch);
-  /// Of each step. Empty, or what the compiler says.
+  /// Compiles each step's image. Empty, or the compiler's message.
   std::string images_of(const Plan& plan, std::vector<Image>& images);
   std::string explain(const Case& c, const Run& run);
   const CompileResult& image(const KernelSpec& kernel);
@@ -39,7 +39,7 @@ class Checker {
   const Options& options_;
   const Compiler& compiler_;
   const DeviceInfo info_;
-  std::map<KernelSpec, CompileResult> images_;  ///< packs and reductions are in many plans
+  std::map<KernelSpec, CompileResult> images_;  ///< packs and reductions occur in many plans
 };
 
 }  // namespace tilewise::check

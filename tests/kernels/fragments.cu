@@ -1,12 +1,11 @@
 // fragments: a product through ldmatrix and mma.sync, for checking their wrappers: not tuned, not served.
 //
-// A block is two warps and computes 32 x 32 of C, each warp 32 x 16 of it as 2 x 2 tiles of the instruction.
-// Tiles of A and B, 32 deep, lie in shared memory as they lie in memory, as 16-bit numbers in rows of 32 + 8:
-// row-major A and transposed B with their k contiguous, so that ldmatrix reads them as they are; the other two
-// are turned by ldmatrix on the way.
+// A block is two warps and computes 32 x 32 of C; a warp computes 32 x 16 as 2 x 2 instruction tiles. Tiles of A and B,
+// 32 deep, lie in shared memory as stored, as 16-bit numbers in rows of 32 + 8. Row-major A and transposed B have their
+// k contiguous: ldmatrix reads them directly. For the other two ldmatrix transposes.
 //
-// Parameters: BF16 (else f16), STEP (k of the instruction: 8 or 16), FLOATS (A and B are float in memory and
-// rounded on the way, else 16-bit). From the problem: A_TRANSPOSED, B_TRANSPOSED.
+// Parameters: BF16 (else f16), STEP (k of the instruction: 8 or 16), FLOATS (A and B are float in memory, rounded on
+// loading; else 16-bit). From the problem: A_TRANSPOSED, B_TRANSPOSED.
 #include "words/mma.cuh"
 
 static_assert(STEP == 16 || (STEP == 8 && !BF16), "STEP is 16, or 8 with f16");
@@ -43,9 +42,9 @@ struct FragmentsArgs {
 };
 
 constexpr int kTile = 32, kThreads = 64, kRow = kTile + 8;
-constexpr int kRows = 2, kColumns = 2;  // instructions of a warp
+constexpr int kRows = 2, kColumns = 2;  // instructions per warp
 
-// A tile of a matrix as stored, from (row0, column0) on; zeros outside it.
+// Stages a tile of a matrix as stored, from (row0, column0) on; zeros outside the matrix.
 DEVICE void hold(unsigned short* tile, const Element* from, Int64 ld, Int64 row0, Int64 column0, Int64 rows,
                  Int64 columns) {
   for (int i = threadIdx.x; i < kTile * kTile; i += kThreads) {
@@ -55,7 +54,7 @@ DEVICE void hold(unsigned short* tile, const Element* from, Int64 ld, Int64 row0
   }
 }
 
-// Matrix j of a fragment of A is rows j % 2 x 8 .., k j / 2 x 8 ..: so word j of the lanes is as mma wants it.
+// Matrix j of a fragment of A: rows 8 (j % 2) .., k 8 (j / 2) ..: the order of mma's operand words.
 DEVICE void load_a(unsigned (&a)[Mma::A], const unsigned short* tile, int row, int k, int lane) {
 #if A_TRANSPOSED
   load_matrices<Mma::A, true>(a, tile + (k + lane / 16 * (STEP - 8) + lane % 8) * kRow + row + lane / 8 % 2 * 8);
@@ -64,7 +63,7 @@ DEVICE void load_a(unsigned (&a)[Mma::A], const unsigned short* tile, int row, i
 #endif
 }
 
-// Both columns of instructions at once: matrix j is of column j / words, its word j % words.
+// Both columns of instructions at once: matrix j is word j % words of column j / words.
 DEVICE void load_b(unsigned (&b)[kColumns][Mma::B], const unsigned short* tile, int column, int k, int lane) {
   auto& words = reinterpret_cast<unsigned(&)[kColumns * Mma::B]>(b);
   const int matrix = lane / 8 % (kColumns * Mma::B), line = lane % 8;

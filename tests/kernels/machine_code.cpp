@@ -1,15 +1,12 @@
-// Which candidates compile to the machine code that they compiled to before: for changes of
-// templates/ that must not change speed or results. Not a test: it takes minutes, and a file made
-// before the change.
+// Compares the machine code of candidates before and after a change of templates/ that must not
+// change speed or results. Not a test: it takes minutes, and needs a file made before the change.
 //
-//   machine_code make FILE [CANDIDATES]   a pairwise spread of so many of each template (200), for
-//   sm_80
-//                                         and sm_90a, compiled by NVRTC: launches and hashes of
-//                                         code
-//   machine_code compare FILE [PART]      plans and compiles the file's candidates again (every
-//   PART-th),
-//                                         and names those that differ; exit status 1 when there are
-//                                         any
+// machine_code make FILE [CANDIDATES]
+//     A pairwise spread of CANDIDATES (200) of each template for sm_80 and sm_90a, compiled by
+//     NVRTC: launches and hashes of the machine code.
+// machine_code compare FILE [PART]
+//     Plans and compiles the file's candidates again (every PART-th), and names those that
+//     differ; exit status 1 when there are any.
 #include <atomic>
 #include <fstream>
 #include <iostream>
@@ -32,7 +29,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The launches of a candidate's plan and the machine code of its kernels; or why there are none.
+/// Plans and compiles candidates: the launches and the kernels' machine code, or the reason for
+/// none.
 class Machine {
  public:
   explicit Machine(const std::string& target)
@@ -67,8 +65,7 @@ class Machine {
         compiler_->compile({kernel, source.text, source.headers, device_.target});
     std::string made = result.log;
     if (const auto& image = result.image) {
-      // Instructions and what they take. Constants of the source that no instruction reads are in
-      // other sections.
+      // The instructions and their resources. Unused constants of the source are in other sections.
       const Binary text = elf_section(image->binary, ".text." + kernel.entry);
       made = hash_text({reinterpret_cast<const char*>(text.data()), text.size()}) + " " +
              std::to_string(image->usage.registers) + " registers";
@@ -135,7 +132,7 @@ int compare(const std::string& file, std::size_t part) {
     if (number++ % part == 0) rows.push_back(Json::parse(line));
   if (rows.empty()) throw Error(ErrorKind::io, file + " holds no candidates");
   std::mutex mutex;                                   // guards what follows
-  std::map<std::string, std::pair<int, int>> counts;  // of candidates, of those that differ
+  std::map<std::string, std::pair<int, int>> counts;  // candidates, and those that differ
   in_parallel(rows.size(), [&](std::size_t i) {
     const Json& row = rows[i];
     const std::string target = row["target"], name = row["template"];

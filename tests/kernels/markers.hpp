@@ -1,6 +1,6 @@
 #pragma once
 // Markers: comments at the ends of lines of kernel sources, `//@ name`. Planted mistakes and
-// expected line numbers refer to them, so that both survive a kernel's rearrangement.
+// expected line numbers refer to them, so that both stay valid when a kernel is rearranged.
 #include <algorithm>
 #include <cstddef>
 #include <sstream>
@@ -11,7 +11,7 @@ namespace tilewise::check {
 
 struct MarkedLine {
   std::size_t number = 0;  ///< of the line, from 1
-  /// The line's code in the text, without its indentation and its comments.
+  /// The range of the line's code in the text, without indentation and comments.
   std::size_t begin = 0, end = 0;
   std::vector<std::string> markers;
 

@@ -6,7 +6,7 @@
 namespace tilewise::check {
 namespace {
 
-/// The option that plants such a mistake.
+/// The checker's option for such a mistake.
 std::string option_of(const Mutation& mutation) {
   return (mutation.from ? "--mutate-in " : "--mutate ") + mutation.marker;
 }
@@ -21,7 +21,7 @@ std::size_t count(const std::string& text, const std::string& part) {
   return occurrences;
 }
 
-/// What the mistake makes of the code of its line.
+/// The line's code with the mistake.
 std::string mutated(const Mutation& mutation, std::string code) {
   if (mutation.to.find('\n') != mutation.to.npos)
     refuse(mutation, "the replacement has to be one line, so that line numbers stay");

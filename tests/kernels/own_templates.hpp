@@ -6,11 +6,10 @@
 
 namespace tilewise::check {
 
-/// The checkers' own templates, in no catalog: small, and with what the catalog's do not use yet.
+/// The checkers' own templates, in no catalog: small kernels for single features.
 ///   staged:    a pipeline filled by cp.async
-///   fragments: tensor core operations, on floats that are small integers, which 16-bit numbers
-///              hold exactly
-///   tiles:     tiles that the GPU copies by itself, through a pipeline
+///   fragments: tensor core operations, on floats that are small integers, exact in 16 bits
+///   tiles:     tiles loaded by TMA, through a pipeline
 std::vector<KernelTemplate> own_templates();
 
 /// The source of one of them (tests/kernels/NAME), or one of the program's.

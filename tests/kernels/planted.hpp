@@ -1,5 +1,5 @@
 #pragma once
-// Mistakes planted in kernel sources, and what the checkers say of them.
+// Mistakes planted in kernel sources, and the checkers' reports of them.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
@@ -19,8 +19,8 @@ inline const std::string kStaged = R"(staged {"STAGES":3})";
 inline const std::string kTiles = R"(tiles {"STAGES":2,"SWIZZLE":128})";
 inline const std::string kFragments = R"(fragments {"BF16":0,"STEP":16})";
 
-/// A marker of a kernel source (markers.hpp), written "name"_marker: planted_markers_test.cpp looks
-/// for this spelling.
+/// A marker of a kernel source (markers.hpp), written "name"_marker: planted_markers_test.cpp
+/// searches for this spelling.
 struct Marker {
   std::string name;
 };
@@ -41,12 +41,12 @@ inline std::string quoted(const std::string& text) {
 struct Mistake {
   std::string options;
 };
-/// The code of the marker's line becomes another, in which "{line}" stands for what it was.
+/// Replaces the marked line's code; "{line}" stands for the old code.
 inline Mistake replaced(const Marker& marker, const std::string& code) {
   return {" --mutate " + marker.name + ' ' + quoted(code)};
 }
 inline Mistake removed(const Marker& marker) { return replaced(marker, ""); }
-/// A part of the marker's line becomes another.
+/// Replaces a part of the marked line.
 inline Mistake changed(const Marker& marker, const std::string& from, const std::string& to) {
   return {" --mutate-in " + marker.name + ' ' + quoted(from) + ' ' + quoted(to)};
 }
@@ -68,7 +68,7 @@ inline Result check(const std::string& checker, const std::string& candidate,
   return result;
 }
 
-/// What a checker is to run, with and without mistakes: a candidate, and on what kind of products.
+/// A checker's run: a candidate and a kind of product.
 struct Subject {
   std::string name, checker, candidate, options;
 };
@@ -79,8 +79,7 @@ inline void expect_nothing_found(const Subject& subject) {
   const Result result = check(subject.checker, subject.candidate, {}, subject.options);
   EXPECT_EQ(result.status, 0) << result.output;
 }
-/// The checker ends with status 1 (2: the mistake cannot be planted) and
-/// says all of `what`.
+/// Expects exit status 1 (2: the mistake cannot be planted) and all of `what` in the output.
 inline void expect_found(const Subject& subject, const Mistake& mistake,
                          const std::vector<std::string>& what) {
   const Result result = check(subject.checker, subject.candidate, mistake, subject.options);
@@ -94,7 +93,7 @@ inline std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// The kernel sources of the tree, the checkers' own among them.
+/// The kernel sources of the tree, including the checkers' own.
 inline std::vector<std::filesystem::path> kernel_source_files() {
   std::vector<std::filesystem::path> paths;
   for (const char* folder : {"/templates", "/tests/kernels"})
@@ -106,13 +105,13 @@ inline std::vector<std::filesystem::path> kernel_source_files() {
   return paths;
 }
 
-/// Headers are named by their paths under templates/, as an #include names them.
+/// Headers are named by their paths under templates/, as in an #include.
 inline std::string name_in_messages(const std::filesystem::path& path) {
   if (path.extension() == ".cu") return path.filename().string();
   return path.lexically_relative(TILEWISE_SOURCE_DIR "/templates").string();
 }
 
-/// "tiled.cu:47": the line that has the marker.
+/// "tiled.cu:47": the line with the marker.
 inline std::string line_of(const Marker& marker) {
   for (const auto& path : kernel_source_files())
     for (const check::MarkedLine& line : check::marked_lines(text_of(path)))

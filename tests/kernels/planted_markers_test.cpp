@@ -1,4 +1,4 @@
-// The markers of the kernel sources, and what is said of a mistake that cannot be planted.
+// The markers of the kernel sources, and the errors for mistakes that cannot be planted.
 #include <map>
 #include <regex>
 #include <set>
@@ -75,7 +75,7 @@ TEST(PlantedMarkers, AMistakeReplacesTheLinesCodeAndLeavesItsComments) {
   EXPECT_EQ(planted({"elsewhere", "b +", "b -"}), kText);
 }
 
-/// Why a mistake cannot be planted in some sources; empty: it can.
+/// Why a mistake cannot be planted in some sources; empty when it can.
 std::string refusal(const Mutation& mutation,
                     const std::vector<std::pair<std::string, std::string>>& sources) {
   try {

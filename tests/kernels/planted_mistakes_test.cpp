@@ -1,4 +1,4 @@
-// Mistakes planted in kernels that are found without looking for races: each with its line.
+// Mistakes planted in kernels that are found without a race detector, each with its line.
 #include "tests/kernels/planted.hpp"
 
 namespace tilewise::test {
@@ -55,7 +55,7 @@ TEST(Planted, ABarrierThatOnlySomeThreadsReach) {
               HasSubstr("thread (24,0,0) ends while thread (0,0,0) waits at the barrier "
                         "at " +
                         line_of("tiled-barrier-after-reads"_marker)));
-  // With another barrier after it, the two meet.
+  // Another barrier follows: threads wait at two different barriers.
   const Result divergent =
       check(TILEWISE_CHECK_PLAIN, kTiled, replaced("tiled-barrier-after-stores"_marker, some));
   EXPECT_EQ(divergent.status, 1);

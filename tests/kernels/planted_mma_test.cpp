@@ -1,5 +1,5 @@
-// Mistakes planted in mma: in what flows through shared memory, in what a warp reads of it, at the
-// edges, and in how sums come together.
+// Mistakes planted in mma: in its pipeline, in the fragments that a warp loads, at the edges, and
+// in the sums.
 #include "tests/kernels/planted.hpp"
 
 namespace tilewise::test {
@@ -8,41 +8,41 @@ namespace {
 const std::string kWrong = " instead of ";
 const std::string kSixteenBits = "--types bf16 f32 strict";
 
-// Two warps, and a pipeline that TMA fills from packed operands.
+// Two warps, and a pipeline filled by TMA from packed operands.
 Subject pipeline(const std::string& checker) {
   return {"Ring", checker,
           R"(mma {"TILE_M":32,"TILE_N":64,"TILE_K":32,"WARP_M":16,"WARP_N":32,"STAGES":3,"TMA":1,)"
           R"("PACK_A":1,"PACK_B":1,"BYTES_A":16,"BYTES_B":16})",
           kSixteenBits};
 }
-// Rows of any length, shifted in shared memory; sums go through it to rows of C of any length.
+// Rows of any length, realigned in shared memory; sums pass through it to rows of C of any length.
 Subject shifted(const std::string& checker) {
   return {"Shifted", checker,
           R"(mma {"TILE_M":64,"TILE_N":32,"TILE_K":32,"WARP_M":32,"WARP_N":32,"STAGES":3,)"
           R"("EPILOGUE":1,"VECTOR_C":4})",
           kSixteenBits};
 }
-// Four groups of warps, two parts of k.
+// SLICE_K of 4, SPLIT_K of 2.
 Subject sliced(const std::string& checker) {
   return {"Sliced", checker,
           R"(mma {"TILE_M":32,"TILE_N":32,"TILE_K":64,"WARP_M":32,"WARP_N":32,"SLICE_K":4,)"
           R"("STAGES":2,"FRAGMENTS":2,"SPLIT_K":2})",
           "--types f32 f32 tf32"};
 }
-// Bytes that lie across k, turned on their way to the tensor cores.
+// Bytes that are not contiguous along k: transposed on loading the fragments.
 Subject bytes(const std::string& checker) {
   return {"Bytes", checker,
           R"(mma {"TILE_M":32,"TILE_N":128,"TILE_K":128,"WARP_M":32,"WARP_N":64})",
           "--types i8 i32 strict"};
 }
-// Rows of any length by TMA, in row classes.
+// Rows of any length, loaded by TMA in row classes.
 Subject row_classes(const std::string& checker) {
   return {"RowClasses", checker,
           R"(mma {"TILE_M":64,"TILE_N":32,"TILE_K":16,"WARP_M":32,"WARP_N":32,"STAGES":3,"TMA":1,)"
           R"("BYTES_A":4,"BYTES_B":4})",
           "--types f32 f32 tf32"};
 }
-// Two parts of each f32, and sums that are promoted every two steps of k.
+// Two parts of each f32; sums are promoted every two steps of k.
 Subject promoted(const std::string& checker) {
   return {"Promoted", checker,
           R"(mma {"TILE_M":32,"TILE_N":32,"TILE_K":32,"WARP_M":16,"WARP_N":32,"PROMOTE":2})",
@@ -101,7 +101,7 @@ TEST(PlantedMma, TheParityOfTheRoundBeforeIsARaceWithTheTileThatComes) {
                {"data race", line_of("mma-tma-load"_marker)});
 }
 
-// Stages that all threads fill.
+// Stages filled by all threads.
 
 TEST(PlantedMma, ATileThatIsNotWaitedForIsAWrongResult) {
   expect_found(sliced(TILEWISE_CHECK_PLAIN), changed("mma-copy-wait"_marker, "- 2", "- 1"),
@@ -123,7 +123,7 @@ TEST(PlantedMma, RowsShiftedWhileANeighbourReadsThemAreARace) {
       {"data race", line_of("mma-realign-read"_marker), line_of("mma-realign-write"_marker)});
 }
 
-// What a warp reads of a tile.
+// Fragments.
 
 TEST(PlantedMma, HalvesOfAFragmentExchangedAreNamed) {
   expect_found(shifted(TILEWISE_CHECK_PLAIN),
@@ -205,7 +205,7 @@ TEST(PlantedMma, PartialSumsThatAreNotClearedAreAWrongResult) {
                changed("mma-clear-partial-sums"_marker, "% PROMOTE", ""), {kWrong});
 }
 
-// Sums are exchanged 16 rows at a time.
+// The epilogue scratch holds 16 rows at a time.
 TEST(PlantedMma, SumsWrittenBeforeTheOthersAreReadAreAWrongResult) {
   expect_found(shifted(TILEWISE_CHECK_PLAIN), removed("mma-barrier-before-epilogue-writes"_marker),
                {kWrong});

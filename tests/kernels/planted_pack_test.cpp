@@ -1,4 +1,4 @@
-// Mistakes planted in the step that packs operands, as products of packed operands show them.
+// Mistakes planted in the pack step, seen in products of packed operands.
 #include "tests/kernels/planted.hpp"
 
 namespace tilewise::test {
@@ -6,28 +6,28 @@ namespace {
 
 const std::string kWrong = " instead of ";
 
-// Both operands padded, of three products.
+// Both operands padded, three products.
 Subject padded(const std::string& checker) {
   return {"Padded", checker,
           R"(mma {"TILE_M":32,"TILE_N":64,"TILE_K":64,"WARP_M":32,"WARP_N":32,)"
           R"("PACK_A":1,"PACK_B":1,"BYTES_A":16,"BYTES_B":16})",
           "--types f16 f32 strict --batch 3"};
 }
-// Rows of bytes, which begin anywhere.
+// Rows of bytes, at any address.
 Subject padded_bytes(const std::string& checker) {
   return {"PaddedBytes", checker,
           R"(mma {"TILE_M":32,"TILE_N":128,"TILE_K":128,"WARP_M":32,"WARP_N":64,)"
           R"("PACK_A":1,"PACK_B":1,"BYTES_A":16,"BYTES_B":16})",
           "--types i8 i32 strict"};
 }
-// A padded, B turned.
+// A padded, B transposed.
 Subject turned_bytes(const std::string& checker) {
   return {"TurnedBytes", checker,
           R"(mma {"TILE_M":32,"TILE_N":32,"TILE_K":128,"WARP_M":32,"WARP_N":32,)"
           R"("PACK_A":1,"PACK_B":2,"BYTES_A":16,"BYTES_B":16})",
           "--types i8 i32 strict"};
 }
-// B alone turned; `depth` steps of k in a tile, elements of so many bytes.
+// B alone transposed; tiles `depth` deep, elements of `bytes` bytes.
 std::string turned_b(int depth, int bytes) {
   return R"(mma {"TILE_M":32,"TILE_N":32,"TILE_K":)" + std::to_string(depth) +
          R"(,"WARP_M":32,"WARP_N":32,"PACK_B":2,"BYTES_A":)" + std::to_string(bytes) +
@@ -85,7 +85,7 @@ TEST(PlantedPack, APieceBehindARowIsWrittenOverTheNextRow) {
                {kWrong});
 }
 
-// What is turned.
+// Transposing.
 
 TEST(PlantedPack, BytesThatChangePlacesAreAWrongResult) {
   expect_found(
@@ -106,7 +106,7 @@ TEST(PlantedPack, ElementsOfOtherSizesThatChangePlacesAreAWrongResult) {
                changed("pack-transpose-doubles"_marker, "* 2 + i % 2", "+ i % 2 * 2"), {kWrong});
 }
 
-// What is not aligned.
+// Realigning.
 
 TEST(PlantedPack, ARunShiftedByOneByteTooFewIsAWrongResult) {
   expect_found(padded_bytes(TILEWISE_CHECK_PLAIN), changed("pack-realign"_marker, ");", " - 1);"),
@@ -115,7 +115,7 @@ TEST(PlantedPack, ARunShiftedByOneByteTooFewIsAWrongResult) {
                {kWrong});
 }
 
-// Which operand, which product, which rows.
+// Operands, products and rows mixed up.
 
 TEST(PlantedPack, TheSecondOperandsBlocksCountedFromTheFirstsAreAWrongResult) {
   expect_found(turned_bytes(TILEWISE_CHECK_PLAIN), removed("pack-second-operand-blocks"_marker),

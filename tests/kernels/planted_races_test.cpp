@@ -1,4 +1,4 @@
-// Mistakes planted in kernels that a thread sanitizer finds: each with its lines.
+// Mistakes planted in kernels that ThreadSanitizer finds, each with its lines.
 #include "tests/kernels/planted.hpp"
 
 namespace tilewise::test {
@@ -50,7 +50,7 @@ TEST(Planted, AStageThatIsSaidToBeFreeTooEarlyIsARace) {
   EXPECT_THAT(result.output, HasSubstr(line_of("tiles-read"_marker)));
 }
 
-// The wrong element is watched: who writes it is reported.
+// The wrong element is watched: the store to it is reported.
 TEST(Planted, ASumStoredInAWrongPlaceIsTracedToItsStore) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   const Result result =

@@ -1,5 +1,6 @@
-// Mistakes planted in simt's pipeline: in who asks TMA, for what and when, in who stores what
-// TMA cannot bring, and between the parts that a block of the tail has.
+// Mistakes planted in simt's pipeline: in the thread that issues TMA loads, their coordinates and
+// their time, in stores of tiles that TMA cannot load, and between the work tiles of a stream-K
+// block.
 #include "tests/kernels/planted.hpp"
 
 namespace tilewise::test {
@@ -7,14 +8,14 @@ namespace {
 
 const std::string kWrong = " instead of ";
 
-// Both operands packed and brought by TMA, three stages, four warps.
+// Both operands packed and loaded by TMA, three stages, four warps.
 Subject pipeline(const std::string& checker) {
   return {"Ring", checker,
           R"(simt {"TILE_M":32,"TILE_N":64,"TILE_K":16,"THREAD_M":4,"THREAD_N":4,"WARP_M":8,)"
           R"("VECTOR_A":4,"VECTOR_B":4,"PREFETCH":6,"PACK_A":2,"PACK_B":1,"TRANSPOSE_A":0})",
           ""};
 }
-// A is held with k contiguous, swizzled; two groups of warps, fragments read ahead, two parts of k.
+// A is staged with k contiguous, swizzled; SLICE_K of 2, fragments loaded ahead, SPLIT_K of 2.
 Subject ahead(const std::string& checker) {
   return {"Ahead", checker,
           R"(simt {"TILE_M":32,"TILE_N":64,"TILE_K":32,"THREAD_M":4,"THREAD_N":4,"WARP_M":8,)"
@@ -22,15 +23,15 @@ Subject ahead(const std::string& checker) {
           R"("FRAGMENT_K":4,"FRAGMENTS":2,"SLICE_K":2,"SPLIT_K":2})",
           ""};
 }
-// A is turned by all threads, B is brought by TMA.
+// A is transposed by all threads, B is loaded by TMA.
 Subject mixed(const std::string& checker) {
   return {"Mixed", checker,
           R"(simt {"TILE_M":32,"TILE_N":64,"TILE_K":16,"THREAD_M":4,"THREAD_N":4,"WARP_M":8,)"
           R"("VECTOR_A":1,"VECTOR_B":4,"PREFETCH":8,"PACK_B":1,"TRANSPOSE_A":1})",
           ""};
 }
-// The last wave is shared out. 48 x 48 leaves one whatever the device: 32 x 32 tiles are no
-// multiple of 3.
+// Stream-K for the last wave. 48 x 48 tiles leave one on any device: 32 x 32 tiles are no multiple
+// of 3.
 Subject stream_k(const std::string& checker) {
   return {"StreamK", checker,
           R"(simt {"TILE_M":48,"TILE_N":48,"TILE_K":16,"THREAD_M":6,"THREAD_N":4,"WARP_M":8,)"
@@ -55,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, UnchangedSimt,
                                          stream_k(TILEWISE_CHECK_TSAN)),
                          name_of);
 
-// Who asks.
+// The issuing thread.
 
 TEST(PlantedSimt, ALaneThatIsNotThereWhenOneIsChosen) {
   expect_found(pipeline(TILEWISE_CHECK_PLAIN),
@@ -75,14 +76,14 @@ TEST(PlantedSimt, AnArrivalOfAllWarpsThatIsNotCounted) {
                {"arrival too many"});
 }
 
-// For what.
+// The coordinates.
 
 TEST(PlantedSimt, TilesAskedForFromTheFirstStepOfKOn) {
   for (const Subject& subject : {ahead(TILEWISE_CHECK_PLAIN), stream_k(TILEWISE_CHECK_PLAIN)})
     expect_found(subject, changed("simt-tile-k"_marker, "= ", "= 0 * "), {kWrong});
 }
 
-// When.
+// The time.
 
 TEST(PlantedSimt, ATileAskedForBeforeItsStageIsFreeIsARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
@@ -120,7 +121,7 @@ TEST(PlantedSimt, AStageSaidToBeFullBeforeTheWholeWarpHasStoredIsARace) {
                {"data race", line_of("simt-store-stage"_marker)});
 }
 
-// From one part of a block to the next.
+// Between work tiles of a block.
 
 TEST(PlantedSimt, TurnsThatBeginAgainWithEveryPart) {
   expect_found(stream_k(TILEWISE_CHECK_PLAIN),

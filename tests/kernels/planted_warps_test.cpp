@@ -1,5 +1,4 @@
-// Mistakes planted in what a warp does together and in what the GPU copies by itself: each with its
-// line.
+// Mistakes planted in warp-wide operations and in TMA loads, each with its line.
 #include "tests/kernels/planted.hpp"
 
 namespace tilewise::test {
@@ -21,7 +20,7 @@ TEST(Planted, AWrongFragmentIndexIsTracedToItsLoad) {
                                        line_of("fragments-load-a"_marker) + ") holds k = 8, but "));
 }
 
-// Both halves of a fragment of B are the first.
+// Both halves of a fragment of B are the first half.
 TEST(Planted, AFragmentLineThatIsLoadedTwiceIsTracedToItsLoad) {
   const Result result =
       check(TILEWISE_CHECK_PLAIN, kFragments, changed("fragments-index-b"_marker, "* 8,", "* 0,"));
@@ -44,7 +43,7 @@ TEST(Planted, ATileThatIsNotWaitedForAndOneWhoseBytesAreMiscounted) {
                                       line_of("tiles-full-wait"_marker)));
 }
 
-// The phases run away from the threads that are behind.
+// The producer's phases advance without waiting for slower threads.
 TEST(Planted, ATileIssuedBeforeItsStageIsFree) {
   const Result result = check(TILEWISE_CHECK_PLAIN, kTiles, removed("tiles-empty-wait"_marker));
   EXPECT_EQ(result.status, 1);

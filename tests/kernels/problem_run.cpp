@@ -11,7 +11,7 @@
 #elif defined(TILEWISE_CHECK_THREADS)
 #include <sanitizer/tsan_interface.h>
 
-// What the compiler calls at a store where it instruments it; no header has it.
+// ThreadSanitizer's hook for a one-byte store; no header declares it.
 extern "C" void __tsan_write1(void* at);
 #endif
 
@@ -19,13 +19,12 @@ namespace tilewise::check {
 namespace {
 
 constexpr std::byte kCanary{0x5a};
-constexpr std::byte kNaNs{0xff};  // such bytes are NaN in every type that has one
+constexpr std::byte kNaNs{0xff};  // NaN in every type that has one
 constexpr std::int64_t kTags = 251;
 
 }  // namespace
 
-/// What lies between the rows of a matrix in device memory must not be touched: an address
-/// sanitizer watches while this lives.
+/// AddressSanitizer reports accesses to the gaps between a matrix's rows while this lives.
 class Operands::PoisonedGaps {
  public:
   PoisonedGaps(void* data, const Matrix& matrix, std::int64_t batch)
@@ -65,7 +64,7 @@ Operands::Matrix Operands::make(DType type, std::int64_t rows, std::int64_t colu
   Matrix m;
   m.type = type, m.rows = rows, m.columns = columns;
   const std::int64_t unit = std::max(1, alignment / bytes_of(type));
-  // An odd number of units where there is padding: no better aligned than promised.
+  // With padding, an odd number of units: no better aligned than promised.
   m.ld = (columns + unit - 1) / unit * unit + round_.padding * unit;
   m.stride = problem_.batch > 1 ? rows * m.ld + round_.padding * unit : 0;
   m.offset = alignment < 16 ? unit : 0;
@@ -81,7 +80,7 @@ void Operands::fill(Matrix& m, std::uint64_t seed) const {
       test::encode(m.type, static_cast<int>(generator() % 7) - 3, m.at(i / m.rows, i % m.rows, c));
 }
 
-/// f32x3 is left without infinities: what it makes of them is its own (docs/measuring.md).
+/// f32x3 gets no infinities: its results for them are its own (docs/measuring.md).
 void Operands::make_special(Matrix& m, std::uint64_t seed) const {
   if (is_integer(m.type)) return;
   std::mt19937_64 generator(seed);
@@ -96,7 +95,7 @@ void Operands::make_special(Matrix& m, std::uint64_t seed) const {
   if (m.type == DType::e4m3 || problem_.math == MathMode::f32x3) return;
   std::byte* const at = place();
   if (m.type == DType::e5m2)
-    *at = std::byte{0x7c};  // encode() never gives its infinity
+    *at = std::byte{0x7c};  // encode() never makes this type's infinity
   else
     test::encode(m.type, -std::numeric_limits<double>::infinity(), at);
 }
@@ -122,7 +121,7 @@ Operands::Operands(const Problem& problem, const Round& round, std::uint64_t see
   }
 }
 
-/// As op(A)'s row i and column k, op(B)'s row k and column j are stored.
+/// Tags by op(A)'s row i and column k, op(B)'s row k and column j, as stored.
 void Operands::tag() {
   const auto fill_with = [&](Matrix& m, bool along_rows) {
     for (std::int64_t i = 0; i < problem_.batch * m.rows; ++i)
@@ -130,13 +129,13 @@ void Operands::tag() {
         test::encode(m.type, static_cast<double>(1 + (along_rows ? i % m.rows : c) % kTags),
                      m.at(i / m.rows, i % m.rows, c));
   };
-  // Whether k is the number of the stored row.
+  // Whether k is the stored row's index.
   const bool a_by_k = a_transposed(problem_.layout), b_by_k = !b_transposed(problem_.layout);
   fill_with(a_, a_by_k == (round_.values == Values::tagged_k));
   fill_with(b_, b_by_k == (round_.values == Values::tagged_k));
 }
 
-/// Row-major; turned: the columns of what is stored.
+/// Row-major, or transposed when `turn`.
 std::vector<double> Operands::as_numbers(Matrix& m, std::int64_t batch, bool turn) const {
   std::vector<double> numbers;
   for (std::int64_t i = 0; i < (turn ? m.columns : m.rows); ++i)
@@ -186,7 +185,7 @@ Call Operands::call(const OnDevice& on) const {
   return call;
 }
 
-/// "C[3][5]", of a batch "C[1][3][5]"; what is between rows has a column past the last.
+/// "C[3][5]", in a batch "C[1][3][5]"; a gap between rows has a column past the last.
 std::string Operands::element_at(std::int64_t byte) const {
   std::int64_t at = byte / bytes_of(c_.type) - c_.offset;
   std::string text = "C";
@@ -211,7 +210,7 @@ std::optional<Difference> Operands::difference(Device& device, const Executable&
     const std::byte *x = &got.data[i], *y = &expected.data[i];
     if (std::equal(x, x + element, y)) continue;
     const double is = test::decode(c_.type, x), should_be = test::decode(c_.type, y);
-    // Zeros of either sign and NaN of any bits are as good; the canary is none of these.
+    // Zeros of either sign and NaN of any bits are right; the canary is neither.
     if (is == should_be || (std::isnan(is) && std::isnan(should_be))) continue;
     return Difference{i, element_at(static_cast<std::int64_t>(i)) + " is " + std::to_string(is) +
                              " instead of " + std::to_string(should_be)};
@@ -229,7 +228,7 @@ void Operands::watch(Device& device, const Executable& executable, std::size_t i
   __tsan_write1(static_cast<std::byte*>(on.c.data()) + index);
   __tsan_switch_to_fiber(self, __tsan_switch_to_fiber_no_sync);
   executable.launch(call(on));
-  // With an edge each way: the buffers are released after the watch.
+  // A synchronization edge each way: the buffers are released after the watch.
   __tsan_switch_to_fiber(watcher, 0);
   __tsan_switch_to_fiber(self, 0);
   __tsan_destroy_fiber(watcher);

@@ -10,38 +10,37 @@
 
 namespace tilewise::check {
 
-/// What elements of A and B are. `whole`: small whole numbers, which every type holds and whose
-/// products and sums are exact. `special`: some of them are NaN or infinite, where the type has
-/// that. The others say where they come from; see device/host/mma_on_cpu.hpp.
+/// The elements of A and B. `whole`: small whole numbers, which every type holds, with exact
+/// products and sums. `special`: some are NaN or infinite, where the type has these. The others
+/// encode their positions; see device/host/mma_on_cpu.hpp.
 enum class Values : int { whole = 0, tagged_k = 1, tagged_line = 2, special = 3 };
 
 /// One product of a case.
 struct Round {
-  int padding = 0;  ///< how many aligned units a row, and a matrix, is longer than it must be
-  double alpha = 1, beta = 0;  ///< such that alpha A B + beta C is exact in the accumulator's type
+  int padding = 0;             ///< aligned units added to a row's, and a matrix's, length
+  double alpha = 1, beta = 0;  ///< alpha A B + beta C must be exact in the accumulator's type
   Values values = Values::whole;
 };
 
-/// The first element of C's buffer that is not what it should be.
+/// The first wrong element of C's buffer.
 struct Difference {
   std::size_t index = 0;  ///< of its first byte in the buffer
   std::string text;       ///< "C[3][5] is 7 instead of 9"
 };
 
-/// One problem's operands as stored, each in a buffer that ends with its last element: reading or
-/// writing past it is what an address sanitizer sees. What lies between rows and between the
-/// matrices of a batch is NaN in A and B and a canary in C. C is NaN too where beta is 0.
+/// One problem's operands as stored, each in a buffer that ends with its last element, so that
+/// AddressSanitizer reports accesses past it. Gaps between rows and between the matrices of a batch
+/// are NaN in A and B and a canary in C. C is NaN where beta is 0.
 class Operands {
  public:
   Operands(const Problem& problem, const Round& round, std::uint64_t seed);
 
-  /// Multiplies on a device, and by definition in f64. Empty when every element of C is equal
-  /// (NaN where NaN is expected) and everything else is untouched.
+  /// Multiplies on a device, and by definition in f64. Empty when every element of C is equal (NaN
+  /// where NaN is expected) and everything else is unchanged.
   std::optional<Difference> difference(Device& device, const Executable& executable);
 
-  /// Multiplies once more and lets a thread sanitizer report every write to one byte of C's
-  /// buffer, as a race with a thread that has nothing to do with the kernel's. Nothing in an
-  /// executable without it.
+  /// Multiplies again while ThreadSanitizer reports every write to one byte of C's buffer as a
+  /// race. Does nothing without ThreadSanitizer.
   void watch(Device& device, const Executable& executable, std::size_t index);
 
  private:

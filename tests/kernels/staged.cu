@@ -1,11 +1,10 @@
-// staged: a product whose operand tiles flow by cp.async through a pipeline, for checking: not tuned, not
-// served.
+// staged: a product whose operand tiles are loaded by cp.async through a pipeline, for checking: not tuned, not served.
 //
-// A block is 64 threads and computes 32 x 32 of C, 4 x 4 a thread. Tiles of A and B are 32 x 16 and 16 x 32,
-// held as they lie in memory. A stage is refilled after the barrier that follows its last use.
+// A block is 64 threads and computes 32 x 32 of C, 4 x 4 a thread. Tiles of A and B are 32 x 16 and 16 x 32, staged as
+// stored. A stage is refilled after the barrier that follows its last use.
 //
 // Parameter: STAGES. From the problem: A_TRANSPOSED, B_TRANSPOSED.
-#define PREFETCH 3  // asks dialect.cuh for cp.async
+#define PREFETCH 3  // enables cp.async in dialect.cuh
 #include "words/dialect.cuh"
 
 struct StagedArgs {
@@ -19,7 +18,7 @@ struct StagedArgs {
 
 constexpr int kTile = 32, kDepth = 16, kThreads = 64, kElements = kTile * kDepth;
 
-// Starts a tile of rows x columns of a matrix as stored; zeros outside it.
+// Issues the load of a tile of rows x columns of a matrix as stored; zeros outside the matrix.
 template <int Rows, int Columns>
 DEVICE void start_tile(float* tile, const float* from, Int64 ld, Int64 row0, Int64 column0, Int64 rows,
                        Int64 columns) {

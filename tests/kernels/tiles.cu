@@ -1,9 +1,8 @@
-// tiles: a product whose operand tiles the GPU copies by itself, for checking their wrappers: not tuned, not
-// served.
+// tiles: a product whose operand tiles are loaded by TMA, for checking its wrappers: not tuned, not served.
 //
-// A block is 64 threads and computes 32 x 32 of C, 4 x 4 a thread. Tiles of A and B, 32 x 32 as they lie in
-// memory, go through a pipeline of STAGES: thread 0 issues them, `full` says that they are there, `empty` that all
-// threads are done with them.
+// A block is 64 threads and computes 32 x 32 of C, 4 x 4 a thread. Tiles of A and B, 32 x 32 as stored, pass through a
+// pipeline of STAGES stages: thread 0 issues the loads, a full barrier completes when the tile is loaded, an empty
+// barrier when all threads have read it.
 //
 // Parameters: STAGES, SWIZZLE (0 or 128 bytes). From the problem: A_TRANSPOSED, B_TRANSPOSED.
 #include "words/tma.cuh"

@@ -1,4 +1,4 @@
-// Mutated exports: an import takes all of a text or nothing of it, and no text ends the program.
+// Mutated exports: an import takes all of a text or nothing, and no text ends the program.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -30,7 +30,7 @@ std::string sample_export() {
   return all_of(db);
 }
 
-/// What is there of a database before each import: other rows, and one of the export's.
+/// A database before an import: other rows, and one of the export's.
 Database database_with_rows() {
   Database db = Database::in_memory();
   db.set_winner(db.add(samples::record(64, 5, 1024 + 64)));
@@ -57,7 +57,7 @@ std::set<std::string> rows_of(const Database& db) {
 
 class Imports : public Programs {
  protected:
-  /// True when it was taken.
+  /// True when the text was imported.
   bool import_in_process(const std::string& text, bool with_images) {
     Database db = database_with_rows();
     const std::string before = all_of(db);
@@ -111,8 +111,7 @@ TEST_F(Imports, AreTakenWhollyOrNotAtAll) {
   EXPECT_GT(taken[Mutations::Kind::huge], 0) << "a mutation that does no harm is taken";
 }
 
-/// The same by the program, from a real export into a file that holds rows; what was taken is
-/// served.
+/// The same with the program: a real export, imported into a file that has rows, then served.
 TEST_F(Imports, OfTheProgramAreServedRightOrRefused) {
   ASSERT_NO_FATAL_FAILURE(prepare_database());
   ASSERT_EQ(

@@ -1,5 +1,5 @@
-// kill -9 at random moments of programs that tune and that serve, all on one database and cache:
-// what was committed stays, the next run is not held up, and nothing is left behind after it.
+// kill -9 at random moments of programs that tune and serve, all on one database and cache:
+// committed rows stay, the next run is not delayed, and nothing is left behind.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace tilewise::proof {
 namespace {
 
-/// Seconds of runs after a kill beside those of the same runs where nothing was killed.
+/// Seconds of runs after a kill, and of the same runs without one.
 struct Delays {
   std::vector<double> after_kill, undisturbed;
 
@@ -35,7 +35,7 @@ struct Delays {
       all.push_back(after_kill[i] - undisturbed[i]);
     return all;
   }
-  /// By how much an undisturbed run was slower than usual: noise of the machine.
+  /// The largest excess of an undisturbed run over the median: the machine's noise.
   double noise() const { return most(undisturbed) - median(undisturbed); }
   std::string text() const {
     return std::to_string(after_kill.size()) +
@@ -49,7 +49,7 @@ struct Delays {
 
 class Kills : public Programs {
  protected:
-  /// Rows that are committed now: records, and problems that have a winner.
+  /// The committed rows: records, and problems with a winner.
   std::set<std::string> committed() const {
     std::set<std::string> rows;
     if (!fs::exists(database())) return rows;
@@ -60,13 +60,13 @@ class Kills : public Programs {
                     record.candidate.configuration.text());
       for (const Winner& winner : db.winners())
         rows.insert("a winner of " + to_string(winner.record.problem));
-    } catch (const Error&) {  // it is being made
+    } catch (const Error&) {  // the database is being created
     }
     return rows;
   }
 
-  /// The run `of(database)`: undisturbed on a copy, then killed on the database that all share,
-  /// then once more there.
+  /// Runs `of(database)` three times: undisturbed on a copy, killed on the shared database, then to
+  /// the end there.
   void kill_one(const std::string& program,
                 const std::function<std::vector<std::string>(const std::string&)>& of,
                 Delays& delays) {
@@ -100,8 +100,8 @@ class Kills : public Programs {
     EXPECT_EQ(connection.integer("SELECT count(*) FROM claims"), 0) << program;
   }
 
-  /// No run is a second slower after a kill than without one, but for what undisturbed runs are
-  /// slower than usual, too; most are not slower at all.
+  /// No run is over a second slower after a kill than without one, beyond the noise; most are not
+  /// slower at all.
   static void expect_no_delay(const Delays& delays, const char* what) {
     std::cout << what << ": " << delays.text() << '\n';
     EXPECT_LT(Delays::median(delays.differences()), 0.5) << what;

@@ -102,14 +102,14 @@ class Mutations {
     collect(document, values);
     return values;
   }
-  /// The document with a mark in the place of a value. `is`: which values count; the whole document
-  /// never does.
+  /// The document with a mark in place of a random value that `is` accepts, never the whole
+  /// document.
   Json pick(const std::string& text, bool (Json::*is)() const noexcept = nullptr) {
     Json document = Json::parse(text);
     std::vector<Json*> values = values_of(document);
     values.erase(values.begin());
     if (is) std::erase_if(values, [is](const Json* value) { return !(value->*is)(); });
-    // Half of them at the top, where whole arrays are.
+    // Half of the picks are at the top level, which has whole arrays.
     const bool top = !is && below(2) == 0;
     if (top) {
       auto at = document.begin();
@@ -126,7 +126,7 @@ class Mutations {
     return text.replace(text.find(mark), mark.size(), value);
   }
 
-  /// One more line of the same key before or after a line with a plain value.
+  /// Duplicates a line with a plain value, before or after it.
   std::string duplicated(const std::string& text) {
     std::vector<std::size_t> lines;
     for (std::size_t at = 0; (at = text.find("\": ", at)) != text.npos; ++at)

@@ -33,7 +33,7 @@ TEST_F(Products, FewKernelsServeManySizes) {
   EXPECT_LT(kernels_, 40) << "no kernel of its own for each size";
 }
 
-// In two halves, which run side by side.
+// Two tests, which run in parallel.
 TEST_F(Products, OfAllForms) {
   if (!full()) GTEST_SKIP() << "only with TILEWISE_FULL=1";
   serve(5000, 100000, "all", "host");

@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-/// What the tests of this folder share: programs that are run, limited in time or killed, and a
-/// database that was tuned. Each test has a folder of its own for all that is written.
+/// Shared by this folder's tests: programs that run with a time limit or are killed, and a tuned
+/// database. Each test has its own folder for all files.
 #include "tests/support/argv.hpp"
 
 namespace tilewise::proof {
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-/// The long forms: `./check --full`.
+/// The long forms of the tests: `./check --full`.
 inline bool full() { return std::getenv("TILEWISE_FULL") != nullptr; }
 
 inline double seconds_since(Clock::time_point start) {
@@ -47,7 +47,7 @@ inline std::string read_file(const fs::path& path) {
 /// How a program ended.
 struct End {
   int status = -1;    ///< exit status, or the negative number of a signal
-  bool late = false;  ///< it was killed at the limit of its time
+  bool late = false;  ///< killed at its time limit
   double seconds = 0;
   std::string out, err;
   Json json() const { return Json::parse(out, nullptr, false); }
@@ -55,7 +55,7 @@ struct End {
 
 class Programs : public testing::Test {
  protected:
-  static constexpr double kLongest = 20;  ///< seconds; a program that takes longer hangs
+  static constexpr double kLongest = 20;  ///< seconds; a longer run counts as a hang
 
   Programs() {
     std::string pattern = (fs::temp_directory_path() / "proof-XXXXXX").string();
@@ -118,7 +118,7 @@ class Programs : public testing::Test {
     return finish(start(program, arguments), started, longest);
   }
 
-  /// Kills it after so many seconds with the signal that cannot be handled.
+  /// Sends SIGKILL after `seconds`.
   End run_and_kill(const std::string& program, const std::vector<std::string>& arguments,
                    double seconds, const std::function<void()>& just_before) const {
     const auto started = Clock::now();
@@ -129,8 +129,8 @@ class Programs : public testing::Test {
     return finish(pid, started);
   }
 
-  /// Tunes forms of "stored" (random_product.hpp) and has the defaults of the others compiled:
-  /// winners and images in the database, images in its cache.
+  /// Tunes forms of "stored" (random_product.hpp) and compiles the others' defaults: winners and
+  /// images in the database, images in its cache.
   void prepare_database() const {
     const End tuned =
         run(TILEWISE_AUTOTUNE, {"tune", "--device", "host", "--sizes", "24,40", "--layout", "nn,nt",
@@ -142,7 +142,7 @@ class Programs : public testing::Test {
     ASSERT_EQ(served.json().at("right"), 80) << served.out;
   }
 
-  /// The files of a database that another place gets: without the index that processes share.
+  /// Copies a database's files, without the shared-memory index.
   static void copy_files(const fs::path& from, const fs::path& to) {
     for (const char* suffix : {"", "-wal", ".cache", ".cache-wal"}) {
       fs::remove(to.string() + suffix);
@@ -152,8 +152,7 @@ class Programs : public testing::Test {
     for (const char* suffix : {"-shm", ".cache-shm"}) fs::remove(to.string() + suffix);
   }
 
-  /// Processes that were started with this test's settings: workers, compilers and what these
-  /// started.
+  /// Processes with this test's settings: workers, compilers and their children.
   int processes() const {
     int count = 0;
     std::error_code error;
@@ -168,7 +167,7 @@ class Programs : public testing::Test {
   std::map<std::string, std::string> settings_;
 };
 
-/// Adds up what serve_products printed.
+/// Sums of serve_products' output.
 struct Served {
   std::int64_t right = 0, wrong = 0;
   std::map<std::string, std::int64_t> errors;

@@ -1,6 +1,6 @@
 #pragma once
-// Products drawn at random and checked exactly: whole numbers that every type of the product holds,
-// so that results must be equal, not near.
+// Random products, checked exactly: whole numbers that every type of the product holds, so that
+// results are equal, not near.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -26,8 +26,8 @@ auto any_of(Generator& generator, const Range& range) {
   return range[generator() % std::size(range)];
 }
 
-/// How addresses, rows and batch strides are aligned: all to 16 bytes; as tightly packed matrices
-/// are; to elements alone; by chance; each operand in one of these ways.
+/// The alignment of addresses, rows and batch strides: all to 16 bytes; like tightly packed
+/// matrices; to elements only; random; one of these per operand.
 enum class Placement { aligned, tight, odd, chance, any };
 
 /// What a kernel depends on beside its parameters. Products of few forms need few kernels.
@@ -38,7 +38,7 @@ struct Form {
   bool batches = false;  ///< sometimes several products in one call
 };
 
-/// "stored": the forms whose kernels the tests of damage store. "few": each kind once. "all".
+/// "stored": the forms whose kernels the damage tests store. "few": each kind once. "all".
 inline Form drawn_form(Generator& generator, const std::string& forms) {
   const auto kinds = product_kinds();
   const auto kind = [](DType type) { return *find_product_kind(type, type, MathMode::strict); };
@@ -59,7 +59,7 @@ inline Form drawn_form(Generator& generator, const std::string& forms) {
   return {kinds[number], any_of(generator, test::kLayouts), any_of(generator, placements), true};
 }
 
-/// The largest whole number up to which a result, and every sum on the way to it, is exact.
+/// The largest whole number up to which a result, and every partial sum, is exact.
 inline std::int64_t exact_up_to(const ProductKind& kind) {
   constexpr std::int64_t kFp8Sums = 1 << 12;
   if (is_integer(kind.c)) return 1 << 20;
@@ -88,7 +88,7 @@ struct Matrices {
     return common_alignment({reinterpret_cast<std::uintptr_t>(address()), std::uint64_t(ld) * bytes,
                              batch > 1 ? std::uint64_t(stride) * bytes : 0});
   }
-  /// NaN, or of integers a number that spoils every sum.
+  /// Sets a NaN; for integers a number that makes every sum wrong.
   void spoil(std::int64_t position) {
     const DType type = elements->type;
     if (is_integer(type))
@@ -119,7 +119,7 @@ inline void Matrices::place(Generator& generator, Placement placement, std::int6
   const std::int64_t extent = rows > 0 ? (rows - 1) * ld + columns : 0;
   std::int64_t last = extent;
   stride = rounded(extent + (placement == Placement::tight ? 0 : between(generator, 0, 9)));
-  if (is_result && batch > 1 && one_in(generator, 4)) {  // side by side in common rows
+  if (is_result && batch > 1 && one_in(generator, 4)) {  // matrices side by side in common rows
     stride = rounded(std::max<std::int64_t>(columns, 1));
     ld = std::max(ld, rounded((batch - 1) * stride + columns));
     last = rows > 0 ? (rows - 1) * ld + (batch - 1) * stride + columns : 0;
@@ -132,7 +132,7 @@ inline void Matrices::place(Generator& generator, Placement placement, std::int6
   } else if (batch > 0) {
     last = extent + (batch - 1) * stride;
   }
-  if (batch <= 1 && one_in(generator, 4)) stride = 0;  // has no meaning then
+  if (batch <= 1 && one_in(generator, 4)) stride = 0;  // the stride is unused then
   const std::int64_t count = offset + last + 16;
   elements.emplace(type, count, 7);
   numbers.assign(std::size_t(count), 7);
@@ -142,11 +142,11 @@ inline void Matrices::place(Generator& generator, Placement placement, std::int6
 class Product {
  public:
   Product(std::uint64_t seed, const std::string& forms);
-  /// Serves it in one of the ways that programs do.
+  /// Serves it through one of Matmul's interfaces.
   void serve(Matmul& matmul);
-  /// The first element that is not what it must be, with what it is; nothing when all are.
+  /// The first wrong element with its value; empty when all are right.
   std::string wrong();
-  /// Operands that the product must not touch may be anything.
+  /// False when the product must not read its operands, which may be anything then.
   bool reads_operands() const { return problem_.k > 0 && alpha_ != 0; }
   std::string text() const;
 
@@ -205,7 +205,7 @@ inline void Product::draw_sizes(Generator& generator, const Form& form) {
   };
   problem_.m = size(), problem_.n = size(), problem_.k = size();
   if (!form.batches || !one_in(generator, 4)) return;
-  // Kernels for many small products are made for their sizes: few sizes need few of them.
+  // Kernels for many small products are specialised on their sizes: few sizes need few kernels.
   constexpr Size sizes[] = {{1, 1, 1},  {4, 4, 4},    {8, 8, 8},  {5, 7, 3},    {16, 16, 16},
                             {3, 33, 9}, {17, 24, 31}, {9, 2, 40}, {32, 32, 32}, {48, 20, 0}};
   problem_.batch = any_of(generator, std::array{0, 2, 3, 5, 17});
@@ -223,7 +223,7 @@ inline void Product::draw_scalars(Generator& generator, const ProductKind& kind)
   if (exact_up_to(kind) <= 8 && std::abs(alpha_) == 2 && beta_ == 2) beta_ = 1;
 }
 
-/// Dense operands where C holds every sum exactly; else op(A) has few numbers in a row.
+/// Dense operands where C holds every sum exactly; else op(A) has few nonzeros per row.
 inline void Product::fill(Generator& generator, const ProductKind& kind) {
   const auto spoil_all = [](Matrices& x) {
     for (std::int64_t i = 0; i < std::int64_t(x.numbers.size()); ++i) x.spoil(i);
@@ -236,7 +236,7 @@ inline void Product::fill(Generator& generator, const ProductKind& kind) {
   const bool dense = problem_.k * most_a * most_b <= room && !one_in(generator, 4);
   if (!dense) most_a = most_b = 1;
   const std::int64_t some = std::min<std::int64_t>(room, 40);
-  if (!dense && a_->overlap) {  // rows of one matrix are parts of another's rows: all 0 but few
+  if (!dense && a_->overlap) {  // rows of one matrix overlap another's rows
     a_->stride = 0, a_->overlap = false;
   }
   for (std::int64_t batch = 0; batch < problem_.batch; ++batch) {
@@ -258,7 +258,7 @@ inline void Product::fill(Generator& generator, const ProductKind& kind) {
   }
 }
 
-/// The plain triple loop.
+/// Computes the expected C by a plain triple loop.
 inline void Product::expect() {
   expected_ = c_->numbers;
   for (std::int64_t batch = 0; batch < problem_.batch; ++batch)
@@ -289,7 +289,7 @@ inline void Product::serve(Matmul& matmul) {
   if (way_ == Way::device_scalars) {
     scalars.set(1, beta_);
     call.alpha_device = scalars.at(0), call.beta_device = scalars.at(1);
-    call.alpha = call.beta = 77;  // not looked at
+    call.alpha = call.beta = 77;  // must not be read
   } else if (way_ == Way::packed) {
     if (pack_a_) a = matmul.pack_a(problem, call.a, call.lda, call.stride_a), call.packed_a = &a;
     if (pack_b_) b = matmul.pack_b(problem, call.b, call.ldb, call.stride_b), call.packed_b = &b;

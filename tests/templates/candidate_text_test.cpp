@@ -1,4 +1,4 @@
-// Candidates as people read and write them.
+// Candidates as text.
 #include "templates/space/candidate_text.hpp"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ TEST(CandidateText, ReadsNumbersLabelsAndGroups) {
   EXPECT_EQ(c.at("MAX_REGISTERS"), 0) << "plain";
 }
 
-// What a table prints, --only reads: for candidates of every template.
+// --only reads what a table prints, for candidates of every template.
 TEST(CandidateText, IsReadBackAsItWasWritten) {
   std::map<std::string, int> counts;
   for_random_plans([&](const Problem&, const Candidate& candidate, const Plan&, const DeviceInfo&) {

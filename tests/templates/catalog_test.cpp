@@ -1,4 +1,4 @@
-// Properties that every template of the catalog must have, over thousands of random problems and
+// Properties of every template of the catalog, over thousands of random problems and
 // configurations. No GPU and no compiler: constraints are pure functions.
 #include <gtest/gtest.h>
 
@@ -38,8 +38,8 @@ TEST(Catalog, NamesAreUniqueAndEverythingIsExplained) {
   }
 }
 
-// A constraint's verdict may depend on nothing but the parameters it says it reads: the search
-// prunes on partial configurations by that list.
+// A constraint depends on nothing but its declared parameters: the search prunes partial
+// configurations by that list.
 TEST(Catalog, ConstraintsReadWhatTheyDeclare) {
   std::mt19937_64 generator(7);
   for (const KernelTemplate& kernel : catalog()) {
@@ -47,7 +47,8 @@ TEST(Catalog, ConstraintsReadWhatTheyDeclare) {
       const Problem problem = test::random_typed_problem(generator, 3000);
       const DeviceInfo device =
           nominal_device(known_targets()[generator() % known_targets().size()]);
-      if (!kernel.supports(problem, device)) continue;  // constraints are asked of no other
+      if (!kernel.supports(problem, device))
+        continue;  // constraints apply to supported problems only
       Configuration full;
       for (const Parameter& p : kernel.parameters)
         full.set(p.name, p.values[generator() % p.values.size()]);
@@ -68,7 +69,7 @@ TEST(Catalog, DefaultsServeEveryProblem) {
     for (int i = 0; i < 300; ++i) {
       Problem problem = test::random_typed_problem(generator, 100000);
       problem.alignment = {bytes_of(problem.a), bytes_of(problem.b), bytes_of(problem.c)};
-      // No GPU's memory holds more results.
+      // Larger results exceed any GPU's memory.
       const std::int64_t most = std::int64_t{10'000'000'000} / (problem.m * problem.n);
       problem.batch = std::clamp<std::int64_t>(problem.batch, 1, std::max<std::int64_t>(1, most));
       bool served = problem.math != MathMode::strict;  // the others need tensor cores
@@ -85,7 +86,7 @@ TEST(Catalog, DefaultsServeEveryProblem) {
 }
 
 TEST(Catalog, EveryValueOfEveryParameterIsReachable) {
-  // Over aligned and unaligned problems of every kind, big, long and many small ones, every value
+  // Over aligned and unaligned problems of every kind, large, long and many small ones, every value
   // must be valid somewhere on sm_90a.
   const DeviceInfo device = device_of("sm_90a");
   std::mt19937_64 generator(11);
@@ -149,7 +150,7 @@ TEST(Rejection, Fp8IsPromotedWhereItsSumsAreCoarseOrLong) {
     c.set("PROMOTE", promote);
     return rejection(mma, problem, c, device);
   };
-  // These widen fp8 to f16, whose sums are finer; the others have an instruction of its own.
+  // These targets widen fp8 to f16, whose sums are finer; the others have an fp8 instruction.
   for (const char* target : {"sm_90", "sm_100"}) {
     EXPECT_EQ(refused(target, 65536, 0), "") << target;
     EXPECT_NE(refused(target, 65537, 0).find("promotes_where_it_helps"), std::string::npos);
@@ -166,7 +167,6 @@ TEST(Sources, HashIgnoresCommentsAndSeesTheRest) {
   add_kernel_source(
       {"hash_b.cu", "#include \"hash.cuh\"\nint   x;/* two */\n\n", {{"hash.cuh", "int y;"}}});
   add_kernel_source({"hash_c.cu", "#include \"hash.cuh\"\nint x;\n", {{"hash.cuh", "int z;"}}});
-  // The file's name is part of a KernelSpec, so compare texts under one name through their headers.
   const auto hash = [](const char* source, std::int64_t value, const char* compiler) {
     return source_hash({source, "k", {{"X", value}}}, compiler);
   };

@@ -19,7 +19,7 @@ const DeviceInfo& h200() {
   return info;
 }
 
-/// A step of `blocks` blocks of 256 threads that does nothing yet; eight fit a multiprocessor.
+/// A step of `blocks` blocks of 256 threads without work; eight blocks fit a multiprocessor.
 LaunchStep step_of(std::uint32_t blocks) {
   LaunchStep step;
   step.grid.x = blocks;
@@ -167,10 +167,10 @@ TEST(CostModel, TensorCoresWaitForUnevenWarpsAndForBlocksThatStart) {
     step.work.issued_flops = 1e11 * threads;
     return cost_of(step).seconds;
   };
-  // Of six warps two of the four tensor cores have two each, as all have of eight.
+  // With six warps two of the four tensor cores have two warps each; with eight, all have.
   EXPECT_NEAR(seconds(192) / seconds(256), 1, 0.01);
   EXPECT_LT(seconds(128) / seconds(256), 0.7);
-  // One block to a multiprocessor: nobody multiplies while it starts.
+  // One block per multiprocessor: its tensor cores idle while it starts.
   LaunchStep ordinary = step_of(132);
   LaunchStep tensor = ordinary;
   tensor.schedule.multiply_add_rate = 8;
@@ -234,7 +234,7 @@ TEST(CostModel, NoCandidateOfTheCatalogBeatsTheRoofline) {
 }
 
 TEST(CostModel, PlansCountTheirWork) {
-  // Four blocks of 256 threads, two tiles deep.
+  // Four blocks of 256 threads, two tiles along k.
   const Problem problem = make_problem(Layout::nn, 32, 32, 32);
   const Plan plan =
       find_template("tiled").plan(problem, {{"TILE", 16}, {"READ_B", 2}, {"UNROLL", 16}}, h200());
@@ -244,7 +244,7 @@ TEST(CostModel, PlansCountTheirWork) {
   EXPECT_EQ(plan.work.issued_flops, 2.0 * 32 * 32 * 32);
   EXPECT_EQ(plan.work.compulsory_bytes, 3.0 * 32 * 32 * 4);
   EXPECT_EQ(plan.work.global_bytes, (4.0 * (16 + 16) * 32 + 32 * 32) * 4);
-  // A thread's tile: 16 steps of 2 reads, 2 loads, 2 stores; then 1 store of C.
+  // Per thread and tile: 16 steps of 2 reads, 2 loads, 2 stores; then 1 store of C.
   const double warp_tiles = 4 * 8 * 2;
   EXPECT_EQ(plan.work.shared_bytes, warp_tiles * (32 + 2 + 2) * 128);
   EXPECT_EQ(plan.work.instructions, 32 * (warp_tiles * (32 + 5.5 * 4 + 10) + 4 * 8 * 55));
@@ -276,7 +276,7 @@ TEST(CostModel, SplittingKPaysWhereTilesAreFewOnly) {
             1.05 * cost_of("simt", square, simt(square, {})).seconds);
 }
 
-/// The multiply step of mma with these values in place of the default's.
+/// The multiply step of mma's default configuration with these values changed.
 LaunchStep mma_step(const Problem& problem,
                     std::initializer_list<std::pair<const char*, int>> other) {
   const KernelTemplate& mma = find_template("mma");
@@ -301,14 +301,14 @@ TEST(CostModel, MmaCountsWhatItsWarpsDo) {
   const std::initializer_list<std::pair<const char*, int>> wide{
       {"TILE_K", 64}, {"BYTES_A", 16}, {"BYTES_B", 16}, {"STAGES", 4}};
   const LaunchStep plain = mma_step(f16, wide);
-  // 256 blocks of 4 warps of 32 x 32, 64 steps: 64 rows of 32 bytes are 16 passes. A round brings
-  // 16 KB, which pass L1 and shared memory.
+  // 256 blocks of 4 warps of 32 x 32, 64 steps: 64 rows of 32 bytes take 16 passes. A round loads
+  // 16 KB through L1 and shared memory.
   EXPECT_DOUBLE_EQ(plain.work.shared_bytes, 256.0 * (4 * 64 * 16 * 128 + 16 * 2 * 16384));
   EXPECT_DOUBLE_EQ(plain.work.global_bytes, 2.0 * 256 * 128 * 1024 + 2.0 * 1024 * 1024);
   EXPECT_EQ(plain.schedule.ahead, 3);
   EXPECT_EQ(plain.schedule.passes, 12) << "three waits for each of the four steps";
 
-  // TMA brings tiles without the warps, which wait for one another all the more.
+  // TMA loads tiles without instructions of the warps; the warps synchronize more.
   const LaunchStep tma = mma_step(f16, {{"TILE_K", 64},
                                         {"BYTES_A", 16},
                                         {"BYTES_B", 16},
@@ -320,7 +320,7 @@ TEST(CostModel, MmaCountsWhatItsWarpsDo) {
   EXPECT_EQ(tma.schedule.passes, 20);
   EXPECT_LT(tma.schedule.ahead, plain.schedule.ahead);
 
-  // L2 hands out 64 bytes where a row of the tile has 32.
+  // An L2 access has at least 64 bytes; a row of the tile has 32.
   const LaunchStep narrow = mma_step(f16, {{"TILE_K", 16}, {"BYTES_A", 16}, {"BYTES_B", 16}});
   EXPECT_DOUBLE_EQ(narrow.work.global_bytes, 4.0 * 256 * 128 * 1024 + 2.0 * 1024 * 1024);
 }
@@ -338,7 +338,7 @@ TEST(CostModel, WhatIsDoneToFragmentsIsCounted) {
   const Work even = work(DType::f16, MathMode::strict, 0, 32);
   EXPECT_GT(work(DType::e4m3, MathMode::strict, 0, 64).instructions, 0.9 * even.instructions)
       << "each number is widened; else 0.72";
-  // Rows of odd lengths are shifted after they came.
+  // Rows of odd lengths are realigned after loading.
   const LaunchStep odd = mma_step(problem_of(DType::f16, MathMode::strict, 1023, 1023, 1023), {});
   EXPECT_GT(odd.work.instructions, 1.5 * even.instructions);
   EXPECT_GT(odd.work.shared_bytes, 1.2 * even.shared_bytes);
@@ -350,8 +350,7 @@ struct Measured {
   double microseconds;
 };
 
-/// Of an NVIDIA H200, cold, at 1024 x 1024 x 1024: kernels whose parameters decide how memory is
-/// read.
+/// Cold times on an NVIDIA H200 at 1024 x 1024 x 1024: kernels that read memory differently.
 std::vector<Measured> measured_on_an_h200() {
   const auto naive = [](int m, int n, int across, int unroll, double us) {
     return Measured{
@@ -379,7 +378,7 @@ TEST(CostModel, RanksAndTimesWhatAnH200Measured) {
     EXPECT_LT(predicted.back() / measured.back(), 1.5) << row.kernel << row.configuration.text();
   }
   EXPECT_GT(rank_correlation(predicted, measured), 0.9);
-  // The register-tiled kernel is in another class: 55 to 65 us for a good one.
+  // The register-tiled kernel is in another class: a good one takes 55 to 65 us.
   EXPECT_LT(cost_of("simt", problem, simt(problem, {})).seconds * 1e6, 150);
 }
 

@@ -1,4 +1,5 @@
-// What only one kernel family's plans have: how its grid covers C, and its own arguments.
+// Properties of single kernel families' plans: how the grid covers C, and the families' own
+// arguments.
 #include <gtest/gtest.h>
 
 #include "tests/templates/random_plans.hpp"
@@ -14,7 +15,7 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
           const auto found = step.kernel.defines.find(name);
           return found == step.kernel.defines.end() ? 0 : found->second;
         };
-        if (step.kernel.entry == "small") {  // blocks of several products, or of parts of them
+        if (step.kernel.entry == "small") {  // blocks of several products, or of parts of one
           const auto blocks = std::int64_t(volume(step.grid));
           const std::int64_t of_a_block = value("PRODUCTS") * value("GROUPS");
           const std::int64_t parts = problem.batch * value("SPLIT_M");
@@ -39,17 +40,17 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
           if (a.kind == Argument::Kind::integer32) counts.push_back(a.value);
         ASSERT_GE(counts.size(), 2u);
         const int* split = candidate.configuration.find("SPLIT_K");
-        // 0: as many as fill the device.
+        // SPLIT_K 0: as many splits as fill the device.
         const std::int64_t splits = split ? (*split > 0 ? *split : counts[1]) : 1;
         const std::int64_t tiles_m = (problem.m + tile_m - 1) / tile_m;
         const std::int64_t tiles_n = (problem.n + tile_n - 1) / tile_n;
-        if (value("STREAM_K")) {  // whole tiles, and blocks that share out the rest
+        if (value("STREAM_K")) {  // blocks of whole tiles, then stream-K blocks
           const std::int64_t depth = step.arguments[19].value, whole = step.arguments[20].value;
           const std::int64_t share = step.arguments[21].value, rest = tiles_m * tiles_n - whole;
           const std::int64_t blocks = std::int64_t(volume(step.grid)) - whole;
           ASSERT_GT(rest, 0);
           ASSERT_GE(whole, 0);
-          ASSERT_LE(share, depth);  // so a block meets two tiles at most
+          ASSERT_LE(share, depth);  // so a block has parts of two tiles at most
           ASSERT_GE(blocks * share, rest * depth);
           ASSERT_LT((blocks - 1) * share, rest * depth);
           ASSERT_GE(depth * value("TILE_K"), problem.k);
@@ -57,7 +58,7 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
           ASSERT_EQ(volume(step.grid), std::uint64_t(tiles_m * tiles_n * splits * problem.batch))
               << to_string(candidate);
         }
-        // The kernel's tile order (tile_of_block) must hit each tile once.
+        // The tile order (tile_of_block) must visit each tile once.
         const std::int64_t group_m = counts[0];
         ASSERT_GE(group_m, 1);
         ASSERT_LE(group_m, tiles_m);
@@ -74,7 +75,7 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
       });
 }
 
-/// MultiplyArgs of templates/parts/arguments.cuh, as far as its size counts.
+/// MultiplyArgs of templates/parts/arguments.cuh, for its size only.
 template <class Sum>
 struct MultiplyArgs {
   const void* pointers[5];
@@ -82,7 +83,7 @@ struct MultiplyArgs {
   int group_m, splits;
   Sum alpha, beta;
 };
-// SimtArgs with STREAM_K, and what stream_k.cu takes.
+// SimtArgs with STREAM_K, and the arguments of stream_k.cu.
 struct SimtStreamKArgs : MultiplyArgs<float> {
   float* partial;
   long long depth;

@@ -1,4 +1,4 @@
-// The plan of a multiply step as a template asks for it: types, batches, packs, padding.
+// The plan of a multiply step for a template's shape: types, batches, packs, padding.
 #include "templates/plan/multiply_plan.hpp"
 
 #include <gmock/gmock.h>
@@ -92,7 +92,7 @@ TEST(MultiplyPlan, RowsOfPackedOperandsStartLinesWhateverTheirType) {
   }
 }
 
-// k of a packed operand reaches up to a multiple, along its rows or down them.
+// k of a packed operand is padded to a multiple, along its rows or its columns.
 TEST(MultiplyPlan, KOfPackedOperandsIsPadded) {
   const Problem problem = typed_problem(Layout::nn, DType::i8, DType::i32);
   MultiplyShape shape = shape_of(Pack::pad, Pack::pad);
@@ -104,7 +104,7 @@ TEST(MultiplyPlan, KOfPackedOperandsIsPadded) {
   shape.pack_b = Pack::transpose;
   shape.k_multiple = 192;
   const Plan along = multiply_plan(problem, shape);
-  EXPECT_EQ(along.steps[0].arguments[3].value, 384);  // whole lines too
+  EXPECT_EQ(along.steps[0].arguments[3].value, 384);  // 128-byte lines too
   EXPECT_EQ(along.steps[0].arguments[9 + 3].value, 384);
   EXPECT_EQ(along.steps[0].arguments[9 + 8].value, 70);
 }
@@ -122,7 +122,7 @@ TEST(MultiplyPlan, OneStepPacksBothOperands) {
   EXPECT_EQ(define(pack, "FIRST"), 1);
   EXPECT_EQ(define(pack, "SECOND"), 2);
 
-  // It is what the two steps are by themselves.
+  // The pair equals the two single steps.
   const Plan a = multiply_plan(problem, shape_of(Pack::pad));
   const Plan b = multiply_plan(problem, shape_of(Pack::none, Pack::transpose));
   EXPECT_EQ(a.steps[0].role, StepRole::pack_a);
@@ -137,8 +137,8 @@ TEST(MultiplyPlan, OneStepPacksBothOperands) {
   EXPECT_EQ(pack.work, work += b.steps[0].work);
 }
 
-// A block of a pack step has 128 threads: 8 times 16 of 4 runs each, or, to transpose, 16 times 8
-// of a few rows' runs.
+// A pack block has 128 threads: 8 x 16 of 4 runs each, or, to transpose, 16 x 8 of a few rows'
+// runs.
 TEST(MultiplyPlan, PacksSpreadOverBlocks) {
   struct Case {
     DType type;
@@ -203,7 +203,7 @@ TEST(MultiplyPlan, TensorMapsAreRefusedForABatch) {
   EXPECT_EQ(multiply_plan(problem, mapped).tensor_maps.size(), 1u);
 }
 
-// What only one family has goes after what all have: memory, arguments, steps; maps are last.
+// A family's own memory, arguments and steps follow the common ones; tensor maps are last.
 TEST(MultiplyPlan, AFamilyAddsItsOwnMemoryArgumentsAndSteps) {
   Problem problem = typed_problem(Layout::nn, DType::f16, DType::f32);
   problem.alignment = {16, 16, 16};
@@ -237,7 +237,7 @@ TEST(MultiplyPlan, AFamilyAddsItsOwnMemoryArgumentsAndSteps) {
   EXPECT_THAT(map.dims, ElementsAre(70, 100));
   EXPECT_THAT(map.box, ElementsAre(16, 32));
   EXPECT_EQ(map.swizzle_bytes, 32);
-  // Ten blocks do what 4 x 5 tiles are: two each, on average.
+  // Ten blocks for 4 x 5 tiles: two each, on average.
   EXPECT_DOUBLE_EQ(plan.steps[1].schedule.rounds, 2 * usual.steps[1].schedule.rounds);
 }
 
@@ -249,7 +249,7 @@ TEST(MultiplyPlan, WithoutAnElementOfCThereIsNothingToDo) {
   EXPECT_EQ(made.finish(), Plan{});
 }
 
-// Rows of any length: a map for each row class of A, k contiguous, and of B, n contiguous.
+// Rows of any length: a tensor map for each row class of A, k contiguous, and of B, n contiguous.
 TEST(MultiplyPlan, RowClassesHaveAMapEach) {
   Problem problem = typed_problem(Layout::nn, DType::f32, DType::f32);
   problem.alignment = {4, 4, 4};

@@ -1,5 +1,5 @@
-// Properties that the plans of every template of the catalog must have, over thousands of random
-// problems and configurations. No GPU and no compiler: plans are pure functions.
+// Properties of the plans of every template of the catalog, over thousands of random problems and
+// configurations. No GPU and no compiler: plans are pure functions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@ using test::make_problem;
 
 DeviceInfo device_of(const char* target) { return nominal_device(parse_target(target)); }
 
-// Each parameter reaches the kernel as a constant of its name and value, but those that only the
-// plan reads: a parameter that never arrives would be measured as if it did something.
+// Each parameter is a constant of its name and value in the kernel, except those that only the plan
+// reads. One that did not reach the kernel would be measured as if it had an effect.
 TEST(Plan, ParametersReachTheKernel) {
   const std::set<std::string> only_the_plans{"PACK_A", "PACK_B", "SPLIT_K", "GROUP_M"};
   for_random_plans(
@@ -84,7 +84,7 @@ TEST(Plan, StepsAreInOrderAndWorkspacePartsDoNotOverlap) {
       });
 }
 
-// The struct that parts/arguments.cuh declares, and the one that reduce.cu and pack.cu declare.
+// The structs that parts/arguments.cuh, reduce.cu and pack.cu declare.
 template <class Sum>
 struct MultiplyArgs {
   const void *a, *b, *c;
@@ -119,7 +119,7 @@ struct PackBothArgs {
   int first_blocks;
 };
 
-/// MultiplyArgs comes first, maps are last; what is between is the family's own.
+/// MultiplyArgs is first, tensor maps are last, the family's own arguments between them.
 template <class Sum>
 void check_multiply_arguments(const Problem& problem, const Plan& plan, const LaunchStep& step) {
   const ArgumentLayout layout = layout_of(step.arguments, problem.accumulator);
@@ -174,7 +174,7 @@ TEST(Plan, ArgumentsMatchTheKernelsStructs) {
               ASSERT_EQ(layout.offsets.back(), offsetof(PackBothArgs, first_blocks));
               ASSERT_EQ(step.arguments.back().kind, Argument::Kind::blocks_a);
             }
-            // Rows in the workspace start on lines and hold a whole row.
+            // Rows in the workspace begin on 128-byte lines and hold a whole row.
             for (std::size_t i = 3; i < step.arguments.size(); i += 9) {
               const std::int64_t ld_bytes = step.arguments[i].value * bytes_of(problem.a);
               ASSERT_EQ(ld_bytes % 128, 0);

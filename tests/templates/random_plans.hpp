@@ -36,7 +36,7 @@ struct Sample {
   DeviceInfo device;
 };
 
-/// Thousands of valid candidates for random problems on every target, drawn once.
+/// Thousands of valid candidates for random problems on every target, generated once.
 inline const std::vector<Sample>& samples() {
   static const std::vector<Sample> drawn = [] {
     std::vector<Sample> all;
@@ -62,7 +62,7 @@ inline const std::vector<Sample>& samples() {
   return drawn;
 }
 
-/// Calls `check(problem, candidate, plan, device)` for each of them.
+/// Calls `check(problem, candidate, plan, device)` for each sample.
 template <class Check>
 void for_random_plans(const Check& check) {
   for (const Sample& s : samples()) check(s.problem, s.candidate, s.plan, s.device);

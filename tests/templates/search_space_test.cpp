@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 int get(const ConstraintInput& in, const char* name) { return in.configuration.at(name); }
 
-/// TILE is a multiple of THREAD x VECTOR; FREE is read by nobody.
+/// TILE is a multiple of THREAD x VECTOR; FREE is in no constraint.
 KernelTemplate small_template(const std::string& name = "small") {
   KernelTemplate t;
   t.name = name;
@@ -157,7 +157,7 @@ TEST(SearchSpace, VisitingStopsWhenAsked) {
 
 TEST(SearchSpace, PrunesInsteadOfListingTheProduct) {
   KernelTemplate t = sparse_template();
-  // The first pair can never hold: 8^12 raw configurations are refused after 64 questions.
+  // The first pair never holds: 8^12 raw configurations are refused after 64 evaluations.
   int asked = 0;
   t.constraints[0].holds = [&asked](const ConstraintInput&) { return ++asked < 0; };
   EXPECT_EQ(SearchSpace(problem(), {}, {&t}).count(10), 0);
@@ -232,7 +232,7 @@ TEST(SearchSpace, AsksAConstraintOnceForWhatItReads) {
 }
 
 TEST(SearchSpace, ADeadEndIsLeftBehind) {
-  // Of the first parameter's values only one leads anywhere, which only the last one tells.
+  // All but one of the first parameter's values are dead ends, which only the last parameter shows.
   KernelTemplate t = small_template("trap");
   t.parameters.clear();
   std::vector<std::string> all;
@@ -272,7 +272,7 @@ TEST(SearchSpace, MillionRawDrawsTakeSeconds) {
                            }});
   const SearchSpace space(problem(), {}, {&t});
   std::mt19937_64 generator(1);
-  EXPECT_EQ(space.random(generator, 1'000'000), std::nullopt);  // ctest's time limit is the measure
+  EXPECT_EQ(space.random(generator, 1'000'000), std::nullopt);  // bounded by ctest's time limit
 }
 
 TEST(SearchSpace, NeighboursChangeOneParameterNearestFirst) {
@@ -304,7 +304,7 @@ TEST(SearchSpace, NeighboursChangeOneParameterNearestFirst) {
 }
 
 TEST(SearchSpace, NeighboursCrossCoupledConstraints) {
-  // A valley one wide: A and B are equal, so that neither can change alone.
+  // A coupled pair: A and B are equal, so neither can change alone.
   KernelTemplate t = small_template("coupled");
   t.parameters = {{"A", {1, 2, 4, 8}, ""}, {"B", {1, 2, 4, 8}, ""}};
   t.constraints = {{"equal", {"A", "B"}, "A is B", [](const ConstraintInput& in) {

@@ -1,6 +1,5 @@
-// What simt's parameters make of a plan: sizes as constants, splits that fill the device,
-// tiles that TMA brings along k. The kernel itself is held against the reference elsewhere
-// (tests/kernels).
+// simt's parameters in its plans: sizes as constants, splits that fill the device, tiles that TMA
+// loads along k. The kernel itself is tested in tests/kernels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +19,7 @@ const DeviceInfo& h200() {
   return info;
 }
 
-/// The default configuration with these values instead; valid for the problem.
+/// The default configuration with these values changed; valid for the problem.
 Configuration simt(const Problem& problem, const std::map<std::string, int>& changed) {
   const KernelTemplate& kernel = find_template("simt");
   Configuration configuration = kernel.default_configuration(problem, h200());
@@ -44,7 +43,7 @@ std::map<std::string, std::int64_t> defines_of(const Plan& plan) {
   return {defines.begin(), defines.end()};
 }
 
-/// Whether the search would try it.
+/// Whether all constraints hold.
 bool is_tried(const Problem& problem, const Configuration& configuration) {
   for (const Constraint& constraint : find_template("simt").constraints)
     if (!constraint.holds({problem, configuration, h200()})) return false;
@@ -60,8 +59,8 @@ TEST(SimtSpecializeSize, AKernelIsBuiltForTheProblemItServes) {
   EXPECT_EQ(defines.at("SIZE_N"), 192);
   EXPECT_EQ(defines.at("SIZE_K"), 256);
   EXPECT_EQ(defines.at("SPLITS"), 4);
-  EXPECT_EQ(defines.at("TILE_ROWS_TOGETHER"), 2);  // as many as there are tile rows
-  // The same configuration for another problem, as a nearest match serves it.
+  EXPECT_EQ(defines.at("TILE_ROWS_TOGETHER"), 2);  // the number of tile rows
+  // The same configuration for another problem, as served by a nearest match.
   const auto other =
       defines_of(plan_of(nearby, {{"SPECIALIZE_SIZE", 1}, {"SPLIT_K", 4}, {"GROUP_M", 16}}));
   EXPECT_EQ(other.at("SIZE_M"), 200);

@@ -16,9 +16,9 @@ namespace {
 using Sizes = std::vector<std::size_t>;
 using Conditions = std::vector<PointCondition>;
 
-/// Every sum is too large, and nothing is listed: the wide conditions are sampled.
+/// Limits under which the wide conditions are sampled: no sum or list is small enough.
 constexpr CountLimits kSampled{.combinations = 30, .listed = 0};
-/// The same, but all combinations of the wide conditions are checked.
+/// Limits under which all combinations of the wide conditions are checked.
 constexpr CountLimits kListed{.combinations = 30};
 
 double brute_force(const Sizes& sizes, const Conditions& conditions) {
@@ -40,7 +40,7 @@ double brute_force(const Sizes& sizes, const Conditions& conditions) {
   return count;
 }
 
-/// Holds for three of four combinations, which ones being told by `salt`.
+/// Holds for about three of four combinations, chosen by `salt`.
 PointCondition scattered(std::vector<std::size_t> reads, std::uint64_t salt) {
   const auto holds = [reads, salt](const SpacePoint& point) {
     std::uint64_t hash = salt;
@@ -65,7 +65,7 @@ Case random_case(std::uint64_t seed) {
     for (std::size_t axis = 0; axis < made.sizes.size(); ++axis)
       if (generator() % 2 == 0) reads.push_back(axis);
     std::shuffle(reads.begin(), reads.end(), generator);
-    // A constant condition mostly holds: it leaves all or nothing.
+    // A condition without parameters leaves all combinations or none.
     made.conditions.push_back(scattered(std::move(reads), generator()));
   }
   return made;
@@ -114,7 +114,7 @@ TEST(CountPoints, NothingAndEverything) {
   EXPECT_EQ(count_points({3, 4}, {constant({}, true)}).points, 12);
   EXPECT_EQ(count_points({3, 4}, {constant({}, false)}).points, 0);
   EXPECT_EQ(count_points({3, 4}, {constant({1}, false)}).points, 0);
-  // Where all draws fail or all pass, there is still an error.
+  // With all draws failing or all passing, the error is still above 0.
   for (const bool answer : {false, true}) {
     const PointCount count = count_points({10, 10, 10}, {constant({0, 1, 2}, answer)}, kSampled);
     EXPECT_FALSE(count.exact);
@@ -234,7 +234,7 @@ TEST(CountOfATemplate, OfTheWholeOfSimtIsWithinPercents) {
   EXPECT_FALSE(count.exact);
   EXPECT_GT(count.points, 1e9);
   EXPECT_LT(count.standard_error, 0.03 * count.points);
-  // By fewer omitted conditions, and so by other draws.
+  // Other limits omit fewer conditions and draw other samples.
   const PointCount other = space.count_of(simt, {.combinations = 1e5, .listed = 0, .seed = 9});
   EXPECT_LT(std::abs(count.points - other.points),
             4 * std::hypot(count.standard_error, other.standard_error));

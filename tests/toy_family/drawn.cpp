@@ -1,4 +1,4 @@
-// The generic tests of plans look at the toy family, too.
+// Includes the toy family in the generic tests of plans.
 #include "tests/templates/random_plans.hpp"
 
 namespace tilewise {

@@ -1,5 +1,5 @@
-// toy: the smallest family of its own, for the test that a folder and one row of the catalog make one. A block
-// computes ROWS x 64 of C, a thread ROWS elements of a column; sums wait in shared memory.
+// toy: the smallest family, for the test that a folder and one row of the catalog make a family. A block computes ROWS
+// x 64 of C, a thread ROWS elements of a column; the sums are in shared memory.
 //
 // Parameter: ROWS. From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED, SPLIT (see simt.cu).
 #include "families/toy/toy_layout.hpp"
@@ -9,7 +9,7 @@
 constexpr int kThreads = tilewise::toy::kThreads;
 
 struct ToyArgs : MultiplyArgs {
-  int scale;  // 1: shows that a family can have arguments of its own
+  int scale;  // 1: an argument of the family's own
 };
 
 KERNEL(kThreads, 1) toy(ARGUMENTS ToyArgs args) {

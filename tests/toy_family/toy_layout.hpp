@@ -1,4 +1,4 @@
-// What a block of toy computes: included by its kernel and by its descriptor.
+// The tile of a toy block: included by its kernel and by its descriptor.
 #pragma once
 
 namespace tilewise::toy {

@@ -1,4 +1,5 @@
-// Reference::compare: what passes and what is caught, with every element stored and with samples.
+// Reference::compare: right results pass and wrong ones fail, with every element stored and with
+// samples.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ std::vector<float> data(const Reference& reference, DataSet set, Operand operand
   return all;
 }
 
-// What a right kernel gives (f64 sums, so well within any bound), with a longer leading dimension.
+// A right kernel's result (f64 sums, well within any bound), with a longer leading dimension.
 struct Result {
   std::vector<float> c;
   std::int64_t ldc;
@@ -86,7 +87,7 @@ TEST_P(Compare, RightResultsPassForEveryShapeLayoutAndScalar) {
   }
 }
 
-// Spoils one element at each of several places and expects it named.
+// Makes one element wrong at each of several places and expects its name.
 void expect_caught(const Reference& reference, DataSet set, float wrong, bool relative) {
   const Problem& p = reference.problem();
   const Scalars scalars = reference.scalars(set, 1);
@@ -174,7 +175,7 @@ TEST_P(Compare, PiecesInAnyOrderFromAnyThreadGiveTheSame) {
 
 // ---- the bound ----
 
-// What the worst honest kernel does: one f32 accumulator along k.
+// The least accurate right kernel: one f32 accumulator along k.
 template <typename Round>
 Result multiply_in_f32(const Reference& reference, const Round& round) {
   const Problem& p = reference.problem();

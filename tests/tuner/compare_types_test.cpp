@@ -1,4 +1,4 @@
-// What passes and what is caught, for every kind of product.
+// Right and wrong results of every kind of product.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -98,7 +98,7 @@ TEST_P(EveryKind, AMissedElementOfKIsCaught) {
   for (const DataSet set : data_sets(reference.problem())) {
     const auto last_left_out = [](Problem& problem, Call&) { --problem.k; };
     const Scalars scalars = reference.scalars(set, 1);
-    // Results of 8 bits may hide a small part of bounded data: exact data show it.
+    // 8-bit results may hide a small part of bounded data; exact data show it.
     if (is_fp8(kind().operand) && set == DataSet::bounded) continue;
     EXPECT_FALSE(multiply(reference, set, scalars, last_left_out).compare(scalars).ok)
         << "set " << static_cast<int>(set);
@@ -167,7 +167,7 @@ TEST(RoundingToC, ExactSumsThatPassTheLargestSaturateAsTheTypeDoes) {
   EXPECT_FALSE(result.compare(scalars).ok) << "NaN instead of the largest number";
 }
 
-// Sums over long rows of a sampled result: rounded elements pass, and one that was left out shows.
+// Sums over long rows of a sampled result: rounding passes, and an omitted element fails.
 TEST(RoundingToC, SumsOverLongRowsAllowForItAndNoMore) {
   for (const DType type : {DType::f16, DType::bf16}) {
     const Reference reference =
@@ -189,7 +189,7 @@ TEST(RoundingToC, SumsOverLongRowsAllowForItAndNoMore) {
 
 // ---- the bound ----
 
-// Element (i, j) off by a share of the bound of docs/measuring.md.
+// One element wrong by a share of the bound of docs/measuring.md.
 Comparison off_by(const ProductKind& kind, double share, std::int64_t k) {
   const Reference reference = Reference::compute(make_problem(kind, 20, 30, k));
   Result result = multiply(reference, DataSet::bounded, {1, 0});
@@ -215,11 +215,11 @@ Comparison off_by(const ProductKind& kind, double share, std::int64_t k) {
 
 TEST(TypedBound, IsWhatTheDocumentationSays) {
   for (const ProductKind& kind : product_kinds()) {
-    if (kind.c != DType::f32) continue;  // others round what is planted
-    // Strict f32's own rounding of the planted value takes some of the last per mille.
+    if (kind.c != DType::f32) continue;  // a narrower type would round the planted value
+    // Strict f32's rounding of the planted value takes part of the last per mille.
     const double margin = kind.sum_roundoff < 0x1p-23 ? 0.05 : 0.01;
     for (const std::int64_t k : {100, 1000}) {
-      // For a longer k the norm-wise bound is the narrower one, but for fp8, whose sums are coarse.
+      // For a longer k the norm-wise bound is narrower, except for fp8 with its coarse sums.
       if (k > 100 && !is_fp8(kind.operand)) continue;
       EXPECT_TRUE(off_by(kind, 1 - margin, k).ok) << name_of(kind) << " k " << k;
       EXPECT_FALSE(off_by(kind, 1 + margin, k).ok) << name_of(kind) << " k " << k;
@@ -236,11 +236,11 @@ TEST(TypedBound, IntegersHaveNone) {
   EXPECT_FALSE(result.compare({-3, 2}).ok);
 }
 
-// ---- honest arithmetic passes, coarser arithmetic does not ----
+// ---- accurate arithmetic passes, coarser arithmetic does not ----
 
 using Dot = std::function<double(const double*, const double*, std::int64_t, std::int64_t)>;
 
-// Sums as tensor cores make them: some products at a time, cut to 24 bits.
+// Sums of tensor cores: some products at a time, truncated to `bits` bits.
 Dot truncating(const std::function<double(double, double)>& product, int at_once, int bits = 24) {
   return [=](const double* a, const double* b, std::int64_t ldb, std::int64_t k) {
     double sum = 0;
@@ -252,7 +252,7 @@ Dot truncating(const std::function<double(double, double)>& product, int at_once
     return sum;
   };
 }
-// One after the other, rounded to nearest.
+// Sums in order along k, each rounded to nearest.
 Dot sequential(int bits) {
   return [=](const double* a, const double* b, std::int64_t ldb, std::int64_t k) {
     double sum = 0;
@@ -331,7 +331,7 @@ TEST(CoarserArithmetic, IsCaught) {
   expect_judged(f32(MathMode::strict), truncating(by_two_parts, 2), false, "f32x3 for strict",
                 DataSet::bounded, {300, 4096, 60000});
   expect_judged(f32(MathMode::strict), truncating(by_tf32, 4), false, "tf32 for strict");
-  // For longer k what truncated sums are allowed is more.
+  // Truncated sums have a larger bound for longer k.
   for (const DataSet set : {DataSet::bounded, DataSet::scaled}) {
     expect_judged(f32(MathMode::f32x3), truncating(by_one_part_of_b, 4), false, "a part left out",
                   set, {16, 300, 4096});
@@ -341,7 +341,7 @@ TEST(CoarserArithmetic, IsCaught) {
   expect_judged(kind_of(DType::f64, DType::f64), sequential(24), false, "sums in f32");
 }
 
-// ---- what strict f32 gives beside ----
+// ---- the error of strict f32, for comparison ----
 
 TEST(StrictError, IsThatOfStrictF32AndOnlyBesideOtherModes) {
   for (const Layout layout : kLayouts) {
@@ -352,7 +352,7 @@ TEST(StrictError, IsThatOfStrictF32AndOnlyBesideOtherModes) {
     EXPECT_GT(error, 1e-8);
     EXPECT_LT(error, 2e-6);
   }
-  // On all rows of a small product it is what compare() measures of such a product.
+  // For a small product all rows count: the error is compare()'s for a strict product.
   Problem problem = make_problem(kind_of(DType::f32, DType::f32, MathMode::f32x3), 8, 70, 300);
   const Reference reference = Reference::compute(problem);
   const Dot strict = [](const double* a, const double* b, std::int64_t ldb, std::int64_t k) {

@@ -1,5 +1,5 @@
-// What can be enqueued without being a plan: another library's product, judged as a candidate is,
-// and timed at a glance.
+// Enqueued products without a plan: another library's product is validated like a candidate, and
+// timed at a glance.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ class Enqueued : public testing::Test {
     timing.max_seconds = 0.01;
     reference = std::make_shared<const Reference>(Reference::compute(problem));
   }
-  /// A right product that takes so long.
+  /// A right product that takes `time`.
   Enqueue product(std::chrono::microseconds time = {}) {
     return [this, time](const Call& call) {
       device.perform([this, time, call] {
@@ -57,7 +57,7 @@ TEST_F(Enqueued, ARightLibraryIsTimed) {
 TEST_F(Enqueued, AWrongLibraryIsNotTimed) {
   LocalEvaluator evaluator(device, {}, timing);
   evaluator.begin(problem, reference);
-  fake::Baseline deaf(device);  // it does not read alpha and beta on the device
+  fake::Baseline deaf(device);  // ignores alpha and beta on the device
   const Evaluation found =
       evaluator.evaluate_enqueued([&](const Call& call) { deaf.multiply(problem, call); });
   EXPECT_EQ(found.outcome, Outcome::wrong_result);

@@ -1,4 +1,4 @@
-// The evaluator in this process, on a device made of host memory.
+// The evaluator in this process, on a fake device in host memory.
 #include "tuner/evaluate/evaluator.hpp"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ TEST_F(LocalEvaluation, ARightCandidateIsTimed) {
   EXPECT_EQ(evaluation.measurement->method, "graph");
   EXPECT_EQ(evaluation.measurement->sm_clock_mhz, 1980);
   EXPECT_EQ(evaluation.measurement->power_w, 300);
-  if (evaluation.measurement->median_us < 400) {  // a slow one is not worth the wait
+  if (evaluation.measurement->median_us < 400) {  // the host's time is not measured for a slow one
     EXPECT_GT(evaluation.measurement->host_us, 0);
   }
 }
@@ -216,7 +216,7 @@ TEST_F(LocalEvaluation, WorksWithRoomForOneSetOfOperandsOnly) {
 
 TEST_F(LocalEvaluation, WhatWasRightBeforeIsKeptInAQuarterOfTheMemoryAtMost) {
   evaluator.reset();
-  device.facts.l2_bytes = 0;  // one set of buffers
+  device.facts.l2_bytes = 0;  // so that one set of buffers suffices
   for (const int room : {8, 10, 30}) {
     const std::int64_t free = room * Validator::minimal_bytes(problem);
     device.free_bytes = free;
@@ -233,7 +233,7 @@ TEST_F(LocalEvaluation, WhatWasRightBeforeIsKeptInAQuarterOfTheMemoryAtMost) {
   }
 }
 
-// Somebody else takes what was free when it began: what is right is found right, on the host.
+// Another process took the free memory: right results are still found right, on the host.
 TEST_F(LocalEvaluation, WhatIsKeptIsDoneWithoutWhereMemoryIsGone) {
   device.free_bytes = 0;
   for (int i = 0; i < 2; ++i) {
@@ -303,7 +303,7 @@ TEST(Timing, SetsExceedTwiceTheL2) {
 
 struct TimingRun {
   Measurement measurement;
-  std::set<const void*> used;  ///< which sets' C were written
+  std::set<const void*> used;  ///< the C of each set written
   std::int64_t l2_fills = 0;
 };
 
@@ -315,7 +315,7 @@ TimingRun time_products(std::int64_t l2_bytes, std::int64_t sets, bool cold) {
   const TimingBuffers buffers(device, nullptr, reference, sets);
   TimingOptions options;
   options.cold = cold;
-  options.max_seconds = 2;  // far from deciding, on a busy machine too
+  options.max_seconds = 2;  // not reached, also on a busy machine
   options.max_samples = 6;
   Benchmark benchmark(device, nullptr, problem, buffers, options);
   device.fills = 0;
@@ -371,7 +371,7 @@ TEST(Timing, WhatCannotWinIsCutShortAndSaysSo) {
       }
     });
   };
-  // Too far behind for 1.5 x 45, not for 1.5 x 45 + 50, unless the machine is busy.
+  // 90 us: above 1.5 x 45, but not above 1.5 x 45 + 50 unless the machine is busy.
   const Measurement behind = benchmark.measure(spin, 45);
   EXPECT_EQ(behind.samples, 1);
   EXPECT_THAT(behind.method, testing::AnyOf("graph, cut short", "event"));

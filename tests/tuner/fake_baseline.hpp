@@ -26,7 +26,7 @@ class Baseline : public BaselineLibrary {
   Device& device_;
 };
 
-/// Offers four ways: slow, one that fails, fast, slow.
+/// Offers four variants: slow, failing, fast, slow.
 class ChoosyBaseline : public Baseline {
  public:
   using Baseline::Baseline;

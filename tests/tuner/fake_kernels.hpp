@@ -16,11 +16,11 @@
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/reference/reference.hpp"
 
-// Kernels of a fake device: host functions looked up by their entries' names, which run at once on
-// the argument struct. So everything about evaluation can be exercised without a GPU.
+// Kernels of a fake device: host functions, found by entry name, that run at once on the argument
+// struct. They test evaluation without a GPU.
 namespace tilewise::fake {
 
-/// The struct every fake kernel takes; make_request() plans it.
+/// The argument struct of every fake kernel; make_request() plans it.
 struct Arguments {
   const float* a;
   const float* b;
@@ -45,16 +45,16 @@ inline std::int64_t layout_rows_b(const Arguments& p) {
   return b_transposed(static_cast<Layout>(p.layout)) ? p.n : p.k;
 }
 
-/// What an illegal instruction or address does to a process, past any handler.
+/// Ends the process like an illegal instruction or address, past any handler.
 inline void raise_segfault() {
   signal(SIGSEGV, SIG_DFL);
   raise(SIGSEGV);
 }
 
-/// Every behaviour a candidate may have, by entry name.
+/// The kernels by entry name, one per behaviour of a candidate.
 inline const std::map<std::string, Kernel>& kernels();
 
-/// Looks kernels up by their entries' names.
+/// Looks kernels up by entry name.
 class Device : public FakeDevice {
  public:
   Device() {
@@ -177,7 +177,7 @@ inline const std::map<std::string, Kernel>& kernels() {
          }
        }},
       {"reads_past_row",
-       [](D, A p) {  // a remainder of k not masked: what lies behind the row times zero
+       [](D, A p) {  // k's remainder not masked: reads behind the row, times zero
          multiply(p);
          if (static_cast<Layout>(p.layout) == Layout::nn) p.c[0] += 0 * p.a[p.k];
        }},

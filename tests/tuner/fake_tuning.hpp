@@ -1,6 +1,5 @@
 #pragma once
-// A made-up template, compiler and evaluator: tuning without CUDA, on a landscape that is a
-// formula.
+// A made-up template, compiler and evaluator: tuning without CUDA, with times from a formula.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,7 +19,7 @@
 namespace tilewise {
 
 inline constexpr int kRefused = 3;  // X that the compiler refuses
-inline constexpr int kWrong = 5;    // X whose result is wrong
+inline constexpr int kWrong = 5;    // X with wrong results
 
 inline const char* source_name() {
   static const bool added = [] {
@@ -30,9 +29,9 @@ inline const char* source_name() {
   return added ? "tune_test.cu" : "";
 }
 
-/// X and Y from 0 to 7; a pack step that all share, then the multiply step.
+/// X and Y from 0 to 7; a pack step common to all, then the multiply step.
 inline KernelTemplate grid_template(const std::string& name = "grid") {
-  source_name();  // a search is known by all sources there are: added before the first
+  source_name();  // added first: a search is identified by all sources
   KernelTemplate t;
   t.name = name;
   t.parameters = {{"X", {0, 1, 2, 3, 4, 5, 6, 7}, ""}, {"Y", {0, 1, 2, 3, 4, 5, 6, 7}, ""}};
@@ -52,7 +51,7 @@ inline KernelTemplate grid_template(const std::string& name = "grid") {
   return t;
 }
 
-/// Refuses kernels of X = kRefused.
+/// Refuses kernels with X = kRefused.
 class GridCompiler : public FakeCompiler {
  public:
   GridCompiler() {
@@ -148,8 +147,9 @@ class FakeEvaluator : public Evaluator {
   };
   std::function<double(Point)> race_time;
   std::function<bool(Point)> race_wrong, race_lost;
-  std::function<bool(Point)> fault;      ///< the system's, as a candidate meets it
-  std::function<bool(int)> race_faults;  ///< in that race (from 1 on) every finalist meets one
+  std::function<bool(Point)> fault;  ///< whether the candidate meets a fault of the system
+  std::function<bool(int)>
+      race_faults;  ///< whether all finalists of that race (from 1 on) meet a fault
   double spread = 0.01;
   std::vector<Point> evaluated, raced;
   int begins = 0, races = 0, break_after = -1, stop_after = -1;

@@ -1,4 +1,4 @@
-// Twenty planted failures in one tuning run on a real GPU: every one is recorded as what it is,
+// Twenty planted failures in one tuning run on a real GPU: each has its own outcome in the records,
 // none ends the run, and the one right candidate wins.
 #include <gtest/gtest.h>
 

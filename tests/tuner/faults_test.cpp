@@ -1,5 +1,5 @@
-// Faults of the system are no candidate's: what a search does when compilers and workers are
-// killed, memory or disk space runs out, and how it ends when they go on.
+// Faults of the system are no candidate's outcome: how a search proceeds when compilers and workers
+// are killed or memory or disk space runs out, and how it ends when the faults persist.
 #include "tuner/faults.hpp"
 
 #include <stdlib.h>
@@ -88,7 +88,7 @@ TEST_F(TuneFaults, ACandidateThatAlwaysMeetsOneIsGivenUpWithoutARecord) {
   EXPECT_EQ(outcomes()[Outcome::launch_error], 0);
   EXPECT_EQ(winner(), Point(6, 2));
   EXPECT_FALSE(result.failure);
-  // The next run tries that one, and no other.
+  // The next run tries that candidate, and no other.
   evaluator.fault = nullptr;
   forget_counts();
   const TuneResult again = run();
@@ -137,8 +137,8 @@ TEST_F(TuneFaults, ACompilerKilledOnceCostsNoCandidate) {
   EXPECT_EQ(result.faults, 1);
 }
 
-/// The compilers of a few seconds are killed: those of two candidates twice, and one once more
-/// after another got through.
+/// Compilers are killed for a few seconds: those of two candidates twice, and one once more after
+/// another candidate got through.
 TEST_F(TuneFaults, KilledCompilersAreNoCompileErrors) {
   options.compile_threads = 1;
   std::map<int, int> met;
@@ -172,7 +172,7 @@ TEST_F(TuneFaults, WithoutAWinnerFaultsAreNamedAsTheCause) {
   EXPECT_TRUE(records().empty());
 }
 
-/// The budget ends while a compile is under way, and then its compiler is killed.
+/// The budget ends during a compile, whose compiler is then killed.
 TEST_F(TuneFaults, AFaultAfterTheBudgetIsNamedToo) {
   options.budget_seconds = 0.2;
   compiler.fault = [](const KernelSpec&) {
@@ -209,7 +209,7 @@ TEST_F(TuneFaults, WithoutARaceTheBestOfTheSearchWins) {
   run();
   EXPECT_EQ(winner(), Point(6, 2));
   EXPECT_EQ(outcomes()[Outcome::launch_error], 0);
-  // And where something is served already: what is faster by more than the spread, else not.
+  // With a stored winner: the next one must be faster by more than the spread.
   evaluator.time = [](Point p) { return p == Point(1, 1) ? 50.0 : 200.0; };
   options.force = true;
   run();

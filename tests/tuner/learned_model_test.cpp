@@ -1,4 +1,4 @@
-// What is learned from measurements: trees by themselves, and the cost model put right by them.
+// The learned model: the trees alone, and the cost model corrected by them.
 #include "tuner/search/learned_model.hpp"
 
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ Candidate candidate_of(const std::string& kernel, int x, int y) {
 double predicted(const Candidate& candidate) {
   return candidate.kernel_template == "unknown" ? 0 : 1e-6 * (10 + candidate.configuration.at("X"));
 }
-/// The model is wrong by a factor that depends on Y alone.
+/// The cost model is wrong by a factor that depends on Y alone.
 double measured(const Candidate& candidate) {
   return predicted(candidate) * 1e6 * (1 + candidate.configuration.at("Y"));
 }
@@ -108,7 +108,7 @@ TEST(LearnedModel, LearnsByWhatFactorTheModelIsWrong) {
   for (int x = 0; x < 4; ++x) {
     const Candidate fast = candidate_of("a", x, 0);
     EXPECT_NEAR(model.seconds(fast) * 1e6 / measured(fast), 1, 0.05) << x;
-    // That these are slower is all it must know of them.
+    // For slower candidates only the order matters.
     for (int y = 1; y < 3; ++y)
       EXPECT_GT(model.seconds(candidate_of("a", x, y)), 1.15 * model.seconds(fast)) << x << y;
   }
@@ -143,8 +143,7 @@ TEST(LearnedModel, TheFastOnesAreTheFastestTen) {
   for (int i = 0; i < 100; ++i) EXPECT_LT(model.fast_one(generator).configuration.at("X"), 10);
 }
 
-// The products of a few kinds that the search meets: the cost of learning must stay far below that
-// of a compile.
+// Learning must cost far less than a compile.
 TEST(LearnedModel, LearnsFromAThousandResultsInAMoment) {
   std::mt19937_64 generator(9);
   std::vector<Row> rows;
@@ -158,7 +157,8 @@ TEST(LearnedModel, LearnsFromAThousandResultsInAMoment) {
   const auto begin = std::chrono::steady_clock::now();
   trees.fit(rows, generator);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(took.count(), 2.0);  // 0.02 on one core of 2026; sanitizers and busy machines take more
+  EXPECT_LT(took.count(),
+            2.0);  // 0.02 s on one core of 2026; sanitizers and busy machines take longer
 }
 
 }  // namespace

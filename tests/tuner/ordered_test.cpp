@@ -1,5 +1,5 @@
-// The cost model before a strategy: what it is right about is found sooner, what it is wrong about
-// is found all the same.
+// The cost model in front of a strategy: a right model finds the best sooner, a wrong one still
+// finds it.
 #include "tuner/search/ordered.hpp"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ KernelTemplate template_of(int parameters, int values) {
   return t;
 }
 
-/// 100 us at best; every parameter has its say.
+/// 100 us at best; every parameter matters.
 double microseconds(const Candidate& candidate) {
   double time = 100;
   int i = 0;
@@ -56,7 +56,8 @@ double best_after(Strategy& strategy, int evaluations) {
   return best;
 }
 
-/// Mean over seeds of the best after so many evaluations; no prediction: the strategy by itself.
+/// The mean over seeds of the best after `evaluations`; without a prediction, of the strategy
+/// alone.
 double mean_best(const SearchSpace& space, const std::string& strategy, int evaluations,
                  Predict predict) {
   constexpr int seeds = 10;
@@ -134,15 +135,14 @@ TEST(Ordered, BeginsWithTheDefaultsWhereNothingCanBePredicted) {
 }
 
 TEST(Ordered, WhatCouldCostTheWholeBudgetComesLast) {
-  // All but two values of a parameter are ruinous, the default's first of all.
+  // All but two values of a parameter are ruinous, also the default.
   const KernelTemplate kernel = template_of(3, 6);
   const SearchSpace space({}, {}, {&kernel});
   const auto time = [](const Candidate& candidate) {
     return candidate.configuration.at(parameter(0)) < 4 ? 1000.0 : 100.0;
   };
   for (const char* name : {"local", "random"}) {
-    for (const std::size_t observed :
-         {1U, 5U}) {  // of so many one, so that all is learned, or less
+    for (const std::size_t observed : {1U, 5U}) {  // one in this many is observed
       const auto strategy = make_ordered(make_strategy(name, space, 1), space, 1, time);
       std::vector<double> times;
       while (const auto candidate = strategy->next()) {
@@ -195,13 +195,13 @@ TEST(Ordered, MostOfWhatLooksHopelessWaits) {
     hopeless += i >= start && time(*candidate) > 200;
     strategy->observe(*candidate, time(*candidate));
   }
-  // Of the strategy's a ninth of one half, beside all of the other; the model's own are never.
+  // The strategy's proposals: a ninth of the slow half, and all of the fast half. The model's own
+  // are never slow.
   EXPECT_GT(hopeless, evaluations / 40);
   EXPECT_LT(hopeless, evaluations / 7);
 }
 
-/// The time depends on parameters in pairs. The model knows of half of them and nothing of the
-/// others.
+/// The time depends on pairs of parameters. The model covers half of them.
 double tangled(const Candidate& candidate) {
   double time = 100;
   const auto value = [&](int i) { return candidate.configuration.at(parameter(i)); };
@@ -235,7 +235,7 @@ TEST(Ordered, LearnsWhatTheModelIsWrongAbout) {
     }
     return mean;
   };
-  EXPECT_LT(mean_after(half_right), 102);  // 105.6 when it did not learn
+  EXPECT_LT(mean_after(half_right), 102);  // 105.6 without learning
   EXPECT_GT(mean_after({}), 105);
 }
 
@@ -249,12 +249,12 @@ TEST(Ordered, TheModelKeepsProposing) {
     for (int i = 0; i < start + evaluations; ++i) {
       const auto candidate = strategy->next();
       fast += i >= start && microseconds(*candidate) < 150;
-      // So fast that nothing is set aside; and too few for the learned model.
+      // So fast that nothing is set aside, and too few for the learned model.
       if (i < 30) strategy->observe(*candidate, 1e6);
     }
     return fast;
   };
-  EXPECT_GE(fast_ones(right), 15);  // of 20; hardly any of the random ones
+  EXPECT_GE(fast_ones(right), 15);  // of 20; hardly any of the random ones are fast
   EXPECT_LE(fast_ones(blind), 3);
 }
 

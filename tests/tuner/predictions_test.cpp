@@ -1,4 +1,4 @@
-// What a run does with the cost model: predictions in the records, how well they ranked.
+// The cost model in a run: predictions in the records, and their rank correlation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace tilewise {
 namespace {
 
-/// The grid's template with a plan that states work: X multiply-adds' worth of it.
+/// The grid's template with a plan that states work in proportion to X.
 KernelTemplate working_template() {
   KernelTemplate t = grid_template();
   t.plan = [plan = t.plan](const Problem& problem, const Configuration& c, const DeviceInfo& info) {
@@ -86,8 +86,8 @@ TEST_F(Predictions, DecideWhatALocalSearchBeginsWith) {
   options.strategy = "local";
   options.max_evaluations = 8;
   run();
-  // Of 64 candidates 8 have X = 0, the best predicted: the default, then the best of many draws,
-  // but for every fourth.
+  // Of 64 candidates 8 have X = 0, the best predicted. Every fourth of the model's is a uniform
+  // draw.
   int best_predicted = 0;
   for (const Point& point : evaluator.evaluated) best_predicted += point.first == 0;
   EXPECT_GE(best_predicted, 5);

@@ -31,7 +31,7 @@ Problem make_problem(std::int64_t m, std::int64_t n, std::int64_t k, Layout layo
   return problem;
 }
 
-// The definition, with nothing shared with what is tested.
+// The definition, without the code under test.
 double dot(const Problem& p, const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
            std::int64_t i, std::int64_t j) {
   double sum = 0;
@@ -171,7 +171,7 @@ TEST(KnownAnswers, TwosTimesThrees) {
   }
 }
 
-// Pascal's triangle in T and its signed twin, n x n, times each other by `multiply`: the identity?
+// Whether Pascal's triangle in T times its signed twin, n x n, by `multiply`, is the identity.
 template <typename T, typename Multiply>
 bool pascal_inverse_is_exact(int n, const Multiply& multiply) {
   std::vector<T> l(static_cast<std::size_t>(n * n), 0);
@@ -203,15 +203,15 @@ int largest_exact_pascal(const Multiply& multiply) {
 }
 
 TEST(KnownAnswers, PascalsTriangleTimesItsSignedTwinIsTheIdentity) {
-  // f32 matrices, f64 sums: as far as f32 holds the entries. C(27, 13) is above 2^24 but even;
-  // C(28, 13) is the first that is rounded.
+  // f32 matrices, f64 sums: exact as far as f32 holds the entries. C(27, 13) is above 2^24 but
+  // even; C(28, 13) is the first that is rounded.
   const auto by_reference = [](int n, const float* a, const float* b, float* c) {
     reference_multiply(Layout::nn, n, n, n, 1, a, n, b, n, 0, c, n);
   };
   EXPECT_EQ(largest_exact_pascal<float>(by_reference), 28);
 
-  // f64 throughout: as far as the alternating sums' terms fit, which depends a little on whether
-  // products are rounded before they are added.
+  // f64 throughout: exact as far as the terms of the alternating sums fit, which depends a little
+  // on whether products are rounded before the addition.
   const auto in_f64 = [](int n, const double* a, const double* b, double* c) {
     const auto keep = [=](const ProductBlock& block) {
       for (std::int64_t i = 0; i < block.rows; ++i) {
@@ -225,7 +225,7 @@ TEST(KnownAnswers, PascalsTriangleTimesItsSignedTwinIsTheIdentity) {
   EXPECT_GE(f64, 36);
   EXPECT_LE(f64, 42);
 
-  // f32 throughout, one sum after the other: what a strict f32 kernel can be held to.
+  // f32 throughout, in order along k: what a strict f32 kernel can achieve.
   const auto in_f32 = [](int n, const float* a, const float* b, float* c) {
     for (int i = 0; i < n * n; ++i) {
       float sum = 0;

@@ -9,7 +9,7 @@
 namespace tilewise {
 namespace {
 
-// Feeds samples until it is enough; returns how many it took.
+// Feeds samples until the sampler has enough; returns their number.
 template <typename Next>
 int feed(Sampler& sampler, const Next& next, double seconds = 0.0001) {
   for (int count = 1;; ++count) {

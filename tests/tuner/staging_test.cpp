@@ -1,4 +1,4 @@
-// Matrices on their way to a device and back, in pieces.
+// Transfers of matrices to a device and back, in pieces.
 #include "tuner/evaluate/staging.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ Problem make_problem(std::int64_t m, std::int64_t n) {
   return problem;
 }
 
-// C0 of a problem, uploaded to a guarded place.
+// C0 of a problem, uploaded with guards.
 struct Uploaded {
   fake::Device device;
   TestData values;
@@ -47,7 +47,7 @@ struct Uploaded {
 };
 
 TEST(Staging, UploadPutsEveryElementInPlaceAndCanariesAround) {
-  // Fewer pieces than slots, more than slots, and rows longer than a slot usually is.
+  // Fewer pieces than slots, more than slots, and rows longer than a slot's usual size.
   for (const auto& [rows, columns] :
        {std::pair{37, 19}, {9000, 1200}, {3, 300'001}, {1, 9'000'001}}) {
     Uploaded on(rows, columns);

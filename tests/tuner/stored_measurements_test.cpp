@@ -1,4 +1,4 @@
-// What is done with measurements of other sources, compilers and machines.
+// Measurements of other sources, compilers and machines.
 #include "tuner/stored_measurements.hpp"
 
 #include "tests/support/elf.hpp"
@@ -7,14 +7,14 @@
 namespace tilewise {
 namespace {
 
-/// The machine code follows from X and Y alone; the compiler's name is in a note.
+/// The machine code depends on X and Y alone; the compiler's name is in a note section.
 struct StoredMeasurements : Tune {
   StoredMeasurements() {
     compiler.code = [this](const KernelSpec& spec) {
       return test::elf_with_code(to_string(spec) + extra_code, compiler.name);
     };
   }
-  /// As if the kernel's text had moved: every source hash changes.
+  /// Changes every source hash.
   void move_sources() { compiler.name += "x"; }
 
   std::string extra_code;
@@ -66,7 +66,7 @@ TEST_F(StoredMeasurements, WhereOnlySomeCodeChangedTheRestIsReused) {
   move_sources();
   compiler.code = [this](const KernelSpec& spec) {
     const auto x = spec.defines.find("X");
-    const bool changed = x != spec.defines.end() && x->second == 6;  // the winner's among them
+    const bool changed = x != spec.defines.end() && x->second == 6;  // also the winner's
     return test::elf_with_code(to_string(spec) + (changed ? " changed" : ""), compiler.name);
   };
   const TuneResult result = run();

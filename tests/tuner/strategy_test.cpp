@@ -24,7 +24,7 @@ KernelTemplate base_template(const std::string& name) {
   return t;
 }
 
-/// Twenty parameters of four values; each third is coupled to its neighbour.
+/// Twenty parameters of four values; every third is coupled to its neighbour.
 KernelTemplate large_template(const std::string& name = "large") {
   KernelTemplate t = base_template(name);
   for (int i = 0; i < kParameters; ++i) t.parameters.push_back({parameter(i), {0, 1, 2, 3}, ""});
@@ -57,8 +57,8 @@ KernelTemplate small_template(const std::string& name, int values) {
   return t;
 }
 
-/// 100 us at best; each parameter and each pair of neighbours has its say, four of ten candidates
-/// are slow by 3, and templates other than `large` are never good.
+/// 100 us at best; each parameter and each pair of neighbours matters, four of ten candidates are
+/// slower by 3, and templates other than `large` are never good.
 double microseconds(const Candidate& candidate) {
   if (candidate.kernel_template != "large")
     return 900 + 10.0 * candidate.configuration.at("A") + candidate.configuration.at("B");
@@ -73,7 +73,7 @@ double microseconds(const Candidate& candidate) {
   return cliff >= 4 || cliff == 1 ? 3 * time : time;
 }
 
-/// The best time after `evaluations`, with `ahead` candidates under way.
+/// The best time after `evaluations`, with `ahead` candidates in flight.
 double best_after(Strategy& strategy, int evaluations, std::size_t ahead) {
   std::deque<Candidate> under_way;
   double best = 1e30;
@@ -101,7 +101,7 @@ TEST_P(EachStrategy, UsesUpASmallSpaceProposingEachOnce) {
   while (const auto candidate = strategy->next()) {
     EXPECT_TRUE(space.contains(*candidate));
     EXPECT_TRUE(proposed.insert(*candidate).second) << to_string(*candidate) << " came twice";
-    // Some are rejected, some results come never.
+    // Some are rejected, some results are never observed.
     if (proposed.size() % 3 == 0) strategy->observe(*candidate, std::nullopt);
     if (proposed.size() % 3 == 1) strategy->observe(*candidate, microseconds(*candidate));
   }

@@ -1,7 +1,7 @@
 // Every template on a real GPU: a pairwise spread of configurations, all layouts, odd sizes,
 // leading dimensions larger than the row, pointers off by one element, guard zones, NaN and
-// infinity. TILEWISE_TEST_CONFIGURATIONS sets how many configurations a template gets (default 60):
-// fewer under a sanitizer.
+// infinity. TILEWISE_TEST_CONFIGURATIONS sets the number of configurations per template (default
+// 60); use fewer under a sanitizer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -69,8 +69,8 @@ class TemplatesGpu : public ::testing::Test {
     return std::move(*made.image);
   }
 
-  /// Those of a plan's steps, compiled where they are not yet. What a case was compiled for may
-  /// have other steps than a smaller problem: SPLIT_K 0 splits k as the device needs it.
+  /// The images of a plan's steps, compiled as needed. A smaller problem may have other steps than
+  /// the case's own: SPLIT_K 0 depends on the problem.
   static std::vector<Image> images_of(const Plan& plan) {
     std::vector<Image> images;
     for (const LaunchStep& step : plan.steps) {
@@ -106,7 +106,7 @@ class TemplatesGpu : public ::testing::Test {
     return o;
   }
 
-  /// Runs the executable and leaves the whole C buffer, guards included, in `o.c.data`.
+  /// Runs the executable; the whole C buffer, guards included, is then in `o.c.data`.
   static void run(const Executable& executable, Operands& o, double alpha, double beta) {
     const auto upload = [&](const Stored& s) {
       DeviceBuffer buffer(*device_, std::int64_t(s.data.size() * 4));
@@ -125,11 +125,11 @@ class TemplatesGpu : public ::testing::Test {
     device_->synchronize(nullptr);
   }
 
-  /// Exact comparison with the CPU reference, padding and guards included. Empty when right.
+  /// Compares exactly with the CPU reference, padding and guards included. Empty when right.
   static std::string check(const Problem& p, const Executable& executable, double alpha,
                            double beta, std::uint64_t seed) {
     Operands o = make_operands(p, seed);
-    if (beta == 0)  // never read: poison
+    if (beta == 0)  // never read: canary
       for (std::int64_t r = 0; r < p.m; ++r)
         for (std::int64_t c = 0; c < p.n; ++c) o.c.at(r, c) = std::nanf("");
     Operands expected = o;
@@ -153,7 +153,7 @@ class TemplatesGpu : public ::testing::Test {
   };
 
   /// A pairwise spread of a template's configurations, in every layout, compiled on all cores for
-  /// the problems it was drawn for.
+  /// the problems that they were drawn for.
   static std::vector<Case> spread(const KernelTemplate& kernel, int alignment) {
     const char* wanted = std::getenv("TILEWISE_TEST_CONFIGURATIONS");
     const std::size_t limit = wanted ? std::strtoul(wanted, nullptr, 10) : 60;
@@ -228,8 +228,8 @@ TEST_F(TemplatesGpu, SimtIsExactOnAlignedOperands) { check_spread("simt", 16); }
 TEST_F(TemplatesGpu, SimtIsExactOnHalfAlignedOperands) { check_spread("simt", 8); }
 TEST_F(TemplatesGpu, SimtIsExactOnUnalignedOperands) { check_spread("simt", 4); }
 
-// A NaN or an infinity touches its own row (column) of C and nothing else; zero times infinity is
-// NaN; tiles' padding must not turn them into more.
+// A NaN or an infinity affects its own row (column) of C only; zero times infinity is NaN; a tile's
+// padding must not spread them.
 TEST_F(TemplatesGpu, NanAndInfinityStayWhereTheyBelong) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const KernelTemplate& kernel : catalog()) {
@@ -260,7 +260,7 @@ TEST_F(TemplatesGpu, NanAndInfinityStayWhereTheyBelong) {
               << to_string(c.candidate) << " at " << i << ',' << j << ": " << got << " for "
               << want;
         }
-      // alpha = 0: A and B are not looked at; k = 0: there is nothing to look at.
+      // alpha = 0: A and B must not be read; k = 0: there is nothing to read.
       o = make_operands(p, 4);
       a(7, 5) = std::nanf("");
       Operands scaled = o;

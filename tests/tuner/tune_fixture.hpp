@@ -1,5 +1,5 @@
 #pragma once
-// A run of tune() on the made-up template, with handles on everything it was made of.
+// A run of tune() on the made-up template, with access to all its parts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -78,7 +78,7 @@ TEST_F(Tune, ASecondIdenticalRunDoesNothing) {
   EXPECT_EQ(result.baselines.size(), 1u);
   EXPECT_EQ(database.searches(problem, gpu).size(), 1u);
 
-  options.budget_seconds /= 2;  // asks for less
+  options.budget_seconds /= 2;  // a smaller budget
   EXPECT_TRUE(run().already_done);
   options.seed = 2;
   EXPECT_FALSE(run().already_done);
@@ -185,7 +185,7 @@ TEST_F(Tune, AWinnerIsReplacedOnlyByMoreThanTheSpread) {
   options.subspace = {{"X", {6}}, {"Y", {2}}};
   run();
   ASSERT_EQ(winner(), Point(6, 2));
-  // Found later: first one that is faster by less than the spread, then by more.
+  // Found later: a candidate that is faster by less than the spread, then one by more.
   evaluator.time = [](Point p) {
     return p == Point(6, 2) ? 100.0 : p == Point(1, 1) ? 99.5 : 105.0;
   };
@@ -202,7 +202,7 @@ TEST_F(Tune, AWinnerIsReplacedOnlyByMoreThanTheSpread) {
 
 TEST_F(Tune, TheRaceDecidesNotTheSearch) {
   evaluator.race_time = [this](Point p) {
-    return p == Point(6, 2) ? 109.0 : evaluator.time(p);  // it was lucky in the search
+    return p == Point(6, 2) ? 109.0 : evaluator.time(p);  // its search measurement was too fast
   };
   run();
   EXPECT_EQ(winner(), Point(6, 1)) << "105 us, as 6,3 has; the first of equals";
@@ -241,7 +241,7 @@ TEST_F(Tune, WhoIsServedIsNotWhenTheRaceFindsItWrong) {
 }
 
 TEST_F(Tune, WhoFailsInARaceOfWrongOnesIsNotServedForIt) {
-  // The three best: one is wrong, the others cannot be told apart from whoever broke the device.
+  // The three best: one is wrong, and the race cannot tell which of the others broke the device.
   options.finalists = 3;
   evaluator.race_wrong = [](Point p) { return p == Point(6, 2); };
   evaluator.race_lost = [this](Point) { return evaluator.races == 1; };
@@ -334,7 +334,7 @@ TEST_F(Tune, WithoutACompilerStoredImagesAreEvaluated) {
     EXPECT_THAT(error.what(), HasSubstr("no image is stored"));
   }
   run();
-  problem.m = 16;  // another size: its kernels are there
+  problem.m = 16;  // another size, whose kernels are stored
   forget_counts();
   const TuneResult result = tune(problem, options, context);
   EXPECT_EQ(result.evaluated, 56) << "all but those that were refused";

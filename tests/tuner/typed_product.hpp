@@ -11,7 +11,7 @@
 #include "tilewise/number.hpp"
 #include "tuner/reference/reference.hpp"
 
-// Products of every type on a reference's test data, right and wrong in chosen ways.
+// Products of every type on a reference's test data, right ones and wrong ones.
 namespace tilewise::typed {
 
 inline Problem make_problem(const ProductKind& kind, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -31,7 +31,7 @@ inline std::string name_of(const ProductKind& kind) {
          std::string(to_string(kind.math));
 }
 
-/// A whole operand as stored: tight.
+/// A whole operand as stored, tightly packed.
 inline std::vector<std::byte> stored(const Reference& reference, DataSet set, Operand operand) {
   const TestData data = reference.data(set, operand);
   std::vector<std::byte> all(
@@ -84,7 +84,7 @@ class Result {
   std::int64_t ldc, stride = 0;
 };
 
-/// Right to the last bit but for the order of summation; `changed` may spoil the call.
+/// A right product up to the order of summation; `changed` may make the call wrong.
 inline Result multiply(
     const Reference& reference, DataSet set, const Scalars& scalars,
     const std::function<void(Problem&, Call&)>& changed = [](Problem&, Call&) {}) {
@@ -109,8 +109,8 @@ inline Result multiply(
   return result;
 }
 
-/// Of nn problems: each element by `dot(a, stride of a, b, stride of b, k)`, a double that is then
-/// rounded to C's type. alpha 1, beta 0.
+/// A product of an nn problem with each element by `dot(a, stride of a, b, stride of b, k)`, a
+/// double that is then rounded to C's type. alpha 1, beta 0.
 template <typename Dot>
 Result multiply_by(const Reference& reference, DataSet set, const Dot& dot) {
   Result result(reference, set);
@@ -127,7 +127,7 @@ Result multiply_by(const Reference& reference, DataSet set, const Dot& dot) {
   return result;
 }
 
-/// `bits` bits of precision, to nearest with ties to even, or towards zero.
+/// Rounds x to `bits` bits of precision, to nearest with ties to even, or towards zero.
 inline double to_bits(double x, int bits) {
   if (x == 0 || !std::isfinite(x)) return x;
   const double place = std::ldexp(1.0, std::ilogb(x) - bits + 1);

@@ -1,4 +1,4 @@
-// The validator on products of every type and on batches: the right one passes, faults are caught.
+// The validator on products of every type and on batches: right products pass, faults are found.
 #include "tuner/evaluate/validator.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using typed::make_problem;
 using typed::name_of;
 
-/// A kernel in host memory; scalars on the device are read there.
+/// A kernel in host memory; reads scalars on the device there.
 void multiply_here(const Problem& problem, Call call) {
   if (call.alpha_device) call.alpha = to_double(problem.accumulator, call.alpha_device);
   if (call.beta_device) call.beta = to_double(problem.accumulator, call.beta_device);
@@ -101,7 +101,7 @@ TEST(TypedValidator, AnInputThatChangesIsSeenInEveryMatrix) {
     for (const bool is_a : {true, false}) {
       const Verdict verdict = bench.validate([&](const Call& call) {
         multiply_here(bench.problem, call);
-        if (call.beta == 0) return;  // the last run of a data set: the next would be wrong
+        if (call.beta == 0) return;  // the last run of a data set
         const void* operand = is_a ? call.a : call.b;
         const std::int64_t stride = is_a ? call.stride_a : call.stride_b;
         auto* bytes = static_cast<std::byte*>(const_cast<void*>(operand));
@@ -131,7 +131,7 @@ TEST(TypedValidator, ReadingAroundAnOperandSpoilsTheResult) {
     Bench bench(aligned(make_problem(kind, 16, 16, 16)), true);
     const Verdict verdict = bench.validate([&](const Call& call) {
       Problem longer = bench.problem;
-      ++longer.k;  // what lies behind a row of A, and below B
+      ++longer.k;  // reads behind a row of A, and below B
       multiply_here(longer, call);
     });
     EXPECT_EQ(verdict.outcome, Outcome::wrong_result) << name_of(kind);
@@ -144,12 +144,12 @@ TEST(TypedValidator, TheSameBitsEachTimeOfEveryTypeResidentOrNot) {
       Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), resident, kPlenty);
       int launches = 0;
       const Verdict verdict = bench.validator.repeat([&](const Call& call) {
-        if (++launches <= 2) multiply_here(bench.problem, call);  // then C is as it was
+        if (++launches <= 2) multiply_here(bench.problem, call);  // later C stays as it was
       });
       EXPECT_EQ(verdict.outcome, Outcome::ok) << name_of(kind) << ": " << verdict.detail;
       EXPECT_GE(launches, 4);
       EXPECT_LE(launches, 400);
-      // Resident, only the first look is the host's.
+      // When resident, only the first comparison is the host's.
       const std::int64_t looks = resident ? 1 : launches / 2;
       EXPECT_EQ(bench.device.downloaded_bytes % looks, 0);
       EXPECT_GE(bench.device.downloaded_bytes, looks * 3 * 19 * 23 * bytes_of(kind.c));
@@ -158,7 +158,7 @@ TEST(TypedValidator, TheSameBitsEachTimeOfEveryTypeResidentOrNot) {
   }
 }
 
-// One bit of one element, in one launch of many, wherever it is.
+// One bit of one element, in one launch of many, anywhere.
 TEST(TypedValidator, ABitThatIsAnotherNowAndThenIsSeen) {
   for (const ProductKind& kind : product_kinds()) {
     for (const int matrix : {0, 2}) {
@@ -189,7 +189,7 @@ TEST(TypedValidator, WhatWasRightBeforeIsRecognisedOnTheDevice) {
     EXPECT_EQ(second.detail, first.detail);
     EXPECT_EQ(second.error_ratio, first.error_ratio);
     EXPECT_EQ(second.normwise_error, first.normwise_error);
-    // Who was wrong may have written anywhere.
+    // A wrong kernel may have written anywhere, so everything is uploaded again.
     EXPECT_EQ(bench.validate([](const Call&) {}).outcome, Outcome::wrong_result);
     bench.device.downloaded_bytes = 0;
     EXPECT_EQ(bench.validate(right).outcome, Outcome::ok);
@@ -197,7 +197,7 @@ TEST(TypedValidator, WhatWasRightBeforeIsRecognisedOnTheDevice) {
   }
 }
 
-/// f32 sums that begin at another l: other bits than from the beginning, but for exact data.
+/// f32 sums that begin at another l: other bits than from 0, except with exact data.
 void multiply_from(const Problem& p, Call call, std::int64_t begin) {
   const float alpha = call.alpha_device ? *static_cast<const float*>(call.alpha_device)
                                         : static_cast<float>(call.alpha);
@@ -237,7 +237,7 @@ TEST(TypedValidator, SomeOrdersOfSummationAreRecognisedAndAnyNumberIsRight) {
     expect_right(begin);
     EXPECT_EQ(bench.device.downloaded_bytes, 0) << begin;
   }
-  // The one not seen for longest gives way.
+  // The least recently used result is replaced.
   for (const std::int64_t begin : {50, 150, 0}) expect_right(begin);
   EXPECT_EQ(bench.device.downloaded_bytes, 0) << "0 has been seen since";
   const std::int64_t blocks = bench.device.live_blocks();
@@ -247,7 +247,7 @@ TEST(TypedValidator, SomeOrdersOfSummationAreRecognisedAndAnyNumberIsRight) {
   EXPECT_EQ(bench.device.live_blocks(), blocks) << "a few of each run are kept";
 }
 
-// However much memory there is, and whether the device can compare it or not.
+// With any amount of memory, with and without comparison on the device.
 TEST(TypedValidator, AfterARightOneEachFaultIsStillSeen) {
   const auto poke = [](void* at) { *static_cast<std::byte*>(at) ^= std::byte{0x40}; };
   for (const ProductKind& kind : product_kinds()) {
@@ -290,7 +290,7 @@ TEST(TypedValidator, AfterARightOneEachFaultIsStillSeen) {
   }
 }
 
-// What is kept as right is what was judged, not what C holds afterwards: the next run may stray.
+// The stored result is the judged copy, not what C holds afterwards: the next run may overwrite C.
 TEST(TypedValidator, WhatChangesAsItIsKeptIsNotTakenForRight) {
   for (const ProductKind& kind : product_kinds()) {
     Bench bench(aligned(make_problem(kind, 9, 11, 13)), true, kPlenty);
@@ -301,7 +301,7 @@ TEST(TypedValidator, WhatChangesAsItIsKeptIsNotTakenForRight) {
       last_c = static_cast<std::byte*>(call.c);
     };
     int copies = 0;
-    const auto stray = [&](void* from) {  // writes into C when it is copied
+    const auto stray = [&](void* from) {  // writes into C while it is copied
       auto* begin = static_cast<std::byte*>(from);
       if (!last_c || last_c < begin || last_c >= begin + 65'536) return;
       if (++copies == 1) last_c[bytes_of(kind.c) - 1] ^= std::byte{0x40};

@@ -1,5 +1,5 @@
 // The evaluator in a worker process. This program is its own worker: started as `worker --fd N` it
-// serves a device made of host memory.
+// serves a fake device in host memory.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -254,13 +254,13 @@ void open_device(const WorkerProcess& process) {
 
 TEST(WorkerProcess, IgnoresInterrupts) {
   WorkerProcess process("/proc/self/exe");
-  kill(process.id(), SIGINT);  // maybe before it runs its first instruction
+  kill(process.id(), SIGINT);  // possibly before its first instruction
   open_device(process);
   kill(process.id(), SIGINT);
   Message reply;
   ASSERT_EQ(process.channel().send(encode_done()), Transfer::done);
   ASSERT_EQ(process.channel().receive(reply, deadline_in(10)), Transfer::done);
-  EXPECT_EQ(type_of(reply), "error");  // it lives, and answers what it does not understand
+  EXPECT_EQ(type_of(reply), "error");  // the worker runs, and answers an unknown message
 }
 
 TEST(WorkerProcess, EndsWithItsOwner) {
@@ -274,10 +274,10 @@ TEST(WorkerProcess, EndsWithItsOwner) {
   EXPECT_FALSE(alive(pid));
 }
 
-// A parent that is killed leaves no worker behind, even one that hangs in a kernel.
+// A killed parent leaves no worker behind, even one that hangs in a kernel.
 TEST(WorkerProcess, DiesWithAParentThatIsKilled) {
   std::array<int, 2> ends{};
-  ASSERT_EQ(pipe(ends.data()), 0);  // the worker's standard error: closed when it is gone
+  ASSERT_EQ(pipe(ends.data()), 0);  // the worker's standard error: closed at its end
   const pid_t parent = fork();
   ASSERT_GE(parent, 0);
   if (parent == 0) {

@@ -25,7 +25,7 @@ void add_nvrtc_option(CLI::App& app, std::string& nvrtc) {
 void add_database_option(CLI::App& app, std::string& database) {
   app.add_option("--db", database, "Database file (else TILEWISE_DB, else the user's data folder)")
       ->type_name("FILE");
-  // The environment carries it to the worker process, too.
+  // The worker process inherits the environment variable.
   app.add_flag_callback(
       "--trust-files", [] { setenv("TILEWISE_TRUST_FILES", "1", 1); },
       "Use a database that other users own or may write: what is stored in it is run");
@@ -71,8 +71,8 @@ std::unique_ptr<Compiler> compiler_if_any(const Target& target, const std::strin
   }
 }
 
-// On the CPU times compare candidates and no more: there is no cache to empty that a GPU would
-// have, and other processes disturb whatever the number of samples.
+// Times on the CPU only compare candidates: they are warm, and other processes disturb them
+// whatever the number of samples.
 TimingOptions timing_on(const DeviceInfo& info, bool warm) {
   TimingOptions timing;
   timing.cold = !warm;

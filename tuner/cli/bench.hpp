@@ -7,7 +7,7 @@
 #include "tuner/cli/gpus.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 
-/// What subcommands that measure share: their options, and a GPU with an evaluator.
+/// What measuring subcommands share: options, and a GPU with an evaluator.
 namespace tilewise::cli {
 
 struct BenchOptions {
@@ -24,18 +24,18 @@ void add_nvrtc_option(CLI::App& app, std::string& nvrtc);
 /// --db and --trust-files.
 void add_database_option(CLI::App& app, std::string& database);
 
-/// choose_gpus(), one of each kind. Says plainly when that is the CPU, and which alike GPUs are
-/// left out; where "all" finds no GPU, the error says what can be done without one.
+/// choose_gpus(), one of each kind. Prints a note when the CPU is chosen, and which alike GPUs are
+/// left out. The error of "all" without a GPU names what works without one.
 std::vector<Gpu> gpus_to_measure_on(const std::string& device, const Output& output);
 
-/// The target's compiler, or null with a warning where none is found: what is stored may do. An
-/// NVRTC that --nvrtc names must be there.
+/// The target's compiler; null with a warning where there is none, since stored images may suffice.
+/// Throws when --nvrtc names an NVRTC that is not there.
 std::unique_ptr<Compiler> compiler_if_any(const Target& target, const std::string& nvrtc);
 
 /// How products are timed on a device: cold unless `warm`; on the CPU always warm, and briefly.
 TimingOptions timing_on(const DeviceInfo& info, bool warm);
 
-/// A GPU being measured on. The worker process (or the device, in process) lives as long as this.
+/// A GPU with its evaluator. Owns the worker process (or the device, in process).
 class Bench {
  public:
   Bench(const Gpu& gpu, const BenchOptions& options);

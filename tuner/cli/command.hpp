@@ -7,12 +7,12 @@
 #include "tilewise/error.hpp"
 #include "tuner/cli/output.hpp"
 
-/// The program `autotune`: one file per subcommand. Each declares an options struct, a setup that
-/// names its options to CLI11, and a run; an add_NAME function (listed below and in main.cpp) joins
-/// them.
+/// The program `autotune`: one file per subcommand. Each has an options struct, a setup that
+/// declares its options to CLI11, and a run; an add_NAME function (listed below and in main.cpp)
+/// joins them.
 namespace tilewise::cli {
 
-/// Exit statuses, documented in --help and docs/cli.md. Never renumber one.
+/// Exit statuses, documented in --help and docs/cli.md. Never renumber them.
 enum ExitCode : int {
   kOk = 0,
   kFailure = 1,        ///< something unexpected; a kernel that does not compile
@@ -20,9 +20,9 @@ enum ExitCode : int {
   kNoDevice = 3,       ///< no driver, or no such GPU
   kNoCompiler = 4,     ///< no run-time compiler
   kDatabase = 5,       ///< the database cannot be opened, read or written
-  kNoWinner = 6,       ///< no valid candidate; or a stored winner moved, or is wrong
+  kNoWinner = 6,       ///< no valid candidate; or a stored winner changed its time, or is wrong
   kOutOfMemory = 7,    ///< host or device memory does not suffice
-  kInterrupted = 130,  ///< of a command; the program exits with interrupt_status() then
+  kInterrupted = 130,  ///< of a command; the program exits with interrupt_status()
 };
 ExitCode exit_code(ErrorKind kind);
 
@@ -31,13 +31,13 @@ struct Selection {
   std::function<int()> run;
 };
 
-/// --json, --quiet, -v: every subcommand has them.
+/// --json, --quiet, -v: options of every subcommand.
 void add_output_options(CLI::App& app, Output& output);
 
-/// "Examples:" and the lines, as a subcommand's help ends.
+/// "Examples:" and the lines: the end of a subcommand's help.
 std::string examples(std::initializer_list<const char*> lines);
 
-/// Adds a subcommand whose options live as long as `app` does.
+/// Adds a subcommand; its options live as long as `app`.
 template <class Options>
 CLI::App* add_command(CLI::App& app, Selection& selection, const std::string& name,
                       const std::string& summary, void (*setup)(CLI::App&, Options&),
@@ -71,7 +71,7 @@ void add_import(CLI::App& app, Selection& selection);
 void add_completion(CLI::App& app, Selection& selection);
 void add_worker(CLI::App& app, Selection& selection);
 
-/// Parses, runs, reports. Never throws; returns the exit status.
+/// Parses, runs, reports errors. Never throws; returns the exit status.
 int run_cli(int argc, char** argv);
 
 }  // namespace tilewise::cli

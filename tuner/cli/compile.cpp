@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kMostKernels = 10'000;  // of a subspace; more is a slip of the pen
+constexpr std::int64_t kMostKernels = 10'000;  // per subspace; more is taken for a mistake
 
 struct CompileCommand {
   std::string arch;
@@ -72,11 +72,11 @@ void setup(CLI::App& app, CompileCommand& options) {
                 "autotune compile --arch sm_80 --subspace 'TILE_M=64;TILE_N=64,128' --json"}));
 }
 
-/// One kernel to compile, and the first problem and candidate whose plan launches it.
+/// A kernel to compile, and the first problem and candidate whose plan launches it.
 struct Job {
   DeviceInfo device;
   Problem problem;
-  std::vector<Problem> other_problems;  ///< whose plans launch it too
+  std::vector<Problem> other_problems;  ///< whose plans launch it, too
   Candidate candidate;
   LaunchStep step;
   ImageStore::Made made;
@@ -106,7 +106,7 @@ std::vector<Candidate> candidates_for(const CompileCommand& options, const Probl
   return candidates;
 }
 
-/// Of several targets those that cannot do the kind are passed over.
+/// With several targets, a target without the kind is skipped.
 std::vector<Problem> problems_for(const CompileCommand& options, const DeviceInfo& device,
                                   bool one_of_several) {
   try {
@@ -125,7 +125,7 @@ void add_problem(Job& job, const Problem& problem) {
     others.push_back(problem);
 }
 
-/// Every kernel once, in the order in which plans need them.
+/// Every kernel once, in the order of the plans.
 std::vector<Job> jobs_for(const CompileCommand& options) {
   const std::vector<Target> targets = parse_targets(options.arch);
   std::vector<Job> jobs;
@@ -149,8 +149,7 @@ std::vector<Job> jobs_for(const CompileCommand& options) {
   return jobs;
 }
 
-/// What is compiled goes into `database` (where served images are kept, not into the cache) unless
-/// that is null.
+/// Compiles all. Images are stored in `database` (not in the cache) unless that is null.
 void compile_all(std::vector<Job>& jobs, Database* database, const Compiler& compiler, int threads,
                  const Output& output) {
   const ImageStore images(database, nullptr, &compiler);

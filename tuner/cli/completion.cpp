@@ -6,20 +6,20 @@
 namespace tilewise::cli {
 namespace {
 
-/// What a shell may offer after a chain of subcommands ("db list"; "" at the top).
+/// A completion: an option or subcommand, with its help.
 struct Word {
   std::string text;  ///< "--sizes", "query"
   std::string help;
-  std::vector<std::string> values;  ///< of an option that takes one, where they are known
+  std::vector<std::string> values;  ///< of an option, where its values are known
   bool takes_value = false;
 };
 struct Place {
   std::string chain;
   std::vector<Word> words;
-  std::vector<std::string> commands;  ///< names that lead one step further
+  std::vector<std::string> commands;  ///< subcommands
 };
 
-/// Choices as a type name spells them: "{nn,nt,tn,tt}". "UUID" stands for what only the user knows.
+/// The choices in a type name such as "{nn,nt,tn,tt}". "UUID" is a value that the user supplies.
 std::vector<std::string> choices(const std::string& type_name) {
   const auto open = type_name.find('{'), close = type_name.find('}');
   if (open == std::string::npos || close == std::string::npos) return {};
@@ -38,7 +38,7 @@ Place place_of(const CLI::App& app, const std::string& chain) {
   for (const CLI::Option* option : app.get_options()) {
     const bool takes_value = option->get_items_expected_max() > 0;
     const auto values = takes_value ? choices(option->get_type_name()) : std::vector<std::string>{};
-    if (const auto& names = option->get_lnames(); !names.empty())  // others are its aliases
+    if (const auto& names = option->get_lnames(); !names.empty())  // the others are aliases
       place.words.push_back({"--" + names.front(), option->get_description(), values, takes_value});
     if (option->get_positional())
       for (const std::string& value : values)
@@ -57,8 +57,8 @@ void collect(const CLI::App& app, const std::string& chain, std::vector<Place>& 
               places);
 }
 
-/// Every place, made from the parser itself. At the top, tune's options are offered too: it is the
-/// command that is meant when none is named.
+/// Every place, from the parser itself. The top place has tune's options too: tune is the default
+/// command.
 std::vector<Place> places_of(const CLI::App& root) {
   std::vector<Place> places;
   collect(root, "", places);
@@ -74,14 +74,14 @@ std::vector<Place> places_of(const CLI::App& root) {
 
 std::string joined(const std::vector<std::string>& parts) { return CLI::detail::join(parts, " "); }
 
-/// `text` in single quotes, where the shell writes an apostrophe as `apostrophe`.
+/// `text` in single quotes, with each apostrophe written as `apostrophe`.
 std::string quoted(const std::string& text, const std::string& apostrophe) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? apostrophe : std::string(1, c);
   return result + "'";
 }
 
-/// Cases of a bash or zsh `case "$chain $word"` that walk the chain of subcommands.
+/// The cases of a bash or zsh `case "$chain $word"` that follow the chain of subcommands.
 std::string walk_cases(const std::vector<Place>& places) {
   std::string text;
   for (const Place& place : places)

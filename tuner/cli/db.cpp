@@ -52,7 +52,7 @@ Json counts_json(const DatabaseCounts& counts) {
 int run_info(const FileCommand& options, const Output& output) {
   const Database database = open_to_read(options.database);
   const DatabaseCounts counts = database.counts();
-  database.winners();  // warns of damaged ones
+  database.winners();  // warns of damaged rows
   const auto cache = image_cache_path(default_database_path(options.database));
   std::error_code ignored;
   const auto size = std::filesystem::file_size(cache, ignored);
@@ -79,7 +79,7 @@ int run_info(const FileCommand& options, const Output& output) {
 // --- list, delete
 // -----------------------------------------------------------------------------------
 
-/// Which records: several filters when several GPUs or problems are named.
+/// The filters for records: several when several GPUs or problems are named.
 struct FilterOptions {
   std::string database;
   std::string gpu;
@@ -212,7 +212,7 @@ int run_delete(const DeleteCommand& options, const Output& output) {
 // --- prune
 // ------------------------------------------------------------------------------------------
 
-/// A parameter that this version does not know: a record of a newer one.
+/// Whether the record has a parameter that this version lacks: a newer version wrote it.
 bool is_newer(const KernelTemplate& kernel, const Configuration& configuration) {
   const auto& values = configuration.values();
   return std::any_of(values.begin(), values.end(), [&](const auto& entry) {
@@ -221,7 +221,7 @@ bool is_newer(const KernelTemplate& kernel, const Configuration& configuration) 
   });
 }
 
-/// A parameter is missing, or has a value that there is no more.
+/// Whether a parameter is missing, or has a value that no longer exists.
 bool is_older(const KernelTemplate& kernel, const Configuration& configuration) {
   return std::any_of(
       kernel.parameters.begin(), kernel.parameters.end(), [&](const Parameter& parameter) {
@@ -230,8 +230,8 @@ bool is_older(const KernelTemplate& kernel, const Configuration& configuration) 
       });
 }
 
-/// Says of records whether they are of today's sources. What it cannot judge counts as current:
-/// rows of a newer version, and all where the compiler they would be built with is not here.
+/// Tells which records were made from the current sources. A record counts as current where that
+/// cannot be decided: rows of a newer version, and all rows for a compiler that is not there.
 class Sources {
  public:
   bool current(const Record& record) {
@@ -242,7 +242,7 @@ class Sources {
     try {
       const DeviceInfo info = nominal_from_key(record.gpu);
       const ImageStore store(nullptr, nullptr, &compiler_for(info.target));
-      // What this GPU of nominal facts refuses, the one that was measured need not have.
+      // The nominal facts may refuse what the measured GPU accepts.
       return !rejection(*kernel, record.problem, configuration, info).empty() ||
              record.source_hash ==
                  current_source_hash(record.candidate, *kernel, record.problem, info, store);
@@ -260,8 +260,8 @@ class Sources {
   std::array<std::unique_ptr<Compiler>, 2> compilers_;  // NVRTC, and the CPU's
 };
 
-/// The source hashes of the records to keep. Winners' are among them, so that it says something
-/// even where no other record is current.
+/// The source hashes of records to keep. The winners' hashes are among them, so that the list is
+/// not empty where no other record is current.
 std::vector<std::string> current_hashes(const Database& database) {
   std::vector<std::string> hashes;
   Sources sources;
@@ -271,8 +271,8 @@ std::vector<std::string> current_hashes(const Database& database) {
   return hashes;
 }
 
-/// The database is opened first, so that one that is refused loses nothing. Then the cache goes:
-/// that needs no free space, and makes some.
+/// Opens the database first: if it is refused, nothing is deleted. Deletes from the cache next,
+/// which needs no free space and frees some.
 int run_prune(const FileCommand& options, const Output& output) {
   const auto path = default_database_path(options.database);
   const std::vector<std::string> current = current_hashes(open_to_read(options.database));

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a tuner that trusts the model would measure first.
+// The candidates that a tuner would measure first by the model alone.
 constexpr std::size_t kFirst = 10;
 
 struct ModelCommand {
@@ -34,12 +34,12 @@ void setup(CLI::App& app, ModelCommand& options) {
       examples({"autotune db model", "autotune db model --gpu H200 --json"}));
 }
 
-/// Predictions beside measurements, for the records of one problem on one GPU.
+/// Predictions and measurements of the records of one problem on one GPU.
 struct Comparison {
   std::string gpu;
   Problem problem;
-  std::vector<double> predicted, measured;                // today's predictions
-  std::vector<double> stored_predicted, stored_measured;  // those made when they were measured
+  std::vector<double> predicted, measured;                // by the current model
+  std::vector<double> stored_predicted, stored_measured;  // predictions stored at measurement time
 };
 
 double predicted_now(const Record& record, const DeviceInfo& device) {
@@ -140,7 +140,7 @@ int run(const ModelCommand& options, const Output& output) {
   const Database database = open_to_read(options.database);
   std::vector<Comparison> all;
   for (const std::string& gpu : stored_gpus(database, options.gpu)) {
-    if (!can_estimate(nominal_from_key(gpu))) continue;  // the model is of GPUs
+    if (!can_estimate(nominal_from_key(gpu))) continue;  // the model covers GPUs only
     for (Comparison& comparison : comparisons(database, gpu)) all.push_back(std::move(comparison));
   }
   if (output.json) {

@@ -29,7 +29,7 @@ void setup(CLI::App& app, DevicesCommand& options) {
 
 struct Shown {
   Gpu gpu;
-  std::optional<DeviceStatus> status;  ///< nothing when the device could not be opened
+  std::optional<DeviceStatus> status;  ///< empty when the device could not be opened
   std::vector<std::string> doubts;
 };
 
@@ -144,7 +144,7 @@ void print_all(const std::vector<Shown>& all, const Output& output) {
       warn("device " + device_name(shown.gpu) + ": " + doubt);
 }
 
-/// "all" is every GPU, and the CPU after them.
+/// "all" is every GPU, then the CPU.
 std::vector<Gpu> devices_to_show(const std::string& device) {
   if (device != "all") return choose_gpus(device, false);
   std::vector<Gpu> gpus;

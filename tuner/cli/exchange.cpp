@@ -66,7 +66,7 @@ int run_export(const ExportCommand& options, const Output& output) {
          " rows could not be read and are left out; `autotune db check` lists what is damaged");
   text.erase(text.find_last_not_of('\n') + 1);
   if (options.file == "-") {
-    print_exact_line(text);  // is JSON already
+    print_exact_line(text);  // already JSON
     return status;
   }
   std::ofstream file(options.file, std::ios::binary | std::ios::trunc);
@@ -111,7 +111,7 @@ Error cannot_read(const std::string& file, const std::string& why) {
   return {ErrorKind::io, "cannot read '" + file + "': " + why};
 }
 
-/// Of an open file: what could never end, or is larger than any export, is refused.
+/// Refuses what could never end, or is larger than any export.
 void check_readable(int descriptor, const std::string& file) {
   struct stat status {};
   if (fstat(descriptor, &status) != 0) throw cannot_read(file, std::strerror(errno));
@@ -122,7 +122,7 @@ void check_readable(int descriptor, const std::string& file) {
     throw cannot_read(file, "it is a device; name a file or a pipe, or -");
 }
 
-/// At most kMostImportBytes.
+/// The file's contents, at most kMostImportBytes.
 std::string contents_of(const std::string& file) {
   const int descriptor =
       file == "-" ? dup(STDIN_FILENO) : ::open(file.c_str(), O_RDONLY | O_CLOEXEC);

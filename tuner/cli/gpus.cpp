@@ -75,7 +75,7 @@ double host_bytes_available() {
   std::string name;
   for (double kib = 0; meminfo >> name >> kib; meminfo.ignore(64, '\n'))
     if (name == "MemAvailable:") return kib * 1024;
-  return std::numeric_limits<double>::infinity();  // not known: let the allocation itself decide
+  return std::numeric_limits<double>::infinity();  // not known: the allocation decides
 }
 
 }  // namespace
@@ -183,8 +183,8 @@ double host_bytes_needed(const Problem& problem) {
   const double elements = m * n * batch;
   const ReferenceLimits limits;
   const bool sampled = flops_of(problem) > limits.flops || elements > limits.elements;
-  // 16 bytes an element where every one is checked (else some 200 a row), and what is multiplied
-  // while that is computed: A and B of one matrix of one data set at a time, or C0.
+  // 16 bytes per element where every element is stored, else some 200 per row; and the operands in
+  // memory during the computation: A and B of one matrix of one data set at a time, or C0.
   const double wide = problem.a == DType::f64 ? 8 : 4;
   const double operands = wide * (m * k + k * n), c = wide * m * n;
   return sampled ? std::max(operands, c) + 200 * m * batch : operands + 16 * elements;
@@ -201,7 +201,7 @@ void check_host_memory(const Problem& problem) {
 
 double device_bytes_needed(const Problem& problem) {
   const double operands = operand_bytes(problem);
-  if (operands > 1e17) return operands;  // near where 64-bit counts of bytes end
+  if (operands > 1e17) return operands;  // near the limit of 64-bit byte counts
   return static_cast<double>(Validator::minimal_bytes(problem));
 }
 

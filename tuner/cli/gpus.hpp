@@ -9,48 +9,47 @@
 
 namespace tilewise::cli {
 
-/// A GPU (or the CPU as one) that --device chose: what to open it by, and what it says of itself.
+/// A device that --device chose, a GPU or the CPU: its name for opening it, and its facts.
 inline constexpr int kHostIndex = -1;
 struct Gpu {
   int index = 0;      ///< kHostIndex: the CPU
   std::string which;  ///< for open_device() and the worker
   DeviceInfo info;
-  std::string why_host = {};       ///< of the CPU that "auto" chose: why no GPU was
-  std::vector<Gpu> left_out = {};  ///< alike GPUs that "all" left out, as this one stands for them
+  std::string why_host = {};       ///< for the CPU chosen by "auto": why no GPU was
+  std::vector<Gpu> left_out = {};  ///< alike GPUs that "all" left out in favour of this one
 };
 
 /// "auto" (the first, else the CPU), an index, a UUID, "all" (every GPU, or one of each kind when
 /// `one_of_each_kind`: alike GPUs share their records), "host" or "host:sm_90". Creates no context.
-/// Throws Error(invalid_argument) for what can be none of these, Error(no_device) for what is not
+/// Throws Error(invalid_argument) for a malformed name, Error(no_device) for a device that is not
 /// there.
 std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind);
 
-/// A note for each GPU that stands for alike ones, with how many were left out and why.
+/// Prints a note for each GPU that represents alike ones, with their number and the reason.
 void say_left_out(const std::vector<Gpu>& gpus, const Output& output);
-/// The same as JSON: [{"index", "uuid", "gpu", "used": the index of the GPU that stands for it}].
+/// The same as JSON: [{"index", "uuid", "gpu", "used": the index of the GPU used instead}].
 std::string left_out_json(const std::vector<Gpu>& gpus);
 
-/// What --device calls it by: "0", "host", "host:sm_90a".
+/// The name that --device takes: "0", "host", "host:sm_90a".
 std::string device_name(const Gpu& gpu);
 
-/// The facts of a stored gpu_key ("NVIDIA H200|9.0|132"), typical for its capability, for answering
+/// The facts of a stored gpu_key ("NVIDIA H200|9.0|132"), typical for its capability, for use
 /// without that GPU. Throws Error(invalid_argument).
 DeviceInfo nominal_from_key(const std::string& key);
 /// The targets of "sm_90,sm_80" or "all".
 std::vector<Target> parse_targets(const std::string& text);
 
-/// The least device memory that measuring a problem takes: A, B and C with their guards. With more,
+/// The least device memory for measuring a problem: A, B and C with their guards. With more memory,
 /// buffers are rotated (docs/measuring.md).
 double device_bytes_needed(const Problem& problem);
-/// Bytes of host memory that its test data and reference take.
+/// Bytes of host memory for its test data and reference.
 double host_bytes_needed(const Problem& problem);
 /// Throws Error(out_of_memory) with both numbers.
 void check_host_memory(const Problem& problem);
 void check_device_memory(const Problem& problem, const DeviceInfo& info,
                          const DeviceStatus& status);
 
-/// What makes measurements on this GPU doubtful now: other processes, throttling, load. May be
-/// empty.
+/// Why measurements on this GPU are doubtful now: other processes, throttling, load. May be empty.
 std::vector<std::string> doubts(const DeviceStatus& status);
 
 }  // namespace tilewise::cli

@@ -10,11 +10,11 @@ namespace tilewise::cli {
 namespace {
 
 constexpr int kUsual = 80, kLeast = 20, kMost = 100;
-constexpr std::size_t kLeastDescription = 24;  // columns; with fewer it goes below the name
+constexpr std::size_t kLeastDescription = 24;  // columns; narrower ones go below the name
 constexpr std::size_t kBelowName = 6, kContinued = 4;
-constexpr std::size_t kDeep = 20;  // an indentation from here on is the column of descriptions
+constexpr std::size_t kDeep = 20;  // an indentation of at least this is the column of descriptions
 
-/// Words of a text. Of a command, what stands in quotes is one word.
+/// The words of a text. In a command, a quoted part is one word.
 std::vector<std::string> words_of(const std::string& text, bool command) {
   std::vector<std::string> words;
   std::string word;
@@ -32,7 +32,7 @@ std::vector<std::string> words_of(const std::string& text, bool command) {
   return words;
 }
 
-/// A word in parts of at most `room` characters, which end after commas where there are any.
+/// A word in parts of at most `room` characters, split after commas where possible.
 std::vector<std::string> parts_of(std::string word, std::size_t room) {
   std::vector<std::string> parts;
   while (word.size() > room) {
@@ -45,7 +45,7 @@ std::vector<std::string> parts_of(std::string word, std::size_t room) {
   return parts;
 }
 
-/// `first` and the words of `text` after it; further lines are indented by `indent`.
+/// `first` and the words of `text`, wrapped; further lines are indented by `indent`.
 std::string filled(const std::string& first, const std::string& text, std::size_t indent,
                    std::size_t width) {
   const bool command = text.rfind("autotune ", 0) == 0;
@@ -72,7 +72,7 @@ std::string filled(const std::string& first, const std::string& text, std::size_
   return result + line + "\n";
 }
 
-/// One line of help, in as many as it needs.
+/// One line of help, wrapped.
 std::string wrapped_line(const std::string& line, std::size_t width) {
   if (line.size() <= width) return line + "\n";
   const std::size_t lead = std::min(line.find_first_not_of(' '), line.size());

@@ -24,7 +24,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// parse_sizes() stops at the first bad item; here every bad item is named.
+/// The sizes of a list; the error names every bad item, not the first one only.
 std::vector<Size> sizes_of(const std::string& text) {
   std::vector<Size> sizes;
   std::string bad;
@@ -62,7 +62,7 @@ Alignment alignment_for(const Problem& problem, const std::string& text) {
     return natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a, problem.b,
                              problem.c);
   const auto parts = split_list(text);
-  if (parts.size() == 1) {  // C's elements may be longer than A's
+  if (parts.size() == 1) {  // C's elements may be wider than A's
     const int all = parse_alignment(parts[0], problem.a);
     return {all, all, std::max(all, bytes_of(problem.c))};
   }
@@ -88,7 +88,7 @@ std::string bad_time(const std::string& text) {
   return "'" + text + "' is not allowed; give seconds above 0, as in 60, 90s, 2m, 1.5h";
 }
 
-/// "{f32,f64,...}", each of what `pick` takes of the table of products once.
+/// "{f32,f64,...}": the distinct names that `pick` returns for the table of products.
 std::string choices_of(const std::function<std::string_view(const ProductKind&)>& pick) {
   std::vector<std::string> names;
   for (const ProductKind& kind : product_kinds()) {
@@ -98,7 +98,7 @@ std::string choices_of(const std::function<std::string_view(const ProductKind&)>
   return "{" + CLI::detail::join(names, ",") + "}";
 }
 
-/// What `parse` makes of an option's text; an error names the option.
+/// Parses an option's text; an error names the option.
 template <class Parse>
 auto parsed_as(const char* option, const std::string& text, const Parse& parse) {
   try {
@@ -108,7 +108,7 @@ auto parsed_as(const char* option, const std::string& text, const Parse& parse) 
   }
 }
 
-/// What is wrong with types that do not go together.
+/// Throws for types that do not go together.
 [[noreturn]] void refuse_kind(DType operand, DType c, MathMode math) {
   const std::string name(to_string(operand));
   if (math != MathMode::strict && operand != DType::f32)

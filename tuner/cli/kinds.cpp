@@ -62,7 +62,7 @@ constexpr std::pair<std::string_view, DType> kOtherNames[] = {
     {"float8_e5m2", DType::e5m2},
 };
 
-/// " (did you mean f16?)", or "" where no allowed type is meant.
+/// " (did you mean f16?)", or "" without a near allowed type.
 std::string type_suggestion(const std::string& text, const std::vector<DType>& allowed) {
   std::string lower = text;
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

@@ -7,30 +7,30 @@
 #include "vocabulary/device_info.hpp"
 #include "vocabulary/problem_text.hpp"
 
-/// Kinds of products (types and math mode): their names on the command line, and what each device
-/// can do.
+/// Kinds of products (types and math mode): their names on the command line, and which devices have
+/// them.
 namespace tilewise::cli {
 
-/// Types that A and B may have; types that C may have of such operands in such a mode.
+/// Types of A and B; types of C for such operands in such a mode.
 std::vector<DType> operand_types();
 std::vector<DType> result_types(DType operand, MathMode math);
 /// "f32, f64, f16".
 std::string names_of(const std::vector<DType>& types);
-/// The type called `text`. Throws Error(invalid_argument) that lists `allowed`, and suggests one of
-/// them for a name that other libraries use ("fp16", "half").
+/// The type called `text`. Throws Error(invalid_argument) that lists `allowed`, with a suggestion
+/// for a name of other libraries ("fp16", "half").
 DType parse_type(const std::string& option, const std::string& text,
                  const std::vector<DType>& allowed);
 
-/// Kinds that some template can do on a device, in the order of the table of products.
+/// Kinds that some template supports on a device, in the order of the table of products.
 std::vector<std::string> kinds_on(const DeviceInfo& device);
 /// Operand types among them.
 std::vector<std::string> operand_types_on(const DeviceInfo& device);
-/// Throws Error(unsupported) naming kinds_on() when no template can do the problem's kind there.
+/// Throws Error(unsupported) naming kinds_on() when no template supports the problem's kind there.
 void check_kind(const Problem& problem, const DeviceInfo& device);
 
-/// The mode for --accuracy: the fastest whose error_bound() is at most `accuracy`, by the winners
-/// of this GPU where they say so, else the first of tf32, f32x3, strict. Throws
-/// Error(invalid_argument) naming each mode's bound when none is.
+/// The mode for --accuracy: among modes whose error_bound() is at most `accuracy`, the fastest by
+/// this GPU's winners, else the first of tf32, f32x3, strict. Throws Error(invalid_argument) naming
+/// each mode's bound when there is none.
 MathMode mode_within(const Problem& problem, double accuracy, const DeviceInfo& device,
                      const std::vector<Winner>& winners);
 

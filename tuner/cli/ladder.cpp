@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kGpuSize = "4096";
-constexpr const char* kCpuSize = "256";  // every thread of a GPU is emulated
+constexpr const char* kCpuSize = "256";  // small: every thread of a GPU is emulated
 constexpr double kGpuBudgetSeconds = 45, kCpuBudgetSeconds = 10;
 
 struct LadderCommand {
@@ -65,7 +65,7 @@ void check_kind(const LadderCommand& options) {
                   "; tune for other kinds: autotune --sizes ... --dtype ... --math ...");
 }
 
-/// One problem, nn and tightly packed: what the teaching texts multiply.
+/// One problem, nn and tightly packed, as in the teaching texts.
 Problem problem_for(const LadderCommand& options, const Gpu& gpu) {
   const std::string text = !options.size.empty()  ? options.size
                            : gpu.info.target.host ? kCpuSize
@@ -89,7 +89,7 @@ Gpu gpu_for(const std::string& device, const Output& output) {
   return gpus_to_measure_on(device, output).front();
 }
 
-/// Tunes in a worker process of its own.
+/// Tunes in a separate worker process.
 TuneResult tune_for(const Problem& problem, double budget_seconds, const LadderCommand& options,
                     const Gpu& gpu, const LadderContext& context, Progress& progress) {
   Bench bench(gpu, options.bench);

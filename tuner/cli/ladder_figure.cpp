@@ -19,14 +19,14 @@ extern char** environ;
 namespace tilewise::cli {
 namespace {
 
-/// In gnuplot's single quotes nothing but a quote means anything, and two mean one.
+/// In gnuplot's single quotes only the quote is special; it is doubled.
 std::string quoted(const std::string& text) {
   std::string made = "'";
   for (const char c : text) made += c == '\'' ? "''" : c == '\n' ? " " : std::string(1, c);
   return made + "'";
 }
 
-/// In a data block only double quotes hold words together, and nothing stands for one of them.
+/// In a data block double quotes delimit a text, and cannot be escaped.
 std::string datum(const std::string& text) {
   std::string made = text;
   for (char& c : made)
@@ -34,7 +34,7 @@ std::string datum(const std::string& text) {
   return '"' + made + '"';
 }
 
-/// Two files in a folder of their own, removed with it: what gnuplot reads, and what it says.
+/// A temporary folder, removed by the destructor, with gnuplot's input and its messages.
 class Scratch {
  public:
   Scratch() {
@@ -57,7 +57,7 @@ class Scratch {
   std::string folder_;
 };
 
-/// Runs `program script`, both its outputs into the file `words`. Whether it succeeded.
+/// Runs `program script` with both outputs in the file `words`. True when it succeeded.
 bool run(const std::string& program, const std::string& script, const std::string& words) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

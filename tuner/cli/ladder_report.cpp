@@ -39,7 +39,7 @@ std::string scientific(double value) {
   return text;
 }
 
-/// "1.35x", with the number of the rung that it is compared with unless that is the one above.
+/// "1.35x", with the number of the compared rung unless that is the one above.
 std::string speedup_text(const Ladder& ladder, std::size_t index) {
   const double times = times_before(ladder, index);
   if (!(times > 0)) return "-";

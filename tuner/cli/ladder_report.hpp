@@ -6,21 +6,21 @@
 
 namespace tilewise::cli {
 
-/// The unit of all its rates.
+/// The unit of all rates in the ladder.
 RateUnit rate_unit(const Ladder& ladder);
-/// A row for each rung, and the device's peak.
+/// Prints a row for each rung, and the device's peak.
 void print_ladder(const Ladder& ladder, const Output& output);
 /// {"device", "gpu", "problem", "cold", "peak_tflops", "seconds", "rungs": [{"rung", "name",
 /// "what", "arithmetic", "candidate" or null, "outcome", "detail", "measurement" or null, "tflops",
 /// "times_before", "before" (the number of that rung), "share_of_peak", "bytes_per_flop",
-/// "error_ratio", "normwise_error"}], "interrupted"}; null where there is no figure.
+/// "error_ratio", "normwise_error"}], "interrupted"}; a missing figure is null.
 std::string ladder_json(const Ladder& ladder);
 
 /// The figure as a gnuplot script: a bar for each timed rung and a line for the peak.
 std::string figure_script(const Ladder& ladder, const std::string& svg);
-/// gnuplot's place on PATH. Throws Error(unsupported) saying how to get it.
+/// The path of gnuplot on PATH. Throws Error(unsupported) that explains how to install it.
 std::string find_gnuplot();
-/// Draws the figure into the file `svg`. Throws Error(io) with gnuplot's words.
+/// Draws the figure into the file `svg`. Throws Error(io) with gnuplot's message.
 void draw_figure(const Ladder& ladder, const std::string& svg, const std::string& gnuplot);
 
 }  // namespace tilewise::cli

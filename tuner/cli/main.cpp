@@ -60,7 +60,7 @@ int report(const std::string& kind, const std::string& message, int status, bool
   return status;
 }
 
-/// Help and version are no failures; CLI11 reports them by throwing.
+/// CLI11 throws for help and version, which are no failures.
 int print_requested(const CLI::App& app, const CLI::Success& request, bool json) {
   if (request.get_name() != "CallForVersion") {
     std::cout << wrapped_help(app.help(), help_width());
@@ -93,7 +93,7 @@ int parse_and_run(CLI::App& app, Selection& selection, std::vector<std::string> 
     if (first.rfind("-", 0) == 0 && first != "--help" && first != "-h" && first != "--version")
       arguments.insert(arguments.begin(), kDefaultCommand);
     refuse_unknown_command(app, arguments);
-    std::reverse(arguments.begin(), arguments.end());  // the order that CLI11 takes
+    std::reverse(arguments.begin(), arguments.end());  // CLI11's order
     app.parse(std::move(arguments));
     return selection.run();
   } catch (const CLI::Success& request) {

@@ -20,7 +20,7 @@
 namespace tilewise::cli {
 namespace {
 
-// Of all JSON documents together; raised when a key goes away or changes its meaning.
+// The version of all JSON documents; raised when a key is removed or changes its meaning.
 constexpr int kDocumentVersion = 1;
 
 constexpr std::size_t kGap = 2;           // blanks between columns

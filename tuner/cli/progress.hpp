@@ -6,8 +6,8 @@
 
 namespace tilewise::cli {
 
-/// One line about how far things are, on stderr: rewritten in place on a terminal with escape
-/// sequences, a plain line every few seconds elsewhere, nothing with --quiet. Not thread-safe.
+/// A progress line on stderr: rewritten in place on a terminal with escape sequences, a plain line
+/// every few seconds elsewhere, nothing with --quiet. Not thread-safe.
 class Progress {
  public:
   explicit Progress(const Output& output);
@@ -15,11 +15,12 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// The line as it stands; shown now or not at all.
+  /// Sets the progress line. It is shown now, or not at all when the last one was shown just
+  /// before.
   void show(const std::string& line);
-  /// A line that stays, above the one that moves.
+  /// Prints a permanent line above the progress line.
   void say(const std::string& line);
-  /// Takes the moving line away.
+  /// Removes the progress line.
   void clear() noexcept;
 
  private:

@@ -46,14 +46,14 @@ void setup(CLI::App& app, QueryCommand& options) {
                 "autotune query --device 0 --sizes 1024,3000x500x700 --layout all"}));
 }
 
-/// A GPU asked about: its key, and its facts (typical ones when it is not here; a listing needs
+/// A GPU of the query: its key, and its facts (typical ones when the GPU is absent; a listing needs
 /// none).
 struct Subject {
   std::string key;
   DeviceInfo info;
 };
 
-/// `gpus` are those that --device chose, if it was given; else `database` is there.
+/// `gpus` are those chosen by --device; without --device `database` is open.
 std::vector<Subject> subjects_of(const QueryCommand& options, const std::vector<Gpu>& gpus,
                                  const std::optional<Database>& database, bool with_facts) {
   std::vector<Subject> subjects;
@@ -220,7 +220,7 @@ void print_answers(const std::vector<Answer>& answers, const Output& output) {
 
 int run_query(const QueryCommand& options, const Output& output) {
   const bool asked = !options.problems.sizes.empty();
-  if (asked) problems_of(options.problems);  // what is wrong with them is said first
+  if (asked) problems_of(options.problems);  // bad problems are reported first
   const bool may_be_absent = asked && !options.device.empty();
   const std::optional<Database> database =
       may_be_absent ? open_if_there(options.database) : open_to_read(options.database);

@@ -14,8 +14,9 @@
 namespace tilewise::cli {
 namespace {
 
-constexpr int kSignalled = 128;  // added to a signal's number, as shells do
-// `timeout` signals its child and then the child's process group: two signals that mean one.
+constexpr int kSignalled = 128;  // exit status offset, as of shells
+// `timeout` signals its child and then the child's process group: two signals within this time
+// count as one.
 constexpr std::int64_t kOneSignalNanoseconds = 100'000'000;
 
 std::atomic<bool> interrupt_flag{false};
@@ -54,7 +55,7 @@ void on_signal(int signal) {
   errno = kept;
 }
 
-/// A handler may neither lock nor remove folders, so a thread does.
+/// A handler may neither lock nor remove folders: this thread does.
 void wait_for_second_signal() {
   while (sem_wait(&end_at_once) != 0) {
   }

@@ -3,15 +3,15 @@
 
 namespace tilewise::cli {
 
-/// From now on the first Ctrl-C, SIGTERM or SIGHUP (unless it is ignored, as by nohup), and a write
-/// to a pipe that is closed, set the flag below. A second Ctrl-C or SIGTERM ends the program at
-/// once, with its compilers and temporary folders. What was committed stays.
+/// Installs handlers: the first Ctrl-C, SIGTERM or SIGHUP (unless ignored, as by nohup), and a
+/// write to a closed pipe, set the flag below. A second Ctrl-C or SIGTERM ends the program at once,
+/// with its compilers and temporary folders. Committed rows stay.
 void catch_interrupts();
-/// For a worker, whose parent handles these signals: it must not die in mid-measurement of a signal
-/// that the whole terminal gets, or of a line that is not read any more.
+/// For a worker, whose parent handles these signals: a signal to the whole terminal, or a closed
+/// pipe, must not end a measurement.
 void ignore_interrupts();
 const std::atomic<bool>& interrupted();
-/// 128 and the number of the signal that came first: 130 for Ctrl-C. 0 when none came.
+/// 128 plus the number of the first signal: 130 for Ctrl-C. 0 without a signal.
 int interrupt_status();
 
 }  // namespace tilewise::cli

@@ -54,7 +54,7 @@ struct Count {
   double raw = 0;
   PointCount valid;
   std::int64_t draws = 0, refused = 0;          ///< uniform draws of the raw space
-  std::map<std::string, std::int64_t> reasons;  ///< constraint -> draws that it refuses first
+  std::map<std::string, std::int64_t> reasons;  ///< constraint -> draws that violate it first
 
   double acceptance() const {
     return static_cast<double>(draws - refused) / static_cast<double>(draws);
@@ -125,7 +125,7 @@ std::string count_text(double value) {
   return value < 1e7 ? format_number(value, 0) : scientific(value);
 }
 
-/// "exact", "+- 1.1%"; of 0 "+- 3200".
+/// "exact", "+- 1.1%"; "+- 3200" when the count is 0.
 std::string error_text(const PointCount& valid) {
   if (valid.exact) return "exact";
   return "+- " + (valid.points > 0 ? format_percent(valid.standard_error / valid.points)
@@ -179,7 +179,7 @@ void print_counts(const std::vector<Count>& counts, const Output& output) {
 }
 
 int run_space(const SpaceCommand& options, const Output& output) {
-  problems_of(options.problems);  // what is wrong with them is said first
+  problems_of(options.problems);  // bad problems are reported first
   std::vector<Count> counts;
   for (const DeviceInfo& device : devices_of(options, output))
     for (const Problem& problem : problems_of(options.problems, device, {})) {

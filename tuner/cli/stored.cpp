@@ -22,7 +22,7 @@ bool is_default_place(const std::string& option) {
   return option.empty() && (!named || !*named);
 }
 
-/// What is damaged is found again by each object that reads it.
+/// Every object that reads damaged rows warns again; each warning is printed once.
 void warn_once(const std::string& warning) {
   static std::mutex mutex;
   static std::set<std::string> said;
@@ -30,7 +30,7 @@ void warn_once(const std::string& warning) {
   if (said.insert(warning).second) warn(warning);
 }
 
-/// A file that cannot be looked at counts as present: opening it says why.
+/// A file that cannot be examined counts as present: opening it gives the reason.
 bool is_absent(const std::filesystem::path& path) {
   std::error_code error;
   return !std::filesystem::exists(path, error) && !error;

@@ -5,8 +5,8 @@
 
 namespace tilewise::cli {
 
-/// Throws Error(invalid_argument) with the subcommands that exist, and the nearest of them, where a
-/// word stands in the place of a subcommand and is none, or where one is missing ("db").
+/// Throws Error(invalid_argument) with the existing subcommands, and the nearest of them, for an
+/// unknown subcommand, or for a missing one ("db").
 void refuse_unknown_command(const CLI::App& app, const std::vector<std::string>& words);
 
 /// After a failed parse: " (did you mean --sizes?)" for an unknown option near a known one, or "".

@@ -44,7 +44,7 @@ void print_steps(const TrialReport& report, const Plan& plan) {
   table.print(Output{});
 }
 
-/// What the cost model expects, step by step.
+/// Prints the cost model's prediction, step by step.
 void print_cost(const Cost& cost) {
   if (!(cost.seconds > 0)) return;
   print_line("predicted: " + to_string(cost));

@@ -7,16 +7,16 @@
 
 namespace tilewise::cli {
 
-/// One candidate tried on one problem, for `tune --only`.
+/// The trial of one candidate on one problem, for `tune --only`.
 struct TrialReport {
   Problem problem;
   Candidate candidate;
   DeviceInfo device;
   Trial trial;
 };
-/// Everything known about each: plan, what the compiler used, what validation and timing found.
+/// Prints each trial in full: plan, compiler's resource usage, results of validation and timing.
 void print_trials(const std::vector<TrialReport>& reports);
-/// {"left_out":[...],"results":[...]}; `gpus` are those that --device chose.
+/// {"left_out":[...],"results":[...]}; `gpus` are those chosen by --device.
 std::string trials_json(const std::vector<TrialReport>& reports, const std::vector<Gpu>& gpus);
 
 }  // namespace tilewise::cli

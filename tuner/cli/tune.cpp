@@ -80,13 +80,14 @@ void setup(CLI::App& app, TuneCommand& options) {
                 "autotune tune --device host --sizes 512 --only tiled --in-process"}));
 }
 
-/// On the CPU a product takes milliseconds, and what compiles takes the cores from what is timed.
+/// On the CPU a product takes milliseconds, and compilers would disturb the timing: a shorter
+/// budget and half of the cores for compiling.
 void suit_the_cpu(TuneOptions& tune, const Gpu& host, const TuneCommand& options) {
   if (options.budget.empty()) tune.budget_seconds = kCpuBudgetSeconds;
   if (tune.compile_threads == 0) tune.compile_threads = std::max(1, host.info.multiprocessors / 2);
 }
 
-/// Everything about the command line that can be wrong, before anything is opened.
+/// Checks the whole command line before anything is opened.
 TuneOptions checked(const TuneCommand& options) {
   TuneOptions tune_options = options.tune;
   if (!options.budget.empty())
@@ -105,7 +106,7 @@ TuneOptions checked(const TuneCommand& options) {
   return tune_options;
 }
 
-/// A GPU and what is multiplied on it: --accuracy may choose another mode on another GPU.
+/// A GPU and its problems: --accuracy may choose another mode on another GPU.
 struct Task {
   Gpu gpu;
   std::vector<Problem> problems;
@@ -119,7 +120,7 @@ struct Run {
   std::unique_ptr<ImageCache> cache;
   std::unique_ptr<Compiler> compiler;
   std::vector<Gpu> gpus;
-  std::size_t warned = 0;  ///< of the database's warnings
+  std::size_t warned = 0;  ///< index into the database's warnings
 };
 
 std::string reproduce_prefix(const Run& run, const Gpu& gpu, const Problem& problem) {
@@ -142,7 +143,8 @@ Tuned tune_problem(Run& run, const Gpu& gpu, Bench& bench, const Problem& proble
   return summarize(gpu, problem, tune(problem, tune_options, context), before, run.database);
 }
 
-/// Before anything is tuned: a run that fails after an hour for its last problem's size is no use.
+/// Checks memory before anything is tuned, so that a long run cannot fail for its last problem's
+/// size.
 Task task_for(const Gpu& gpu, const Run& run) {
   const std::vector<Winner> winners = run.database.winners(gpu_key(gpu.info));
   Task task{gpu, problems_of(run.options.problems, gpu.info, winners)};
@@ -152,7 +154,7 @@ Task task_for(const Gpu& gpu, const Run& run) {
   return task;
 }
 
-/// What the result table does not say: faults on the way, and what was waited for in vain.
+/// Warns of what the result table omits: faults, and kernels of other processes.
 void warn_about(const Tuned& tuned) {
   const TuneResult& result = tuned.result;
   const auto candidates = [](std::int64_t count) {
@@ -174,7 +176,7 @@ void warn_about(const Tuned& tuned) {
   if (!text.empty()) warn(to_string(tuned.problem) + ": " + text);
 }
 
-/// The error to end with: of a database that failed, else the first.
+/// The error to report: of a database that failed, else the first.
 std::optional<Error> failure_of(const std::vector<Tuned>& results) {
   std::optional<Error> failure;
   for (const Tuned& tuned : results)
@@ -199,7 +201,7 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
     }
   } catch (const Error& error) {
     if (results.empty()) throw;
-    failure = error;  // what was found before is shown first
+    failure = error;  // earlier results are printed first
   }
   std::vector<std::string> warnings = run.database.warnings();
   warnings.erase(warnings.begin(), warnings.begin() + static_cast<std::ptrdiff_t>(run.warned));
@@ -222,7 +224,7 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   return all_won ? kOk : kNoWinner;
 }
 
-/// --only: one candidate on every problem and GPU, in full; the command that reproduces a
+/// --only: reports one candidate on every problem and GPU in full, with a command that reproduces a
 /// rejection.
 int try_only(Run& run, const std::vector<Task>& tasks) {
   const ImageStore images(&run.database, run.cache.get(), run.compiler.get());

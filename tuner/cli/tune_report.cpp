@@ -15,13 +15,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A column and what it says of a result.
+/// A column and the function for its cells.
 struct Field {
   Column column;
   std::function<std::string(const Tuned&)> cell;
 };
 
-/// `cell` for results that have a winner, "-" for others.
+/// A field with `cell` for results with a winner, "-" for others.
 Field measured_field(Column column,
                      const std::function<std::string(const Tuned&, const Measurement&)>& cell) {
   return {std::move(column), [cell](const Tuned& tuned) {
@@ -31,8 +31,7 @@ Field measured_field(Column column,
           }};
 }
 
-/// The better of cuBLAS's columns: its time, how many times longer than ours it is, and with -v
-/// which column it is.
+/// Adds the better cuBLAS column: its time over ours, and with -v which one it is.
 void add_baseline_fields(std::vector<Field>& fields, bool verbose) {
   const auto cell = [](auto text) {
     return [text](const Tuned& tuned, const Measurement& ours) -> std::string {
@@ -196,7 +195,7 @@ Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
                    : !before            ? "new"
                    : before->record.candidate == tuned.result.winner->record.candidate ? "kept"
                                                                                        : "replaced";
-  if (database_failed(tuned.result)) return tuned;  // nothing more can be read from it
+  if (database_failed(tuned.result)) return tuned;  // the database cannot be read
   const std::string key = gpu_key(gpu.info);
   tuned.baselines =
       tuned.result.baselines.empty() ? database.baselines(problem, key) : tuned.result.baselines;

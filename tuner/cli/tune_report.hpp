@@ -11,24 +11,24 @@
 
 namespace tilewise::cli {
 
-/// What tuning one problem on one GPU came to.
+/// The result of tuning one problem on one GPU.
 struct Tuned {
   Gpu gpu;
   Problem problem;
   TuneResult result;
   std::vector<Baseline> baselines;  ///< of this run, else the stored ones
-  std::string stored;  ///< "new", "replaced", "kept": the winner beside the one stored before;
+  std::string stored;  ///< "new", "replaced", "kept": the winner relative to the stored one;
                        ///< "not stored": the database failed; "none": no winner
-  std::vector<Record> fastest;               ///< five at most, fastest first
+  std::vector<Record> fastest;               ///< at most five, fastest first
   std::map<Outcome, std::int64_t> outcomes;  ///< of all stored records of the problem
 };
-/// Whether the database failed on the way: it is of no use to the problems that follow.
+/// Whether the database failed: it cannot serve further problems.
 bool database_failed(const TuneResult& result);
 /// `before`: the winner stored when the run began.
 Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
                 const std::optional<Winner>& before, const Database& database);
 
-/// The moving line of a run: phase, time left, counts, the best so far.
+/// The progress line of a run: phase, time left, counts, the best so far.
 std::string progress_line(const TuneProgress& progress);
 /// A committed record in one line, for -v; a rejected one with the command that reproduces it.
 std::string record_line(const Record& record, const std::string& reproduce);

@@ -41,7 +41,7 @@ void setup(CLI::App& app, VerifyCommand& options) {
       examples({"autotune verify", "autotune verify --device 0 --sizes 1024,4096 --json"}));
 }
 
-/// What became of a problem's stored winner.
+/// The result of verifying a problem's stored winner.
 struct Verdict {
   std::string gpu;
   Problem problem;
@@ -51,7 +51,7 @@ struct Verdict {
   std::string detail = {};
   std::optional<Record> stored = {};
   std::optional<Measurement> now = {};
-  std::optional<TimeChange> change = {};  ///< none where times are not compared
+  std::optional<TimeChange> change = {};  ///< empty where times are not compared
 };
 
 Verdict verify_one(const std::string& gpu, const Winner& winner, const ImageStore& images,
@@ -84,13 +84,13 @@ Verdict verify_one(const std::string& gpu, const Winner& winner, const ImageStor
   return verdict;
 }
 
-/// What is verified on a GPU, and the verdicts on problems of --sizes without a winner to verify.
+/// The winners to verify on a GPU, and verdicts on problems of --sizes without a winner.
 struct Selected {
   std::vector<Winner> winners;
   std::vector<Verdict> without;
 };
 
-/// The winners of --sizes, else all that are served.
+/// The winners of --sizes, else all served winners.
 Selected select_winners(const Database& database, const Gpu& gpu, const VerifyCommand& options) {
   const std::string key = gpu_key(gpu.info);
   std::vector<Winner> stored = database.winners(key);
@@ -120,7 +120,7 @@ std::string change_text(const Verdict& verdict) {
   return (change >= 0 ? "+" : "") + format_percent(change);
 }
 
-/// Why a winner's time is not compared, in one line; nothing where it is.
+/// Why a winner's time is not compared, in one line; empty where it is.
 std::string reason_of(const Verdict& verdict) {
   return verdict.change ? "" : verdict.detail.substr(0, verdict.detail.find('\n'));
 }
@@ -180,7 +180,8 @@ std::string verdicts_json(const std::vector<Verdict>& verdicts, const std::vecto
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Says which problems of --sizes have no winner on this GPU; without --sizes, that none has.
+/// Prints which problems of --sizes have no winner on this GPU; without --sizes, that there are
+/// none.
 void say_what_is_missing(const Gpu& gpu, const Selected& selected, const Database& database) {
   std::string problems;
   for (const Verdict& verdict : selected.without)
@@ -192,7 +193,7 @@ void say_what_is_missing(const Gpu& gpu, const Selected& selected, const Databas
          problems + "; autotune --sizes ... finds winners");
 }
 
-/// Whether every problem of --sizes had a winner.
+/// True when every problem of --sizes had a winner.
 bool verify_gpu(const Gpu& gpu, const VerifyCommand& options, Database& database,
                 const Output& output, std::vector<Verdict>& verdicts) {
   const std::string key = gpu_key(gpu.info);
@@ -219,7 +220,8 @@ bool verify_gpu(const Gpu& gpu, const VerifyCommand& options, Database& database
 }
 
 int run_verify(const VerifyCommand& options, const Output& output) {
-  if (!options.problems.sizes.empty()) problems_of(options.problems);  // bad ones are said first
+  if (!options.problems.sizes.empty())
+    problems_of(options.problems);  // bad ones are reported first
   Database database = open_to_write(existing_database(options.database));
   const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output);
   catch_interrupts();

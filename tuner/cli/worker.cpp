@@ -7,8 +7,7 @@
 namespace tilewise::cli {
 namespace {
 
-/// The process that validates and times, apart so that it may die. Started by the tuner; not for
-/// people.
+/// The hidden subcommand of the worker process that validates and times; started by the tuner.
 struct WorkerCommand {
   int fd = -1;
 };

@@ -21,11 +21,11 @@ constexpr double kWarmUpMicroseconds = 10'000;
 constexpr double kRoundMicroseconds = 10'000;
 constexpr double kGlanceMicroseconds = 3'000;
 constexpr std::size_t kGlanceSamples = 5;
-// What is this far behind the best is left at a few launches: it cannot win.
+// A candidate this many times slower than the best cannot win: it gets a few launches only.
 constexpr double kHopeless = 1.5;
-constexpr double kEstimateNoise = 50;  // microseconds: one launch holds some of the host's cost
+constexpr double kEstimateNoise = 50;  // microseconds: one launch includes part of the host's cost
 constexpr int kHostLaunches = 20;
-// Launches for the host's time that take the device longer than this are not worth the wait.
+// The host's time is not measured where its launches would take the device longer (microseconds).
 constexpr double kHostPatience = 10'000, kHostPatienceInRace = 100'000;
 
 bool is_hopeless(double estimate_us, double best_us) {
@@ -104,7 +104,7 @@ Benchmark::Benchmark(Device& device, Stream stream, const Problem& problem,
       end_(device.create_event()) {
   const std::int64_t l2 = device.info().l2_bytes;
   rotation_is_cold_ = std::ssize(buffers.calls()) * TimingBuffers::set_bytes(problem) >= 2 * l2;
-  // With one set there is nothing to rotate over, and with enough of one there is no need.
+  // Nothing to flush: one set alone exceeds the L2 twice over, or the timing is warm.
   if (!options.cold || l2 == 0 || TimingBuffers::set_bytes(problem) >= 2 * l2) return;
   try {
     scratch_ = DeviceBuffer(device, 2 * l2);
@@ -113,7 +113,7 @@ Benchmark::Benchmark(Device& device, Stream stream, const Problem& problem,
   }
 }
 
-// Microseconds of one product as enqueued; the first launch (which may set things up) left out.
+// Microseconds of one enqueued product. The first launch, which may include set-up, is not timed.
 double Benchmark::estimate(const Enqueue& enqueue) {
   enqueue(buffers_.calls().front());
   start_->record(stream_);
@@ -123,9 +123,9 @@ double Benchmark::estimate(const Enqueue& enqueue) {
   return end_->microseconds_since(*start_);
 }
 
-// A graph of enough launches for a sample. It comes round all the sets, a whole number of times,
-// or, where that would take too long or the sets are too few for the L2, has the L2 emptied before
-// it.
+// A graph of enough launches for a sample. It rotates over all buffer sets a whole number of times.
+// Where that would take too long, or the sets are too few for the L2, the L2 is flushed before each
+// run instead.
 Benchmark::Timed Benchmark::prepare(const Enqueue& enqueue, double estimate_us) {
   const std::vector<Call>& calls = buffers_.calls();
   const std::int64_t sets = std::ssize(calls);
@@ -174,7 +174,7 @@ void Benchmark::describe(Measurement& measurement, const Timed& timed) const {
   measurement.method = "graph";
 }
 
-// A few launches that already show that it cannot win.
+// The measurement of a candidate that a few launches show to be too slow to win.
 Measurement Benchmark::brief(double us, std::int64_t launches, bool cold,
                              const char* method) const {
   Measurement measurement = measurement_of({&us, 1});
@@ -188,9 +188,9 @@ Measurement Benchmark::measure(const Enqueue& enqueue, double best_us) {
   const double estimate_us = estimate(enqueue);
   if (is_hopeless(estimate_us, best_us)) return brief(estimate_us, 1, rotation_is_cold_, "event");
   Timed timed = prepare(enqueue, estimate_us);
-  sample(timed);  // the first run of a graph brings it to the device
+  sample(timed);  // the first launch of a graph uploads it
   for (double warm_us = 0; warm_us < std::min(kWarmUpMicroseconds, 1e6 * options_.max_seconds);) {
-    // A device only slows down as it warms: what is hopeless now stays so.
+    // A device only slows down as it warms up, so a hopeless time stays hopeless.
     const double us = sample(timed);
     if (best_us > 0 && us > kHopeless * best_us) {
       return brief(us, timed.launches, rotation_is_cold_ || timed.flush, "graph, cut short");
@@ -204,7 +204,7 @@ Measurement Benchmark::measure(const Enqueue& enqueue, double best_us) {
   }
   Measurement measurement = sampler.measurement();
   describe(measurement, timed);
-  timed.graph->launch(stream_);  // so that clock and power are those of work
+  timed.graph->launch(stream_);  // clock and power are read under load
   const DeviceStatus status = device_.status();
   device_.synchronize(stream_);
   measurement.sm_clock_mhz = status.sm_clock_mhz;
@@ -232,7 +232,8 @@ std::vector<Measurement> Benchmark::race(std::span<const Enqueue> contestants) {
   std::vector<std::vector<double>> rounds(count);
   for (int round = 0; round < options_.race_rounds; ++round) {
     for (std::size_t turn = 0; turn < count; ++turn) {
-      // Another contestant begins each round, so that none always follows the same one's heat.
+      // Each round begins with another contestant, so that none always follows the heat of the same
+      // one.
       const std::size_t i = (turn + static_cast<std::size_t>(round)) % count;
       sample(timed[i]);
       double total_us = 0;

@@ -11,16 +11,17 @@
 
 namespace tilewise {
 
-/// The buffers that timed launches rotate over: as many sets of A, B and C, filled with the bounded
-/// data, as it takes to exceed twice the L2, within what memory allows.
+/// The buffers that timed launches rotate over: sets of A, B and C, filled with the bounded data,
+/// enough to exceed twice the L2 where memory allows.
 class TimingBuffers {
  public:
   /// Bytes of one set.
   static std::int64_t set_bytes(const Problem& problem);
-  /// How many sets make products cold: enough to exceed twice the L2, 512 at most.
+  /// How many sets make products cold: enough to exceed twice the L2, at most 512.
   static std::int64_t sets_wanted(const Problem& problem, const DeviceInfo& info, bool cold);
 
-  /// Takes fewer sets when memory runs out; none is an Error(out_of_memory).
+  /// Takes fewer sets when memory runs out; throws Error(out_of_memory) when there is none for one
+  /// set.
   TimingBuffers(Device& device, Stream stream, const Reference& reference, std::int64_t sets);
   /// The caller's buffers as the only set.
   explicit TimingBuffers(const Call& borrowed) : calls_{borrowed} {}
@@ -39,28 +40,28 @@ class TimingBuffers {
 /// Times products on a device by the rules of docs/measuring.md. Not thread-safe.
 class Benchmark {
  public:
-  /// `buffers` must outlive this. Takes a scratch buffer of twice the L2 when the sets alone do not
-  /// exceed that (and memory allows).
+  /// `buffers` must outlive this. Allocates a scratch buffer of twice the L2 when one set does not
+  /// exceed that and memory allows.
   Benchmark(Device& device, Stream stream, const Problem& problem, const TimingBuffers& buffers,
             const TimingOptions& options);
 
-  /// `best_us` > 0: what is far behind is timed briefly, and its method says so: "event" (one
-  /// launch between events) or "graph, cut short" (one sample).
+  /// With `best_us` > 0 a candidate far behind is timed briefly, and the measurement's method is
+  /// "event" (one launch between events) or "graph, cut short" (one sample).
   Measurement measure(const Enqueue& enqueue, double best_us);
 
   /// Median of a few samples after some milliseconds of warm-up, in microseconds: for choosing
   /// among many. `best_us` as for measure().
   double glance(const Enqueue& enqueue, double best_us);
 
-  /// Contestants measured alternately for options.race_rounds rounds; each round's time is the mean
-  /// of some 10 ms. A contestant that fails throws what the device throws.
+  /// Measures contestants alternately for options.race_rounds rounds. Each round's time is the mean
+  /// over some 10 ms. Throws what the device throws for a failing contestant.
   std::vector<Measurement> race(std::span<const Enqueue> contestants);
 
  private:
   struct Timed {
     std::unique_ptr<LaunchGraph> graph;
     std::int64_t launches = 0;
-    bool flush = false;  ///< empty the L2 before each run: it does not come round all the sets
+    bool flush = false;  ///< flush the L2 before each run: the graph does not rotate over all sets
     double estimate_us = 0;
   };
   double estimate(const Enqueue& enqueue);

@@ -13,19 +13,19 @@
 
 namespace tilewise {
 
-/// A compiled candidate: plain values, so that it can cross to another process.
+/// A compiled candidate: plain values that can be sent to another process.
 struct EvaluationRequest {
   Plan plan;
   std::vector<Image> images;  ///< one per step
-  double best_us = 0;   ///< the best so far; a candidate far behind is timed briefly. 0 = none
+  double best_us = 0;   ///< the best so far, 0 = none; a candidate far behind is timed briefly
   bool repeat = false;  ///< see Validator::repeat(); finalists of a race always are
 };
 
 struct Evaluation {
   Outcome outcome = Outcome::launch_error;
   std::string detail;
-  /// The outcome is a fault of the system, not of the candidate: the worker was killed from
-  /// outside, say, or memory or disk space ran out. It may be another when it is tried again.
+  /// The outcome is a fault of the system (the worker was killed from outside, memory or disk space
+  /// ran out), not of the candidate. A second try may have another outcome.
   bool transient = false;
   std::optional<Measurement> measurement;
   double error_ratio = 0;     ///< finite: 1e30 stands for infinitely wrong
@@ -33,10 +33,10 @@ struct Evaluation {
   ResourceUsage usage;        ///< of the multiply step, as loaded
 };
 
-/// Finalists measured again, interleaved over several rounds in one process, another library
-/// beside.
+/// The finalists' second measurement, interleaved over several rounds in one process, together with
+/// another library.
 struct RaceResult {
-  std::vector<Evaluation> finalists;  ///< in the order given
+  std::vector<Evaluation> finalists;  ///< in the order of the requests
   std::vector<Baseline> baselines;    ///< problem, library, version, variant, measurement filled in
 };
 
@@ -61,22 +61,22 @@ class Evaluator {
   virtual ~Evaluator() = default;
   virtual DeviceInfo device_info() = 0;
   virtual std::string driver_version() = 0;
-  /// Sets the problem: operands go to the device. Throws Error(out_of_memory) with numbers,
+  /// Sets the problem: uploads the operands. Throws Error(out_of_memory) with numbers,
   /// Error(invalid_argument) for an empty C.
   virtual void begin(const Problem& problem, std::shared_ptr<const Reference> reference) = 0;
   /// Validates (both data sets, both scalars, canaries, untouched inputs), then times.
   virtual Evaluation evaluate(const EvaluationRequest& request) = 0;
-  /// Validates each once more and times those that pass, alternating. When one of them breaks the
-  /// device or hangs, the worker's evaluator looks for it by evaluating each alone, and races the
-  /// rest again; in this process, or where none fails alone, all that were not judged yet get its
-  /// outcome.
+  /// Validates each finalist once more and times those that pass, alternately. When one breaks the
+  /// device or hangs, the worker's evaluator evaluates each alone to find it, and races the rest
+  /// again. The local evaluator, or a search that finds no culprit, gives its outcome to all that
+  /// were not judged yet.
   virtual RaceResult race(const std::vector<EvaluationRequest>& finalists, bool with_baselines) = 0;
 };
 
-/// In this process, on a device that the caller keeps alive. A sticky device error ends it:
-/// evaluate() reports launch_error for the culprit, and every later call throws.
-/// Each of `baselines` takes part in a race that has baselines and that it supports; they must
-/// outlive the evaluator.
+/// Evaluates in this process, on a device that must outlive the evaluator. After a sticky device
+/// error evaluate() reports launch_error for the culprit, and every later call throws. Each of
+/// `baselines` that supports the problem takes part in races with baselines; they must outlive the
+/// evaluator.
 std::unique_ptr<Evaluator> make_local_evaluator(Device& device,
                                                 std::vector<BaselineLibrary*> baselines,
                                                 const TimingOptions& timing = {});

@@ -9,9 +9,11 @@
 namespace tilewise {
 namespace {
 
-// Left free for candidates' workspaces (packed operands) and the driver.
+// The share of free device memory that is used; the rest is for candidates' workspaces (packed
+// operands) and the driver.
 constexpr double kUsableShare = 0.75;
-// Of the free memory, at most so much for what was right before; a candidate that needs it gets it.
+// At most this share of free memory stores earlier right results; it is released when a candidate
+// needs it.
 constexpr double kKeptShare = 0.25;
 
 std::string mebibytes(std::int64_t bytes) { return std::to_string((bytes >> 20) + 1) + " MiB"; }
@@ -26,7 +28,7 @@ ResourceUsage multiply_usage(const Executable& executable) {
   return executable.usage()[static_cast<std::size_t>(multiply - executable.plan().steps.data())];
 }
 
-// For finalists that were not raced, since another one broke the device.
+// For finalists not raced because another one broke the device.
 void fail_beside(Evaluation& evaluation, const std::string& why) {
   if (evaluation.outcome != Outcome::ok && !evaluation.detail.empty()) return;
   evaluation.outcome = Outcome::launch_error;
@@ -51,14 +53,14 @@ void LocalEvaluator::begin(const Problem& problem, std::shared_ptr<const Referen
     throw Error(ErrorKind::invalid_argument,
                 "there is nothing to measure: C is " + size_text(problem) + " (MxNxK), empty");
   }
-  bench_ = {};  // before the next one's buffers are taken
+  bench_ = {};  // frees its memory before the next one's buffers are allocated
   problem_ = problem;
   bench_ = make_bench(problem, reference);
 }
 
-// Everything resident and many buffer sets where memory allows, and of what is left what was right
-// before; else the data are copied anew for each run and sets are fewer; at the least A, B and C
-// are on the device once.
+// Where memory allows: all data sets resident, all buffer sets, and earlier right results in the
+// rest. Otherwise the data are uploaded for each run and there are fewer sets; at the least A, B
+// and C are on the device once.
 LocalEvaluator::Bench LocalEvaluator::make_bench(
     const Problem& problem, const std::shared_ptr<const Reference>& reference) {
   const std::int64_t minimal = Validator::minimal_bytes(problem);
@@ -90,7 +92,7 @@ LocalEvaluator::Bench LocalEvaluator::make_bench(
   return bench;
 }
 
-// A refused launch is over when it is reported; after an illegal address nothing works any more.
+// A refused launch leaves the device usable; an illegal address does not.
 void LocalEvaluator::note_failure(const Error& error, Evaluation& evaluation) {
   evaluation.outcome = Outcome::launch_error;
   evaluation.detail = error.what();
@@ -112,7 +114,7 @@ void LocalEvaluator::validate(const Enqueue& enqueue, Evaluation& evaluation) {
   evaluation.normwise_error = verdict.normwise_error;
 }
 
-// Null when the candidate was rejected; `evaluation` says why.
+// Null when the candidate was rejected; `evaluation` holds the reason.
 std::unique_ptr<Executable> LocalEvaluator::load_and_validate(const EvaluationRequest& request,
                                                               Evaluation& evaluation) {
   try {
@@ -130,7 +132,7 @@ std::unique_ptr<Executable> LocalEvaluator::load_and_validate(const EvaluationRe
   return nullptr;
 }
 
-// A kernel that may be served gives the same bits each time.
+// Whether the kernel gives the same bits each time.
 bool LocalEvaluator::repeats(const Executable& executable, Evaluation& evaluation) {
   try {
     const Verdict verdict = bench_.validator->repeat(launches_of(executable));
@@ -171,7 +173,7 @@ Evaluation LocalEvaluator::evaluate_enqueued(const Enqueue& enqueue) {
   return evaluation;
 }
 
-// Of the ways that a library offers, the fastest at a glance. One that fails is not taken.
+// Selects the fastest of a library's variants by a glance at each. A failing variant is skipped.
 void LocalEvaluator::choose_fastest(BaselineLibrary& library) {
   const int ways = library.offer(problem_, bench_.buffers->calls());
   double best_us = 0;
@@ -189,7 +191,7 @@ void LocalEvaluator::choose_fastest(BaselineLibrary& library) {
   library.choose(best);
 }
 
-// Tried once beforehand: a library that fails must not cost the finalists their race.
+// Tries the library once: its failure must not end the finalists' race.
 bool LocalEvaluator::takes_part(BaselineLibrary& library) {
   if (!library.supports(problem_)) return false;
   try {

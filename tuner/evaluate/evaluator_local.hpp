@@ -10,10 +10,10 @@
 
 namespace tilewise {
 
-/// For a LocalEvaluator, which does not own them.
+/// For a LocalEvaluator, which does not own the libraries.
 std::vector<BaselineLibrary*> pointers_to(const BaselineLibraries& libraries);
 
-/// The evaluator in this process: what make_local_evaluator() gives, and what a worker runs.
+/// The evaluator in this process: made by make_local_evaluator(), and run by a worker.
 class LocalEvaluator : public Evaluator {
  public:
   LocalEvaluator(Device& device, std::vector<BaselineLibrary*> baselines,
@@ -25,10 +25,10 @@ class LocalEvaluator : public Evaluator {
   Evaluation evaluate(const EvaluationRequest& request) override;
   RaceResult race(const std::vector<EvaluationRequest>& finalists, bool with_baselines) override;
 
-  /// Another library's product, judged and timed as a candidate is. After begin().
+  /// Validates and times another library's product like a candidate. Call after begin().
   Evaluation evaluate_enqueued(const Enqueue& enqueue);
 
-  /// Whether the device failed for good: every later call throws.
+  /// Whether the device failed permanently: every later call throws.
   bool broken() const { return !broken_.empty(); }
 
  private:
@@ -54,7 +54,7 @@ class LocalEvaluator : public Evaluator {
   OwnedStream stream_;
   Problem problem_;
   Bench bench_;
-  std::string broken_;  ///< the driver's words when the device failed for good
+  std::string broken_;  ///< the driver's message when the device failed permanently
 };
 
 }  // namespace tilewise

@@ -23,9 +23,9 @@ std::optional<Judgement> KnownResults::find(std::size_t run, const DeviceMatrix&
   return std::nullopt;
 }
 
-// Whether there is one in held_ then.
+// Puts a matrix for a copy into held_. False when there is no memory.
 bool KnownResults::take_place(std::list<Result>& results, const Placement& placement) {
-  if (!held_.empty()) return true;  // of one that was wrong
+  if (!held_.empty()) return true;  // left by a wrong result
   if (results.size() < kMostOfARun && placement.bytes <= bytes_left_) {
     try {
       held_.push_back({DeviceMatrix(device_, placement), {}});
@@ -33,7 +33,7 @@ bool KnownResults::take_place(std::list<Result>& results, const Placement& place
       return true;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::out_of_memory) throw;
-      bytes_left_ = 0;  // another process took it
+      bytes_left_ = 0;  // another process took the memory
     }
   }
   if (!results.empty()) held_.splice(held_.begin(), results, std::prev(results.end()));

@@ -10,12 +10,13 @@
 namespace tilewise {
 namespace {
 
-// Elements that make one unit of the promised alignment.
+// Elements per unit of the promised alignment, at least 1.
 std::int64_t alignment_unit(std::int64_t element_bytes, int alignment) {
   return std::max<std::int64_t>(1, alignment / element_bytes);
 }
 
-// Of a stretch that begins and ends between elements: where canaries end, in bytes.
+// The offset in bytes of the first element that is not the canary, of a range that begins and ends
+// at element boundaries; `bytes` when there is none.
 std::int64_t first_not_canary(const std::byte* from, std::int64_t bytes,
                               std::int64_t element_bytes) {
   const std::uint64_t word = canary_word(element_bytes) * 0x100000001U;
@@ -39,9 +40,10 @@ void set_bytes(Placement& placement, std::int64_t guard) {
 Placement guarded_placement(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes,
                             int alignment, std::int64_t batch) {
   const std::int64_t unit = alignment_unit(element_bytes, alignment);
-  // One unit more than the row needs, and an odd number of them: aligned as promised and no better.
+  // At least one unit more than the row needs, and an odd number of units: rows are aligned as
+  // promised and no better.
   const std::int64_t units = (round_up(columns, unit) / unit + 1) | 1;
-  // Of matrices alike: a row more, and an odd number of units.
+  // Likewise for matrices: at least a row more, and an odd number of units.
   const std::int64_t stride_units = ((rows + 1) * units) | 1;
   Placement placement{rows, columns, element_bytes, batch, units * unit, stride_units * unit, 0, 0};
   const std::int64_t guard = round_up(std::max<std::int64_t>(4096, placement.row_bytes()), 256);
@@ -66,7 +68,7 @@ std::vector<Piece> pieces_of(const Placement& place, std::int64_t most_bytes) {
   std::vector<Piece> pieces;
   if (place.before > 0) pieces.push_back({0, place.before, 0, 0});
   for (std::int64_t row = 0; row < all;) {
-    // Matrices that fit are taken together, others by the rows that fit, up to the matrix's end.
+    // Whole matrices where they fit, otherwise as many rows of one matrix as fit.
     const std::int64_t stride_bytes = std::max<std::int64_t>(1, place.stride * place.element_bytes);
     const std::int64_t matrices = row % place.rows == 0 ? most_bytes / stride_bytes : 0;
     const std::int64_t pitch = std::max<std::int64_t>(1, place.row_bytes());
@@ -84,7 +86,7 @@ std::vector<Piece> pieces_of(const Placement& place, std::int64_t most_bytes) {
 
 std::int64_t longest_piece(const Placement& place, std::int64_t most_bytes) {
   const std::int64_t end = place.before + place.extent();
-  // The rows of a piece, and the gap that may lie between its last one and the next matrix.
+  // The rows of a piece, and the gap between the last one and the next matrix.
   const std::int64_t gap =
       place.batch > 1 ? (place.stride - place.rows * place.ld) * place.element_bytes : 0;
   const std::int64_t rows = std::min(std::max(most_bytes, place.row_bytes()), place.extent());

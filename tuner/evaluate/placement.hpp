@@ -8,16 +8,16 @@
 
 namespace tilewise {
 
-/// What C is filled with, and what lies in guard zones, in the gaps between rows and matrices,
-/// and around inputs, as a word of 32 bits: a NaN in every floating-point type of that many bytes,
-/// and another one than arithmetic gives. Reading it spoils a result, writing over it is seen.
+/// The canary of C, guard zones, gaps between rows and matrices, and around inputs, as a 32-bit
+/// word: in every floating-point type of that size a NaN that arithmetic does not produce. A kernel
+/// that reads it gives a wrong result; a kernel that overwrites it is detected.
 constexpr std::uint32_t canary_word(std::int64_t element_bytes) {
   return element_bytes == 1 ? 0xFFFFFFFFU : 0x7FFD7FFDU;
 }
 
-/// How the matrices of a batch lie in an allocation that is 256-byte aligned: `before` bytes, then
-/// matrices `stride` elements apart, of rows of `ld` elements, then what is left of `bytes`. Rows
-/// are counted through the batch: row i of matrix b is b rows + i.
+/// How the matrices of a batch lie in a 256-byte aligned allocation: `before` bytes, then matrices
+/// `stride` elements apart with rows `ld` elements apart, then a guard zone up to `bytes`. Rows are
+/// counted through the batch: row i of matrix b is b rows + i.
 struct Placement {
   std::int64_t rows = 0, columns = 0, element_bytes = 4;
   std::int64_t batch = 1;
@@ -26,7 +26,7 @@ struct Placement {
   std::int64_t bytes = 0;           ///< the whole allocation
   std::int64_t row_bytes() const { return ld * element_bytes; }
   std::int64_t all_rows() const { return rows * batch; }
-  /// From the first row to that row; of all_rows(): to the end of the last matrix.
+  /// Bytes from the first row to `row`; for all_rows(): to the end of the last matrix.
   std::int64_t offset_of(std::int64_t row) const {
     if (row == all_rows()) return extent();
     return (row / rows * stride + row % rows * ld) * element_bytes;
@@ -37,16 +37,16 @@ struct Placement {
   }
 };
 
-/// For validation: address, leading dimension and stride aligned exactly as promised and no better,
-/// rows longer than needed, at least a row between matrices, and at least 4 KB and one row of guard
-/// before and after all.
+/// For validation: address, leading dimension and stride aligned exactly as promised and no better;
+/// rows longer than needed; at least a row between matrices; guard zones of at least 4 KB and one
+/// row at both ends.
 Placement guarded_placement(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes,
                             int alignment, std::int64_t batch = 1);
-/// For timing: as tight as the promised alignment allows, no guards.
+/// For timing: as tight as the promised alignment allows, without guards.
 Placement tight_placement(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes,
                           int alignment, std::int64_t batch = 1);
 
-/// Page-locked host memory with an owner. Move-only.
+/// Page-locked host memory, owned. Move-only.
 class HostBuffer {
  public:
   HostBuffer() = default;
@@ -73,7 +73,7 @@ class HostBuffer {
   std::int64_t bytes_ = 0;
 };
 
-/// A stream with an owner.
+/// A stream, owned.
 class OwnedStream {
  public:
   explicit OwnedStream(Device& device) : device_(device), stream_(device.create_stream()) {}
@@ -102,23 +102,23 @@ class DeviceMatrix {
   Placement placement_;
 };
 
-/// A stretch of a placement: rows with the gaps behind them, or a guard zone before or behind all.
+/// A contiguous part of a placement: rows with the gaps behind them, or a guard zone at one end.
 struct Piece {
   std::int64_t offset = 0, bytes = 0;    ///< in the allocation
   std::int64_t first_row = 0, rows = 0;  ///< no rows: a guard zone
 };
-/// What a placement consists of, in order, each piece at most `most_bytes` long (or one row with
-/// its gap, or a guard zone, where that is longer).
+/// The pieces of a placement in order. A piece is at most `most_bytes` long, or one row with its
+/// gap, or a guard zone, where that is longer.
 std::vector<Piece> pieces_of(const Placement& placement, std::int64_t most_bytes);
-/// The longest piece there may be: for that much memory must be at hand.
+/// An upper bound of the pieces' lengths in bytes: the size of a buffer for one.
 std::int64_t longest_piece(const Placement& placement, std::int64_t most_bytes);
 
-/// Writes the canary for elements of so many bytes.
+/// Fills with the canary for elements of `element_bytes`.
 void fill_canary(std::byte* to, std::int64_t bytes, std::int64_t element_bytes);
 
-/// In a host copy of a piece: the offset from the matrix's first byte to the first element around
-/// it (guard zones, gaps between rows and matrices) that is no longer the canary; nothing is wrong:
-/// `found` false.
+/// What broken_guard() found in a host copy of a piece: the offset in bytes from the matrix's first
+/// byte to the first canary that was overwritten (guard zones, gaps between rows and matrices);
+/// `found` false when all are intact.
 struct GuardCheck {
   bool found = false;
   std::int64_t offset = 0;

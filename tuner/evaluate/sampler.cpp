@@ -10,8 +10,8 @@ namespace {
 constexpr std::size_t kKeptSamples = 32;
 constexpr std::size_t kSamplesToGiveUp = 3;
 constexpr double kHopeless = 2;  // times the best so far
-// Standard error of a median over the half interquartile range of a normal distribution, for one
-// sample: 1.2533 / 0.6745.
+// Standard error of a median in units of the half interquartile range, of a normal distribution and
+// one sample: 1.2533 / 0.6745.
 constexpr double kMedianError = 1.858;
 
 }  // namespace

@@ -12,17 +12,17 @@ double quantile(std::span<const double> samples, double share);
 /// Half the interquartile range over the median.
 double relative_spread(std::span<const double> samples);
 
-/// Decides when a time is known well enough: plain numbers in, no clock, no device.
+/// Decides when a time is known well enough. A function of plain numbers, without clock or device.
 class Sampler {
  public:
   /// `best_us`: the best time so far, 0 = none.
   Sampler(const TimingOptions& options, double best_us) : options_(options), best_us_(best_us) {}
 
-  /// One sample (microseconds a product) and what it took to get (seconds). True: enough.
-  ///  - the median's own uncertainty, 1.86 spread / sqrt(samples), is within the target, and there
+  /// Adds one sample: microseconds per product, and the seconds the sample took. True when enough:
+  ///  - the median's standard error, 1.86 spread / sqrt(samples), is within the target, and there
   ///    are min_samples;
   ///  - max_samples, or max_seconds (four times that before min_samples are there);
-  ///  - three samples, the fastest of which is over twice the best so far: it cannot win.
+  ///  - three samples, and the fastest takes over twice the best so far: it cannot win.
   bool add(double microseconds, double seconds);
 
   double median() const { return quantile(samples_, 0.5); }

@@ -62,7 +62,7 @@ void Staging::upload(Stream stream, const DeviceMatrix& to, const TestData& valu
   const Settled settled{*this};
   const std::size_t count = slots_.size();
   std::size_t sent = 0;
-  const auto send = [&] {  // the first that is being made
+  const auto send = [&] {  // the oldest slot being generated
     Slot& slot = slots_[sent % count];
     slot.finish_task();
     const Piece& piece = pieces[sent++];
@@ -72,7 +72,7 @@ void Staging::upload(Stream stream, const DeviceMatrix& to, const TestData& valu
     slot.copying = true;
   };
   for (std::size_t made = 0; made < pieces.size(); ++made) {
-    // Half of the slots are made while the others are copied.
+    // Half of the slots are generated while the other half is copied.
     if (made - sent > count / 2 || made - sent == count) send();
     Slot& slot = slots_[made % count];
     slot.finish_copy();
@@ -96,7 +96,7 @@ void Staging::download(Stream stream, const DeviceMatrix& from, const Judge& jud
   const Settled settled{*this};
   const std::size_t count = slots_.size();
   std::size_t handed = 0;
-  const auto hand_over = [&] {  // the first that is being copied
+  const auto hand_over = [&] {  // the oldest slot being copied
     Slot& slot = slots_[handed % count];
     slot.copied->wait();
     slot.task =
@@ -104,7 +104,7 @@ void Staging::download(Stream stream, const DeviceMatrix& from, const Judge& jud
     ++handed;
   };
   for (std::size_t sent = 0; sent < pieces.size(); ++sent) {
-    // Half of the slots are filled while the others are judged.
+    // Half of the slots are copied while the other half is judged.
     if (sent - handed > count / 2 || sent - handed == count) hand_over();
     Slot& slot = slots_[sent % count];
     slot.finish_task();

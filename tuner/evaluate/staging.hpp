@@ -12,23 +12,23 @@
 
 namespace tilewise {
 
-/// The way between device matrices and host threads: some page-locked slots through which pieces of
-/// a matrix pass, so that copying one piece, making or judging others overlap, and no matrix is
-/// ever whole in host memory. Not thread-safe.
+/// Transfers between device matrices and host threads through page-locked slots. A matrix passes in
+/// pieces: copying one piece overlaps generating or judging others, and no matrix is ever whole in
+/// host memory. Not thread-safe.
 class Staging {
  public:
-  /// For matrices placed like these. About 32 MB, more only where a row is longer than that.
+  /// For matrices with these placements. About 32 MB of slots, more only where a row is longer.
   /// `threads` 0 = all cores. Throws Error(device).
   Staging(Device& device, std::span<const Placement> places, int threads = 0);
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
   ~Staging();
 
-  /// Fills the whole allocation with canaries, then brings `values` in. Done when it returns.
+  /// Fills the whole allocation with canaries, then uploads `values`. Returns when done.
   void upload(Stream stream, const DeviceMatrix& to, const TestData& values);
 
-  /// Copies the whole allocation, piece by piece, and hands each to `judge` in one of the threads;
-  /// returns when all are judged. What a judge throws is thrown here.
+  /// Copies the whole allocation piece by piece and passes each piece to `judge` in one of the
+  /// threads. Returns when all are judged; rethrows what a judge threw.
   using Judge = std::function<void(const Piece& piece, const std::byte* copy)>;
   void download(Stream stream, const DeviceMatrix& from, const Judge& judge);
 
@@ -39,12 +39,12 @@ class Staging {
   struct Slot {
     std::byte* data = nullptr;
     std::unique_ptr<Event> copied;
-    bool copying = false;    ///< to the device, until `copied` is reached
-    std::future<void> task;  ///< a thread makes or judges what the slot holds
+    bool copying = false;    ///< an upload from this slot is under way until `copied`
+    std::future<void> task;  ///< a thread generates or judges the slot's contents
     void finish_task();
     void finish_copy();
   };
-  // Nothing may go on in a slot when its user is left, whichever way.
+  // Waits for every slot's task on scope exit, also when an exception leaves the scope.
   struct Settled;
 
   Device& device_;

@@ -6,7 +6,7 @@
 
 namespace tilewise {
 
-/// One candidate, compiled (or found stored), validated and timed once.
+/// One candidate, compiled (or loaded), validated and timed once.
 struct Trial {
   Evaluation evaluation;
   std::vector<Image> images;  ///< fewer than steps when one did not compile
@@ -14,8 +14,8 @@ struct Trial {
 };
 
 /// `evaluator` has begun with `problem`. `repeat` as in EvaluationRequest. Throws
-/// Error(invalid_argument) for a candidate that is not valid on the device, and what kept the
-/// compiler from its work.
+/// Error(invalid_argument) for a candidate that is not valid on the device, and the Error of a
+/// compiler that could not run.
 Trial try_candidate(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
                     const ImageStore& images, Evaluator& evaluator, bool repeat = false);
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kInfinitelyWrong = 1e30;  // finite, so that JSON and SQL can hold it
 
-// repeat(): so many launches between two looks at C, one upon the other, as products are served.
+// repeat(): launches in sequence between two checks of C.
 constexpr int kLaunchesInTurn = 2;
 constexpr int kLeastTurns = 2, kMostTurns = 200;
 constexpr double kRepeatSeconds = 0.25;
@@ -37,7 +37,7 @@ struct Placements {
 
 constexpr std::string_view kSetNames[] = {"exact", "bounded", "scaled"};
 
-// alpha and beta are read there in one run: the second with bounded data.
+// Whether alpha and beta are read on the device: in the second run of bounded data.
 bool on_device(DataSet set, int index) { return set == DataSet::bounded && index == 1; }
 
 std::string run_name(DataSet set, const Scalars& scalars, bool scalars_on_device) {
@@ -47,7 +47,7 @@ std::string run_name(DataSet set, const Scalars& scalars, bool scalars_on_device
   return std::string(kSetNames[static_cast<std::size_t>(set)]) + text;
 }
 
-// The rows of a piece, matrix by matrix: between matrices lies a gap.
+// Checks the rows of a piece matrix by matrix, since there is a gap between matrices.
 void check_rows(ResultCheck& check, const Placement& place, const Piece& piece,
                 const std::byte* copy) {
   const std::int64_t end = piece.first_row + piece.rows;
@@ -105,7 +105,7 @@ Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Refere
   reload();
 }
 
-// Of no use where the device cannot compare; without it all is done on the host.
+// Without a device that can compare, all comparisons are done on the host.
 void Validator::use_spare(std::int64_t bytes) {
   if (!device_.surely_equal(scalars_.data(), scalars_.data(), scalars_.bytes(), stream_)) return;
   const auto copy_of = [&](const DeviceMatrix& matrix) {
@@ -138,11 +138,11 @@ bool Validator::give_back_spare() {
   return any;
 }
 
-// Bounded data's alpha and beta, in the accumulator's type.
+// Uploads alpha and beta of the bounded data, in the accumulator's type.
 void Validator::load_scalars() {
   const Scalars scalars = reference_->scalars(DataSet::bounded, 1);
   const DType type = reference_->problem().accumulator;
-  std::array<std::byte, 2 * sizeof(double)> values{};  // all of it is compared, too
+  std::array<std::byte, 2 * sizeof(double)> values{};  // zeroed: the whole buffer is compared
   from_double(type, scalars.alpha, values.data());
   from_double(type, scalars.beta, values.data() + bytes_of(type));
   scalars_ = DeviceBuffer(device_, values.size());
@@ -150,7 +150,7 @@ void Validator::load_scalars() {
   device_.synchronize(stream_);
 }
 
-// Brings fresh copies of everything, or has the next run do so.
+// Uploads everything anew; when not resident, the next run does.
 void Validator::reload() {
   loaded_ = -1;
   if (known_) known_->forget_all();
@@ -185,7 +185,7 @@ bool Validator::is_as_kept(const DeviceMatrix& matrix, const DeviceBuffer& kept)
          device_.surely_equal(matrix.allocation(), kept.data(), kept.bytes(), copies_.get());
 }
 
-// C is canaries where beta is 0 and C0 elsewhere; around it there are always canaries.
+// C holds canaries where beta is 0, else C0; the guards around it always hold canaries.
 void Validator::prepare_c(const Run& run, const DeviceMatrix& c) {
   const Placement& place = c.placement();
   if (reference_->scalars(run.set, run.index).beta == 0) {
@@ -216,7 +216,7 @@ Call Validator::call_for(const Run& run, const DeviceMatrix& c) {
     call.alpha_device = scalars_.data();
     call.beta_device =
         static_cast<std::byte*>(scalars_.data()) + bytes_of(reference_->problem().accumulator);
-    call.alpha = call.beta = 9;  // not to be used
+    call.alpha = call.beta = 9;  // must not be used
   }
   return call;
 }
@@ -229,7 +229,7 @@ void Validator::start(const Enqueue& enqueue, std::size_t number) {
   done_[number % done_.size()]->record(stream_);
 }
 
-// Waits for a run.
+// Waits for a run and judges it.
 bool Validator::judge(std::size_t number, Verdict& verdict) {
   done_[number % done_.size()]->wait();
   const auto add = [&](const Judgement& judgement) {
@@ -252,14 +252,14 @@ bool Validator::judge(std::size_t number, Verdict& verdict) {
   return right;
 }
 
-// With the reference; C and what lies around it are compared as they arrive.
+// Compares C with the reference and checks the guards, piece by piece as they are downloaded.
 bool Validator::compare(const Run& run, const DeviceMatrix& c, Judgement& judgement,
                         Verdict& verdict) {
   const Scalars scalars = reference_->scalars(run.set, run.index);
   const Placement& place = c.placement();
   ResultCheck check(*reference_, run.set, scalars);
   std::mutex mutex;
-  GuardCheck guard;  // the first that is broken
+  GuardCheck guard;  // the lowest offset
   staging_.download(copies_.get(), c, [&](const Piece& piece, const std::byte* copy) {
     check_rows(check, place, piece, copy);
     const GuardCheck found = broken_guard(place, piece, copy);
@@ -309,7 +309,8 @@ Verdict Validator::validate(const Enqueue& enqueue) {
   return verdict;
 }
 
-// What C holds after the first turn is kept on the device; on the host only a hash, piece by piece.
+// The reference is C after the first turn: a copy on the device where memory allows; on the host a
+// hash of each piece.
 Verdict Validator::repeat(const Enqueue& enqueue) {
   const Run run{DataSet::bounded, 0};
   const DeviceMatrix& c = c_.front();
@@ -318,7 +319,7 @@ Verdict Validator::repeat(const Enqueue& enqueue) {
   const Call call = call_for(run, c);
   std::mutex mutex;
   std::map<std::int64_t, std::size_t> first;  // by offset
-  std::optional<Piece> other;                 // the first piece that is not as it was
+  std::optional<Piece> other;                 // the first piece that changed
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

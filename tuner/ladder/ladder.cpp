@@ -8,9 +8,9 @@
 namespace tilewise {
 namespace {
 
-constexpr double kLeastModeSeconds = 5;  // for each mode of tensor cores, else a quarter
+constexpr double kLeastModeSeconds = 5;  // for each tensor-core mode, else a quarter of the budget
 
-/// A rung that is tuned for, and the problem it is of.
+/// A tuned rung and its problem.
 struct TunedRung {
   Problem problem;
   Rung rung;
@@ -24,7 +24,7 @@ std::optional<Candidate> stored_winner(const Problem& problem, const LadderConte
   return winner->record.candidate;
 }
 
-/// The rung of a problem's winner; tunes for it first where none is stored.
+/// The rung of a problem's winner; tunes first where none is stored.
 Rung tuned_rung(const Problem& problem, const std::string& name, const std::string& how,
                 double budget_seconds, const LadderContext& context) {
   Rung rung;
@@ -46,7 +46,7 @@ Rung tuned_rung(const Problem& problem, const std::string& name, const std::stri
   return rung;
 }
 
-/// Strict f32's winner, then those of the modes that multiply f32 on this device's tensor cores.
+/// The winner of strict f32, then the winners of the tensor-core modes for f32 on this device.
 std::vector<TunedRung> tuned_rungs(const Problem& strict, const LadderContext& context) {
   const double budget = context.budget_seconds;
   std::vector<TunedRung> all;
@@ -66,7 +66,7 @@ std::vector<TunedRung> tuned_rungs(const Problem& strict, const LadderContext& c
   return all;
 }
 
-/// Every rung in order, until it is stopped.
+/// Measures every rung in order, until stopped.
 void climb(const std::vector<TunedRung>& tuned, const LadderContext& context, Ladder& ladder) {
   const Problem& problem = ladder.problem;
   context.progress("reference");

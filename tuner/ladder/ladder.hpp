@@ -11,7 +11,7 @@
 
 namespace tilewise {
 
-/// All rungs of one product on one device, the lowest first.
+/// All rungs of one product on one device, lowest first.
 struct Ladder {
   DeviceInfo device;
   Problem problem;
@@ -28,27 +28,27 @@ struct LadderContext {
   std::string device;                  ///< as `--device`
   DeviceInfo info;                     ///< of that device
   TimingOptions timing = {};
-  double budget_seconds = 0;  ///< to tune for where no winner is stored
+  double budget_seconds = 0;  ///< for tuning where no winner is stored
   std::function<TuneResult(const Problem& problem, double budget_seconds)> tune = {};
   std::function<void(const std::string& now)> progress = {};
   const std::atomic<bool>* stop = nullptr;  ///< set by Ctrl-C: finish the current rung
 };
 
-/// Measures every rung in order: the CPU, the teaching kernels, the winners (strict f32's, then
-/// those of the modes that the device's tensor cores have), the other library. Winners that are not
-/// stored are tuned for first. `problem` is strict f32.
+/// Measures every rung in order: the CPU, the teaching kernels, the winners (strict f32, then the
+/// device's tensor-core modes), the other library. Tunes first for winners that are not stored.
+/// `problem` is strict f32.
 Ladder measure_ladder(const Problem& problem, const LadderContext& context);
 
 /// TFLOP/s of a rung; 0 when it was not timed.
 double tflops_of(const Ladder& ladder, const Rung& rung);
-/// TFLOP/s of f32 that the device could do at most; 0: not known.
+/// The device's peak in f32 TFLOP/s; 0 when not known.
 double peak_tflops(const Ladder& ladder);
-/// The last timed rung below `index` of the same arithmetic, which it is compared with. Rungs of
-/// different arithmetic give results of different accuracy.
+/// The last timed rung below `index` with the same arithmetic, for comparison. Rungs of different
+/// arithmetic differ in accuracy.
 std::optional<std::size_t> rung_before(const Ladder& ladder, std::size_t index);
-/// How many times as fast as that rung; 0 where there is none.
+/// The speed relative to that rung; 0 without one.
 double times_before(const Ladder& ladder, std::size_t index);
-/// Of the device's f32 peak; 0 for other arithmetic.
+/// The rung's share of the device's f32 peak; 0 for other arithmetic.
 double share_of_peak(const Ladder& ladder, const Rung& rung);
 
 }  // namespace tilewise

@@ -11,7 +11,7 @@ namespace tilewise {
 namespace {
 
 constexpr double kLongestCpuSeconds = 10;
-constexpr std::int64_t kCpuProbeRows = 192;  // as many as the product takes at a time
+constexpr std::int64_t kCpuProbeRows = 192;  // rows per block of the product
 
 std::vector<float> values_of(const Reference& reference, DataSet set, Operand operand) {
   const TestData data = reference.data(set, operand);
@@ -27,7 +27,7 @@ struct CpuProduct {
         a(values_of(reference, set, Operand::a)),
         b(values_of(reference, set, Operand::b)),
         c(static_cast<std::size_t>(asked.m * asked.n)) {}
-  /// Seconds for the first `rows` of C; A is not transposed.
+  /// Seconds for the first `rows` rows of C; A is not transposed.
   double compute(std::int64_t rows) {
     const auto begin = std::chrono::steady_clock::now();
     reference_multiply(problem.layout, rows, problem.n, problem.k, 1, a.data(), min_lda(problem),
@@ -47,7 +47,7 @@ Measurement clocked(double seconds) {
   return measurement;
 }
 
-/// The whole product on both data sets, the bounded one timed.
+/// Computes the whole product on both data sets; times the bounded one.
 void compute_all(Rung& rung, const Problem& problem, const Reference& reference) {
   for (const DataSet set : {DataSet::exact, DataSet::bounded}) {
     CpuProduct product(problem, reference, set);
@@ -120,7 +120,7 @@ Rung measure_cpu(const Problem& problem, const Reference& reference) {
   double row_seconds = 0;
   {
     CpuProduct product(problem, reference, DataSet::bounded);
-    product.compute(1);  // wakes the cores
+    product.compute(1);  // wakes idle cores
     row_seconds = product.compute(probe) / static_cast<double>(probe);
   }
   const double seconds = row_seconds * static_cast<double>(problem.m);

@@ -5,7 +5,7 @@
 namespace tilewise {
 namespace {
 
-// Hands out consecutive, 64-byte aligned pieces of a block; with a null base it only counts.
+// Returns consecutive, 64-byte aligned parts of a block; with a null base it only counts bytes.
 class Cursor {
  public:
   explicit Cursor(std::byte* base) : base_(base) {}

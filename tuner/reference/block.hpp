@@ -7,24 +7,24 @@
 
 namespace tilewise {
 
-/// Products of a set of rows and a set of columns of C: exact data's A B (integers below 2^31),
-/// bounded data's A B, and its |A| |B| rounded up. Row-major, leading dimension `columns`. Rows are
-/// counted through a batch: row i of matrix b is b m + i.
+/// Products for a set of rows and a set of columns of C: A B of the exact data (integers below
+/// 2^31), A B of the bounded data, and |A| |B| of the bounded data, rounded up. Row-major, leading
+/// dimension `columns`. Rows are counted through a batch: row i of matrix b is b m + i.
 struct StoredProducts {
   std::int64_t rows = 0, columns = 0;
   std::int32_t* exact = nullptr;
   double* bounded = nullptr;
   float* absolute = nullptr;
 
-  /// The same from row `first` on.
+  /// Rows `first` .. `first + count - 1`.
   StoredProducts from_row(std::int64_t first, std::int64_t count) const {
     const std::int64_t skipped = first * columns;
     return {count, columns, exact + skipped, bounded + skipped, absolute + skipped};
   }
 };
 
-/// One data set's Freivalds vectors, kVectors values a row: A (B x), C0 x, |A| (|B| |x|), |C0| |x|.
-/// The absolute ones are null for exact data.
+/// The Freivalds vectors of one data set, kVectors values per row: A (B x), C0 x, |A| (|B| |x|),
+/// |C0| |x|. The absolute ones are null for exact data.
 struct FreivaldsVectors {
   double* product = nullptr;
   double* c0 = nullptr;
@@ -32,13 +32,13 @@ struct FreivaldsVectors {
   double* absolute_c0 = nullptr;
 };
 
-/// Where everything lies in a reference's flat block; the one description of it.
+/// The layout of a reference's flat block.
 class BlockLayout {
  public:
   static constexpr int kVectors = 4;
   static constexpr int kMaxSamples = 32;
 
-  /// Starts the block: says what the rest is.
+  /// The start of the block; determines the layout of the rest.
   struct Header {
     std::array<char, 8> magic;
     std::uint64_t problem_hash;
@@ -46,16 +46,16 @@ class BlockLayout {
     std::uint64_t sampled;
     double strict_error;  // see Reference::strict_f32_error()
     std::int64_t row_count, column_count;
-    std::array<std::int64_t, kMaxSamples> rows, columns;  // samples: which rows and columns of C
+    std::array<std::int64_t, kMaxSamples> rows, columns;  // sampled rows and columns of C
   };
 
-  /// Of a block to be: how long it must be.
+  /// Bytes that a block with this header needs.
   static std::size_t bytes_for(const Problem& problem, const Header& header);
-  /// Of a block whose header is written.
+  /// The layout of a block whose header is written.
   BlockLayout(const Problem& problem, std::byte* base);
 
   const Header& header() const { return *header_; }
-  /// Of a data set: what is stored of scaled data is the bounded data's.
+  /// Scaled data use the bounded data's vectors.
   const FreivaldsVectors& vectors_of(DataSet set) const {
     return vectors[set == DataSet::exact ? 0 : 1];
   }
@@ -70,7 +70,7 @@ class BlockLayout {
   Header* header_ = nullptr;
 };
 
-/// What identifies the problem a block was computed for.
+/// Identifies the problem that a block was computed for.
 std::uint64_t block_hash(const Problem& problem);
 
 }  // namespace tilewise

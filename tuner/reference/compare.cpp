@@ -17,7 +17,7 @@ struct ResultCheck::State {
   std::mutex mutex;                         // guards what follows
   std::map<std::int64_t, Findings> pieces;  // by first row: merged in that order
   double freivalds_ratio = 0;
-  std::int64_t bad_row = -1;  // the first that Freivalds' sums found wrong, and what it held
+  std::int64_t bad_row = -1;  // the first row that fails Freivalds' check, and its values
   std::vector<std::byte> bad_values;
 
   State(const Reference& reference, DataSet set, const Scalars& scalars)
@@ -71,7 +71,7 @@ Comparison Reference::compare(DataSet set, const Scalars& scalars, const void* g
   const std::int64_t bytes = bytes_of(problem_.c);
   const std::int64_t chunk = std::clamp<std::int64_t>(65536 / std::max<std::int64_t>(1, problem_.n),
                                                       1, std::max<std::int64_t>(1, problem_.m));
-  const std::int64_t chunks = ceil_div(problem_.m, chunk);  // of each matrix
+  const std::int64_t chunks = ceil_div(problem_.m, chunk);  // per matrix
   parallel_for(chunks * problem_.batch, threads, [&](std::int64_t index, int) {
     const std::int64_t matrix = index / chunks, first = index % chunks * chunk;
     check.rows(matrix * problem_.m + first, std::min(chunk, problem_.m - first),

@@ -21,11 +21,11 @@ namespace {
 
 constexpr std::array<char, 8> kMagic = {'t', 'w', 'r', 'e', 'f', '0', '0', '3'};
 constexpr DataSet kStored[] = {DataSet::exact, DataSet::bounded};
-// Matrices of a batch that are smaller are computed side by side, each in one thread.
+// Smaller matrices of a batch are computed in parallel, each by one thread.
 constexpr double kSmallFlops = 2.0 * 256 * 256 * 256;
 
-// Rows (or columns) to look at exactly: the first and last, both sides of the edges of small tiles
-// and of the last tile, of matrices of `extent` in a batch, and a few anywhere.
+// Rows (or columns) to store exactly, for matrices of `extent` in a batch: the first and last, both
+// sides of small tiles' edges and of the last tile's, and a few random ones.
 std::int64_t choose_samples(std::int64_t extent, std::int64_t batch, std::uint64_t seed,
                             std::array<std::int64_t, BlockLayout::kMaxSamples>& samples) {
   const std::int64_t all = extent * batch;
@@ -55,7 +55,7 @@ float round_up_f32(double value) {
                          : nearest;
 }
 
-// A sink that stores each value of a block, converted, at its place of a row-major array.
+// A sink that converts each value of a block and stores it in a row-major array.
 template <typename T, typename Convert>
 BlockSink store(T* to, std::int64_t ld, Convert convert) {
   return [=](const ProductBlock& block) {
@@ -70,7 +70,7 @@ BlockSink store(double* to, std::int64_t ld) {
   return store(to, ld, [](double value) { return value; });
 }
 
-// One matrix of an operand in memory, for as long as it is multiplied: floats, or doubles for f64.
+// One matrix of an operand in memory while it is multiplied: float, or double for f64.
 class Generated {
  public:
   Generated(const TestData& data, std::int64_t matrix, std::int64_t batch, int threads)
@@ -106,7 +106,7 @@ class Generated {
   std::unique_ptr<double[]> doubles_;
 };
 
-// The most that is generated at a time: A and B, then C0 where sums of it are kept.
+// The most bytes generated at a time: A and B, then C0 where sums of it are stored.
 std::size_t generated_bytes(const Problem& problem, bool sampled) {
   const std::int64_t operands =
       rows_a(problem) * min_lda(problem) + rows_b(problem) * min_ldb(problem);
@@ -115,7 +115,7 @@ std::size_t generated_bytes(const Problem& problem, bool sampled) {
   return wide * static_cast<std::size_t>(elements);
 }
 
-// Fills in what a block holds of one data set.
+// Computes what a block stores for one data set.
 struct Computation {
   const Problem& problem;
   const BlockLayout& layout;
@@ -129,7 +129,7 @@ struct Computation {
     });
   }
 
-  // What a block holds of one matrix of the batch.
+  // What a block stores for one matrix of the batch.
   struct OneMatrix {
     const Computation& of;
     std::int64_t matrix;
@@ -158,7 +158,7 @@ struct Computation {
       freivalds_c0(generated(Operand::c0).view(false));
     }
 
-    // Products of op(A)'s and op(B)'s given parts.
+    // Products of the given parts of op(A) and op(B).
     void multiply(const StoredProducts& to, const MatrixView& left, const MatrixView& right) const {
       if (of.set == DataSet::exact) {
         const auto as_integer = [](double value) { return static_cast<std::int32_t>(value); };
@@ -199,10 +199,10 @@ struct Computation {
     }
 
     static constexpr std::int64_t kWidth = BlockLayout::kVectors;
-    // Where this matrix's part of a vector begins.
+    // The start of this matrix's part of a vector.
     double* part(double* vector) const { return vector + first_row * kWidth; }
 
-    // A (B x), and for the bounds |A| (|B| |x|).
+    // A (B x), and |A| (|B| |x|) for the bounds.
     void freivalds_products(const MatrixView& left, const MatrixView& right) const {
       const bool bounds = of.set == DataSet::bounded;
       const FreivaldsVectors& vectors = layout.vectors_of(of.set);
@@ -229,7 +229,7 @@ struct Computation {
   };
 };
 
-// Of the first matrix; what the modes that replace strict f32 are seen beside.
+// Strict f32's error on the first matrix, to compare other f32 modes with.
 double strict_error_of(const Problem& problem, std::uint64_t seed, int threads) {
   if (problem.math == MathMode::strict || problem.batch == 0) return 0;
   const auto generated = [&](Operand operand) {
@@ -254,8 +254,8 @@ void check(const Problem& problem) {
                                                  size_text(problem) + ", batch " +
                                                  std::to_string(problem.batch));
   }
-  error_bound(problem);  // says so when nothing computes these types
-  // Sizes may be as large as 2^40: beyond what 64 bits count, let alone what any memory holds.
+  error_bound(problem);  // throws for types that nothing computes
+  // Sizes may be as large as 2^40: byte counts may then exceed 64 bits.
   constexpr double kAbsurdBytes = 0x1p56;
   if (!(operand_bytes(problem) < kAbsurdBytes)) {
     throw Error(ErrorKind::out_of_memory,

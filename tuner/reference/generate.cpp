@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::int64_t kLargestMagnitude = 16;
 constexpr std::int64_t kChunk = 1 << 16;
-constexpr std::int64_t kAtOnce = 512;  // elements made at a time to be used at once: stay in L1
+constexpr std::int64_t kAtOnce = 512;  // elements generated at a time: they stay in L1
 
-// Odd multiples of 2^-grid in (-1, 1): never zero, and exact in f32 for a grid up to 24. Chosen so
-// that the smallest is no smaller than the smallest number of the type they are rounded to.
+// Odd multiples of 2^-grid in (-1, 1): never zero, and exact in f32 for grid up to 24. The smallest
+// is no smaller than the smallest number of the type that they are rounded to.
 struct Bounded {
   int grid;
   [[gnu::always_inline]] float operator()(std::uint64_t bits) const {
@@ -29,7 +29,7 @@ struct Bounded {
   float scale = std::ldexp(1.0F, -grid);
 };
 
-// As finely as f64 holds.
+// At f64's precision.
 struct BoundedF64 {
   [[gnu::always_inline]] double operator()(std::uint64_t bits) const {
     const auto r = static_cast<std::int64_t>(bits >> 12);
@@ -37,7 +37,7 @@ struct BoundedF64 {
   }
 };
 
-// Integers in [-magnitude, magnitude], never zero, none above `most`.
+// Integers in [-magnitude, magnitude], never zero, at most `most`.
 template <typename Wide>
 struct Exact {
   std::int32_t magnitude;
@@ -60,7 +60,8 @@ template <typename Value, typename Wide>
   }
 }
 
-// The same, once more where there are 64-bit multiplications on vectors: some four times as fast.
+// The same compiled with 64-bit vector multiplication where the CPU has it: some four times as
+// fast.
 template <typename Value, typename Wide>
 void make_any(Value value, std::uint64_t stream, std::uint64_t first, std::int64_t count,
               Wide* to) {
@@ -85,7 +86,7 @@ void make_best(Value value, std::uint64_t stream, std::uint64_t first, std::int6
   make_any(value, stream, first, count, to);
 }
 
-// What integers a type holds exactly, as far as they are used here.
+// The largest magnitude of exact data in a type, of the integers that it holds exactly.
 std::int64_t largest_integer(DType type) {
   if (type == DType::i8) return 128;
   const double unit = dtype_info(type).unit_roundoff;
@@ -99,11 +100,11 @@ double mean_square(std::int64_t magnitude) {
   return (m + 1) * (2 * m + 1) / 6;
 }
 
-// How large the sums may become: exact while they are added up, and after the scalars.
+// The largest sum that stays exact, during accumulation and after the scalars.
 double largest_sum(const Problem& problem) {
   const ProductKind* kind = product_kind(problem);
   const double unit = dtype_info(problem.accumulator).unit_roundoff;
-  const double storable = 0x1p31 - 1;  // the reference keeps them in 32 bits
+  const double storable = 0x1p31 - 1;  // the reference stores them in 32 bits
   const double held = unit > 0 ? std::min(1 / unit - 1, storable) : storable;
   const double added =
       kind && kind->sum_roundoff > 0 ? std::min(1 / kind->sum_roundoff - 1, storable) : storable;
@@ -112,14 +113,14 @@ double largest_sum(const Problem& problem) {
   return std::min(added, (held - std::fabs(scalars.beta) * c0) / std::fabs(scalars.alpha));
 }
 
-// A number below `count`, another for each index.
+// A pseudo-random number below `count`, a function of `stream` and `index`.
 [[gnu::always_inline]] inline int one_of(std::uint64_t count, std::uint64_t stream,
                                          std::int64_t index) {
   return static_cast<int>(((mixed_bits(stream, static_cast<std::uint64_t>(index)) >> 32) * count) >>
                           32);
 }
 
-// 2^exponent, of normal numbers.
+// 2^exponent; the result must be a normal number.
 [[gnu::always_inline]] inline float power_of_two(int exponent) {
   return std::bit_cast<float>((exponent + 127) << 23);
 }
@@ -158,7 +159,7 @@ TestData::TestData(const Problem& problem, DataSet set, Operand operand, std::ui
       columns_(problem.n),
       magnitude_(largest_integer(problem.c)),
       transposed_(false),
-      // Scaled data are bounded data, scaled.
+      // Scaled data are the bounded data times powers of two: the same random stream.
       stream_(mixed_bits(
           seed, 1 + 4 * (set == DataSet::exact ? 0U : 1U) + static_cast<std::uint64_t>(operand))) {
   if (operand != Operand::c0) {
@@ -222,7 +223,7 @@ void TestData::values(std::int64_t first, std::int64_t count, double* to) const 
   widened(first, count, to);
 }
 
-// Another phase in each row of op(A), so that together the rows cover every position of k.
+// Each row of op(A) has its own phase, so that the rows together cover every position of k.
 template <typename Wide>
 void TestData::thin_out(std::int64_t first, std::int64_t count, Wide* values) const {
   const auto period = static_cast<std::uint64_t>(period_);
@@ -248,7 +249,7 @@ void TestData::thin_out(std::int64_t first, std::int64_t count, Wide* values) co
   }
 }
 
-// op(A)'s rows, op(B)'s columns, and both of C0.
+// Multiplies rows of op(A), columns of op(B), and both of C0, by their powers of two.
 void TestData::scale(std::int64_t first, std::int64_t count, float* values) const {
   const bool by_row = operand_ != Operand::b, by_column = operand_ != Operand::a;
   std::int64_t row = first / columns_, column = first % columns_;

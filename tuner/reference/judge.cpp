@@ -15,24 +15,24 @@ namespace tilewise {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kChunk = 512;  // elements judged at a time: what is made of them stays in L1
-// How far the error's norm may lie above u times the norm of |alpha||A||B| + |beta||C0|. Rounding
-// errors of the accumulator partly cancel and stay some ten times below; those of coarser
-// arithmetic, which the bound per element cannot see when k is long, lie above.
+constexpr std::int64_t kChunk = 512;  // elements judged at a time: intermediate values stay in L1
+// The largest error norm, in units of u times the norm of |alpha||A||B| + |beta||C0|. The
+// accumulator's rounding errors partly cancel and stay some ten times below. Coarser arithmetic
+// exceeds it, which the bound per element does not detect for long k.
 constexpr double kNormFactor = 4;
-// Sums that are truncated, as tensor cores do, all err towards zero, by the partial sum's size,
-// which grows as sqrt(k): allowed is kNormFactor (1 + sqrt(k) / kTruncation).
+// Truncated sums, as of tensor cores, all err towards zero, by the partial sum's size, which grows
+// as sqrt(k). The factor is then kNormFactor (1 + sqrt(k) / kTruncation).
 constexpr double kTruncation = 16;
-// Errors of rounding the operands are independent and cancel as 1 / sqrt(k); this many times that.
+// Errors of rounding the operands are independent and cancel as 1 / sqrt(k); this factor is on top.
 constexpr double kOperandFactor = 2;
-// Parts of an f32 operand, and products of them, that are below f32's normal numbers may be lost.
+// Parts of an f32 operand, and products of them, may be lost below f32's smallest normal number.
 constexpr double kLost = 0x1p-126;
 constexpr double kLargestX = 4;  // of Freivalds' vectors
-// How many elements along k the reference adds up before it adds sums (product.cpp).
+// How many elements along k the reference adds before it adds partial sums (product.cpp).
 constexpr double kReferenceDepth = 192;
 
-// gamma_n of the error analysis; beyond n u = 1/2, where it loses its meaning, 2 n u (dot products
-// in any order keep below n u: Jeannerod and Rump 2013).
+// gamma_n of the error analysis; beyond n u = 1/2, where it is undefined, 2 n u (dot products in
+// any order stay below n u: Jeannerod and Rump 2013).
 double gamma(double n, double u) { return n * u < 0.5 ? n * u / (1 - n * u) : 2 * n * u; }
 
 // NaN-safe: a NaN anywhere is infinitely wrong.
@@ -41,13 +41,14 @@ double ratio_of(double error, double bound) {
   return bound > 0 && error < kInfinity ? error / bound : kInfinity;
 }
 
-// The reference is rounded as an f64 kernel is: its own error comes on top. Others do not notice.
+// An f64 reference has the same rounding errors as the kernel: its bound is added. 0 for other
+// types.
 double reference_gamma(const Problem& problem) {
   const double sums = kReferenceDepth + static_cast<double>(problem.k) / kReferenceDepth + 2;
   return problem.c == DType::f64 ? gamma(sums, 0x1p-53) : 0;
 }
 
-// The largest power of two that is not above |value|; 0 of 0.
+// The largest power of two not above |value|; 0 for 0.
 double power_below(double value) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & 0x7FF0000000000000U);
 }
@@ -88,21 +89,21 @@ void Findings::merge(const Findings& other) {
   }
 }
 
-// Some elements of a row, as doubles, and what they are compared with.
+// Consecutive elements of a row, as doubles, and the values for comparing them.
 struct Judge::Stretch {
   std::int64_t row, column, count;  // the row counted through the batch
   const double* got;
   const double* old;    // C0
-  const double* slack;  // per element, added to the bound; of scaled data only
+  const double* slack;  // per element, added to the bound; for scaled data only
 };
 
-// A row of C times the vectors x.
+// The products of a row of C with the vectors x.
 struct Judge::RowSums {
   static constexpr std::int64_t width = BlockLayout::kVectors;
   double values[width] = {}, slack[width] = {};
-  double squares[width] = {};  // of half a last place of each element, times x
+  double squares[width] = {};  // per vector: sum of (x times half a last place)^2
   bool nan = false;
-  bool saturated = false;  // then sums say nothing
+  bool saturated = false;  // then the sums cannot be compared
 };
 
 Judge::Judge(const Problem& problem, const BlockLayout& block, DataSet set, const Scalars& scalars)
@@ -121,7 +122,7 @@ Judge::Judge(const Problem& problem, const BlockLayout& block, DataSet set, cons
       gamma_k_(tilewise::sum_bound(problem) + reference_gamma(problem)),
       k_(static_cast<double>(problem.k)) {}
 
-// What C's type makes of an exact value.
+// Rounds exact values to C's type.
 void Judge::round_to_c(double* values, std::int64_t count) const {
   if (!narrow_c_) return;
   alignas(64) std::byte stored[kChunk * sizeof(double)];
@@ -162,10 +163,11 @@ void Judge::bounded(Findings& findings, const Stretch& at, const double* want,
     const double rounding = output_unit_ * std::fabs(expected) + output_step_;
     const double bound = sum_error * magnitude + product_error * products + rounding + slack;
     const double error = std::fabs(at.got[i] - expected);
-    if (!(error <= findings.ratio * bound)) {  // NaN, too
+    if (!(error <= findings.ratio * bound)) {  // true for NaN, too
       findings.note(ratio_of(error, bound), at.row, at.column + i, at.got[i], expected, bound);
     }
-    // Where most may be lost the norm is not judged; elsewhere what is lost cancels as sums do.
+    // Elements that may lose much are left out of the norm; elsewhere losses cancel as rounding
+    // errors do.
     if (Scaled && slack > sum_error * magnitude) continue;
     const double output = rounding + slack / root_k;
     squared_error += error * error;
@@ -179,8 +181,8 @@ void Judge::bounded(Findings& findings, const Stretch& at, const double* want,
   findings.squared_output += squared_output;
 }
 
-// Divides out the powers of two, and says what may be lost: of each of k products what lies below
-// the normal numbers in A's element, in B's, and in the product; and in C.
+// Divides the powers of two out. `slack`: the error allowed for values below the normal numbers,
+// per product in A's element, in B's, and in the product itself; and in C.
 void Judge::unscale(std::int64_t i, std::int64_t j, std::int64_t count, double* values,
                     double* slack) const {
   const double down = std::ldexp(1.0, -row_exponent(i % problem_.m));
@@ -192,7 +194,7 @@ void Judge::unscale(std::int64_t i, std::int64_t j, std::int64_t count, double* 
   }
 }
 
-// `count` elements of row i from column j on, as stored, against products from `from` on.
+// Judges `count` stored elements of row i from column j on, against products from index `from` on.
 void Judge::stored(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
                    const std::byte* got, const StoredProducts& products, std::int64_t from) const {
   double values[kChunk], old[kChunk], slack[kChunk];
@@ -239,7 +241,7 @@ void Judge::row(Findings& findings, std::int64_t i, const std::byte* row) const 
 Judge::RowSums Judge::sums_of(std::int64_t i, const std::byte* row) const {
   RowSums sums;
   const double end = narrow_c_ ? dtype_info(problem_.c).largest
-                               : std::numeric_limits<double>::quiet_NaN();  // never reached
+                               : std::numeric_limits<double>::quiet_NaN();  // no value reaches it
   const bool scaled = set_ == DataSet::scaled, rounded = exactly_ && narrow_c_;
   double values[kChunk], slack[kChunk];
   for (std::int64_t j = 0; j < problem_.n; j += kChunk) {
@@ -263,12 +265,12 @@ Judge::RowSums Judge::sums_of(std::int64_t i, const std::byte* row) const {
 
 double Judge::sum_bound(const RowSums& sums, std::int64_t v, std::int64_t at) const {
   if (exactly_) {
-    // Independent errors of rounding to C's type, uniform within half a last place: their sum
-    // passes five times the root of these halves' squares less than once in 10^15 (Hoeffding's
-    // inequality with a uniform distribution's variance).
+    // Rounding to C's type makes independent errors, uniform within half a last place. Their sum
+    // exceeds five times the root of the sum of these halves' squares less than once in 10^15
+    // (Hoeffding's inequality with a uniform distribution's variance).
     return narrow_c_ ? 5 * std::sqrt(sums.squares[v]) : 0;
   }
-  // The per-element bound summed over the row with weights |x|, and the sums' own rounding.
+  // The per-element bound summed over the row with weights |x|, and the rounding of the sums.
   const FreivaldsVectors& vectors = layout_.vectors_of(set_);
   const double products = std::fabs(scalars_.alpha) * vectors.absolute_product[at];
   const double magnitude = products + std::fabs(scalars_.beta) * vectors.absolute_c0[at];
@@ -278,7 +280,7 @@ double Judge::sum_bound(const RowSums& sums, std::int64_t v, std::int64_t at) co
          sums.slack[v] + steps;
 }
 
-// C x against alpha A (B x) + beta C0 x.
+// Compares C x with alpha A (B x) + beta C0 x.
 double Judge::freivalds(std::int64_t i, const std::byte* row) const {
   const RowSums sums = sums_of(i, row);
   if (sums.nan) return kInfinity;
@@ -298,14 +300,14 @@ void Judge::locate(Findings& findings, std::int64_t i, const std::byte* row, int
   std::vector<double> plain(static_cast<std::size_t>(problem_.n)), absolute(plain);
   product_row(problem_, set_ == DataSet::exact ? set_ : DataSet::bounded, layout_.header().seed, i,
               plain.data(), absolute.data(), threads);
-  std::vector<std::int32_t> exact_row;  // of bounded data it is not used
+  std::vector<std::int32_t> exact_row;  // unused for bounded data
   if (set_ == DataSet::exact) exact_row.assign(plain.begin(), plain.end());
   std::vector<float> absolute_row(absolute.begin(), absolute.end());
   const StoredProducts products{1, problem_.n, exact_row.data(), plain.data(), absolute_row.data()};
   stored(findings, i, 0, problem_.n, row, products, 0);
 }
 
-// What the norm of the error may be, see the constants above.
+// The largest allowed norm of the error; see the constants above.
 double Judge::allowed_norm(const Findings& sums) const {
   const double root_k = std::sqrt(std::max(1.0, k_));
   const bool truncates = kind_.sum_roundoff > dtype_info(problem_.accumulator).unit_roundoff;
@@ -328,7 +330,7 @@ std::string Judge::describe(const Findings& worst) const {
          " (scaled data)";
 }
 
-// The norm of the error against the norm of what was summed.
+// Compares the norm of the error with the norm of the summed terms.
 void Judge::judge_norm(Comparison& result, const Findings& sums) const {
   const double error = std::sqrt(sums.squared_error);
   const double reference = std::sqrt(sums.squared_reference);

@@ -9,7 +9,7 @@
 
 namespace tilewise {
 
-/// What was seen of a result: the worst place, and sums for the norms.
+/// The worst element of a result, and sums for the norms.
 struct Findings {
   double ratio = 0;  ///< largest error over bound
   std::int64_t row = -1, column = -1;
@@ -21,23 +21,22 @@ struct Findings {
   void merge(const Findings& other);
 };
 
-/// Judges rows of a result, wherever they are held, by the rules of docs/measuring.md. Rows are
-/// counted through a batch. Scaled data are compared in the bounded data's scale: what was got is
-/// divided by the powers of two that its row and column were multiplied by, which is exact.
-/// Thread-safe.
+/// Judges rows of a result by the rules of docs/measuring.md. Rows are counted through a batch.
+/// Scaled data are compared at the bounded data's scale: results are divided by the powers of two
+/// of their row and column, which is exact. Thread-safe.
 class Judge {
  public:
   /// All but `scalars` must outlive this.
   Judge(const Problem& problem, const BlockLayout& block, DataSet set, const Scalars& scalars);
 
-  /// Row i against what the reference holds of it.
+  /// Compares row i with what the reference stores of it.
   void row(Findings& findings, std::int64_t i, const std::byte* row) const;
-  /// Of a sampled reference: the largest error of row i's products with Freivalds' vectors over its
-  /// bound; at most 1 is right.
+  /// For a sampled reference: the largest error of row i's products with the Freivalds vectors,
+  /// over its bound; a right row has at most 1.
   double freivalds(std::int64_t i, const std::byte* row) const;
-  /// Computes row i of C in full, to name the element that Freivalds' vectors found wrong.
+  /// Computes row i of C in full, to name the wrong element after freivalds() failed.
   void locate(Findings& findings, std::int64_t i, const std::byte* row, int threads) const;
-  /// What was found of all rows together; `freivalds_ratio` and `bad_row` (or -1) of the vectors.
+  /// The result for all rows; `freivalds_ratio` and `bad_row` (or -1) from the Freivalds vectors.
   Comparison verdict(const Findings& findings, double freivalds_ratio, std::int64_t bad_row) const;
 
  private:
@@ -65,9 +64,9 @@ class Judge {
   Scalars scalars_;
   TestData c0_;
   ProductKind kind_;
-  bool exactly_;        ///< bit for bit
+  bool exactly_;        ///< compared bit for bit
   bool narrow_c_;       ///< C's type holds less than the exact value
-  double output_unit_;  ///< errors of rounding to C's type: relative
+  double output_unit_;  ///< rounding error of C's type: relative
   double output_step_;  ///<   and absolute, where it underflows
   double largest_;      ///< results saturate here
   double gamma_k_;

@@ -15,7 +15,7 @@ void reference_multiply(Layout layout, std::int64_t m, std::int64_t n, std::int6
       const double* from = block.values + i * block.ld;
       float* to = c + (block.row + i) * ldc + block.column;
       for (std::int64_t j = 0; j < block.columns; ++j) {
-        const double old = beta == 0 ? 0 : beta * double{to[j]};  // beta = 0 forgets a NaN in C
+        const double old = beta == 0 ? 0 : beta * double{to[j]};  // beta = 0 ignores a NaN in C
         const double sum = alpha == 0 ? 0 : alpha * from[j];
         to[j] = static_cast<float>(sum + old);
       }
@@ -27,7 +27,7 @@ void reference_multiply(Layout layout, std::int64_t m, std::int64_t n, std::int6
 
 namespace {
 
-// One operand of one matrix of a batch, widened, rows tightly one after the other.
+// One matrix of an operand, widened, rows tightly packed.
 template <typename Wide>
 std::vector<Wide> widened(DType type, const void* from, std::int64_t rows, std::int64_t columns,
                           std::int64_t ld, int threads) {
@@ -43,7 +43,7 @@ const void* matrix_of(const void* first, std::int64_t matrix, std::int64_t strid
   return static_cast<const std::byte*>(first) + matrix * stride * bytes_of(type);
 }
 
-// Writes what a block of A B makes of C.
+// Updates C with a block of A B.
 struct Update {
   const Problem& problem;
   double alpha, beta;
@@ -56,7 +56,7 @@ struct Update {
     for (std::int64_t i = 0; i < block.rows; ++i) {
       const double* from = block.values + i * block.ld;
       std::byte* to = c + ((block.row + i) * ldc + block.column) * bytes;
-      if (beta != 0) widen(problem.c, to, block.columns, row.data());  // 0 forgets a NaN in C
+      if (beta != 0) widen(problem.c, to, block.columns, row.data());  // 0 ignores a NaN in C
       for (std::size_t j = 0; j < row.size(); ++j) {
         const double old = beta == 0 ? 0 : beta * row[j];
         row[j] = (alpha == 0 ? 0 : alpha * from[j]) + old;
@@ -88,7 +88,7 @@ void multiply_one(const Problem& problem, const Call& call, std::int64_t matrix,
 }  // namespace
 
 void reference_multiply(const Problem& problem, const Call& call, int threads) {
-  const bool many = problem.batch > 1;  // then each matrix has one thread
+  const bool many = problem.batch > 1;  // then each matrix is computed by one thread
   parallel_for(problem.batch, many ? threads : 1, [&](std::int64_t matrix, int) {
     if (problem.a == DType::f64) {
       multiply_one<double>(problem, call, matrix, many ? 1 : threads);

@@ -9,9 +9,9 @@
 #include "vocabulary/rounding.hpp"
 #include "vocabulary/thread_pool.hpp"
 
-// A blocked product: panels of A and B are converted to f64 as they are packed, and a micro-kernel
-// keeps a small tile of the result in vector registers while it runs along k. Each thread packs for
-// itself: that costs some 5% and saves every barrier.
+// A blocked product: panels of A and B are converted to f64 while they are packed, and a
+// micro-kernel accumulates a small tile of the result in vector registers along k. Each thread
+// packs its own panels: that costs some 5% and needs no barrier.
 
 namespace tilewise {
 namespace {
@@ -114,7 +114,7 @@ Panel make_panel(std::int64_t count) {
   return Panel(new (std::align_val_t{64}) double[static_cast<std::size_t>(count)]);
 }
 
-// What one thread works in.
+// One thread's buffers.
 struct Workspace {
   Panel a = make_panel(kBlockRows * kBlockDepth);
   Panel b = make_panel(kBlockDepth * kBlockColumns);
@@ -135,7 +135,8 @@ void make_absolute(double* values, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = std::fabs(values[i]);
 }
 
-// Block shapes depend on the sizes alone; skinny results are cut finer so that all cores have work.
+// Block shapes depend on the sizes alone; skinny results are cut into smaller blocks to occupy all
+// cores.
 struct Blocking {
   std::int64_t rows = kBlockRows, columns = kBlockColumns;
   std::int64_t down = 0, across = 0;
@@ -161,7 +162,7 @@ void product(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a
   static const MicroKernel kernel = choose_kernel();
   const Blocking blocking(m, n);
   parallel_for(blocking.down * blocking.across, threads, [&](std::int64_t index, int) {
-    thread_local Workspace work;  // kept: a batch makes many small products in one thread
+    thread_local Workspace work;  // reused: a batch makes many small products in one thread
     const std::int64_t row = index / blocking.across * blocking.rows;
     const std::int64_t column = index % blocking.across * blocking.columns;
     const std::int64_t rows = std::min(blocking.rows, m - row);

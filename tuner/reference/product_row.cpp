@@ -10,7 +10,7 @@
 namespace tilewise {
 namespace {
 
-constexpr std::int64_t kWidth = 256;  // elements of B made at a time
+constexpr std::int64_t kWidth = 256;  // elements of B generated at a time
 
 // Row i of op(A), of matrix `matrix`.
 std::vector<double> row_of_a(const Problem& problem, const TestData& a, std::int64_t matrix,

@@ -6,8 +6,8 @@
 namespace tilewise {
 
 /// Row i (of matrix b of a batch: b m + i) of A B and of |A| |B| in f64, n elements each, of test
-/// data that are made as they are needed: no operand is ever in memory. Some 2 ns for each of its n
-/// k multiply-adds, on `threads` threads (0 = all cores).
+/// data generated on the fly: no operand is stored. Some 2 ns for each of the row's n k
+/// multiply-adds, on `threads` threads (0 = all cores).
 void product_row(const Problem& problem, DataSet set, std::uint64_t seed, std::int64_t i,
                  double* plain, double* absolute, int threads);
 

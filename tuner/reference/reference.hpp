@@ -10,14 +10,14 @@
 
 namespace tilewise {
 
-/// alpha and beta that every candidate is checked with: (1, 0), and non-trivial ones.
+/// alpha and beta of a check: (1, 0), or non-trivial ones.
 struct Scalars {
   double alpha = 1, beta = 0;
 };
 
-/// What a comparison found. Integers and exact data are compared bit for bit with what C's type
-/// makes of the exact value, rounded and saturated; bounded data within the bound of
-/// docs/measuring.md. ok is NaN-safe: !(error <= bound) anywhere means not ok.
+/// The result of a comparison. Integers and exact data are compared bit for bit with the exact
+/// value rounded and saturated to C's type; bounded data within the bound of docs/measuring.md.
+/// NaN-safe: !(error <= bound) anywhere means not ok.
 struct Comparison {
   bool ok = false;
   double error_ratio = 0;  ///< largest |got - ref| / bound (exact data: 0 or infinity)
@@ -31,9 +31,9 @@ class SharedBlock {
  public:
   SharedBlock() = default;
   explicit SharedBlock(
-      std::size_t bytes);  ///< Throws Error(out_of_memory) with the bytes asked for
+      std::size_t bytes);  ///< Throws Error(out_of_memory) with the requested bytes
   static SharedBlock map(int fd, std::size_t bytes);  ///< read-only view; takes ownership of fd
-  /// Throws Error(out_of_memory) with both numbers when the system has not got so much to spare.
+  /// Throws Error(out_of_memory) with both numbers when less memory is available.
   static void require(std::size_t bytes);
   SharedBlock(SharedBlock&& other) noexcept;
   SharedBlock& operator=(SharedBlock&& other) noexcept;
@@ -48,46 +48,46 @@ class SharedBlock {
   int fd_ = -1;
 };
 
-/// Up to how many flops (2mnk) and how many elements of C, of all matrices of a batch together, a
-/// reference holds every element of C.
+/// The largest product, in flops (2mnk) and in elements of C, each over the whole batch, for which
+/// a reference stores every element of C.
 struct ReferenceLimits {
   double flops = 2.0 * 4096 * 4096 * 4096;
   double elements = 8192.0 * 8192;
 };
 
-/// What test data of one problem must give, computed once on all cores in f64 and shared by all
-/// candidates, in one flat block that a worker process maps. Small problems hold every element;
-/// larger ones hold sampled rows, columns, tile edges and corners exactly plus Freivalds vectors (C
-/// x against A (B x)) that cover every element, of every matrix of a batch. Of a batch the sampled
-/// rows are of its first matrices, its last and some between. The operands are not in it: data()
-/// makes them. Immutable once computed; thread-safe.
+/// The right results of one problem's test data, computed once on all cores in f64 and shared by
+/// all candidates, in one flat block that a worker process maps. Small problems store every
+/// element. Larger ones store sampled rows, columns, tile edges and corners exactly, and Freivalds
+/// vectors (C x against A (B x)) that cover every element of every matrix of a batch. Sampled rows
+/// of a batch are from its first matrices, its last and some between. Operands are not stored:
+/// data() generates them. Immutable once computed; thread-safe.
 class Reference {
  public:
-  /// Computes. `threads` 0 = all cores. 4096^3 takes at most 5 s on 16 cores, and beside the block
-  /// the memory of one data set's A and B while it lasts. Throws Error(invalid_argument) for
+  /// Computes. `threads` 0 = all cores. 4096^3 takes at most 5 s on 16 cores, and during that time
+  /// the memory of one data set's A and B beside the block. Throws Error(invalid_argument) for
   /// negative sizes, Error(unsupported) for types that nothing computes, Error(out_of_memory).
   static Reference compute(const Problem& problem, std::uint64_t seed = 1, int threads = 0,
                            const ReferenceLimits& limits = {});
-  /// The same block, mapped by another process. Throws Error(invalid_argument) when it is another
-  /// problem's.
+  /// The same block, mapped by another process. Throws Error(invalid_argument) when the block is
+  /// for another problem.
   static Reference attach(const Problem& problem, SharedBlock block);
 
   const Problem& problem() const { return problem_; }
   const SharedBlock& block() const { return block_; }
-  /// Whether it holds samples and Freivalds vectors instead of every element.
+  /// Whether it stores samples and Freivalds vectors instead of every element.
   bool sampled() const;
-  /// Operands as stored, and C before the product.
+  /// The operands as stored; C0 is C before the product.
   TestData data(DataSet set, Operand operand) const;
-  /// The scalars a candidate is checked with: index 0 is (1, 0); index 1 is not trivial (whole
-  /// numbers for exact data and integer types). The accumulator's type holds them.
+  /// The scalars of a check: index 0 is (1, 0); index 1 is non-trivial (whole numbers for exact
+  /// data and integer types). The accumulator's type holds them exactly.
   static Scalars scalars(const Problem& problem, DataSet set, int index);
   Scalars scalars(DataSet set, int index) const { return scalars(problem_, set, index); }
-  /// What a strict f32 product of the bounded data gives, norm-wise, on some rows: to be seen
-  /// beside the error of f32x3 and tf32. 0 for other modes and types.
+  /// The norm-wise error of a strict f32 product of the bounded data, on some rows: for comparison
+  /// with f32x3 and tf32. 0 for other modes and types.
   double strict_f32_error() const;
   /// Compares a whole result (m x n in C's type, leading dimension ldc elements, the matrices of a
-  /// batch stride_c elements apart) on all cores. `scalars` are any that were applied; exactness is
-  /// promised for those of scalars(set, 0 and 1).
+  /// batch stride_c elements apart) on all cores. `scalars` may be any; exactness is guaranteed for
+  /// scalars(set, 0) and scalars(set, 1).
   Comparison compare(DataSet set, const Scalars& scalars, const void* got, std::int64_t ldc,
                      std::int64_t stride_c = 0, int threads = 0) const;
 
@@ -97,7 +97,7 @@ class Reference {
   SharedBlock block_;
 };
 
-/// Compares a result that comes in pieces, from any number of threads.
+/// Compares a result that is passed in pieces, from any number of threads.
 class ResultCheck {
  public:
   /// As Reference::compare(). `reference` must outlive this.
@@ -106,7 +106,8 @@ class ResultCheck {
   /// Rows first .. first + count - 1, `ld` elements apart; `got` is the first of them. Row i of
   /// matrix b of a batch is row b m + i. Each row once. Thread-safe.
   void rows(std::int64_t first, std::int64_t count, const void* got, std::int64_t ld);
-  /// When all rows were given. The same for any threads and any order, given the same pieces.
+  /// Call when all rows were passed. The result does not depend on threads or order, given the same
+  /// pieces.
   Comparison finish(int threads = 0) const;
 
  private:
@@ -114,15 +115,14 @@ class ResultCheck {
   std::unique_ptr<State> state_;
 };
 
-/// Plain f64-accumulated product for tests and small jobs: C = alpha op(A) op(B) + beta C with
-/// leading dimensions; beta = 0 never reads C; follows BLAS on NaN and infinity. f32 operands.
+/// A product with f64 sums for tests and small jobs: C = alpha op(A) op(B) + beta C with leading
+/// dimensions. beta = 0 never reads C; NaN and infinity propagate as in BLAS. f32 operands.
 void reference_multiply(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, double alpha,
                         const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
                         double beta, float* c, std::int64_t ldc, int threads = 0);
 
-/// The same for a problem of any types and batch; pointers of the call are the host's, its scalars
-/// are those of the host. Operands are taken as they are, whatever the math mode; sums are f64, and
-/// rounded to C's type once (from_double): right results to compare with.
+/// The same for any types and batch; the call's pointers and scalars are the host's. Operands are
+/// used unrounded, whatever the math mode; sums are f64, rounded to C's type once (from_double).
 void reference_multiply(const Problem& problem, const Call& call, int threads = 0);
 
 }  // namespace tilewise

@@ -15,7 +15,7 @@
 namespace tilewise {
 namespace {
 
-// What the system says can be had without swapping; 0 when it does not say.
+// Memory available without swapping, in bytes, as the system reports it; 0 when it does not.
 std::size_t available_host_bytes() {
   std::ifstream file("/proc/meminfo");
   std::string name;
@@ -48,7 +48,7 @@ void SharedBlock::require(std::size_t bytes) {
 }
 
 SharedBlock::SharedBlock(std::size_t bytes) : bytes_(bytes) {
-  require(bytes);  // pages of a memory file are only found missing when touched, by a signal
+  require(bytes);  // a memory file that lacks pages raises a signal only when they are touched
   fd_ = memfd_create("tilewise-reference", MFD_CLOEXEC);
   if (fd_ < 0) fail(bytes, "memfd_create");
   void* memory = MAP_FAILED;

@@ -7,21 +7,22 @@ namespace tilewise {
 namespace {
 
 constexpr int kTrees = 120;
-constexpr double kRate = 0.08;  // of what a tree finds, so much counts
+constexpr double kRate = 0.08;  // the learning rate: the weight of each tree
 constexpr int kDepth = 4;
 constexpr std::size_t kLeastRows = 3;  // in a leaf
 constexpr double kRowShare = 0.8, kFeatureShare = 0.6;
-constexpr double kShrink = 1;  // rows of value 0 that each leaf is thought to have beside its own
+constexpr double kShrink = 1;  // regularisation: rows of value 0 added to each leaf
 
 }  // namespace
 
-/// What all nodes of a fit share.
+/// Data that all nodes of a fit share.
 struct BoostedTrees::Growing {
   std::span<const Row> rows;
-  std::vector<std::vector<int>> values;          // of each feature, ascending
-  std::vector<std::vector<std::uint8_t>> ranks;  // [feature][row] among them
-  std::vector<double> left;                      // of each row's value, by the trees so far
-  std::vector<std::size_t> features;             // that this tree may ask
+  std::vector<std::vector<int>> values;  // of each feature, ascending
+  std::vector<std::vector<std::uint8_t>>
+      ranks;                          // [feature][row]: index of the row's value in `values`
+  std::vector<double> left;           // per row: the residual after the trees so far
+  std::vector<std::size_t> features;  // that this tree may split on
 };
 
 void BoostedTrees::fit(std::span<const Row> rows, std::mt19937_64& generator) {
@@ -34,7 +35,7 @@ void BoostedTrees::fit(std::span<const Row> rows, std::mt19937_64& generator) {
     for (const Row& row : rows) values.push_back(row.features[f]);
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
-    if (values.size() > 256) values.resize(256);  // all larger ones are one
+    if (values.size() > 256) values.resize(256);  // all larger values count as the last
     std::vector<std::uint8_t> ranks;
     for (const Row& row : rows) {
       const auto at = std::lower_bound(values.begin(), values.end() - 1, row.features[f]);
@@ -89,7 +90,7 @@ std::size_t BoostedTrees::grow(Growing& growing, std::span<std::size_t> rows, in
   return node;
 }
 
-/// Where the squares of what is left shrink most.
+/// The split that reduces the squared residuals most.
 BoostedTrees::Split BoostedTrees::best_split(const Growing& growing,
                                              std::span<const std::size_t> rows) {
   struct Sum {

@@ -6,12 +6,12 @@
 namespace tilewise {
 namespace {
 
-// More would take days on a GPU; the list would still fit in memory.
+// A longer list would take days on a GPU.
 constexpr std::size_t kMost = 200'000;
 
 }  // namespace
 
-/// Every candidate of the space in its own order; the seed is of no account.
+/// Every candidate in the space's order; the seed is ignored.
 std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_t) {
   std::vector<Candidate> candidates;
   space.for_each([&](const Candidate& candidate) {

@@ -10,23 +10,22 @@
 
 namespace tilewise {
 
-/// The cost model, put right by what was measured: learns, from the parameters of each template's
-/// candidates, by what factor it is wrong. Fast candidates count most: it is for telling these
-/// apart. Deterministic for an order of results and a generator's state. Not thread-safe.
+/// The cost model corrected by measurements: learns, from the parameters of each template's
+/// candidates, the factor by which the prediction is wrong. Fast candidates have the largest
+/// weight. Deterministic for an order of results and a generator's state. Not thread-safe.
 class LearnedModel {
  public:
   explicit LearnedModel(Predict predict) : predict_(std::move(predict)) {}
 
-  /// Ignored where the cost model cannot tell.
+  /// Ignores candidates without a prediction.
   void observe(const Candidate& candidate, double microseconds);
-  /// Whether there is enough to learn from.
+  /// Whether there are enough results to learn from.
   bool ready() const;
-  /// Learns again when enough is new.
+  /// Fits again when there are enough new results.
   void refresh(std::mt19937_64& generator);
-  /// What a candidate is expected to take, as of the last refresh(); infinity where that cannot be
-  /// told.
+  /// The expected time in seconds as of the last refresh(); infinity without a prediction.
   double seconds(const Candidate& candidate) const;
-  /// One of the fastest measured. Requires ready().
+  /// One of the fastest measured, at random. Requires ready().
   const Candidate& fast_one(std::mt19937_64& generator) const;
 
  private:

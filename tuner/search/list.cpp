@@ -5,7 +5,7 @@
 namespace tilewise {
 namespace {
 
-/// A list, in its order.
+/// Proposes a list in its order.
 class List : public Strategy {
  public:
   explicit List(std::vector<Candidate> candidates) : candidates_(std::move(candidates)) {}

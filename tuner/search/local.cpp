@@ -9,24 +9,24 @@
 namespace tilewise {
 namespace {
 
-// What the search starts from, beside the defaults and what was good for similar problems: fewer
-// leave it in the first valley it finds, more cost more than they gain (docs/measuring.md).
+// Random samples at the start, per template, in addition to defaults and warm-start candidates.
+// Fewer leave the search in the first valley; more cost more than they gain (docs/measuring.md).
 constexpr int kSamplesPerTemplate = 20;
-// A template is dropped from sampling when so many of its candidates are known and the best of them
-// takes so many times as long as the best of all.
+// A template is no longer sampled when this many of its candidates are known and the best of them
+// takes kDropFactor times as long as the best of all.
 constexpr int kDropAfter = 8;
 constexpr double kDropFactor = 2;
-// Of a hundred proposals after the start: random samples, children of two good ones; the others are
-// neighbours of the best.
+// Percent of the proposals after the start that are random samples, and that are children of two
+// good candidates; the others are neighbours of the best.
 constexpr std::size_t kSamplePercent = 10;
 constexpr std::size_t kChildPercent = 40;
 constexpr std::size_t kParents = 10;
 constexpr int kTries = 40;
 
-/// Local search from the best: its neighbours in random order, those of the next best when they are
-/// used up. The first that improves is the best from then on. Results come back late, several
-/// improvements of one best at a time: children, which take each parameter from one of two good
-/// parents, put them together. A share of random samples keeps it from staying in one valley.
+/// Local search from the best: its neighbours in random order, then those of the next best. The
+/// first improvement becomes the best. Results return late, so one best may have several
+/// improvements: children, which take each parameter from one of two good parents, combine them. A
+/// share of random samples lets it leave a valley.
 class Local : public Strategy {
  public:
   Local(const SearchSpace& space, std::uint64_t seed) : space_(space), draws_(space, seed) {
@@ -56,7 +56,7 @@ class Local : public Strategy {
  private:
   struct Centre {
     Candidate candidate;
-    std::optional<std::vector<Candidate>> moves;  // asked for when needed; used up from the back
+    std::optional<std::vector<Candidate>> moves;  // made when needed; used from the back
   };
   struct Tally {
     const KernelTemplate* kernel = nullptr;
@@ -111,7 +111,7 @@ class Local : public Strategy {
     if (parents < 2) return std::nullopt;
     auto& generator = draws_.generator();
     for (int i = 0; i < kTries; ++i) {
-      // The better of two draws takes the one part.
+      // Each parent is the better of two draws.
       const Candidate& one =
           ranked(std::min(random_index(generator, parents), random_index(generator, parents)));
       const Candidate& other = ranked(random_index(generator, parents));
@@ -150,7 +150,7 @@ class Local : public Strategy {
   RandomDraws draws_;
   Seen seen_;
   std::deque<Candidate> defaults_, suggested_;
-  std::vector<const KernelTemplate*> samples_;  // templates to draw from before the search proper
+  std::vector<const KernelTemplate*> samples_;  // templates still to sample at the start
   std::map<std::string, Tally> tallies_;        // by template
   std::multimap<double, Centre> ranking_;       // by microseconds
 };

@@ -14,28 +14,28 @@
 namespace tilewise {
 namespace {
 
-// How the search begins, beside what the strategy itself does: so many candidates, each from the
-// best predicted of so many draws by so many steps to the best predicted neighbour, as long as that
-// gains so much.
+// The model's share of the start: kFirst candidates. Each is the best predicted of kDraws draws,
+// improved by up to kSteps steps to the best predicted neighbour while a step gains kGain.
 constexpr int kFirst = 24;
 constexpr int kDraws = 16;
 constexpr int kSteps = 12;
 constexpr double kGain = 0.003;
-// One of so many at the start is a uniform draw.
+// One of this many candidates at the start is a uniform draw.
 constexpr int kUniformShare = 4;
-// Later one of so many is the model's again, from new draws: valleys that the strategy, which stays
-// near what it measured to be good, would not come to. Once there is something to learn from, so
-// many of a hundred are the learned model's, so many of these from what was fast.
+// After the start, one of kModelEvery proposals is the model's, from new draws: it reaches valleys
+// that the strategy, which stays near good measurements, does not. Once the learned model is ready,
+// kLearnedPercent of the proposals are its own, and kFromFastPercent of these start from a fast
+// candidate.
 constexpr int kModelEvery = 6;
 constexpr std::size_t kLearnedPercent = 50;
 constexpr std::size_t kFromFastPercent = 50;
-// Predicted to take so many times as long as the best measured one is predicted to: nearly three
-// standard deviations of the model's error in the ratio of two candidates (docs/cost-model.md).
+// In units of the best measured candidate's predicted time: nearly three standard deviations of the
+// model's error in the ratio of two candidates (docs/cost-model.md).
 constexpr double kHopeless = 2;
-// Predicted to take so many times as long: it waits until nothing else is left, since a single such
-// measurement can cost the whole budget.
+// In the same unit: such a candidate waits until nothing else is left, since one such measurement
+// can cost the whole budget.
 constexpr double kRuinous = 6;
-// Of proposals in a row that are all set aside, so many are looked at before one of them is taken.
+// After this many proposals in a row that were set aside, one of them is taken.
 constexpr int kPatience = 1000;
 
 class Ordered : public Strategy {
@@ -46,7 +46,7 @@ class Ordered : public Strategy {
         space_(space),
         predict_(std::move(predict)),
         learned_(predict_),
-        draws_(space, ~seed) {}  // not the numbers that `inner` draws from the seed
+        draws_(space, ~seed) {}  // a stream other than `inner`'s
 
   std::optional<Candidate> next() override {
     if (!begun_) begin();
@@ -68,8 +68,8 @@ class Ordered : public Strategy {
   void suggest(const Candidate& candidate) override { inner_->suggest(candidate); }
 
  private:
-  /// The model's candidates, best predicted first, every fourth a uniform draw. Of those that it
-  /// cannot tell apart it has one.
+  /// The model's candidates, best predicted first, with uniform draws between them. Of candidates
+  /// with equal predictions it takes one.
   void begin() {
     begun_ = true;
     std::map<double, Candidate> found;  // by prediction
@@ -86,11 +86,11 @@ class Ordered : public Strategy {
       if (first_.size() % kUniformShare != kUniformShare - 1) continue;
       if (auto uniform = draws_.next(seen_)) first_.push_back(std::move(*uniform));
     }
-    // What cannot be predicted begins with the strategy's own.
+    // Without predictions the strategy begins.
     can_predict_ = models_turn_ = !found.empty() && found.begin()->first > 0;
   }
 
-  /// The best predicted of some draws, and from there downhill as the model has it.
+  /// The best predicted of some draws, improved by steps down the model's slope.
   std::optional<Candidate> models_own(const Seen& taken) {
     std::optional<Candidate> candidate = best_of(kDraws, predict_);
     return candidate ? improved(std::move(*candidate), predict_, kGain, taken) : candidate;
@@ -100,8 +100,8 @@ class Ordered : public Strategy {
     return random_index(draws_.generator(), 100);
   }
 
-  /// What the learned model expects most of on the way down from a fast one, or from the best of
-  /// some draws. Nothing that it expects to be ruinous.
+  /// The best expected candidate on the learned model's slope down from a fast one, or from the
+  /// best of some draws. Empty when its expected time is ruinous.
   std::optional<Candidate> learned_own() {
     learned_.refresh(draws_.generator());
     const Predict expect = [this](const Candidate& c) { return learned_.seconds(c); };
@@ -115,7 +115,8 @@ class Ordered : public Strategy {
     return candidate;
   }
 
-  /// In turns at first, the model before: what the strategy begins with (defaults, say) comes soon.
+  /// The model and the strategy alternate at first, the model first: the strategy's own start
+  /// (defaults) is proposed early.
   std::optional<Candidate> propose() {
     if (std::exchange(models_turn_, !models_turn_))
       while (!first_.empty()) {
@@ -144,7 +145,7 @@ class Ordered : public Strategy {
     return std::nullopt;
   }
 
-  /// The candidate itself, or nothing when it is set aside.
+  /// The candidate, or empty when it is known or set aside.
   std::optional<Candidate> considered(Candidate candidate) {
     if (seen_.has(candidate)) return std::nullopt;
     if (may_come(candidate)) return candidate;
@@ -153,8 +154,8 @@ class Ordered : public Strategy {
     return std::nullopt;
   }
 
-  /// The longer it is predicted to take, the less likely: it costs as much more to find out. What
-  /// the fastest is predicted to take counts, however wrong that is: others are wrong alike.
+  /// A longer predicted time makes it less likely, since its measurement costs more. The unit is
+  /// the fastest candidate's predicted time, not its measured one: predictions err alike.
   bool may_come(const Candidate& candidate) {
     const double predicted = predict_(candidate);
     if (!(predicted > 0)) return true;
@@ -180,9 +181,8 @@ class Ordered : public Strategy {
     return best;
   }
 
-  /// Down a model's slope, over what is neither seen nor taken, as long as a step gains so much.
-  /// From where all is seen, at least to the best neighbour; nothing when there is none. Different
-  /// draws end in different valleys.
+  /// Steps to the best predicted neighbour that is neither seen nor taken, while a step gains
+  /// `gain`. When the start is seen, at least one step; empty when there is no such neighbour.
   std::optional<Candidate> improved(Candidate at, const Predict& predict, double gain,
                                     const Seen& taken) const {
     double here = predict(at);
@@ -216,11 +216,11 @@ class Ordered : public Strategy {
   bool begun_ = false;
   bool can_predict_ = false;
   bool models_turn_ = false;
-  int later_ = 0;                // proposals since first_ was used up
-  std::deque<Candidate> first_;  // the model's, not proposed yet
+  int later_ = 0;                // proposals after first_ was used up
+  std::deque<Candidate> first_;  // the model's, not yet proposed
   double best_us_ = std::numeric_limits<double>::infinity();
   double best_predicted_ = 0;   // of the best measured
-  double least_predicted_ = 0;  // of all that was to come
+  double least_predicted_ = 0;  // of all candidates considered
   std::multimap<double, Candidate> set_aside_;
 };
 

@@ -6,12 +6,12 @@
 namespace tilewise {
 namespace {
 
-// So many known draws in a row mean that the space is nearly used up, and so small that it can be
-// listed: N candidates are all known long before 1000 N draws.
+// This many known draws in a row mean that the space is nearly used up and small enough to list: N
+// candidates are all known long before 1000 N draws.
 constexpr int kKnownInARow = 300;
 constexpr std::size_t kMostListed = 200'000;
 
-/// The random search: what every other strategy must beat.
+/// Random search: the baseline for every other strategy.
 class Random : public Strategy {
  public:
   Random(const SearchSpace& space, std::uint64_t seed) : draws_(space, seed) {}

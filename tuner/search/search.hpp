@@ -11,11 +11,11 @@ namespace tilewise {
 std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_t seed);
 std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed);
 std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed);
-/// Just these, in order. Exhaustive search over its list, too.
+/// Proposes these candidates in order; also exhaustive search over its list.
 std::unique_ptr<Strategy> make_list(std::vector<Candidate> candidates);
 
-/// What is known already: proposed, or measured by an earlier run. Shared by the strategies,
-/// because none may propose a candidate twice.
+/// Candidates known already: proposed, or measured by an earlier run. Every strategy has one, since
+/// none may propose a candidate twice.
 class Seen {
  public:
   /// False when it was seen before.
@@ -26,12 +26,11 @@ class Seen {
   std::set<Candidate> seen_;
 };
 
-/// Uniform candidates without repetition, down to the very last of a small space.
+/// Uniform candidates without repetition, down to the last of a small space.
 class RandomDraws {
  public:
   RandomDraws(const SearchSpace& space, std::uint64_t seed) : space_(space), generator_(seed) {}
-  /// A candidate not in `seen`; nothing when the space is used up, or so nearly that it cannot be
-  /// told.
+  /// A candidate not in `seen`; empty when the space is used up, or too nearly to find the rest.
   std::optional<Candidate> next(const Seen& seen);
   /// The same, of one template.
   std::optional<Candidate> next_of(const KernelTemplate& kernel, const Seen& seen);
@@ -41,7 +40,7 @@ class RandomDraws {
   const SearchSpace& space_;
   std::mt19937_64 generator_;
   bool listed_ = false;
-  std::vector<Candidate> rest_;  // once listed: what was left, in random order
+  std::vector<Candidate> rest_;  // once listed: the remaining candidates in random order
 };
 
 }  // namespace tilewise

@@ -30,7 +30,7 @@ std::string space_hash(const SearchSpace& space, const Subspace& subspace) {
   return hash_text(text);
 }
 
-// Which sources a template's plans use depends on the configuration (packs): all of them count.
+// Which sources a template's plans use depends on the configuration (packs), so all sources count.
 std::string sources_hash(const std::string& compiler) {
   std::string text = compiler + "\n";
   for (const std::string& name : kernel_source_names())

@@ -13,14 +13,14 @@ std::string space_hash(const SearchSpace& space, const Subspace& subspace);
 /// Hash of all kernel sources and the compiler's identity.
 std::string sources_hash(const std::string& compiler);
 
-/// Whether `wanted` is nothing that `stored` did not do: same strategy, seed and space, at least
-/// the budget and the evaluations. The sources may differ.
+/// Whether `stored` did at least what `wanted` would: same strategy, seed and space, at least its
+/// budget and evaluations. The sources may differ.
 bool covers(const Search& stored, const Search& wanted);
 
 /// The row for this search: an identical one of an earlier run that did not finish, else a new one.
 Search begin_search(Database& database, const Search& wanted);
 
-/// Now, as ISO 8601 in UTC, and this machine's name: facts of a record.
+/// Facts of a record: the current time, ISO 8601 in UTC, and this machine's name.
 std::string now_text();
 std::string host_name();
 

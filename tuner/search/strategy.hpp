@@ -10,20 +10,19 @@
 
 namespace tilewise {
 
-/// Chooses what to evaluate next. next() may be called many times before results come back, since
-/// compiles run ahead of the device. Deterministic for a seed and an order of results. Not
+/// Chooses what to evaluate next. next() may be called many times before results are observed,
+/// since compiles run ahead of the device. Deterministic for a seed and an order of results. Not
 /// thread-safe.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// A candidate not proposed before, or nothing when the space (or what is worth trying) is used
-  /// up.
+  /// A candidate not proposed before; empty when the space (or what is worth trying) is used up.
   virtual std::optional<Candidate> next() = 0;
-  /// `microseconds` is nothing for a rejected candidate. Also called for what an earlier run
-  /// measured.
+  /// `microseconds` is empty for a rejected candidate. Also called for measurements of earlier
+  /// runs.
   virtual void observe(const Candidate& candidate, std::optional<double> microseconds) = 0;
-  /// A valid candidate worth an early try: it was good for a similar problem. Before the first
-  /// next(). A strategy whose order is its point ignores it.
+  /// A valid candidate to try early: it was good for a similar problem. Called before the first
+  /// next(). A strategy with a fixed order ignores it.
   virtual void suggest(const Candidate& candidate) { static_cast<void>(candidate); }
 };
 
@@ -31,12 +30,12 @@ struct StrategyInfo {
   std::string name;
   std::string summary;
   std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed);
-  bool by_model = false;  ///< tuning lets the cost model look over its candidates (ordered.hpp)
+  bool by_model = false;  ///< tuning combines it with the cost model (ordered.hpp)
 };
 
 /// exhaustive, random, local: one explicit table.
 std::span<const StrategyInfo> strategies();
-/// Throws Error(invalid_argument) naming those there are. `space` must outlive the strategy.
+/// Throws Error(invalid_argument) naming the strategies. `space` must outlive the strategy.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
                                         std::uint64_t seed);
 

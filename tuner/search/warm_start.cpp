@@ -8,17 +8,17 @@
 namespace tilewise {
 namespace {
 
-// With more, a search would begin by repeating others' instead of looking for itself.
+// More would make a search begin by repeating other problems' candidates.
 constexpr std::size_t kProblems = 3;
 constexpr std::size_t kOfEach = 4;
 
-/// Kernels care how wide elements are, hardly what they mean: what is fast for bf16 is so for f16.
+/// Whether kernels transfer: element widths matter, element types hardly (bf16 and f16 are alike).
 bool resemble(const Problem& x, const Problem& y) {
   return bytes_of(x.a) == bytes_of(y.a) && bytes_of(x.c) == bytes_of(y.c) &&
          bytes_of(x.accumulator) == bytes_of(y.accumulator) && x.math == y.math && x != y;
 }
 
-/// Operands that lie otherwise count like a size four times as large.
+/// Another layout counts like a size four times as large.
 double unlikeness(const Problem& x, const Problem& y) {
   return distance_between(x, y) + (x.layout == y.layout ? 0 : 2);
 }

@@ -7,9 +7,9 @@
 
 namespace tilewise {
 
-/// What was fastest for the nearest problems on the same GPU whose elements are as wide and which
-/// are multiplied the same way, as far as it is valid for the space's problem: a few candidates of
-/// each, nearest problem first (the same layout before others), fastest first.
+/// Warm start: the fastest candidates of the nearest problems on the same GPU with the same element
+/// widths and math mode, if valid for the space's problem. A few of each, nearest problem first
+/// (the same layout before others), fastest first.
 std::vector<Candidate> transferred_candidates(const Database& database, const SearchSpace& space,
                                               const std::string& gpu);
 

@@ -20,7 +20,7 @@ constexpr std::uint32_t kLongestText = 64U << 20;
   throw Error(ErrorKind::device, "talking to the worker process: " + what);
 }
 
-// Milliseconds that poll() may wait: -1 for ever.
+// Milliseconds that poll() may wait: -1 without a deadline.
 int remaining(Deadline deadline) {
   if (!deadline) return -1;
   const auto left =
@@ -75,7 +75,7 @@ Transfer Channel::send_bytes(const void* data, std::size_t count, int fd, Deadli
       if (is_hangup(errno)) return Transfer::closed;
       fail(std::string("sendmsg: ") + std::strerror(errno));
     }
-    fd = -1;  // it went with the first bytes
+    fd = -1;  // sent with the first bytes
     from += sent;
     count -= static_cast<std::size_t>(sent);
   }

@@ -16,9 +16,9 @@
 namespace tilewise {
 namespace {
 
-// Ends this process when the other end of the socket is gone, even while the main thread waits for
-// a kernel that never ends. (A death signal would come when the parent's thread ends, not the
-// parent.)
+// Ends this process when the other end of the socket closes, even while the main thread waits for a
+// kernel that never ends. (PR_SET_PDEATHSIG signals when the parent's thread ends, not the
+// process.)
 void exit_with_parent(int fd) {
   std::thread([fd] {
     pollfd entry{fd, POLLRDHUP, 0};
@@ -53,7 +53,7 @@ class Service {
   Message begin(Message& message) {
     const BeginRequest request = decode_begin(message);
     SharedBlock block = SharedBlock::map(std::exchange(message.fd, -1), request.block_bytes);
-    evaluator_.reset();  // its memory, before another takes some
+    evaluator_.reset();  // frees its memory before the next one allocates
     evaluator_.emplace(*device_.device, pointers_to(device_.baselines), request.timing);
     evaluator_->begin(request.problem, std::make_shared<const Reference>(
                                            Reference::attach(request.problem, std::move(block))));
@@ -80,7 +80,7 @@ class Service {
 }  // namespace
 
 int run_worker(int fd, const std::function<WorkerDevice(const std::string&)>& open_device) {
-  signal(SIGINT, SIG_IGN);  // Ctrl-C reaches the whole terminal; the parent decides
+  signal(SIGINT, SIG_IGN);  // Ctrl-C signals the whole terminal; the parent handles it
   exit_with_parent(fd);
   const Channel channel(fd);
   Message request;

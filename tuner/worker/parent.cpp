@@ -13,7 +13,7 @@
 namespace tilewise {
 namespace {
 
-constexpr double kStartSeconds = 60;  // a context, a library, after a driver has cleaned up
+constexpr double kStartSeconds = 60;  // a context, a library, after the driver cleaned up
 constexpr double kBeginSeconds = 120;
 
 std::string seconds_text(double seconds) {
@@ -22,7 +22,7 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
-// Why there is no reply.
+// The reason for a missing reply.
 struct Loss {
   Outcome outcome = Outcome::launch_error;
   std::string why;
@@ -71,7 +71,7 @@ class WorkerEvaluator : public Evaluator {
   }
 
  private:
-  // False when the worker or its device was lost over it: then all have the same outcome.
+  // False when the worker or its device was lost during the race: then all have the same outcome.
   bool race_once(const std::vector<EvaluationRequest>& finalists, bool with_baselines,
                  RaceResult& result) {
     require_ready();
@@ -88,15 +88,15 @@ class WorkerEvaluator : public Evaluator {
     return !answer.broken;
   }
 
-  // A finalist that fails when evaluated alone was the culprit; the others race again. Where none
-  // fails, all keep the outcome of the race.
+  // Evaluates each finalist alone: those that fail are culprits, the others race again. Without a
+  // culprit all keep the outcome of the race.
   void race_without_culprits(const std::vector<EvaluationRequest>& finalists, bool with_baselines,
                              RaceResult& result) {
     std::vector<EvaluationRequest> rest;
-    std::vector<std::size_t> places;  // of the rest among the finalists
+    std::vector<std::size_t> places;  // index in `rest` -> index in `finalists`
     for (std::size_t i = 0; i < finalists.size(); ++i) {
       EvaluationRequest request = finalists[i];
-      request.repeat = true;  // as in the race: some fail only now and then
+      request.repeat = true;  // as in the race: some kernels fail only sometimes
       Evaluation alone = evaluate(request);
       if (alone.outcome == Outcome::ok) {
         rest.push_back(finalists[i]);
@@ -114,7 +114,7 @@ class WorkerEvaluator : public Evaluator {
     result.baselines = std::move(again.baselines);
   }
 
-  // Starts a worker and has it open the device; once more where the first dies of it.
+  // Starts a worker that opens the device; tries once more when the first worker dies.
   void start() {
     Loss loss;
     std::optional<Message> reply;
@@ -134,7 +134,7 @@ class WorkerEvaluator : public Evaluator {
     begun_ = false;
   }
 
-  // A worker that lives and has begun with the problem: one that died is started again here.
+  // Ensures a running worker that has begun with the problem; restarts one that died.
   void require_ready() {
     if (!reference_) throw Error(ErrorKind::invalid_argument, "evaluate() before begin()");
     if (!process_) start();
@@ -149,15 +149,15 @@ class WorkerEvaluator : public Evaluator {
     begun_ = true;
   }
 
-  // Sends a request and waits for its reply; nothing when the worker was lost over it, which is
-  // then stopped. Throws the Error that the worker sends instead.
+  // Sends a request and waits for its reply. Empty when the worker was lost; it is then stopped.
+  // Rethrows an Error that the worker sends as its reply.
   std::optional<Message> exchange(const Message& request, double seconds, Loss& loss) {
     const Deadline deadline = deadline_in(seconds);
     Message reply;
     Transfer transfer = Transfer::closed;
     try {
       transfer = process_->channel().send(request, deadline);
-      // One that died while it was sent to may have said why before.
+      // A worker that died during the send may have sent an error before.
       if (transfer != Transfer::timeout) transfer = process_->channel().receive(reply, deadline);
       if (transfer == Transfer::done && type_of(reply) == "error") throw decode_error(reply);
     } catch (const Error&) {

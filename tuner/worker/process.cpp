@@ -19,7 +19,7 @@ namespace tilewise {
 namespace {
 
 constexpr int kChildFd = 3;
-// A driver that tears down a context with a kernel in it may hold the process for seconds.
+// A driver that tears down a context with a running kernel may keep the process for seconds.
 constexpr double kKillSeconds = 30;
 constexpr double kOwnEndSeconds = 2;
 
@@ -30,8 +30,7 @@ class SpawnSettings {
     posix_spawnattr_init(&attributes_);
     posix_spawn_file_actions_adddup2(&actions_, child_socket, kChildFd);
     posix_spawn_file_actions_adddup2(&actions_, STDERR_FILENO, STDOUT_FILENO);
-    // Blocked from the first instruction on: Ctrl-C, and the end of a terminal, are the parent's to
-    // handle.
+    // Blocked from the first instruction on: the parent handles Ctrl-C and the end of a terminal.
     sigset_t mask;
     pthread_sigmask(SIG_SETMASK, nullptr, &mask);
     sigaddset(&mask, SIGINT);
@@ -102,7 +101,7 @@ WorkerProcess::~WorkerProcess() {
   if (socket_ >= 0) close(socket_);
 }
 
-// Whether it is over (its status is then kept) within so long.
+// Whether the process ends within `seconds`; stores its status.
 bool WorkerProcess::reap(double seconds) noexcept {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   for (;;) {
@@ -120,7 +119,7 @@ std::string WorkerProcess::end() noexcept {
   if (pid_ < 0) return describe(status_);
   kill(pid_, SIGKILL);
   const bool over = reap(kKillSeconds);
-  pid_ = -1;  // one that the driver holds for longer is left to it
+  pid_ = -1;  // a process that the driver keeps longer is not waited for
   return over ? "killed" : "killed, but still held by the driver";
 }
 

@@ -7,7 +7,7 @@
 
 namespace tilewise {
 
-/// A worker process and this side's end of its socket. Killed when it goes out of scope. Move-only.
+/// A worker process and the parent's end of its socket. The destructor kills it. Move-only.
 class WorkerProcess {
  public:
   /// Starts `program worker --fd N` with SIGINT and SIGHUP blocked and its standard output joined
@@ -19,13 +19,14 @@ class WorkerProcess {
 
   Channel channel() const { return Channel(socket_); }
   pid_t id() const { return pid_; }
-  /// Kills it if it lives, waits for its end and says what that was: "exit status 3", "signal 11
+  /// Kills a running process, waits for its end and describes it: "exit status 3", "signal 11
   /// (Segmentation fault)", "killed".
   std::string end() noexcept;
-  /// Once it is over: whether a signal ended it that a kernel's fault does not raise (SIGKILL,
+  /// After the end: whether a signal ended it that a kernel's fault does not raise (SIGKILL,
   /// SIGTERM, ...).
   bool killed_from_outside() const noexcept;
-  /// Waits up to a moment for one that closed its socket, so that its own end is seen and not ours.
+  /// Waits a moment for a process that closed its socket, to report its own end instead of the
+  /// kill.
   std::string own_end() noexcept;
 
  private:

@@ -8,27 +8,28 @@
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 
-// What evaluator and worker process say to each other over a socket: frames of
-//   u32 length of text, u32 length of blob, text (one JSON object with a "type"), blob (binaries),
-// both lengths in the machine's own byte order; the two ends are the same program. A file
-// descriptor may travel with a frame.
+// The messages between evaluator and worker process over a socket. A frame:
+//   u32 length of text, u32 length of blob, text (one JSON object with a "type"), blob (binaries);
+// both lengths in host byte order, since both ends are the same program. A file descriptor may be
+// sent with a frame.
 
 namespace tilewise {
 
 struct Message {
   std::string text;
   std::vector<std::uint8_t> blob;
-  int fd = -1;  ///< received: the receiver's to close. Sent: stays the sender's.
+  int fd = -1;  ///< received: owned by the receiver. Sent: owned by the sender
 };
 
-using Deadline = std::optional<std::chrono::steady_clock::time_point>;  ///< nothing: wait for ever
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;  ///< empty: no limit
 Deadline deadline_in(double seconds);
 
-/// What came of sending or receiving.
+/// The result of sending or receiving.
 enum class Transfer : std::uint8_t { done, closed, timeout };
 
 /// One end of the socket; does not own it. Never raises SIGPIPE, never blocks past a deadline.
-/// Throws Error(device) on what no working peer does (a frame too long, a broken socket).
+/// Throws Error(device) for what a working peer does not send (a frame too long) and for a broken
+/// socket.
 class Channel {
  public:
   explicit Channel(int fd) : fd_(fd) {}
@@ -41,14 +42,14 @@ class Channel {
   int fd_;
 };
 
-// Requests. The first is to open a device.
+// Requests. The first opens a device.
 struct OpenRequest {
   std::string device;
 };
 struct BeginRequest {
   Problem problem;
   TimingOptions timing;
-  std::size_t block_bytes = 0;  ///< of the shared reference, whose fd comes with the message
+  std::size_t block_bytes = 0;  ///< of the shared reference; its fd is sent with the message
 };
 struct RaceRequest {
   std::vector<EvaluationRequest> finalists;
@@ -63,7 +64,7 @@ BeginRequest decode_begin(const Message& message);
 EvaluationRequest decode_evaluation_request(const Message& message);
 RaceRequest decode_race_request(const Message& message);
 
-// Replies. `broken`: the worker's device is of no more use, start another.
+// Replies. `broken`: the worker's device is unusable; the parent starts another worker.
 struct Ready {
   DeviceInfo device;
   std::string driver;
@@ -87,7 +88,7 @@ RaceReply decode_race_reply(const Message& message);
 
 /// "open", "begin", "evaluate", "race"; "ready", "done", "error", "evaluation", "raced".
 std::string type_of(const Message& message);
-/// The Error that an "error" message carries.
+/// The Error in an "error" message.
 Error decode_error(const Message& message);
 
 }  // namespace tilewise
