@@ -41,7 +41,7 @@ std::int64_t application_id_in(std::string_view header) {
   return id;
 }
 
-/// A new file's application id may still be in its log alone.
+/// The application id, read with the log: a new file's id may be in the log alone.
 bool is_ours_with_its_log(const fs::path& file) {
   if (!has_bytes(file, "-wal")) return false;
   try {
@@ -52,7 +52,7 @@ bool is_ours_with_its_log(const fs::path& file) {
   }
 }
 
-/// Why a trusted file's contents are not a cache's; empty when they are.
+/// Why a trusted file is no image cache; empty when it is one.
 std::string foreign_contents(const fs::path& file, off_t bytes) {
   if (bytes == 0) return has_bytes(file, "-wal") ? "it is no cache of Tilewise" : "";
   const std::string header = header_of(file);
@@ -83,7 +83,7 @@ RemovedFile remove_cache_file(const fs::path& path, Trust trust, CacheContents c
   const auto [file, foreign_link] = follow_links(path);
   struct stat status {};
   if (lstat(file.c_str(), &status) != 0) return result;
-  if (foreign_link.empty() && S_ISLNK(status.st_mode)) return result;  // it leads to no file
+  if (foreign_link.empty() && S_ISLNK(status.st_mode)) return result;  // a dangling link
   result.kept = foreign_link.empty()
                     ? why_kept(file, status, trust, contents)
                     : "the symbolic link " + foreign_link.string() + " belongs to another user";

@@ -5,12 +5,11 @@
 #include "db/state.hpp"
 #include "db/tables.hpp"
 
-// Every row against its hash: what `autotune db check` shows, and how a migration makes the hashes.
+// Checks every row against its hash (`autotune db check`); a migration computes the hashes here.
 namespace tilewise {
 namespace {
 
-/// A whole image; throws DamagedRow for one that does not match its hash, and one that was set
-/// aside for that.
+/// A whole image. Throws DamagedRow for one that does not match its hash or is set aside.
 Image read_checked_image(Query& row) {
   Image image = read_image(row);
   std::string hash, refused;
@@ -22,7 +21,7 @@ Image read_checked_image(Query& row) {
   return image;
 }
 
-/// What is damaged, without repetition.
+/// The damaged rows, each once.
 class Damage {
  public:
   void add(const std::string& table, std::int64_t row, std::string what) {
@@ -38,8 +37,8 @@ class Damage {
   std::set<std::pair<std::string, std::int64_t>> known_;
 };
 
-/// Tries to read every row of `sql`, whose first column is its rowid; `damaged` gets what is wrong
-/// with one. A row of a newer version is no damage.
+/// Reads every row of `sql`, whose first column is its rowid, and passes damage to `damaged`. A row
+/// of a newer version is no damage.
 template <class Read, class Damaged>
 void check_rows(const Connection& db, const std::string& sql, Read read, Damaged damaged) {
   Query query = db.query(sql);
@@ -66,7 +65,7 @@ void check_references(const Connection& db, Damage& damage) {
   }
 }
 
-/// A record's damage is its winner's: it is listed once, under the record's name.
+/// A damaged record also damages its winner; it is listed once, as a record.
 void check_records(const Connection& db, Damage& damage) {
   std::int64_t record = 0;
   bool is_winner = false;
@@ -92,7 +91,8 @@ void check_records(const Connection& db, Damage& damage) {
       });
 }
 
-/// Hashes every row of `sql`, whose first column tells which it is, and stores that by `update`.
+/// Computes the hash of every row of `sql`, whose first column is its id, and stores it by
+/// `update`.
 template <class Read>
 void hash_rows(const Connection& db, const std::string& sql, const char* update, Read read) {
   std::vector<std::pair<std::string, std::int64_t>> hashes;
@@ -103,7 +103,7 @@ void hash_rows(const Connection& db, const std::string& sql, const char* update,
         const auto id = query.next<std::int64_t>();
         std::string unchecked;
         hashes.emplace_back(row_hash(read(query, &unchecked)), id);
-      } catch (const Error& error) {  // of a newer version: never read by this one
+      } catch (const Error& error) {  // a row of a newer version, which this version does not read
         if (error.kind() != ErrorKind::invalid_argument) throw;
       }
     }

@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether a process of this user holds a lock on a file. By /proc/locks: opening and closing the
-/// file would free the locks that this process itself has on it.
+/// Whether a process of this user has a lock on a file, by /proc/locks: opening and closing the
+/// file would release this process's own locks on it.
 bool used_by_this_user(const fs::path& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) return false;
@@ -31,7 +31,7 @@ bool used_by_this_user(const fs::path& file) {
   const std::string place = device + std::to_string(status.st_ino);
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
-    // "1: POSIX  ADVISORY  READ  1234 fe:01:5678 128 128", with "->" second where a process waits
+    // "1: POSIX  ADVISORY  READ  1234 fe:01:5678 128 128"; a waiting process has "->" second
     std::istringstream words(line);
     std::string word, process;
     while (words >> word && word != place) process = word;
@@ -43,8 +43,8 @@ bool used_by_this_user(const fs::path& file) {
   return false;
 }
 
-/// Held while companions are deleted. Of two processes that find a foreign log, the second must not
-/// delete the log that the first has made in its place.
+/// Locked while companions are deleted. When two processes find a foreign log, the second must not
+/// delete the first one's new log.
 class FolderLock {
  public:
   explicit FolderLock(const fs::path& folder)

@@ -18,7 +18,7 @@ Trust default_trust() {
   return set ? Trust::anyone : Trust::owner;
 }
 
-// Absolute, since the program may go to another folder.
+// Absolute: the program may change its working folder.
 Place::Place(const std::filesystem::path& path) : path_(std::filesystem::absolute(path)) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return;
@@ -30,10 +30,10 @@ void Place::require() const {
   if (path_.empty()) return;
   struct stat status {};
   if (stat(path_.c_str(), &status) != 0) {
-    if (errno != ENOENT && errno != ENOTDIR) return;  // writing says more
+    if (errno != ENOENT && errno != ENOTDIR) return;  // a write gives the better error
     throw database_error(path_, "the file was deleted while it was open: nothing can be stored");
   }
-  // Inodes of network file systems may change while a file stays.
+  // On network file systems the inode of one file may change.
   if (inode_ != 0 && (status.st_dev != device_ || status.st_ino != inode_) &&
       network_file_system_of(path_).empty())
     throw database_error(path_,
@@ -47,7 +47,7 @@ IndexRepair::IndexRepair(const Connection& connection) : connection_(connection)
 IndexRepair::~IndexRepair() {
   try {
     connection_.execute("PRAGMA writable_schema = OFF");
-  } catch (const Error&) {  // it changes nothing of what is ours
+  } catch (const Error&) {  // harmless: affects no table of ours
   }
 }
 
@@ -70,7 +70,8 @@ Database Database::in_memory() {
   return Database(std::make_unique<State>(open_in_memory(), Place(), Trust::owner));
 }
 
-/// Of a process that was killed, say. A database that has no room for that may still be read.
+/// Drops claims of processes that are gone. A database without room for the change can still be
+/// read.
 void Database::drop_dead_claims() {
   if (state_->connection.integer("SELECT count(*) FROM claims") == 0) return;
   try {

@@ -11,8 +11,8 @@
 #include "vocabulary/renames.hpp"
 
 // The JSON form of a database: {"format": "tilewise", "version": 1, "records": [...], "winners":
-// [...], "baselines": [...], "searches": [...], "images": [...]}. Records carry their ids, to which
-// winners and images refer; an import gives new ones.
+// [...], "baselines": [...], "searches": [...], "images": [...]}. Winners and images refer to
+// records by their ids; an import assigns new ids.
 namespace tilewise {
 namespace {
 
@@ -42,14 +42,14 @@ Json search_json(const Search& s) {
           {"date", s.date}};
 }
 
-/// An image as stored, with the ids of the records that use it.
+/// A stored image with the ids of its records.
 struct StoredImage {
   Image image;
   std::string hash;
   std::vector<std::int64_t> records;
 };
 
-/// As the text of an export holds it: what is no valid UTF-8 is replaced.
+/// The text in an export: invalid UTF-8 is replaced.
 std::string as_utf8(const std::string& text) {
   return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
       .get<std::string>();
@@ -86,7 +86,8 @@ StoredImage read_stored_image(Query& row) {
   return stored;
 }
 
-/// Of a GPU: the images its records name, and those that name none but fit by launch revision.
+/// A GPU's images: those of its records, and those without a record but with a matching launch
+/// revision.
 const std::string kImageCondition =
     " WHERE ?1 = '' OR id IN (SELECT image_id FROM record_images WHERE record_id IN (SELECT id "
     "FROM records WHERE gpu = ?1)) OR (id NOT IN (SELECT image_id FROM record_images) AND "
@@ -118,8 +119,7 @@ struct ImportedWinner {
   std::string since, quarantined;
 };
 
-/// A whole text, read and checked before anything is written. Its searches are left out: they were
-/// not made here.
+/// A whole text, read and checked before any write, without its searches (made on another machine).
 struct Contents {
   std::vector<Record> records;
   std::vector<ImportedWinner> winners;
@@ -164,7 +164,7 @@ StoredImage image_from(const Json& json) {
   image.binary = from_base64(json.at("binary").get<std::string>());
   json.at("records").get_to(stored.records);
   check_imported(image);
-  // Exports of older versions have none: such an image is compiled again instead.
+  // Exports of older versions have no hash: such an image is compiled again.
   stored.hash = json.value("hash", "");
   if (!stored.hash.empty() && row_hash(image) != stored.hash)
     throw Error(ErrorKind::invalid_argument, "the image of " + to_string(image.kernel) + " for " +
@@ -174,7 +174,7 @@ StoredImage image_from(const Json& json) {
   return stored;
 }
 
-/// Every item of the array json[key] by `read`; an absent key is an empty array.
+/// Every item of the array json[key], read by `read`; empty without the key.
 template <class Read>
 auto items(const Json& json, const char* key, Read read) {
   std::vector<decltype(read(json))> found;
@@ -183,7 +183,7 @@ auto items(const Json& json, const char* key, Read read) {
   for (const Json& item : json.at(key)) {
     try {
       found.push_back(read(item));
-    } catch (const std::exception& error) {  // ours, or the JSON library's
+    } catch (const std::exception& error) {  // from `read` or the JSON library
       throw bad_import(std::string(key) + "[" + std::to_string(found.size()) +
                        "]: " + error.what());
     }
@@ -225,7 +225,7 @@ void check_references(const Contents& data) {
 }
 
 Contents parse_import(const std::string& text) {
-  // Deeper text would overflow the stack of whatever walks it.
+  // Deeper nesting would overflow the stack of recursive functions.
   if (nests_deeper(text))
     throw bad_import("brackets are nested more than " + std::to_string(kMostJsonDepth) + " deep");
   const Json json = Json::parse(text, nullptr, false);
@@ -245,7 +245,7 @@ struct RowId {
   bool measured_here = false;
 };
 
-/// The stored row that `record` would replace.
+/// The id of the stored row that `record` replaces.
 std::optional<RowId> find_record(const Connection& db, const Record& record) {
   const auto problem = find_problem(db, record.problem);
   Query query = db.query(
@@ -260,8 +260,8 @@ std::optional<RowId> find_record(const Connection& db, const Record& record) {
   return row;
 }
 
-/// Whether a winner that is not quarantined may take the place of the one stored for its problem.
-/// What was measured here gives way to no time of another machine.
+/// Whether an imported winner replaces the stored one of its problem. A winner measured here is
+/// never replaced by another machine's.
 bool beats_stored_winner(const Connection& db, std::int64_t record_id) {
   Query query = db.query(
       "SELECT r.outcome, r.median_us, r.spread, w.record_id, w.quarantined != '', s.median_us, "
@@ -272,7 +272,7 @@ bool beats_stored_winner(const Connection& db, std::int64_t record_id) {
   std::string outcome;
   double median = 0, spread = 0, stored_median = 0, stored_spread = 0;
   query.read(outcome, median, spread);
-  // The record here may be a later one than the text's: then it must be ok itself.
+  // The stored record may be newer than the imported one; it must be ok.
   if (outcome != to_string(Outcome::ok)) return false;
   if (query.null()) return true;
   std::int64_t stored = 0;
@@ -296,7 +296,7 @@ void import_winner(const Connection& db, const ImportedWinner& winner, std::int6
   if (wanted) put_winner(db, record_id, winner.since, winner.quarantined);
 }
 
-/// One that is here already stays.
+/// A stored image of the same key stays.
 void import_image(const Connection& db, const StoredImage& stored,
                   const std::map<std::int64_t, std::int64_t>& ids) {
   const std::int64_t known = find_image(db, stored.image);
@@ -322,7 +322,7 @@ std::string Database::export_json(const std::string& gpu, bool with_images,
     json[key] = Json::array();
     for (const auto& row : state_->rows(query, what, read)) json[key].push_back(form(row));
     written += static_cast<std::int64_t>(json[key].size());
-    // By the table alone: a row that refers to one that is not there is in no join.
+    // Counts the table alone: a join would omit rows with a dangling reference.
     const bool has_gpu = key != std::string("images");
     Query count = db.query(std::string("SELECT count(*) FROM ") + key +
                            (has_gpu ? " WHERE ?1 IN (gpu, '')" : kImageCondition));
@@ -336,7 +336,7 @@ std::string Database::export_json(const std::string& gpu, bool with_images,
   put("searches", kSearches, "search", whole(read_search), search_json);
   if (with_images) put("images", kImages, "image", read_stored_image, image_json);
   if (left_out) *left_out = stored - written;
-  // A compiler's words may be no valid UTF-8: replaced rather than refused.
+  // Messages of a compiler may be invalid UTF-8: bad bytes are replaced.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -346,7 +346,7 @@ Database::Imported Database::import_json(const std::string& text, bool with_imag
   Imported imported;
   state_->write([&](const Connection& db) {
     imported = {};
-    std::map<std::int64_t, std::int64_t> ids;  // of the text -> of this database
+    std::map<std::int64_t, std::int64_t> ids;  // id in the text -> id in this database
     for (const Record& record : data.records) {
       const auto stored = find_record(db, record);
       const bool wanted =

@@ -30,7 +30,7 @@ void ImageCache::give_up(const std::string& why) {
   warnings_.push_back("the image cache is not used: " + why);
 }
 
-/// Removes a damaged file. False where there is nothing to go on with.
+/// Removes a damaged file. False when the cache cannot continue.
 bool ImageCache::make_anew(const SqliteError& error) {
   database_.reset();
   if (!error.damaged() || path_.empty() || mode_ != OpenMode::read_write || replaced_) {
@@ -39,7 +39,7 @@ bool ImageCache::make_anew(const SqliteError& error) {
   }
   replaced_ = true;
   const RemovedFile file = remove_cache_file(path_, trust_);
-  // Another process may have removed it already.
+  // No file to remove is no failure: another process may have removed it.
   if (!file.kept.empty()) {
     give_up(std::string(error.what()) + "; it is not made anew, since " + file.kept +
             ": move it away");
@@ -49,8 +49,8 @@ bool ImageCache::make_anew(const SqliteError& error) {
   return true;
 }
 
-/// Runs `body` on the database, if there is one, and once more on a new file when the old one turns
-/// out to be damaged or gone.
+/// Runs `body` on the database, if any; once more on a new file when the old one is damaged or
+/// gone.
 template <class Use>
 void ImageCache::use(Use body) {
   const std::lock_guard lock(mutex_);
@@ -60,7 +60,7 @@ void ImageCache::use(Use body) {
   } catch (const SqliteError& error) {
     if (error.busy() || error.full()) throw;
     if (!make_anew(error)) return;
-  } catch (const Error&) {  // deleted or replaced meanwhile
+  } catch (const Error&) {  // the file was deleted or replaced
     database_.reset();
     if (path_.empty() || replaced_) return;
     replaced_ = true;
@@ -74,7 +74,7 @@ std::optional<Image> ImageCache::image(const KernelSpec& kernel, const Target& t
   std::optional<Image> found;
   try {
     use([&](Database& database) { found = database.image(kernel, target, launch_revision); });
-  } catch (const Error&) {  // another process holds it: done without
+  } catch (const Error&) {  // locked by another process: no image
   }
   return found;
 }
@@ -101,7 +101,7 @@ ImageCache::Claim ImageCache::claim(const KernelSpec& kernel, const Target& targ
     use([&](Database& database) {
       claim = database.claim_image(kernel, target) ? Claim::held : Claim::of_another;
     });
-  } catch (const Error&) {  // full or locked: no claims then
+  } catch (const Error&) {  // full or locked: no claims
   }
   return claim;
 }
@@ -109,24 +109,24 @@ ImageCache::Claim ImageCache::claim(const KernelSpec& kernel, const Target& targ
 void ImageCache::renew_claim(const KernelSpec& kernel, const Target& target) {
   try {
     use([&](Database& database) { database.renew_claim(kernel, target); });
-  } catch (const Error&) {  // it grows stale
+  } catch (const Error&) {  // the claim becomes stale
   }
 }
 
 void ImageCache::release_claim(const KernelSpec& kernel, const Target& target) {
   try {
     use([&](Database& database) { database.release_claim(kernel, target); });
-  } catch (const Error&) {  // it is free when this process has ended
+  } catch (const Error&) {  // the claim is free when this process ends
   }
 }
 
-/// Whether the path leads to the file that is open.
+/// Whether the path still names the open file.
 bool ImageCache::still_there() const { return database_ && database_->still_there(); }
 
 bool ImageCache::discard() {
   const std::lock_guard lock(mutex_);
   if (path_.empty() || mode_ == OpenMode::read_only) return false;
-  // On a full disk the application id of a new file may never leave its log.
+  // On a full disk the application id of a new file may stay in its log.
   const CacheContents contents = still_there() ? CacheContents::ours : CacheContents::unknown;
   database_.reset();
   return remove_cache_file(path_, trust_, contents).removed;

@@ -12,16 +12,15 @@ namespace tilewise {
 
 class SqliteError;
 
-/// Compiled images that belong to no winner and no finalist, in a file of their own that may be
-/// deleted at any time. A fault of the file is a warning (warnings()), never an error. A damaged
-/// file that remove_cache_file() deletes is made anew; without a usable file nothing is cached.
-/// All functions are thread-safe.
+/// Compiled images of no winner and no finalist, in a file that may be deleted at any time. A fault
+/// of the file is a warning (warnings()), never an error. A damaged file that remove_cache_file()
+/// deletes is made anew; without a usable file nothing is cached. Thread-safe.
 class ImageCache {
  public:
   static constexpr std::int64_t kMostBytes = std::int64_t{512} << 20;
 
-  /// Opens the file at `path`, made when absent if it may be written. The oldest images make room
-  /// for new ones beyond `most_bytes`.
+  /// Opens the file at `path`; creates it when absent and writable. The oldest images are dropped
+  /// beyond `most_bytes`.
   explicit ImageCache(const std::filesystem::path& path, OpenMode mode = OpenMode::read_write,
                       Trust trust = default_trust(), std::int64_t most_bytes = kMostBytes);
   /// In memory.
@@ -29,19 +28,19 @@ class ImageCache {
 
   std::optional<Image> image(const KernelSpec& kernel, const Target& target,
                              const std::string& launch_revision);
-  /// Empty, or why the image is not kept.
+  /// Empty, or why the image is not stored.
   std::string put(const Image& image);
 
-  /// As Database::claim_image(): `none` where there is no file that processes could share.
+  /// As Database::claim_image(); `none`: there is no shared file.
   enum class Claim { held, of_another, none };
   Claim claim(const KernelSpec& kernel, const Target& target);
   void renew_claim(const KernelSpec& kernel, const Target& target);
   void release_claim(const KernelSpec& kernel, const Target& target);
 
-  /// Removes the file, to make room on a full disk; from then on this object keeps nothing. True
-  /// when there was a file, and it was one that remove_cache_file() deletes.
+  /// Removes the file, to free space on a full disk; this object stores nothing afterwards. True
+  /// when remove_cache_file() deleted a file.
   bool discard();
-  /// For tests and listings; nothing where the file cannot be used.
+  /// For tests and listings; empty without a usable file.
   std::optional<DatabaseCounts> counts();
   std::vector<std::string> warnings() const;
 
@@ -57,10 +56,10 @@ class ImageCache {
   OpenMode mode_ = OpenMode::read_write;
   Trust trust_ = Trust::owner;
   std::int64_t most_bytes_ = kMostBytes;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards all below
   std::optional<Database> database_;
   std::vector<std::string> warnings_;
-  bool replaced_ = false;  ///< thrown away once already
+  bool replaced_ = false;  ///< the file was replaced once
 };
 
 }  // namespace tilewise

@@ -17,7 +17,7 @@ const std::string kSelectAll = "SELECT " + kImageColumns +
                                " FROM images WHERE refused = '' "
                                "ORDER BY kernel, target, launch_revision";
 
-/// One row as found by its key.
+/// A row found by its key.
 struct Found {
   std::int64_t id = 0;
   Image image;
@@ -103,7 +103,7 @@ std::optional<Image> Database::image(const KernelSpec& kernel, const Target& tar
     state_->write([&](const Connection& db) {
       db.query("UPDATE images SET refused = ? WHERE id = ?").bind(why, found->id).run();
     });
-  } catch (const Error&) {  // then it is found damaged again the next time
+  } catch (const Error&) {  // the next call finds the damage again
   }
   return {};
 }

@@ -36,7 +36,7 @@ std::string number_text(double value) {
   return text;
 }
 
-/// NaN stands for what was not measured.
+/// NaN means not measured.
 void check_number(const std::string& name, double value, double most) {
   if (std::isnan(value)) return;
   if (!(value >= 0 && value <= most))
@@ -47,7 +47,7 @@ void check_count(const std::string& name, std::int64_t value) {
   if (value < 0) refuse(name, "0 or more", std::to_string(value));
 }
 
-/// C0 and DEL, and C1 as UTF-8 holds them.
+/// C0 and DEL, and C1 in UTF-8.
 bool has_control_character(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
@@ -68,7 +68,7 @@ void check_required_name(const std::string& name, const std::string& text) {
   check_name(name, text);
 }
 
-/// Of a template, a parameter, a source: part of a file's name and of a macro's.
+/// A name of a template, parameter or source: part of file names and macro names.
 void check_identifier(const std::string& name, const std::string& text) {
   const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return c < 0x80 && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
@@ -119,7 +119,7 @@ void check_imported_date(const std::string& name, const std::string& date) {
   bool fits = date.size() == form.size();
   for (std::size_t i = 0; fits && i < form.size(); ++i)
     fits = form[i] == 'd' ? date[i] >= '0' && date[i] <= '9' : date[i] == form[i];
-  // An export of a record without a date has none.
+  // An export of a record without a date has an empty one.
   if (!fits && !date.empty())
     refuse(name, "a date in UTC as in 2025-06-01T12:34:56Z", quoted(date));
 }

@@ -4,11 +4,11 @@
 #include "vocabulary/image.hpp"
 #include "vocabulary/record.hpp"
 
-// What an import may say. A claim that no machine can have made is refused, and so is a name that
-// would change what a terminal shows.
+// Limits on imported values. Refused are values that no measurement can have, and names with
+// characters that control a terminal.
 namespace tilewise {
 
-/// Each throws Error(invalid_argument) with what is wrong, what is allowed, and the value.
+/// Each throws Error(invalid_argument) with the field, the allowed values and the value.
 void check_imported(const Record& record);
 void check_imported(const Baseline& baseline);
 void check_imported(const Image& image);

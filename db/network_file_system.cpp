@@ -14,8 +14,8 @@ struct FileSystem {
   std::string_view name;
 };
 
-// From linux/magic.h and the file systems' own sources. FUSE may be local, but also is sshfs,
-// virtiofs and most cloud drives; a rollback journal is safe on all of them.
+// From linux/magic.h and the file systems' sources. FUSE may be local, but includes sshfs, virtiofs
+// and most cloud drives; a rollback journal is safe on all of them.
 constexpr std::array kNetwork{
     FileSystem{0x6969, "NFS"},        FileSystem{0x517b, "SMB"},
     FileSystem{0xfe534d42, "SMB"},    FileSystem{0xff534d42, "CIFS"},
@@ -27,7 +27,7 @@ constexpr std::array kNetwork{
     FileSystem{0x01161970, "GFS2"},   FileSystem{0x786f4256, "VirtualBox shared folder"},
 };
 
-// FUSE shows what its server says: ntfs-3g and Docker Desktop one owner for all files.
+// FUSE reports its server's owners: ntfs-3g and Docker Desktop report one owner for all files.
 constexpr std::array<std::uint64_t, 10> kWithoutOwners{
     0x4d44,                              // FAT
     0x2011bab0,                          // exFAT
@@ -38,13 +38,13 @@ constexpr std::array<std::uint64_t, 10> kWithoutOwners{
     0x786f4256,                          // VirtualBox shared folder
 };
 
-/// statfs(2)'s number for the file system of a path, or of its folder; nothing where neither is
-/// there.
+/// statfs(2)'s magic number of the file system of a path or of its folder; nothing when neither
+/// exists.
 std::optional<std::uint64_t> magic_of(const std::filesystem::path& path) {
   struct statfs facts {};
   const auto folder = std::filesystem::absolute(path).parent_path();
   if (statfs(path.c_str(), &facts) != 0 && statfs(folder.c_str(), &facts) != 0) return {};
-  // The field is signed on some machines: a magic number above 2^31 must not be sign-extended.
+  // The field is signed on some machines: magic numbers from 2^31 must not be sign-extended.
   return static_cast<std::uint32_t>(facts.f_type);
 }
 

@@ -25,13 +25,13 @@ std::string network_warning(const fs::path& path, std::string_view network) {
          "locks; better name a local file with --db";
 }
 
-/// Before SQLite opens a file, and once more when it is open.
+/// Checked before SQLite opens a file, and again once it is open.
 void require_usable(const fs::path& path, Trust trust) {
   require_regular(path);
   if (trust == Trust::owner) require_trusted(path);
 }
 
-/// The same with SQLite's files beside it, which may have come in between.
+/// The same with SQLite's companions, which may be newer.
 void require_all_trusted(const fs::path& path, Trust trust) {
   if (trust != Trust::owner) return;
   require_trusted(path);
@@ -41,12 +41,12 @@ void require_all_trusted(const fs::path& path, Trust trust) {
 void set_pragmas(const Connection& connection) {
   connection.execute(
       "PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
-      // Files come from other machines: nothing in a schema may run functions, and a damaged page
-      // is found when it is read.
+      // Files may be from other machines: a schema must run no functions, and reads detect damaged
+      // pages.
       "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
 }
 
-/// Switching to WAL needs the file alone for a moment, and SQLite does not wait for that by itself.
+/// A switch to WAL needs exclusive access for a moment; SQLite itself does not wait for that.
 std::string set_journal_mode(const Connection& connection, const std::string& mode) {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   for (;;) {
@@ -65,8 +65,8 @@ void use_wal(const Connection& connection) {
   connection.execute("PRAGMA synchronous = NORMAL");
 }
 
-/// A file that others have open in WAL mode cannot be switched; the next to open it alone will do
-/// it.
+/// Tries to leave WAL mode, which fails while others have the file open; a later exclusive open
+/// does it.
 bool leave_wal(const Connection& connection) {
   connection.set_busy_timeout(1000);
   bool left = false;
@@ -93,8 +93,8 @@ std::string log_not_seen(const fs::path& path) {
          "-wal are not seen; open it once where it can be written";
 }
 
-/// Whether a reader may have SQLite make files beside the database: only its owner or root, since
-/// another user's files would keep the owner out.
+/// Whether SQLite may create companions for a reader: only as the owner or root, since another
+/// user's files would lock the owner out.
 bool may_make_companions(const fs::path& path, Trust trust) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0 || faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0)
@@ -103,7 +103,7 @@ bool may_make_companions(const fs::path& path, Trust trust) {
          !keeps_owners(path);
 }
 
-/// The log and its index, as a process has made them that has the database open.
+/// Whether the log and its index exist, made by a process that has the database open.
 bool has_usable_log(const fs::path& path, Trust trust) {
   for (const char* suffix : {"-wal", "-shm"}) {
     const fs::path file = companion(path, suffix);
@@ -113,7 +113,7 @@ bool has_usable_log(const fs::path& path, Trust trust) {
   return true;
 }
 
-/// The file as it is, without its log. What a writer does meanwhile is not seen.
+/// The file without its log: concurrent writes are not visible.
 OpenedFile connect_immutable(const fs::path& path) {
   OpenedFile file{Connection(path, Connection::Access::immutable), {}};
   if (has_bytes(path, "-wal"))
@@ -121,8 +121,8 @@ OpenedFile connect_immutable(const fs::path& path) {
   return file;
 }
 
-/// WAL mode needs two files beside the database. Where they cannot be made, or must not, the file
-/// is read as it is.
+/// WAL mode needs two companions. Where they cannot or must not be created, the file is read
+/// without its log.
 OpenedFile connect_for_reading(const fs::path& path, std::string_view network, Trust trust) {
   const bool owner = may_make_companions(path, trust);
   if (owner && trust == Trust::owner) {
@@ -143,7 +143,7 @@ OpenedFile connect_for_reading(const fs::path& path, std::string_view network, T
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_IOERR:
-      // A half-written file, to be rolled back first, must not be read as it is.
+      // A half-written file needs a rollback before it can be read.
       if (has_bytes(path, "-journal")) file.connection.fail();
       return connect_immutable(path);
     default:
@@ -151,7 +151,7 @@ OpenedFile connect_for_reading(const fs::path& path, std::string_view network, T
   }
 }
 
-/// A program that only reads brings an older file up to date, too, where it may write.
+/// Migrates an older file for a reader that has write access.
 bool migrated(const fs::path& path, std::string_view network, Trust trust) {
   try {
     open_for_writing(path, network, trust);
@@ -173,7 +173,7 @@ OpenedFile open_for_writing(const fs::path& path, std::string_view network, Trus
   if (file.connection.read_only()) {
     throw sqlite_error(path, SQLITE_READONLY, "opened read-only: no permission to write");
   }
-  is_new(file.connection);  // refuses what is not ours before anything is changed
+  is_new(file.connection);  // throws for a foreign file before any change
   require_all_trusted(path, trust);
   set_pragmas(file.connection);
   if (network.empty()) {

@@ -14,13 +14,14 @@ struct OpenedFile {
   std::vector<std::string> warnings;
 };
 
-/// Opens for writing: makes the folder and the file when absent (both for the user alone), migrates
-/// when older. WAL, or a rollback journal when `network` names the network file system the file is
-/// on. Trust::owner refuses files that require_trusted() refuses.
+/// Opens for writing. Creates the folder and the file when absent (both private to the user);
+/// migrates an older schema. WAL, or a rollback journal when `network` is the name of the file's
+/// network file system. Trust::owner refuses files that require_trusted() refuses.
 OpenedFile open_for_writing(const std::filesystem::path& path, std::string_view network,
                             Trust trust);
-/// Opens what exists for reading. Only the owner and root have SQLite make files beside it, and
-/// leave none; any other user, and where they cannot be made, reads the file as it is.
+/// Opens an existing file for reading. For its owner and root, SQLite creates companions and
+/// removes them at the end. Other users read the file as it is; so does the owner where companions
+/// cannot be created.
 OpenedFile open_for_reading(const std::filesystem::path& path, std::string_view network,
                             Trust trust);
 /// An empty database in memory.

@@ -16,15 +16,14 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-/// The user's home directory: HOME, else what the system's user table says; empty when neither
-/// does.
+/// The user's home directory: HOME, else the system's user table; empty without either.
 fs::path home() {
   if (const std::string home = environment("HOME"); !home.empty()) return home;
   const passwd* user = getpwuid(getuid());
   return user && user->pw_dir ? user->pw_dir : "";
 }
 
-/// A base directory of the XDG specification; it says that relative values are to be ignored.
+/// A base directory of the XDG specification, which ignores relative values.
 fs::path base_directory(const char* variable, const char* below_home) {
   const fs::path base = environment(variable);
   if (base.is_absolute()) return base;

@@ -13,13 +13,14 @@
 namespace tilewise {
 namespace {
 
-/// A running process as /proc shows it.
+/// A running process in /proc.
 struct Shown {
   char state = '?';
   std::int64_t started = 0;
 };
 
-/// From /proc/PID/stat: "pid (name) state ... starttime ...", where the name may hold anything.
+/// From /proc/PID/stat: "pid (name) state ... starttime ...", where the name may have any
+/// character.
 std::optional<Shown> shown(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -34,7 +35,7 @@ std::optional<Shown> shown(const std::string& pid) {
   return process;
 }
 
-/// Two processes can see each other by pid when they share the boot and the process namespace.
+/// Boot and process namespace: pids are comparable where both are equal.
 std::string this_machine() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
@@ -60,7 +61,7 @@ ProcessIdentity new_identity() {
 bool is_gone(const ProcessIdentity& other) {
   if (other.machine.empty() || other.machine != this_machine()) return false;
   const std::optional<Shown> now = shown(std::to_string(other.pid));
-  // /proc may hide other users' processes (hidepid), a signal's errno does not.
+  // /proc may hide other users' processes (hidepid); kill(2)'s errno does not.
   if (!now) return kill(static_cast<pid_t>(other.pid), 0) != 0 && errno == ESRCH;
   return now->started != other.started || now->state == 'Z' || now->state == 'X';
 }

@@ -4,20 +4,20 @@
 
 namespace tilewise {
 
-/// Names one object of one process among all that share a database, so that others can tell whether
-/// the process still runs.
+/// Identifies one object of one process among all users of a database, so that others can test
+/// whether the process still runs.
 struct ProcessIdentity {
-  std::string token;    ///< random: this object alone
-  std::string machine;  ///< boot and process namespace in which `pid` means something
+  std::string token;    ///< random, unique to the object
+  std::string machine;  ///< boot and process namespace of `pid`
   std::int64_t pid = 0;
-  std::int64_t started = 0;  ///< clock ticks after the boot
+  std::int64_t started = 0;  ///< clock ticks after boot
 };
 
-/// A new one for this process.
+/// A new identity in this process.
 ProcessIdentity new_identity();
 
-/// Whether that process certainly runs no more: it ran here, and its pid is free, another's, or a
-/// zombie's. False also when that cannot be told (another machine's or container's).
+/// Whether that process has certainly ended: it ran on this machine, and its pid is free, reused,
+/// or a zombie's. False when unknown (another machine or container).
 bool is_gone(const ProcessIdentity& other);
 
 }  // namespace tilewise

@@ -37,7 +37,7 @@ RecordCondition::RecordCondition(const Connection& connection, const RecordFilte
     sql_ += (sql_.empty() ? " WHERE " : " AND ") + std::string(condition);
   };
   if (filter.problem) {
-    problem_ = find_problem(connection, *filter.problem).value_or(0);  // 0 is no id: finds nothing
+    problem_ = find_problem(connection, *filter.problem).value_or(0);  // 0 matches no row
     add("r.problem_id = ?");
   }
   if (!gpu_.empty()) add("r.gpu = ?");
@@ -110,7 +110,7 @@ void Database::renew(std::int64_t record_id, const std::string& source_hash,
       is_winner = query.bind(record_id).step();
       if (is_winner) query.read(quarantined);
     }
-    if (is_winner) put_winner(db, record_id, "", quarantined);  // its hash holds the record's key
+    if (is_winner) put_winner(db, record_id, "", quarantined);  // its hash has the record's key
   });
 }
 

@@ -5,7 +5,7 @@
 #include "tilewise/error.hpp"
 #include "vocabulary/renames.hpp"
 
-// Schema version 3: parameters in stored configurations and kernels get today's names.
+// Schema version 3: stored configurations and kernels get today's parameter names.
 namespace tilewise {
 namespace {
 
@@ -14,8 +14,8 @@ struct NewText {
   std::string text, hash;
 };
 
-/// Calls `read` for every row of `sql`, and collects what it returns. Rows of a newer version, and
-/// rows that do not match their hash, stay as they are.
+/// The results of `read` for every row of `sql`. Rows of a newer version and damaged rows stay
+/// unchanged.
 template <class Read>
 std::vector<NewText> changes(const Connection& db, const std::string& sql, Read read) {
   std::vector<NewText> found;
@@ -47,7 +47,7 @@ std::optional<NewText> renamed_record(Query& row) {
   return NewText{0, record.candidate.configuration.text(), row_hash(record)};
 }
 
-/// A winner's hash is of its record's configuration, too.
+/// A winner's hash includes its record's configuration.
 std::optional<NewText> renamed_winner(Query& row) {
   Winner winner = read_winner(row);
   Candidate now = renamed(winner.record.candidate);

@@ -76,7 +76,7 @@ RowHash& RowHash::add(std::int64_t value) {
 
 RowHash& RowHash::add(double value) {
   if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();
-  if (value == 0) value = 0;  // not -0
+  if (value == 0) value = 0;  // -0 becomes 0
   add_bytes('d', &value, sizeof value);
   return *this;
 }

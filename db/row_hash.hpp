@@ -8,17 +8,17 @@
 
 #include "db/database.hpp"
 
-// A hash of each row's contents, kept beside it: a row that does not match its hash is damaged and
-// is not used. XXH3 finds damage; it does not stop an attacker (docs/security.md).
+// A hash of each row's contents, stored with it: a row that does not match its hash is damaged and
+// not used. XXH3 detects damage; it is no protection against an attacker (docs/security.md).
 namespace tilewise {
 
-/// A row whose contents do not match its hash; what() says which.
+/// A row that does not match its hash; what() names it.
 class DamagedRow : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// hash_text() of values in the order they were added. Values that SQLite or JSON store alike count
-/// alike: every NaN, and both zeros.
+/// hash_text() of values in order of addition. Values that SQLite or JSON store alike have one
+/// hash: every NaN, and both zeros.
 class RowHash {
  public:
   RowHash& add(std::string_view text);
@@ -32,7 +32,7 @@ class RowHash {
   std::string values_;
 };
 
-/// Of everything but the id: the problem's and the environment's values, not their ids.
+/// Of all values except ids: the problem's and the environment's values instead.
 std::string row_hash(const Record& record);
 /// Of the record's key and the winner's own columns.
 std::string row_hash(const Winner& winner);
@@ -41,8 +41,8 @@ std::string row_hash(const Search& search);
 /// Of key, source hash, usage, log and binary.
 std::string row_hash(const Image& image);
 
-/// Throws DamagedRow, naming `what`, unless `row` has the hash that was stored with it. With
-/// `unchecked` given, the stored hash goes there instead.
+/// Throws DamagedRow with `what` unless `row` matches the stored hash. With `unchecked`, stores the
+/// hash there without a comparison.
 template <class Row>
 void require_hash(const Row& row, std::string stored, const std::string& what,
                   std::string* unchecked = nullptr) {

@@ -27,7 +27,7 @@ std::vector<std::string> names_in(std::string_view list) {
   return names;
 }
 
-/// JSON has no NaN: null stands for it, as NULL does in SQLite.
+/// JSON has no NaN: it is null, as in SQLite it is NULL.
 std::string samples_text(const std::vector<double>& samples) {
   return nlohmann::json(samples).dump();
 }
@@ -54,7 +54,7 @@ void bind_problem(Query& query, const Problem& p) {
              p.alignment.c);
 }
 
-/// Whether the row that the index names holds the problem: it does not when it is damaged.
+/// Whether the row found by the index has the problem; a damaged row does not.
 bool is_problem(const Connection& connection, std::int64_t id, const Problem& problem) {
   Query query =
       connection.query("SELECT " + kProblemColumns + " FROM problems AS p WHERE p.id = ?");
@@ -121,7 +121,7 @@ Environment read_environment(Query& row) {
 }
 
 std::int64_t put_environment(const Connection& connection, const Environment& e) {
-  // An update where it exists: only that returns the id, and it mends a damaged row.
+  // An update of an existing row: it returns the id, and mends a damaged row.
   Query query = connection.query(
       "INSERT INTO environments (driver, compiler, host) VALUES (?, ?, ?) "
       "ON CONFLICT DO UPDATE SET driver = excluded.driver, compiler = excluded.compiler, "
@@ -164,7 +164,7 @@ void bind_usage(Query& query, const ResourceUsage& usage) {
 }
 
 std::string upsert(const std::string& table, const std::string& keys, const std::string& values) {
-  // The keys, too: in the row that the index names they may be damaged.
+  // The keys too: in the row found by the index they may be damaged.
   std::string marks, updates;
   for (const std::string& name : names_in(keys + ", " + values)) {
     updates += (updates.empty() ? "" : ", ") + name + " = excluded." + name;

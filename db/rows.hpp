@@ -7,20 +7,20 @@
 #include "db/sqlite.hpp"
 #include "vocabulary/record.hpp"
 
-// Values that several tables hold, to and from columns. The read_ functions take the columns named
-// here, in this order, and throw Error(invalid_argument) for a name this version does not know.
+// Values of several tables, to and from columns. The read_ functions take the columns named here,
+// in this order, and throw Error(invalid_argument) for an unknown name.
 namespace tilewise {
 
-/// Of the table `problems`, as p.
+/// Of the table `problems` AS p.
 inline const std::string kProblemColumns =
     "p.layout, p.m, p.n, p.k, p.a_type, p.b_type, p.c_type, p.accumulator, p.math, p.batch, "
     "p.align_a, p.align_b, p.align_c";
 Problem read_problem(Query& row);
-/// The problem's id; the row is added when absent.
+/// The problem's id; adds the row when absent.
 std::int64_t put_problem(const Connection& connection, const Problem& problem);
 std::optional<std::int64_t> find_problem(const Connection& connection, const Problem& problem);
 
-/// Of the table `environments`, as e. The date is a column of the row that refers to it.
+/// Of the table `environments` AS e. The date is a column of the referring row.
 inline const std::string kEnvironmentColumns = "e.driver, e.compiler, e.host";
 Environment read_environment(Query& row);
 std::int64_t put_environment(const Connection& connection, const Environment& environment);
@@ -37,11 +37,11 @@ inline const std::string kUsageColumns = "registers, spill_bytes, static_shared_
 ResourceUsage read_usage(Query& row);
 void bind_usage(Query& query, const ResourceUsage& usage);
 
-/// "INSERT INTO table (keys, values) VALUES (?, ...)", replacing `values` where `keys` exist (they
-/// are the table's unique key). Both are comma-separated lists of columns.
+/// "INSERT INTO table (keys, values) VALUES (?, ...)", replacing `values` where `keys` (the table's
+/// unique key) exist. Both are comma-separated lists of columns.
 std::string upsert(const std::string& table, const std::string& keys, const std::string& values);
 
-/// Now, as ISO 8601 in UTC: "2025-06-01T12:34:56Z".
+/// The time now as ISO 8601 in UTC: "2025-06-01T12:34:56Z".
 std::string utc_now();
 
 }  // namespace tilewise

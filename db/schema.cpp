@@ -10,8 +10,8 @@ namespace tilewise {
 namespace {
 
 // docs/database.md explains every table and column. Enums are stored by name, so that a row of a
-// newer version can be told and skipped. Floating-point columns may be NULL, which is how SQLite
-// stores NaN.
+// newer version is recognised and skipped. Floating-point columns may be NULL, SQLite's form of
+// NaN.
 constexpr const char* kVersion1 = R"sql(
 CREATE TABLE problems (
   id          INTEGER PRIMARY KEY,
@@ -151,9 +151,9 @@ CREATE TABLE searches (
 CREATE INDEX searches_by_problem ON searches (problem_id, gpu);
 )sql";
 
-// Rows get hashes. Images of before have none, so there is no telling whether they are whole: they
-// are compiled again. A search's hash of what it searched held the sources too; it is kept apart
-// from them now, so that searches of before are made again.
+// Rows get hashes. Older images have none and cannot be checked, so they are compiled again. A
+// search's hash of its space included the sources, which now have a hash of their own, so older
+// searches are run again.
 constexpr const char* kVersion2 = R"sql(
 DELETE FROM images;
 ALTER TABLE images ADD COLUMN hash TEXT NOT NULL DEFAULT '';
@@ -195,7 +195,7 @@ std::int64_t version_of(const Connection& connection) {
 std::span<const Migration> migrations() { return kMigrations; }
 
 bool is_new(const Connection& connection, std::span<const Migration> steps) {
-  // One snapshot for all three questions: another process may be making the file right now.
+  // One snapshot for all three reads: another process may be creating the file.
   const Transaction snapshot(connection, Transaction::Kind::read);
   const std::int64_t owner = connection.integer("PRAGMA application_id");
   const std::int64_t version = version_of(connection);
@@ -220,7 +220,7 @@ void migrate(const Connection& connection, std::span<const Migration> steps) {
   for (const Migration& step : steps) {
     if (version_of(connection) >= step.version) continue;
     Transaction transaction(connection);
-    // Another process may have done this step while this one waited for the lock.
+    // Another process may have done this step during the wait for the lock.
     if (version_of(connection) < step.version) {
       connection.execute(step.sql);
       if (step.finish) step.finish(connection);

@@ -16,7 +16,7 @@ constexpr const char* kUpdate =
     "date = ?, hash = ? WHERE id = ?";
 
 void bind_search(Query& query, std::int64_t problem, const Search& s) {
-  // SQLite's integers are signed: the seed keeps its bits.
+  // SQLite's integers are signed: the seed is stored bit by bit.
   query.bind(problem, s.gpu, s.strategy, std::bit_cast<std::int64_t>(s.seed), s.space, s.sources,
              s.budget_seconds, s.max_evaluations, s.finished, s.evaluations, s.seconds, s.date,
              row_hash(s));

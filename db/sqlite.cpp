@@ -13,7 +13,7 @@
 namespace tilewise {
 namespace {
 
-/// SQLite's file URI: everything but plain characters is escaped, so that any path works.
+/// SQLite's file URI; all special characters are escaped, so that any path works.
 std::string file_uri(const std::filesystem::path& path) {
   constexpr std::string_view plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
@@ -30,8 +30,8 @@ std::string file_uri(const std::filesystem::path& path) {
   return uri;
 }
 
-/// SQLite's process-wide locks. A child of fork() inherits them as they are: one that another
-/// thread of the parent holds would never be free in the child.
+/// SQLite's process-wide locks. A child of fork() inherits their state: a lock of another parent
+/// thread would never be released in the child.
 constexpr int kGlobalLocks[] = {
     SQLITE_MUTEX_STATIC_MASTER, SQLITE_MUTEX_STATIC_OPEN, SQLITE_MUTEX_STATIC_VFS1,
     SQLITE_MUTEX_STATIC_VFS2,   SQLITE_MUTEX_STATIC_VFS3, SQLITE_MUTEX_STATIC_PRNG,
@@ -39,8 +39,8 @@ constexpr int kGlobalLocks[] = {
 
 std::mutex initialising;  // held while SQLite initialises itself, and during fork()
 
-/// Takes all or none, again and again: SQLite takes some of them in an order of its own, so that
-/// waiting for one while others are held could wait for ever.
+/// Takes all locks or none, until it succeeds: SQLite takes some of them in another order, so
+/// waiting for one while holding others could deadlock.
 void lock_before_fork() {
   initialising.lock();
   constexpr std::size_t all = std::size(kGlobalLocks);
@@ -101,7 +101,7 @@ void Query::put_integer(std::int64_t value) {
 void Query::put_real(double value) { check(sqlite3_bind_double(statement_, ++parameter_, value)); }
 
 void Query::put_text(std::string_view value) {
-  // An empty view may have no address, which SQLite would take for NULL.
+  // An empty view may have a null address, which SQLite would store as NULL.
   check(sqlite3_bind_text64(statement_, ++parameter_, value.data() ? value.data() : "",
                             value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
 }
@@ -169,7 +169,7 @@ Connection::Connection() : path_(":memory:") {
 
 void Connection::open(const std::string& uri, int flags) {
   initialise();
-  // Callers serialise, so SQLite needs no mutex of its own.
+  // Callers serialise their calls, so SQLite needs no mutex.
   sqlite3* raw = nullptr;
   const int code =
       sqlite3_open_v2(uri.c_str(), &raw, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -241,7 +241,7 @@ void Connection::fail() const {
 // Transaction -------------------------------------------------------------------------------------
 
 Transaction::Transaction(const Connection& connection, Kind kind) : connection_(connection) {
-  // SQLite would begin, and refuse only what follows.
+  // SQLite would refuse only the statements after the BEGIN.
   if (kind == Kind::write && connection.read_only()) {
     throw sqlite_error(connection.path(), SQLITE_READONLY, sqlite3_errstr(SQLITE_READONLY));
   }
@@ -249,12 +249,12 @@ Transaction::Transaction(const Connection& connection, Kind kind) : connection_(
 }
 
 Transaction::~Transaction() {
-  // A full disk may have ended the transaction already.
+  // A full disk may have ended the transaction.
   if (!open_ || !connection_.in_transaction()) return;
   try {
     connection_.execute("ROLLBACK");
   } catch (const Error&) {
-    // Nothing was committed; the failure that brought us here is the one to tell of.
+    // Nothing was committed; the original failure is the one to report.
   }
 }
 

@@ -20,7 +20,7 @@ namespace tilewise {
 class Connection;
 
 /// A prepared statement in use: bind() its parameters in order, step() through its rows, read()
-/// their columns in order. Goes back to its connection clean when it goes out of scope. Not
+/// their columns in order. The destructor resets it and returns it to its connection. Not
 /// thread-safe.
 class Query {
  public:
@@ -28,20 +28,20 @@ class Query {
   Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;
 
-  /// Integers, doubles (NaN becomes NULL), text, bytes, nullptr.
+  /// Takes integers, doubles (NaN becomes NULL), text, bytes, nullptr.
   template <class... T>
   Query& bind(const T&... values) {
     (put(values), ...);
     return *this;
   }
-  /// True: a row is there to be read.
+  /// True when there is a row to read.
   bool step();
   void run() {
     while (step()) {
     }
   }
-  /// Next columns of the row. A double reads NULL as NaN. Throws Error(invalid_argument) when a
-  /// number does not fit.
+  /// Reads the next columns of the row. NULL is NaN as a double. Throws Error(invalid_argument) for
+  /// a number out of range.
   template <class... T>
   Query& read(T&... out) {
     (get(out), ...);
@@ -53,7 +53,7 @@ class Query {
     get(value);
     return value;
   }
-  /// Whether the column that is read next is NULL.
+  /// Whether the next column is NULL.
   bool null() const;
   void skip(int columns) { column_ += columns; }
 
@@ -104,41 +104,41 @@ class Query {
   int column_ = 0;
 };
 
-/// One SQLite connection with its prepared statements, kept for the next use. All functions throw
-/// Error(database) with the path, what to do, and SQLite's own words. Movable; not thread-safe.
+/// One SQLite connection with its prepared statements, which are reused. Every function throws
+/// Error(database) with the path, the remedy and SQLite's message. Movable; not thread-safe.
 class Connection {
  public:
   enum class Access {
     write,
-    owner,     ///< changes no row; removes SQLite's files beside the database when it is closed
-    read,      ///< makes no file that shares memory: in WAL mode it must be there
-    immutable  ///< the file as it is, without its log
+    owner,     ///< changes no row; removes the companions when it closes
+    read,      ///< creates no companion: in WAL mode they must exist
+    immutable  ///< the file alone, without its log
   };
   static constexpr int kBusyMilliseconds = 30'000;
 
-  /// Opens a file (created when absent and `write`). No pragma is set but the busy timeout.
+  /// Opens a file (`write` creates it when absent). Sets only the busy timeout.
   Connection(std::filesystem::path path, Access access);
-  /// In memory.
+  /// An in-memory database.
   Connection();
 
-  /// One or several statements without parameters; rows are dropped.
+  /// Runs one or several statements without parameters; rows are dropped.
   void execute(const std::string& sql) const;
-  /// A statement, prepared at its first use. One text may be in use once at a time.
+  /// A statement, prepared at its first use. Only one use of a text at a time.
   Query query(const std::string& sql) const;
   /// The first column of the first row.
   std::int64_t integer(const std::string& sql) const;
   std::string text(const std::string& sql) const;
-  /// Reads something: SQLITE_OK, or the primary code of why that failed.
+  /// Reads the file: SQLITE_OK, or the primary code of the failure.
   int probe() const;
 
   std::int64_t changes() const;
   bool in_transaction() const;
-  /// Opened for reading, or the file turned out to be unwritable.
+  /// Opened for reading, or the file is not writable.
   bool read_only() const;
   void set_busy_timeout(int milliseconds) const;
   const std::filesystem::path& path() const { return path_; }
 
-  /// Throws what the last call on this connection ended with.
+  /// Throws the error of the last call on this connection.
   [[noreturn]] void fail() const;
   int last_code() const;  ///< primary code
 
@@ -155,11 +155,11 @@ class Connection {
   std::filesystem::path path_;
   bool changes_nothing_ = false;
   std::unique_ptr<sqlite3, Close> connection_;
-  mutable std::unordered_map<std::string, Statement> statements_;  // goes before the connection
+  mutable std::unordered_map<std::string, Statement> statements_;  // destroyed before connection_
 };
 
-/// All or nothing: rolled back unless committed. `write` takes the writer's lock at once, so that
-/// it never has to be taken in the middle; `read` sees one state of the database throughout.
+/// Rolled back unless committed. `write` takes the writer's lock at the start; `read` sees one
+/// state of the database throughout.
 class Transaction {
  public:
   enum class Kind { write, read };

@@ -71,7 +71,7 @@ bool SqliteError::damaged() const {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
     case SQLITE_FORMAT:
-    case SQLITE_ERROR:       // a statement of ours does not fit the schema
+    case SQLITE_ERROR:       // one of our statements does not fit the schema
     case SQLITE_CONSTRAINT:  // an index and its table disagree
     case SQLITE_MISMATCH:
     case SQLITE_TOOBIG:

@@ -6,14 +6,14 @@
 
 namespace tilewise {
 
-/// A failure that SQLite reported. Callers see an Error(database).
+/// A failure reported by SQLite; for callers an Error(database).
 class SqliteError : public Error {
  public:
   SqliteError(const std::string& message, int code, int system_error)
       : Error(ErrorKind::database, message), code_(code), system_error_(system_error) {}
-  /// No space was left for what was to be written.
+  /// No space was left for a write.
   bool full() const;
-  /// The file's contents are not what Tilewise wrote.
+  /// The file's contents are corrupt.
   bool damaged() const;
   /// An index disagrees with its table.
   bool of_an_index() const;
@@ -21,13 +21,13 @@ class SqliteError : public Error {
 
  private:
   int code_;          ///< extended result code
-  int system_error_;  ///< errno; 0 when SQLite gave none
+  int system_error_;  ///< errno; 0 when not known
 };
 
-/// Error(database) with the path, what a person can do about it, and SQLite's own words.
+/// Error(database) with the path, the remedy and SQLite's message.
 SqliteError sqlite_error(const std::filesystem::path& path, int code, const std::string& words,
                          int system_error = 0);
-/// Error(database) about a file that is not what it should be.
+/// Error(database) about an unusable file.
 Error database_error(const std::filesystem::path& path, const std::string& why);
 
 }  // namespace tilewise

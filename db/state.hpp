@@ -17,10 +17,10 @@
 
 namespace tilewise {
 
-/// A file's identity while it is open: whether its path still leads to it.
+/// The identity of an open file: detects that its path no longer leads to it.
 class Place {
  public:
-  /// In memory: always there.
+  /// In memory: always valid.
   Place() = default;
   explicit Place(const std::filesystem::path& path);
   /// Throws Error(database) when the file was deleted or replaced.
@@ -32,7 +32,7 @@ class Place {
   ino_t inode_ = 0;
 };
 
-/// While it lives, a row may be changed or deleted although its index has no entry for it: SQLite
+/// A scope in which a row can be changed or deleted although its index lacks its entry; SQLite
 /// refuses that otherwise.
 class IndexRepair {
  public:
@@ -45,7 +45,7 @@ class IndexRepair {
   const Connection& connection_;
 };
 
-/// What a Database is made of. Every member function holds `mutex` while it uses the rest.
+/// The state of a Database. Every member function locks `mutex` while it uses the rest.
 struct Database::State {
   State(OpenedFile file, Place where, Trust trusted)
       : connection(std::move(file.connection)),
@@ -59,8 +59,8 @@ struct Database::State {
     if (say) say(warnings.back());
   }
 
-  /// Reads all rows of `query` by `read`. A row that this version does not understand, or that is
-  /// damaged, is skipped with a warning: it stays in the database.
+  /// Reads all rows of `query` by `read`. A row of a newer version and a damaged row are skipped
+  /// with a warning and stay in the database.
   template <class Read>
   auto rows(Query& query, const std::string& what, Read read) {
     std::vector<decltype(read(query))> found;
@@ -86,8 +86,8 @@ struct Database::State {
     return *identity;
   }
 
-  /// Runs `body` in a transaction and commits. Where the disk is full and make_room() frees some of
-  /// it, or where an index was found to disagree with its table, runs it once more.
+  /// Runs `body` in a transaction and commits. Runs it once more when the disk was full and
+  /// make_room() freed space, or when an index disagreed with its table.
   template <class Body>
   void write(Body body) {
     const auto once = [&] {
@@ -116,9 +116,9 @@ struct Database::State {
   std::vector<std::string> warnings;
   Place place;
   Trust trust;
-  std::optional<ProcessIdentity> identity;  ///< whose claims are ours; made for the first claim
+  std::optional<ProcessIdentity> identity;  ///< the holder in our claims; made for the first claim
   std::function<bool()> make_room;
-  std::function<void(const std::string&)> say;  ///< of warnings
+  std::function<void(const std::string&)> say;  ///< receives warnings
 };
 
 }  // namespace tilewise

@@ -8,14 +8,13 @@
 #include "db/rows.hpp"
 #include "db/sqlite.hpp"
 
-// What a table's file lends to others: the statements behind Database's members, for use inside a
-// transaction of the caller.
+// The statements behind Database's members, for use inside a caller's transaction.
 namespace tilewise {
 
-// The read functions throw DamagedRow for a row that does not match its hash, unless `hash` is
-// given: then it gets what is stored, and nothing is compared.
+// The read functions throw DamagedRow for a row that does not match its hash. With `hash`, they
+// store the row's hash there and compare nothing.
 
-/// Columns of a whole record, for "SELECT ... FROM kRecordTables"; the read function takes them.
+/// Columns of a whole record, for "SELECT ... FROM kRecordTables" and the read function.
 inline const std::string kRecordColumns =
     "r.id, " + kProblemColumns +
     ", r.gpu, kernel_template, configuration, source_hash, launch_revision, code_hash, origin, "
@@ -27,7 +26,7 @@ inline const std::string kRecordTables =
     "records AS r JOIN problems AS p ON p.id = r.problem_id "
     "JOIN environments AS e ON e.id = r.environment_id";
 Record read_record(Query& row, std::string* hash = nullptr);
-/// A whole winner: its record's columns and its own, and whether its key is the record's.
+/// A whole winner: its record's columns, its own, and whether its key is its record's.
 inline const std::string kWinnerColumns =
     kRecordColumns +
     ", w.since, w.quarantined, w.hash, w.problem_id = r.problem_id AND w.gpu = r.gpu";
@@ -49,38 +48,38 @@ class RecordCondition {
 };
 
 std::int64_t put_record(const Connection& connection, const Record& record);
-/// Makes a record the winner of its problem and GPU. One that is the winner already keeps its date.
+/// Makes a record the winner of its problem and GPU. An existing winner keeps its date.
 void put_winner(const Connection& connection, std::int64_t record_id, const std::string& since,
                 const std::string& quarantined);
-/// Nothing happens when the record is no winner.
+/// No effect when the record is no winner.
 void quarantine_winner(const Connection& connection, std::int64_t record_id,
                        const std::string& why);
 enum class Replace { always, never };
 void put_baseline(const Connection& connection, const Baseline& baseline, Replace replace);
-/// The id of the image of the same key; 0 when there is none.
+/// The id of the image of the same key; 0 without one.
 std::int64_t find_image(const Connection& connection, const Image& image);
 std::int64_t put_image_row(const Connection& connection, const Image& image);
 void link_image(const Connection& connection, std::int64_t record_id, std::int64_t image_id);
 std::int64_t add_search(const Connection& connection, const Search& search);
 
-/// Columns of an image but its binary and log.
+/// Columns of an image except its binary and log.
 inline const std::string kImageColumns =
     "kernel, target, launch_revision, source_hash, " + kUsageColumns + ", compile_ms";
 Image read_image(Query& row);
-/// Frees claims of processes that are gone.
+/// Deletes claims of processes that are gone.
 void drop_dead_claims(const Connection& connection);
-/// A row that is damaged, or refers to a row that is not there.
+/// A damaged row, or a row with a dangling reference.
 struct DamagedPlace {
   std::string table;
   std::int64_t row = 0;  ///< its rowid
-  std::string what;      ///< in words
+  std::string what;      ///< description
 };
 /// Every row of every table, each at most once.
 std::vector<DamagedPlace> damaged_rows(const Connection& connection);
-/// Computes every row's hash anew: what a migration ends with.
+/// Computes every row's hash; the last step of a migration.
 void hash_all_rows(const Connection& connection);
-/// Gives parameters in configurations and kernels their names of schema version 3. Damaged rows
-/// stay as they are.
+/// Renames parameters in configurations and kernels to those of schema version 3. Damaged rows stay
+/// unchanged.
 void rename_rows(const Connection& connection);
 
 /// Columns of a whole baseline, for "SELECT ... FROM kBaselineTables".

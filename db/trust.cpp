@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// getpwuid_r() and the like: `ask` fills `entry`, its text in `buffer`.
+/// getpwuid_r() and the like: `ask` fills `entry`, with its text in `buffer`.
 template <class Entry, class Ask>
 bool look_up(Entry& entry, std::vector<char>& buffer, Ask ask) {
   Entry* found = nullptr;
@@ -38,8 +38,8 @@ std::optional<std::string> name_of_user(uid_t user) {
   return entry.pw_name;
 }
 
-/// A user private group, as Debian, Ubuntu and Fedora give one to each user: of the user's own name
-/// (or number, where there is no such name) and without other members.
+/// Whether a group is a user private group (Debian, Ubuntu, Fedora): it has the user's name (or
+/// number, without such a name) and no other members.
 bool is_private_group(gid_t group, uid_t user) {
   const std::string name = name_of_user(user).value_or("");
   ::group entry{};
@@ -70,16 +70,16 @@ FileFacts facts_of(const struct stat& status) {
   return {status.st_uid, status.st_gid, status.st_mode};
 }
 
-constexpr int kMostLinks = 40;  // as Linux follows
+constexpr int kMostLinks = 40;  // Linux's limit
 
-/// The file a symbolic link names.
+/// The target of a symbolic link.
 fs::path next_of(const fs::path& link) {
   std::error_code ignored;
   return link.parent_path() / fs::read_symlink(link, ignored);
 }
 
-/// `look` at the facts of the file itself and, where it is a symbolic link, of each link on the way
-/// to it, until it returns true.
+/// Calls `look` with the facts of each symbolic link on the way to the file and of the file itself,
+/// until it returns true.
 template <class Look>
 void walk_links(fs::path at, Look look) {
   struct stat status {};
@@ -99,7 +99,7 @@ UserFacts this_user() {
 
 std::string distrust(const FileFacts& file, const UserFacts& user) {
   const bool own = file.owner == user.user || file.owner == 0;
-  // In a container, root sees the owners of mounted volumes by numbers that nobody has there.
+  // In a container, the owners of mounted volumes may have no account there.
   const bool of_a_volume = user.user == 0 && !own && !user.has_account(file.owner);
   const std::string what = S_ISLNK(file.mode) ? "the symbolic link" : "the file";
   if (!own && !of_a_volume) return what + " belongs to " + user_text(file.owner);
@@ -195,7 +195,7 @@ void make_private_file(const fs::path& file) {
     close(made);
     return;
   }
-  if (errno == EEXIST || errno == EROFS || errno == EACCES) return;  // opening it says more
+  if (errno == EEXIST || errno == EROFS || errno == EACCES) return;  // opening it tells more
   throw database_error(file, std::string("the file cannot be made (") + std::strerror(errno) +
                                  "); name another file with --db");
 }

@@ -8,7 +8,7 @@
 namespace tilewise {
 namespace {
 
-/// Records whose images are kept: winners, and the 8 fastest others of each problem and GPU.
+/// Records whose images are kept: winners, and the 8 fastest others per problem and GPU.
 const std::string kWithKept = R"sql(
 WITH kept (id) AS (
   SELECT record_id FROM winners
@@ -21,8 +21,8 @@ WITH kept (id) AS (
   WHERE place <= 8)
 )sql";
 
-// An image that names its records stays with them. One that names none stays as long as a kept
-// record that no image names might need it, which its launch revision tells.
+// An image with records stays with them. An image without one stays while a kept record without an
+// image has its launch revision.
 const std::string kDropImages = kWithKept + R"sql(
 DELETE FROM images
 WHERE id NOT IN (SELECT image_id FROM record_images WHERE record_id IN (SELECT id FROM kept))
@@ -33,41 +33,41 @@ WHERE id NOT IN (SELECT image_id FROM record_images WHERE record_id IN (SELECT i
       WHERE id IN (SELECT id FROM kept) AND id NOT IN (SELECT record_id FROM record_images)))
 )sql";
 
-// Finalists stay: by their machine code a search tells whether it is still good for new sources.
+// Finalists stay: their machine code tells a search whether it is still valid for new sources.
 const std::string kDropLosers = kWithKept + R"sql(
 DELETE FROM records
 WHERE source_hash NOT IN (SELECT value FROM json_each(?1)) AND id NOT IN (SELECT id FROM kept)
 )sql";
 
-// What goes with the records whose ids are the JSON array ?1, in this order.
+// The removals for the records whose ids are the JSON array ?1, in this order.
 constexpr const char* kRemovals[] = {
-    // images that only they use
+    // images of these records only
     R"sql(DELETE FROM images
           WHERE id IN (SELECT image_id FROM record_images
                        WHERE record_id IN (SELECT value FROM json_each(?1)))
             AND id NOT IN (SELECT image_id FROM record_images
                            WHERE record_id NOT IN (SELECT value FROM json_each(?1))))sql",
-    // images that name no record, and whose launch revision goes
+    // images without a record, with the launch revision of these records
     R"sql(DELETE FROM images
           WHERE id NOT IN (SELECT image_id FROM record_images)
             AND launch_revision IN (SELECT launch_revision FROM records
                                     WHERE id IN (SELECT value FROM json_each(?1)))
             AND launch_revision NOT IN (SELECT launch_revision FROM records
                                         WHERE id NOT IN (SELECT value FROM json_each(?1))))sql",
-    // baselines of problems that have no other record
+    // baselines of problems without another record
     R"sql(DELETE FROM baselines
           WHERE (problem_id, gpu) IN (SELECT problem_id, gpu FROM records
                                       WHERE id IN (SELECT value FROM json_each(?1)))
             AND (problem_id, gpu) NOT IN (SELECT problem_id, gpu FROM records
                                           WHERE id NOT IN (SELECT value FROM json_each(?1))))sql",
-    // searches that had found them
+    // searches of their problems
     R"sql(DELETE FROM searches
           WHERE (problem_id, gpu) IN (SELECT problem_id, gpu FROM records
                                       WHERE id IN (SELECT value FROM json_each(?1))))sql",
     "DELETE FROM records WHERE id IN (SELECT value FROM json_each(?1))",
 };
 
-/// Problems and environments that nothing refers to any more.
+/// Drops problems and environments without a reference to them.
 void drop_orphans(const Connection& db) {
   db.query(
         "DELETE FROM problems WHERE id NOT IN (SELECT problem_id FROM records "
@@ -79,7 +79,8 @@ void drop_orphans(const Connection& db) {
       .run();
 }
 
-/// Records go as remove() removes them. A search whose winner goes is to be made again.
+/// Drops damaged rows. Records are dropped as in remove(); a search whose winner is dropped goes
+/// too.
 std::int64_t drop_damaged_rows(const Connection& db) {
   const std::vector<DamagedPlace> damage = damaged_rows(db);
   std::map<std::string, nlohmann::json> rows;
@@ -171,7 +172,7 @@ std::int64_t Database::remove(const RecordFilter& filter) {
   state_->write([&](const Connection& db) {
     const std::string ids = chosen_ids(db, filter);
     for (const char* removal : kRemovals) db.query(removal).bind(ids).run();
-    removed = db.changes();  // of the last one: the records
+    removed = db.changes();  // by the last statement: records
     drop_orphans(db);
   });
   return removed;
@@ -190,8 +191,8 @@ Database::Pruned Database::prune(const std::vector<std::string>& current_source_
     db.query(kDropImages).run();
     drop_orphans(db);
   });
-  // The pages return to the file system only when the log has been written back and cut. That is
-  // done after a failure, too: the log holds what was tried.
+  // The file shrinks only when the log is checkpointed and truncated; after a failure too, since
+  // the log has the attempt.
   constexpr const char* kCutLog = "PRAGMA wal_checkpoint(TRUNCATE)";
   try {
     state_->connection.execute(std::string("VACUUM; ") + kCutLog);

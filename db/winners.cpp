@@ -42,7 +42,7 @@ void put_winner(const Connection& connection, std::int64_t record_id, const std:
     Query query = connection.query("SELECT since FROM winners WHERE record_id = ?");
     if (query.bind(record_id).step()) query.read(winner.since);
   }
-  // A damaged row may name this record as the winner of another problem.
+  // A damaged row may have this record as the winner of another problem.
   connection
       .query(
           "DELETE FROM winners WHERE record_id = ?1 AND (problem_id, gpu) NOT IN "

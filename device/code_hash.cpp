@@ -10,13 +10,13 @@ namespace tilewise {
 namespace {
 
 constexpr std::uint16_t kCudaMachine = 190;
-constexpr std::size_t kLongestName = 1024;  // of a symbol; the rest of a longer one does not count
+constexpr std::size_t kLongestName = 1024;  // bytes of a symbol's name that count
 
-// Attributes of .nv.info as the CUDA toolkit's disassembler names them, and the form of a value:
-// EIFMT_SVAL has a length and bytes, every other form two bytes.
+// Attributes of .nv.info, by the names of the CUDA toolkit's disassembler. A value of form
+// EIFMT_SVAL has a length and bytes, a value of every other form two bytes.
 constexpr std::uint8_t kSizedValue = 4;
 constexpr std::uint8_t kExternals = 0x0f, kApiVersion = 0x37;
-// Of EIATTR_PARAM_CBANK, FRAME_SIZE, MIN_STACK_SIZE, MAX_STACK_SIZE and REGCOUNT the first word is
+// PARAM_CBANK, FRAME_SIZE, MIN_STACK_SIZE, MAX_STACK_SIZE, REGCOUNT: the first word of the value is
 // the number of a symbol.
 constexpr std::uint8_t kOfSymbol[] = {0x0a, 0x11, 0x12, 0x23, 0x2f};
 
@@ -32,8 +32,8 @@ bool begins_with_one_of(std::string_view name, std::initializer_list<std::string
                      [name](std::string_view beginning) { return name.starts_with(beginning); });
 }
 
-/// A cubin's sections are chosen by name, since not all that counts is loaded (register counts are
-/// in .nv.info). A shared library's are those that are loaded, without the loader's own tables.
+/// Which sections are hashed. Of a cubin: chosen by name, since .nv.info (register counts) is not
+/// loaded but counts. Of a shared library: the loaded sections, without the loader's own tables.
 bool counts(const ElfFile& file, const ElfSection& section) {
   if (file.machine == kCudaMachine)
     return begins_with_one_of(
@@ -56,8 +56,8 @@ bool counts(const ElfFile& file, const ElfSection& section) {
   return true;
 }
 
-/// The text of which the hash is made: fields with their lengths, so that two different lists of
-/// fields never make the same text.
+/// The text that is hashed: fields with their lengths, so that two different lists of fields never
+/// give the same text.
 class Essence {
  public:
   void add(std::string_view text) {
@@ -103,7 +103,7 @@ class Reader {
     part.add(std::uint64_t{section.type});
     part.add(section.flags);
     part.add(section.size);
-    // Older cubins hold a kernel's registers here, above the number of its symbol.
+    // Older cubins store a kernel's register count here, above the number of its symbol.
     if (file_.machine == kCudaMachine && section.name.starts_with(".text"))
       part.add(std::uint64_t{section.info >> 24});
     if (section.type == SHT_REL || section.type == SHT_RELA)
@@ -115,8 +115,9 @@ class Reader {
     return part.text();
   }
 
-  /// A symbol as its section's name and its place there; without a section, as its name. Its number
-  /// depends on the order of the source, and the name of one that is local to it on other text.
+  /// A symbol as its section's name and its offset there, or, without a section, as its name. A
+  /// symbol's number depends on the order of the source; the name of a local symbol depends on
+  /// unrelated text.
   std::string symbol(std::uint64_t table, std::uint64_t number) const {
     if (table >= file_.sections.size()) return {};
     const ElfSection& symbols = file_.sections[table];
@@ -153,7 +154,7 @@ class Reader {
     return all;
   }
 
-  /// Of a section that cannot be read to its end, the whole.
+  /// The attributes one by one, or the whole section where it cannot be parsed to its end.
   std::vector<std::string> attributes(const ElfSection& section) const {
     const Binary bytes = section.bytes;
     const std::vector<std::string> unread{std::string(bytes.begin(), bytes.end())};

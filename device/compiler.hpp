@@ -9,7 +9,7 @@
 
 namespace tilewise {
 
-/// What a compiler is given: plain text, so that this room needs no other.
+/// A compiler's input: plain text, without types of other folders.
 struct CompileRequest {
   KernelSpec kernel;
   std::string text;
@@ -17,14 +17,14 @@ struct CompileRequest {
   Target target;
 };
 
-/// image present: compiled. Absent: refused, and `log` says why. A refused source is data.
+/// With `image`: compiled. Without: the source was refused, and `log` has the reason.
 struct CompileResult {
-  std::optional<Image> image;  ///< source_hash and launch_revision are the caller's to fill
+  std::optional<Image> image;  ///< the caller fills in source_hash and launch_revision
   std::string log;
   double milliseconds = 0;
 };
 
-/// Target -> image. Needs no device. compile() is safe to call from several threads at once.
+/// Source text -> image for a target. Needs no device. compile() is thread-safe.
 class Compiler {
  public:
   virtual ~Compiler() = default;
@@ -32,7 +32,7 @@ class Compiler {
   virtual std::string identity() const = 0;
   /// "NVRTC 13.0".
   virtual std::string version() const = 0;
-  /// Throws Error(unsupported) for a target it cannot compile for, naming those it can.
+  /// Throws Error(unsupported) for a target outside targets(), with the list of them.
   virtual CompileResult compile(const CompileRequest& request) const = 0;
   virtual std::vector<Target> targets() const = 0;
 };

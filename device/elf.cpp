@@ -7,12 +7,12 @@
 namespace tilewise {
 namespace {
 
-/// Sections of cubins for sm_100 share bytes. A file of 65,535 sections that each are the whole
-/// file is made to be slow to read.
+/// Bound on the sum of section sizes, in file sizes. Sections of sm_100 cubins overlap; a file of
+/// 65,535 sections of its full size would take too long to read.
 constexpr std::uint64_t kMostOverlap = 4;
 
-/// Whether `count` entries from `offset` on lie within the binary. No sum or product can wrap:
-/// counts and entries have 32 bits or less, or the entry is one byte.
+/// Whether `count` entries from `offset` lie within the binary. Sum and product cannot overflow:
+/// counts and entry sizes have at most 32 bits, or the entry is one byte.
 bool fits(Binary binary, std::uint64_t offset, std::uint64_t count, std::uint64_t entry_bytes) {
   return offset <= binary.size() && count * entry_bytes <= binary.size() - offset;
 }
@@ -28,7 +28,7 @@ bool has_bytes(const Elf64_Shdr& section) {
   return section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL;
 }
 
-/// The header of a file whose tables, segments and sections all lie within it.
+/// The header, if all tables, segments and sections lie within the file.
 std::optional<Elf64_Ehdr> whole_header(Binary binary) {
   if (binary.size() < sizeof(Elf64_Ehdr)) return std::nullopt;
   const auto header = value_at<Elf64_Ehdr>(binary, 0);
@@ -55,7 +55,7 @@ std::optional<Elf64_Ehdr> whole_header(Binary binary) {
   return header;
 }
 
-/// The text at `offset` up to its closing zero; empty where there is no such text.
+/// The text at `offset` up to its terminating zero; empty where there is none.
 std::string_view text_at(Binary table, std::uint64_t offset) {
   if (offset >= table.size()) return {};
   const auto* begin = reinterpret_cast<const char*>(table.data()) + offset;

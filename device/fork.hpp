@@ -8,10 +8,10 @@ namespace detail {
 extern std::atomic<std::uint32_t> forks;
 }
 
-/// The number of fork() calls between this process and the one that loaded the program. A parent
-/// and its child differ by one. An object that holds threads, locks or a GPU keeps the value it was
-/// made under: another value now means that the object belongs to a parent process. One relaxed
-/// load, no system call.
+/// The number of fork() calls between the process that loaded the program and this one: a child's
+/// is its parent's plus 1. An object with threads, locks or a GPU stores the value at its creation;
+/// a different value now means that a parent process owns the object. One relaxed load, no system
+/// call.
 inline std::uint32_t fork_generation() noexcept {
   return detail::forks.load(std::memory_order_relaxed);
 }

@@ -6,16 +6,16 @@
 
 namespace tilewise {
 
-/// Where the matrix of a tensor map lies when base and stride are known.
+/// The place of a tensor map's matrix for a given base and stride.
 struct MapPlace {
-  const char* base;      ///< of the first row, rounded down to 16 bytes where rows are a row class
-  std::int64_t stride;   ///< bytes between rows
-  std::int64_t columns;  ///< elements, those before the row counted
-  std::int64_t rows;     ///< of the row class
-  std::int64_t before_row;  ///< elements that the rounding added: whatever lies there, for nobody
+  const char* base;         ///< of the first row; for a row class rounded down to 16 bytes
+  std::int64_t stride;      ///< bytes between rows
+  std::int64_t columns;     ///< elements, with those before the row
+  std::int64_t rows;        ///< of the row class
+  std::int64_t before_row;  ///< elements added by the rounding; their values are unused
 };
 
-/// `stride_bytes`: between neighbouring rows of the whole matrix.
+/// `stride_bytes`: bytes between neighbouring rows of the whole matrix.
 inline MapPlace place_of(const TensorMapRecipe& recipe, const void* base,
                          std::int64_t stride_bytes) {
   const char* first = static_cast<const char*>(base) + recipe.row_class * stride_bytes;

@@ -51,7 +51,7 @@ tilewise_status status_of(ErrorKind kind) {
   return TILEWISE_INTERNAL_ERROR;
 }
 
-/// Keeps the words of a failure; without memory for them the status has to do.
+/// Stores a failure's message; without memory for it, only the status remains.
 tilewise_status failed(tilewise_status status, const char* words) noexcept {
   try {
     last_error = words;
@@ -61,7 +61,7 @@ tilewise_status failed(tilewise_status status, const char* words) noexcept {
   return status;
 }
 
-/// Nothing is thrown through C.
+/// Turns exceptions into a status: none may cross C.
 template <class Work>
 tilewise_status guarded(Work work) noexcept {
   try {
@@ -149,8 +149,8 @@ tilewise_math mode_of(MathMode mode) {
   throw Error(ErrorKind::invalid_argument, "a mode that C has no name for");
 }
 
-// The sizes of the structs' first versions. A struct has no padding at its end: a field added there
-// would be read from the padding of an older caller.
+// The sizes of the structs' first versions. No struct has padding at its end: an older caller's
+// padding bytes would be read as a later field.
 constexpr std::size_t kFirstOptions =
     offsetof(tilewise_options, trust_files) + sizeof(tilewise_choice);
 constexpr std::size_t kFirstProblem =
@@ -159,11 +159,11 @@ constexpr std::size_t kFirstCall = offsetof(tilewise_call, stream) + sizeof(tile
 static_assert(sizeof(tilewise_options) == kFirstOptions);
 static_assert(sizeof(tilewise_problem) == kFirstProblem);
 static_assert(sizeof(tilewise_call) == kFirstCall);
-/// No version of a struct is larger: a larger size is no size but uninitialised memory.
+/// Above the size of every version of a struct; a larger size is uninitialised memory.
 constexpr std::size_t kLargestStruct = 4096;
 
-/// A struct of the caller's version as this version has it. What an older one lacks is zero. What a
-/// newer one has besides must be zero, since this version would ignore it.
+/// The caller's struct in this version's form. Fields that an older caller lacks are zero. Fields
+/// of a newer caller must be zero, since this version would ignore them.
 template <class T>
 T read(const T* given, const std::string& type, std::size_t first) {
   const auto refuse = [&](const std::string& words) {
@@ -186,7 +186,7 @@ T read(const T* given, const std::string& type, std::size_t first) {
   return copy;
 }
 
-/// Nothing for TILEWISE_DEFAULT.
+/// Empty for TILEWISE_DEFAULT.
 std::optional<bool> choice_of(tilewise_choice choice, const char* option) {
   switch (choice) {
     case TILEWISE_DEFAULT:

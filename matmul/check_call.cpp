@@ -24,7 +24,7 @@ struct Operand {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-/// Bytes from the first to one past the last element of all batches; nothing past 2^63.
+/// Bytes from the first element to one past the last, over all batches; nothing above 2^63.
 std::optional<std::int64_t> span_bytes(const Operand& x, std::int64_t batch) {
   std::int64_t rows = 0, batches = 0, bytes = 0;
   if (__builtin_mul_overflow(x.rows - 1, x.ld, &rows) ||
@@ -53,8 +53,8 @@ void check_stride(const Operand& x, std::int64_t batch) {
            "; strides are 0 or more");
 }
 
-/// The matrices of C are written, so no two may share an element: they follow one another, or lie
-/// side by side within each other's rows.
+/// The matrices of C must not share an element: they follow one another, or lie side by side in the
+/// rows of a wider matrix.
 void check_batches_of_c(const Operand& c, std::int64_t batch) {
   if (batch <= 1) return;
   const std::optional<std::int64_t> one = span_bytes(c, 1);
@@ -68,7 +68,7 @@ void check_batches_of_c(const Operand& c, std::int64_t batch) {
            number(c.rows) + " rows with ldc = " + number(c.ld) + " overlap one another");
 }
 
-/// Address range of a matrix that is touched.
+/// The address range of a matrix.
 Range check_pointer(const Operand& x, std::int64_t batch) {
   const auto address = reinterpret_cast<std::uintptr_t>(x.pointer);
   const auto element = static_cast<std::uint64_t>(bytes_of(x.type));
@@ -94,7 +94,7 @@ void check_scalar(const char* name, const void* pointer, DType type) {
            number(bytes_of(type)) + " bytes");
 }
 
-/// Scalars of an integer product are integers.
+/// Requires an integer scalar for an integer product.
 void check_whole(const char* name, const void* on_device, double value) {
   const bool whole = value >= -2147483648.0 && value <= 2147483647.0 &&
                      value == static_cast<double>(static_cast<std::int32_t>(value));
@@ -115,7 +115,7 @@ Operand operand_c(const Problem& p, const Call& call) {
   return {"C", call.c, p.m, p.n, call.ldc, call.stride_c, p.c};
 }
 
-/// Products fall back on the original, so the call must name the one that was packed.
+/// A product without a use for the packed operand reads the original, so both must be one matrix.
 void check_packed(const Operand& x, const PackedOperand* packed, StepRole role,
                   std::int64_t batch) {
   if (!packed) return;
@@ -154,7 +154,7 @@ bool is_empty(const Problem& problem) {
 }
 
 bool reads_operands(const Problem& problem, const Call& call) {
-  // What counts is alpha as kernels get it: narrowed to f32.
+  // Kernels take alpha in the accumulator's type: narrowed to f32 where sums are f32.
   const bool zero = problem.accumulator == DType::f32 ? static_cast<float>(call.alpha) == 0.0F
                                                       : call.alpha == 0.0;
   return !is_empty(problem) && problem.k > 0 && (call.alpha_device || !zero);
@@ -163,7 +163,7 @@ bool reads_operands(const Problem& problem, const Call& call) {
 void check_problem(const Problem& problem) {
   if (!product_kind(problem)) {
     Problem same_but_for_types = problem;
-    set_types(same_but_for_types, problem.a, problem.c, problem.math);  // throws, listing them all
+    set_types(same_but_for_types, problem.a, problem.c, problem.math);  // throws: lists the types
     refuse("A of " + std::string(to_string(problem.a)) +
            " goes with B of the same type and sums in " +
            std::string(to_string(accumulator_of(problem.a))) + ", not with B of " +

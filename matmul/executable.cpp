@@ -30,7 +30,7 @@ void store_scalar(std::byte* to, double value, DType accumulator) {
   }
 }
 
-/// Stream-ordered memory that is given back even when a launch throws.
+/// Stream-ordered memory that is freed even when a launch throws.
 class Workspace {
  public:
   Workspace(Device& device, std::int64_t bytes, Stream stream)
@@ -42,7 +42,7 @@ class Workspace {
   ~Workspace() {
     try {
       release();
-    } catch (...) {  // only while another exception is on its way, which says more
+    } catch (...) {  // only while another, more telling exception propagates
     }
   }
   void release() {
@@ -56,8 +56,8 @@ class Workspace {
   void* pointer_;
 };
 
-/// A step that is launched first has nobody of its own plan to wait for, and so must not start
-/// before the stream is done with what came before.
+/// The shape without programmatic launch. The kernel before the first step belongs to the caller,
+/// so the first step must not start before it has ended.
 LaunchShape waiting(LaunchShape shape) {
   shape.programmatic = false;
   return shape;
@@ -65,7 +65,7 @@ LaunchShape waiting(LaunchShape shape) {
 
 std::size_t operand_of(StepRole pack) { return pack == StepRole::pack_a ? 0 : 1; }
 
-/// How many blocks of a step pack A, and how many B.
+/// The numbers of a step's blocks that pack A and B.
 std::array<std::uint32_t, 2> pack_blocks_of(const LaunchStep& step) {
   if (step.role == StepRole::pack_a) return {step.grid.x, 0};
   if (step.role == StepRole::pack_b) return {0, step.grid.x};
@@ -95,7 +95,7 @@ std::int64_t stride_elements(const Argument& stride, const Call& call) {
   }
 }
 
-/// Refuses recipes whose base or stride no call can fill in, when built rather than when launched.
+/// Refuses recipes with a base or stride of the wrong kind, at construction.
 void check_recipe(const TensorMapRecipe& recipe) {
   using Kind = Argument::Kind;
   const Kind base = recipe.base.kind, stride = recipe.stride.kind;
@@ -158,7 +158,7 @@ Executable::Executable(Device& device, const Problem& problem, Plan plan,
   for (const LaunchStep& step : plan_.steps) find_packed_parts(step);
 }
 
-/// Where a pack step leaves what the caller may keep; of nothing (k is 0) there is nothing to keep.
+/// Finds the parts of the workspace that PackedOperand can keep; empty parts (k = 0) are left out.
 void Executable::find_packed_parts(const LaunchStep& step) {
   std::size_t next = 0;
   for (const Argument& argument : step.arguments) {
@@ -190,7 +190,7 @@ void Executable::pack(StepRole role, const Call& call, void* memory) const {
   }
 }
 
-/// Fills in the constants of a step's argument struct, and notes where a call's fields go.
+/// Fills in the constants of a step's argument struct and lists the fields of a call.
 Executable::Step Executable::make_step(const LaunchStep& step,
                                        std::shared_ptr<LoadedKernel> kernel) const {
   const ArgumentLayout layout = layout_of(step.arguments, problem_.accumulator);
@@ -223,8 +223,8 @@ Executable::Step Executable::make_step(const LaunchStep& step,
   return made;
 }
 
-/// A packed operand that another plan's packs, or that of another device, is left alone: this
-/// plan's own pack reads the original then.
+/// A packed operand of another plan or device is ignored: this plan's own pack step reads the
+/// original.
 Executable::Memory Executable::memory_for(const Call& call) const {
   Memory memory;
   memory.zero = !reads_operands(problem_, call);
@@ -250,7 +250,7 @@ std::int64_t Executable::workspace_bytes(const Memory& memory) const {
   return bytes;
 }
 
-/// Parts of the workspace that the caller has are left out of it, so that those behind move up.
+/// Parts that the caller has packed are left out of the workspace; later parts move up.
 void* Executable::address(std::int64_t offset, const Memory& memory) const {
   std::int64_t left_out = 0;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -262,8 +262,8 @@ void* Executable::address(std::int64_t offset, const Memory& memory) const {
   return memory.workspace + (offset - left_out);
 }
 
-/// How a step is launched: a pack step with the blocks of the operands that are to be packed, if
-/// any.
+/// A step's launch. A pack step has only the blocks of operands to be packed; nothing when there
+/// are none.
 std::optional<LaunchShape> Executable::shape_of(const Step& step, const Memory& memory) const {
   LaunchShape shape = step.shape;
   if (!is_pack(step.role)) return shape;
@@ -274,7 +274,7 @@ std::optional<LaunchShape> Executable::shape_of(const Step& step, const Memory& 
   return shape;
 }
 
-/// Calls `launch` with the steps that are wanted, and how, in order.
+/// Calls `launch` with each step to be launched and its shape, in order.
 template <class Launch>
 void Executable::for_each_launch(const Memory& memory, Launch launch) const {
   bool first = true;
@@ -313,8 +313,8 @@ std::vector<BoundLaunch> Executable::bind(const Call& call, void* workspace) con
   return launches;
 }
 
-/// Writes a step's whole argument struct. Where A and B are not to be touched, k is told to be 0
-/// and tensor maps, which nobody reads then, stay zero.
+/// Writes a step's whole argument struct. Where A and B are not read, k is 0 and tensor maps stay
+/// zero.
 void Executable::fill(const Step& step, const Call& call, const Memory& memory,
                       std::byte* arguments) const {
   std::copy(step.arguments.begin(), step.arguments.end(), arguments);

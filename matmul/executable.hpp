@@ -17,7 +17,7 @@
 
 namespace tilewise {
 
-/// What a kernel must be loaded for: the most that any step of a plan launches it with.
+/// The largest launch of a kernel in a plan.
 struct KernelNeed {
   std::uint32_t shared_bytes = 0;
   std::uint32_t cluster_blocks = 1;
@@ -25,53 +25,53 @@ struct KernelNeed {
 /// Each distinct kernel of a plan.
 std::map<KernelSpec, KernelNeed> kernel_needs(const Plan& plan);
 
-/// What every CUDA version accepts for a kernel's parameters together.
+/// The limit of all parameters of a kernel together, in every CUDA version.
 inline constexpr std::size_t kMaxArgumentBytes = 4096;
 
-/// One launch with everything filled in.
+/// One launch with all arguments.
 struct BoundLaunch {
   const LoadedKernel* kernel = nullptr;
   LaunchShape shape;
   alignas(128) std::array<std::byte, kMaxArgumentBytes> arguments;
 };
 
-/// A plan whose images are loaded on a device; bound to a call it can be launched. The tuner and
-/// the entry point launch through this same class, so what is tuned is what is served. Immutable
-/// after construction; launch() is thread-safe.
+/// A plan whose images are loaded on a device; a call supplies the pointers. The tuner and the
+/// entry point both launch through this class. Immutable after construction; launch() is
+/// thread-safe.
 class Executable {
  public:
-  /// `images` holds one image per step, in order (steps with the same kernel may repeat one).
-  /// Throws Error(device) when the driver refuses an image.
+  /// `images`: one per step, in order (steps with the same kernel may repeat one). Throws
+  /// Error(device) when the driver refuses an image.
   Executable(Device& device, const Problem& problem, Plan plan, std::span<const Image> images);
-  /// With kernels loaded before: one for each of kernel_needs(plan), for at least what it needs.
+  /// With loaded kernels: one for each of kernel_needs(plan), for at least that need.
   Executable(Device& device, const Problem& problem, Plan plan,
              const std::map<KernelSpec, std::shared_ptr<LoadedKernel>>& kernels);
 
-  /// Enqueues the plan's steps on the call's stream. The call must already be checked (see
-  /// check_call): no argument is looked at here but copied. Host alpha = 0 or k = 0 skips packs and
-  /// tells the kernels k = 0, so A and B are not touched. An operand that the call has packed the
-  /// way this plan does is read where it is, and its pack skipped, or left out of a step that packs
-  /// both. Workspace is taken stream-ordered.
+  /// Enqueues the plan's steps on the call's stream. The call must have passed check_call(): its
+  /// values are copied unchecked. Host alpha = 0 or k = 0 skips pack steps and passes k = 0, so A
+  /// and B are not read. An operand packed with this plan's Packing is read in place; its pack step
+  /// is skipped, or its blocks are left out of a step that packs both. The workspace is
+  /// stream-ordered.
   void launch(const Call& call) const;
 
-  /// How this plan packs A (StepRole::pack_a) or B; null when it does not.
+  /// This plan's packing of A (StepRole::pack_a) or B; null without one.
   const Packing* packing(StepRole role) const;
-  /// Enqueues the pack of that operand alone, into `memory` of packing(role)->bytes. Like launch(),
-  /// looks at no argument.
+  /// Enqueues the pack of that operand alone, into `memory` of packing(role)->bytes. Checks
+  /// nothing, like launch().
   void pack(StepRole role, const Call& call, void* memory) const;
 
-  /// What launch() would give to Device::launch, with `workspace` for its workspace (of
-  /// plan().workspace_bytes): to measure what the launches cost by themselves. Valid as long as the
-  /// executable and the call's pointers.
+  /// The arguments that launch() passes to Device::launch, with `workspace`
+  /// (plan().workspace_bytes) as its workspace: for measuring the launches alone. Valid as long as
+  /// the executable and the call's pointers.
   std::vector<BoundLaunch> bind(const Call& call, void* workspace) const;
 
   const Plan& plan() const { return plan_; }
   const Problem& problem() const { return problem_; }
-  /// What the driver says each step uses.
+  /// Each step's resources, as reported by the driver.
   std::vector<ResourceUsage> usage() const;
 
  private:
-  struct Patch {  // a field that a call fills in
+  struct Patch {  // a field from the call
     Argument::Kind kind;
     std::uint32_t offset;
     std::int64_t value;
@@ -80,20 +80,20 @@ class Executable {
     std::shared_ptr<LoadedKernel> kernel;
     LaunchShape shape;
     StepRole role;
-    std::array<std::uint32_t, 2> pack_blocks = {};  // that pack A, and B
-    std::vector<std::byte> arguments;               // constants filled in
+    std::array<std::uint32_t, 2> pack_blocks = {};  // of A and B
+    std::vector<std::byte> arguments;               // with the constants
     std::vector<Patch> patches;
   };
-  struct PackedPart {  // of the workspace
+  struct PackedPart {  // a part of the workspace
     Packing packing;
     std::int64_t offset = 0;
   };
-  /// Where one launch finds what plans only give offsets of.
+  /// The addresses of one launch.
   struct Memory {
-    bool zero = false;  ///< A and B are not to be touched
+    bool zero = false;  ///< A and B are not read
     std::byte* workspace = nullptr;
-    std::array<std::byte*, 2> packed = {};     ///< A and B where they are not in the workspace
-    std::array<bool, 2> packs = {true, true};  ///< whether this launch packs A, and B
+    std::array<std::byte*, 2> packed = {};     ///< A and B where the caller has packed them
+    std::array<bool, 2> packs = {true, true};  ///< whether this launch packs A and B
   };
   Step make_step(const LaunchStep& step, std::shared_ptr<LoadedKernel> kernel) const;
   void find_packed_parts(const LaunchStep& step);
@@ -116,33 +116,32 @@ class Executable {
   std::array<std::optional<PackedPart>, 2> parts_;  // of A and B
 };
 
-/// Whether C has no elements, so that nothing is done.
+/// Whether C has no elements, so that there is no work.
 bool is_empty(const Problem& problem);
 
-/// Whether A and B are read at all: not when a size or the host's alpha is 0. alpha counts as the
-/// accumulator's type holds it.
+/// Whether A and B are read: not when a size or the host's alpha, in the accumulator's type, is 0.
 bool reads_operands(const Problem& problem, const Call& call);
 
-/// Throws Error(invalid_argument) for types that do not go together, listing those that do, and for
-/// a negative size.
+/// Throws Error(invalid_argument) for an unsupported combination of types, with the list of
+/// supported ones, and for a negative size.
 void check_problem(const Problem& problem);
 
-/// Of a problem without a call. Throws Error(invalid_argument) for an alignment that is no power of
-/// two from one element to 16 bytes.
+/// Checks a problem without a call. Throws Error(invalid_argument) for an alignment that is no
+/// power of two from one element to 16 bytes.
 void check_alignment(const Problem& problem);
 
-/// Refuses what cannot be right: null pointers that would be touched, negative sizes or strides,
-/// leading dimensions shorter than a row, pointers not aligned to their element, extents past the
-/// address space, matrices of C that overlap one another, and C overlapping A or B. Overlap is
-/// judged by address ranges from first to last element, so a C that lies between the rows of A is
-/// refused too. A packed operand must be of the call's own A or B. Throws Error(invalid_argument)
-/// with the value seen and what is allowed. Cheap enough for every call.
+/// Refuses null pointers to matrices that are read or written, negative sizes or strides, leading
+/// dimensions shorter than a row, pointers not aligned to their element, extents past the address
+/// space, overlapping matrices of C, and C overlapping A or B. Overlap is decided by address ranges
+/// from first to last element, so a C between the rows of A is refused too. A packed operand must
+/// be of the call's own A or B. Throws Error(invalid_argument) with the value and the allowed
+/// range. Cheap enough for every call.
 void check_call(const Problem& problem, const Call& call);
 
-/// The same for one operand alone, to be packed.
+/// The same for one operand that is to be packed.
 void check_operand(const Problem& problem, const Call& call, StepRole role);
 
-/// The alignment a call's pointers, leading dimensions and strides have.
+/// The alignment of a call's pointers, leading dimensions and strides.
 Alignment alignment_of(const Problem& problem, const Call& call);
 
 }  // namespace tilewise

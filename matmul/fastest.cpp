@@ -9,13 +9,13 @@
 namespace tilewise {
 namespace {
 
-/// A mode's answer to the problem.
+/// The resolution of a problem in one mode.
 struct Answer {
   MathMode mode;
   Resolution resolution;
 };
 
-// Of modes without measurements: what is likely faster comes first.
+// The order of modes without measurements, fastest first.
 constexpr MathMode kLikely[] = {MathMode::tf32, MathMode::f32x3, MathMode::strict};
 
 std::string number_text(double value) {
@@ -24,12 +24,12 @@ std::string number_text(double value) {
   return text;
 }
 
-/// tf32 and f32x3 are for tensor cores: without them they are slower than strict, and no better.
+/// tf32 and f32x3 need tensor cores; without them they are slower than strict and no more accurate.
 bool worth_it(MathMode mode, const DeviceInfo& device) {
   return mode == MathMode::strict || has(device.features, Feature::mma_tf32);
 }
 
-/// Microseconds, from the rate at which the record's own problem was done.
+/// Microseconds, at the rate measured for the record's own problem; infinity without one.
 double expected_us(const Answer& answer, const Problem& problem) {
   const std::optional<Record>& record = answer.resolution.record;
   if (!record || !record->measurement) return std::numeric_limits<double>::infinity();

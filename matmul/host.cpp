@@ -8,8 +8,8 @@
 namespace tilewise {
 namespace {
 
-/// Rows that are not next to one another cross in pieces of about this size, gathered on the host,
-/// so that neither the padding nor a copy of the whole matrix is needed.
+/// Strided rows are copied in parts of about this many bytes, gathered on the host, so that neither
+/// padding nor a full copy of the matrix is needed.
 constexpr std::int64_t kPieceBytes = std::int64_t{8} << 20;
 
 class OwnStream {
@@ -25,8 +25,8 @@ class OwnStream {
   Stream stream_;
 };
 
-/// The matrices of one operand as they lie on the host; on the device they are packed tightly.
-/// Lengths in bytes. One matrix that all products use (a stride of 0) is one matrix.
+/// The matrices of one operand in host memory; in device memory they are contiguous. Lengths in
+/// bytes. A stride of 0 is one matrix for all products.
 struct Matrices {
   std::int64_t count, rows, row, ld, stride;
 
@@ -39,10 +39,10 @@ struct Matrices {
         stride(stride_ * bytes_of(type)) {}
 
   bool tight() const { return ld == row && (count == 1 || stride == rows * row); }
-  /// Where row `i` of all rows, matrix after matrix, begins.
+  /// Byte offset of row `i`, counted over all matrices.
   std::int64_t begin(std::int64_t i) const { return i / rows * stride + i % rows * ld; }
 
-  /// On the device. Throws Error(out_of_memory) when no machine could hold it.
+  /// Bytes in device memory. Throws Error(out_of_memory) above 2^63.
   std::int64_t bytes() const {
     std::int64_t all = 0;
     if (__builtin_mul_overflow(count, rows, &all) || __builtin_mul_overflow(all, row, &all))
@@ -51,12 +51,12 @@ struct Matrices {
                                                 " bytes pass 2^63 bytes");
     return all;
   }
-  /// In elements, on the device.
+  /// The batch stride in device memory, in elements.
   std::int64_t device_stride(DType type) const {
     return stride == 0 ? 0 : rows * row / bytes_of(type);
   }
 
-  /// Runs `move(first, count)` over pieces of all rows.
+  /// Calls `move(first, count)` for parts of all rows.
   template <class Move>
   void in_pieces(Move move) const {
     const std::int64_t piece = std::max<std::int64_t>(1, kPieceBytes / row), all = count * rows;
@@ -99,7 +99,7 @@ void download(Device& device, Stream stream, void* to, const void* from, const M
 
 std::string mebibytes(std::int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
-/// beta as kernels get it: narrowed to f32 where sums are f32.
+/// Whether C is read: beta in the accumulator's type is not 0.
 bool reads_c(const Problem& problem, double beta) {
   return problem.accumulator == DType::f32 ? static_cast<float>(beta) != 0.0F : beta != 0.0;
 }
@@ -121,7 +121,7 @@ void Matmul::host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
        call_of(a, lda, b, ldb, c, ldc, alpha, beta, nullptr));
 }
 
-/// The matrices are packed tightly on the device whatever their leading dimensions are on the host.
+/// The matrices are contiguous on the device, whatever their leading dimensions on the host.
 void Matmul::host(const Problem& asked, const Call& given) {
   check_process();
   check_host_call(asked, given);

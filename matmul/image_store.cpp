@@ -16,8 +16,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kClaimPoll = std::chrono::milliseconds(20);
 constexpr auto kClaimRenewal = std::chrono::duration<double>(Database::kStaleClaimSeconds / 4);
 
-/// The claim on one image in a cache that other processes use too: renewed while it is held, and
-/// released at the end. Storing the image releases it as well; releasing twice does no harm.
+/// The claim on an image in a cache shared with other processes: renewed while it exists, released
+/// by the destructor. Storing the image releases it too; a second release has no effect.
 class Claim {
  public:
   Claim(ImageCache& cache, const KernelSpec& kernel, const Target& target)
@@ -31,7 +31,7 @@ class Claim {
     cache_.release_claim(kernel_, target_);
   }
 
-  /// False while another holds it. Without a usable cache there is nothing to wait for.
+  /// False while another process has the claim. True without a usable cache.
   bool take() {
     const ImageCache::Claim claim = cache_.claim(kernel_, target_);
     if (claim == ImageCache::Claim::held)
@@ -65,7 +65,7 @@ std::optional<Image> ImageStore::stored(const KernelSpec& kernel, const Target& 
   std::optional<Image> image;
   try {
     if (database_) image = database_->image(kernel, target, launch_revision);
-  } catch (const SqliteError& error) {  // a damaged page: the image can be had otherwise
+  } catch (const SqliteError& error) {  // a damaged page: another source may have the image
     if (!error.damaged()) throw;
     database_->warn(error.what());
   }
@@ -90,7 +90,7 @@ ImageStore::Made ImageStore::make(const KernelSpec& kernel, const Target& target
                                          " is stored, and there is no compiler to make it");
   if (!cache_) return compile(kernel, target, launch_revision, hash);
 
-  // One compiles, the others wait for its image.
+  // One process compiles; the others wait for its image.
   const auto began = Clock::now();
   const auto waited = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
   Claim claim(*cache_, kernel, target);
@@ -106,7 +106,7 @@ ImageStore::Made ImageStore::make(const KernelSpec& kernel, const Target& target
     if (std::optional<Made> found = find()) return std::move(*found);
     mine = claim.take();
   }
-  if (std::optional<Made> found = find()) return std::move(*found);  // made just before the claim
+  if (std::optional<Made> found = find()) return std::move(*found);  // stored just before the claim
   Made made = compile(kernel, target, launch_revision, hash);
   keep(made);
   return made;
@@ -119,7 +119,7 @@ ImageStore::Made ImageStore::make_anew(const KernelSpec& kernel, const Target& t
   return made;
 }
 
-/// A cache that cannot be written (a full disk, say) costs a compile next time, not this product.
+/// A cache that cannot be written (a full disk) costs a compile next time; this call succeeds.
 void ImageStore::keep(Made& made) const {
   if (!cache_ || !made.image) return;
   if (const std::string why = cache_->put(*made.image); !why.empty())

@@ -13,19 +13,19 @@
 
 namespace tilewise {
 
-/// How long make() may wait while another process or thread compiles the same image.
+/// The limits of a wait in make() while another process or thread compiles the same image.
 struct Patience {
-  /// After that it compiles the image itself.
+  /// The longest wait; afterwards make() compiles the image itself.
   double seconds = std::numeric_limits<double>::infinity();
-  /// True ends the wait without an image. May be empty.
+  /// Polled during the wait: true ends it without an image. May be empty.
   std::function<bool()> stopped = {};
 };
 
-/// Where images come from: the database, its cache, or the compiler - in that order. Thread-safe.
+/// Images from the database, the cache or the compiler, in that order. Thread-safe.
 class ImageStore {
  public:
-  /// Any of the three may be null. `cache` takes compiled images that are nobody's finalist;
-  /// without one, what is compiled is kept by the caller or not at all.
+  /// Any of the three may be null. The cache stores compiled images that are not in the database;
+  /// without a cache they are not stored here.
   ImageStore(Database* database, ImageCache* cache, const Compiler* compiler)
       : database_(database), cache_(cache), compiler_(compiler) {}
 
@@ -36,18 +36,19 @@ class ImageStore {
 
   struct Made {
     std::optional<Image> image;
-    std::string log;        ///< why not, when there is none
-    bool compiled = false;  ///< false: it was stored
-    bool stopped = false;   ///< the wait for another's image was ended by Patience::stopped
+    std::string log;        ///< the reason, when there is no image
+    bool compiled = false;  ///< false: the image was stored
+    bool stopped = false;   ///< Patience::stopped ended the wait
   };
-  /// Stored with the current source hash, else compiled (and put into the cache). Processes that
-  /// share a cache compile an image once: the others wait for it, as long as `patience` says.
-  /// Throws Error(compiler) when a compile is needed and there is no compiler, and what
-  /// Compiler::compile() throws.
+  /// The stored image with the current source hash, else a compiled one (then put into the cache).
+  /// Processes that share a cache compile an image once; the others wait for it within `patience`.
+  /// Throws Error(compiler) when a compile is needed and there is no compiler, and the errors of
+  /// Compiler::compile().
   Made make(const KernelSpec& kernel, const Target& target, const std::string& launch_revision,
             const Patience& patience = {}) const;
 
-  /// Compiled, whatever is stored, and put into the cache: for an image that does not load.
+  /// Compiles without a look at stored images, and puts the image into the cache: for a stored
+  /// image that does not load.
   Made make_anew(const KernelSpec& kernel, const Target& target,
                  const std::string& launch_revision) const;
 

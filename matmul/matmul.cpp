@@ -18,8 +18,8 @@
 namespace tilewise {
 namespace {
 
-/// What a thread remembers of the problems it has met, so that a served call takes no lock. Entries
-/// of a Matmul that is gone are never asked for, since its id never comes back.
+/// An entry of a thread's memory of problems, through which a served call takes no lock. Entries of
+/// a destroyed Matmul are never found: its id is not reused.
 struct Remembered {
   std::uint64_t instance = 0;
   Problem problem;
@@ -45,7 +45,7 @@ constexpr DType kF32 = DType::f32;
 
 }  // namespace
 
-/// With k = 0 every mode gives beta C, so what serves strict products does: it takes any alignment.
+/// k = 0: every mode computes beta C, so the strict kernel serves it, which takes any alignment.
 Problem as_served(Problem problem) {
   if (problem.k == 0 && problem.math != MathMode::strict)
     set_types(problem, problem.a, problem.c, MathMode::strict);
@@ -67,7 +67,7 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   MatmulParts parts;
   const Target target = device ? device->info().target : Target{};
   parts.device = std::move(device);
-  // Absolute, since the cache is opened later, and the program may go to another folder.
+  // Absolute: the cache is opened later, perhaps in another working folder.
   const auto path = std::filesystem::absolute(default_database_path(options.database));
   const Trust trust = !options.trust_files.has_value() ? default_trust()
                       : *options.trust_files           ? Trust::anyone
@@ -78,7 +78,7 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
     parts.notes.push_back("there is no database " + path.string() +
                           ", so every product is served by a default; autotune makes one");
   }
-  // Where compiled defaults are kept between processes.
+  // The cache keeps compiled defaults between processes.
   parts.open_cache = [path, trust,
                       mode = options.compile_missing ? OpenMode::read_write : OpenMode::read_only] {
     const std::filesystem::path file = image_cache_path(path);
@@ -97,8 +97,8 @@ Matmul::Matmul(std::unique_ptr<State> state)
     : state_(std::move(state)), fork_generation_(fork_generation()), process_(getpid()) {}
 Matmul::Matmul(Matmul&&) noexcept = default;
 
-/// A parent's state is not destroyed in the child: its threads do not exist here, so joining them
-/// would never end, and its locks may be held.
+/// In a child process the parent's state is abandoned: its threads do not exist there, so joining
+/// them would never end, and its locks may be locked.
 Matmul::~Matmul() {
   if (is_of_parent()) (void)state_.release();
 }
@@ -220,7 +220,7 @@ void Matmul::prepare(const Problem& problem) {
 
 namespace {
 
-/// The instance of one process. A child does not wait for what its parent was making.
+/// The instance of one process. A child makes its own, without waiting for its parent's.
 struct DefaultMatmul {
   const std::uint32_t of = fork_generation();
   std::once_flag once;
@@ -231,7 +231,7 @@ struct DefaultMatmul {
 }  // namespace
 
 Matmul& default_matmul() {
-  // Never destroyed: at exit the driver may be gone before it.
+  // Never destroyed: at exit the driver may be unloaded first.
   static constinit std::atomic<DefaultMatmul*> current{nullptr};
   DefaultMatmul* mine = current.load(std::memory_order_acquire);
   while (!mine || mine->of != fork_generation()) {

@@ -14,25 +14,25 @@
 
 namespace tilewise {
 
-/// What a Matmul is made of. MatmulOptions become parts; tests and benchmarks hand in their own.
+/// The parts of a Matmul. MatmulOptions become parts; tests and benchmarks construct their own.
 struct MatmulParts {
   std::unique_ptr<Device> device;
-  std::optional<Database> database;  ///< winners and their images; none: defaults are served
-  /// Both are called at most once, when a kernel is needed that the database has no image of.
+  std::optional<Database> database;  ///< winners and their images; without it, defaults are served
+  /// Each is called at most once, when the database lacks the image of a kernel.
   std::function<std::unique_ptr<ImageCache>()> open_cache;   ///< may be empty
   std::function<std::unique_ptr<Compiler>()> load_compiler;  ///< may be empty, may throw Error
   bool compile_missing = true;
   std::function<void(const std::string&)> warn;  ///< empty: standard error
-  std::vector<std::string> notes = {};           ///< warnings from before there was a Matmul
+  std::vector<std::string> notes = {};           ///< warnings from before the construction
 };
 
-/// What the options ask for, on a device that is open. A missing database becomes a note; one that
-/// is there and cannot be read throws Error(database).
+/// The parts that the options name, on an open device. A missing database becomes a note; an
+/// unreadable one throws Error(database).
 MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& options);
 
 Matmul make_matmul(MatmulParts parts);
 
-/// A C handle of a Matmul; tilewise_destroy() ends it.
+/// A C handle of a Matmul; tilewise_destroy() deletes it.
 tilewise_matmul* make_handle(Matmul matmul);
 
 }  // namespace tilewise

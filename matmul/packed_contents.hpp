@@ -16,7 +16,7 @@ struct PackedOperand::Contents {
   const void* original = nullptr;
   std::int64_t ld = 0, stride = 0;
   const std::uint32_t of_process = fork_generation();
-  // With a copy; its memory is freed before its device goes.
+  // Set when there is a copy. `memory` is freed before `device`.
   std::shared_ptr<Device> device = {};
   std::optional<Packing> packing = {};
   DeviceBuffer memory = {};

@@ -7,7 +7,8 @@
 namespace tilewise {
 namespace {
 
-/// What was packed before fork() is on the parent's device: freeing it here could hang.
+/// Abandons an operand packed before fork(): its memory is on the parent's device, and freeing it
+/// could hang.
 void leave_to_parent(std::unique_ptr<const PackedOperand::Contents>& contents) noexcept {
   if (contents && contents->of_process != fork_generation()) (void)contents.release();
 }

@@ -9,8 +9,7 @@ namespace tilewise {
 
 class Matmul;
 
-/// A lookup's answer as this room needs it: the candidate to launch and the record behind it. The
-/// public form is Match.
+/// A lookup's result: the candidate to launch and its record. The public form is Match.
 struct Resolution {
   MatchKind kind = MatchKind::default_;
   Candidate candidate;
@@ -22,7 +21,7 @@ struct Resolution {
   std::string why;
 };
 
-/// The public form of the answer to `problem`.
+/// The public form of the resolution of `problem`.
 Match match_of(const Resolution& resolution, const Problem& problem);
 
 /// Matmul::explain() with the candidate and the record.

@@ -30,7 +30,7 @@ double alignment_gap(const Alignment& x, const Alignment& y) {
   return log_ratio(x.a, y.a) + log_ratio(x.b, y.b) + log_ratio(x.c, y.c);
 }
 
-/// Why a winner cannot be served by this version; empty when it can.
+/// Why this version cannot serve a winner; empty when it can.
 std::string unusable(const Winner& winner) {
   const Candidate& candidate = winner.record.candidate;
   if (!winner.quarantined.empty()) return "is quarantined: " + winner.quarantined;
@@ -52,8 +52,8 @@ std::vector<KernelSpec> kernels_of(const KernelTemplate& kernel, const Problem& 
   return kernels;
 }
 
-/// Whether the record's size needs the same kernels as the problem, at the problem's alignment. A
-/// template whose kernels are made for one size would be compiled anew for every other.
+/// Whether the record's size and the problem have the same kernels, at the problem's alignment. A
+/// size-specialised template would need a compile for every other size.
 bool same_kernels(const Record& record, const Problem& problem, const DeviceInfo& device) {
   const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
   const Configuration& configuration = record.candidate.configuration;
@@ -78,8 +78,7 @@ Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInf
   return estimate(plan_of(candidate, problem, device), device);
 }
 
-/// Fills in what the cost model says of the resolution, and returns it in words; empty when it
-/// cannot tell.
+/// Fills in the cost model's prediction, and returns it as text; empty without one.
 std::string predict(Resolution& resolution, const Problem& problem, const DeviceInfo& device) {
   const Cost cost = cost_of(resolution.candidate, problem, device);
   resolution.predicted_us = cost.seconds * 1e6;
@@ -87,7 +86,7 @@ std::string predict(Resolution& resolution, const Problem& problem, const Device
   return to_string(cost);
 }
 
-/// Whether `x` answers better than `y`, of two that serve the problem.
+/// Whether `x` precedes `y`; both serve the problem.
 bool nearer(const Winner& x, const Winner& y, const Problem& problem, const DeviceInfo& device) {
   const auto gaps = [&](const Winner& winner) {
     const Problem& of = winner.record.problem;
@@ -131,7 +130,7 @@ std::string measured_text(const Record& record) {
 }
 
 std::string tune_command(const Problem& problem, const DeviceInfo& device) {
-  // The first digits of a UUID name a device whatever its index is today.
+  // A UUID's first digits name a device independently of its index.
   const std::string name = device.target == default_host_target() ? "host"
                            : device.target.host                   ? to_string(device.target)
                            : device.uuid.empty()                  ? "0"
@@ -139,7 +138,7 @@ std::string tune_command(const Problem& problem, const DeviceInfo& device) {
   return "autotune --device " + name + tune_options(problem);
 }
 
-/// Where this could be done at all, in words: "f32, f32 by tf32, f16".
+/// The kinds of products that the device supports: "f32, f32 by tf32, f16".
 std::string kinds_done(Problem problem, const DeviceInfo& device) {
   std::string kinds;
   for (const ProductKind& kind : product_kinds()) {
@@ -151,7 +150,7 @@ std::string kinds_done(Problem problem, const DeviceInfo& device) {
   return kinds;
 }
 
-/// Why a record's measurement is of something else than what runs now; empty when it is not.
+/// Why a record's measurement no longer describes its candidate; empty when it does.
 std::string staleness(const Record& record, const DeviceInfo& device, const std::string& compiler) {
   const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
   const std::string revision = launch_revision(kernel);
@@ -232,7 +231,7 @@ const Winner* Resolver::best(const Problem& problem, const std::vector<Candidate
   const Winner* best = nullptr;
   for (const Winner& winner : winners_) {
     if (std::count(refused.begin(), refused.end(), winner.record.candidate) > 0) continue;
-    // Most are farther: told by their sizes, before their constraints are looked at.
+    // The distance rejects most winners before the costlier constraints.
     if (best && distance_between(winner.record.problem, problem) >
                     distance_between(best->record.problem, problem))
       continue;

@@ -11,39 +11,37 @@
 
 namespace tilewise {
 
-/// Same layout, types and math mode: what a record of one may say about the other.
+/// Same layout, types and math mode: a record of one problem may serve the other.
 bool same_kind(const Problem& x, const Problem& y);
 
 /// |log2 m'/m| + |log2 n'/n| + |log2 k'/k| + |log2 b'/b|, b being the batch. A size of 0 counts
 /// as 1.
 double distance_between(const Problem& x, const Problem& y);
 
-/// Matmul::fastest_within() on answers of `resolve`, which may throw Error(unsupported).
+/// Matmul::fastest_within() on the results of `resolve`, which may throw Error(unsupported).
 MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInfo& device,
                         const std::function<Resolution(const Problem&)>& resolve);
 
-/// Problem -> resolution, from memory only. Built once from a database's winners; immutable,
-/// thread-safe.
+/// Problem -> resolution, without input or output. Constructed from a database's winners;
+/// immutable, thread-safe.
 class Resolver {
  public:
-  /// Winners of another GPU are left out. Those of templates or parameters this version does not
-  /// know are skipped with a message in notes(), and so are quarantined ones. `compiler` is the
-  /// compiler's identity when one is loaded (then a winner whose source hash differs is called
-  /// stale), else empty.
+  /// Winners of another GPU are left out. Quarantined winners and those of unknown templates or
+  /// parameters are skipped with a message in notes(). `compiler`: the identity of the loaded
+  /// compiler, or empty; with it, a winner whose source hash differs is called stale.
   Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler = "");
 
-  /// Exact, else nearest (smallest distance_between() among winners of the same kind whose
-  /// constraints hold for this problem, and of a size-specialised template those of this size
-  /// alone; a record of lower alignment serves higher, never the reverse; ties go to the nearer
-  /// alignment, then to what the cost model expects to be faster here, then to the faster where it
-  /// was measured), else the default of the first template that can do it: `mma` (tensor cores,
-  /// where the device has those for it), `simt`, then others as the catalog has them. Always valid
-  /// for `problem`. `refused`: candidates not to answer with (their image is missing or broken).
-  /// Throws Error(unsupported) when nothing is left, listing the kinds of products that this device
-  /// can do.
+  /// The exact winner, else the nearest, else a default; always valid for `problem`. Nearest: the
+  /// smallest distance_between() among winners of the same kind whose constraints hold for this
+  /// problem; a size-specialised template serves its own size only, and a record of lower alignment
+  /// serves higher, never the reverse. Ties go to the nearer alignment, then to the faster by the
+  /// cost model, then to the faster by measurement. Default: that of the first template that
+  /// supports the problem: `mma` (tensor cores, where the device has them for it), `simt`, then the
+  /// catalog's order. `refused`: candidates to leave out (their image is missing or broken). Throws
+  /// Error(unsupported) when nothing is left, with the kinds of products that this device supports.
   Resolution resolve(const Problem& problem, const std::vector<Candidate>& refused = {}) const;
 
-  /// The same winners judged against a compiler.
+  /// The same winners, with staleness by this compiler.
   Resolver with_compiler(std::string identity) const;
 
   const std::vector<std::string>& notes() const { return notes_; }

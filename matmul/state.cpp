@@ -63,9 +63,9 @@ const Executable& Matmul::State::executable(const Problem& problem, Stream strea
   return *(table_[problem] = std::move(made));
 }
 
-/// Tries resolutions, best first, until one can be loaded. One that fails is not tried again in
-/// this process. It is marked in the database only once another has loaded, since until then the
-/// fault may be the device's.
+/// Tries resolutions, best first, until one loads. A failed one is not tried again in this process.
+/// It is quarantined in the database only after another has loaded: before, the device may be at
+/// fault.
 std::unique_ptr<Executable> Matmul::State::make(const Problem& problem) {
   std::vector<std::pair<Resolution, Attempt>> failures;
   for (;;) {
@@ -138,8 +138,8 @@ std::shared_ptr<LoadedKernel> Matmul::State::try_load(const Image& image, const 
   }
 }
 
-/// In place of a stored image that does not load. Only when the new one does is the stored one to
-/// blame: it is set aside.
+/// Compiles a replacement for a stored image that does not load. If the replacement loads, the
+/// stored image is at fault and is set aside.
 std::shared_ptr<LoadedKernel> Matmul::State::load_anew(const KernelSpec& kernel,
                                                        const KernelNeed& need,
                                                        const std::string& launch_revision,
@@ -159,8 +159,8 @@ std::shared_ptr<LoadedKernel> Matmul::State::load_anew(const KernelSpec& kernel,
   return loaded;
 }
 
-/// How long a compile of a kernel of this resolution should take: as long as all of its kernels
-/// took when they were measured, else what is usual.
+/// Expected seconds of a kernel's compile: the compile time of the record's kernels together, else
+/// a usual value.
 double Matmul::State::seconds_to_compile(const Resolution& resolution) const {
   constexpr double kUsual = 0.3, kUsualOnCpu = 1;
   if (resolution.record && resolution.record->compile_ms > 0)
@@ -168,8 +168,8 @@ double Matmul::State::seconds_to_compile(const Resolution& resolution) const {
   return device_->info().target.host ? kUsualOnCpu : kUsual;
 }
 
-/// From the database, else from the cache, which is opened only then. Damage is told once, and
-/// marked where it is.
+/// From the database, else from the cache, which is opened at its first use. Damage is reported
+/// once and marked in the database.
 std::optional<Image> Matmul::State::stored_image(const KernelSpec& kernel,
                                                  const std::string& launch_revision) {
   const Target& target = device_->info().target;
@@ -180,7 +180,7 @@ std::optional<Image> Matmul::State::stored_image(const KernelSpec& kernel,
       return found;
     const std::vector<std::string> warnings = database_->warnings();
     for (std::size_t i = known; i < warnings.size(); ++i) warn_once(warnings[i]);
-    // A connection that may write sets a damaged image aside itself.
+    // A read-only connection leaves a damaged image; a writable one sets it aside.
     if (warnings.size() > known)
       write_to_database(
           [&](Database& database) { database.image(kernel, target, launch_revision); });
@@ -191,7 +191,7 @@ std::optional<Image> Matmul::State::stored_image(const KernelSpec& kernel,
   return found;
 }
 
-/// Stored, else compiled; the compiler is loaded only then.
+/// Stored, else compiled. The compiler is loaded at its first use.
 ImageStore::Made Matmul::State::image(const KernelSpec& kernel, const std::string& launch_revision,
                                       Attempt& attempt) {
   const Target& target = device_->info().target;
@@ -203,7 +203,7 @@ ImageStore::Made Matmul::State::image(const KernelSpec& kernel, const std::strin
                       " is stored, and " + no_compiler_;
     return made;
   }
-  // What another process is compiling is waited for no longer than compiling it takes.
+  // Waiting for another process is limited to the expected compile time.
   const Patience patience{attempt.seconds_to_compile};
   made = ImageStore(database_ ? &*database_ : nullptr, cache(), compiler())
              .make(kernel, target, launch_revision, patience);
@@ -235,7 +235,7 @@ void Matmul::State::pack(const Problem& problem, const Call& call,
 }
 
 Resolution Matmul::State::explain(const Problem& problem) {
-  // Only a compiler can say whether a kernel's source hash is still the one that was measured.
+  // The source hash depends on the compiler.
   std::call_once(informed_once_, [this] {
     const Compiler* known = compiler();
     informed_ = known ? resolver_->with_compiler(known->identity()) : *resolver_;
@@ -257,7 +257,8 @@ std::vector<Candidate> Matmul::State::refused(const Problem& problem) const {
   return candidates;
 }
 
-/// So that the next process does not try it again. A database that cannot be written keeps it.
+/// Marks the record, so that the next process does not try it. On a database that cannot be written
+/// the record stays unmarked.
 void Matmul::State::quarantine(const Record& record, const std::string& why) {
   const std::string failed =
       write_to_database([&](Database& database) { database.quarantine(record.id, why); });
@@ -266,8 +267,8 @@ void Matmul::State::quarantine(const Record& record, const std::string& why) {
               " could not be marked in the database: " + failed);
 }
 
-/// The database is opened for reading mostly: another connection writes then. Empty, or what
-/// failed.
+/// Writes through a second connection where the database is open read-only. Returns "" or the
+/// failure.
 template <class Write>
 std::string Matmul::State::write_to_database(Write write) {
   if (!database_) return "";
@@ -285,7 +286,8 @@ std::string Matmul::State::write_to_database(Write write) {
   }
 }
 
-/// Says what to do when all that could serve a problem has failed; returns when nothing was tried.
+/// Throws with the remedy when every candidate for a problem has failed; returns when none was
+/// tried.
 void Matmul::State::give_up(const Problem& problem) const {
   const std::lock_guard lock(refusals_mutex_);
   for (const Refusal& refusal : refusals_)

@@ -17,28 +17,27 @@
 
 namespace tilewise {
 
-/// The problem whose kernel gives the result: the same, but for products without a sum.
+/// The problem whose kernel is served: the same one, except for products with k = 0.
 Problem as_served(Problem problem);
 
-/// Everything behind a Matmul but the per-thread memory of problems: problem -> executable, made on
-/// first need and kept until the end. All functions are thread-safe. One executable is made at a
-/// time; finding one that is there waits for nobody's making.
+/// A Matmul without its per-thread memory: problem -> executable, made at first need and kept.
+/// Thread-safe. One executable is made at a time; a lookup of a finished one does not wait for it.
 struct Matmul::State {
  public:
   explicit State(MatmulParts parts);
 
-  /// The executable that serves a problem. Throws Error(invalid_argument) when it is not there yet
-  /// and `stream` is being captured: loading and compiling have no place in a graph.
+  /// The executable for a problem. Throws Error(invalid_argument) when it is not made yet and
+  /// `stream` is being captured: loading and compiling are not possible in a capture.
   const Executable& executable(const Problem& problem, Stream stream);
-  /// What would serve a problem, as far as is known without a compiler.
+  /// The resolution of a problem, without a compiler.
   Resolution resolution(const Problem& problem) const;
-  /// The same, judged stale or not by the compiler where there is one.
+  /// The same, with staleness where there is a compiler.
   Resolution explain(const Problem& problem);
-  /// Packs an operand (contents.role) as the executable that serves `problem` does, and waits for
-  /// it. Leaves contents without a copy where it packs none.
+  /// Packs an operand (contents.role) with the packing of the executable for `problem`, and waits
+  /// for it. Without such a packing, `contents` gets no copy.
   void pack(const Problem& problem, const Call& call, PackedOperand::Contents& contents);
   Device& device() const { return *device_; }
-  /// Never used again by another State, even after this one is gone.
+  /// Unique in the process, also after destruction.
   std::uint64_t id() const { return id_; }
 
  private:
@@ -47,16 +46,16 @@ struct Matmul::State {
     std::shared_ptr<LoadedKernel> kernel;
   };
   struct Refusal {
-    Problem problem;  ///< its kind counts: other layouts have other kernels
+    Problem problem;  ///< its kind: other kinds have other kernels
     Candidate candidate;
     std::string why_not;
   };
-  /// A try to make one resolution's executable: either it is there, or why not.
+  /// An attempt at one resolution: an executable, or the reason for its absence.
   struct Attempt {
     std::unique_ptr<Executable> executable;
     std::string why_not;
-    bool broken = false;            ///< the image or the source is bad, rather than missing
-    double seconds_to_compile = 0;  ///< as expected of each of its kernels
+    bool broken = false;            ///< the image or the source is bad, not missing
+    double seconds_to_compile = 0;  ///< expected, per kernel
   };
 
   const Executable* find(const Problem& problem) const;
@@ -87,20 +86,20 @@ struct Matmul::State {
   std::optional<Database> database_;
   std::unique_ptr<ImageCache> cache_;
   std::unique_ptr<Compiler> compiler_;
-  std::string no_compiler_;  ///< why there is none
-  MatmulParts parts_;        ///< the rest of it: hooks and options
+  std::string no_compiler_;  ///< the reason when there is no compiler
+  MatmulParts parts_;        ///< the remaining hooks and options
   std::once_flag cache_once_, compiler_once_, informed_once_;
   std::optional<Resolver> resolver_;
-  std::optional<Resolver> informed_;  ///< knows the compiler; for explain()
+  std::optional<Resolver> informed_;  ///< with the compiler's identity; for explain()
   const std::uint64_t id_;
 
   mutable std::shared_mutex table_mutex_;
   std::unordered_map<Problem, std::unique_ptr<Executable>> table_;
 
-  std::mutex make_mutex_;                ///< held while an executable is made; guards what follows
+  std::mutex make_mutex_;                ///< locked while an executable is made; guards the rest
   std::map<KernelSpec, Loaded> loaded_;  ///< shared by all sizes of a configuration
 
-  mutable std::mutex refusals_mutex_;  ///< never held for long: resolution() takes it
+  mutable std::mutex refusals_mutex_;  ///< locked only briefly: resolution() takes it
   std::vector<Refusal> refusals_;
 
   std::mutex warn_mutex_;

@@ -35,7 +35,7 @@ int Configuration::at(std::string_view name) const {
               "the configuration " + text() + " has no parameter " + std::string(name));
 }
 
-// Names are few, and lengths differ: comparing these beats halving. Constraints ask in millions.
+// Linear search by equality: there are few names, and their lengths differ. Hot in constraints.
 const int* Configuration::find(std::string_view name) const {
   for (const auto& entry : values_) {
     if (entry.first == name) return &entry.second;
@@ -47,7 +47,7 @@ std::string Configuration::text() const {
   std::string out = "{";
   for (const auto& [name, value] : values_) {
     if (out.size() > 1) out += ',';
-    // Through the JSON library, so that any name comes back as it was.
+    // The JSON library escapes any name so that it parses to itself.
     out += nlohmann::json(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     out += ':' + std::to_string(value);
   }

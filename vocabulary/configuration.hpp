@@ -13,15 +13,15 @@ class Configuration {
   Configuration() = default;
   Configuration(std::initializer_list<std::pair<std::string, int>> values);
 
-  /// Insert or replace.
+  /// Inserts or replaces a value.
   void set(std::string_view name, int value);
-  /// Value of a parameter. Throws Error(invalid_argument) naming the parameter when it is absent.
+  /// Value of a parameter. Throws Error(invalid_argument) with the name of an absent parameter.
   int at(std::string_view name) const;
   /// Null when absent.
   const int* find(std::string_view name) const;
   const std::vector<std::pair<std::string, int>>& values() const { return values_; }
 
-  /// Canonical JSON: {"TILE_K":8,"TILE_M":128} - names sorted, no spaces. The database's form.
+  /// Canonical JSON, the database's form: {"TILE_K":8,"TILE_M":128} - names sorted, no spaces.
   std::string text() const;
   /// Accepts any JSON object of integers. Throws Error(invalid_argument).
   static Configuration parse(std::string_view json);

@@ -16,8 +16,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Feature::count_)
     "mma_f64",  "mma_fp8",  "mbarrier", "tma",    "clusters", "programmatic_launch",
     "wgmma"};
 
-// Facts of a capability by the programming guide's table of technical specifications, then those of
-// a typical device of it.
+// A capability's limits by the programming guide's table of technical specifications, and the
+// values of a typical device.
 struct Nominal {
   int major, minor;
   int shared_per_block_kb, shared_per_multiprocessor_kb;
@@ -173,7 +173,7 @@ std::int64_t largest_square(std::int64_t free_bytes, int element_bytes) {
   if (free_bytes <= 0 || element_bytes <= 0) return 0;
   const std::int64_t elements = free_bytes / (std::int64_t{3} * element_bytes);
   auto n = static_cast<std::int64_t>(std::sqrt(static_cast<double>(elements)));
-  // The square root of a rounded double can be one off either way.
+  // The square root of a rounded double may be off by one.
   while (n * n > elements) --n;
   while ((n + 1) * (n + 1) <= elements) ++n;
   return n;

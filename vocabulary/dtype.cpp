@@ -8,7 +8,7 @@
 namespace tilewise {
 namespace {
 
-// One row a type, in the order of the enum. A new type is a new row here and in the enum.
+// One row per type, in the order of the enum.
 constexpr std::array kTypes{
     DTypeInfo{DType::f32, "f32", 4, 0x1p-24, 0x1.fffffep127},
     DTypeInfo{DType::f64, "f64", 8, 0x1p-53, 0x1.fffffffffffffp1023},

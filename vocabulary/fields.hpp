@@ -4,11 +4,11 @@
 
 #include "vocabulary/record.hpp"
 
-// The keys of each struct's JSON form, listed once for reading and for writing: a visitor is called
-// with a key and the field. required() marks what the object is about; any other key may be absent.
+// The keys of each struct's JSON form, one list for reading and writing: a visitor is called with
+// each key and field. required() marks keys that must be present.
 namespace tilewise {
 
-/// T, const or not: what fields() takes.
+/// `Of`, const or not: an argument of fields().
 template <class T, class Of>
 concept Some = std::same_as<std::remove_const_t<T>, Of>;
 

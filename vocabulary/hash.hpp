@@ -4,7 +4,7 @@
 
 namespace tilewise {
 
-/// XXH3's 128 bits of `bytes`, as 32 hexadecimal digits. It finds damage; it does not stop an
+/// XXH3 (128 bits) of `bytes`, as 32 hexadecimal digits. Detects damage; no protection against an
 /// attacker.
 std::string hash_text(std::string_view bytes);
 

@@ -11,13 +11,13 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kNoLimit = std::numeric_limits<int>::max();
-constexpr int kRegisterUnit = 256;  // registers are handed out per warp in units of this many
+constexpr int kRegisterUnit = 256;  // registers are allocated per warp in units of this many
 constexpr int kPartitions = 4;  // each multiprocessor has four schedulers with their own registers
 
 int blocks_by_registers(int warps, const ResourceUsage& usage, const DeviceInfo& info) {
   if (usage.registers <= 0) return kNoLimit;
   const int per_warp = round_up(usage.registers * kWarp, kRegisterUnit);
-  // A launch is checked as if all four partitions were filled evenly.
+  // A launch is limited as if all four partitions were filled evenly.
   if (per_warp * round_up(warps, kPartitions) > info.registers_per_block) return 0;
   const int warps_per_partition = info.registers_per_multiprocessor / kPartitions / per_warp;
   return warps_per_partition * kPartitions / warps;
@@ -27,7 +27,7 @@ int blocks_by_shared(std::int64_t dynamic_bytes, const ResourceUsage& usage,
                      const DeviceInfo& info) {
   const std::int64_t wanted = dynamic_bytes + usage.static_shared_bytes;
   if (wanted > info.shared_per_block) return 0;
-  // Turing hands out shared memory in units of 256 bytes, later architectures of 128.
+  // The allocation unit of shared memory: 256 bytes on Turing, 128 later.
   const int unit = info.target.major < 8 ? 256 : 128;
   const int taken = round_up(static_cast<int>(wanted) + info.shared_reserved_per_block, unit);
   return taken > 0 ? info.shared_per_multiprocessor / taken : kNoLimit;
@@ -41,7 +41,7 @@ Occupancy occupancy_of(const LaunchStep& step, const ResourceUsage& usage, const
     return {0, "threads"};
   }
   const int warps = (static_cast<int>(threads) + kWarp - 1) / kWarp;
-  // On a tie the first is named: what a kernel's author can change comes before what nobody can.
+  // On a tie the first is named: limits that a kernel can change precede fixed ones.
   const std::array limits{
       Occupancy{blocks_by_registers(warps, usage, info), "registers"},
       Occupancy{blocks_by_shared(step.shared_bytes, usage, info), "shared memory"},

@@ -8,7 +8,7 @@
 
 namespace tilewise {
 
-/// What the compiler said a kernel uses.
+/// A kernel's resources, as reported by the compiler.
 struct ResourceUsage {
   int registers = 0;    ///< per thread
   int spill_bytes = 0;  ///< spill stores + loads, bytes per thread
@@ -17,8 +17,8 @@ struct ResourceUsage {
   bool operator==(const ResourceUsage&) const = default;
 };
 
-/// A compiled binary (cubin) with the log it came with. `source_hash` says whether to recompile,
-/// `launch_revision` whether it may be launched by this version of the program.
+/// A compiled binary (cubin) with its log. A different `source_hash` calls for a new compile;
+/// `launch_revision` says whether this version of the program may launch it.
 struct Image {
   KernelSpec kernel;
   Target target;
@@ -31,14 +31,14 @@ struct Image {
   bool operator==(const Image&) const = default;
 };
 
-/// Threads x registers x shared memory -> resident blocks per multiprocessor, and what limits it.
+/// Resident blocks per multiprocessor, and the resource that limits them.
 struct Occupancy {
   int blocks = 0;
   std::string limit;  ///< "registers", "shared memory", "threads", "blocks"
 };
 
-/// Resident blocks per multiprocessor for a step on a device, by the counting rules of NVIDIA's
-/// occupancy calculator (registers are handed out per warp in units of 256).
+/// The occupancy of a step on a device, by the rules of NVIDIA's occupancy calculator (registers
+/// are allocated per warp in units of 256).
 Occupancy occupancy_of(const LaunchStep& step, const ResourceUsage& usage, const DeviceInfo& info);
 
 }  // namespace tilewise

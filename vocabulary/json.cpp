@@ -1,6 +1,6 @@
-// Every JSON form of the vocabulary; fields.hpp lists the keys of each struct.
-// Doubles keep every bit; NaN and infinity, which JSON lacks, are the strings "nan", "inf" and
-// "-inf". An absent key leaves the field's default, unless it says what the object is about.
+// The JSON forms of the vocabulary; fields.hpp lists the keys of each struct.
+// Doubles keep every bit; NaN and infinity are the strings "nan", "inf" and "-inf". An absent key
+// leaves the field's default; a required key must be present.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string shown(const Json& json) {
-  // A compiler's or driver's words may be no valid UTF-8: replaced rather than refused.
+  // Messages of a compiler or driver may be invalid UTF-8: bad bytes are replaced.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -240,7 +240,7 @@ void write(Writer& out, const Features& features) {
   }
 }
 
-/// A name this version does not know is a feature it does not use.
+/// Unknown names are skipped: features that this version does not use.
 void read(const Reader& in, Features& out) {
   std::vector<std::string> names;
   read(in, names);
@@ -273,8 +273,7 @@ void read(const Reader& in, Alignment& out) {
   out = {values[0], values[1], values[2]};
 }
 
-// Problem: its four types are one key, "f32" for all or "A,B,C,accumulator".
-// -----------------------
+// Problem: its four types are one key, "f32" for all or "A,B,C,accumulator" ----------------------
 
 struct Extent {
   std::int64_t& value;
@@ -375,7 +374,7 @@ bool nests_deeper(std::string_view json, int most) {
   for (std::size_t i = 0; i < json.size(); ++i) {
     const char letter = json[i];
     if (in_string) {
-      if (letter == '\\') ++i;  // what follows is no end of the string
+      if (letter == '\\') ++i;  // an escaped character does not end the string
       if (letter == '"') in_string = false;
     } else if (letter == '"') {
       in_string = true;

@@ -5,14 +5,14 @@
 #include <cstring>
 #include <limits>
 
-// One description of the small floating-point formats, and conversions without branches, so that
-// loops over them become vector instructions.
+// One description of the small floating-point formats; conversions without branches, so that loops
+// over them vectorize.
 
 namespace tilewise {
 namespace {
 
-/// Significand bits without the leading one, the exponent's bias, and the codes of the largest
-/// finite number, infinity (0: there is none) and NaN.
+/// Number of fraction bits, the exponent's bias, and the codes of the largest finite number,
+/// infinity (0: none) and NaN.
 template <typename Storage, int Fraction, int Bias, int Largest, int Infinity, int NotANumber>
 struct SmallFloat {
   using Stored = Storage;
@@ -33,7 +33,7 @@ constexpr double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
-// A subnormal code is a number of quanta, a normal one has the fields of a double, shorter.
+// A subnormal's code counts quanta; a normal's code has a double's fields, shortened.
 template <typename Format>
 [[gnu::always_inline]] inline double magnitude_of(std::uint64_t code) {
   constexpr double quantum = power_of_two(1 - Format::kBias - Format::kFraction);
@@ -60,7 +60,8 @@ template <typename Stored>
   return static_cast<double>(stored);
 }
 
-// Adding 2^52 times the last place's worth rounds to it, to nearest and ties to even.
+// Adding and subtracting 2^52 units in the last place rounds to that unit: to nearest, ties to
+// even.
 template <typename Format>
 [[gnu::always_inline]] inline typename Format::Stored narrowed(Format, double value) {
   constexpr std::uint64_t least_exponent = static_cast<std::uint64_t>(1024 - Format::kBias) << 52;
@@ -98,7 +99,7 @@ template <typename Integer>
   return static_cast<Integer>((inside + 0x1.8p52) - 0x1.8p52);
 }
 
-// One loop, compiled for several generations of a CPU.
+// One loop, compiled for several CPU generations.
 template <typename Convert, typename From, typename To>
 [[gnu::always_inline]] inline void each(Convert convert, const From* from, std::int64_t count,
                                         To* __restrict to) {
@@ -147,7 +148,7 @@ struct Narrow {
   }
 };
 
-// Calls use(format, a pointer to what is stored) for the type's format.
+// Calls use(format, pointer to a stored element) with the type's format.
 template <typename Use>
 void with_format(DType type, const Use& use) {
   switch (type) {

@@ -169,7 +169,7 @@ std::vector<Size> parse_sizes(std::string_view text) {
 }
 
 int common_alignment(std::initializer_list<std::uint64_t> values, int limit) {
-  // The lowest set bit of all values together is the largest power of two that divides each.
+  // The lowest set bit of the values' OR is the largest power of two that divides each.
   std::uint64_t bits = static_cast<std::uint64_t>(limit);
   for (const std::uint64_t value : values) bits |= value;
   return static_cast<int>(bits & (~bits + 1));
@@ -198,8 +198,8 @@ std::int64_t rows_b(const Problem& p) { return b_transposed(p.layout) ? p.n : p.
 }  // namespace tilewise
 
 std::size_t std::hash<tilewise::Problem>::operator()(const tilewise::Problem& p) const noexcept {
-  // Multiply and rotate each part in (odd constant: 2^64 over the golden ratio). No allocation:
-  // this is on the hot path.
+  // Multiplies and rotates each part in (odd constant: 2^64 over the golden ratio). Hot path: no
+  // allocation.
   std::uint64_t h = 0;
   const auto mix = [&h](std::uint64_t value) {
     h = (h ^ value) * 0x9e3779b97f4a7c15u;

@@ -9,10 +9,10 @@
 
 namespace tilewise {
 
-/// Bound of the relative error of summing a problem's k products in the arithmetic of its kind,
-/// over the sum of their absolute values: n u / (1 - n u) for n = k + 2 additions (2 n u where n u
-/// is 0.5 or more). Where partial sums are promoted: that of one partial sum, plus that of adding
-/// them. Throws Error(unsupported) for types without a product_kind().
+/// Bound on the relative error of summing a problem's k products in its kind's arithmetic, relative
+/// to the sum of their absolute values: n u / (1 - n u) for n = k + 2 additions (2 n u where n u is
+/// 0.5 or more). With promoted partial sums: the bound of one partial sum plus that of adding them.
+/// Throws Error(unsupported) for types without a product_kind().
 double sum_bound(const Problem& problem);
 
 struct Size {
@@ -20,11 +20,11 @@ struct Size {
   auto operator<=>(const Size&) const = default;
 };
 
-/// "1024,4096,1024x512x2048" -> sizes in order, duplicates removed. Each must be 1 .. 2^40.
-/// Throws Error(invalid_argument) naming the bad item and what is allowed.
+/// "1024,4096,1024x512x2048" -> sizes in order, without duplicates. Each must be 1 .. 2^40. Throws
+/// Error(invalid_argument) with the bad item and the allowed range.
 std::vector<Size> parse_sizes(std::string_view text);
 
-/// The largest power of two up to `limit` that divides every value given (0 divides by anything).
+/// The largest power of two up to `limit` that divides every value (0 is divisible by all).
 int common_alignment(std::initializer_list<std::uint64_t> values, int limit = 16);
 
 }  // namespace tilewise

@@ -9,7 +9,7 @@ std::string option(const char* name, std::string_view value) {
   return std::string(" --") + name + " " + std::string(value);
 }
 
-/// Types, mode and batch, where they are not default.
+/// Types, mode and batch, without defaults.
 std::string kind_options(const Problem& problem) {
   std::string options;
   if (problem.a != DType::f32) options += option("dtype", to_string(problem.a));

@@ -4,13 +4,12 @@
 
 #include "tilewise/problem.hpp"
 
-/// Problems and kinds of products (types and math mode) as people read them, and as command lines
-/// write them.
+/// Problems and kinds of products (types and math mode) as text for people and for command lines.
 namespace tilewise {
 
-/// "f32", "f16 to f32", "f32 by tf32": what is default left out.
+/// "f32", "f16 to f32", "f32 by tf32": without defaults.
 std::string kind_text(const Problem& problem);
-/// "nn 1024x1024x1024", "nn 64x64x64 bf16 batch 100": the problem in a table.
+/// "nn 1024x1024x1024", "nn 64x64x64 bf16 batch 100": a problem in a table.
 std::string table_text(const Problem& problem);
 /// "16,4,16".
 std::string alignment_text(const Alignment& alignment);
@@ -18,15 +17,14 @@ std::string alignment_text(const Alignment& alignment);
 /// A kind in one word: the operand's type, or the math mode where it is not strict, and C's type
 /// where it is not the default: "f32", "tf32", "f32x3", "bf16", "bf16:f32", "e4m3:f16".
 std::string kind_name(const ProductKind& kind);
-/// Throws Error(unsupported) for types that nothing computes.
+/// Throws Error(unsupported) for types without a product_kind().
 std::string kind_name(const Problem& problem);
-/// The kind of that name. Throws Error(invalid_argument) naming the kinds there are.
+/// The kind of this name. Throws Error(invalid_argument) with the list of kinds.
 const ProductKind& parse_kind(std::string_view name);
 
-/// The options of `autotune` that name a problem, in full:
-/// "--sizes 1024x512x2048 --layout nn --align 16,16,16".
+/// All options of `autotune` for a problem: "--sizes 1024x512x2048 --layout nn --align 16,16,16".
 std::string problem_options(const Problem& problem);
-/// The same with a space before them and what is default left out: " --sizes 64x64x64 --dtype f16".
+/// The same without defaults and after a space: " --sizes 64x64x64 --dtype f16".
 std::string tune_options(const Problem& problem);
 
 }  // namespace tilewise

@@ -11,13 +11,13 @@
 
 namespace tilewise {
 
-/// What became of a candidate. A rejected candidate is data, not an exception.
+/// A candidate's result. A rejected candidate is data, not an exception.
 enum class Outcome : std::uint8_t { ok, compile_error, launch_error, wrong_result, timeout };
 std::string_view to_string(Outcome outcome);
 /// Throws Error(invalid_argument).
 Outcome parse_outcome(std::string_view name);
 
-/// Where a record comes from. Only what was measured here may displace what was measured here.
+/// A record's source. Only a record measured here may displace one measured here.
 enum class Origin : std::uint8_t { measured, imported, shipped };
 std::string_view to_string(Origin origin);
 /// Throws Error(invalid_argument).
@@ -27,18 +27,18 @@ Origin parse_origin(std::string_view name);
 struct Measurement {
   double median_us = 0;
   double spread = 0;  ///< relative: half the interquartile range over the median
-  int samples = 0;    ///< how many groups were timed
+  int samples = 0;    ///< groups that were timed
   int launches_per_sample = 0;
   std::vector<double> samples_us;  ///< the first 32 samples at most
-  bool cold = true;                ///< operands came from DRAM (buffers rotated past twice the L2)
+  bool cold = true;                ///< operands read from DRAM (buffers rotated past twice the L2)
   std::string method;              ///< "graph": a CUDA graph of launches between two events
   double sm_clock_mhz = 0;         ///< 0 when not known
   double power_w = 0;              ///< 0 when not known
-  double host_us = 0;              ///< host time per launch as enqueued; 0 when not measured
+  double host_us = 0;              ///< host time per enqueued launch; 0 when not measured
   bool operator==(const Measurement&) const = default;
 };
 
-/// Facts of the machine at the time of a record; none of them is part of the key.
+/// The machine's state at the time of a record; not part of the key.
 struct Environment {
   std::string driver;    ///< "580.159" or CUDA driver API version "13.0"
   std::string compiler;  ///< "NVRTC 13.0"
@@ -49,24 +49,24 @@ struct Environment {
 
 /// problem + candidate + outcome + measurement + environment.
 struct Record {
-  std::int64_t id = 0;  ///< given by the database
+  std::int64_t id = 0;  ///< assigned by the database
   Problem problem;
   Candidate candidate;
   std::string gpu;  ///< gpu_key()
   std::string source_hash;
   std::string launch_revision;
-  /// Hash of the machine code that was measured, all steps; empty when not known. A measurement is
-  /// current while its kernels compile to this code, whatever their sources' text.
+  /// Hash of the measured machine code of all steps; empty when not known. A measurement is current
+  /// while its kernels compile to this code, even from another source text.
   std::string code_hash;
   Origin origin = Origin::measured;
   Outcome outcome = Outcome::ok;
-  std::string detail;  ///< why it was rejected: the compiler's or driver's words, the worst element
+  std::string detail;  ///< the rejection: compiler's or driver's message, or worst element
   std::optional<Measurement> measurement;
   ResourceUsage usage;
   double compile_ms = 0;
   double error_ratio = 0;     ///< largest |got - ref| over its bound, at most 1 for ok
   double normwise_error = 0;  ///< ||got - ref|| / ||ref||
-  double predicted_us = 0;    ///< the cost model's; 0 when there was none
+  double predicted_us = 0;    ///< by the cost model; 0 without it
   Environment environment;
   bool operator==(const Record&) const = default;
 };
@@ -86,14 +86,14 @@ struct Baseline {
 /// TFLOP/s of a median time for a problem.
 double tflops_of(const Problem& problem, double microseconds);
 
-// JSON forms, one object each, keys spelled as the fields above; enums by name, binaries left out.
-// A Problem is {"layout":"nn","m":..,"n":..,"k":..,"dtype":"f32","math":"strict","batch":1,
+// JSON forms, one object each, with the fields' names as keys; enums by name, binaries left out. A
+// Problem is {"layout":"nn","m":..,"n":..,"k":..,"dtype":"f32","math":"strict","batch":1,
 // "align":[16,16,16]}, a Candidate {"kernel_template":"simt","configuration":{..}}; inside a Record
 // they are the values of "problem" and "candidate". Doubles keep every bit; NaN and infinity are
-// the strings "nan", "inf", "-inf". Text in and out so that no header needs a JSON library. The
-// from_ functions throw Error(invalid_argument) on bad input, ignore keys they do not know, and
-// leave the default where a key that may be absent is.
-// Text whose brackets nest deeper than kMostJsonDepth is refused before it is parsed.
+// the strings "nan", "inf", "-inf". Text in and out: no header needs a JSON library. The from_
+// functions throw Error(invalid_argument) on bad input, ignore unknown keys, and leave the default
+// of an absent optional key. Text whose brackets nest deeper than kMostJsonDepth is refused
+// unparsed.
 inline constexpr int kMostJsonDepth = 32;
 /// Whether brackets outside of strings nest deeper than `most`.
 bool nests_deeper(std::string_view json, int most = kMostJsonDepth);

@@ -18,7 +18,7 @@ constexpr std::array kParameters{
     Rename{"small", "DEPTH", "FRAGMENT_K"},    Rename{"small", "PARTS", "SPLIT_M"},
 };
 
-// Constants of a kernel that are no parameters.
+// A kernel's constants that are no parameters.
 constexpr std::array kConstants{
     Rename{"mma", "BAKED_M", "SIZE_M"},
     Rename{"mma", "BAKED_N", "SIZE_N"},
@@ -51,7 +51,7 @@ Candidate renamed(Candidate candidate) {
 }
 
 KernelSpec renamed(KernelSpec kernel) {
-  // A template's kernel is named after it.
+  // A kernel's entry has the name of its template.
   const std::string_view kernel_template = kernel.entry;
   decltype(kernel.defines) now;
   for (const auto& [name, value] : kernel.defines) {

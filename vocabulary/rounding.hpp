@@ -8,7 +8,7 @@ constexpr Value ceil_div(Value value, Unit unit) {
   return static_cast<Value>((value + unit - 1) / unit);
 }
 
-/// The smallest multiple of `unit` that is not below `value`.
+/// The smallest multiple of `unit` >= `value`.
 template <typename Value, typename Unit>
 constexpr Value round_up(Value value, Unit unit) {
   return static_cast<Value>(ceil_div(value, unit) * unit);

@@ -19,14 +19,14 @@ int usable_cores() {
 
 int thread_count(int threads) { return threads > 0 ? threads : usable_cores(); }
 
-/// A for_each() under way.
+/// A for_each() in progress.
 struct ThreadPool::Loop {
   const std::int64_t count;
   const std::function<void(std::int64_t, int)>& task;
   std::atomic<std::int64_t> next{0};
-  std::mutex mutex{};  // guards what follows
+  std::mutex mutex{};  // guards all below
   std::condition_variable share_ended{};
-  std::size_t shares = 0;  // of the pool's threads, not ended
+  std::size_t shares = 0;  // the pool threads' shares that have not ended
   std::exception_ptr failure{};
 
   void take_indices(int worker) {
@@ -41,7 +41,7 @@ struct ThreadPool::Loop {
   void end_shares(std::size_t ended) {
     const std::lock_guard lock(mutex);
     shares -= ended;
-    // Under the lock: the loop is gone as soon as its caller sees that no share is left.
+    // Under the lock: the caller destroys the loop as soon as it sees no share left.
     if (shares == 0) share_ended.notify_one();
   }
 };
@@ -88,7 +88,7 @@ void ThreadPool::for_each(std::int64_t count, const std::function<void(std::int6
   loop.take_indices(0);
   if (others > 0) {
     std::size_t not_begun = 0;
-    {  // a share that has not begun finds no index left
+    {  // drops the shares that have not begun: no index is left
       const std::lock_guard lock(mutex_);
       not_begun = std::erase_if(tasks_, [&](const Task& t) { return t.loop == &loop; });
     }

@@ -11,29 +11,31 @@
 
 namespace tilewise {
 
-/// Cores this process may use.
+/// The number of cores that this process may use.
 int usable_cores();
-/// `threads`, or usable_cores() where it is 0.
+/// `threads`, or usable_cores() when it is 0.
 int thread_count(int threads);
 
-/// Threads that wait for tasks. Thread-safe. fork() copies no threads: a child process must not use
-/// its parent's pool.
+/// A pool of threads that run tasks. Thread-safe. fork() copies no threads: a child process must
+/// not use its parent's pool.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
-  /// Tasks under way are finished, waiting ones are dropped.
+  /// Finishes running tasks and drops waiting ones.
   ~ThreadPool();
 
   std::size_t size() const { return threads_.size(); }
 
-  /// Runs the task in a thread; the future becomes ready when it ended, or holds what it threw.
+  /// Runs the task in a pool thread. The future becomes ready at its end, with its exception if
+  /// any.
   std::future<void> run(std::function<void()> task);
 
-  /// Calls task(index, worker) once for each index in 0 .. count-1, in no order, from the calling
-  /// thread (worker 0) and the pool's (1 .. size()); one worker makes one call at a time. Returns
-  /// when all are done. After the first exception no further index begins; it is thrown here.
+  /// Calls task(index, worker) once for each index in 0 .. count-1, in any order, on the calling
+  /// thread (worker 0) and the pool's threads (1 .. size()); a worker makes one call at a time.
+  /// Returns after the last call. After the first exception no further index begins; the exception
+  /// is rethrown here.
   void for_each(std::int64_t count,
                 const std::function<void(std::int64_t index, int worker)>& task);
 
@@ -41,19 +43,18 @@ class ThreadPool {
   struct Loop;
   struct Task {
     std::function<void(int worker)> work;
-    const Loop* loop = nullptr;  // the loop it is a share of, if any
+    const Loop* loop = nullptr;  // the loop of this share, if any
   };
   void wait_for_tasks(int worker);
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards all below
   std::condition_variable task_added_;
   bool ending_ = false;
   std::deque<Task> tasks_;
   std::vector<std::jthread> threads_;  // last: they use all the others
 };
 
-/// ThreadPool::for_each() with threads of its own: `threads` in all (0 = all cores), at most one
-/// for each index.
+/// ThreadPool::for_each() on its own `threads` threads (0 = all cores), at most one per index.
 void parallel_for(std::int64_t count, int threads,
                   const std::function<void(std::int64_t index, int worker)>& task);
 

@@ -9,7 +9,7 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kMostBlocks = 2048;
 
-// Each thread goes through words a grid apart; one that saw a difference sets the flag.
+// A grid-stride loop over the words; a thread that finds a difference sets the flag.
 constexpr const char* kPtx = R"(
 .version 6.3
 .target sm_75
@@ -64,7 +64,7 @@ ByteComparison::~ByteComparison() {
   context_.driver().module_unload(module_);
 }
 
-// A driver that does not take the kernel is not asked again.
+// Tries once: a driver that refuses the kernel refuses it again.
 bool ByteComparison::load() {
   const Driver& driver = context_.driver();
   if (!std::exchange(tried_, true) &&
@@ -73,7 +73,7 @@ bool ByteComparison::load() {
                  "finding the kernel that compares");
   }
   if (function_ && !differ_ && driver.mem_alloc(&differ_, sizeof(std::uint32_t)) != CUDA_SUCCESS) {
-    return false;  // for want of four bytes; perhaps the next time
+    return false;  // out of memory now; the next call tries again
   }
   return function_ != nullptr;
 }

@@ -3,9 +3,9 @@
 
 namespace tilewise::cuda {
 
-/// A device's primary context, retained: the one the CUDA runtime uses, so pointers and streams are
-/// shared with programs that use it. Kernels, graphs and events hold it too, so that whatever order
-/// they are destroyed in, their handles are still valid.
+/// A device's retained primary context. The CUDA runtime uses the same context, so pointers and
+/// streams are shared with programs that use the runtime. Kernels, graphs and events share
+/// ownership, so their handles stay valid in any order of destruction.
 class PrimaryContext {
  public:
   PrimaryContext(const Driver& driver, CUdevice device);
@@ -23,10 +23,10 @@ class PrimaryContext {
   CUcontext handle_ = nullptr;
 };
 
-/// Makes a context current on this thread while it lives. The driver is asked, not a copy of our
-/// own: that costs nanoseconds too, and the program may switch devices between two calls. A thread
-/// that had no context keeps ours, as after the CUDA runtime's first call; another context is put
-/// back. A context that cannot be made current shows as an error of the call that follows.
+/// Makes a context current on this thread for its scope. The current context is read from the
+/// driver each time (nanoseconds), since the program may switch devices between two calls. Another
+/// context is restored at the end; a thread without a context keeps this one, as after the CUDA
+/// runtime's first call. A failure shows as an error of the driver call that follows.
 class CurrentContext {
  public:
   explicit CurrentContext(const PrimaryContext& wanted) noexcept : driver_(wanted.driver()) {

@@ -32,7 +32,7 @@ struct CublasApi {
                              int, std::int64_t, long long, const void*, void*, int, std::int64_t,
                              long long, std::int64_t, int, int) = nullptr;
 
-  /// False, with the first missing symbol in `why`, when the library is not one that can be used.
+  /// False when the library lacks a symbol; `why` then has the first missing one.
   bool resolve(std::string& why) {
     const auto need = [&](auto& function, const char* symbol) {
       if (library.get(function, symbol)) return true;
@@ -53,7 +53,7 @@ struct CublasApi {
   }
 };
 
-/// cuBLAS's one call for every type, in the terms of blas_terms().
+/// cuBLAS through one call for every type, in the terms of blas_terms().
 class Cublas final : public BaselineLibrary {
  public:
   Cublas(CudaDevice& device, CublasMath math, CublasApi api)
@@ -106,7 +106,7 @@ void Cublas::use_stream(Stream stream) {
   if (stream_ == stream) return;
   stream_.reset();
   api_.check(api_.set_stream(handle_, stream_handle(stream)), "giving cuBLAS a stream");
-  // Each change of stream takes cuBLAS back to a workspace of its own.
+  // A change of stream resets cuBLAS to its own workspace.
   api_.check(api_.set_workspace(handle_, workspace_.data(), kBlasWorkspaceBytes),
              "giving cuBLAS a workspace");
   stream_ = stream;

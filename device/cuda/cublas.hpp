@@ -8,18 +8,19 @@
 #include "device/cuda/library.hpp"
 #include "tilewise/error.hpp"
 
-/// What cuBLAS and cublasLt share beside cublas_terms.hpp: status values, and how the libraries are
-/// found.
+/// Shared by cuBLAS and cublasLt beside cublas_terms.hpp: status values and the search for the
+/// libraries.
 namespace tilewise::cuda {
 
 using BlasStatus = int;
 inline constexpr BlasStatus kBlasSuccess = 0;
 inline constexpr int kMajorVersion = 0, kMinorVersion = 1, kPatchLevel = 2;
 
-/// cuBLAS's own default on Hopper. Ours, so that a captured product needs no allocation.
+/// 32 MiB, cuBLAS's own default on Hopper. A workspace of the caller: a captured product must not
+/// allocate.
 inline constexpr std::int64_t kBlasWorkspaceBytes = std::int64_t{32} << 20;
 
-/// "13.1.0", from the library's own function for it.
+/// "13.1.0", from the library's version function.
 template <class Api>
 std::string version_of(const Api& api) {
   std::string text;
@@ -31,8 +32,8 @@ std::string version_of(const Api& api) {
   return text;
 }
 
-/// Opens the first library that `query` finds, that has what Api::resolve() asks for and that
-/// `make` makes something of. Null when there is none; then `why` says what was tried.
+/// Opens the first library found by `query` for which Api::resolve() succeeds and `make` returns a
+/// result. Null when there is none; `why` then lists the attempts.
 template <class Api, class Make>
 auto load_first_usable(const LibraryQuery& query, const std::vector<std::string>& neighbours,
                        std::string* why, Make make) -> decltype(make(Api{})) {

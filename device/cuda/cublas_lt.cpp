@@ -13,12 +13,12 @@ namespace tilewise::cuda {
 namespace {
 
 using Handle = void*;
-// Attributes, as numbered by cublasLt's header.
+// Attributes, with the numbers of cublasLt's header.
 constexpr int kTransposeA = 3, kTransposeB = 4;   // CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB
 constexpr int kBatchCount = 5, kBatchStride = 6;  // CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, ..
 constexpr int kMostWorkspace = 1;                 // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
 constexpr int kAlignmentA = 5, kAlignmentB = 6, kAlignmentC = 7, kAlignmentD = 8;
-constexpr int kBestAlignment = 256;  // bytes; what cublasLt assumes when it is told nothing
+constexpr int kBestAlignment = 256;  // bytes; cublasLt's default
 
 /// cublasLtMatmulHeuristicResult_t.
 struct Candidate {
@@ -51,7 +51,7 @@ struct CublasLtApi {
                          const void*, const void*, Handle, void*, Handle, const void*, void*,
                          std::size_t, CUstream) = nullptr;
 
-  /// False, with the first missing symbol in `why`, when the library is not one that can be used.
+  /// False when the library lacks a symbol; `why` then has the first missing one.
   bool resolve(std::string& why) {
     const auto need = [&](auto& function, const char* symbol) {
       if (library.get(function, symbol)) return true;
@@ -79,7 +79,7 @@ struct CublasLtApi {
   }
 };
 
-/// One of cublasLt's descriptors with its owner. Empty until made.
+/// An owned cublasLt descriptor; empty until created.
 using Descriptor = std::unique_ptr<void, BlasStatus (*)(Handle)>;
 
 template <class Create, class... Arguments>
@@ -90,7 +90,7 @@ Descriptor make_descriptor(const CublasLtApi& api, Create create, BlasStatus (*d
   return {handle, destroy};
 }
 
-/// The largest power of two that divides every address `pick` gives, kBestAlignment at most.
+/// The largest power of two that divides every address returned by `pick`, at most kBestAlignment.
 template <class Pick>
 std::uint32_t alignment_of(std::span<const Call> calls, Pick pick) {
   int alignment = kBestAlignment;
@@ -212,8 +212,8 @@ void LoadedCublasLt::multiply(int candidate, const Call& call) {
   const BlasScalar alpha = blas_scalar(call.alpha, problem_.accumulator);
   const BlasScalar beta = blas_scalar(call.beta, problem_.accumulator);
   const Candidate& chosen = candidates_.at(static_cast<std::size_t>(candidate));
-  // One address described as two types is refused (since CUDA 13): where C is 8-bit floats, which
-  // are never added to, there is no addend.
+  // CUDA 13 and later refuse one address with two types. Where C is 8-bit floats, beta is 0 and no
+  // addend is passed.
   const void* addend = is_fp8(problem_.c) ? nullptr : call.c;
   api_.check(
       api_.multiply(handle_, product_.get(), &alpha, call.b, b_.get(), call.a, a_.get(), &beta,
@@ -242,7 +242,7 @@ class BestOfCublasLt final : public BaselineLibrary {
   int way_ = 0;
 };
 
-/// cublasLt lies beside cuBLAS: TILEWISE_CUBLAS names its folder, or a file there.
+/// The folder of TILEWISE_CUBLAS (a folder, or a file in it): cublasLt lies beside cuBLAS.
 std::string named_folder() {
   const char* named = std::getenv("TILEWISE_CUBLAS");
   if (!named || !*named) return "";

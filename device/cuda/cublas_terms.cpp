@@ -23,7 +23,7 @@ int compute_type(const Problem& problem, CublasMath math) {
   return math == CublasMath::pedantic ? kCompute32Pedantic : kCompute32;
 }
 
-/// What both libraries refuse.
+/// Why neither library takes a problem; empty where one may.
 std::string why_neither(const Problem& problem) {
   if (!product_kind(problem)) return "nothing computes these types together";
   if (problem.m <= 0 || problem.n <= 0 || problem.k <= 0 || problem.batch <= 0)

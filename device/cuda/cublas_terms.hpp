@@ -4,8 +4,8 @@
 
 #include "device/cuda/cuda.hpp"
 
-/// How a problem is put to cuBLAS and cublasLt: plain values, no library needed. The numbers are
-/// those of their headers (library_types.h, cublas_api.h), which are not needed to build.
+/// A problem in the terms of cuBLAS and cublasLt, as plain values. The numbers are those of
+/// library_types.h and cublas_api.h; neither header nor library is needed to build.
 namespace tilewise::cuda {
 
 inline constexpr int kNotTransposed = 0, kTransposed = 1;  // cublasOperation_t
@@ -13,21 +13,20 @@ inline constexpr int kNotTransposed = 0, kTransposed = 1;  // cublasOperation_t
 /// cudaDataType_t of an element type.
 int blas_type(DType type);
 
-/// Both libraries are column-major, so they are asked for C^T = op(B)^T op(A)^T: a row-major matrix
-/// is its own transpose, and the operands change places. `first` is our B, `second` our A, the
-/// product is n x m x k in their terms.
+/// Both libraries are column-major and a row-major matrix is its own transpose there, so they
+/// compute C^T = op(B)^T op(A)^T: an n x m x k product with our B as `first` and our A as `second`.
 struct BlasTerms {
   int op_first = kNotTransposed, op_second = kNotTransposed;
   int operand = 0, result = 0;
-  int addend = 0;   ///< what beta multiplies: C's type, bf16 where C is 8-bit floats
+  int addend = 0;   ///< type of the matrix that beta multiplies: C's, bf16 where C is 8-bit floats
   int compute = 0;  ///< cublasComputeType_t
-  int scalar = 0;   ///< of alpha and beta
+  int scalar = 0;   ///< type of alpha and beta
 };
-/// f32x3 is asked for as strict f32: the libraries have nothing nearer. Requires a problem of
+/// f32x3 becomes strict f32, the nearest mode of the libraries. Requires a problem of
 /// product_kinds().
 BlasTerms blas_terms(const Problem& problem, CublasMath math = CublasMath::default_);
 
-/// A host's alpha or beta as the library reads it.
+/// alpha or beta in the type that the library reads.
 union BlasScalar {
   float f32;
   double f64;

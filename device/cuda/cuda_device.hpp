@@ -22,8 +22,8 @@ class WorkspacePool {
   CUmemoryPool handle_ = nullptr;
 };
 
-/// A GPU behind NVIDIA's driver. Every function may be called from several threads at once; what is
-/// not to be shared between threads (a stream being captured, a graph, an event) is the caller's.
+/// A GPU behind NVIDIA's driver. Thread-safe. The caller must not share a stream being captured, a
+/// graph or an event between threads.
 class CudaDevice final : public Device {
  public:
   CudaDevice(const Driver& driver, CUdevice device, DeviceInfo info);

@@ -25,7 +25,6 @@ bool is_index(const std::string& text) {
                                       [](unsigned char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Hexadecimal digits are accepted in either case.
 bool starts_with_ignoring_case(const std::string& text, const std::string& prefix) {
   const auto same = [](unsigned char a, unsigned char b) {
     return std::tolower(a) == std::tolower(b);
@@ -67,7 +66,7 @@ int select_device(const std::string& which, const std::vector<DeviceInfo>& devic
 
 std::string uuid_text(const unsigned char (&bytes)[16], const std::string& device_name) {
   constexpr char kDigits[] = "0123456789abcdef";
-  // The driver gives a MIG slice's own UUID, and says only by the name that it is one.
+  // A MIG slice has its own UUID; only its name tells that it is a slice.
   std::string text = device_name.find(" MIG ") == std::string::npos ? "GPU-" : "MIG-";
   for (int i = 0; i < 16; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kOldestDriver = 12000;
 
-/// Tests put a made-up driver in place of the real one by TILEWISE_CUDA_DRIVER.
+/// TILEWISE_CUDA_DRIVER names another library: tests load a fake driver.
 std::string driver_file() {
   const char* file = std::getenv("TILEWISE_CUDA_DRIVER");
   return file && *file ? file : "libcuda.so.1";
@@ -77,7 +77,7 @@ Driver::Driver() {
 }
 
 const Driver& Driver::loaded() {
-  // Never destroyed: kernels and buffers in static objects are released after any order of exit.
+  // Never destroyed: static objects may release kernels and buffers later.
   static const Driver& driver = *new Driver();
   return driver;
 }

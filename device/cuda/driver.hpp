@@ -6,9 +6,9 @@
 
 #include "device/cuda/library.hpp"
 
-// Every driver entry point that is used: member, symbol, the CUDA version whose signature is meant,
-// and that signature. cuGetProcAddress gives the variant of that version whatever the driver's age,
-// so no symbol with a _v2 suffix is ever guessed.
+// Every driver entry point in use: member, symbol, CUDA version of the signature, signature.
+// cuGetProcAddress returns the variant of that version for any driver, so no symbol needs a _v2
+// suffix.
 #define TILEWISE_DRIVER_ENTRIES(X)                                                                 \
   X(init, "cuInit", 2000, unsigned)                                                                \
   X(get_error_name, "cuGetErrorName", 6000, CUresult, const char**)                                \
@@ -71,24 +71,24 @@
 
 namespace tilewise::cuda {
 
-/// The CUDA driver library, loaded once for the process and never unloaded. Immutable, thread-safe.
+/// The CUDA driver library, loaded once and never unloaded. Immutable, thread-safe.
 class Driver {
  public:
-  /// Loaded, of a version that suffices. Throws Error(no_device): no library, or too old. A failure
-  /// is not remembered: the next call tries again.
+  /// Throws Error(no_device) for a missing library and for an old driver; the next call tries
+  /// again.
   static const Driver& loaded();
-  /// loaded(), and cuInit has succeeded. Throws Error(no_device), and Error(device) in the child by
-  /// fork() of a process that had this driver initialised.
+  /// loaded() after a successful cuInit. Throws Error(no_device). Throws Error(device) in a
+  /// fork()ed child whose parent had initialised the driver.
   static const Driver& initialized();
 
-  /// 13000 for CUDA 13.0: the newest CUDA version this driver serves.
+  /// The newest CUDA version that the driver supports: 13000 for CUDA 13.0.
   int version() const { return version_; }
 
 #define TILEWISE_DECLARE(member, symbol, since, ...) CUresult (*member)(__VA_ARGS__) = nullptr;
   TILEWISE_DRIVER_ENTRIES(TILEWISE_DECLARE)
 #undef TILEWISE_DECLARE
 
-  /// An entry point that only some drivers have, null where this one lacks it.
+  /// An optional entry point; null where the driver lacks it.
   void* find(const char* symbol, int since) const;
 
   /// Throws unless `result` is success. `tried` completes "... failed": "copying to the device".

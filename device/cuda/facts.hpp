@@ -4,10 +4,10 @@
 
 namespace tilewise::cuda {
 
-/// What the driver states about a device; needs no context.
+/// The driver's description of a device; needs no context.
 DeviceInfo facts_of(const Driver& driver, CUdevice device);
 
-/// One attribute, 0 when the driver does not know it.
+/// One attribute; 0 when the driver does not have it.
 int attribute_of(const Driver& driver, CUdevice device, CUdevice_attribute attribute);
 
 }  // namespace tilewise::cuda

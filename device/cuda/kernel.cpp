@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::uint32_t kPortableClusterBlocks = 8;
 
-/// Loads a cubin. The log has what the driver says beyond its error code.
+/// Loads a cubin. An error has the driver's log.
 CUmodule load_module(const Driver& driver, const Image& image, const std::string& name) {
   std::array<char, 4096> log{};
   std::array options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-  // The driver takes sizes where it takes pointers, as a pointer's bits.
+  // cuModuleLoadDataEx takes an option's size in the bits of a pointer.
   std::array<void*, 2> values{log.data(), reinterpret_cast<void*>(log.size() - 1)};
   CUmodule module = nullptr;
   const CUresult result = driver.module_load_data(&module, image.binary.data(), options.size(),
@@ -65,7 +65,7 @@ ResourceUsage CudaKernel::usage() const {
   ResourceUsage usage;
   usage.registers = attribute(CU_FUNC_ATTRIBUTE_NUM_REGS);
   usage.static_shared_bytes = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-  // The driver tells local memory as one sum; spills are in it and not apart.
+  // The driver reports one sum of local memory, spills included.
   usage.stack_bytes = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
   return usage;
 }

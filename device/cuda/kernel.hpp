@@ -18,9 +18,10 @@ class CudaKernel final : public LoadedKernel {
   CUfunction function() const { return function_; }
   const std::string& name() const { return name_; }
 
-  /// Lets launches ask for that much dynamic shared memory; over 48 KB needs saying beforehand.
+  /// Permits launches with `bytes` of dynamic shared memory; needed above 48 KB.
   void allow_shared(std::uint32_t bytes, int device_limit);
-  /// Lets launches ask for clusters over 8 blocks, which not every GPU of the family can place.
+  /// Permits launches with clusters of more than 8 blocks, which not every GPU of a family can
+  /// place.
   void allow_large_clusters();
 
  private:

@@ -52,7 +52,7 @@ CUresult launch_with_attributes(const Driver& driver, CUfunction function, const
 void CudaDevice::launch(const LoadedKernel& loaded, const LaunchShape& shape, const void* arguments,
                         Stream stream) {
   const CurrentContext current(*context_);
-  // Whoever launches loaded the kernel on this very device, so its type is known.
+  // Kernels are launched on the device that loaded them, so the type is certain.
   const auto& kernel = static_cast<const CudaKernel&>(loaded);
   void* parameters[] = {const_cast<void*>(arguments)};
   CUresult result;
@@ -60,7 +60,7 @@ void CudaDevice::launch(const LoadedKernel& loaded, const LaunchShape& shape, co
     result = launch_with_attributes(driver_, kernel.function(), shape, parameters,
                                     stream_handle(stream));
   } else {
-    // The plain call is cheaper for the host than the one that takes attributes.
+    // cuLaunchKernel costs the host less than cuLaunchKernelEx.
     result = driver_.launch_kernel(kernel.function(), shape.grid.x, shape.grid.y, shape.grid.z,
                                    shape.block.x, shape.block.y, shape.block.z, shape.shared_bytes,
                                    stream_handle(stream), parameters, nullptr);

@@ -31,7 +31,7 @@ std::vector<std::string> matches(const std::string& pattern) {
   return found;
 }
 
-/// The folders below a root (toolkit, virtual environment, site-packages) that hold libraries.
+/// The folders of libraries below a root (toolkit, virtual environment, site-packages).
 std::vector<std::string> library_folders(const std::string& root) {
   std::vector<std::string> folders{root, root + "/lib64", root + "/lib",
                                    root + "/targets/x86_64-linux/lib",
@@ -43,7 +43,7 @@ std::vector<std::string> library_folders(const std::string& root) {
   return folders;
 }
 
-/// .tilewise beside the program or, for a program in a build tree, some folders above it.
+/// .tilewise beside the program or, in a build tree, in a folder above it.
 std::vector<std::string> program_environments() {
   std::vector<std::string> roots;
   std::error_code error;
@@ -152,7 +152,7 @@ Library open_with_neighbours(const LibraryCandidate& candidate,
     const std::string major = candidate.major > 0 ? std::to_string(candidate.major) : "";
     for (const std::string& stem : neighbours) {
       const std::string pattern = (path.parent_path() / (stem + ".so." + major + "*")).string();
-      // A neighbour that does not open is not missed unless the library itself then fails.
+      // A neighbour that fails to open is ignored: the library itself may still load.
       std::string ignored;
       for (const std::string& file : matches(pattern)) Library::open(file, ignored);
     }

@@ -6,12 +6,12 @@
 
 namespace tilewise::cuda {
 
-/// A shared library opened at run time. Its code stays mapped after the last owner has gone
-/// (RTLD_NODELETE): NVIDIA's libraries leave thread-local data and exit handlers behind.
+/// A shared library opened at run time. Its code stays mapped without an owner (RTLD_NODELETE):
+/// NVIDIA's libraries leave thread-local data and exit handlers behind.
 class Library {
  public:
   Library() = default;
-  /// Empty when it cannot be opened; `why` then has the loader's words.
+  /// Empty when it cannot be opened; `why` then has the loader's message.
   static Library open(const std::string& path, std::string& why);
   explicit operator bool() const { return handle_ != nullptr; }
   /// Null when the library has no such symbol.
@@ -28,33 +28,33 @@ class Library {
   std::shared_ptr<void> handle_;
 };
 
-/// Which library to look for, and where the user said it is.
+/// A library's name and versions, and the user's choice of file or folder.
 struct LibraryQuery {
   std::string stem;         ///< "libnvrtc"
-  std::vector<int> majors;  ///< versions that can be used, newest first
-  std::string named;        ///< a file or folder the user named; empty searches
-  std::string variable;     ///< environment variable that names a file or folder: "TILEWISE_NVRTC"
+  std::vector<int> majors;  ///< usable versions, newest first
+  std::string named;        ///< the user's file or folder; empty: search
+  std::string variable;     ///< environment variable with a file or folder: "TILEWISE_NVRTC"
 };
 
 struct LibraryCandidate {
-  std::string path;  ///< without a slash: left to the loader
-  int major = 0;     ///< 0 when the file's name does not say
+  std::string path;  ///< without a slash: found by the loader
+  int major = 0;     ///< 0 when the file's name has none
 };
 
 struct LibrarySearch {
   std::vector<LibraryCandidate> candidates;  ///< best first
-  std::vector<std::string> places;           ///< everywhere that was looked, for the error message
+  std::vector<std::string> places;           ///< every place searched, for the error message
 };
 
-/// Where a library may be: the file or folder that is named (by option, else by the variable;
-/// nothing else then), or the loader's path, CUDA_HOME and CUDA_PATH, /usr/local/cuda*, and pip's
-/// NVIDIA wheels in .tilewise/venv beside the program, the active environment, the user's and the
-/// system's Python. Newest major first; those above `driver_major` (0: no driver) last, since the
-/// driver refuses what they make. Within a major, the order of the places counts.
+/// Candidates for a library: `named`, else the variable's file or folder (then nothing else), else
+/// the loader's path, CUDA_HOME and CUDA_PATH, /usr/local/cuda*, and pip's NVIDIA wheels in
+/// .tilewise/venv beside the program, the active environment, the user's and the system's Python.
+/// Order: newest major first, in a major by place; majors above `driver_major` (0: no driver) last,
+/// since the driver refuses their output.
 LibrarySearch find_library(const LibraryQuery& query, int driver_major);
 
-/// Opens a candidate after the libraries it needs from its own folder: a library in a wheel does
-/// not find its neighbours by itself. `neighbours` are stems such as "libnvrtc-builtins".
+/// Opens a candidate after its `neighbours` (stems such as "libnvrtc-builtins") from the same
+/// folder: a library in a wheel does not find them by itself.
 Library open_with_neighbours(const LibraryCandidate& candidate,
                              const std::vector<std::string>& neighbours, std::string& why);
 

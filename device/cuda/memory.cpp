@@ -25,7 +25,7 @@ WorkspacePool::WorkspacePool(const PrimaryContext& context) : context_(context) 
   properties.location.id = context.device();
   const CurrentContext current(context);
   driver.check(driver.pool_create(&handle_, &properties), "making the workspace pool");
-  // Kept until the pool goes: giving memory back at each synchronization would cost every call.
+  // The pool keeps freed memory: its default returns memory at each synchronization.
   cuuint64_t threshold = UINT64_MAX;
   driver.pool_set_attribute(handle_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
 }
@@ -54,7 +54,7 @@ void* CudaDevice::allocate(std::int64_t bytes) {
   CUdeviceptr pointer = 0;
   CUresult result = driver_.mem_alloc(&pointer, static_cast<std::size_t>(bytes));
   if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_.handle()) {
-    // What the workspace pool holds and nobody uses may be what is missing.
+    // Unused memory of the workspace pool may make the allocation possible.
     driver_.pool_trim(pool_.handle(), 0);
     result = driver_.mem_alloc(&pointer, static_cast<std::size_t>(bytes));
   }
@@ -94,7 +94,7 @@ void CudaDevice::free_async(void* pointer, Stream stream) {
     driver_.check(driver_.mem_free_async(address(pointer), stream_handle(stream)),
                   "freeing workspace");
   } else {
-    // Waits for the work that uses it: slow, and right.
+    // cuMemFree waits for all work, so it is slow but correct.
     driver_.check(driver_.mem_free(address(pointer)), "freeing workspace");
   }
 }

@@ -8,7 +8,7 @@
 namespace tilewise::cuda {
 namespace {
 
-// NVML's interface, as far as it is used: its header is in no wheel that we need otherwise.
+// The part of NVML's interface in use; its header is in no wheel that the build needs.
 using NvmlDevice = void*;
 using NvmlResult = int;
 constexpr NvmlResult kSuccess = 0;
@@ -20,8 +20,8 @@ struct NvmlUtilization {
   unsigned gpu, memory;
 };
 
-/// The functions, each null where the library lacks it. NVML stays initialised until the process
-/// ends: starting it takes milliseconds.
+/// NVML's functions, null where the library lacks one. NVML stays initialised until the process
+/// ends: nvmlInit takes milliseconds.
 struct Nvml {
   Library library;
   NvmlResult (*init)() = nullptr;
@@ -49,7 +49,7 @@ struct Nvml {
     library.get(power_limit, "nvmlDeviceGetEnforcedPowerLimit");
     library.get(temperature, "nvmlDeviceGetTemperature");
     library.get(utilization, "nvmlDeviceGetUtilizationRates");
-    // Renamed in driver 535; the old name may go.
+    // The first name is that of driver 535 and later.
     if (!library.get(throttle_reasons, "nvmlDeviceGetCurrentClocksEventReasons")) {
       library.get(throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
     }
@@ -63,14 +63,14 @@ const Nvml& nvml() {
   return instance;
 }
 
-/// The value a getter gives, 0 where it is missing or refuses.
+/// A getter's value; 0 where the getter is missing or fails.
 template <typename Getter, typename... Arguments>
 double ask(Getter getter, Arguments... arguments) {
   unsigned value = 0;
   return getter && getter(arguments..., &value) == kSuccess ? value : 0.0;
 }
 
-/// NVML gives the number of processes it has no room for when it is given no room at all.
+/// The number of compute processes, -1 when not known. With room for none, NVML returns the count.
 int process_count(const Nvml& monitor, NvmlDevice device) {
   unsigned count = 0;
   if (!monitor.processes) return -1;
@@ -118,13 +118,13 @@ void nvml_fill_status(const std::string& uuid, bool own_context, DeviceStatus& s
   if (monitor.throttle_reasons && monitor.throttle_reasons(device, &reasons) == kSuccess) {
     status.throttle = throttle_words(reasons);
   }
-  // By count, not by process id: in a container NVML's ids are not ours.
+  // By count: in a container NVML's process ids differ from ours.
   const int processes = process_count(monitor, device);
   status.other_processes = processes < 0 ? -1 : std::max(0, processes - (own_context ? 1 : 0));
 }
 
 std::string throttle_words(unsigned long long reasons) {
-  // Idle (1) and settings a person chose for the display (0x100) slow nothing down that runs.
+  // Left out: idle (0x1) and the display clock setting (0x100), which slow no running kernel.
   constexpr std::pair<unsigned long long, const char*> kReasons[] = {
       {0x2, "application clocks"}, {0x4, "power cap"}, {0x8, "hardware slowdown"},
       {0x10, "sync boost"},        {0x20, "thermal"},  {0x40, "hardware thermal"},

@@ -5,20 +5,19 @@
 
 namespace tilewise::cuda {
 
-/// NVIDIA's monitor (NVML), where its library is found. Without it everything here says "not
-/// known".
+/// NVIDIA's management library (NVML). Without it every function returns "not known".
 
-/// GPUs of this machine, also those CUDA_VISIBLE_DEVICES hides; -1 when not known.
+/// GPUs of this machine, with those hidden by CUDA_VISIBLE_DEVICES; -1 when not known.
 int nvml_device_count();
 
 /// "580.65.06", empty when not known.
 std::string nvml_driver_version();
 
 /// Fills in clocks, power, temperature, utilization, throttle reasons and other processes of the
-/// device with this UUID. `own_context`: this process has a context there and so is counted too.
+/// device with this UUID. `own_context`: this process has a context there and is in NVML's count.
 void nvml_fill_status(const std::string& uuid, bool own_context, DeviceStatus& status);
 
-/// The throttle reasons of NVML's bit mask in words, "" when there is none worth a warning.
+/// The throttle reasons of NVML's bit mask in words; "" when none deserves a warning.
 std::string throttle_words(unsigned long long reasons);
 
 }  // namespace tilewise::cuda

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kOldestNvrtc = 12;
 
-/// The library's functions, as far as they are used; those of version 12.0 and later agree.
+/// The functions of NVRTC in use; their signatures are the same from version 12.0 on.
 struct NvrtcApi {
   Library library;
   decltype(&::nvrtcVersion) version = nullptr;
@@ -63,7 +63,7 @@ std::vector<const char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-/// One NVRTC program from source to binary.
+/// One NVRTC program, from source to binary.
 class Program {
  public:
   using Headers = std::vector<std::pair<std::string, std::string>>;
@@ -112,7 +112,7 @@ class Program {
   nvrtcProgram program_ = nullptr;
 };
 
-/// Whether a binary holds a kernel of this name: each has its code in a section named after it.
+/// Whether a binary has a kernel of this name: its code is in a section named after it.
 bool has_kernel(const std::vector<std::uint8_t>& binary, const std::string& entry) {
   const std::string section = ".text." + entry;
   const auto* begin = reinterpret_cast<const std::uint8_t*>(section.c_str());
@@ -130,7 +130,7 @@ class Nvrtc final : public Compiler {
                                            std::to_string(kOldestNvrtc) + ".0 or newer is needed");
     }
     read_architectures();
-    // Later versions know more options, and an unknown one is an error.
+    // Options of later versions; an unknown option is an error, so each is tried.
     for (const char* option : {"--modify-stack-limit=false", "--no-cache"}) {
       if (Program(api_, "option.cu", "", {}).compile({option}) == NVRTC_SUCCESS) {
         options_.push_back(option);
@@ -164,7 +164,7 @@ void Nvrtc::read_architectures() {
   for (const int number : numbers) {
     const Target plain{number / 10, number % 10, false};
     targets_.push_back(plain);
-    // From 9.0 on, each has instructions of its own under the 'a' suffix.
+    // From 9.0 on, the 'a' target has additional instructions.
     if (plain.major >= 9) targets_.push_back({plain.major, plain.minor, true});
   }
 }
@@ -202,7 +202,7 @@ CompileResult Nvrtc::compile(const CompileRequest& request) const {
     finish();
     return compiled;
   }
-  // Anything else that is no success is not the source's fault.
+  // Any other failure is not the source's fault.
   api_.check(result, "compiling " + to_string(request.kernel) +
                          (compiled.log.empty() ? "" : " (" + compiled.log + ")"));
   Image image;
@@ -232,7 +232,6 @@ std::unique_ptr<Compiler> load_compiler(const std::string& path) {
     std::string why;
     Library library = open_with_neighbours(candidate, {"libnvrtc-builtins"}, why);
     if (!library) {
-      // The loader's words begin with the library's name.
       refused.push_back(why);
       continue;
     }

@@ -7,7 +7,7 @@
 namespace tilewise::cuda {
 namespace {
 
-/// The number that stands right before `words` in `text`; 0 when the words are not there.
+/// The number right before `words` in `text`; 0 when the words are not in it.
 int number_before(std::string_view text, std::string_view words) {
   const std::size_t at = text.find(words);
   if (at == std::string_view::npos) return 0;
@@ -28,7 +28,7 @@ std::string_view line_with(std::string_view text, std::string_view words) {
 
 ResourceUsage usage_in_log(const std::string& log, const std::string& entry) {
   ResourceUsage usage;
-  // A log has one part per kernel, begun by this line and ended by the next like it.
+  // The log has one part per kernel, which starts with this line.
   constexpr std::string_view kPart = "Compiling entry function '";
   const std::size_t begin = log.find(std::string(kPart) + entry + "'");
   if (begin == std::string::npos) return usage;

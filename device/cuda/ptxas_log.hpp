@@ -5,8 +5,8 @@
 
 namespace tilewise::cuda {
 
-/// What the assembler's report (--ptxas-options=-v) says a kernel uses. Zeros where the log does
-/// not speak of it.
+/// A kernel's resources in the assembler's report (--ptxas-options=-v); 0 for each value that the
+/// log lacks.
 ResourceUsage usage_in_log(const std::string& log, const std::string& entry);
 
 }  // namespace tilewise::cuda

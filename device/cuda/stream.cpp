@@ -50,7 +50,7 @@ class CudaEvent final : public Event {
 
 class CudaGraph final : public LaunchGraph {
  public:
-  /// Instantiates a recorded graph, which stays the caller's.
+  /// Instantiates `graph`; the caller still owns it.
   CudaGraph(std::shared_ptr<const PrimaryContext> context, CUgraph graph)
       : context_(std::move(context)), driver_(context_->driver()) {
     driver_.check(driver_.graph_instantiate(&executable_, graph, 0), "instantiating a graph");
@@ -73,11 +73,11 @@ class CudaGraph final : public LaunchGraph {
   CUgraphExec executable_ = nullptr;
 };
 
-/// A stream being captured; ends the capture on every way out.
+/// Captures a stream; every exit ends the capture.
 class Capture {
  public:
   Capture(const Driver& driver, CUstream stream) : driver_(driver), stream_(stream) {
-    // Of this thread alone: what other threads do meanwhile is not refused.
+    // Thread-local mode: calls of other threads are not restricted.
     driver_.check(driver_.stream_begin_capture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                   "beginning to capture a stream");
     open_ = true;

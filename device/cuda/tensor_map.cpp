@@ -113,12 +113,12 @@ void CudaDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* ba
                  [](std::int32_t side) { return static_cast<cuuint32_t>(side); });
   dims[0] = static_cast<cuuint64_t>(place.columns);
   dims[1] = static_cast<cuuint64_t>(place.rows);
-  // The innermost dimension's stride is the element; the driver takes those of the others.
+  // The driver takes the strides of all dimensions but the innermost.
   const std::array<cuuint64_t, kMaxRank - 1> strides{
       static_cast<cuuint64_t>(place.stride),
       static_cast<cuuint64_t>(recipe.batch_stride * bytes_of(recipe.type))};
   constexpr std::array<cuuint32_t, kMaxRank> kEveryElement{1, 1, 1};
-  // The driver wants an aligned map; the caller's argument struct need not be.
+  // The driver needs an aligned map; the caller's argument struct may be unaligned.
   CUtensorMap encoded;
   const CurrentContext current(*context_);
   const CUresult result = encoder(driver_)(

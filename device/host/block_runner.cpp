@@ -13,9 +13,9 @@ namespace {
 namespace context = boost::context::detail;
 
 constexpr std::uint64_t kYieldsBetweenLooks = 4096;
-constexpr std::size_t kForgetCopies = 256;  // landed ones are forgotten in batches
+constexpr std::size_t kForgetCopies = 256;  // finished copies are erased in batches
 
-// Of this OS thread. A fiber never changes threads.
+// Per OS thread. A fiber never changes its OS thread.
 thread_local BlockRunner* running = nullptr;
 
 }  // namespace
@@ -56,7 +56,7 @@ struct KernelCalls {
   }
   static void edge(void* at, bool release) { FiberChecks::edge(at, release); }
 
-  /// Where a fiber begins: `from` is the one that switched to it.
+  /// A fiber's entry; `from` is the context that switched to it.
   TILEWISE_UNCOUNTED static void start(context::transfer_t from) {
     static_cast<BlockRunner::Fiber*>(from.data)->context = from.fctx;
     running->run_thread();
@@ -86,7 +86,7 @@ std::string BlockRunner::name_of(unsigned thread) const {
   return "thread " + text(fibers_[thread].thread.index);
 }
 
-/// The order in which threads run; the same for every block of that many threads.
+/// Sets the order of threads, the same for every block of `count` threads.
 void BlockRunner::order_threads(unsigned count) {
   if (order_.size() == count) return;
   order_.resize(count);
@@ -131,8 +131,8 @@ void BlockRunner::prepare(const BlockWork& work, const Index& block) {
     fibers_[order_[i]].next = &fibers_[order_[(i + 1) % count_]];
 }
 
-/// Runs `to` until something switches back. As little as can be comes after the jump: the processor
-/// guesses wrong where it returns to.
+/// Runs `to` until a switch back. Little code follows the jump, since the processor mispredicts its
+/// return address.
 inline void BlockRunner::switch_to(Fiber& to, bool for_good) {
   Fiber& me = *current_;
   current_ = &to;
@@ -142,7 +142,7 @@ inline void BlockRunner::switch_to(Fiber& to, bool for_good) {
   checks_.after_switch(number_of(me));
 }
 
-/// The next in the thread order that may run; `from` itself when it is the only one.
+/// The next ready fiber in thread order; `from` itself when no other is ready.
 inline BlockRunner::Fiber* BlockRunner::next_ready(Fiber& from) {
   Fiber* fiber = from.next;
   while (fiber->ready_at > phase_) {
@@ -166,7 +166,7 @@ std::string BlockRunner::run(const BlockWork& work, const Index& block) {
   return failure_.empty() ? "" : "block " + text(block) + ": " + failure_;
 }
 
-/// What a fiber does. Never returns: there is nothing below it on its stack.
+/// A fiber's body. Never returns: its stack has no caller's frame.
 void BlockRunner::run_thread() {
   checks_.after_switch(number_of(*current_));
   checks_.acquire(FiberChecks::begin);
@@ -190,11 +190,11 @@ void BlockRunner::run_thread() {
   switch_to(live_ == 0 ? main_ : *next_ready(me), true);
 }
 
-/// Until the current thread may run again.
+/// Runs other fibers until the current thread is ready again.
 void BlockRunner::run_others() { switch_to(*next_ready(*current_)); }
 
-/// What a barrier costs is mostly what the processor guesses wrong after a switch and what it must
-/// fetch of the next stack: so little code, a small frame, the switch last.
+/// Hot: most of a barrier's cost is the misprediction after a switch and the cache misses on the
+/// next stack. Hence little code, a small frame and the switch last.
 void BlockRunner::barrier(Site site) {
   Fiber& me = *current_;
   const unsigned number = number_of(me);
@@ -232,13 +232,13 @@ void BlockRunner::yield(Site site) {
     if (idle_yields_ == 1) idle_since_ = now;
     if (std::chrono::duration<double>(now - idle_since_).count() > options_.stall_seconds)
       fail([&] { return "deadlock: threads only wait: " + where_all_wait(); });
-    std::this_thread::yield();  // to the blocks that other OS threads run
+    std::this_thread::yield();  // to the OS threads that run other blocks
   }
   Fiber* next = next_ready(me);
   if (next != &me) switch_to(*next);
 }
 
-/// Ends the block: its fibers are left as they are, and their stacks are used again.
+/// Ends the block. Its fibers are abandoned; their stacks are reused.
 void BlockRunner::end_block() {
   checks_.release(FiberChecks::end);
   switch_to(main_, true);
@@ -288,7 +288,7 @@ void BlockRunner::copies_commit() {
   copies.first = 0;
 }
 
-/// Lands this thread's copies, oldest first, but for those of the last `pending` groups.
+/// Completes this thread's copies, oldest first, except those of the last `pending` groups.
 void BlockRunner::copies_wait(int pending) {
   Copies& copies = copies_[number_of(*current_)];
   for (; copies.first < copies.pending.size(); ++copies.first) {
@@ -311,15 +311,16 @@ bool BlockRunner::load_next(const void* barrier, TileLoad& load) {
   return true;
 }
 
-/// A tile that lands after its block has ended may land in another block's shared memory.
+/// Non-empty for a tile copy in flight at the block's end: a GPU could write it into the shared
+/// memory of another block.
 std::string BlockRunner::unfinished_load() const {
   return loads_.empty() ? ""
                         : "ends without waiting for the tile that load_tile copies at " +
                               text(loads_.front().site);
 }
 
-/// A GPU may count an arrival after a barrier() that follows it: what other threads write there
-/// then is lost.
+/// Non-empty for an mbarrier that was overwritten or still awaits bytes. A GPU may count an arrival
+/// after a later barrier(), over what other threads wrote there.
 std::string BlockRunner::overwritten_barrier() const {
   for (const Mbarrier& barrier : barriers_) {
     MbarrierState state;

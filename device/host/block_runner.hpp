@@ -27,7 +27,7 @@ using tilewise_host::WarpCall;
 inline constexpr unsigned kMostThreads = 1024;
 inline constexpr unsigned kWarp = 32;
 
-/// The functions that kernels call; they act on the block that runs on the calling OS thread.
+/// The functions of kernels; they act on the block that runs on the calling OS thread.
 const Runtime& kernel_runtime();
 
 inline bool same(const Site& x, const Site& y) {
@@ -37,7 +37,7 @@ std::string text(const Index& index);    ///< "(5,0,0)"
 std::string text(const Site& site);      ///< "tiled.cu:47"
 std::string text(const WarpCall& call);  ///< "with shuffle at warp.cu:12 (lanes 0x0000ffff)"
 
-/// What one launch asks of every block.
+/// The work of one launch, for each of its blocks.
 struct BlockWork {
   const Exports* image = nullptr;
   const void* arguments = nullptr;
@@ -45,8 +45,8 @@ struct BlockWork {
   unsigned shared_bytes = 0;
 };
 
-/// Runs blocks, one after another, on the OS thread that calls. The threads of a block are fibers;
-/// a fiber runs until it has to wait, then the next one does. Made once for each worker.
+/// Runs blocks, one after another, on the calling OS thread. Each thread of a block is a fiber that
+/// runs until it waits; then the next fiber runs. One BlockRunner per worker.
 class BlockRunner {
  public:
   explicit BlockRunner(const HostOptions& options);
@@ -54,34 +54,34 @@ class BlockRunner {
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  /// Empty when the block ran to its end, else what was wrong with it.
+  /// Empty when the block completed, else the mistake.
   std::string run(const BlockWork& work, const Index& block);
 
  private:
   friend struct KernelCalls;
-  /// A thread's record is one cache line: a barrier goes through all of them.
+  /// A thread's record, one cache line: a barrier visits all of them.
   struct alignas(64) Fiber {
     Thread thread;
     void* context = nullptr;
-    Fiber* next = nullptr;       ///< in the thread order, round and round
-    std::uint32_t ready_at = 0;  ///< the phase from which on it may run
+    Fiber* next = nullptr;       ///< in thread order, circular
+    std::uint32_t ready_at = 0;  ///< the first phase in which it may run
     int line = 0;                ///< where it waits
     const char* file = nullptr;
-    const char* operation = nullptr;  ///< of its warp, when it waits for that
+    const char* operation = nullptr;  ///< the warp operation it waits in, if any
   };
   static_assert(sizeof(Fiber) == 64);
   static constexpr std::uint32_t kNever = UINT32_MAX;     ///< ready_at of a thread that has ended
-  static constexpr std::uint32_t kForLanes = kNever - 1;  ///< of one that waits in a Meeting
-  /// Lanes of one warp that do something together, while not all of them are there.
+  static constexpr std::uint32_t kForLanes = kNever - 1;  ///< of a thread that waits in a Meeting
+  /// A warp operation that not all of its lanes have reached yet.
   struct Meeting {
-    WarpCall call;  ///< the first one's
+    WarpCall call;  ///< of the first lane
     unsigned thread = 0, arrived = 0;
     unsigned slot = 0;  ///< see FiberChecks
     void* brought[kWarp] = {};
   };
   struct Warp {
     std::vector<Meeting> open;
-    unsigned met = 0;  ///< how many meetings that order memory there have been
+    unsigned met = 0;  ///< completed meetings that order memory
   };
   struct Mbarrier {
     const void* at;
@@ -95,7 +95,7 @@ class BlockRunner {
   };
   struct Copies {  // of one thread
     std::vector<Copy> pending;
-    std::size_t first = 0;  ///< of those that have not landed
+    std::size_t first = 0;  ///< of those that are still pending
     int groups = 0;         ///< closed so far
   };
 
@@ -105,8 +105,8 @@ class BlockRunner {
   void switch_to(Fiber& to, bool for_good = false);
   Fiber* next_ready(Fiber& from);
   void run_others();
-  /// Ends the block with what `words()` says is wrong. The fiber is left as it is, so a string in
-  /// its frames would never be destroyed.
+  /// Ends the block with the mistake `words()`. The fiber is abandoned, so no destructor in its
+  /// frames runs.
   template <class Words>
   [[noreturn]] void fail(Words words) {
     failure_ = words();
@@ -126,7 +126,7 @@ class BlockRunner {
   void warp(const WarpCall& call);
   Meeting& meeting_of(const WarpCall& call, unsigned thread);
   void check_lanes(const WarpCall& call, unsigned thread);
-  /// Who waits in vain for a thread that does something else for good.
+  /// The meeting that waits for a thread; null without one.
   const Meeting* waiting_for(unsigned thread) const {
     for (const Meeting& meeting : warps_[thread / kWarp].open)
       if ((meeting.call.lanes >> thread % kWarp & 1U) != 0) return &meeting;
@@ -146,18 +146,18 @@ class BlockRunner {
   std::unique_ptr<Fiber[]> fibers_;
   std::vector<Copies> copies_;
   std::vector<Warp> warps_;
-  std::vector<TileLoad> loads_;  ///< on their way, oldest first
+  std::vector<TileLoad> loads_;  ///< in flight, oldest first
   std::vector<Mbarrier> barriers_;
   std::vector<unsigned> order_;
   Fiber main_;
   Fiber* current_ = nullptr;
   const BlockWork* work_ = nullptr;
   Block block_{};
-  unsigned count_ = 0, live_ = 0, arrived_ = 0, ended_ = 0;  ///< ended_: a thread that has
+  unsigned count_ = 0, live_ = 0, arrived_ = 0, ended_ = 0;  ///< ended_: an ended thread
   std::uint32_t phase_ = 1;
-  Site first_site_{};  ///< of the barrier being waited at
+  Site first_site_{};  ///< of the barrier in progress
   unsigned first_thread_ = 0;
-  std::uint64_t idle_yields_ = 0;  ///< since any thread did anything else
+  std::uint64_t idle_yields_ = 0;  ///< since the last operation that is no yield
   std::chrono::steady_clock::time_point idle_since_;
   std::string failure_;
   SharedMemory shared_;

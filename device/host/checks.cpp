@@ -12,7 +12,7 @@
 #elif defined(TILEWISE_TELL_THREADS)
 #include <sanitizer/tsan_interface.h>
 
-// What the compiler calls at a function's ends where it instruments them; no header has them.
+// The compiler's calls at the ends of an instrumented function; no header declares them.
 extern "C" {
 void __tsan_func_entry(void* caller);
 void __tsan_func_exit();
@@ -25,7 +25,7 @@ namespace tilewise::host {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kStagger = 37;  // lines between the tops of neighbours; coprime to a page's
+constexpr std::size_t kStagger = 37;  // lines between stack tops; coprime to a page's lines
 
 std::size_t page_bytes() {
   static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -39,7 +39,7 @@ Stacks::Stacks(unsigned count) : bytes_(count * kStackBytes) {
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   memory_ = static_cast<char*>(memory);
-  // Where the system allows no more mappings, a stack that runs over goes unnoticed.
+  // Where the system allows no more mappings, a stack overflow goes undetected.
   for (unsigned i = 0; i < count; ++i)
     if (mprotect(memory_ + i * kStackBytes, page_bytes(), PROT_NONE) != 0) break;
 }
@@ -59,7 +59,7 @@ FiberChecks::FiberChecks(const Stacks& stacks, unsigned count)
     : stacks_(stacks), count_(count), states_(count + 1) {}
 FiberChecks::~FiberChecks() = default;
 
-// A block that was given up leaves poison on its stacks.
+// An abandoned block leaves poisoned redzones on its stacks.
 void FiberChecks::block_begins(unsigned threads) {
   for (unsigned i = 0; i < threads; ++i) {
     states_[i] = nullptr;
@@ -76,7 +76,7 @@ void FiberChecks::before_switch(unsigned from, unsigned to, bool for_good) {
   __sanitizer_start_switch_fiber(for_good ? nullptr : &states_[from], bottom, bytes);
 }
 
-// The first switch comes from the OS thread's own stack: so it becomes known.
+// The first switch leaves the OS thread's own stack, so its bounds are learnt here.
 void FiberChecks::after_switch(unsigned at) {
   const void* bottom = nullptr;
   std::size_t bytes = 0;
@@ -107,8 +107,8 @@ void FiberChecks::block_begins(unsigned threads) {
   }
 }
 
-// Where kernels are looked at, their threads' order must come from barriers alone. Where the
-// executor is, its lists are shared by fibers that take turns.
+// When kernels are checked, only barriers order their threads. When the executor is checked, a
+// switch orders the fibers, which share its lists.
 void FiberChecks::before_switch(unsigned, unsigned to, bool) {
 #if defined(TILEWISE_CHECK_THREADS)
   constexpr unsigned kOrder = __tsan_switch_to_fiber_no_sync;

@@ -2,17 +2,17 @@
 #include <cstddef>
 #include <vector>
 
-// Built with TILEWISE_CHECK_ADDRESS or TILEWISE_CHECK_THREADS in the executables whose kernels are
-// compiled with a sanitizer, which must be told of fibers; so must a sanitizer that all but kernels
-// is built with. Elsewhere the checks are empty.
+// Sanitizers must be informed of fibers. The checks are active in executables whose kernels are
+// compiled with a sanitizer (TILEWISE_CHECK_ADDRESS, TILEWISE_CHECK_THREADS) and in programs that
+// are built with one; elsewhere they are empty.
 #if defined(TILEWISE_CHECK_ADDRESS) || defined(__SANITIZE_ADDRESS__)
 #define TILEWISE_TELL_ADDRESS
 #elif defined(TILEWISE_CHECK_THREADS) || defined(__SANITIZE_THREAD__)
 #define TILEWISE_TELL_THREADS
 #endif
 
-/// Of functions that begin on one fiber and end on another, or never end: the thread sanitizer
-/// counts entries and exits of functions, fiber by fiber.
+/// For functions that begin on one fiber and end on another, or never end: the thread sanitizer
+/// counts entries and exits per fiber.
 #if defined(__SANITIZE_THREAD__)
 #define TILEWISE_UNCOUNTED [[gnu::no_sanitize_thread]]
 #else
@@ -23,8 +23,8 @@ namespace tilewise::host {
 
 inline constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 
-/// The stacks of a block's fibers: one mapping, of which only what is used takes memory, with a
-/// page below each stack that nobody may touch.
+/// The stacks of a block's fibers in one mapping, which takes memory only where used. An
+/// inaccessible page lies below each stack.
 class Stacks {
  public:
   explicit Stacks(unsigned count);
@@ -32,7 +32,7 @@ class Stacks {
   Stacks(const Stacks&) = delete;
   Stacks& operator=(const Stacks&) = delete;
   char* bottom(unsigned index) const;
-  /// Staggered, so that the stacks' hot ends do not share cache sets.
+  /// Staggered, so that the hot ends of the stacks use different cache sets.
   char* top(unsigned index) const;
 
  private:
@@ -40,11 +40,11 @@ class Stacks {
   std::size_t bytes_ = 0;
 };
 
-/// What sanitizers are told. Fiber `count` is the OS thread's own stack.
+/// Reports fibers and their order to sanitizers. Fiber `count` is the OS thread's own stack.
 class FiberChecks {
  public:
-  /// Edges between threads: what was done before release() has happened for whoever comes out of
-  /// acquire() of the same slot. Two barriers that follow one another need slots of their own.
+  /// Happens-before edges: release() of a slot precedes a later acquire() of the slot. Consecutive
+  /// barriers need different slots.
   enum Slot : unsigned { even, odd, begin, end, warps, slots = warps + 64 };
   static unsigned slot_of(unsigned phase) { return phase % 2 == 0 ? even : odd; }
   static unsigned slot_of_warp(unsigned warp, unsigned met) { return warps + warp * 2 + met % 2; }
@@ -59,12 +59,12 @@ class FiberChecks {
   void after_switch(unsigned at);
   void release(unsigned slot);
   void acquire(unsigned slot);
-  static void edge(void* at, bool release);  ///< at a place of the kernel's choice
+  static void edge(void* at, bool release);  ///< at an address of the kernel's choice
 
  private:
   const Stacks& stacks_;
   const unsigned count_;
-  std::vector<void*> states_;  ///< of each fiber: its fake stack, or its thread
+  std::vector<void*> states_;  ///< per fiber: its fake stack, or the sanitizer's fiber
   const void* own_bottom_ = nullptr;
   std::size_t own_bytes_ = 0;
   char slots_[Slot::slots] = {};
@@ -79,8 +79,8 @@ class FiberChecks {
 #endif
 };
 
-/// While it lives, what the executor does to its own lists on a kernel thread's behalf is not
-/// looked at: those lists are shared by all threads of a block, which take turns.
+/// Scope in which the thread sanitizer ignores accesses: the executor's own lists are shared by all
+/// threads of a block, which run one at a time.
 class Unwatched {
  public:
 #if defined(TILEWISE_CHECK_THREADS)
@@ -94,8 +94,8 @@ class Unwatched {
   Unwatched& operator=(const Unwatched&) = delete;
 };
 
-/// Names the kernel's line in a race report: the executor is not instrumented, so what it does for
-/// a kernel would be reported without the place it was asked from (`caller`, a return address).
+/// Adds the kernel's line (`caller`, a return address) to race reports: the executor itself is not
+/// instrumented.
 class CallerFrame {
  public:
 #if defined(TILEWISE_CHECK_THREADS)

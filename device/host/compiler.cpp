@@ -16,10 +16,9 @@
 namespace tilewise::host {
 namespace {
 
-// C++ as the kernel dialect is written; float vectors alias plain floats; nothing is contracted
-// behind the kernel's back; a frame that is larger than a page cannot step over a stack's guard. A
-// parameter that a kernel asks for and its plan does not give is an error, not 0: NVRTC would say
-// nothing.
+// C++17 as in the kernel dialect; float vectors may alias floats; no contraction into fma; stack
+// probes, so that a large frame cannot skip a stack's guard page. An undefined parameter of a
+// kernel is an error (NVRTC would take 0 without a warning).
 const std::vector<std::string> kFlags{"-std=c++17",
                                       "-I.",
                                       "-fmacro-prefix-map=./=",
@@ -34,7 +33,7 @@ const std::vector<std::string> kFlags{"-std=c++17",
                                       "-Werror=undef",
                                       "-Wno-psabi"};
 
-constexpr int kTries = 2;  // of a program that a fault of the system ended
+constexpr int kTries = 2;  // of a compile that a fault of the system ends
 
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream stream(text);
@@ -49,7 +48,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// The first line of what a compiler says its version is; nothing when it does not run.
+/// The first line of a compiler's --version; nothing when it does not run.
 std::optional<std::string> version_of(const std::vector<std::string>& compiler) {
   std::vector<std::string> words = compiler;
   words.push_back("--version");
@@ -72,8 +71,8 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-/// Kernels are C++ to this compiler, behind CUDA's built-ins.
-/// The mark is for what reads the file before it is loaded.
+/// The kernel behind CUDA's built-ins, as C++, with the mark that check_mark() reads before
+/// loading.
 std::string translation_unit(const KernelSpec& kernel) {
   std::string text = R"(#include "cuda_on_cpu.hpp"
 #include "SOURCE"
@@ -125,7 +124,7 @@ class HostCompiler final : public Compiler {
 std::vector<std::string> HostCompiler::command(const CompileRequest& request) const {
   std::vector<std::string> words = program_;
   words.insert(words.end(), flags_.begin(), flags_.end());
-  // What the emulated GPU lacks must be lacking here too.
+  // Features missing on the emulated GPU must be missing here too.
   words.push_back("-D__CUDA_ARCH__=" +
                   std::to_string(request.target.major * 100 + request.target.minor * 10));
   for (const auto& [name, value] : request.kernel.defines)
@@ -151,7 +150,7 @@ void HostCompiler::write_sources(const CompileRequest& request,
                                  const std::filesystem::path& folder) const {
   const auto write = [&folder](const std::string& name, const std::string& text) {
     const std::filesystem::path file = folder / name;
-    std::error_code ignored;  // write_file() says what does not work
+    std::error_code ignored;  // write_file() reports the error
     std::filesystem::create_directories(file.parent_path(), ignored);
     write_file(file, text.data(), text.size());
   };
@@ -162,7 +161,8 @@ void HostCompiler::write_sources(const CompileRequest& request,
     write(kEmbeddedHeaders[i].name, kEmbeddedHeaders[i].text);
 }
 
-/// One try, with its temporary files in `place`. Throws Error(transient) where the system failed.
+/// One attempt, with its temporary files in `place`. Throws Error(transient) for a fault of the
+/// system.
 CompileResult HostCompiler::compile_in(const std::filesystem::path& place,
                                        const CompileRequest& request) const {
   const TemporaryFolder temporary(place);
@@ -193,8 +193,8 @@ CompileResult HostCompiler::compile_in(const std::filesystem::path& place,
   return compiled;
 }
 
-/// A compiler that was killed or found no space or memory says nothing about the kernel: it runs
-/// once more, elsewhere where there is another place.
+/// A compiler that was killed or ran out of space or memory is no verdict on the kernel: it runs
+/// once more, in another temporary place where there is one.
 CompileResult HostCompiler::compile(const CompileRequest& request) const {
   if (!request.target.host)
     throw Error(ErrorKind::unsupported,

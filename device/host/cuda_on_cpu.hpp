@@ -1,5 +1,5 @@
-// CUDA's built-ins for a C++ compiler that makes code for the CPU: what the kernel dialect
-// (templates/dialect.cuh) needs of them and no more. Every kernel is compiled behind this header.
+// CUDA's built-ins for a C++ compiler whose target is the CPU, as far as the kernel dialect
+// (templates/dialect.cuh) uses them. Every kernel is compiled behind this header.
 #pragma once
 #define TILEWISE_HOST 1
 #include "image_api.hpp"
@@ -10,7 +10,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 
-// What the image runs on, as processor() says it.
+// The processor that the image needs, in the words of processor().
 #if defined(__AVX2__) && defined(__FMA__)
 #define TILEWISE_CPU "x86-64 avx2 fma"
 #elif defined(__x86_64__)
@@ -23,18 +23,17 @@
 
 namespace tilewise_host {
 
-// Of a function that does something for all lanes or for the hardware: a thread sanitizer must not
-// take it for what the thread did that happens to run it.
+// For functions that act for all lanes or for the hardware: the thread sanitizer must not attribute
+// their accesses to the thread that runs them.
 #define TILEWISE_FOR_ALL __attribute__((no_sanitize("thread")))
 
 inline const Runtime* runtime = nullptr;
 
-// A fiber's record stays where it is as long as the fiber lives, and a fiber stays on its OS
-// thread, so the compiler may ask once. (The attribute goes with the function, not with the
-// pointer.)
+// A fiber's record does not move and the fiber stays on its OS thread, so the compiler may reuse
+// the result. (The attribute applies to the function, not to the pointer.)
 __attribute__((const, noinline)) static const Thread& thread() { return *runtime->thread(); }
 
-// Calls a kernel, whatever struct it takes.
+// Calls a kernel with any argument struct.
 template <class Arguments>
 inline void call(void (*kernel)(Arguments), const void* arguments) {
   kernel(*static_cast<const Arguments*>(arguments));
@@ -63,7 +62,7 @@ inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z,
 
 inline float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 
-// `file` and `line` are the caller's.
+// `file` and `line` are those of the call.
 inline void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewise_host::runtime->barrier({file, line});
 }
@@ -74,14 +73,14 @@ inline void __nanosleep(unsigned, const char* file = __builtin_FILE(),
 
 namespace tilewise_host {
 
-// An asynchronous copy writes nothing but poison when it is issued (NaN in any type of float): who
-// reads too early sees it, and so does who still needed what was there. The data land when the
-// thread waits for them; the first `unwanted` bytes never do.
+// An asynchronous copy first fills its destination with the canary 0xFF (NaN in any float type),
+// which shows reads that are too early and overwritten data that are still needed. The data are
+// stored when the thread waits for them, without the first `unwanted` bytes.
 inline void copy_async(void* to, const void* from, int bytes, int valid, int unwanted) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   for (int i = unwanted; i < valid; ++i) (void)static_cast<const volatile char*>(from)[i];
 #endif
-  // Not by memset, which a thread sanitizer does not see.
+  // A loop: the thread sanitizer does not see memset here.
   for (int i = 0; i < bytes / 4; ++i) static_cast<unsigned*>(to)[i] = ~0u;
   runtime->copy(static_cast<char*>(to) + unwanted, static_cast<const char*>(from) + unwanted,
                 static_cast<unsigned>(bytes - unwanted),

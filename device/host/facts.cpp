@@ -28,7 +28,7 @@ std::string processor_name() {
   for (const char* field : {"model name", "Model", "Hardware"})
     if (std::string name = proc_value("/proc/cpuinfo", field); !name.empty()) {
       for (char& c : name)
-        if (c == '|') c = '/';  // which parts a gpu_key
+        if (c == '|') c = '/';  // '|' separates the parts of a gpu_key
       return name;
     }
   return std::string(processor());
@@ -82,17 +82,17 @@ DeviceInfo device_info(const std::string& which) {
   if (!named.host)
     throw Error(ErrorKind::invalid_argument,
                 "'" + which + "' does not name the CPU; write host or host:sm_90");
-  // What a capability allows (threads, shared memory) is what kernels are made for.
+  // Kernels are made for the limits of a capability (threads, shared memory).
   DeviceInfo info = nominal_device(which == "host" ? named : best_target(named));
   info.name = "CPU: " + processor_name();
   info.uuid = "";
   info.multiprocessors = usable_cores();
   info.clock_khz = clock_khz();
-  info.memory_clock_khz = 0;  // not stated
+  info.memory_clock_khz = 0;  // not known
   info.memory_bus_bits = 0;
   info.memory_bytes = memory_facts().total_bytes;
   info.l2_bytes = cache_bytes();
-  // Two units of eight floats where AVX2 is compiled for; else four at most, product and sum apart.
+  // AVX2: two units of eight floats. Else at most four, multiply and add apart.
   info.fp32_lanes = processor() == "x86-64 avx2 fma" ? 16 : 4;
   return info;
 }

@@ -5,9 +5,9 @@
 
 namespace tilewise::host {
 
-/// What of the processor a kernel is compiled for: "x86-64 avx2 fma", "x86-64", "aarch64", "other".
+/// The processor as a target of kernels: "x86-64 avx2 fma", "x86-64", "aarch64", "other".
 std::string_view processor();
-/// Whether an image made for `cpu` runs on this processor.
+/// Whether an image for `cpu` runs on this processor.
 bool runs_here(std::string_view cpu);
 
 struct MemoryFacts {

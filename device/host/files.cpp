@@ -45,8 +45,8 @@ fs::path first_place() {
   return places.front();
 }
 
-/// Waits for a sweep that is about to remove the folder. False when it was removed. A file system
-/// without locks is never swept.
+/// Locks the folder, after any sweep that is about to remove it. False when a sweep removed it.
+/// File systems without locks are never swept.
 bool lock(int folder, const fs::path& path) {
   if (folder < 0) return false;
   while (flock(folder, LOCK_EX) != 0 && errno == EINTR) {
@@ -82,7 +82,7 @@ TemporaryFolder::TemporaryFolder(const fs::path& place) : owner_(getpid()) {
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  if (owner_ == getpid()) {  // else the parent's
+  if (owner_ == getpid()) {  // else it belongs to the parent
     remove_folder(path_);
     Leftovers& all = leftovers();
     const std::lock_guard making(all.mutex);

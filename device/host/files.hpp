@@ -8,15 +8,15 @@
 
 namespace tilewise::host {
 
-/// Where temporary files may lie, best first: TMPDIR, /tmp, /var/tmp, /dev/shm, as far as they are
-/// folders that this process may write to, each once, without symbolic links.
+/// Places for temporary files, best first: those of TMPDIR, /tmp, /var/tmp and /dev/shm that are
+/// folders writable by this process, without duplicates and symbolic links.
 std::vector<std::filesystem::path> temporary_places();
 
-/// A folder of its own, removed at the end. It is locked as long as its process lives, so that the
-/// next process recognises folders whose process was killed (sweep_temporary_folders()).
+/// A new folder, removed by the destructor. It is locked for the life of its process; an unlocked
+/// folder belongs to a killed process (see sweep_temporary_folders()).
 class TemporaryFolder {
  public:
-  /// In the first of temporary_places(). Throws Error(io), as the other.
+  /// In the first of temporary_places(). Both constructors throw Error(io).
   TemporaryFolder();
   explicit TemporaryFolder(const std::filesystem::path& place);
   ~TemporaryFolder();
@@ -34,7 +34,7 @@ class TemporaryFolder {
 void write_file(const std::filesystem::path& path, const void* data, std::size_t bytes);
 std::string read_file(const std::filesystem::path& path);
 
-/// A file without a name, in memory. -1 where the system has none.
+/// An anonymous file in memory (memfd). -1 where the system has none.
 enum class Use : bool { data, code };
 int file_in_memory(const char* name, Use use) noexcept;
 

@@ -6,46 +6,44 @@
 #include "device/compiler.hpp"
 #include "device/device.hpp"
 
-/// The CPU as a device: kernels compiled by the system's C++ compiler, the threads of a block run
-/// as fibers, blocks on all cores. For building, checking and debugging kernels where there is no
-/// GPU.
+/// The CPU as a device: the system's C++ compiler compiles kernels, fibers run the threads of a
+/// block, all cores run blocks. For building, checking and debugging kernels without a GPU.
 namespace tilewise::host {
 
-/// In which order the threads of a block run between two barriers. Right kernels do not care.
+/// The order of a block's threads between two barriers. It does not affect a correct kernel.
 enum class ThreadOrder : std::uint8_t { forward, reversed, shuffled };
 
 struct HostOptions {
   ThreadOrder order = ThreadOrder::forward;
   std::uint64_t seed = 1;     ///< of the shuffled order
-  int workers = 0;            ///< blocks at a time; 0: one for each core
-  double stall_seconds = 10;  ///< threads that only wait for one another are a deadlock after this
+  int workers = 0;            ///< concurrent blocks; 0: one per core
+  double stall_seconds = 10;  ///< deadlock timeout: seconds in which every thread only waits
 };
 
-/// Whether a device's name means the CPU: "host", "host:sm_90a".
+/// Whether a name means the CPU: "host", "host:sm_90a".
 bool is_host(const std::string& which);
 
-/// What the CPU says of itself, as "host" (the features of default_host_target()) or "host:sm_90a".
-/// Throws Error(invalid_argument) for a bad name, Error(unsupported) for an unknown capability.
+/// The CPU as "host" (the features of default_host_target()) or "host:sm_90a". Throws
+/// Error(invalid_argument) for a bad name, Error(unsupported) for an unknown capability.
 DeviceInfo device_info(const std::string& which);
 
-/// Everything on it is done when the call returns: streams, events and graphs keep their order and
-/// wait for nothing. Pointers are ordinary ones. A mistake that the executor sees in a kernel (a
-/// divergent barrier, a deadlock, a write past the block's shared memory) is an Error(device) that
-/// names block, thread, file and line.
+/// Synchronous: all work is done when a call returns; streams, events and graphs only keep the
+/// order. Pointers are ordinary pointers. A mistake of a kernel (divergent barrier, deadlock, write
+/// past the block's shared memory) throws Error(device) with block, thread, file and line.
 std::unique_ptr<Device> open_device(const std::string& which, const HostOptions& options = {});
 
-/// Removes the temporary folders of this user's processes that were killed, and ends the compilers
-/// that still work in them. Folders of living processes stay. Costs one listing of each place for
-/// temporary files; also done by the first compile of a process.
+/// Removes the temporary folders of this user's killed processes and ends compilers that still run
+/// in them. Folders of living processes stay. Lists each place for temporary files once. The first
+/// compile of a process does it too.
 void sweep_temporary_folders() noexcept;
 
-/// For a process that ends at once, by _exit(): kills its compilers and removes its temporary
-/// folders. Threads that start a compiler or make a folder from then on wait for ever.
+/// For a process that ends by _exit(): kills its compilers and removes its temporary folders. A
+/// thread that starts a compiler or makes a folder afterwards blocks for ever.
 void prepare_immediate_exit() noexcept;
 
 struct CompilerOptions {
-  std::string flags = "-O3";  ///< kernels need it: it unrolls what a thread keeps in registers
-  /// A folder for sources and binaries, where debuggers find them; empty: a temporary one, removed
+  std::string flags = "-O3";  ///< must be high: a kernel's register arrays need unrolled loops
+  /// A folder that keeps sources and binaries, for debuggers; empty: a temporary folder, removed
   /// after each kernel.
   std::string keep_in;
 };
@@ -53,8 +51,8 @@ struct CompilerOptions {
 /// TILEWISE_HOST_FLAGS and TILEWISE_HOST_KEEP where they are set, else the defaults.
 CompilerOptions compiler_options_from_environment();
 
-/// The compiler that TILEWISE_CXX or CXX names, else c++, g++ or clang++. Throws Error(compiler)
-/// when there is none.
+/// The compiler of TILEWISE_CXX or CXX, else c++, g++ or clang++. Throws Error(compiler) when there
+/// is none.
 std::unique_ptr<Compiler> load_compiler(
     const CompilerOptions& options = compiler_options_from_environment());
 

@@ -51,7 +51,7 @@ std::unique_ptr<LoadedKernel> HostDevice::load(const Image& image, std::uint32_t
 void HostDevice::launch(const LoadedKernel& kernel, const LaunchShape& shape, const void* arguments,
                         Stream stream) {
   if (!recording_of(stream)) return run(kernel, shape, arguments);
-  // The arguments are the caller's only until this returns.
+  // The caller's arguments are valid only until this returns.
   const auto& image = static_cast<const LoadedImage&>(kernel).exports();
   const auto* bytes = static_cast<const std::byte*>(arguments);
   struct alignas(128) Line {
@@ -64,7 +64,7 @@ void HostDevice::launch(const LoadedKernel& kernel, const LaunchShape& shape, co
 }
 
 void HostDevice::run(const LoadedKernel& loaded, const LaunchShape& shape, const void* arguments) {
-  // Whoever launches loaded the kernel on this very device, so its type is known.
+  // Kernels are launched on the device that loaded them, so the type is certain.
   const auto& kernel = static_cast<const LoadedImage&>(loaded);
   const std::string launching = "launching " + kernel.name() + " with grid " + text(shape.grid) +
                                 ", block " + text(shape.block) + ", cluster " +
@@ -96,7 +96,7 @@ void* HostDevice::allocate(std::int64_t bytes) {
   return pointer;
 }
 
-/// The system promises memory that it does not have, so for much its own word is asked first.
+/// Large requests are checked against the free memory first: the system overcommits.
 void* HostDevice::aligned_memory(std::int64_t bytes) const {
   void* pointer = nullptr;
   if ((bytes < kMuch || bytes <= memory_facts().free_bytes) &&
@@ -115,7 +115,7 @@ void HostDevice::free(void* pointer) noexcept {
   if (allocations_.erase(pointer) > 0) std::free(pointer);
 }
 
-/// A captured product's workspace belongs to the graph: each run uses it from its beginning.
+/// The workspace of a captured product belongs to the graph; every run of the graph reuses it.
 void* HostDevice::allocate_async(std::int64_t bytes, Stream stream) {
   Recording* recording = recording_of(stream);
   if (!recording || bytes <= 0) return allocate(bytes);

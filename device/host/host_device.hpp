@@ -10,8 +10,7 @@
 
 namespace tilewise::host {
 
-/// The CPU behind the interface of a GPU. Every function may be called from several threads at
-/// once, as with a GPU; launches take turns.
+/// The CPU behind a GPU's interface. Thread-safe; launches run one at a time.
 class HostDevice final : public Device {
  public:
   HostDevice(DeviceInfo info, const HostOptions& options);
@@ -56,7 +55,7 @@ class HostDevice final : public Device {
   DeviceInfo info_;
   Workers workers_;
   std::mutex mutex_;
-  std::map<void*, std::int64_t> allocations_;  ///< what is not freed yet, with its bytes
+  std::map<void*, std::int64_t> allocations_;  ///< live allocations and their bytes
 };
 
 }  // namespace tilewise::host

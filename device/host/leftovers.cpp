@@ -19,7 +19,7 @@ constexpr auto kBetweenRemovals = std::chrono::milliseconds(10);
 
 Leftovers& leftovers() {
   static Leftovers& all = [&]() -> Leftovers& {
-    static Leftovers& made = *new Leftovers;  // in use until the very end of the process
+    static Leftovers& made = *new Leftovers;  // never destroyed: used until the process ends
     pthread_atfork([] { made.mutex.lock(); }, [] { made.mutex.unlock(); },
                    [] {
                      made.programs.clear();
@@ -42,10 +42,10 @@ void remove_folder(const std::filesystem::path& folder) noexcept {
 
 void prepare_immediate_exit() noexcept {
   Leftovers& all = leftovers();
-  all.mutex.lock();  // for good: from here on nothing new is made
+  all.mutex.lock();  // never unlocked: no new folder or program from here on
   for (const pid_t program : all.programs) kill(-program, SIGKILL);
   for (const pid_t program : all.programs) {
-    siginfo_t ended;  // not reaped: the thread that waits for it may come first
+    siginfo_t ended;  // not reaped here; the thread that waits for it may do it first
     waitid(P_PID, static_cast<id_t>(program), &ended, WEXITED | WNOWAIT);
   }
   for (const std::filesystem::path& folder : all.folders) remove_folder(folder);

@@ -7,16 +7,16 @@
 
 namespace tilewise::host {
 
-/// The programs and temporary folders of this process: what stays behind when it ends at once.
-/// Empty in the child of a fork(), whose parent goes on using them.
+/// The running programs and the temporary folders of this process, to be cleaned up when it ends at
+/// once. Empty in a fork()ed child: its parent still uses them.
 struct Leftovers {
-  std::mutex mutex;          ///< held while a folder or a program is made and noted here
+  std::mutex mutex;          ///< locked while a folder or a program is made and entered here
   std::set<pid_t> programs;  ///< each leads a process group
   std::set<std::filesystem::path> folders;
 };
 Leftovers& leftovers();
 
-/// Removes a folder with all it holds, also while programs that are being killed write into it.
+/// Removes a folder and its contents, even while killed programs still write into it.
 void remove_folder(const std::filesystem::path& folder) noexcept;
 
 }  // namespace tilewise::host

@@ -20,7 +20,7 @@
 namespace tilewise::host {
 namespace {
 
-// A sanitizer's report (and a debugger) looks into the file for lines.
+// Sanitizers and debuggers read line numbers from the file.
 #if defined(TILEWISE_CHECK_ADDRESS) || defined(TILEWISE_CHECK_THREADS)
 constexpr bool kReportsLines = true;
 #else
@@ -41,9 +41,8 @@ bool write_all(int file, const std::vector<std::uint8_t>& bytes) {
   return true;
 }
 
-/// The same file by a number that is in no other use. The library's path names the number for as
-/// long as it is loaded, and a debugger opens that path as one of its own files: by a low number it
-/// would read its terminal.
+/// A duplicate of the file with a high descriptor number. The library's path contains the number; a
+/// debugger opens that path as its own file, and a low number would be its terminal.
 int with_high_number(int file) {
   constexpr rlim_t kHigh = 1000;
   rlimit limit{};
@@ -55,9 +54,8 @@ int with_high_number(int file) {
   return high;
 }
 
-/// The path of an open file. The loader takes two libraries of one path for the same, and the
-/// number of a closed file comes back, so each path is spelt another way: with "/" or "./" for each
-/// binary digit of a count.
+/// A unique path of an open file. The loader identifies libraries by path, and descriptor numbers
+/// are reused, so each path has another spelling: "/" or "./" for each binary digit of a counter.
 std::string path_of(int file) {
   static std::atomic<std::uint64_t> count{0};
   std::string path = "/proc/self/fd/";
@@ -82,7 +80,7 @@ LoadedImage::LoadedImage(const Image& image, std::uint32_t shared_bytes)
   *exports_->runtime = &kernel_runtime();
 }
 
-/// Loading runs a library's constructors, so what must not be loaded is recognised by its bytes.
+/// Loading runs a library's constructors, so foreign images are refused by their bytes.
 void LoadedImage::check_mark(const Image& image) const {
   if (!image.target.host) refuse(name_, "the image is for " + to_string(image.target) + ", a GPU");
   if (!is_whole_elf(image.binary))
@@ -100,7 +98,7 @@ void LoadedImage::check_mark(const Image& image) const {
                       std::string(processor()) + "\"");
 }
 
-/// Leaves library_ null where the system refuses files in memory, or code in them.
+/// Leaves library_ null where the system has no files in memory or no code in them.
 void LoadedImage::load_from_memory(const Image& image) {
   int file = file_in_memory(image.kernel.entry.c_str(), Use::code);
   if (file < 0) return;

@@ -10,18 +10,18 @@
 
 namespace tilewise::host {
 
-/// A shared library made of an image, loaded for as long as this lives. It is loaded from memory
-/// and needs no file, except where a debugger or a sanitizer reads its lines.
+/// An image loaded as a shared library for the life of the object. Loaded from memory, or from a
+/// file where a debugger or a sanitizer reads its lines.
 class LoadedImage final : public LoadedKernel {
  public:
-  /// Throws Error(device) for what is no image, or one of another processor or revision; nothing of
-  /// such an image has run then.
+  /// Throws Error(device) for a damaged image and for an image of another processor or revision,
+  /// before any of its code runs.
   LoadedImage(const Image& image, std::uint32_t shared_bytes);
   ~LoadedImage() override;
   LoadedImage(const LoadedImage&) = delete;
   LoadedImage& operator=(const LoadedImage&) = delete;
 
-  /// A CPU's compiler tells neither registers nor spills.
+  /// Unknown: a CPU's compiler reports neither registers nor spills.
   ResourceUsage usage() const override { return {}; }
   const tilewise_host::Exports& exports() const { return *exports_; }
   const std::string& name() const { return name_; }

@@ -1,10 +1,10 @@
-// What multiply_fragments() and multiply_blocks() of templates/mma.cuh mean on the CPU. Included by
-// it, behind the shapes (Op) and the places of their fragments' elements.
+// multiply_fragments() and multiply_blocks() of templates/mma.cuh on the CPU. mma.cuh includes this
+// file after the shapes (Op) and the places of their fragments' elements.
 #pragma once
 
 namespace tilewise_host {
 
-// What a lane brings: the words of Rows fragments of A, of Columns of B, and Rows x Columns of
+// One lane's operands: the words of Rows fragments of A and of Columns of B, and Rows x Columns of
 // sums.
 template <class Op>
 struct Fragments {
@@ -19,11 +19,11 @@ struct Tiles {
 };
 
 #ifdef TILEWISE_TAGGED
-// A program that looks for a mistake's place runs the kernel with operands that say where they come
-// from. 1: each element holds 1 + k % 251. 2: those of A hold 1 + row % 251, those of B 1 + column
-// % 251. Zeros are what lies outside. So a fragment that was filled wrongly is seen where it is
-// used: all that meets in one k of the fragments must be of one k of the matrices, all of one row
-// of one row, and no two rows of the same.
+// Checks of misplaced loads: the kernel runs with operands whose values are tags of their place,
+// zero outside the matrix. TILEWISE_TAGGED 1: an element is 1 + k % 251; all elements of one k of
+// the fragments must have the same tag. TILEWISE_TAGGED 2: an element is 1 + row % 251 (A) or
+// 1 + column % 251 (B); all elements of one row (column) must have the same tag, and any two rows
+// (columns) different tags.
 struct Tagged {
   bool of_a;
   int i, k, tag;  // i: row of A, column of B
@@ -51,7 +51,7 @@ TILEWISE_FOR_ALL int describe(char* text, int size, const Tagged& x, void* const
                                    TILEWISE_TAGGED == 1 ? "k" : line, x.tag - 1);
 }
 
-// `first`: what `next` must be like, or, when `apart`, must not be like.
+// Checks `next` against `first`: equal tags, or different ones when `apart`.
 template <class Op>
 TILEWISE_FOR_ALL void check_tag(Tagged& first, const Tagged& next, bool apart, void* const* all,
                                 Site site) {

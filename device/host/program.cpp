@@ -17,9 +17,9 @@ namespace tilewise::host {
 namespace {
 namespace fs = std::filesystem;
 
-/// What gcc, clang, the assembler and the linker write (LC_ALL=C) when the system fails them. The
-/// signals are those that a program does not raise by its own mistake; with those that it does
-/// (Segmentation fault, Aborted), the source has crashed the compiler.
+/// Messages of gcc, clang, the assembler and the linker (LC_ALL=C) for faults of the system.
+/// Killed, Terminated and Interrupt are signals from outside; Segmentation fault and Aborted are
+/// left out, since there the source has crashed the compiler.
 constexpr std::string_view kWords[] = {"Killed signal terminated program",
                                        "Terminated signal terminated program",
                                        "Interrupt signal terminated program",
@@ -53,13 +53,13 @@ bool raised_by_mistake(int signal) {
   return std::find(std::begin(kMistakes), std::end(kMistakes), signal) != std::end(kMistakes);
 }
 
-/// No program of this name, or none that may be run: another try ends the same way.
+/// No executable program of this name: another attempt fails the same way.
 bool is_lasting(int start_error) {
   constexpr int kLasting[] = {ENOENT, EACCES, ENOTDIR, ENOEXEC, ELOOP, EPERM, ENAMETOOLONG, E2BIG};
   return std::find(std::begin(kLasting), std::end(kLasting), start_error) != std::end(kLasting);
 }
 
-/// The environment with LC_ALL and, unless it is empty, `temporary` in place of the caller's.
+/// The caller's environment with LC_ALL and, unless it is empty, `temporary` as TMPDIR.
 std::vector<std::string> settings_with(const fs::path& temporary) {
   std::vector<std::string> settings{"LC_ALL=C"};
   if (!temporary.empty()) settings.push_back("TMPDIR=" + temporary.string());
@@ -78,7 +78,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-/// What is written to it survives a full disk.
+/// A program's output, in memory where possible, so that it survives a full disk.
 class Log {
  public:
   explicit Log(const fs::path& folder) : file_(file_in_memory("log", Use::data)) {
@@ -140,7 +140,8 @@ class SpawnSettings {
   posix_spawnattr_t attributes_{};
 };
 
-/// Its wait status. As long as it is noted it is not reaped, so that its number is not another's.
+/// A program's wait status. It is reaped only after its entry in the leftovers is removed, so that
+/// its id is not reused before.
 int wait_for(pid_t program) {
   siginfo_t ended;
   while (waitid(P_PID, static_cast<id_t>(program), &ended, WEXITED | WNOWAIT) != 0 &&
@@ -202,7 +203,7 @@ std::string outside_fault(const ProgramEnd& end) {
     const std::size_t stop = std::min(end.log.find('\n', begin), end.log.size());
     const std::string_view line = std::string_view(end.log).substr(begin, stop - begin);
     begin = stop + 1;
-    if (line.find(" | ") != line.npos) continue;  // a line of the source
+    if (line.find(" | ") != line.npos) continue;  // a quoted line of the source
     for (const std::string_view words : kWords)
       if (line.find(words) != line.npos) return std::string(line);
   }

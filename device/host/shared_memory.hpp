@@ -5,15 +5,15 @@
 
 namespace tilewise::host {
 
-/// A block's shared memory: as large as the launch asks for and no larger, poisoned before each
-/// block, between guard zones that show who wrote past it. (An address sanitizer's own zones are
-/// better, so in its executable there are none.)
+/// A block's shared memory: exactly as large as the launch's, filled with a canary before each
+/// block, between guard zones that detect writes past its ends. (Without guard zones under an
+/// address sanitizer, which has better ones.)
 class SharedMemory {
  public:
-  /// Every byte is 0xFF afterwards: as a float a NaN, as an offset far outside.
+  /// Sets every byte to 0xFF: as a float a NaN, as an offset far outside.
   void prepare(std::size_t bytes);
   void* data() const { return data_; }
-  /// Empty, or which byte past an end was written.
+  /// Empty, or the byte past an end that was written.
   std::string damage() const;
 
  private:

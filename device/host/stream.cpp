@@ -44,7 +44,7 @@ class HostGraph final : public LaunchGraph {
   std::shared_ptr<Recording> recording_;
 };
 
-/// Ends the capture on every way out.
+/// Ends the capture on every exit.
 class Capture {
  public:
   Capture(HostStream& stream, std::shared_ptr<Recording> recording) : stream_(stream) {

@@ -7,13 +7,13 @@
 
 namespace tilewise::host {
 
-/// What a graph does, in order, and the workspaces that live as long as it does.
+/// A graph's work in order, and the workspaces that live as long as the graph.
 struct Recording {
   std::vector<std::function<void()>> work;
   std::vector<std::shared_ptr<void>> workspaces;
 };
 
-/// Behind the opaque Stream. Work is done at once, unless the stream is being captured.
+/// The type behind the opaque Stream. Work runs at once unless the stream is being captured.
 struct HostStream {
   std::shared_ptr<Recording> recording;
 };
@@ -22,12 +22,12 @@ inline HostStream* host_stream(Stream stream) {
   return static_cast<HostStream*>(static_cast<void*>(stream.handle()));
 }
 
-/// Where work on a stream is recorded; null when it is to be done now.
+/// The recording of a stream; null when its work runs at once.
 inline Recording* recording_of(Stream stream) {
   return stream ? host_stream(stream)->recording.get() : nullptr;
 }
 
-/// Does the work now, or when the graph runs that the stream is captured into.
+/// Runs the work now, or records it where the stream is being captured.
 template <class Work>
 void enqueue(Stream stream, Work work) {
   if (Recording* recording = recording_of(stream))

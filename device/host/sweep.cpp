@@ -45,7 +45,7 @@ bool has_our_pattern(std::string_view name) {
   return end.front() == '-' && all_of(end.substr(1), is_letter_or_digit) && all_of(owner, is_digit);
 }
 
-/// Closed at the end of its scope, which also ends its lock.
+/// An open folder; closing it releases its lock.
 class Folder {
  public:
   explicit Folder(const fs::path& path)
@@ -60,15 +60,15 @@ class Folder {
     struct stat facts {};
     return descriptor_ >= 0 && fstat(descriptor_, &facts) == 0 && facts.st_uid == geteuid();
   }
-  /// False as long as its process lives, and on a file system without locks.
+  /// False while its process lives, and on a file system without locks.
   bool lock() const { return flock(descriptor_, LOCK_EX | LOCK_NB) == 0; }
 
  private:
   int descriptor_;
 };
 
-/// Whether the process was started with its temporary files in `folder`, as compilers are. The
-/// working folder would not do: a person may look around there.
+/// Whether the environment of a process has `folder` as its place for temporary files, as that of
+/// our compilers. The working folder is no evidence: a person's shell may be there.
 bool works_in(const fs::path& process, const fs::path& folder) {
   std::ifstream file(process / "environ", std::ios::binary);
   const std::string settings = '\0' + std::string(std::istreambuf_iterator<char>(file), {}) + '\0';
@@ -96,7 +96,7 @@ std::vector<pid_t> processes_in(const fs::path& folder) {
   return found;
 }
 
-/// Until there are none left, since a compiler starts others.
+/// Repeats until none is left, since a compiler starts other processes.
 void end_processes_in(const fs::path& folder) {
   for (int i = 0; i < kScans; ++i) {
     const std::vector<pid_t> found = processes_in(folder);
@@ -141,7 +141,7 @@ void sweep_temporary_folders() noexcept {
         if (has_our_pattern(entry->path().filename().string())) folders.push_back(entry->path());
       for (const fs::path& folder : folders) sweep(folder);
     }
-  } catch (const std::exception&) {  // out of memory: the next start sweeps
+  } catch (const std::exception&) {  // out of memory: the next process sweeps
   }
 }
 

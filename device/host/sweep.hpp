@@ -6,13 +6,13 @@
 
 namespace tilewise::host {
 
-/// "tilewise-4711-XXXXXX", as mkdtemp() takes it. Folders of other names are never swept.
+/// "tilewise-4711-XXXXXX", a template for mkdtemp(). Folders of other names are never swept.
 std::string folder_pattern(pid_t owner);
 
-/// Whether the path still leads to the open folder.
+/// Whether the path still names the open folder.
 bool leads_to(const std::filesystem::path& path, int folder) noexcept;
 
-/// sweep_temporary_folders(), unless this process has done so already.
+/// sweep_temporary_folders(), once per process.
 void sweep_once() noexcept;
 
 }  // namespace tilewise::host

@@ -15,8 +15,7 @@ using tilewise_host::TensorMapData;
   throw Error(ErrorKind::invalid_argument, "encoding a tensor map with " + what);
 }
 
-/// What a GPU's driver refuses is refused here too, so that a plan which is wrong is found
-/// anywhere.
+/// Refuses what a GPU's driver refuses, so that a wrong plan fails on every device.
 void check_box(const TensorMapRecipe& recipe) {
   const std::size_t rank = recipe.dims.size();
   const std::int64_t element = bytes_of(recipe.type);
@@ -32,7 +31,7 @@ void check_box(const TensorMapRecipe& recipe) {
   const int swizzle = recipe.swizzle_bytes;
   if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
     refuse("a swizzle of " + std::to_string(swizzle) + " bytes; allowed are 0, 32, 64, 128");
-  // The driver takes narrower boxes; how they lie then is nothing that a kernel here relies on.
+  // The driver also takes narrower boxes; no kernel here relies on their layout.
   if (swizzle != 0 && line != swizzle)
     refuse("a swizzle of " + std::to_string(swizzle) + " bytes and a box of " +
            std::to_string(line) + " bytes a row; the CPU executor wants them equal");

@@ -1,5 +1,5 @@
-// What the transfers of templates/tma.cuh mean on the CPU. A tile's place is poisoned when its copy
-// is issued; the data land when some thread looks whether they are there.
+// The copies of templates/tma.cuh on the CPU. Issuing a copy fills its destination with a canary;
+// the data are stored when a thread tests the copy's mbarrier.
 #pragma once
 
 namespace tilewise_host {
@@ -12,8 +12,8 @@ inline __attribute__((always_inline)) MbarrierState& mbarrier_state(void* barrie
   return *static_cast<MbarrierState*>(barrier);
 }
 
-// Edges between who arrives (or lands data) in a phase and who sees it end; the barriers themselves
-// order nothing else, and are no data.
+// Happens-before edges from an arrival (or a completed copy) in a phase to a thread that sees the
+// phase end. The mbarriers' own words give no order and are not checked as data.
 inline void* edge_of(void* barrier, int parity) { return static_cast<char*>(barrier) + 4 * parity; }
 
 TILEWISE_FOR_ALL inline void count_mbarrier(MbarrierState& state, int arrivals, int bytes) {
@@ -48,7 +48,7 @@ inline void mbarrier_arrive(void* barrier, int bytes, Site site) {
   count_mbarrier(state, 1, bytes);
 }
 
-// One box of a matrix: also what lies outside counts.
+// Stores one box of a matrix; elements outside the matrix are zero.
 inline void land_tile(const TileLoad& load) {
   const TensorMapData& map = load.map;
   const long long element = map.element_bytes;
@@ -60,7 +60,7 @@ inline void land_tile(const TileLoad& load) {
       long long at = row * line + column * element;
       if (map.swizzle_bytes) at ^= (at >> 7 & (map.swizzle_bytes / 16 - 1)) << 4;
       const bool inside = x >= 0 && x < map.dims[0] && y >= 0 && y < map.dims[1];
-      if (inside && x < map.unread)  // a GPU has whatever lies there
+      if (inside && x < map.unread)  // not part of the operand; undefined on a GPU
         __builtin_memset(to + at, 0xff, element);
       else if (inside)
         __builtin_memcpy(to + at, static_cast<const char*>(map.base) + y * map.stride + x * element,
@@ -84,7 +84,7 @@ inline bool mbarrier_try_wait(void* barrier, int parity, Site site) {
   return true;
 }
 
-// A GPU stops with an illegal instruction.
+// A GPU raises an illegal instruction.
 inline void refuse_column(const TensorMapData& map, int x, Site site) {
   const int step = 16 / map.element_bytes;
   if (x % step == 0) return;

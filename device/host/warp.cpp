@@ -1,4 +1,4 @@
-// What the lanes of a warp do together: BlockRunner::warp() and what is wrong with it.
+// Warp operations: BlockRunner::warp() and its checks.
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -24,8 +24,8 @@ bool same(const WarpCall& x, const WarpCall& y) {
 
 }  // namespace
 
-/// That all whom a call names can come. CUDA lets lanes that have ended be named; here it is a
-/// mistake, since it is nearly always an early return.
+/// Checks that every named lane can arrive. CUDA permits naming lanes that have ended; here it is
+/// an error, since it is nearly always an early return.
 void BlockRunner::check_lanes(const WarpCall& call, unsigned thread) {
   const auto refuse = [&](auto why) {
     fail([&] {
@@ -52,8 +52,7 @@ void BlockRunner::check_lanes(const WarpCall& call, unsigned thread) {
   }
 }
 
-/// The meeting a call belongs to. Two lanes that wait for one another at different places will
-/// never meet.
+/// The meeting of a call. Two lanes that wait for one another at different places are an error.
 BlockRunner::Meeting& BlockRunner::meeting_of(const WarpCall& call, unsigned thread) {
   const unsigned lane = thread % kWarp;
   Warp& warp = warps_[thread / kWarp];

@@ -1,14 +1,14 @@
-// What the warp operations of the kernel dialect (templates/warp.cuh) mean on the CPU. The lanes
-// meet once for an operation; the last to come does it for all (see WarpCall). An operation that
-// orders no memory on a GPU orders none here: what is done for others must not look like an access
-// of one's own to a thread sanitizer.
+// The warp operations of the kernel dialect (templates/warp.cuh) on the CPU. The lanes meet once
+// per operation; the last to arrive performs it for all (see WarpCall). An operation that orders no
+// memory on a GPU orders none here: the thread sanitizer must not see an access for another lane as
+// the performing thread's own.
 #pragma once
 
 namespace tilewise_host {
 
 inline bool among(unsigned lanes, unsigned lane) { return lane < 32 && (lanes >> lane & 1u) != 0; }
 
-// Which lane a shuffle takes from.
+// How a shuffle computes its source lane.
 enum class Shuffle { index, up, down, exclusive_or };
 inline unsigned source_of(Shuffle kind, unsigned lane, unsigned by) {
   switch (kind) {
@@ -72,14 +72,14 @@ inline void warp_barrier(unsigned lanes, Site site) {
 }
 
 #ifdef TILEWISE_TAGGED
-// Which line loaded a fragment's word, by the word's address; see mma_on_cpu.hpp. For programs that
-// run one block at a time.
+// The source line that loaded a fragment's word, by the word's address; see mma_on_cpu.hpp. Only
+// for programs that run one block at a time.
 struct Loaded {
   const void* word;
   Site site;
 };
-/// The word's place in a table: where it is found, else the first that is free, else the last
-/// looked at. Where stacks lie differs from run to run, so words may meet anywhere.
+/// The word's entry in a hash table: the matching one, else the first free, else the last probed.
+/// Stack addresses differ from run to run, so any two words may collide.
 TILEWISE_FOR_ALL inline Loaded& loaded_entry(const void* word) {
   constexpr unsigned kEntries = 1 << 14, kTries = 64;
   static Loaded entries[kEntries];
@@ -99,7 +99,8 @@ TILEWISE_FOR_ALL inline Site loaded_at(const void* word) {
 }
 #endif
 
-// ldmatrix: lane 8 j + r says where row r of matrix j lies; see load_matrices() for who gets what.
+// ldmatrix: lane 8 j + r has the address of row r of matrix j; load_matrices() documents the
+// layout.
 template <int Count>
 struct LoadedMatrices {
   const unsigned short* row;
@@ -122,8 +123,8 @@ TILEWISE_FOR_ALL inline void load_matrices_all(void* const* all, const WarpCall&
     }
   }
 }
-// The rows must be the block's own shared memory, each on 16 bytes; sanitizers see the lane that
-// names a row read all of it, and a thread sanitizer who gets what.
+// Each row must be 16 aligned bytes of the block's shared memory. Sanitizers see a lane's read of
+// its whole row; the thread sanitizer also sees each lane's reads of its result.
 template <int Count, bool Transposed>
 inline __attribute__((always_inline)) void load_matrices(unsigned (&to)[Count], const void* row,
                                                          Site site) {
@@ -164,18 +165,18 @@ inline unsigned bits_of_float(float value) {
   return bits;
 }
 
-// f16: 1 sign, 5 exponent, 10 mantissa bits. The factor moves the exponent's offset from 15 to 127
-// and makes subnormals right.
+// f16: 1 sign, 5 exponent, 10 mantissa bits. The factor changes the exponent's bias from 15 to 127
+// and also converts subnormals.
 inline float float_of_f16(unsigned short half) {
   const unsigned rest = unsigned(half & 0x7fff) << 13, sign = unsigned(half & 0x8000) << 16;
   if (rest >= 0x0f800000u) return float_of_bits(sign | 0x7f800000u | rest);  // infinite or NaN
   return float_of_bits(sign | bits_of_float(float_of_bits(rest) * 0x1p112f));
 }
-// To nearest, halfway cases to even. Below the normal numbers the addition of a large power of two
-// does the rounding.
+// Rounds to nearest, ties to even. Below the normal numbers the addition of a large power of two
+// rounds.
 inline unsigned short f16_of_float(float value) {
   const unsigned bits = bits_of_float(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
-  if (rest > 0x7f800000u) return 0x7fff;          // NaN, as PTX has it
+  if (rest > 0x7f800000u) return 0x7fff;          // NaN, as in PTX
   if (rest >= 0x477ff000u) return sign | 0x7c00;  // too large
   if (rest < 0x38800000u) return sign | (bits_of_float(float_of_bits(rest) + 0.5f) - 0x3f000000u);
   return sign | (rest - 0x38000000u + 0xfff + (rest >> 13 & 1)) >> 13;
@@ -185,7 +186,7 @@ inline unsigned short bf16_of_float(float value) {
   if ((bits & 0x7fffffff) > 0x7f800000u) return 0x7fff;
   return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
-// OCP's e5m2 (Fraction 2) is f16 cut short; e4m3 (3) has no infinities, all ones is NaN.
+// OCP's e5m2 (Fraction 2) is the upper byte of an f16; e4m3 (3) has no infinities, all ones is NaN.
 template <int Fraction>
 inline float float_of_fp8(unsigned char bits) {
   if (Fraction == 2) return float_of_f16(static_cast<unsigned short>(bits << 8));
@@ -193,7 +194,7 @@ inline float float_of_fp8(unsigned char bits) {
   if (rest == 0x7f) return float_of_bits(sign | 0x7fc00000u);
   return float_of_bits(sign | bits_of_float(float_of_bits(rest << 20) * 0x1p120f));
 }
-// To nearest: 13 bits are dropped. Halfway cases to even, or away from zero.
+// Rounds to nearest, dropping 13 bits. Ties to even, or away from zero.
 inline unsigned tf32_of_float(float value, bool to_even) {
   const unsigned bits = bits_of_float(value);
   if ((bits & 0x7fffffff) > 0x7f800000u) return 0x7fffffff;

@@ -6,7 +6,7 @@
 namespace tilewise::host {
 namespace {
 
-/// Ends the loop over the blocks.
+/// An exception that ends the loop over the blocks.
 struct BlockFailed {
   std::string why;
 };

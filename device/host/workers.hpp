@@ -9,21 +9,21 @@
 
 namespace tilewise::host {
 
-/// Runs the blocks of grids on a thread pool, the calling thread beside it; each worker has fibers
-/// of its own.
+/// Runs the blocks of grids on a thread pool and the calling thread. Each worker has its own
+/// fibers.
 class Workers {
  public:
   explicit Workers(const HostOptions& options);
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  /// Runs every block of the grid; one grid at a time. Empty when all ran to their ends, else what
-  /// was wrong with the first that did not.
+  /// Runs every block of the grid; one grid at a time. Empty when all completed, else the first
+  /// mistake.
   std::string run(const BlockWork& work);
 
  private:
   std::vector<std::unique_ptr<BlockRunner>> runners_;  ///< by worker; [0] is the caller's
-  std::mutex launch_;                                  ///< held while a grid runs
+  std::mutex launch_;                                  ///< locked while a grid runs
   ThreadPool pool_;                                    ///< last: it uses the runners
 };
 

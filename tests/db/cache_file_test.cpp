@@ -1,4 +1,4 @@
-// Which files at a cache's path may be deleted.
+// Which files at a cache's path are deleted.
 #include "db/cache_file.hpp"
 
 #include <pwd.h>
@@ -22,7 +22,7 @@ class CacheFile : public testing::Test {
     ImageCache cache(path);
     for (int tile = 1; tile <= 20; ++tile) ASSERT_EQ(cache.put(image(tile, 5000)), "");
   }
-  /// Stays, with what lies beside it, and is not made anew by a cache either.
+  /// The file and its companions stay, and no cache replaces it.
   void expect_kept(const std::string& why, Trust trust = Trust::owner) const {
     for (const char* suffix : {"-wal", "-journal"}) write_file(path.string() + suffix, "beside");
     for (const char* suffix : {"-wal", "-journal"}) chmod((path.string() + suffix).c_str(), 0600);
@@ -74,7 +74,7 @@ TEST_F(CacheFile, WhoseApplicationIdIsInItsLogGoes) {
   EXPECT_EQ(in_child([&] {
               ImageCache cache(path);
               cache.put(image(1));
-              _exit(0);  // the log is not written back
+              _exit(0);  // without a checkpoint of the log
               return 1;
             }),
             0);
@@ -121,7 +121,7 @@ TEST_F(CacheFile, BehindAnothersLinkStaysEvenWhereEveryFileIsTrusted) {
       ASSERT_EQ(lchown(path.c_str(), daemon->pw_uid, daemon->pw_gid), 0);
       expect_kept("belongs to another user", trust);
       EXPECT_TRUE(fs::exists(secret));
-      if (trust == Trust::owner) {  // else SQLite opens the file, and rolls the journal back
+      if (trust == Trust::owner) {  // Trust::anyone lets SQLite roll the journal back
         EXPECT_EQ(read_file(secret.string() + "-journal"), "another");
       }
       for (const fs::path& file : {path, secret, fs::path(secret.string() + "-journal")})

@@ -1,4 +1,4 @@
-// Whose claims hold: of living processes that renew them; by time alone where that cannot be told.
+// When claims are valid: while a living process renews them, or by age where its life is unknown.
 #include <array>
 
 #include "damage.hpp"
@@ -14,7 +14,7 @@ const Target kTarget{9, 0, true};
 class ClaimsTest : public testing::Test {
  protected:
   bool claim(Database& db) const { return db.claim_image(kernel(), kTarget); }
-  /// As if so many seconds had passed for all claims.
+  /// Makes all claims older by `seconds`.
   void age(int seconds) const {
     change(path, "UPDATE claims SET since = since - " + std::to_string(seconds));
   }
@@ -66,7 +66,7 @@ TEST_F(ClaimsTest, FromTheFutureAreFree) {
 
 // Processes ---------------------------------------------------------------------------------------
 
-/// Claims in a process that ends at once.
+/// Claims an image in a process that ends without releasing it.
 void claim_and_die(const std::filesystem::path& path) {
   ASSERT_EQ(in_child([&] { return Database::open(path).claim_image(kernel(), kTarget) ? 0 : 1; }),
             0);

@@ -1,4 +1,5 @@
-// SQLite's files beside a database: readers leave none, and those of others keep no owner out.
+// SQLite's companions of a database: readers leave none, and those of other users do not lock the
+// owner out.
 #include "db/companions.hpp"
 
 #include <pwd.h>

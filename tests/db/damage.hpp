@@ -8,7 +8,7 @@
 // Damage to a database file: rows changed by SQL, and bytes changed in its pages.
 namespace tilewise::samples {
 
-/// Changes a file as the sqlite3 shell would: hashes are not kept, foreign keys are not enforced.
+/// Changes a file as the sqlite3 shell would: without hashes and foreign keys.
 inline void change(const std::filesystem::path& path, const std::string& sql) {
   Connection(path, Connection::Access::write).execute(sql);
 }
@@ -17,11 +17,11 @@ inline std::int64_t number_in(const std::filesystem::path& path, const std::stri
   return Connection(path, Connection::Access::owner).integer(sql);
 }
 
-/// The kinds of b-tree page, as the first byte of the page says.
+/// A b-tree page's kind, its first byte.
 enum class Page : char { table = 0x0d, index = 0x0a };
 
 /// Replaces every `from` by the equally long `to` in pages of one kind, so that a table and its
-/// indexes disagree. The file must be closed. Returns how many there were.
+/// indexes disagree. The file must be closed. Returns the number of replacements.
 inline int change_pages(const std::filesystem::path& path, Page kind, const std::string& from,
                         const std::string& to) {
   constexpr std::size_t kPage = 4096;

@@ -1,4 +1,4 @@
-// Rows that other hands changed: not returned, said, listed by check(), and nothing else is lost.
+// Rows changed from outside: skipped, reported, listed by check(); all other rows stay usable.
 #include "damage.hpp"
 
 namespace tilewise {
@@ -12,10 +12,10 @@ using testing::IsEmpty;
 using namespace std::string_literals;
 namespace fs = std::filesystem;
 
-/// How many rows of each table a change damages.
+/// The number of damaged rows in each table after a change.
 struct Damaged {
   std::size_t records = 0, winners = 0, baselines = 0, searches = 0;
-  /// A record's damage is its winner's, and is listed once.
+  /// A damaged record also damages its winner; it is listed once.
   std::size_t listed() const { return std::max(records, winners) + baselines + searches; }
 };
 
@@ -55,7 +55,7 @@ class DamageTest : public testing::Test {
   }
   DamageTest() { write_file(path, whole); }
 
-  /// Tries each change of the row whose key is 1 on a file of its own.
+  /// Tries each change of the row with key 1 on a fresh file.
   void expect_found(const std::string& table, const std::vector<const char*>& changes,
                     Damaged damaged, const char* key = "id") {
     for (const char* set : changes) {
@@ -83,7 +83,7 @@ class DamageTest : public testing::Test {
     }
   }
 
-  /// What is not damaged is returned, and a warning names each kind of what is.
+  /// Undamaged rows are returned, and a warning names each kind of damaged row.
   void expect_kept(const Database& db, Damaged damaged) {
     EXPECT_EQ(db.records({}).size(), 4 - damaged.records);
     EXPECT_EQ(db.winners().size(), 2 - damaged.winners);
@@ -201,7 +201,7 @@ TEST_F(DamageTest, OfAnEnvironmentIsFoundInAllThatNamesIt) {
 }
 
 TEST_F(DamageTest, RowsThatChangePlacesAreFound) {
-  // Each row is whole, under the id of the other.
+  // Each row is whole, under the other row's id.
   change(path,
          "UPDATE records SET id = 99 WHERE id = 1; UPDATE records SET id = 1 WHERE id = 3; "
          "UPDATE records SET id = 3 WHERE id = 99");
@@ -276,7 +276,7 @@ TEST_F(DamageTest, ReachesNoExport) {
   EXPECT_THAT(copy.check(), IsEmpty());
 }
 
-// A flipped byte in a page lets a table and its index disagree.
+// A flipped byte in a page makes a table and its index disagree.
 TEST_F(DamageTest, OfAPageIsMendedByMeasuringAgain) {
   struct {
     const char* what;

@@ -1,4 +1,4 @@
-// A file that goes away while it is open, and a disk that is full.
+// A file deleted while open, and a full disk.
 #include <sys/statvfs.h>
 
 #include "damage.hpp"
@@ -23,7 +23,7 @@ class PlaceTest : public testing::Test {
     db.emplace(Database::open(home / "x.db"));
     db->set_winner(db->add(record()));
   }
-  /// Every write fails with these words, reading goes on.
+  /// Every write fails with this message; reads succeed.
   void expect_lost(const std::string& words) {
     const auto refused = [&](auto write) {
       EXPECT_THAT(error_of(ErrorKind::database, write),
@@ -112,7 +112,7 @@ TEST_F(PlaceTest, AnotherWorkingFolderDoesNotMatter) {
 
 // A full disk -----------------------------------------------------------------------------------
 
-/// Runs `body` in a child process on a disk of its own, of so many KiB.
+/// Runs `body` in a child process on a file system of `kibibytes`.
 template <class Body>
 void on_small_disk(int kibibytes, Body body) {
   const TemporaryFolder folder;
@@ -130,7 +130,7 @@ std::int64_t free_bytes(const fs::path& folder) {
   return static_cast<std::int64_t>(fs::space(folder).available);
 }
 
-/// Takes all space but so much.
+/// Fills the file system up to `left` bytes.
 fs::path fill(const fs::path& folder, std::int64_t left = 0) {
   const fs::path ballast = folder / "ballast";
   write_file(
@@ -158,7 +158,7 @@ TEST(FullDisk, IsToldToTheHookOnceAndTheWriteSucceeds) {
     EXPECT_EQ(calls, 1) << "there is room";
 
     fill(folder);
-    fs::rename(ballast, folder / "elsewhere");  // the hook finds nothing to free
+    fs::rename(ballast, folder / "elsewhere");  // the hook has nothing to free
     std::string said;
     for (int tile = 0; said.empty() && tile < 2000; ++tile) {
       try {

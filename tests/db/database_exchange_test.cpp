@@ -95,7 +95,7 @@ TEST(Exchange, OfOneGpu) {
       << "the one without records fits by its launch revision";
 }
 
-/// What another machine would export: an ok record of TILE_M = `tile` that is its winner.
+/// Another machine's export: an ok record of TILE_M = `tile` that is its winner.
 std::string exported(int tile, double median_us, const std::string& date = "") {
   Database there = Database::in_memory();
   Record measured = record(tile, median_us);
@@ -309,7 +309,7 @@ TEST(Import, TakesImagesOnlyWhenAsked) {
 
 TEST(Import, LeavesOutImagesWithoutAHash) {
   json text = json::parse(filled().export_json("", true));
-  for (json& each : text["images"]) each.erase("hash");  // as older versions wrote them
+  for (json& each : text["images"]) each.erase("hash");  // as in older exports
   Database db = Database::in_memory();
   const Database::Imported imported = db.import_json(text.dump(), true);
   EXPECT_EQ(imported.images_skipped, 3);

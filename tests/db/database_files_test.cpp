@@ -1,4 +1,4 @@
-// Where the file is, and what it may turn out to be: absent, no database, damaged, unwritable, on a
+// The database's path and the state of its file: absent, no database, damaged, unwritable, on a
 // full disk, on a network file system.
 #include <signal.h>
 #include <sys/resource.h>
@@ -176,7 +176,7 @@ std::string database_bytes(const fs::path& path) {
   return read_file(path);
 }
 
-/// Opens and reads all there is.
+/// Opens a database and reads every table.
 void read_all(const fs::path& path) {
   const Database db = Database::open(path);
   db.records({});
@@ -228,8 +228,8 @@ TEST(FullDisk, IsSaidAndWhatWasThereStays) {
   EXPECT_FALSE(db.in_transaction());
 }
 
-/// Adds records until one is refused; says whether it was refused in `words`, and what was there
-/// before still is. An exit status for a child process: 0 = all well.
+/// Adds records until one is refused. The exit status for a child process: 0 when the refusal has
+/// `words` and all committed records are intact.
 int fill_until_refused(const fs::path& path, const std::string& words) {
   Database db = Database::open(path);
   std::int64_t committed = 0;
@@ -286,7 +286,7 @@ TEST(ReadOnlyMedia, AreReadButNotWritten) {
       Database db = Database::open(path);
       db.set_winner(db.add(record()));
     }
-    if (fs::exists(folder / "x.db-wal")) return 10;  // the last to close clears up
+    if (fs::exists(folder / "x.db-wal")) return 10;  // the last connection to close removes it
     if (!remount_read_only(folder.path())) return kNotPermitted;
     const Database db = Database::open(path, OpenMode::read_only);
     if (db.winners().size() != 1 || !db.read_only() || !db.warnings().empty()) return 11;
@@ -297,13 +297,13 @@ TEST(ReadOnlyMedia, AreReadButNotWritten) {
   EXPECT_EQ(status, 0);
 }
 
-/// A copy of a database and its log, without the shared memory, as a backup may have it: one record
-/// in the file when `checkpointed`, one more in the log.
+/// A copy of a database and its log without the shared memory, as in a backup: one record in the
+/// file when `checkpointed`, one more in the log.
 void copy_with_log(const fs::path& from, const fs::path& to, bool checkpointed) {
   auto writer = std::make_unique<Database>(Database::open(from));
   writer->add(record(64));
   if (checkpointed) {
-    writer.reset();  // the last to close writes the log back
+    writer.reset();  // the last connection to close writes the log back
     writer = std::make_unique<Database>(Database::open(from));
   }
   writer->add(record(128));

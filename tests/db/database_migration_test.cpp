@@ -1,4 +1,4 @@
-// Files as versions 1 and 2 of the schema left them, opened by this version.
+// Files of schema versions 1 and 2, opened by this version.
 #include <sys/stat.h>
 
 #include "damage.hpp"
@@ -15,8 +15,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace fs = std::filesystem;
 
-// What autotune 0.1 stored for nn 1024: two records, one of them rejected, a winner, a baseline, a
-// search, an image and the claim of a process that was killed.
+// A database of autotune 0.1 for nn 1024: two records (one rejected), a winner, a baseline, a
+// search, an image and a killed process's claim.
 constexpr const char* kRowsOfVersion1 = R"sql(
 INSERT INTO problems VALUES (1, 'nn', 1024, 1024, 1024, 'f32', 'f32', 'f32', 'f32', 'strict', 1, 16, 16, 16);
 INSERT INTO environments VALUES (1, '580.159', 'NVRTC 13.0', 'host é');
@@ -166,7 +166,7 @@ Image image_with_old_names() {
   return i;
 }
 
-/// Returns the ids of a winner, and of a record of which a byte is flipped.
+/// Returns the ids of a winner and of a record with a flipped byte.
 std::pair<std::int64_t, std::int64_t> write_version_2(const fs::path& path) {
   const Connection connection(path, Connection::Access::write);
   migrate(connection, migrations().first(2));

@@ -1,4 +1,4 @@
-// Many processes and threads on one file, and processes that die.
+// Concurrent processes and threads on one file, and killed processes.
 #include <signal.h>
 
 #include <array>
@@ -8,7 +8,7 @@
 #include "db/sqlite.hpp"
 #include "samples.hpp"
 
-// SQLite's own; the library that this test is linked with has it.
+// SQLite's function; the test links its library.
 extern "C" void sqlite3_randomness(int bytes, void* to);
 
 namespace tilewise {
@@ -59,7 +59,7 @@ TEST(Processes, WriteAndReadTogether) {
       std::size_t seen = 0;
       for (int i = 0; i < 100; ++i) {
         const auto records = db.records({});
-        if (records.size() < seen) return 1;  // a committed row has gone
+        if (records.size() < seen) return 1;  // a committed row is missing
         seen = records.size();
         for (const Winner& winner : db.winners()) {
           if (!winner.record.measurement) return 2;
@@ -110,7 +110,7 @@ TEST(Processes, OnlyOneClaims) {
       for (int tile = 1; tile <= 10; ++tile) claimed += db.claim_image(kernel(tile), {9, 0, true});
       if (write(reports[1], &claimed, sizeof claimed) != sizeof claimed) return 1;
       char byte = 0;
-      return read(hold[0], &byte, 1) == 0 ? 0 : 1;  // claims are held while their process lives
+      return read(hold[0], &byte, 1) == 0 ? 0 : 1;  // claims are valid while their process lives
     }));
   }
   int all = 0;
@@ -143,8 +143,8 @@ TEST(Processes, ThatDiedHoldNoClaim) {
       << "what the next start finds of the dead is gone; the living keep theirs";
 }
 
-/// Starts a writer that reports each committed tile through a pipe, kills it while it writes, and
-/// returns the tiles that it had reported.
+/// Starts a writer that reports each committed tile through a pipe, kills it during a write, and
+/// returns the reported tiles.
 std::vector<int> kill_a_writer(const std::filesystem::path& path, int first, int reports) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) return {};
@@ -208,7 +208,7 @@ TEST(Processes, KilledWhileHoldingTheLockHoldUpNobody) {
   close(ends[1]);
 }
 
-// A program that forks while a thread of its own is inside of SQLite.
+// A process that forks while one of its threads runs inside SQLite.
 TEST(Processes, ChildrenOfABusyProcessOpenTheirOwn) {
   const TemporaryFolder folder;
   std::atomic<bool> done{false};
@@ -255,7 +255,7 @@ TEST(Threads, ShareOneObject) {
   EXPECT_EQ(db.counts().records, 160);
 }
 
-// SQLite seeds its random numbers under one global lock and takes another for that.
+// SQLite seeds its random numbers under one global lock and takes a second one meanwhile.
 TEST(Processes, ForkWhileAnotherThreadSeedsRandomNumbers) {
   const int status = finish(start([] {
     const Connection connection(":memory:", Connection::Access::write);  // registers for forks

@@ -1,4 +1,4 @@
-// Records, winners, baselines and searches: what goes in comes out.
+// Records, winners, baselines and searches are read as written.
 #include <cmath>
 #include <limits>
 
@@ -82,7 +82,7 @@ TEST(Records, AreSeparateByEachPartOfTheKey) {
   source.source_hash = "def456";
   for (const Record& r : {problem, gpu, kernel, source}) db.add(r);
   EXPECT_EQ(db.counts().records, 5);
-  // The revision is a fact of a record, not of its key.
+  // The revision belongs to a record, not to its key.
   Record revision = record();
   revision.launch_revision = "simt.2 plan.1";
   db.add(revision);

@@ -1,4 +1,4 @@
-// Versions, migrations, and rows that a newer version wrote.
+// Versions, migrations, and rows of a newer version.
 #include "db/schema.hpp"
 #include "samples.hpp"
 
@@ -75,7 +75,7 @@ TEST(Schema, OfAnotherProgramIsRefused) {
       << "it was not touched";
 }
 
-/// A database in which `sql` was run by other hands.
+/// A database changed from outside by `sql`.
 Database changed(const TemporaryFolder& folder, const std::string& sql) {
   const auto path = folder / "x.db";
   {

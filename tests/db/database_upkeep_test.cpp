@@ -1,4 +1,4 @@
-// What remove() and prune() take away, and what they leave.
+// The rows that remove() and prune() delete, and those that stay.
 #include "samples.hpp"
 
 namespace tilewise {
@@ -10,7 +10,7 @@ bool has(const Database& db, const Image& i) {
   return db.image(i.kernel, i.target, i.launch_revision).has_value();
 }
 
-/// The ids of records of TILE_M = 1 .. count; the higher, the slower.
+/// The ids of records of TILE_M = 1 .. count; times grow with TILE_M.
 std::vector<std::int64_t> add_records(Database& db, int count) {
   std::vector<std::int64_t> ids;
   for (int tile = 1; tile <= count; ++tile) ids.push_back(db.add(record(tile, 10.0 * tile)));
@@ -39,7 +39,7 @@ TEST(Prune, KeepsImagesOfTheWinnerAndEightFinalists) {
   const auto ids = add_records(db, 12);
   for (int tile = 1; tile <= 12; ++tile) db.put_image(image(tile), ids[tile - 1]);
   db.add(rejected(13, Outcome::wrong_result, "fast but wrong"));
-  db.set_winner(ids[11]);  // the slowest of all: a winner stays whatever its time
+  db.set_winner(ids[11]);  // the slowest: a winner stays whatever its time
   db.prune();
   for (int tile = 1; tile <= 8; ++tile) EXPECT_TRUE(has(db, image(tile))) << tile;
   for (int tile = 9; tile <= 11; ++tile) EXPECT_FALSE(has(db, image(tile))) << tile;

@@ -1,4 +1,4 @@
-// The cache of images: no fault of its file is an error of the caller's.
+// The image cache: a fault of its file is never an error for the caller.
 #include "db/image_cache.hpp"
 
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
-// Images that changed after they were stored: never returned, set aside, replaced by the next.
+// Images changed after they were stored: never returned, set aside, replaced by the next
+// put_image().
 #include <map>
 
 #include "damage.hpp"
@@ -21,7 +22,7 @@ std::optional<Image> get(const Database& db, int tile) {
   return db.image(like.kernel, like.target, like.launch_revision);
 }
 
-/// A database with whole images of the tiles 64, 128 and 256, each with a binary of its own.
+/// A database with intact images of the tiles 64, 128 and 256, with different binaries.
 class ImageDamageTest : public testing::Test {
  protected:
   ImageDamageTest() {
@@ -158,7 +159,7 @@ TEST_F(ImageDamageTest, AnyByteOfAPageCounts) {
   }
 }
 
-// The index still leads to it, under the key that it had.
+// The index still finds the row under its former key.
 TEST_F(ImageDamageTest, AKeyInThePagesOfTheTableIsMended) {
   const std::string whole = read_file(path);
   const std::pair<std::string, std::string> flips[] = {
@@ -186,7 +187,7 @@ TEST_F(ImageDamageTest, AKeyInThePagesOfTheIndexLeadsToNoOther) {
   EXPECT_EQ(get(db, 64), made(64));
 }
 
-// Keys behind a damaged entry cannot be deleted by that index.
+// Keys of a damaged index entry cannot be deleted through that index.
 TEST_F(ImageDamageTest, DamagedIndexesAreNoObstacleToUpkeep) {
   const std::string whole = read_file(path);
   for (const Page kind : {Page::table, Page::index}) {

@@ -1,4 +1,4 @@
-// Hashes of rows: the same after every way through SQLite, another for every other value.
+// Hashes of rows: equal after every round trip through SQLite, different for different values.
 #include "db/row_hash.hpp"
 
 #include <cmath>
@@ -23,8 +23,8 @@ const double kSpecial[] = {
 const std::string kTexts[] = {"",      " ",   "\xff\xfe\x80",    "\xc3",
                               "a\0b"s, "\0"s, "'; DROP TABLE x", std::string(100'000, '\xe9')};
 
-/// Stored and read back from the file, both by the object that wrote it and by another, and by way
-/// of an export where an import takes such a record.
+/// Stores a record and reads it back by the same and by another object, and through export and
+/// import where an import accepts it.
 void expect_kept(const Record& stored, bool importable = true) {
   const TemporaryFolder folder;
   Database db = Database::open(folder / "x.db");

@@ -13,12 +13,12 @@
 #include "db/database.hpp"
 #include "tilewise/error.hpp"
 
-// Values and helpers that the tests of this room share.
+// Values and helpers of the tests of db/.
 namespace tilewise::samples {
 
 inline const std::string kGpu = "NVIDIA H200|9.0|132";
 
-/// A folder that goes with the test.
+/// A folder that is removed after the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -45,7 +45,7 @@ inline Problem problem(std::int64_t size = 1024) {
   return p;
 }
 
-/// Every field differs from its default and from its neighbours.
+/// A problem whose fields all differ from their defaults and from each other.
 inline Problem odd_problem() {
   Problem p;
   p.layout = Layout::tn;
@@ -138,7 +138,7 @@ inline Search search() {
   return s;
 }
 
-/// What `body` throws as Error(kind); fails the test when it does not.
+/// The message of the Error(kind) that `body` throws; without one, the test fails.
 template <class Body>
 std::string error_of(ErrorKind kind, Body body) {
   try {

@@ -1,6 +1,6 @@
 #pragma once
-// What the conversions of templates/types.cuh must do, whichever machine does them: the CPU
-// executor (conversions_test) or a GPU (conversions_gpu_test).
+// The conversions of templates/types.cuh, checked on the CPU executor (conversions_test) and on a
+// GPU (conversions_gpu_test).
 #include <algorithm>
 
 #include "tests/device/warp_checks.hpp"
@@ -10,7 +10,7 @@ namespace tilewise::test {
 
 inline constexpr DType kSmallTypes[] = {DType::f16, DType::bf16, DType::e4m3, DType::e5m2};
 
-/// VALUES floats to the type and all of the type's CODES to floats.
+/// Converts VALUES floats to the type, and all CODES codes of the type to floats.
 inline const char* const kConvert = R"(#include "words/types.cuh"
 struct Args { const float* from; Result* narrowed; float* widened; };
 KERNEL(256, 1) convert(ARGUMENTS Args args) {
@@ -19,8 +19,8 @@ KERNEL(256, 1) convert(ARGUMENTS Args args) {
 }
 )";
 
-/// Every number of the type, what is halfway between two of them and next to that, and what is far
-/// outside: with both signs.
+/// Every number of the type, every midpoint of neighbours, the floats next to a midpoint, and
+/// values far out of range; both signs.
 inline std::vector<float> floats_around(DType type) {
   std::vector<float> floats{0.0F, INFINITY, NAN, 0x1p-149F, 0x1p-126F, 0x1.fffffep127F, 3e38F};
   const std::vector<double>& numbers = magnitudes(type);
@@ -28,7 +28,7 @@ inline std::vector<float> floats_around(DType type) {
     const double last_step = numbers.back() - numbers[numbers.size() - 2];
     const double next = i + 1 < numbers.size() ? numbers[i + 1] : numbers[i] + last_step;
     const double middle = (numbers[i] + next) / 2;
-    // bf16's last halfway case is f32's too, and none of its numbers.
+    // bf16's last midpoint is also f32's, and is no f32 number.
     const auto half = static_cast<float>(middle);
     for (const float x : {static_cast<float>(numbers[i]), half, std::nextafter(half, 0.0F),
                           std::nextafter(half, INFINITY)})
@@ -66,7 +66,7 @@ inline void check_conversions(const Machine& machine, DType type) {
   const auto back = machine.download<float>(widened);
   for (int code = 0; code < codes; ++code) {
     std::byte stored[8] = {};
-    std::memcpy(stored, &code, 4);  // the low bytes come first on every machine this runs on
+    std::memcpy(stored, &code, 4);  // all supported machines are little-endian
     ASSERT_TRUE(
         same(static_cast<double>(back[static_cast<std::size_t>(code)]), decode(type, stored)))
         << "code " << code << " of " << to_string(type);

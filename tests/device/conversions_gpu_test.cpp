@@ -1,4 +1,4 @@
-// Conversions between types on a GPU: the same checks that the CPU executor passes.
+// Conversions between types on a GPU: the checks of the CPU executor.
 #include "gpu_fixture.hpp"
 #include "tests/device/conversions_checks.hpp"
 

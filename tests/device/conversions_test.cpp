@@ -1,4 +1,4 @@
-// Conversions between types on the CPU executor, and that they compile for every GPU, by
+// Conversions between types on the CPU executor. They also compile for every GPU, with conversion
 // instructions or without.
 #include "device/cuda/cuda.hpp"
 #include "device/host/host.hpp"

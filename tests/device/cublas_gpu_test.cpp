@@ -1,5 +1,5 @@
-// cuBLAS and cublasLt as baselines, on a real GPU: their products must be right to be compared
-// with. Operands are small integers, so that every product is exact up to C's rounding.
+// cuBLAS and cublasLt as baselines on a GPU: their products must be correct. Operands are small
+// integers, so every product is exact up to C's rounding.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ std::vector<double> values_of(DType type, const std::vector<std::byte>& bytes) {
   return values;
 }
 
-/// The products by definition.
+/// The products by definition, in f64.
 std::vector<double> reference(const Problem& p, const Call& call, const std::vector<double>& a,
                               const std::vector<double>& b, std::vector<double> c) {
   for (std::int64_t matrix = 0; matrix < p.batch; ++matrix) {
@@ -82,8 +82,8 @@ class CublasGpuTest : public GpuTest {
     return true;
   }
 
-  /// A call on the device with what it must give. Rows are `padding` elements longer than needed,
-  /// pointers `offset` elements into their allocations.
+  /// A call on the device with its expected result. Rows have `padding` extra elements; pointers
+  /// are `offset` elements into their allocations.
   struct Trial {
     DeviceBuffer a, b, c;
     std::vector<std::byte> start, expected;
@@ -227,7 +227,7 @@ class CublasLtGpuTest : public CublasGpuTest {
     CublasGpuTest::TearDown();
   }
 
-  /// What cublasLt says instead of enqueueing candidate's product; empty where it does.
+  /// cublasLt's message when it refuses the candidate; empty when it enqueues the product.
   std::string refusal(int candidate, const Call& call) {
     try {
       lt_->multiply(candidate, call);
@@ -237,8 +237,8 @@ class CublasLtGpuTest : public CublasGpuTest {
     }
   }
 
-  /// The product of every candidate that cublasLt does not itself refuse must be right, and the
-  /// first of them captured. Returns how many there were; 0 also where it refuses the problem.
+  /// Checks the product of every candidate that cublasLt accepts, the first one also captured.
+  /// Returns their number; 0 when cublasLt refuses the problem.
   int check_all(const Problem& problem, std::int64_t offset = 0) {
     const Trial trial = make_trial(problem, 2, is_fp8(problem.c) ? 0 : -1, 0, offset);
     int found = 0;
@@ -276,7 +276,7 @@ TEST_F(CublasLtGpuTest, AllCandidatesOfEveryKindAreRightInAllLayouts) {
       const Problem problem = problem_of(kind, layout, {128, 64, 96});
       if (!cuda::why_not_cublas_lt(problem).empty() || !has_type(kind)) continue;
       const int working = check_all(problem);
-      // What it has for i8 in other layouts is its own affair.
+      // i8: only layout nt is required.
       const bool required = !is_integer(kind.operand) || layout == Layout::nt;
       EXPECT_GE(working, required ? 1 : 0) << to_string(problem);
     }

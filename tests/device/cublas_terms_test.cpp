@@ -1,5 +1,5 @@
-// How problems are put to cuBLAS: types, order of operands, and what it is not asked for. No
-// library is needed.
+// Problems in the terms of cuBLAS: types, order of operands, unsupported problems. Needs no
+// library.
 #include "device/cuda/cublas_terms.hpp"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ TEST(CublasTerms, OperandsChangePlacesSoThatColumnMajorIsRowMajor) {
   EXPECT_EQ(operations(Layout::tt), std::pair(kTransposed, kTransposed));
 }
 
-/// {operand, result, compute, scalar} as cuBLAS's headers number them.
+/// {operand, result, compute, scalar}, as numbered by cuBLAS's headers.
 std::vector<int> numbers(const Problem& problem, CublasMath math = CublasMath::default_) {
   const BlasTerms terms = blas_terms(problem, math);
   return {terms.operand, terms.result, terms.compute, terms.scalar};

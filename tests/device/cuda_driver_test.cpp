@@ -1,5 +1,5 @@
-// The driver's loading, its errors, and choosing a device, against a made-up driver library. Each
-// case runs in a process of its own, since a driver stays loaded until the process ends.
+// Loading the driver, its errors, and choosing a device, with a fake driver library. Each case runs
+// in its own process, since a driver is never unloaded.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 using Settings = std::vector<std::pair<const char*, std::string>>;
 
-/// Built once for all tests of this process, in a folder that goes with it.
+/// Built once per process, in a temporary folder.
 class FakeDriver {
  public:
   FakeDriver()
@@ -53,7 +53,7 @@ class FakeDriver {
   bool built_ = false;
 };
 
-/// Runs `body` with these settings and prints what it throws as "kind: message"; ends the process.
+/// Runs `body` with these settings, prints its exception as "kind: message", and ends the process.
 [[noreturn]] void run(const Settings& settings, const std::function<void()>& body) {
   unsetenv("CUDA_VISIBLE_DEVICES");
   setenv("TILEWISE_CUDA_DRIVER", FakeDriver::instance().path().c_str(), 1);
@@ -214,7 +214,7 @@ TEST_F(CudaDriverDeathTest, WorkspaceWithoutPoolsIsPlainMemory) {
   EXPECT_SAYS(Settings{}, workspace, "^got done");
 }
 
-/// The fake's own functions, in the process that loaded it.
+/// A function of the fake driver, in the process that loaded it.
 template <typename Function>
 Function* inside(const char* name) {
   void* library = dlopen(FakeDriver::instance().path().c_str(), RTLD_NOW);

@@ -1,4 +1,4 @@
-// Where NVIDIA's libraries are looked for, and in which order.
+// The search for NVIDIA's libraries: places and order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ class LibrarySearchTest : public testing::Test {
     fs::remove_all(folder_);
     for (const char* name : {"TILEWISE_TEST_LIBRARY", "VIRTUAL_ENV"}) unsetenv(name);
   }
-  /// An empty file, which is enough to be found.
+  /// Creates an empty file; the search does not read files.
   std::string put(const std::string& path) {
     const fs::path file = folder_ / path;
     fs::create_directories(file.parent_path());

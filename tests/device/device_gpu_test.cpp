@@ -1,4 +1,4 @@
-// device/cuda on a real GPU: facts, memory, events, graphs, workspaces, sharing, a lost context.
+// device/cuda on a GPU: facts, memory, events, graphs, workspaces, sharing, a lost context.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST_F(DeviceGpuTest, MemoryRoundTrip) {
   EXPECT_EQ(static_cast<std::int32_t>(mixed[1000]), values[1000]);
 }
 
-// Each byte that differs is seen, wherever it is; stretches begin at any word.
+// Every differing byte is detected, at any place; ranges begin at any word.
 TEST_F(DeviceGpuTest, ComparesItsOwnMemory) {
   std::vector<std::int32_t> values(3'000'017);
   std::iota(values.begin(), values.end(), -5);
@@ -78,7 +78,7 @@ TEST_F(DeviceGpuTest, ComparesItsOwnMemory) {
     device_->copy_to_device(at(other, byte), &before, 1, stream_);
     EXPECT_TRUE(equal(0, one.bytes())) << byte;
   }
-  // Behind what the stream still does.
+  // The comparison waits for the stream's work.
   device_->fill32(other.data(), 7, 1000, stream_);
   EXPECT_FALSE(equal(0, one.bytes()));
   device_->copy_on_device(other.data(), one.data(), one.bytes(), stream_);
@@ -201,7 +201,7 @@ TEST_F(DeviceGpuTest, TwoOpeningsShareThePrimaryContext) {
   again->copy_to_host(values.data(), x.data(), 400, nullptr);
   again->synchronize(nullptr);
   EXPECT_THAT(values, Each(6.0F));
-  // A kernel and a stream of one serve the other.
+  // Kernels and streams of one device object work with the other.
   const auto kernel = again->load(compile(*again, kAdd, "add"), 0, 1);
   enqueue_add(*kernel, x.data(), 100, 1.0F, stream_);
   EXPECT_THAT(read<float>(x.data(), 100), Each(7.0F));
@@ -229,7 +229,7 @@ TEST_F(DeviceGpuTest, OpensByUuidAndByItsPrefix) {
   }
 }
 
-/// What the child process of the test below does and says.
+/// The child process of the test below.
 [[noreturn]] void crash_the_kernel() {
   try {
     const auto device = cuda::open_device("auto");
@@ -243,7 +243,7 @@ TEST_F(DeviceGpuTest, OpensByUuidAndByItsPrefix) {
     } catch (const Error& error) {
       std::cerr << to_string(error.kind()) << ": " << error.what() << "; ";
     }
-    // The context is lost: the next call fails too, and says so instead of crashing.
+    // The context is lost: the next call fails with an error.
     try {
       device->allocate(1024);
       std::cerr << "allocated";
@@ -256,8 +256,7 @@ TEST_F(DeviceGpuTest, OpensByUuidAndByItsPrefix) {
   std::_Exit(0);
 }
 
-// The name makes GoogleTest run it first; "threadsafe" starts a fresh process, since a context does
-// not survive what is done to it there.
+// Death tests run first. "threadsafe" starts a fresh process, since the fault destroys its context.
 TEST(DeviceGpuDeathTest, AnIllegalAddressIsAnErrorAndSticks) {
   try {
     cuda::list_devices();

@@ -1,4 +1,4 @@
-// ELF files read with bounds: sections, the hash of machine code, and hostile bytes.
+// Reading ELF files within bounds: sections, the hash of machine code, hostile bytes.
 #include "device/elf.hpp"
 
 #include <elf.h>
@@ -30,7 +30,7 @@ Bytes host_binary(const std::string& text) {
   return made.image ? made.image->binary : Bytes{};
 }
 
-/// Bytes that end where a page begins that may not be read, and begin where another ends.
+/// A copy of the bytes that ends at an inaccessible page; another inaccessible page is before it.
 class Fenced {
  public:
   explicit Fenced(const Bytes& bytes) : page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
@@ -69,7 +69,7 @@ void read_everything(const Bytes& bytes) {
   (void)kept;
 }
 
-/// Flips where they hurt most often: in the headers, the tables, and anywhere.
+/// Flips bytes in the headers, in the tables, and anywhere.
 void damage(const Bytes& binary, int rounds) {
   Elf64_Ehdr header;
   std::memcpy(&header, binary.data(), sizeof header);
@@ -131,7 +131,7 @@ TEST(Elf, DamagedCubinsToo) {
   }
 }
 
-/// 65,000 sections that each are the whole file would take minutes to hash.
+/// Hashing 65,000 sections of the whole file's size would take minutes.
 TEST(Elf, SectionsThatOverlapManyTimesAreRefused) {
   Bytes bytes(4 << 20);
   Elf64_Ehdr header{};

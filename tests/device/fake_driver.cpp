@@ -1,11 +1,11 @@
-// A made-up libcuda.so.1 for tests: built by cuda_driver_test while it runs, put in the real one's
-// place by TILEWISE_CUDA_DRIVER, and told how to behave by the environment:
-//   FAKE_CUDA_VERSION  what cuDriverGetVersion says (13000)
-//   FAKE_CUDA_INIT     what cuInit returns (0)
-//   FAKE_CUDA_COUNT    how many GPUs there are (2)
-//   FAKE_CUDA_LACKS    an entry point that this driver does not have
+// A fake libcuda.so.1. cuda_driver_test builds it at run time and loads it by TILEWISE_CUDA_DRIVER.
+// The environment sets its behaviour:
+//   FAKE_CUDA_VERSION  result of cuDriverGetVersion (13000)
+//   FAKE_CUDA_INIT     result of cuInit (0)
+//   FAKE_CUDA_COUNT    number of GPUs (2)
+//   FAKE_CUDA_LACKS    an entry point that is missing
 //   FAKE_CUDA_POOLS    whether its GPUs have memory pools (0)
-// It needs no CUDA header; what it does not know returns CUDA_ERROR_NOT_SUPPORTED.
+// Needs no CUDA header. Unknown requests return CUDA_ERROR_NOT_SUPPORTED.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -60,14 +60,14 @@ int device_get(int* device, int index) {
   *device = index;
   return kSuccess;
 }
-/// Whether a device is like the first one. With FAKE_CUDA_ALIKE all are.
+/// Whether a device is like the first one; with FAKE_CUDA_ALIKE all are.
 bool is_large(int device) { return device == 0 || setting("FAKE_CUDA_ALIKE", 0) != 0; }
 int device_name(char* name, int size, int device) {
   std::strncpy(name, is_large(device) ? "NVIDIA Fake 9000" : "NVIDIA Fake 75 MIG 1g.5gb",
                static_cast<std::size_t>(size));
   return kSuccess;
 }
-// ab01 and so on for the first, ab02 for the second.
+// Begins with ab01 for the first device, ab02 for the second.
 int device_uuid(unsigned char* uuid, int device) {
   for (int i = 0; i < 16; ++i) uuid[i] = static_cast<unsigned char>(i);
   uuid[0] = 0xab;
@@ -118,7 +118,7 @@ int device_attribute(int* value, int attribute, int device) {
       return kSuccess;  // registers per multiprocessor
     case 97:
       *value = 232448;
-      return kSuccess;  // shared per block, opted in
+      return kSuccess;  // shared per block, with opt-in
     case 106:
       *value = 32;
       return kSuccess;  // blocks per multiprocessor
@@ -218,7 +218,7 @@ int cuGetProcAddress_v2(const char* name, void** function, int, unsigned long lo
   return kSuccess;
 }
 
-// For the test itself to look and to turn.
+// For the test to read and change.
 void* fake_current() { return current_context; }
 void fake_set_current(void* context) { current_context = context; }
 void* fake_context_of_last_allocation() { return context_of_last_allocation; }

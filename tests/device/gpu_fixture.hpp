@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of device/ that need a GPU share.
+// Shared by the tests of device/ that need a GPU.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -45,7 +45,7 @@ inline std::uint32_t bits_of(float value) {
   return bits;
 }
 
-/// A test with a GPU and a stream; skipped, with the reason, where there is no GPU.
+/// A test with a GPU and a stream; skipped without a GPU.
 class GpuTest : public testing::Test {
  protected:
   void SetUp() override {

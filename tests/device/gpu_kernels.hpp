@@ -1,6 +1,6 @@
 #pragma once
-// Small kernels for the tests of device/. In one place so that nvrtc_test compiles, without a GPU,
-// exactly what device_gpu_test runs.
+// Small kernels for the tests of device/: nvrtc_test compiles them without a GPU, device_gpu_test
+// runs them.
 
 namespace tilewise::test {
 
@@ -13,7 +13,7 @@ extern "C" __global__ void add(Arguments a) {
 }
 )";
 
-/// Fills `words` of dynamic shared memory and writes their sum, so that none may be missing.
+/// Fills `words` of dynamic shared memory and writes their sum: every word must exist.
 inline constexpr const char* kShared = R"(
 struct Arguments { unsigned* sum; int words; };
 extern __shared__ unsigned memory[];
@@ -38,7 +38,7 @@ extern "C" __global__ void cluster_rank(Arguments a) {
 }
 )";
 
-/// Waits for the grid before it, then reads what that one wrote.
+/// Waits for the previous grid, then reads its results.
 inline constexpr const char* kDependent = R"(
 struct Arguments { float* x; long long n; float by; };
 extern "C" __global__ void dependent_add(Arguments a) {
@@ -48,7 +48,7 @@ extern "C" __global__ void dependent_add(Arguments a) {
 }
 )";
 
-/// One box of 8 rows of 16 floats from column x and row y, by the tensor memory accelerator.
+/// Copies one box of 8 rows of 16 floats, from column x and row y, by TMA.
 inline constexpr const char* kTensorMap = R"(
 struct alignas(64) TensorMap { unsigned long long opaque[16]; };
 struct Arguments { TensorMap map; float* out; int x; int y; };
@@ -86,7 +86,7 @@ extern "C" __global__ void tensor_load(const __grid_constant__ Arguments a) {
 }
 )";
 
-/// Writes where nothing is mapped.
+/// Writes to an unmapped address.
 inline constexpr const char* kIllegal = R"(
 struct Arguments { float* nowhere; };
 extern "C" __global__ void illegal(Arguments a) { a.nowhere[threadIdx.x] = 1; }

@@ -1,5 +1,5 @@
-// The CPU executor with kernels written for the test: what a block's threads see, barriers,
-// asynchronous copies, streams, graphs, memory, errors.
+// The CPU executor with the test's own kernels: thread indices, barriers, asynchronous copies,
+// streams, graphs, memory, errors.
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -48,7 +48,7 @@ TEST(HostExecutor, EveryThreadOfEveryBlockRunsOnce) {
   }
 }
 
-// Each thread writes, all wait, each reads its neighbours' values, in many rounds.
+// In each of many rounds every thread writes, waits, and reads its neighbours' values.
 const char* const kRotate = R"(#include "words/dialect.cuh"
 struct Args { float* to; Int64 n; };
 KERNEL(256, 1) rotate(ARGUMENTS Args args) {
@@ -122,8 +122,8 @@ KERNEL(32, 1) peek(ARGUMENTS Args args) {
   for (const float x : to) ASSERT_EQ(x, 0.0f) << "a NaN equals nothing";
 }
 
-// to[0] is what stands at the copy's destination right after it was issued, to[1] after waiting for
-// all but one group, to[2] after waiting for all.
+// to[0]: the copy's destination right after the issue; to[1]: after waiting for all but one group;
+// to[2]: after waiting for all.
 TEST(HostExecutor, AsynchronousCopiesPoisonAtOnceAndLandAtTheWait) {
   HostKernels host;
   const auto kernel = host.load("copies", R"(#define PREFETCH 3
@@ -272,8 +272,7 @@ TEST(HostCompiler, ASourceThatIsRefusedIsDataAndItsLogNamesTheLine) {
   EXPECT_THAT(missing.log, HasSubstr("absent"));
 }
 
-// The preprocessor would take it for 0, and a kernel that was given nothing would pass for one that
-// was.
+// The preprocessor would take 0, so a kernel without its parameter would compile.
 TEST(HostCompiler, AParameterThatAKernelAsksForAndIsNotGivenIsAnError) {
   HostKernels host;
   const std::string source =

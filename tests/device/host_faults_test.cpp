@@ -1,5 +1,5 @@
-// Faults of the system while a kernel is compiled for the CPU: tried once more elsewhere, and never
-// the kernel's.
+// Faults of the system during a compile for the CPU: one more attempt in another place, and no
+// blame on the kernel.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
@@ -17,7 +17,7 @@ using testing::Not;
 
 class HostFaults : public test::ScriptedCompilerTest {
  protected:
-  /// "transient: words", or "refused: log", or "made".
+  /// "transient: message", "refused: log" or "made".
   static std::string compiled(const std::string& keep_in = "") {
     try {
       const CompileResult result = compile(keep_in);
@@ -96,8 +96,8 @@ TEST_F(HostFaults, WithoutABinaryItWasNotCompiled) {
   EXPECT_THAT(compiled(), AllOf(testing::StartsWith("transient: "), HasSubstr("is gone")));
 }
 
-/// No file of the child may be larger, as on a disk that is all but full: first the sources do not
-/// fit, then the assembler's output, then the linker's.
+/// The child's file size limit acts like a nearly full disk: too small first for the sources, then
+/// for the assembler's output, then for the linker's.
 TEST_F(HostFaults, AFullTemporaryFolderIsNotTheKernelsFault) {
   for (const rlim_t bytes : {1000, 9000, 14000}) {
     const pid_t child = in_child([&] {

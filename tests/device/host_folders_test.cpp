@@ -1,5 +1,5 @@
-// Temporary folders: those of dead processes are swept with the compilers in them, those of the
-// living stay.
+// Temporary folders: those of dead processes are swept and their compilers ended; those of living
+// processes stay.
 #include <gmock/gmock.h>
 
 #include "device/host/files.hpp"
@@ -16,7 +16,7 @@ using test::soon;
 
 class HostFolders : public test::ScriptedCompilerTest {
  protected:
-  /// A folder whose process is gone.
+  /// A folder of a dead process.
   fs::path stale_folder() {
     end_of(in_child([&] {
       const TemporaryFolder folder;
@@ -46,7 +46,7 @@ TEST_F(HostFolders, AKilledCompileLeavesNothingAfterTheNextStart) {
 TEST_F(HostFolders, TheFirstFolderOfAProcessSweeps) {
   stale_folder();
   ASSERT_EQ(folders(), 1);
-  // In a new program: this process has swept already.
+  // In a new process: this one has swept already.
   EXPECT_EQ(end_of(in_child([] {
               execl("/proc/self/exe", "test", "--gtest_also_run_disabled_tests",
                     "--gtest_filter=NewProcess.DISABLED_MakesAFolder", nullptr);
@@ -92,7 +92,7 @@ TEST_F(HostFolders, WhatIsNotOursStays) {
   EXPECT_TRUE(fs::exists(file("elsewhere")));
 }
 
-/// A person who looks around in a folder that was left behind.
+/// The working folder of a person's shell is no reason to end it.
 TEST_F(HostFolders, AProcessThatOnlyStandsInTheFolderLives) {
   const fs::path stale = stale_folder();
   const pid_t child = in_child([&] {
@@ -127,7 +127,7 @@ TEST_F(HostFolders, ASweepNeverTakesAFolderThatIsBeingMade) {
   EXPECT_EQ(folders(), 0);
 }
 
-/// In the child of a fork the folder is still the parent's.
+/// In a fork()ed child the folder belongs to the parent.
 TEST_F(HostFolders, AChildLeavesItsParentsFolderAlone) {
   auto folder = std::make_unique<TemporaryFolder>();
   const fs::path path = folder->path();

@@ -1,5 +1,5 @@
-// Images of the CPU executor as files and as code of this process: which are loaded, from where,
-// and what they leave behind.
+// Images of the CPU executor as files and as loaded code: which are loaded, from where, and what
+// they leave behind.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 constexpr const char* kRan = "TILEWISE_TEST_CONSTRUCTOR_RAN";
 
-/// Its constructor runs when it is loaded, and says so.
+/// Sets a variable in its constructor, so that a load is detected.
 const char* const kWithConstructor = R"(#include "words/dialect.cuh"
 extern "C" int setenv(const char*, const char*, int);
 __attribute__((constructor)) static void begin() { setenv("TILEWISE_TEST_CONSTRUCTOR_RAN", "1", 1); }
@@ -35,7 +35,7 @@ Image image_with_constructor() {
   return HostKernels().compile("write_one", kWithConstructor).image.value();
 }
 
-/// Where the mark lies in the binary.
+/// The mark's bytes in the binary.
 std::uint8_t* mark_in(Image& image) {
   const Binary section = elf_section(image.binary, TILEWISE_MARK_SECTION);
   EXPECT_GE(section.size(), sizeof(tilewise_host::ImageMark));
@@ -83,7 +83,7 @@ TEST(HostImage, ALibraryThatIsNoImageIsRefused) {
   EXPECT_THAT(refusal(image), HasSubstr("another version"));
 }
 
-/// What this process has mapped or open whose name holds `text`.
+/// The number of mappings and open files of this process whose name contains `text`.
 int mappings_of(const std::string& text) {
   std::ifstream maps("/proc/self/maps");
   int count = 0;

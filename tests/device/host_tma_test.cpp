@@ -31,9 +31,9 @@ TEST_P(HostTma, RowsOfAnyLengthAreLoadedByRowClass) {
 }
 TEST_P(HostTma, OneLaneOfAWarpIsChosen) { test::check_elect_one(machine_); }
 
-/// What is said of a kernel of 32 threads with this body, where `there` is a barrier for one
-/// arrival and `tile` a place for a tile of 8 x 4 floats of ones. The body's first line is line 8
-/// of bad.cu. Writes args.to[threadIdx.x].
+/// The error of a kernel of 32 threads with this body. `there` is an mbarrier for one arrival,
+/// `tile` shared memory for a tile of 8 x 4 floats of ones. The body's first line is line 8 of
+/// bad.cu. Writes args.to[threadIdx.x].
 std::string complaint(const std::string& body, std::vector<float>* to = nullptr,
                       ThreadOrder order = ThreadOrder::forward) {
   const auto device = host::open_device("host:sm_90a", {order, 5, 1, 0.2});
@@ -190,7 +190,8 @@ TEST(Tma, MapsThatADriverRefusesAreRefused) {
   wrong = right, wrong.swizzle_bytes = 16;
   EXPECT_THAT(refusal(wrong, 176), HasSubstr("a swizzle of 16 bytes"));
 
-  // Of four row classes the last: rows 180 bytes apart, of which every fourth is a multiple of 16.
+  // The last of four row classes: rows 180 bytes apart, so that every fourth starts at a multiple
+  // of 16 bytes.
   TensorMapRecipe row_class;
   row_class.dims = {40, 24}, row_class.box = {32, 8}, row_class.row_classes = 4,
   row_class.row_class = 3;

@@ -1,4 +1,4 @@
-// Warp operations on the CPU executor: what they do, and what is said of those that do not fit.
+// Warp operations on the CPU executor: results, and errors of wrong calls.
 #include <gmock/gmock.h>
 
 #include "device/host/host.hpp"
@@ -28,7 +28,7 @@ TEST_P(HostWarp, VotesCountTheLanesThatTakePart) { test::check_votes(machine_); 
 TEST_P(HostWarp, MatricesAreLoadedIntoTheDocumentedPlaces) { test::check_loads(machine_); }
 TEST_P(HostWarp, FloatsAreRoundedAsDocumented) { test::check_narrow(machine_); }
 
-// Compiling takes the time, so each thread order has its share of the cases.
+// Compiles dominate the time, so each thread order runs a share of the cases.
 TEST_P(HostWarp, EachInstructionMultipliesTheDocumentedFragments) {
   const auto hopper = host::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
   const Target& target = hopper->info().target;
@@ -52,8 +52,8 @@ TEST_P(HostWarp, AWholeProductIsRight) {
     if (i / 3 % 3 == std::size_t(GetParam())) test::check_fragments(machine_, all[i]);
 }
 
-/// What is said of a kernel that is a warp of 32 threads (or as many as asked for) with this body.
-/// The body's first line is line 5 of bad.cu.
+/// The error of a kernel with this body and one warp (or `threads`). The body's first line is line
+/// 5 of bad.cu.
 std::string complaint(const std::string& body, unsigned threads = 32, std::uint32_t shared = 512,
                       ThreadOrder order = ThreadOrder::forward) {
   const auto device = host::open_device("host", {order, 5, 1, 0.2});

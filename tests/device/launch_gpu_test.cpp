@@ -1,4 +1,4 @@
-// Loading and launching on a real GPU: every kind of launch, and what is refused.
+// Loading and launching on a GPU: every kind of launch, and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

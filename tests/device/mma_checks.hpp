@@ -1,6 +1,5 @@
 #pragma once
-// What the tensor core operations of templates/mma.cuh must do on any machine, like
-// warp_checks.hpp.
+// The tensor core operations of templates/mma.cuh, checked on any machine like warp_checks.hpp.
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -14,13 +13,13 @@ struct ElementAt {
   int row, column;
 };
 
-/// An instruction by the PTX ISA: where element i of lane l's part of A, B and C lies.
+/// An instruction of the PTX ISA: the places of element i of lane l's part of A, B and C.
 struct MmaDocument {
   std::string name;  ///< of the wrapper's type
   int m, n, k;
   int element_bytes;
-  int since;                                 ///< the first capability that has it, times 10
-  std::function<std::uint64_t(int)> encode;  ///< a small integer as A's and B's elements hold it
+  int since;                                 ///< first capability with it, times 10
+  std::function<std::uint64_t(int)> encode;  ///< bits of a small integer as an element of A or B
   std::function<ElementAt(int group, int in_group, int i)> a, b, c;
 };
 
@@ -93,7 +92,7 @@ inline std::vector<MmaDocument> mma_documents() {
   };
 }
 
-/// Each lane's words as they are; 2 x 3 of the instruction's tiles, or one.
+/// Multiplies each lane's words as given; 2 x 3 of the instruction's tiles, or one.
 inline std::string mma_kernel(const std::string& type) {
   return "#include \"words/mma.cuh\"\ntypedef " + type + R"( Mma;
 struct Args { const Mma::Word* a; const Mma::Word* b; Mma::Sum* c; };
@@ -192,8 +191,8 @@ inline void check_mma(const Machine& machine, const MmaDocument& mma) {
   }
 }
 
-/// Every number of an 8-bit type, once in A and once in B, alone in its row or column at another
-/// place of k each time, times ones: each comes out as it is, NaN and infinities too.
+/// Every number of an 8-bit type, once in A and once in B, alone in its row or column and each at
+/// another k, multiplied by ones: the result is the number itself, also NaN and infinities.
 inline void check_every_fp8(const Machine& machine, const MmaDocument& mma) {
   const DType type = mma.name == "MmaE4m3" ? DType::e4m3 : DType::e5m2;
   const auto one = static_cast<std::uint8_t>(mma.encode(1));
@@ -248,7 +247,7 @@ KERNEL(256, 1) narrow(ARGUMENTS Args args) {
 }
 )";
 
-/// x in units of the last place that a format of `digits` bits has there.
+/// x in units of the last place of a format with `digits` bits.
 inline double unit_at(double x, int digits, int lowest_exponent) {
   int exponent = 0;
   std::frexp(x, &exponent);
@@ -262,14 +261,14 @@ inline double value_of_f16(unsigned bits) {
   return sign * (exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24));
 }
 
-/// All f16 numbers, and what floats of every size and every last digit are rounded to.
+/// Rounding of all f16 numbers, and of floats of every exponent with random digits.
 inline void check_narrow(const Machine& machine) {
   std::mt19937 generator(11);
   std::vector<float> from(65536);
   for (std::size_t i = 0; i < from.size(); ++i) {
     std::uint32_t bits = generator();
-    if (i % 4 == 1) bits = (bits & 0x8fffffff) | 0x38000000;  // where f16 has its numbers
-    if (i % 4 == 2) bits &= 0xfffff000;                       // halfway cases, often
+    if (i % 4 == 1) bits = (bits & 0x8fffffff) | 0x38000000;  // the range of f16
+    if (i % 4 == 2) bits &= 0xfffff000;                       // often midpoints
     if (i % 4 == 3) bits = (bits & 0x81fff000) | 0x37000000;  // subnormal f16
     std::memcpy(&from[i], &bits, 4);
   }
@@ -338,7 +337,7 @@ inline Defines fragments_defines(const FragmentsCase& c) {
           {"STEP", c.step}};
 }
 
-/// A whole product of 16-bit matrices, m x n x k = 45 x 39 x 70, that must come out exactly.
+/// An exact product of 16-bit matrices, m x n x k = 45 x 39 x 70.
 inline void check_fragments(const Machine& machine, const FragmentsCase& c) {
   constexpr int m = 45, n = 39, k = 70;
   constexpr std::uint32_t kSharedBytes = 2 * 32 * 40 * 2;

@@ -68,7 +68,7 @@ TEST_F(NvrtcTest, SaysWhatItIs) {
 TEST_F(NvrtcTest, CompilesForEveryKnownTarget) {
   const std::vector<Target> targets = compiler_->targets();
   for (const Target& target : known_targets()) {
-    // NVRTC 12.0 to 12.7 know nothing above 9.0.
+    // NVRTC 12.0 to 12.7 have no target above 9.0.
     if (target.major > 9 && !testing::Value(targets, Contains(target))) continue;
     const CompileResult result = compiler_->compile(copy_request(target));
     ASSERT_TRUE(result.image) << to_string(target) << ": " << result.log;
@@ -208,7 +208,7 @@ TEST_F(NvrtcTest, FourThreadsCompileAtOnce) {
   EXPECT_EQ(right, std::vector<int>(4, 4));
 }
 
-/// A folder with a link to the real NVRTC, laid out by the test.
+/// A folder with a link to the real NVRTC, in a layout of the test.
 class NvrtcPlaceTest : public NvrtcTest {
  protected:
   void SetUp() override {
@@ -281,7 +281,7 @@ TEST(LoadCompiler, AnotherLibraryIsRefusedByWhatItLacks) {
   }
 }
 
-/// A made-up NVRTC whose compiler ends with the status in FAKE_NVRTC.
+/// A fake NVRTC whose compile returns the status in FAKE_NVRTC.
 const char* const kFakeNvrtc = R"(
 #include <cstddef>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 #pragma once
-// A compiler that a test writes as a shell script, and a folder for all that a test leaves behind.
+// A compiler written as a shell script, in the test's temporary folder.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -19,7 +19,7 @@
 
 namespace tilewise::test {
 
-/// True as soon as `holds`, false when it does not within ten seconds.
+/// Polls `holds` for at most ten seconds; returns its last value.
 inline bool soon(const std::function<bool()>& holds) {
   for (int i = 0; i < 1000; ++i) {
     if (holds()) return true;
@@ -42,7 +42,7 @@ class ScriptedCompilerTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  /// TMPDIR.
+  /// The child's TMPDIR.
   std::filesystem::path temporary() const { return folder_ / "temporary"; }
   std::filesystem::path file(const std::string& name) const { return folder_ / name; }
   std::string read(const std::string& name) const {
@@ -54,7 +54,7 @@ class ScriptedCompilerTest : public testing::Test {
                          std::filesystem::directory_iterator());
   }
 
-  /// From now on kernels are compiled by these lines. `real` in them compiles as c++ does.
+  /// Compiles kernels by these lines from now on; in them `real` is c++.
   void compile_by(const std::string& lines) const {
     std::ofstream script(file("compiler"));
     script << "#!/bin/bash\nreal() { exec c++ \"$@\"; }\n"
@@ -73,7 +73,7 @@ class ScriptedCompilerTest : public testing::Test {
     return host::load_compiler({"-O0", keep_in})->compile(request);
   }
 
-  /// A child process that ends after `body`.
+  /// A child process that runs `body` and ends.
   static pid_t in_child(const std::function<void()>& body) {
     const pid_t child = fork();
     if (child != 0) return child;
@@ -89,7 +89,7 @@ class ScriptedCompilerTest : public testing::Test {
     waitpid(child, &status, 0);
     return status;
   }
-  /// Whether the process that wrote its number into a file lives.
+  /// Whether the process with the id in a file is alive.
   bool lives(const std::string& name) const {
     const std::string number = read(name);
     if (number.empty()) return false;

@@ -1,12 +1,12 @@
 #pragma once
-// What the tile loads of templates/tma.cuh must do on any machine, like warp_checks.hpp.
+// The tile loads of templates/tma.cuh, checked on any machine like warp_checks.hpp.
 #include <algorithm>
 
 #include "tests/device/warp_checks.hpp"
 
 namespace tilewise::test {
 
-/// Two boxes side by side, one after the other into the same place: the barrier's phases 0 and 1.
+/// Two neighbouring boxes, one after the other into the same stage: phases 0 and 1 of the mbarrier.
 inline const char* const kTiles = R"(#include "words/tma.cuh"
 struct Args { TensorMap map; float* to; int x; int y; };
 constexpr int kBytes = BOX_X * BOX_Y * 4;
@@ -38,8 +38,8 @@ inline Defines tiles_defines(int swizzle) {
   return {{"BOX_X", swizzle ? swizzle / 4 : 12}, {"BOX_Y", 10}, {"SWIZZLE", swizzle}};
 }
 
-/// A matrix of 24 rows of 40 floats, 44 apart, whose elements count on from 1. Columns are
-/// multiples of 4 floats, as load_tile wants; boxes are clipped at every edge.
+/// A matrix of 24 rows of 40 floats, 44 apart, with elements 1, 2, 3, ... Columns are multiples of
+/// 4 floats, as load_tile requires; boxes are clipped at every edge.
 inline void check_tiles(const Machine& machine, int swizzle) {
   constexpr int kColumns = 40, kRows = 24, kStride = 44;
   constexpr std::uint32_t kBytes = 4096;
@@ -73,9 +73,9 @@ inline void check_tiles(const Machine& machine, int swizzle) {
   }
 }
 
-/// Rows of any length by four maps, each of every fourth row: a matrix of 11 rows of 21 floats, 23
-/// apart, that begins `begin` floats after an aligned address. Of every row class's tile what is
-/// before a row counts for nothing; behind the matrix there are zeros.
+/// Rows of any length by four row classes: a matrix of 11 rows of 21 floats, 23 apart, `begin`
+/// floats after an aligned address. A tile's elements before the row are not checked; those behind
+/// the matrix are zeros.
 inline void check_row_classes(const Machine& machine, int begin) {
   constexpr int kColumns = 21, kRows = 11, kStride = 23, kRowClasses = 4, kWidth = 12, kHeight = 10;
   constexpr std::uint32_t kBytes = 4096;
@@ -111,7 +111,7 @@ inline void check_row_classes(const Machine& machine, int begin) {
   }
 }
 
-/// Three warps: of each one lane is chosen, a second time too, and all know their warp's number.
+/// Three warps: elect_one elects one lane of each, twice the same, and each warp has its number.
 inline const char* const kChosen = R"(#include "words/tma.cuh"
 struct Args { int* to; };
 KERNEL(96, 1) chosen(ARGUMENTS Args args) {

@@ -1,8 +1,7 @@
 #pragma once
-// What the warp operations of templates/warp.cuh and mma.cuh must do, whichever machine does it:
-// the CPU executor (host_warp_test) or a GPU (warp_gpu_test). The layouts here are written out from
-// the PTX ISA
-// ("Matrix Fragments for ..."), not from the wrappers.
+// The warp operations of templates/warp.cuh and mma.cuh, checked on the CPU executor
+// (host_warp_test) and on a GPU (mma_gpu_test). The layouts follow the PTX ISA ("Matrix Fragments
+// for ..."), independently of the wrappers.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -29,7 +28,7 @@ inline std::string text_of(const std::string& file) {
 
 using Defines = std::map<std::string, std::int64_t>;
 
-/// NAME.cu with the entry NAME, behind the dialect's headers.
+/// Source NAME.cu with the entry NAME, and the dialect's headers.
 inline CompileRequest dialect_request(const std::string& name, const std::string& text,
                                       const Defines& defines, const Target& target) {
   CompileRequest request{{name + ".cu", name, defines}, text, {}, target};
@@ -39,7 +38,7 @@ inline CompileRequest dialect_request(const std::string& name, const std::string
   return request;
 }
 
-/// A device with the compiler for it.
+/// A device and its compiler.
 struct Machine {
   Device& device;
   const Compiler& compiler;
@@ -64,7 +63,7 @@ struct Machine {
     device.synchronize(nullptr);
     return values;
   }
-  /// One block; `pointers` are all a kernel takes.
+  /// Launches one block; the kernel's arguments are `pointers`.
   void launch(const LoadedKernel& kernel, unsigned threads, const std::vector<void*>& pointers,
               std::uint32_t shared = 0) const {
     device.launch(kernel, {{1, 1, 1}, {threads, 1, 1}, {}, shared, false}, pointers.data(),
@@ -110,7 +109,7 @@ inline void check_shuffles(const Machine& machine) {
   }
 }
 
-/// The lanes of each half vote among themselves where `half`.
+/// With `half`, the lanes of each half warp vote among themselves.
 inline const char* const kVotes = R"(#include "words/warp.cuh"
 struct Args { unsigned* to; };
 KERNEL(32, 1) votes(ARGUMENTS Args args) {
@@ -143,8 +142,8 @@ inline void check_votes(const Machine& machine) {
   }
 }
 
-/// Shared memory holds the number of each 16-bit element. Row r of matrix j begins at element
-/// 64 j + 8 r, but the rows' addresses are given as lane 8 j + r asks for.
+/// Shared memory has each 16-bit element's number as its value. Row r of matrix j begins at element
+/// 64 j + 8 r; lane 8 j + r has its address.
 inline const char* const kLoads = R"(#include "words/mma.cuh"
 struct Args { unsigned* to; };
 KERNEL(32, 1) loads(ARGUMENTS Args args) {

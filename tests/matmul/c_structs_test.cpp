@@ -1,5 +1,4 @@
-// The structs of the C API: their sizes, their initialisers, options and alignment, and that the
-// header is C.
+// The structs of the C API: sizes, initialisers, options and alignment; the header is valid C.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,7 +22,7 @@ class CStructsTest : public MatmulTest {
   tilewise_matmul* handle = nullptr;
 };
 
-/// A struct of a later version, with one more field.
+/// A struct of a later version, with an additional field.
 template <class T>
 struct Later {
   T known;
@@ -89,8 +88,7 @@ TEST_F(CStructsTest, AStructOfALaterVersionIsReadWhereWhatItAddsIsZero) {
   EXPECT_EQ(tilewise_multiply(handle, &problem.known, &call.known), TILEWISE_INVALID_ARGUMENT);
 }
 
-/// A product of 64 x 64 x 64 whose matrices begin `skipped` elements past a 16-byte aligned
-/// address.
+/// A product of 64 x 64 x 64; its matrices are `skipped` elements after a 16-byte boundary.
 struct Product {
   explicit Product(std::int64_t skipped) : memory(3 * 64 * 68, 1.0F) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -102,7 +100,7 @@ struct Product {
   tilewise_call call = TILEWISE_CALL_INIT;
 };
 
-/// `naive` serves aligned matrices, the default all others: two kernels to compile.
+/// `naive` serves aligned matrices, the default all others: two kernels are compiled.
 class CAlignmentTest : public CStructsTest {
  protected:
   CAlignmentTest() {
@@ -156,7 +154,7 @@ TEST_F(CStructsTest, AnAlignmentThatCannotBeIsRefused) {
   EXPECT_EQ(tilewise_prepare_problem(handle, &problem), TILEWISE_OK) << tilewise_last_error();
 }
 
-/// The message of the first product of a CPU without a compiler.
+/// The error of the first product on a CPU without a compiler.
 std::string words_without_compiler(const tilewise_options& options) {
   tilewise_matmul* handle = nullptr;
   if (tilewise_create(&options, &handle) != TILEWISE_OK) return tilewise_last_error();

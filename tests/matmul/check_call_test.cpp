@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 constexpr std::int64_t kBig = std::numeric_limits<std::int64_t>::max();
 
-/// Addresses are only compared, never touched.
+/// An address for comparisons; it is never dereferenced.
 void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
 struct Asked {
@@ -22,7 +22,7 @@ struct Asked {
   Call call;
 };
 
-/// 4 x 6 = (4 x 8) (8 x 6), packed, far apart.
+/// 4 x 6 = (4 x 8) (8 x 6), contiguous, far apart.
 Asked good() {
   Asked asked;
   asked.problem.m = 4;
@@ -119,7 +119,7 @@ TEST(CheckCall, SeesOverlapToTheLastElement) {
   EXPECT_EQ(refusal(asked), "");
   asked.call.c = at(0x20000 - 92);
   EXPECT_THAT(refusal(asked), HasSubstr("C overlaps B"));
-  // What is not read cannot be in the way.
+  // A matrix that is not read may overlap C.
   asked.call.alpha = 0;
   EXPECT_EQ(refusal(asked), "");
 }
@@ -136,7 +136,7 @@ TEST(CheckCall, AAndBMayBeTheSame) {
 TEST(CheckCall, CInterleavedWithTheRowsOfAIsRefused) {
   Asked asked = good();
   asked.call.lda = asked.call.ldc = 32;
-  asked.call.c = at(0x10000 + 4 * 16);  // beside A's columns: no element is shared, the ranges are
+  asked.call.c = at(0x10000 + 4 * 16);  // between A's rows: ranges overlap, elements do not
   EXPECT_THAT(refusal(asked), HasSubstr("address ranges"));
 }
 
@@ -182,7 +182,7 @@ TEST(CheckCall, BatchStrides) {
   EXPECT_THAT(refusal(asked), HasSubstr("C overlaps A"));
   asked.call.stride_a = kBig;
   EXPECT_THAT(refusal(asked), HasSubstr("the extent of A"));
-  asked.problem.batch = 1;  // then strides mean nothing
+  asked.problem.batch = 1;  // strides do not count then
   EXPECT_EQ(refusal(asked), "");
 }
 

@@ -1,21 +1,21 @@
-// The recipe for column-major matrices that matmul.hpp and matmul.h give, and the type Stream.
+// Column-major matrices by the recipe of matmul.hpp and matmul.h; conversions to Stream.
 #include <set>
 #include <type_traits>
 
 #include "matmul_fixture.hpp"
 
-struct CUstream_st {};  // CUDA's, here complete so that a test can have one
+struct CUstream_st {};  // CUDA's type, complete here so that a test can have one
 
 namespace tilewise {
 namespace {
 
-// A matrix in the stream's place does not compile.
+// A matrix pointer as a stream does not compile.
 static_assert(!std::is_convertible_v<float*, Stream>);
 static_assert(!std::is_constructible_v<Stream, float*>);
 static_assert(!std::is_convertible_v<void*, Stream>);
 static_assert(!std::is_constructible_v<Stream, const void*>);
 static_assert(!std::is_constructible_v<Stream, bool>);
-// CUDA's handles do: CUstream and cudaStream_t are pointers to CUstream_st.
+// CUDA's handles convert: CUstream and cudaStream_t are pointers to CUstream_st.
 static_assert(std::is_convertible_v<CUstream_st*, Stream>);
 static_assert(std::is_convertible_v<std::nullptr_t, Stream>);
 static_assert(std::is_constructible_v<Stream, void*>);
@@ -46,7 +46,7 @@ struct ColumnMajor {
   std::vector<float> values;
 };
 
-/// The letters in the other order.
+/// The two letters in reverse order.
 Layout swapped(Layout layout) {
   return layout == Layout::nt ? Layout::tn : layout == Layout::tn ? Layout::nt : layout;
 }

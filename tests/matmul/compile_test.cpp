@@ -1,6 +1,6 @@
-// Each template compiles by NVRTC for every supported architecture, in a pairwise spread of
-// configurations shared out over the architectures; no GPU. TILEWISE_FULL=1 runs ten times as
-// many, of every kind of product for every architecture.
+// Each template compiles by NVRTC for every supported architecture: a pairwise cover of
+// configurations, divided among the architectures. Needs no GPU. TILEWISE_FULL=1 runs ten times as
+// many, with every kind of product for every architecture.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ struct Job {
   LaunchStep step;
 };
 
-/// Of the first kind, and of every `turns`-th of the others. A kind's layout, alignment and batch
-/// change from one of its targets to the next.
+/// Problems of the first kind and of every `turns`-th other kind. A kind's layout, alignment and
+/// batch differ between its targets.
 std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo& device,
                                   std::size_t t, std::size_t turns) {
   std::vector<Problem> problems;
@@ -42,8 +42,8 @@ std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo
   return problems;
 }
 
-/// `limit` configurations of each template for each target that the compiler and the project know,
-/// shared out over its problems.
+/// `limit` configurations per template and target (known to the compiler and the project), divided
+/// among the target's problems.
 std::vector<Job> jobs_for(const std::vector<Target>& targets, std::size_t limit,
                           std::size_t turns) {
   std::vector<Job> jobs;
@@ -60,7 +60,7 @@ std::vector<Job> jobs_for(const std::vector<Target>& targets, std::size_t limit,
       }
     }
   }
-  // A pack or reduce step appears in many plans: once is enough.
+  // Many plans have the same pack or reduce step: it is compiled once.
   std::map<std::string, Job> distinct;
   for (const Job& job : jobs) distinct.emplace(to_string(job.target) + to_string(job.kernel), job);
   jobs.clear();
@@ -68,8 +68,8 @@ std::vector<Job> jobs_for(const std::vector<Target>& targets, std::size_t limit,
   return jobs;
 }
 
-/// The launch bounds promise that BLOCKS_PER_SM blocks fit. A step that starts before the one
-/// before it ends may be held to its share of the grid instead (spread_blocks()).
+/// The blocks per multiprocessor that must fit: BLOCKS_PER_SM by the launch bounds. A programmatic
+/// step may be limited to its share of the grid instead (spread_blocks()).
 int promised_blocks(const Job& job, const DeviceInfo& device) {
   int promised = 1;
   for (const auto& [name, value] : job.kernel.defines)
@@ -134,14 +134,14 @@ TEST(CompileEverything, TemplatesCompileForEveryArchitecture) {
     pool.emplace_back(work);
   pool.clear();
   for (const std::string& failure : failures) ADD_FAILURE() << failure;
-  // registers_fit is an estimate: it may be wrong now and then, not as a rule.
+  // registers_fit is an estimate: it may be wrong for a few configurations.
   EXPECT_LT(spilled, int(jobs.size()) / 4) << "of " << jobs.size();
   std::printf("%zu kernels for %zu architectures, %d with spills\n", jobs.size(), targets.size(),
               spilled.load());
 }
 
-// What wins on the one architecture that was measured, in the flow that each of the others has:
-// large register tiles for large products, groups of warps for small ones, vectors for few rows.
+// The winners of the one measured architecture, with the pipeline of each other architecture: large
+// register tiles for large products, sliced-K for small ones, vectors for few rows.
 std::vector<Candidate> likely_winners(const DeviceInfo& device, const Problem& problem) {
   const int flow = has(device.features, Feature::tma)        ? 6
                    : has(device.features, Feature::cp_async) ? 4
@@ -201,8 +201,8 @@ TEST(CompileEverything, LikelyWinnersDoNotSpill) {
   EXPECT_GE(architectures, 5);
 }
 
-// What writes C is most of the code where it is there once for each row of a warp's instructions,
-// and compiling takes as long as code is large: a search would see half as many candidates.
+// Code that is repeated for each row of C is most of the code and of the compile time; with it a
+// search would see half as many candidates.
 TEST(CompileEverything, LargeWarpTilesWriteTheirRowsByOneCode) {
   std::unique_ptr<Compiler> compiler;
   try {

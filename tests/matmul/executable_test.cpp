@@ -46,7 +46,7 @@ LaunchStep step_of(StepRole role, const std::string& entry, std::vector<Argument
   return step;
 }
 
-/// A struct as a kernel would declare it, with holes that a wrong layout would fall into.
+/// A kernel's argument struct with padding, to detect a wrong layout.
 struct EveryField {
   const float* a;
   std::int32_t small;
@@ -153,7 +153,7 @@ TEST(Executable, BindsWhatItWouldLaunch) {
             0);
 }
 
-/// pack_a and pack_b share a kernel; the plan is the seed's pack, multiply, reduce.
+/// The plan of the seed: pack, multiply, reduce. pack_a and pack_b have one kernel.
 Plan packed_plan() {
   Plan plan;
   plan.workspace_bytes = 1024;
@@ -213,7 +213,7 @@ TEST(Executable, HostAlphaZeroSkipsPacksAndTellsKZero) {
   float c = 0;
   Call call;
   call.c = &c;
-  call.alpha = 1e-60;  // zero once it is an f32
+  call.alpha = 1e-60;  // 0 as an f32
   executable.launch(call);
   EXPECT_EQ(entries(device), (std::vector<std::string>{"multiply", "reduce"}));
   EXPECT_EQ(decoded<MultiplyFields>(device.launches[0]).k, 0);
@@ -266,7 +266,7 @@ TEST(Executable, EmptyResultLaunchesNothing) {
 
 TEST(Executable, GivesTheWorkspaceBackWhenALaunchThrows) {
   FakeDevice device;
-  device.free_async_fails = true;  // must not end the program on the way out
+  device.free_async_fails = true;  // must not end the program during unwinding
   device.on_launch = [](const KernelSpec& spec, const LaunchShape&, const void*, Stream) {
     if (spec.entry == "multiply") throw Error(ErrorKind::device, "launch refused");
   };

@@ -7,7 +7,7 @@
 
 namespace tilewise {
 
-/// The struct that multiply kernels take; see templates/parts/arguments.cuh.
+/// The argument struct of multiply kernels; see templates/parts/arguments.cuh.
 struct FakeMultiplyArgs {
   const float* a;
   const float* b;
@@ -25,7 +25,7 @@ inline bool define_of(const KernelSpec& kernel, const std::string& name) {
   return false;
 }
 
-/// What a multiply kernel without splits does, on the host. For FakeDevice::on_launch.
+/// A multiply kernel without splits, on the host. For FakeDevice::on_launch.
 inline void fake_product(const KernelSpec& kernel, const LaunchShape&, const void* arguments,
                          Stream) {
   FakeMultiplyArgs x;

@@ -15,7 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Modes with what their answers say: microseconds (0: no record), or nothing where unsupported.
+/// The record's microseconds per mode (0: no record); a missing mode is unsupported.
 using Answers = std::map<MathMode, double>;
 
 struct Asked {
@@ -81,7 +81,7 @@ TEST(FastestWithin, GoesByRecordsWhereEveryModeHasOne) {
 TEST(FastestWithin, RecordsOfOtherSizesCountByTheirRate) {
   Asked x;
   x.answers = {{MathMode::tf32, 8}, {MathMode::f32x3, 30}, {MathMode::strict, 3}};
-  x.record_k = {{MathMode::tf32, 1024}};  // four times as much: 2 us for what is asked
+  x.record_k = {{MathMode::tf32, 1024}};  // four times the work: 2 us for the problem
   EXPECT_EQ(x.within(1), MathMode::tf32);
   x.record_k = {{MathMode::tf32, 512}};
   EXPECT_EQ(x.within(1), MathMode::strict);

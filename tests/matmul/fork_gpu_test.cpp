@@ -1,4 +1,4 @@
-// fork() beside a GPU: CUDA does not work in the child, and each call there is an error.
+// fork() with a GPU in use: in the child, each call is an error.
 #include <gmock/gmock.h>
 
 #include "device/cuda/cuda.hpp"

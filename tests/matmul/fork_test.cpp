@@ -1,5 +1,5 @@
-// fork(): a Matmul of the parent is a clear error in the child, never a hang, and the child's own
-// works.
+// fork(): in the child, the parent's Matmul throws a clear error and never hangs; the child's own
+// Matmul works.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,7 +81,7 @@ TEST_F(Fork, TheChildsOwnMatmulMultiplies) {
             }),
             std::to_string(4.0F * kN) + " device");
   EXPECT_EQ(said_by_child([&] {
-              multiply = Matmul(options_);  // in its place
+              multiply = Matmul(options_);  // replaces the parent's
               return std::to_string(product(multiply));
             }),
             std::to_string(4.0F * kN));
@@ -135,7 +135,7 @@ TEST_F(Fork, InCTheStatusAndTheWordsSayIt) {
   tilewise_destroy(handle);
 }
 
-/// On a made-up GPU, since default_matmul() takes no CPU.
+/// With a fake GPU, since default_matmul() serves no CPU.
 TEST_F(Fork, EachProcessHasADefaultMatmulOfItsOwn) {
   const std::string driver = folder_ / "libfake.so";
   ASSERT_EQ(std::system(("c++ -shared -fPIC -o '" + driver + "' '" + TILEWISE_SOURCE_DIR +

@@ -21,7 +21,7 @@ struct HostCase {
 class HostTest : public MatmulTest, public testing::WithParamInterface<HostCase> {};
 
 std::vector<float> matrix(std::int64_t rows, std::int64_t columns, std::int64_t ld, int seed) {
-  std::vector<float> values(static_cast<std::size_t>(rows * ld), kNan);  // padding is poison
+  std::vector<float> values(static_cast<std::size_t>(rows * ld), kNan);  // canaries in the padding
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j)
       values[static_cast<std::size_t>(i * ld + j)] = float((i * 3 + j * 5 + seed) % 7) - 3;
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, HostTest,
                                          HostCase{Layout::tn, 8, 2, 3, 2, -1, 1},
                                          HostCase{Layout::tt, 4, 4, 4, 5, 1, 0},
                                          HostCase{Layout::nn, 3, 4, 0, 1, 1, 2},
-                                         // rows beyond one staged piece of 8 MiB
+                                         // rows beyond one part of 8 MiB
                                          HostCase{Layout::nn, 1100, 2048, 1, 1, 1, 1}));
 
 TEST_F(MatmulTest, HostCopiesOnlyWhatIsRead) {
@@ -81,7 +81,7 @@ TEST_F(MatmulTest, HostCopiesOnlyWhatIsRead) {
 }
 
 TEST_F(MatmulTest, HostRowsMayBeFarApart) {
-  // Only a few pages of this are ever touched: the matrix is not copied with its padding.
+  // Only a few pages are read: the padding is not copied.
   const std::int64_t lda = std::int64_t{1} << 26;
   const auto whole = static_cast<std::size_t>(2 * lda + 1) * sizeof(float);
   std::unique_ptr<float, void (*)(void*)> a(static_cast<float*>(std::calloc(whole, 1)), std::free);

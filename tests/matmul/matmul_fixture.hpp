@@ -13,7 +13,7 @@
 
 namespace tilewise {
 
-/// A Matmul on a fake device, with handles on everything it was made of.
+/// A Matmul on a fake device, with pointers to its parts.
 class MatmulTest : public testing::Test {
  protected:
   MatmulTest() {
@@ -53,7 +53,7 @@ class MatmulTest : public testing::Test {
     return image;
   }
 
-  /// Stores a winner, with its image unless told otherwise. Returns the record's id.
+  /// Stores a winner, with its image by default. Returns the record's id.
   std::int64_t store(Database& database, const Problem& problem, const std::string& kernel,
                      bool with_image = true) {
     return store(database, problem, candidate(problem, kernel), with_image);
@@ -77,14 +77,14 @@ class MatmulTest : public testing::Test {
     return id;
   }
 
-  /// Loading an image of `source` fails from now on.
+  /// From now on, loading an image of `source` fails.
   void break_images_of(const std::string& source) {
     device->on_load = [source](const Image& image) {
       if (image.kernel.source == source) throw Error(ErrorKind::device, "invalid image");
     };
   }
 
-  /// The call of a packed problem on memory of its own.
+  /// A call of a contiguous problem, with its own memory.
   struct Operands {
     explicit Operands(const Problem& p)
         : a(static_cast<std::size_t>(p.m * p.k), 1.0F),
@@ -98,7 +98,7 @@ class MatmulTest : public testing::Test {
   };
 
   MatmulParts parts;
-  FakeDevice* device = nullptr;  ///< owned by parts, then by the Matmul
+  FakeDevice* device = nullptr;  ///< owned by `parts`, then by the Matmul
   std::vector<std::string> warnings;
   std::atomic<int> compiles{0};
   int compiler_loads = 0;

@@ -18,7 +18,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr Layout kLayouts[] = {Layout::nn, Layout::nt, Layout::tn, Layout::tt};
 
-/// A matrix as stored, with `offset` elements before it and poison everywhere between its rows.
+/// A stored matrix with `offset` elements before it and canaries between its rows.
 struct Matrix {
   Matrix(std::int64_t rows_, std::int64_t columns_, std::int64_t ld_, std::int64_t offset_)
       : rows(rows_),
@@ -44,7 +44,7 @@ struct Matrix {
   std::vector<float> values;
 };
 
-/// One product to do and to check, on the host's side.
+/// One product with its host data.
 struct Job {
   Job(Layout layout_, std::int64_t m_, std::int64_t n_, std::int64_t k_, std::int64_t extra = 0,
       std::int64_t offset = 0)
@@ -81,7 +81,7 @@ struct Job {
   float alpha = 1, beta = 0;
 };
 
-/// One element on the CPU in f64, by BLAS's rules, and how far from it the GPU may be.
+/// One element of C by BLAS's rules in f64, and the GPU's error bound.
 struct Expected {
   double value = 0, bound = 0;
 };
@@ -248,7 +248,7 @@ TEST_F(MatmulGpu, AnEmptyResultIsNoWork) {
   device->synchronize(nullptr);
 }
 
-/// Three rows a gigaelement apart: offsets past 2^31 elements in A, then in B, then in C.
+/// Three rows 2^30 + 1 elements apart: offsets past 2^31 elements in A, then in B, then in C.
 TEST_F(MatmulGpu, RowsPast32BitOffsets) {
   const std::int64_t ld = (std::int64_t{1} << 30) + 1;
   const std::int64_t bytes = (2 * ld + 8) * 4;

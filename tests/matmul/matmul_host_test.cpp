@@ -1,5 +1,5 @@
-// Products served by the CPU executor, compared with the reference: the entry points as a program
-// without a GPU uses them.
+// Products on the CPU executor against the reference: the entry points as used by a program without
+// a GPU.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -84,7 +84,7 @@ TEST_F(MatmulTest, AlignmentIsReadOffTheCall) {
   };
   multiply(Layout::nn, 16, 16, 16, 1, aligned(a), 16, aligned(b), 16, 0, aligned(c), 16);
   EXPECT_EQ(device->loaded.size(), 1u);
-  // One element off: the record does not serve it any more.
+  // Off by one element: the record does not serve it.
   multiply(Layout::nn, 16, 16, 16, 1, aligned(a) + 1, 16, aligned(b), 16, 0, aligned(c), 16);
   EXPECT_EQ(device->loaded.size(), 2u);
 }
@@ -233,7 +233,7 @@ TEST_F(MatmulTest, ABrokenImageIsQuarantinedAndTheNextBestServes) {
   EXPECT_THAT(warnings[0], AllOf(HasSubstr("record " + std::to_string(bad)), HasSubstr("set aside"),
                                  HasSubstr("invalid image")));
   EXPECT_EQ(multiply.explain(problem).kind, MatchKind::nearest);
-  multiply.prepare(problem_of(65, 64, 64));  // not tried again, not told again
+  multiply.prepare(problem_of(65, 64, 64));  // neither tried nor reported again
   EXPECT_THAT(warnings, SizeIs(1));
 }
 
@@ -295,7 +295,7 @@ TEST_F(MatmulFileTest, AMissingImageIsCompiledAndKeptForTheNextProcess) {
   next.device = std::make_unique<FakeDevice>();
   next.open_cache = [this] { return std::make_unique<ImageCache>(path, OpenMode::read_only); };
   next.compile_missing = false;
-  make_matmul(std::move(next)).prepare(problem);  // throws where it finds nothing
+  make_matmul(std::move(next)).prepare(problem);  // throws when it has no image
   EXPECT_EQ(compiles, 1);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A device of a given name, and what compiles for it. Tests on it are skipped where there is none.
+// A device by name, and its compiler. Tests are skipped without the device.
 #include <gtest/gtest.h>
 
 #include "device/compiler.hpp"

@@ -1,5 +1,5 @@
-// What a pack step writes, looked at in memory: kernels that test their edges never read padding,
-// so no product shows whether it is zeros.
+// The memory that a pack step writes. Kernels that test their edges never read padding, so no
+// product shows whether it is zero.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -27,8 +27,8 @@ class PackStep : public testing::Test {
  protected:
   bool aligned_ = false;  ///< B's rows, to 16 bytes
 
-  /// B (k x n, whose rows are not whole runs) packed by mma's plan, its kernel with `from`
-  /// replaced; the memory begins as canaries, some of them behind the end.
+  /// Packs B (k x n) by mma's plan, with `from` in its kernel replaced by `to`. B's rows are no
+  /// multiple of the load width. The memory starts as canaries, and some follow its end.
   Memory packed(const ProductKind& kind, Pack pack, const std::string& from = "",
                 const std::string& to = "") {
     problem_ = test::with_kind(test::make_problem(Layout::nn, 5, 37, 21, 1), kind);
@@ -57,7 +57,7 @@ class PackStep : public testing::Test {
 
   bool rounds() const { return packing_.rounded; }
 
-  /// By definition.
+  /// The packed memory by definition.
   Memory expected() const {
     Memory to(static_cast<std::size_t>(packing_.bytes) + kBehind, kCanary);
     const std::size_t element = element_bytes();
@@ -81,7 +81,7 @@ class PackStep : public testing::Test {
  private:
   static constexpr std::size_t kBehind = 64;
 
-  /// 13 bits fewer, to nearest, halfway cases to even. None of these numbers is NaN or the largest.
+  /// Rounds to 13 bits fewer, to nearest, ties to even. No operand is NaN or the largest number.
   static void round_to_tf32(std::byte* at) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, at, 4);
@@ -92,7 +92,7 @@ class PackStep : public testing::Test {
   Memory run(Device& device, const Executable& executable) {
     const std::int64_t run = 16 / bytes_of(problem_.b);
     ld_ = aligned_ ? round_up(packing_.columns, run) : packing_.columns + 2;
-    // With rows behind the last, for the mistake of reading them.
+    // Rows behind the last one, to detect reads of them.
     from_.assign(place(problem_.batch, 4, 0), kOutside);
     for (std::int64_t i = 0; i < problem_.batch; ++i)
       for (std::int64_t r = 0; r < packing_.rows; ++r)
@@ -113,7 +113,7 @@ class PackStep : public testing::Test {
     return to;
   }
   std::size_t element_bytes() const { return static_cast<std::size_t>(bytes_of(problem_.b)); }
-  /// Not aligned: the first element is one past an aligned address.
+  /// The byte offset of an element. Unaligned, the first element is one past an aligned address.
   std::size_t place(std::int64_t product, std::int64_t row, std::int64_t column) const {
     return static_cast<std::size_t>((aligned_ ? 0 : 1) + (product * packing_.rows + row) * ld_ +
                                     column) *
@@ -142,7 +142,7 @@ TEST_F(PackStep, WritesElementsAndZerosAndNothingElse) {
       }
 }
 
-// A planted mistake that every product passes.
+// A planted mistake that no product detects.
 TEST_F(PackStep, PaddingThatIsNotWrittenIsSeen) {
   const ProductKind& kind = *find_product_kind(DType::f16, DType::f32, MathMode::strict);
   const Memory padded = packed(kind, Pack::pad, "c < x.to_ld", "c < x.columns");
@@ -151,7 +151,7 @@ TEST_F(PackStep, PaddingThatIsNotWrittenIsSeen) {
   EXPECT_FALSE(turned == expected());
 }
 
-// In place of the rows that there are not.
+// Rows past the last are replaced by zeros.
 TEST_F(PackStep, RowsReadPastTheLastAreSeen) {
   aligned_ = true;
   const ProductKind& kind = *find_product_kind(DType::f32, DType::f32, MathMode::tf32);

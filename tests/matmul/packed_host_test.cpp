@@ -1,4 +1,4 @@
-// Packed operands on the CPU executor, by the pack steps that GPUs run.
+// Packed operands on the CPU executor, with the pack steps of GPUs.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Packed operands: which launches a product with one leaves out, and what the others are given.
+// Packed operands: which launches a product with one omits, and the arguments of the others.
 #include <gmock/gmock.h>
 
 #include "matmul/executable.hpp"
@@ -53,7 +53,7 @@ Plan packing_plan(std::int64_t columns = 7) {
   return plan;
 }
 
-/// The same form of B, but A is read where it is: at 256, after partial sums.
+/// The same packing of B at 256, after partial sums; A is read in place.
 Plan plan_packing_b() {
   Plan plan = packing_plan();
   plan.steps[0] = step_of(StepRole::pack_b, "pack_b", {{Kind::b}, {Kind::workspace, 256}});
@@ -231,7 +231,7 @@ TEST_F(PackedTest, PlansThatPackAnotherWayPackTheOriginal) {
   others[2].steps[0].packs[1].ld = 64;
   others[3].steps[0].packs[1].packed_rows = 6;
   others[5].steps[0].packs[1].rounded = true;
-  others[4].steps[0].packs.pop_back();  // a part that is not to be kept
+  others[4].steps[0].packs.pop_back();  // B's part is not to be kept
   for (const Plan& plan : others) {
     const Executable other = executable(plan);
     device->launches.clear();
@@ -314,7 +314,7 @@ TEST_F(PackedTest, ACallMustNameTheOriginal) {
   EXPECT_THAT(refusal(call), HasSubstr("packed B is of f32; this product is of f64"));
 }
 
-/// What find_packed_parts() takes for granted of a plan. Returns how many parts it has.
+/// Checks the requirements of find_packed_parts() on a plan. Returns its number of parts.
 int check_parts(const Plan& plan) {
   int parts = 0;
   for (const LaunchStep& pack : plan.steps) {

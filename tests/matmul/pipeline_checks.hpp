@@ -1,8 +1,8 @@
 #pragma once
-// Pipelines of tiles by TMA under pressure: little to multiply for each value that is read, so that
-// many reads of shared memory are under way when a stage is free again. What comes too early is
-// seen in some of a million tiles only: many blocks, again and again, whole numbers, every bit
-// compared, on the device.
+// Pipelines by TMA under load: few multiplications per loaded value, so that many shared-memory
+// loads are in flight when a stage becomes empty. A copy that starts too early corrupts only a few
+// of a million tiles, hence many blocks, repeated launches, whole numbers, and a comparison of
+// every bit on the device.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace tilewise::test {
 
 class Pipelines : public OnDevice {
  protected:
-  /// Types of the operands and of C, and how they are multiplied.
+  /// Types of the operands and of C, and the math mode.
   struct Kind {
     DType operand, c;
     MathMode math;
@@ -34,7 +34,7 @@ class Pipelines : public OnDevice {
     if (!has(device_->info().features, Feature::tma)) GTEST_SKIP() << "no TMA on this device";
   }
 
-  /// What the candidate computes equals what the template naive does, each of so many times.
+  /// Requires that the candidate's result equals that of the template naive, `times` times.
   void check(Problem problem, const Kind& kind, const char* name, const Configuration& changed,
              int times) {
     set_types(problem, kind.operand, kind.c, kind.math);
@@ -70,7 +70,7 @@ class Pipelines : public OnDevice {
   }
 
  private:
-  /// Where the first bytes lie that differ, -1 when none do. Leaves not-a-numbers in `found`.
+  /// The offset of the first differing byte, -1 without one. Fills `found` with NaNs.
   std::int64_t first_difference(const DeviceBuffer& expected, const DeviceBuffer& found) {
     std::int64_t first = -1;
     if (!device_->surely_equal(expected.data(), found.data(), found.bytes(), nullptr)) {
@@ -111,7 +111,7 @@ class Pipelines : public OnDevice {
   }
 };
 
-/// Every pipeline on products of this size, so many times each.
+/// Every pipeline on products of one size, `times` times each.
 class EveryPipeline : public Pipelines {
  protected:
   using Pipelines::Pipelines;
@@ -120,8 +120,8 @@ class EveryPipeline : public Pipelines {
         tf32{DType::f32, DType::f32, MathMode::tf32},
         bf16{DType::bf16, DType::f32, MathMode::strict};
     const Problem problem = make_problem(Layout::nn, m, n, k);
-    // Of the first three up to nine launches of ten were wrong on an H200 when a stage was freed as
-    // soon as its reads had begun.
+    // On an H200, up to nine of ten launches of the first three were wrong when a stage was
+    // released before its loads had completed.
     check(problem, f64, "mma", tiles(16, 128, 8, 16, 32, 3), times);
     check(problem, f64, "mma", tiles(16, 128, 8, 16, 32, 4), times);
     check(problem, f64, "mma", tiles(32, 32, 8, 16, 16, 6), times);
@@ -140,8 +140,8 @@ class EveryPipeline : public Pipelines {
     ahead.set("FRAGMENTS", 2);
     check(problem, bf16, "mma", ahead, times);
   }
-  /// What blocks exchange at the end is more than their stages are: rows of C, and groups' sums. It
-  /// must leave the stages' barriers alone.
+  /// The epilogue scratch (rows of C, partial sums of sliced-K) is larger than the stages; it must
+  /// not overwrite their mbarriers.
   void check_exchange(std::int64_t m, std::int64_t n, std::int64_t k, int times) {
     const Kind f64{DType::f64, DType::f64, MathMode::strict},
         bf16{DType::bf16, DType::f32, MathMode::strict};

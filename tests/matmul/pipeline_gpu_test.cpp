@@ -1,4 +1,4 @@
-// Pipelines of tiles under pressure on the GPU.
+// Pipelines under load on a GPU.
 #include "tests/matmul/pipeline_checks.hpp"
 
 namespace tilewise {

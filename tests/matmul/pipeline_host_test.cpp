@@ -1,5 +1,5 @@
-// The same pipelines on the CPU executor, once and small: it reads at once, so it shows that the
-// configurations are right, not what a GPU does under pressure (pipeline_gpu_test.cpp).
+// The pipelines on the CPU executor, once and small. Its loads complete at once, so this checks the
+// configurations, not a GPU's order of loads (pipeline_gpu_test.cpp).
 #include "tests/matmul/pipeline_checks.hpp"
 
 namespace tilewise {

@@ -35,7 +35,7 @@ Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, Layout layout
   return problem;
 }
 
-/// The default of a template, told apart from others by its GROUP_M or unroll value.
+/// A template's default configuration for the problem.
 Candidate candidate(const Problem& problem, const std::string& kernel = "simt") {
   return {kernel, find_template(kernel).default_configuration(problem, device())};
 }
@@ -83,9 +83,9 @@ std::int64_t served(const Resolver& resolver, const Problem& problem) {
 TEST(Distance, IsInLogarithmsOfTheSizes) {
   EXPECT_DOUBLE_EQ(distance_between(problem_of(64, 64, 64), problem_of(64, 64, 64)), 0);
   EXPECT_DOUBLE_EQ(distance_between(problem_of(64, 64, 64), problem_of(128, 32, 512)), 1 + 1 + 3);
-  // Volume is no measure: 1 x N x N is far from the cube of as many products.
+  // Volume is no measure: 1 x N x N is far from a cube of equal volume.
   EXPECT_GT(distance_between(problem_of(1, 4096, 4096), problem_of(256, 256, 256)), 15);
-  // Nor does it overflow, or stumble over 0.
+  // Large sizes do not overflow, and 0 counts as 1.
   const std::int64_t huge = std::int64_t{1} << 40;
   EXPECT_DOUBLE_EQ(distance_between(problem_of(huge, huge, huge), problem_of(1, 1, 1)), 120);
   EXPECT_DOUBLE_EQ(distance_between(problem_of(8, 8, 0), problem_of(8, 8, 2)), 1);
@@ -153,7 +153,7 @@ TEST(Resolver, LowerAlignmentServesHigherNeverTheReverse) {
 }
 
 TEST(Resolver, ConstraintsAreThoseOfTheRealProblem) {
-  // Partial sums have rows of n, so that with SPLIT_K vectors of C ask for a multiple in n.
+  // Rows of partial sums have length n, so vectors of C with SPLIT_K need a multiple in n.
   const Problem tuned = problem_of(256, 256, 4096);
   Candidate split = with(candidate(tuned), "SPLIT_K", 4);
   split = with(with(split, "TRANSPOSE_B", 0), "VECTOR_C", 4);
@@ -173,7 +173,7 @@ TEST(Resolver, TiesGoToTheNearerAlignmentThenTheFaster) {
   EXPECT_EQ(served(Resolver({default_winner(1, lower, 10), default_winner(2, low, 20)}, device()),
                    problem),
             2);
-  // 256 and 1024 are as far from 512.
+  // 256 and 1024 are equally far from 512.
   const Winner slow = default_winner(1, problem_of(512, 512, 256), 20);
   const Winner fast = default_winner(2, problem_of(512, 512, 1024), 10);
   EXPECT_EQ(served(Resolver({slow, fast}, device()), problem), 2);
@@ -183,7 +183,7 @@ TEST(Resolver, TiesGoToTheNearerAlignmentThenTheFaster) {
 TEST(Resolver, BetweenEquallyNearTheCostModelDecides) {
   const Problem asked = problem_of(64, 64, 16384);
   const Problem half = problem_of(64, 64, 8192), twice = problem_of(64, 64, 32768);
-  // What was faster where it was measured, at half the work, is slower here: one block does it all.
+  // `whole` is faster on half the problem, but slower here: a single block does all the work.
   const Winner whole = winner(1, half, with(candidate(half), "SPLIT_K", 1), 10);
   const Winner split = winner(2, twice, with(candidate(twice), "SPLIT_K", 16), 20);
   EXPECT_EQ(served(Resolver({whole, split}, device()), asked), 2);
@@ -300,7 +300,6 @@ TEST(Resolver, SaysWhenAMeasurementIsStale) {
   const Problem problem = problem_of(512, 512, 512);
   Winner other_source = default_winner(1, problem);
   other_source.record.source_hash = "0123";
-  // Without a compiler there is no telling.
   const Resolver unaware({other_source}, device());
   EXPECT_FALSE(unaware.resolve(problem).stale);
   const Resolution match = unaware.with_compiler(kCompiler).resolve(problem);
@@ -353,14 +352,14 @@ TEST(Resolver, AWinnerWhoseKernelIsOfOneSizeAnswersThatSizeAlone) {
     const Problem near = batch_of(problem_of(m, n, k), 1000);
     ASSERT_EQ(rejection(find_template("small"), near, small.configuration, device()), "");
     EXPECT_EQ(served(resolver, near), 0) << to_string(near);
-    // What lies farther away, but has an image for every size, answers instead.
+    // A farther record with an image for every size is served instead.
     Problem far = batch_of(problem_of(64, 64, 64), 1000);
     far.alignment = {4, 4, 4};
     const Resolver both({winner(1, lower, small), default_winner(2, far)}, device());
     EXPECT_EQ(served(both, near), 2) << to_string(near);
     EXPECT_EQ(served(both, tuned), 1);
   }
-  // Where sizes are constants by a parameter, the nearest still answers.
+  // Where a parameter makes the sizes constants, the nearest is still served.
   const Problem square = problem_of(512, 512, 512);
   const Candidate constant = with(candidate(square), "SPECIALIZE_SIZE", 1);
   EXPECT_EQ(served({{winner(1, square, constant)}, device()}, problem_of(512, 512, 640)), 1);

@@ -1,6 +1,6 @@
 #pragma once
-// What every machine must do, GPU or CPU: each kind of product served through the entry points, and
-// packed operands. Through Device alone, so that the same checks run on both.
+// Checks for every machine, GPU or CPU: each kind of product through the entry points, and packed
+// operands.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@
 
 namespace tilewise::test {
 
-/// A Matmul's options with a database of its own, on the device of that name.
+/// A Matmul's options with the test's database, on the device of this name.
 class Served : public testing::Test {
  protected:
   explicit Served(const std::string& name) {
@@ -59,7 +59,7 @@ class Served : public testing::Test {
     }
   }
 
-  /// On device pointers and on host pointers.
+  /// The product on device pointers and on host pointers.
   void check_product(Matmul& matmul, const Problem& problem, std::int64_t extra) {
     WholeNumbers job(problem, extra, 3), on_host = job;
     const DeviceBuffer a = uploaded(job.a), b = uploaded(job.b), c = uploaded(job.c);
@@ -72,9 +72,8 @@ class Served : public testing::Test {
     EXPECT_EQ(on_host.first_wrong(), -1) << to_string(problem) << " on host pointers";
   }
 
-  /// f32x3 where strict f32 gives an infinity or NaN, or overflows: never a finite number;
-  /// everywhere else strict f32's numbers, however large, below those that have no tf32 of their
-  /// own.
+  /// f32x3. Where strict f32 gives an infinity or NaN, or overflows, the result is not finite.
+  /// Elsewhere it is close to strict f32's, except for operands that are too large for tf32.
   void check_f32x3_beyond_the_finite() {
     const float inf = std::numeric_limits<float>::infinity(),
                 most = std::numeric_limits<float>::max();
@@ -84,7 +83,8 @@ class Served : public testing::Test {
     std::vector<float> a(m * k), b(k * n), c(m * n);
     for (int i = 0; i < m * k; ++i) a[std::size_t(i)] = float(i * 37 % 101 - 50) / 64;
     for (int i = 0; i < k * n; ++i) b[std::size_t(i)] = float(i * 53 % 97 - 48) / 64;
-    // Every second row of A and column of B has one, every fourth a number that is merely large.
+    // Special values in every second row of A and every third column of B, a large number in every
+    // fourth row of A.
     for (int i = 0; i < m; i += 2)
       a[std::size_t(i * k + i % k)] = a_specials[std::size_t(i / 2 % 8)];
     for (int i = 1; i < m; i += 4) a[std::size_t(i * k + i % k)] = 0x1.8p120F;
@@ -124,9 +124,8 @@ class Served : public testing::Test {
     EXPECT_GT(large, 100);
   }
 
-  /// By mma's default configuration, of every kind of product that has them: a NaN of A or of B
-  /// spoils its row or column of C, an infinity what it is multiplied by, and nothing else. (f32x3
-  /// has its own check.)
+  /// mma's default configuration: a NaN of A or B spoils its row or column of C, an infinity the
+  /// elements that it contributes to, and no others. (f32x3 has its own check.)
   void check_nan_and_infinity(const ProductKind& kind, Layout layout) {
     if (is_integer(kind.operand) || kind.math == MathMode::f32x3) return;
     const Problem problem = typed_problem(layout, 37, 33, 40, kind.operand, kind.c, kind.math);
@@ -162,13 +161,13 @@ class Served : public testing::Test {
       }
   }
 
-  /// A Matmul that sets its winner aside serves another, which a test of the winner would not
-  /// notice.
+  /// Requires that the winner is served: a Matmul that set it aside would serve another candidate
+  /// unnoticed.
   static void expect_served(Matmul& matmul, const Problem& problem, const Candidate& candidate) {
     EXPECT_EQ(resolution_of(matmul, problem).candidate, candidate) << to_string(problem);
   }
 
-  /// Packs round to tf32 what the multiply step rounds otherwise: C is the same, bit for bit.
+  /// Packs round to tf32 in place of the multiply step: C is bitwise equal.
   void check_packs_that_round() {
     const Problem problem =
         typed_problem(Layout::nt, 70, 50, 90, DType::f32, DType::f32, MathMode::tf32);
@@ -192,7 +191,7 @@ class Served : public testing::Test {
       EXPECT_EQ(std::memcmp(results.back().data(), results[0].data(), 70 * 50 * sizeof(float)), 0)
           << "packs " << pack_a << ", " << pack_b;
     }
-    // The numbers are no tf32 themselves: something was rounded.
+    // The operands are no tf32 numbers, so something was rounded.
     Matmul strict =
         with_winner(typed_problem<float, float>(Layout::nt, 70, 50, 90),
                     packing(typed_problem<float, float>(Layout::nt, 70, 50, 90), "simt", 0, 0));
@@ -243,7 +242,7 @@ struct PackedProducts {
     device.copy_to_device(b.data(), job.b.at(0), b.bytes(), nullptr);
     device.synchronize(nullptr);
   }
-  /// C, on a stream of its own.
+  /// Computes C on a new stream.
   std::vector<std::byte> operator()(const Problem& problem, const PackedOperand* packed_a,
                                     const PackedOperand* packed_b) {
     const DeviceBuffer c(device, job.c.bytes());
@@ -281,11 +280,11 @@ inline void check_packed(Device& device, Matmul& matmul, const Problem& problem)
   EXPECT_EQ(product(problem, &a, nullptr), plain);
   EXPECT_EQ(product(problem, &a, &b), plain);
 
-  Problem fewer = problem;  // another size, the same winner, the same form of B
+  Problem fewer = problem;  // another size with the same winner and packing of B
   fewer.m /= 2;
   EXPECT_EQ(product(fewer, nullptr, &b), product(fewer, nullptr, nullptr));
 
-  // The copy is what is read: the original is spoilt, which is forbidden, but tells.
+  // Overwrites the original (forbidden to callers), to show that the packed copy is read.
   device.fill32(product.b.data(), 0, product.b.bytes() / 4, nullptr);
   device.synchronize(nullptr);
   EXPECT_EQ(product(problem, nullptr, &b), plain);

@@ -1,4 +1,4 @@
-// Damaged and foreign files under a Matmul: a right product and a warning, or a clear error.
+// A Matmul with damaged or foreign files: a correct product and a warning, or a clear error.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -21,7 +21,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 namespace fs = std::filesystem;
 
-/// Images whose binary says of which kernel they are; loading one as another's fails the test.
+/// Binaries name their kernel; loading one for another kernel fails the test.
 class ServedDamageTest : public MatmulTest {
  protected:
   ServedDamageTest() {
@@ -32,7 +32,7 @@ class ServedDamageTest : public MatmulTest {
       loaded_compiled += compiled;
     };
   }
-  /// A database with a winner of `kernel` for products of `size`, and its image.
+  /// Stores a winner of `kernel` for products of `size`, with its image.
   std::int64_t put(std::int64_t size, const std::string& kernel) {
     Database database = Database::open(path);
     const Problem problem = problem_of(size, size, size);
@@ -130,7 +130,7 @@ TEST_F(ServedDamageTest, AnUnreadablePageOfAnImageIsCompiledAround) {
     image.binary.assign(40'000, 0x55);
     database.put_image(image, id);
   }
-  // A page of the binary begins with the number of the next one.
+  // An overflow page of the binary begins with the number of the next one.
   std::string bytes = samples::read_file(path);
   const std::size_t page = bytes.find(std::string(4092, '\x55')) / 4096 + 2;
   ASSERT_EQ(bytes.substr(page * 4096 + 4, 4092), std::string(4092, '\x55'));
@@ -255,7 +255,7 @@ TEST_F(TrustOptionsTest, AnotherWorkingFolderDoesNotMatter) {
 
 // A slow compile ----------------------------------------------------------------------------------
 
-/// Compiles nothing before it is released.
+/// A compiler that waits until it is released.
 class SlowCompiler : public FakeCompiler {
  public:
   SlowCompiler(std::latch& begun, std::latch& released) : begun_(begun), released_(released) {}
@@ -283,7 +283,7 @@ TEST_F(MatmulTest, QuestionsAreAnsweredWhileAnotherThreadCompiles) {
   const auto answers = [&](auto question) {
     std::future<void> answer = std::async(std::launch::async, question);
     const bool in_time = answer.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
-    if (!in_time) released.count_down();  // or the test would never end
+    if (!in_time) released.count_down();  // so that the test ends
     return in_time;
   };
   EXPECT_TRUE(answers([&] { EXPECT_FALSE(multiply.explain(missing).why.empty()); }));

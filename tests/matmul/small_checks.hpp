@@ -1,5 +1,5 @@
 #pragma once
-// What the template "small" must do on every machine, GPU or CPU, whatever its configuration.
+// Checks of the template "small" on every machine, GPU or CPU, in any configuration.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ class SmallProducts : public OnDevice {
     device_->synchronize(nullptr);
   }
 
-  /// Every product has an A and a B of its own: B's sign alternates.
+  /// Each product of the batch has its own A and B: B's sign alternates.
   void check(Problem problem, const Configuration* given, std::int64_t extra,
              std::mt19937_64& random) {
     WholeNumbers job(problem, extra, static_cast<unsigned>(random()));
@@ -68,7 +68,7 @@ class SmallProducts : public OnDevice {
     EXPECT_EQ(job.first_wrong(), -1) << to_string(problem) << ' ' << configuration.text();
   }
 
-  /// A spread over kinds, layouts, sizes, batches and configurations; `rounds` of each kind.
+  /// Kinds, layouts, sizes, batches and configurations; `rounds` per kind.
   void check_every_kind(int rounds) {
     static constexpr Size sizes[] = {{8, 8, 8},  {7, 9, 11}, {64, 48, 32}, {5, 64, 3}, {16, 16, 16},
                                      {33, 1, 8}, {4, 4, 4},  {24, 24, 24}, {1, 63, 61}};
@@ -88,7 +88,7 @@ class SmallProducts : public OnDevice {
     EXPECT_GT(turn, 8 * rounds);
   }
 
-  /// A not-a-number stays in its row of its product, also where rows are cut into parts.
+  /// A NaN affects only its row of its product, also where rows are split.
   void check_nan_stays(const Configuration& changed) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     Problem problem = make_problem(Layout::nn, 12, 20, 9, 4);
@@ -100,11 +100,11 @@ class SmallProducts : public OnDevice {
       if (i / 20 == 3 * 12 + 7)
         EXPECT_TRUE(std::isnan(c[i])) << i;
       else
-        EXPECT_EQ(c[i], 18) << i;  // beta is 0: C's own numbers are not read
+        EXPECT_EQ(c[i], 18) << i;  // beta is 0: C is not read
     }
   }
 
-  /// alpha = 0: A and B are not touched (they are null here), C is scaled.
+  /// alpha = 0: A and B (null here) are not read, C is scaled.
   void check_nothing_to_multiply() {
     Problem problem = make_problem(Layout::tt, 12, 20, 9, 4);
     problem.batch = 5;
@@ -137,7 +137,7 @@ class SmallProducts : public OnDevice {
                      : small().default_configuration(problem, device_->info());
   }
 
-  /// C = alpha A B + beta C, tightly stored, by the default with some parameters changed.
+  /// C = alpha A B + beta C, contiguous, by the default configuration with some changes.
   void run(const Problem& problem, const Configuration& changed, const std::vector<float>& a,
            const std::vector<float>& b, std::vector<float>& c, double alpha, double beta = 0) {
     Configuration configuration = small().default_configuration(problem, device_->info());

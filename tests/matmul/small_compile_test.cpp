@@ -1,5 +1,5 @@
-// What wins of the template "small" on the one GPU that was measured compiles for every
-// architecture without spilling registers; no GPU.
+// The winners of the template "small" on the one measured GPU compile for every architecture
+// without spills. Needs no GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 struct Winning {
   DType type;
   std::int64_t size;
-  Configuration changed;  // from the default
+  Configuration changed;  // changes to the default
 };
 
 std::vector<Winning> winning() {

@@ -1,8 +1,8 @@
-// Entry points by type on a device that records its launches: which kernel each is given, and what
-// is refused.
+// Entry points by type, on a device that records its launches: the kernel of each type, and
+// refusals.
 #include "matmul_fixture.hpp"
 
-// A program's own 16-bit type, named as what it is.
+// A program's 16-bit type, declared as the type that it represents.
 struct Half {
   std::uint16_t bits;
 };
@@ -32,7 +32,7 @@ class TypedTest : public MatmulTest {
       seen.push_back(kernel);
     };
   }
-  /// Of the last launch: A's, C's and the accumulator's type.
+  /// The last launch's types of A, C and the accumulator.
   std::vector<DType> types() const {
     std::vector<DType> found;
     for (const char* name : {"ELEMENT", "RESULT", "SUM"})

@@ -22,9 +22,9 @@ inline Format format_of(DType type) {
   return formats.at(type);
 }
 inline std::uint64_t sign_of(DType type) { return std::uint64_t{1} << (8 * bytes_of(type) - 1); }
-/// All ones, which of e4m3 is its only NaN.
+/// All bits but the sign set: a NaN of every floating-point type (e4m3's only one).
 inline std::uint64_t not_a_number(DType type) { return sign_of(type) - 1; }
-/// Not of e4m3, which has none.
+/// Not for e4m3, which has no infinities.
 inline std::uint64_t infinity_of(DType type) {
   const Format format = format_of(type);
   return ((std::uint64_t{1} << format.exponent) - 1) << format.fraction;
@@ -64,11 +64,11 @@ struct Elements {
   std::vector<std::byte> memory;
 };
 
-/// A batch of products of whole numbers that are exact in every type, and so are all sums: results
-/// must be equal, not near. C = 2 C - A B, all products with the same B; C holds 2 everywhere, a
-/// row of op(A) at most four numbers that are not 0, so that |C| is at most 8 afterwards.
+/// A batch of products of whole numbers; operands and sums are exact in every type, so results must
+/// be equal. C = 2 C - A B with the same B for all products. C starts as 2, and a row of op(A) has
+/// at most four nonzeros, so that |C| <= 8 afterwards.
 struct WholeNumbers {
-  /// `extra`: elements between rows and between matrices; they hold 7.
+  /// `extra`: elements between rows and between matrices, filled with 7.
   WholeNumbers(const Problem& p, std::int64_t extra, unsigned seed)
       : problem(p),
         lda(min_lda(p) + extra),
@@ -98,7 +98,7 @@ struct WholeNumbers {
     made.alpha = -1, made.beta = 2;
     return made;
   }
-  /// The first element of C that is not what it must be (untouched ones included), or -1.
+  /// The index of the first wrong element of C (padding included), or -1.
   std::int64_t first_wrong() {
     for (std::int64_t i = 0; i < std::int64_t(expected.size()); ++i)
       if (!c.holds(i, expected[std::size_t(i)])) return i;

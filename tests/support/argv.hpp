@@ -4,7 +4,8 @@
 
 namespace tilewise::test {
 
-/// What execv() takes: pointers to the words, which must outlive them, and a null pointer.
+/// The argument list of execv(): pointers to the words, which must outlive them, and a null
+/// pointer.
 inline std::vector<char*> argv_of(std::vector<std::string>& words) {
   std::vector<char*> list;
   for (std::string& word : words) list.push_back(word.data());

@@ -10,11 +10,10 @@
 
 namespace tilewise {
 
-/// Makes an image of every kernel that it is not told to refuse. Its functions may be called by
-/// several threads at once.
+/// Makes an image of every kernel except those that `refuse` selects. Thread-safe.
 class FakeCompiler : public Compiler {
  public:
-  /// `compiles` also counts; kernels of the source `refused` are refused.
+  /// `compiles` counts the compiles; kernels of the source `refused` are refused.
   explicit FakeCompiler(std::atomic<int>* compiles = nullptr, const std::string& refused = "")
       : compiles_(compiles) {
     if (!refused.empty())

@@ -24,7 +24,7 @@ struct FakeKernel : LoadedKernel {
   ResourceUsage usage() const override { return used; }
 };
 
-/// One launch as the device saw it.
+/// One launch, as the device received it.
 struct FakeLaunch {
   KernelSpec kernel;
   LaunchShape shape;
@@ -32,16 +32,16 @@ struct FakeLaunch {
   Stream stream = nullptr;
 };
 
-/// What FakeDevice writes for a tensor map.
+/// FakeDevice's encoding of a tensor map.
 struct FakeTensorMap {
   const void* base;
   std::int64_t stride_bytes;
   std::int32_t rank;
 };
 
-/// A device made of host memory, where everything happens at once. Launches are counted, recorded
-/// (when `argument_bytes` says how much to keep of each argument struct) and handed to `on_launch`,
-/// which may compute.
+/// A synchronous device in host memory. It counts launches, passes them to `on_launch`, which may
+/// compute, and records them with the first `argument_bytes` of their argument structs (0: no
+/// records).
 class FakeDevice : public Device {
  public:
   FakeDevice() {
@@ -50,23 +50,23 @@ class FakeDevice : public Device {
     facts.multiprocessors = 132;
   }
   ~FakeDevice() override {
-    // Every test checks on its way out that nothing was leaked.
+    // Every test ends with this check for leaks.
     if (live_blocks() != 0) std::abort();
   }
 
-  // What tests set.
+  // Set by tests.
   DeviceInfo facts;
   std::size_t argument_bytes = 0;
   std::function<void(const KernelSpec&, const LaunchShape&, const void*, Stream)> on_launch;
   std::function<void(const Image&)> on_load;              ///< may throw
-  std::function<void(void* from)> before_copy_on_device;  ///< what happens just then
+  std::function<void(void* from)> before_copy_on_device;  ///< called right before the copy
   std::set<Stream> captured;                              ///< streams that are being captured
   std::atomic<std::int64_t> free_bytes{std::int64_t{1} << 40};
   bool broken = false;      ///< a sticky error: every call fails
-  bool can_compare = true;  ///< its own memory; false: the host has to
+  bool can_compare = true;  ///< false: surely_equal() cannot tell
   bool free_async_fails = false;
 
-  // What tests look at.
+  // Read by tests.
   std::vector<FakeLaunch> launches;
   std::atomic<int> launch_count{0}, loads{0}, live_buffers{0}, live_workspaces{0}, workspaces{0};
   std::atomic<int> graphs{0}, fills{0};
@@ -198,7 +198,7 @@ class FakeDevice : public Device {
   }
   bool capturing(Stream stream) const override { return graph_ || captured.count(stream) > 0; }
 
-  /// Now, or when the graph being captured runs.
+  /// Runs `work` now, or with the graph being captured.
   void perform(std::function<void()> work) {
     if (graph_)
       graph_->work_.push_back(std::move(work));
@@ -246,7 +246,7 @@ class FakeDevice : public Device {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
 
-  // A block is NaNs; its size stands before it.
+  // New blocks are filled with NaNs; a block's size is stored before it.
   static constexpr std::size_t kAlignment = 256;
   static void* new_block(std::int64_t bytes) {
     const auto size = static_cast<std::size_t>(bytes);

@@ -11,7 +11,7 @@
 
 namespace tilewise {
 
-inline constexpr unsigned kLongest = 60;  // seconds of a child
+inline constexpr unsigned kLongest = 60;  // a child's time limit, seconds
 
 inline std::string error_of(const std::function<void()>& action) {
   try {
@@ -24,7 +24,7 @@ inline std::string error_of(const std::function<void()>& action) {
   return "no error";
 }
 
-/// What a child process says; "signal 14" when it hangs.
+/// A child process's output; "signal 14" when it hangs.
 inline std::string said_by_child(const std::function<std::string()>& body) {
   int pipes[2];
   EXPECT_EQ(pipe(pipes), 0);

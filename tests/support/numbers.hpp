@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of all types, written from the formats' definitions, apart from what kernels do with them
+// Numbers of all types by the formats' definitions, independent of the kernels' conversions
 // (templates/types.cuh).
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ namespace tilewise::test {
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// A format of 16 bits or less: sign, exponent, fraction.
+/// A format of at most 16 bits: sign, exponent, fraction.
 struct Format {
   int exponent_bits, fraction_bits;
   bool has_infinity, saturates;
@@ -39,7 +39,7 @@ inline const Format* format_of(DType type) {
   }
 }
 
-/// What the bits below the sign stand for.
+/// The value of a code without its sign.
 inline double magnitude(const Format& f, int code) {
   const int bias = (1 << (f.exponent_bits - 1)) - 1;
   const int exponent = code >> f.fraction_bits;
@@ -51,7 +51,7 @@ inline double magnitude(const Format& f, int code) {
   return std::ldexp((1 << f.fraction_bits) + fraction, exponent - bias - f.fraction_bits);
 }
 
-/// All finite magnitudes, by their codes: they grow with them.
+/// All finite magnitudes in ascending order; the index is the code.
 inline const std::vector<double>& magnitudes(DType type) {
   static std::vector<double> tables[8];
   std::vector<double>& table = tables[static_cast<int>(type)];
@@ -70,7 +70,7 @@ inline int nearest_code(DType type, double value) {
   if (std::isnan(value)) return nothing;
   const auto above = std::lower_bound(table.begin(), table.end(), value);
   if (above == table.end()) {
-    // The next number would be as far from the largest as the one before it.
+    // The midpoint between the largest number and the next one, were there no limit.
     const double middle = table.back() + (table.back() - table[table.size() - 2]) / 2;
     return f.saturates || value < middle ? largest : largest + 1;
   }
@@ -91,7 +91,7 @@ inline void store_as(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-/// A stored number of a type as f64, which holds each of them exactly.
+/// A stored number as f64, exactly.
 inline double decode(DType type, const std::byte* from) {
   switch (type) {
     case DType::f32:
@@ -111,9 +111,9 @@ inline double decode(DType type, const std::byte* from) {
   return code & sign ? -value : value;
 }
 
-/// Stores the nearest number, of two equally near ones that with an even last bit. Beyond the range
-/// f16, bf16 and f32 become infinite, e4m3 and e5m2 (infinities too) the largest finite number;
-/// i8 and i32, given whole numbers below 2^62, wrap.
+/// Stores the nearest number, ties to even. Beyond the range, f16, bf16 and f32 become infinite;
+/// e4m3 and e5m2 (infinities too) become the largest finite number; i8 and i32 wrap (`value` is a
+/// whole number below 2^62).
 inline void encode(DType type, double value, std::byte* to) {
   switch (type) {
     case DType::f32:
@@ -135,7 +135,7 @@ inline void encode(DType type, double value, std::byte* to) {
     store_as(to, static_cast<std::uint16_t>(code));
 }
 
-/// Half of the smallest number above 0: what is rounded to it or to 0.
+/// Half of the smallest number above 0.
 inline double half_of_smallest(DType type) {
   return format_of(type) ? magnitudes(type)[1] / 2 : 0x1p-10;
 }

@@ -11,9 +11,8 @@
 
 namespace tilewise::test {
 
-/// Problems for which a template has candidates: large ones, or, for a template that is for few
-/// rows or few columns, or for small products, those. `alignment` holds for each operand as far as
-/// its type allows.
+/// Problems for which a template has candidates: large ones, or those of its purpose (few rows, few
+/// columns, small products). `alignment` applies to each operand as far as its type allows.
 inline std::vector<Problem> typical_problems(const KernelTemplate& kernel, const DeviceInfo& device,
                                              Layout layout, int alignment,
                                              const ProductKind& kind = product_kinds().front(),
@@ -32,7 +31,7 @@ inline std::vector<Problem> typical_problems(const KernelTemplate& kernel, const
   return found;
 }
 
-/// Two parameters' values that stand together; a parameter with itself too.
+/// The values of two parameters in one configuration; a parameter is paired with itself too.
 using ValuePair = std::tuple<std::string, int, std::string, int>;
 
 inline std::vector<ValuePair> pairs_of(const Configuration& configuration) {
@@ -44,9 +43,9 @@ inline std::vector<ValuePair> pairs_of(const Configuration& configuration) {
   return pairs;
 }
 
-/// Valid candidates of a space of one template such that any two parameter values that a random
-/// draw shows together stand together in at least one of them: most mistakes need only two values
-/// to meet. At most `limit`; deterministic for a seed.
+/// Valid candidates of a one-template space that together contain every pair of parameter values
+/// seen in random draws: most mistakes need only two values. At most `limit`; deterministic for a
+/// seed.
 inline std::vector<Candidate> pairwise_cover(const SearchSpace& space, std::uint64_t seed,
                                              std::size_t limit, int draws = 500) {
   std::mt19937_64 generator(seed);
@@ -60,7 +59,7 @@ inline std::vector<Candidate> pairwise_cover(const SearchSpace& space, std::uint
   std::set<ValuePair> covered;
   std::vector<Candidate> chosen;
   while (chosen.size() < limit && !pool.empty()) {
-    // The best of a handful is nearly as good as the best of all, and much cheaper.
+    // The best of 40 random choices is nearly as good as the best of all, and much cheaper.
     std::size_t best = 0, best_gain = 0;
     for (int tries = 0; tries < 40; ++tries) {
       const std::size_t at = chosen.empty() ? 0 : generator() % pool.size();
@@ -68,7 +67,7 @@ inline std::vector<Candidate> pairwise_cover(const SearchSpace& space, std::uint
       for (const ValuePair& pair : pool[at].second) gain += !covered.contains(pair);
       if (gain > best_gain) best = at, best_gain = gain;
     }
-    if (best_gain == 0) {  // none of these adds anything: look through all once
+    if (best_gain == 0) {  // none adds a pair: search all once
       for (std::size_t at = 0; at < pool.size() && best_gain == 0; ++at)
         for (const ValuePair& pair : pool[at].second)
           if (!covered.contains(pair)) best = at, best_gain = 1;

@@ -21,7 +21,7 @@ inline Problem make_problem(Layout layout, std::int64_t m, std::int64_t n, std::
   return problem;
 }
 
-/// With these types, and aligned as before but to elements at least.
+/// The problem with these types; its alignments are at least one element.
 inline Problem with_kind(Problem problem, const ProductKind& kind) {
   set_types(problem, kind.operand, kind.c, kind.math);
   const auto at_least = [](int& alignment, DType type) {
@@ -56,7 +56,7 @@ inline Problem random_problem(std::mt19937_64& generator, std::int64_t largest) 
   return problem;
 }
 
-/// Any kind of product, sometimes several of them.
+/// Any kind of product, sometimes with a batch.
 inline Problem random_typed_problem(std::mt19937_64& generator, std::int64_t largest) {
   const auto kinds = product_kinds();
   const std::size_t kind = generator() % (2 * kinds.size());

@@ -184,11 +184,11 @@ void expect_occupancy(const Load& load, int blocks, const std::string& limit) {
 }
 
 TEST(OccupancyKnownAnswers, Registers) {
-  // 128 x 32 = 4096 registers a warp: 16 warps on a multiprocessor, 8 warps a block.
+  // 128 x 32 = 4096 registers per warp: 16 warps per multiprocessor, 8 warps per block.
   expect_occupancy({"90", 256, 128, 0, 0}, 2, "registers");
-  // 129 is rounded up to 136: 4352 a warp, 3 warps a partition, 12 in all.
+  // 129 is rounded up to 136: 4352 per warp, 3 warps per partition, 12 in all.
   expect_occupancy({"90", 256, 129, 0, 0}, 1, "registers");
-  // 40 registers: 1280 a warp, 12 a partition (16384 / 1280), 48 warps in all.
+  // 40 registers: 1280 per warp, 12 per partition (16384 / 1280), 48 warps in all.
   expect_occupancy({"90", 256, 40, 0, 0}, 6, "registers");
   expect_occupancy({"90", 256, 255, 0, 0}, 1, "registers");
   // 1024 threads with 65 registers need 32 x 2304 = 73728 of 65536: it cannot be launched.
@@ -197,7 +197,7 @@ TEST(OccupancyKnownAnswers, Registers) {
 }
 
 TEST(OccupancyKnownAnswers, SharedMemory) {
-  // 233472 bytes a multiprocessor; each block takes 1 KB more than it asks for.
+  // 233472 bytes per multiprocessor; each block takes 1 KB more than it requests.
   expect_occupancy({"90", 128, 32, 48 * 1024, 0}, 4, "shared memory");
   expect_occupancy({"90", 128, 32, 0, 48 * 1024}, 4, "shared memory");
   expect_occupancy({"90", 128, 32, 227 * 1024, 0}, 1, "shared memory");
@@ -213,10 +213,10 @@ TEST(OccupancyKnownAnswers, ThreadsAndBlocks) {
   expect_occupancy({"86", 1024, 16, 0, 0}, 1, "threads");
   expect_occupancy({"90", 32, 16, 0, 0}, 32, "blocks");
   expect_occupancy({"75", 32, 16, 0, 0}, 16, "blocks");
-  // A part of a warp counts as a whole one: 33 threads are two warps.
+  // Part of a warp counts as a whole one: 33 threads are two warps.
   expect_occupancy({"86", 97, 16, 0, 0}, 12, "threads");
   expect_occupancy({"90", 1025, 16, 0, 0}, 0, "threads");
-  // Registers not known: the other limits count.
+  // Unknown registers: the other limits apply.
   expect_occupancy({"90", 256, 0, 0, 0}, 8, "threads");
 }
 

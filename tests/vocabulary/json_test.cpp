@@ -165,7 +165,7 @@ TEST(Json, AbsentKeysLeaveDefaults) {
   EXPECT_EQ(p.batch, 1);
   EXPECT_EQ(p.alignment, (Alignment{16, 16, 16}));
   EXPECT_EQ(measurement_from_json(R"({"median_us":2.5})").median_us, 2.5);
-  auto old = nlohmann::json::parse(to_json(full_record()));  // of before there were origins
+  auto old = nlohmann::json::parse(to_json(full_record()));  // a version without origins
   old.erase("origin");
   old.erase("code_hash");
   EXPECT_EQ(record_from_json(old.dump()).origin, Origin::measured);
@@ -189,7 +189,7 @@ TEST(Json, FourTypesMayBeGiven) {
   EXPECT_THAT(refusal([&] { with("f33"); }), HasSubstr("f33"));
 }
 
-/// Replaces one value of a good record and expects a refusal that says where.
+/// Replaces one value of a good record and expects a refusal that names the place.
 void expect_refused(const std::string& pointer, const nlohmann::json& value,
                     const std::string& words) {
   auto json = nlohmann::json::parse(to_json(full_record()));

@@ -1,4 +1,4 @@
-// Numbers of every type: what bits mean, and how values are rounded.
+// Numbers of every type: the values of bit patterns, and rounding.
 #include "tilewise/number.hpp"
 
 #include <gtest/gtest.h>
@@ -89,8 +89,8 @@ TEST(Numbers, KnownValues) {
   EXPECT_TRUE(std::signbit(value_of(DType::f16, bits_of(DType::f16, -0.0))));
 }
 
-// Between two neighbours the nearer is taken, and of two that are as near the one with an even
-// last bit; decided by the doubles themselves, just below and above the middle.
+// Between two neighbours the nearer is chosen, at the midpoint the one with an even last bit.
+// Tested with the doubles just below, at and above the midpoint.
 TEST(Numbers, AreRoundedToNearestAndTiesToEven) {
   for (const DType type : kSmall) {
     const std::vector<double> all = numbers_of(type);
@@ -108,7 +108,7 @@ TEST(Numbers, AreRoundedToNearestAndTiesToEven) {
 }
 
 TEST(Numbers, NothingIsRoundedTwice) {
-  // Just above the middle of two f16 by less than f32 can hold: by way of f32 it would be a tie.
+  // Above a midpoint by less than one unit of f32: rounded to f32 first, it would be a tie.
   EXPECT_EQ(value_of(DType::f16, bits_of(DType::f16, 1 + 0x1p-11 + 0x1p-40)), 1 + 0x1p-10);
   EXPECT_EQ(value_of(DType::bf16, bits_of(DType::bf16, 1 + 0x1p-8 + 0x1p-40)), 1 + 0x1p-7);
 }

@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// The message of the Error(invalid_argument) that `call` throws, or "" when it throws nothing.
+/// The message of the Error(invalid_argument) that `call` throws, or "" without one.
 template <class Call>
 std::string refusal(Call call) {
   try {
@@ -129,7 +129,7 @@ TEST(CommonAlignment, IsTheLargestPowerOfTwoThatDividesAll) {
 }
 
 TEST(CommonAlignment, HoldsForStridesPast32Bits) {
-  // A batch stride of m x lda elements, past 2^31: only its low bits count.
+  // A batch stride of m x lda elements, past 2^31: its low bits decide.
   const std::uint64_t stride = std::uint64_t{70000} * 65541 * 4;
   ASSERT_GT(stride, std::uint64_t{1} << 31);
   EXPECT_EQ(common_alignment({stride}), 16);

@@ -1,4 +1,4 @@
-// Origins and outcomes by name, hashes of text, and how deep JSON may nest.
+// Names of origins and outcomes, hashes of text, nesting depth of JSON.
 #include "vocabulary/record.hpp"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ TEST(Origin, HasTheNamesOnDisk) {
   EXPECT_EQ(Record{}.origin, Origin::measured);
 }
 
-// Databases hold these: they never change.
+// Stored in databases: these values never change.
 TEST(HashText, KnowsXxh3sAnswers) {
   EXPECT_EQ(hash_text(""), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(hash_text("abc"), "06b05ab6733a618578af5f94892f3950");

@@ -77,7 +77,7 @@ TEST(ThreadPool, ForEachThrowsTheFirstExceptionWhenAllCallsHaveEnded) {
   EXPECT_LT(begun, 10'000);
 }
 
-// Every thread is taken: the caller does all of it.
+// Every thread is busy: the caller runs all indices.
 TEST(ThreadPool, ForEachFromItsOwnTasksEnds) {
   ThreadPool pool(2);
   std::atomic<int> calls{0};
