@@ -58,7 +58,7 @@ bool counts(const ElfFile& file, const ElfSection& section) {
 
 /// The text that is hashed: fields with their lengths, so that two different lists of fields never
 /// give the same text.
-class Essence {
+class HashedText {
  public:
   void add(std::string_view text) {
     add(std::uint64_t{text.size()});
@@ -90,7 +90,7 @@ class Reader {
     std::vector<std::string> parts;
     for (const ElfSection& section : file_.sections)
       if (counts(file_, section)) parts.push_back(essence_of(section));
-    Essence all;
+    HashedText all;
     all.add(std::uint64_t{file_.machine});
     all.add_sorted(std::move(parts));
     return all.text();
@@ -98,7 +98,7 @@ class Reader {
 
  private:
   std::string essence_of(const ElfSection& section) const {
-    Essence part;
+    HashedText part;
     part.add(section.name);
     part.add(std::uint64_t{section.type});
     part.add(section.flags);
@@ -123,7 +123,7 @@ class Reader {
     const ElfSection& symbols = file_.sections[table];
     if (number >= symbols.bytes.size() / sizeof(Elf64_Sym)) return {};
     const auto entry = value_at<Elf64_Sym>(symbols.bytes, number * sizeof(Elf64_Sym));
-    Essence text;
+    HashedText text;
     text.add(entry.st_value);
     if (entry.st_shndx != SHN_UNDEF && entry.st_shndx < file_.sections.size())
       text.add(file_.sections[entry.st_shndx].name);
@@ -144,7 +144,7 @@ class Reader {
     std::vector<std::string> all;
     for (std::size_t at = 0; at + entry_bytes <= section.bytes.size(); at += entry_bytes) {
       const auto entry = value_at<Elf64_Rel>(section.bytes, at);
-      Essence text;
+      HashedText text;
       text.add(entry.r_offset);
       text.add(std::uint64_t{ELF64_R_TYPE(entry.r_info)});
       text.add(std::string_view(symbol(section.link, ELF64_R_SYM(entry.r_info))));
@@ -168,7 +168,7 @@ class Reader {
       Binary payload = bytes.subspan(at + 4, length);
       at += 4 + length;
       if (attribute == kApiVersion || attribute == kExternals) continue;
-      Essence text;
+      HashedText text;
       text.add(std::uint64_t{form});
       text.add(std::uint64_t{attribute});
       text.add(std::uint64_t{value});

@@ -96,7 +96,7 @@ class Device {
   virtual void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
   /// Whether two ranges of device memory hold the same bytes; waits for the work on `stream`. False
   /// when bytes differ and when the device cannot compare them: then compare on the host.
-  virtual bool surely_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) = 0;
+  virtual bool known_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) = 0;
   virtual void fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) = 0;
 
   /// A non-blocking stream: no order with the default stream.

@@ -58,7 +58,7 @@ class Workspace {
 
 /// The shape without programmatic launch. The kernel before the first step belongs to the caller,
 /// so the first step must not start before it has ended.
-LaunchShape waiting(LaunchShape shape) {
+LaunchShape not_programmatic(LaunchShape shape) {
   shape.programmatic = false;
   return shape;
 }
@@ -186,7 +186,7 @@ void Executable::pack(StepRole role, const Call& call, void* memory) const {
     if (!is_pack(step.role) || !shape) continue;
     alignas(128) std::byte arguments[kMaxArgumentBytes];
     fill(step, call, where, arguments);
-    device_->launch(*step.kernel, waiting(*shape), arguments, call.stream);
+    device_->launch(*step.kernel, not_programmatic(*shape), arguments, call.stream);
   }
 }
 
@@ -281,7 +281,7 @@ void Executable::for_each_launch(const Memory& memory, Launch launch) const {
   for (const Step& step : steps_) {
     const std::optional<LaunchShape> shape = shape_of(step, memory);
     if (!shape) continue;
-    launch(step, first ? waiting(*shape) : *shape);
+    launch(step, first ? not_programmatic(*shape) : *shape);
     first = false;
   }
 }

@@ -10,7 +10,7 @@ namespace tilewise {
 namespace {
 
 /// The resolution of a problem in one mode.
-struct Answer {
+struct ModeResolution {
   MathMode mode;
   Resolution resolution;
 };
@@ -30,7 +30,7 @@ bool worth_it(MathMode mode, const DeviceInfo& device) {
 }
 
 /// Microseconds, at the rate measured for the record's own problem; infinity without one.
-double expected_us(const Answer& answer, const Problem& problem) {
+double expected_us(const ModeResolution& answer, const Problem& problem) {
   const std::optional<Record>& record = answer.resolution.record;
   if (!record || !record->measurement) return std::numeric_limits<double>::infinity();
   return record->measurement->median_us * flops_of(problem) / flops_of(record->problem);
@@ -40,7 +40,7 @@ double expected_us(const Answer& answer, const Problem& problem) {
 
 MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInfo& device,
                         const std::function<Resolution(const Problem&)>& resolve) {
-  std::vector<Answer> answers;
+  std::vector<ModeResolution> answers;
   std::string bounds, unsupported;
   for (const MathMode mode : kLikely) {
     if (!find_product_kind(problem.a, problem.c, mode)) continue;
@@ -64,8 +64,8 @@ MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInf
                     std::to_string(problem.k) + " has an error of at most " +
                     number_text(accuracy) + "; the bounds are " + bounds);
   }
-  const Answer* fastest = &answers.front();
-  for (const Answer& answer : answers) {
+  const ModeResolution* fastest = &answers.front();
+  for (const ModeResolution& answer : answers) {
     if (!answer.resolution.record) return answers.front().mode;
     if (expected_us(answer, problem) < expected_us(*fastest, problem)) fastest = &answer;
   }

@@ -10,7 +10,7 @@ namespace {
 
 /// Strided rows are copied in parts of about this many bytes, gathered on the host, so that neither
 /// padding nor a full copy of the matrix is needed.
-constexpr std::int64_t kPieceBytes = std::int64_t{8} << 20;
+constexpr std::int64_t kPartBytes = std::int64_t{8} << 20;
 
 class OwnStream {
  public:
@@ -59,7 +59,7 @@ struct Matrices {
   /// Calls `move(first, count)` for parts of all rows.
   template <class Move>
   void in_pieces(Move move) const {
-    const std::int64_t piece = std::max<std::int64_t>(1, kPieceBytes / row), all = count * rows;
+    const std::int64_t piece = std::max<std::int64_t>(1, kPartBytes / row), all = count * rows;
     for (std::int64_t first = 0; first < all; first += piece)
       move(first, std::min(piece, all - first));
   }

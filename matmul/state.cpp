@@ -238,9 +238,9 @@ Resolution Matmul::State::explain(const Problem& problem) {
   // The source hash depends on the compiler.
   std::call_once(informed_once_, [this] {
     const Compiler* known = compiler();
-    informed_ = known ? resolver_->with_compiler(known->identity()) : *resolver_;
+    with_compiler_ = known ? resolver_->with_compiler(known->identity()) : *resolver_;
   });
-  return informed_->resolve(problem, refused(problem));
+  return with_compiler_->resolve(problem, refused(problem));
 }
 
 void Matmul::State::refuse(const Problem& problem, const Candidate& candidate,

@@ -90,7 +90,7 @@ struct Matmul::State {
   MatmulParts parts_;        ///< the remaining hooks and options
   std::once_flag cache_once_, compiler_once_, informed_once_;
   std::optional<Resolver> resolver_;
-  std::optional<Resolver> informed_;  ///< with the compiler's identity; for explain()
+  std::optional<Resolver> with_compiler_;  ///< with the compiler's identity; for explain()
   const std::uint64_t id_;
 
   mutable std::shared_mutex table_mutex_;

@@ -78,7 +78,7 @@ bool ByteComparison::load() {
   return function_ != nullptr;
 }
 
-bool ByteComparison::surely_equal(const void* x, const void* y, std::int64_t bytes,
+bool ByteComparison::known_equal(const void* x, const void* y, std::int64_t bytes,
                                   CUstream stream) {
   auto from = reinterpret_cast<CUdeviceptr>(x), other = reinterpret_cast<CUdeviceptr>(y);
   std::int64_t words = bytes / 4;

@@ -17,7 +17,7 @@ class ByteComparison {
 
   /// Waits for the work on `stream`. False when bytes differ, when the driver refuses the kernel,
   /// and when a pointer or `bytes` is no multiple of a word. Throws Error(device).
-  bool surely_equal(const void* x, const void* y, std::int64_t bytes, CUstream stream);
+  bool known_equal(const void* x, const void* y, std::int64_t bytes, CUstream stream);
 
  private:
   bool load();

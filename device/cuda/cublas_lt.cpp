@@ -184,7 +184,7 @@ int LoadedCublasLt::ask(const Problem& problem, std::span<const Call> calls, int
   if (why.empty() && problem.batch > std::numeric_limits<std::int32_t>::max())
     why = "it counts the products of a batch in 32 bits";
   if (!why.empty()) throw Error(ErrorKind::unsupported, "not a product for cublasLt: " + why);
-  if (calls.empty()) throw Error(ErrorKind::invalid_argument, "cublasLt is asked with no call");
+  if (calls.empty()) throw Error(ErrorKind::invalid_argument, "cublasLt needs at least one call");
   const CurrentContext current(device_.context());
   problem_ = problem;
   describe(calls.front());

@@ -141,8 +141,8 @@ void CudaDevice::copy_on_device(void* to, const void* from, std::int64_t bytes, 
                 "copying on the device");
 }
 
-bool CudaDevice::surely_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) {
-  return comparison_.surely_equal(x, y, bytes, stream_handle(stream));
+bool CudaDevice::known_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) {
+  return comparison_.known_equal(x, y, bytes, stream_handle(stream));
 }
 
 void CudaDevice::fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) {

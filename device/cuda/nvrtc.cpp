@@ -124,7 +124,7 @@ bool has_kernel(const std::vector<std::uint8_t>& binary, const std::string& entr
 class Nvrtc final : public Compiler {
  public:
   explicit Nvrtc(Library library) : api_(std::move(library)) {
-    api_.check(api_.version(&major_, &minor_), "asking NVRTC for its version");
+    api_.check(api_.version(&major_, &minor_), "reading NVRTC's version");
     if (major_ < kOldestNvrtc) {
       throw Error(ErrorKind::compiler, "it is " + version() + ", and " +
                                            std::to_string(kOldestNvrtc) + ".0 or newer is needed");
@@ -158,9 +158,9 @@ class Nvrtc final : public Compiler {
 
 void Nvrtc::read_architectures() {
   int count = 0;
-  api_.check(api_.architecture_count(&count), "asking NVRTC for its targets");
+  api_.check(api_.architecture_count(&count), "reading NVRTC's targets");
   std::vector<int> numbers(static_cast<std::size_t>(count));
-  api_.check(api_.architectures(numbers.data()), "asking NVRTC for its targets");
+  api_.check(api_.architectures(numbers.data()), "reading NVRTC's targets");
   for (const int number : numbers) {
     const Target plain{number / 10, number % 10, false};
     targets_.push_back(plain);

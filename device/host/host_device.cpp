@@ -139,7 +139,7 @@ void HostDevice::copy_on_device(void* to, const void* from, std::int64_t bytes, 
   copy_to_device(to, from, bytes, stream);
 }
 
-bool HostDevice::surely_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) {
+bool HostDevice::known_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) {
   synchronize(stream);
   return bytes <= 0 || std::memcmp(x, y, static_cast<std::size_t>(bytes)) == 0;
 }

@@ -34,7 +34,7 @@ void check_box(const TensorMapRecipe& recipe) {
   // The driver also takes narrower boxes; no kernel here relies on their layout.
   if (swizzle != 0 && line != swizzle)
     refuse("a swizzle of " + std::to_string(swizzle) + " bytes and a box of " +
-           std::to_string(line) + " bytes a row; the CPU executor wants them equal");
+           std::to_string(line) + " bytes a row; the CPU executor requires them equal");
 }
 
 void check_matrix(const TensorMapRecipe& recipe, const MapPlace& place) {

@@ -43,7 +43,7 @@ inline void mbarrier_arrive(void* barrier, int bytes, Site site) {
   if (missing > MbarrierState::kMost) runtime->fault(site, "an mbarrier that was not initialised");
   if (missing == 0)
     runtime->fault(site,
-                   "one arrival too many: the phase lacks bytes only, is the stage free already?");
+                   "one arrival too many: the phase lacks bytes only, is the stage empty already?");
   runtime->edge(edge_of(barrier, parity_of(state)), true);
   count_mbarrier(state, 1, bytes);
 }

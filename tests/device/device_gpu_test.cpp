@@ -59,7 +59,7 @@ TEST_F(DeviceGpuTest, ComparesItsOwnMemory) {
     return static_cast<std::byte*>(buffer.data()) + byte;
   };
   const auto equal = [&](std::int64_t first, std::int64_t bytes) {
-    return device_->surely_equal(at(one, first), at(other, first), bytes, stream_);
+    return device_->known_equal(at(one, first), at(other, first), bytes, stream_);
   };
   EXPECT_TRUE(equal(0, one.bytes()));
   EXPECT_TRUE(equal(0, 0));

@@ -112,7 +112,7 @@ inline void check_row_classes(const Machine& machine, int begin) {
 }
 
 /// Three warps: elect_one elects one lane of each, twice the same, and each warp has its number.
-inline const char* const kChosen = R"(#include "words/tma.cuh"
+inline const char* const kElectOne = R"(#include "words/tma.cuh"
 struct Args { int* to; };
 KERNEL(96, 1) chosen(ARGUMENTS Args args) {
   const int warp = warp_number();
@@ -124,7 +124,7 @@ KERNEL(96, 1) chosen(ARGUMENTS Args args) {
 )";
 
 inline void check_elect_one(const Machine& machine) {
-  const auto kernel = machine.load("chosen", kChosen);
+  const auto kernel = machine.load("chosen", kElectOne);
   const DeviceBuffer to = machine.upload(std::vector<int>(2 * 96, 0));
   machine.launch(*kernel, 96, {to.data()});
   const auto got = machine.download<int>(to);

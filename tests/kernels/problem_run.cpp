@@ -135,12 +135,12 @@ void Operands::tag() {
   fill_with(b_, b_by_k == (round_.values == Values::tagged_k));
 }
 
-/// Row-major, or transposed when `turn`.
-std::vector<double> Operands::as_numbers(Matrix& m, std::int64_t batch, bool turn) const {
+/// Row-major, or transposed when `transpose`.
+std::vector<double> Operands::as_numbers(Matrix& m, std::int64_t batch, bool transpose) const {
   std::vector<double> numbers;
-  for (std::int64_t i = 0; i < (turn ? m.columns : m.rows); ++i)
-    for (std::int64_t j = 0; j < (turn ? m.rows : m.columns); ++j)
-      numbers.push_back(test::decode(m.type, m.at(batch, turn ? j : i, turn ? i : j)));
+  for (std::int64_t i = 0; i < (transpose ? m.columns : m.rows); ++i)
+    for (std::int64_t j = 0; j < (transpose ? m.rows : m.columns); ++j)
+      numbers.push_back(test::decode(m.type, m.at(batch, transpose ? j : i, transpose ? i : j)));
   return numbers;
 }
 

@@ -66,7 +66,7 @@ class Operands {
   void fill(Matrix& matrix, std::uint64_t seed) const;
   void make_special(Matrix& matrix, std::uint64_t seed) const;
   void tag();
-  std::vector<double> as_numbers(Matrix& matrix, std::int64_t batch, bool turn) const;
+  std::vector<double> as_numbers(Matrix& matrix, std::int64_t batch, bool transpose) const;
   void multiply_by_definition(Matrix& c);
   std::string element_at(std::int64_t byte) const;
   OnDevice upload(Device& device) const;

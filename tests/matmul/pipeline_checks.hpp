@@ -73,7 +73,7 @@ class Pipelines : public OnDevice {
   /// The offset of the first differing byte, -1 without one. Fills `found` with NaNs.
   std::int64_t first_difference(const DeviceBuffer& expected, const DeviceBuffer& found) {
     std::int64_t first = -1;
-    if (!device_->surely_equal(expected.data(), found.data(), found.bytes(), nullptr)) {
+    if (!device_->known_equal(expected.data(), found.data(), found.bytes(), nullptr)) {
       const auto one = downloaded(expected), other = downloaded(found);
       const auto place = std::mismatch(one.begin(), one.end(), other.begin()).first;
       if (place != one.end()) first = place - one.begin();
@@ -142,7 +142,7 @@ class EveryPipeline : public Pipelines {
   }
   /// The epilogue scratch (rows of C, partial sums of sliced-K) is larger than the stages; it must
   /// not overwrite their mbarriers.
-  void check_exchange(std::int64_t m, std::int64_t n, std::int64_t k, int times) {
+  void check_epilogue(std::int64_t m, std::int64_t n, std::int64_t k, int times) {
     const Kind f64{DType::f64, DType::f64, MathMode::strict},
         bf16{DType::bf16, DType::f32, MathMode::strict};
     const Problem problem = make_problem(Layout::nn, m, n, k);

@@ -9,7 +9,7 @@ struct PipelineGpu : test::EveryPipeline {
 };
 
 TEST_F(PipelineGpu, MmaIsRightUnderPressure) { check_mma(8192, 8192, 64, 100); }
-TEST_F(PipelineGpu, WhatIsExchangedLeavesBarriersAlone) { check_exchange(5124, 704, 2048, 50); }
+TEST_F(PipelineGpu, WhatIsExchangedLeavesBarriersAlone) { check_epilogue(5124, 704, 2048, 50); }
 TEST_F(PipelineGpu, SimtIsRightUnderPressure) { check_simt(8192, 8192, 64, 100); }
 
 }  // namespace

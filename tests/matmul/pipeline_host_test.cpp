@@ -10,7 +10,7 @@ struct PipelineOnTheCpu : test::EveryPipeline {
 };
 
 TEST_F(PipelineOnTheCpu, MmaIsRight) { check_mma(64, 128, 64, 1); }
-TEST_F(PipelineOnTheCpu, WhatIsExchangedLeavesBarriersAlone) { check_exchange(132, 136, 64, 1); }
+TEST_F(PipelineOnTheCpu, WhatIsExchangedLeavesBarriersAlone) { check_epilogue(132, 136, 64, 1); }
 TEST_F(PipelineOnTheCpu, SimtIsRight) { check_simt(64, 64, 64, 1); }
 
 }  // namespace

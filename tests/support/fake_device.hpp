@@ -63,7 +63,7 @@ class FakeDevice : public Device {
   std::set<Stream> captured;                              ///< streams that are being captured
   std::atomic<std::int64_t> free_bytes{std::int64_t{1} << 40};
   bool broken = false;      ///< a sticky error: every call fails
-  bool can_compare = true;  ///< false: surely_equal() cannot tell
+  bool can_compare = true;  ///< false: known_equal() cannot tell
   bool free_async_fails = false;
 
   // Read by tests.
@@ -165,7 +165,7 @@ class FakeDevice : public Device {
     if (before_copy_on_device) before_copy_on_device(const_cast<void*>(from));
     copy(to, from, bytes);
   }
-  bool surely_equal(const void* x, const void* y, std::int64_t bytes, Stream) override {
+  bool known_equal(const void* x, const void* y, std::int64_t bytes, Stream) override {
     check();
     return can_compare && std::memcmp(x, y, static_cast<std::size_t>(bytes)) == 0;
   }

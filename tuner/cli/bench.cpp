@@ -57,7 +57,7 @@ std::vector<Gpu> gpus_to_measure_on(const std::string& device, const Output& out
       warn((gpu.why_host.empty() ? "" : gpu.why_host + ", so ") + "kernels run on the CPU, as " +
            to_string(gpu.info.target).substr(5) +
            "; times are the CPU's and say nothing about a GPU");
-  say_left_out(gpus, output);
+  print_left_out(gpus, output);
   return gpus;
 }
 

@@ -186,7 +186,7 @@ void setup_delete(CLI::App& app, DeleteCommand& options) {
   add_filter_options(app, options.filter);
   app.add_flag("--all", options.all, "Every record; needed when nothing else is named");
   app.footer(
-      "Deletes records with their winners, and images nobody needs any more.\n\n" +
+      "Deletes records with their winners, and unused images.\n\n" +
       examples({"autotune db delete --gpu \"RTX 3090\"",
                 "autotune db delete --template naive --sizes 1024", "autotune db delete --all"}));
 }

@@ -103,7 +103,7 @@ std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind) {
   return kinds;
 }
 
-void say_left_out(const std::vector<Gpu>& gpus, const Output& output) {
+void print_left_out(const std::vector<Gpu>& gpus, const Output& output) {
   for (const Gpu& gpu : gpus) {
     if (gpu.left_out.empty()) continue;
     std::string indices;

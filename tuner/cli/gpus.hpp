@@ -26,7 +26,7 @@ struct Gpu {
 std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind);
 
 /// Prints a note for each GPU that represents alike ones, with their number and the reason.
-void say_left_out(const std::vector<Gpu>& gpus, const Output& output);
+void print_left_out(const std::vector<Gpu>& gpus, const Output& output);
 /// The same as JSON: [{"index", "uuid", "gpu", "used": the index of the GPU used instead}].
 std::string left_out_json(const std::vector<Gpu>& gpus);
 

@@ -226,7 +226,7 @@ int run_query(const QueryCommand& options, const Output& output) {
       may_be_absent ? open_if_there(options.database) : open_to_read(options.database);
   const std::vector<Gpu> gpus =
       options.device.empty() ? std::vector<Gpu>{} : choose_gpus(options.device, true);
-  say_left_out(gpus, output);
+  print_left_out(gpus, output);
   const std::vector<Subject> subjects = subjects_of(options, gpus, database, asked);
   if (subjects.empty() && asked)
     throw Error(ErrorKind::not_found,

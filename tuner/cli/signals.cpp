@@ -33,7 +33,7 @@ std::int64_t nanoseconds() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-void say_what_happens() {
+void print_notice() {
   static constexpr char kText[] =
       "\nstopping after the current candidate; Ctrl-C again stops at once\n";
   if (write(STDERR_FILENO, kText, sizeof kText - 1) < 0) { /* standard error is closed */
@@ -46,7 +46,7 @@ void on_signal(int signal) {
   if (first_signal.compare_exchange_strong(none, signal)) {
     first_at = nanoseconds();
     interrupt_flag = true;
-    if (signal != SIGPIPE) say_what_happens();
+    if (signal != SIGPIPE) print_notice();
   } else if ((signal == SIGINT || signal == SIGTERM) && first_at != 0 &&
              nanoseconds() - first_at > kOneSignalNanoseconds) {
     last_signal = signal;

@@ -81,7 +81,7 @@ std::vector<DeviceInfo> devices_of(const SpaceCommand& options, const Output& ou
   std::vector<DeviceInfo> devices;
   if (options.arch.empty()) {
     const std::vector<Gpu> gpus = choose_gpus(options.device, true);
-    say_left_out(gpus, output);
+    print_left_out(gpus, output);
     for (const Gpu& gpu : gpus) devices.push_back(gpu.info);
     return devices;
   }

@@ -82,7 +82,7 @@ void setup(CLI::App& app, TuneCommand& options) {
 
 /// On the CPU a product takes milliseconds, and compilers would disturb the timing: a shorter
 /// budget and half of the cores for compiling.
-void suit_the_cpu(TuneOptions& tune, const Gpu& host, const TuneCommand& options) {
+void apply_cpu_defaults(TuneOptions& tune, const Gpu& host, const TuneCommand& options) {
   if (options.budget.empty()) tune.budget_seconds = kCpuBudgetSeconds;
   if (tune.compile_threads == 0) tune.compile_threads = std::max(1, host.info.multiprocessors / 2);
 }
@@ -263,7 +263,7 @@ int run_tune(const TuneCommand& options, const Output& output) {
   const std::vector<Gpu> gpus = run.gpus = gpus_to_measure_on(options.bench.device, output);
   std::vector<Task> tasks;
   for (const Gpu& gpu : gpus) tasks.push_back(task_for(gpu, run));
-  if (gpus.front().info.target.host) suit_the_cpu(run.tune, gpus.front(), options);
+  if (gpus.front().info.target.host) apply_cpu_defaults(run.tune, gpus.front(), options);
   if (!options.no_cache) run.cache = open_image_cache(path, run.database);
   run.compiler = compiler_if_any(gpus.front().info.target, options.bench.nvrtc);
   catch_interrupts();

@@ -182,7 +182,7 @@ std::string verdicts_json(const std::vector<Verdict>& verdicts, const std::vecto
 
 /// Prints which problems of --sizes have no winner on this GPU; without --sizes, that there are
 /// none.
-void say_what_is_missing(const Gpu& gpu, const Selected& selected, const Database& database) {
+void print_missing_winners(const Gpu& gpu, const Selected& selected, const Database& database) {
   std::string problems;
   for (const Verdict& verdict : selected.without)
     problems += (problems.empty() ? "" : ", ") + to_string(verdict.problem) +
@@ -198,7 +198,7 @@ bool verify_gpu(const Gpu& gpu, const VerifyCommand& options, Database& database
                 const Output& output, std::vector<Verdict>& verdicts) {
   const std::string key = gpu_key(gpu.info);
   const Selected selected = select_winners(database, gpu, options);
-  say_what_is_missing(gpu, selected, database);
+  print_missing_winners(gpu, selected, database);
   if (!selected.winners.empty()) {
     const auto compiler = compiler_if_any(gpu.info.target, options.bench.nvrtc);
     const ImageStore images(&database, nullptr, compiler.get());

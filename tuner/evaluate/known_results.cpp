@@ -48,7 +48,7 @@ const DeviceMatrix* KnownResults::hold(std::size_t run, const DeviceMatrix& c, S
   return &copy;
 }
 
-void KnownResults::keep_held(std::size_t run, const Judgement& judgement) {
+void KnownResults::accept_copy(std::size_t run, const Judgement& judgement) {
   held_.front().judgement = judgement;
   runs_[run].splice(runs_[run].begin(), held_);
 }

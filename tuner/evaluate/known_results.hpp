@@ -31,7 +31,7 @@ class KnownResults {
   /// memory. The caller judges the copy, since `c` may be overwritten.
   const DeviceMatrix* hold(std::size_t run, const DeviceMatrix& c, Stream stream);
   /// Marks the held copy of that run as right.
-  void keep_held(std::size_t run, const Judgement& judgement);
+  void accept_copy(std::size_t run, const Judgement& judgement);
   void forget_all();
 
  private:

@@ -248,7 +248,7 @@ bool Validator::judge(std::size_t number, Verdict& verdict) {
   Judgement judgement;
   const bool right = compare(runs_[number], held ? *held : c_of(number), judgement, verdict);
   add(judgement);
-  if (right && held) known_->keep_held(number, judgement);
+  if (right && held) known_->accept_copy(number, judgement);
   return right;
 }
 

@@ -114,7 +114,7 @@ double largest_sum(const Problem& problem) {
 }
 
 // A pseudo-random number below `count`, a function of `stream` and `index`.
-[[gnu::always_inline]] inline int one_of(std::uint64_t count, std::uint64_t stream,
+[[gnu::always_inline]] inline int random_below(std::uint64_t count, std::uint64_t stream,
                                          std::int64_t index) {
   return static_cast<int>(((mixed_bits(stream, static_cast<std::uint64_t>(index)) >> 32) * count) >>
                           32);
@@ -148,8 +148,8 @@ ExactRange exact_range(const Problem& problem) {
   return range;
 }
 
-int row_exponent(std::int64_t i) { return -116 + 8 * one_of(15, 201, i); }
-int column_exponent(std::int64_t j) { return 16 + 8 * one_of(11, 202, j); }
+int row_exponent(std::int64_t i) { return -116 + 8 * random_below(15, 201, i); }
+int column_exponent(std::int64_t j) { return 16 + 8 * random_below(11, 202, j); }
 
 TestData::TestData(const Problem& problem, DataSet set, Operand operand, std::uint64_t seed)
     : type_(problem.c),

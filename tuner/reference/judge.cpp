@@ -90,7 +90,7 @@ void Findings::merge(const Findings& other) {
 }
 
 // Consecutive elements of a row, as doubles, and the values for comparing them.
-struct Judge::Stretch {
+struct Judge::ElementRange {
   std::int64_t row, column, count;  // the row counted through the batch
   const double* got;
   const double* old;    // C0
@@ -132,7 +132,7 @@ void Judge::round_to_c(double* values, std::int64_t count) const {
 
 // `want` is A B.
 template <typename Want>
-void Judge::exact(Findings& findings, const Stretch& at, const Want* want) const {
+void Judge::exact(Findings& findings, const ElementRange& at, const Want* want) const {
   double expected[kChunk];
   for (std::int64_t i = 0; i < at.count; ++i) {
     expected[i] = scalars_.alpha * static_cast<double>(want[i]) + scalars_.beta * at.old[i];
@@ -148,7 +148,7 @@ void Judge::exact(Findings& findings, const Stretch& at, const Want* want) const
 
 // `want` is A B, `absolute` |A||B|.
 template <bool Scaled>
-void Judge::bounded(Findings& findings, const Stretch& at, const double* want,
+void Judge::bounded(Findings& findings, const ElementRange& at, const double* want,
                     const float* absolute) const {
   const double alpha = std::fabs(scalars_.alpha), beta = std::fabs(scalars_.beta);
   const double sum_error = gamma_k_, product_error = kind_.product_roundoff * alpha;
@@ -207,7 +207,7 @@ void Judge::stored(Findings& findings, std::int64_t i, std::int64_t j, std::int6
     } else {
       std::fill_n(old, now, 0.0);
     }
-    const Stretch stretch{i, column, now, values, old, slack};
+    const ElementRange stretch{i, column, now, values, old, slack};
     if (set_ == DataSet::exact) {
       exact(findings, stretch, products.exact + at);
     } else if (exactly_) {

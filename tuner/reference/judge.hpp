@@ -40,14 +40,14 @@ class Judge {
   Comparison verdict(const Findings& findings, double freivalds_ratio, std::int64_t bad_row) const;
 
  private:
-  struct Stretch;
+  struct ElementRange;
   struct RowSums;
   void stored(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
               const std::byte* got, const StoredProducts& products, std::int64_t from) const;
   template <typename Want>
-  void exact(Findings& findings, const Stretch& at, const Want* want) const;
+  void exact(Findings& findings, const ElementRange& at, const Want* want) const;
   template <bool Scaled>
-  void bounded(Findings& findings, const Stretch& at, const double* want,
+  void bounded(Findings& findings, const ElementRange& at, const double* want,
                const float* absolute) const;
   void round_to_c(double* values, std::int64_t count) const;
   void unscale(std::int64_t i, std::int64_t j, std::int64_t count, double* values,

@@ -75,7 +75,7 @@ class Ordered : public Strategy {
     std::map<double, Candidate> found;  // by prediction
     Seen taken;
     for (int i = 0; i < 2 * kFirst && found.size() < kFirst - kFirst / kUniformShare; ++i) {
-      std::optional<Candidate> candidate = models_own(taken);
+      std::optional<Candidate> candidate = model_proposal(taken);
       if (!candidate) break;  // the space is nearly used up
       if (!taken.add(*candidate)) continue;
       const double predicted = predict_(*candidate);
@@ -91,7 +91,7 @@ class Ordered : public Strategy {
   }
 
   /// The best predicted of some draws, improved by steps down the model's slope.
-  std::optional<Candidate> models_own(const Seen& taken) {
+  std::optional<Candidate> model_proposal(const Seen& taken) {
     std::optional<Candidate> candidate = best_of(kDraws, predict_);
     return candidate ? improved(std::move(*candidate), predict_, kGain, taken) : candidate;
   }
@@ -128,7 +128,7 @@ class Ordered : public Strategy {
       if (learned_.ready() && percent() < kLearnedPercent) {
         if (auto candidate = learned_own()) return candidate;
       } else if (++later_ % kModelEvery == 0) {
-        if (std::optional<Candidate> candidate = models_own({}))
+        if (std::optional<Candidate> candidate = model_proposal({}))
           if (auto taken = considered(std::move(*candidate))) return taken;
       }
     }
@@ -148,7 +148,7 @@ class Ordered : public Strategy {
   /// The candidate, or empty when it is known or set aside.
   std::optional<Candidate> considered(Candidate candidate) {
     if (seen_.has(candidate)) return std::nullopt;
-    if (may_come(candidate)) return candidate;
+    if (may_propose(candidate)) return candidate;
     const double predicted = predict_(candidate);
     set_aside_.emplace(predicted, std::move(candidate));
     return std::nullopt;
@@ -156,7 +156,7 @@ class Ordered : public Strategy {
 
   /// A longer predicted time makes it less likely, since its measurement costs more. The unit is
   /// the fastest candidate's predicted time, not its measured one: predictions err alike.
-  bool may_come(const Candidate& candidate) {
+  bool may_propose(const Candidate& candidate) {
     const double predicted = predict_(candidate);
     if (!(predicted > 0)) return true;
     if (!(least_predicted_ > 0) || predicted < least_predicted_) least_predicted_ = predicted;
