@@ -90,8 +90,8 @@ DEVICE void load_sums(Sum (&values)[COUNT], const Sum* from) {
   }
 }
 
-// A row of Width sums staged in shared memory, and its stores of COUNT elements. Shifted: C's rows may not be aligned to
-// COUNT elements; the first store then begins at the aligned address before the row.
+// A row of Width sums staged in shared memory, and its stores of COUNT elements. Shifted: C's rows may not be aligned
+// to COUNT elements; the first store then begins at the aligned address before the row.
 template <int Width, int COUNT, bool Shifted>
 struct StagedRow {
   static constexpr int STORES = Width / COUNT + Shifted;  // of a row

@@ -1,12 +1,12 @@
 // mma's tiles by TMA for operands whose rows are not aligned to 16 bytes, and how warps read fragments of them. For
 // elements of 4 and 8 bytes. See mma.cu.
 //
-// TMA needs rows a multiple of 16 bytes apart, and boxes that begin at multiples of 16 bytes. In a matrix of any leading
-// dimension, rows r, r + ROW_CLASSES, r + 2 ROW_CLASSES, ... are multiples of 16 bytes apart: they are a row class, with
-// a tensor map of its own. The map's base is the aligned address at or before the row class's first element. All rows of
-// the class then begin early_bytes() (0 to 15) bytes into their box row. Boxes are 16 bytes wider than the tile, and
-// warps add early_bytes() to the addresses they read. No element is packed or realigned. The bytes of a box before a
-// row are not read; behind a row's last element TMA writes zeros.
+// TMA needs rows a multiple of 16 bytes apart, and boxes that begin at multiples of 16 bytes. In a matrix of any
+// leading dimension, rows r, r + ROW_CLASSES, r + 2 ROW_CLASSES, ... are multiples of 16 bytes apart: they are a row
+// class, with a tensor map of its own. The map's base is the aligned address at or before the row class's first
+// element. All rows of the class then begin early_bytes() (0 to 15) bytes into their box row. Boxes are 16 bytes wider
+// than the tile, and warps add early_bytes() to the addresses they read. No element is packed or realigned. The bytes
+// of a box before a row are not read; behind a row's last element TMA writes zeros.
 #pragma once
 #include "families/mma/operand.cuh"
 
@@ -36,8 +36,8 @@ struct RowClasses {
 };
 
 // As Reader in operand.cuh. k contiguous: the rows of a row group are of one row class. 4-byte elements: neighbouring
-// rows of the class; 8-byte elements, where 16 lanes read at a time: rows two apart. k not contiguous: a lane's rows of k
-// are of one row class, and its columns are 4 apart.
+// rows of the class; 8-byte elements, where 16 lanes read at a time: rows two apart. k not contiguous: a lane's rows of
+// k are of one row class, and its columns are 4 apart.
 template <int SPAN, bool ALONG_K, int ROW_GROUPS, bool IS_A>
 struct Reader<RowClasses<SPAN, ALONG_K>, ROW_GROUPS, IS_A> {
   typedef RowClasses<SPAN, ALONG_K> Tile;
