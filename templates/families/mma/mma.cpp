@@ -69,11 +69,10 @@ double tensor_rate(const Problem& problem, const Target& target) {
 
 // Issue slots of a warp, unless another unit is stated. Fitted to times of an H200, except those
 // marked as counted: docs/cost-model.md.
-constexpr double kStepSlots = 3;      // of a step of k, beside what follows
-constexpr double kRoundedWord = 2.3;  // f32 -> tf32
-constexpr double kSplitWord = 4;      // f32 -> two tf32
-constexpr double kTurnedWord =
-    2;  // a transposed word of bytes, where k is not contiguous (counted)
+constexpr double kStepSlots = 3;         // of a step of k, beside what follows
+constexpr double kRoundedWord = 2.3;     // f32 -> tf32
+constexpr double kSplitWord = 4;         // f32 -> two tf32
+constexpr double kTurnedWord = 2;        // a word of transposed bytes, k not contiguous (counted)
 constexpr double kWidenedWord = 4;       // fp8 -> two words of f16, at half the rate (counted)
 constexpr double kShiftedPiece = 15;     // 16 bytes of rows that are not aligned to 4 (counted)
 constexpr double kStore = 1.7;           // of C, in stores of simt: sums are converted
