@@ -128,8 +128,7 @@ struct Operand {
     first += tile_apart;
   }
   // Whether only the edge of k can lie within the tile. Rows of m (n) that are outside need neither tests nor zeros:
-  // row
-  // 0 of the tile is loaded in their place, and the sums are not written. Single columns that are outside are skipped
+  // another row is loaded in their place, and their sums are not written. Single columns that are outside are skipped
   // (SKIPS).
   DEVICE_MEMBER bool inside() const { return ALONG_K || WIDTH == 1 || INSIDE || span_left == SPAN; }
   static constexpr bool SKIPS = WIDTH == 1 && !ALONG_K && !INSIDE;
@@ -266,8 +265,8 @@ constexpr int kStageElements = OperandA::ELEMENTS + OperandB::ELEMENTS;
 constexpr tilewise::simt::BlockLayout kLayout = {kStageElements, PREFETCH, TILE_M, TILE_N, SLICE_K};
 
 // A lane's place in its warp's WARP_M x kWarpN threads, in a zigzag: bit 0 of the lane moves along the shorter side,
-// the next bits along the longer one, the last along the shorter one again. Lanes l, l xor 1 and l xor 2 then share
-// values, and shared memory merges their 16-byte reads.
+// the next bits along the longer one, the last along the shorter one again. Lanes l and l xor 1 then read the same
+// values of one operand, l and l xor 2 of the other: shared memory merges such 16-byte reads.
 DEVICE int lane_m(int lane) {
   return WARP_M >= kWarpN ? (kWarpN == 1 ? lane : (lane >> 1) % WARP_M)
                           : (WARP_M == 1 ? 0 : (lane & 1) | (lane / (2 * kWarpN) << 1));
