@@ -5,7 +5,7 @@ namespace tilewise {
 
 namespace {
 
-constexpr std::size_t kMostRows = 64;  // rows stay where they are: others keep pointers to them
+constexpr std::size_t kMostRows = 64;  // reserved, so that pointers to rows stay valid
 
 std::vector<KernelTemplate>& rows() {
   static std::vector<KernelTemplate> all = [] {

@@ -12,43 +12,43 @@
 namespace tilewise {
 namespace {
 
-// docs/cost-model.md says where each of these comes from. Cycles are the multiprocessor's.
+// docs/cost-model.md has the sources of these constants. Cycles are the multiprocessor's.
 constexpr double kWarp = 32;
-constexpr double kSchedulers = 4;             // each issues an instruction of a warp a cycle
+constexpr double kSchedulers = 4;             // each issues one warp instruction a cycle
 constexpr double kSharedBytesPerCycle = 128;  // of a multiprocessor
 constexpr double kL2BytesPerCycle = 48;       // of L2, for each multiprocessor
-constexpr double kMemoryShare = 0.87;         // of the stated bandwidth that a copy reaches
-constexpr double kOverlap = 2.5;              // how well several needs overlap: combined()
-constexpr double kLoadCycles = 600;           // until a load from global memory is there
-constexpr double kSharedLoadCycles = 15;      // until one from shared memory is
-constexpr double kRoundCycles = 105;          // of a round beside its instructions: the barrier
+constexpr double kMemoryShare = 0.87;         // of the stated bandwidth, reached by a copy
+constexpr double kOverlap = 2.5;              // exponent of combined()
+constexpr double kLoadCycles = 600;           // latency of a load from global memory
+constexpr double kSharedLoadCycles = 15;      // latency of a load from shared memory
+constexpr double kRoundCycles = 105;          // of a round's barrier
 constexpr double kBlockCycles = 1250;         // to start and to end a block
-constexpr double kRegistersAtEase = 1.3;      // of the estimate: what compilers take if they may
+constexpr double kRegistersAtEase = 1.3;      // registers without a cap, over the estimate
 constexpr double kShortage = 0.57;  // instructions a multiply-add when all registers are missing
-constexpr double kTensorCyclesASlot = 6;  // a warp's tensor core is busy with one instruction
-constexpr double kFirstLaunch = 1.25e-6;
+constexpr double kTensorCyclesASlot = 6;  // cycles of a tensor core for one issue slot
+constexpr double kFirstLaunch = 1.25e-6;  // seconds
 constexpr double kNextLaunch = 1e-6;
 
-/// Whether a step multiplies on tensor cores: faster than any order on the ordinary units allows.
+/// Whether a step multiplies on tensor cores: its rate is above that of the ordinary units.
 bool on_tensor_cores(const Schedule& schedule) { return schedule.multiply_add_rate > 1; }
 
-/// Cycles to start and to end `resident` blocks. Tensor cores idle meanwhile, but for what the
-/// other blocks give them.
+/// Cycles to start and to end `resident` blocks. More for tensor cores, which only the other
+/// resident blocks keep busy meanwhile.
 double block_cycles(const Schedule& schedule, double resident) {
   return kBlockCycles * (on_tensor_cores(schedule) ? 1 + 1 / resident : 1);
 }
 
-/// What a warp and a block have to do in one round of a step.
+/// The work of a warp and of a block in one round of a step.
 struct Share {
   double warps;          // of a block
   double multiply_adds;  // of a warp
-  double slots;          // that these take: tensor cores do many in one
-  double instructions;   // of a warp, beside those
+  double slots;          // issue slots of these; one slot of a tensor core covers many
+  double instructions;   // of a warp, beside the multiply-adds
   double shared_bytes;   // of a block
   double global_bytes;   // of a block
 };
 
-/// The part of the registers a kernel would like that it does not get, since blocks are to fit.
+/// The share (0 to 1) of the registers a kernel would use that the resident blocks do not leave it.
 double register_shortage(const LaunchStep& step, const DeviceInfo& device) {
   const double resident_threads =
       static_cast<double>(volume(step.block)) * std::max(1, step.schedule.resident_blocks);
@@ -79,8 +79,8 @@ struct Need {
   Limit limit = Limit::launch;
 };
 
-/// What several needs take together: the largest, if they overlapped wholly, and more the nearer
-/// the others come to it, since a unit that is busy most of the time makes the others wait.
+/// The time of several overlapping needs: their norm with exponent kOverlap. At least the largest,
+/// and more the closer the others are to it, since a busy unit delays the others.
 Need combined(std::initializer_list<Need> needs) {
   Need all = std::max(needs, [](const Need& x, const Need& y) { return x.amount < y.amount; });
   if (!(all.amount > 0)) return all;
@@ -90,12 +90,12 @@ Need combined(std::initializer_list<Need> needs) {
   return all;
 }
 
-/// Cycles of a round while `resident` blocks share a multiprocessor: what its units need for all of
-/// them, and what one warp needs by itself.
+/// Cycles of a round while `resident` blocks share a multiprocessor: combines the needs of its
+/// units for all blocks with the latency of one warp.
 Need round_of(const Share& share, const Schedule& schedule, double resident,
               const DeviceInfo& device) {
   const double warps = resident * share.warps;
-  // Few warps do not divide evenly over the schedulers.
+  // Few warps are not spread evenly over the schedulers.
   const double turns = warps < 16 ? std::ceil(warps / kSchedulers) : warps / kSchedulers;
   const double stretched = share.multiply_adds / schedule.multiply_add_rate;
   const double alone = std::min(share.multiply_adds, stretched) + share.instructions +
@@ -106,7 +106,7 @@ Need round_of(const Share& share, const Schedule& schedule, double resident,
   const double multiplied = on_tensor_cores(schedule) ? turns * kSchedulers : warps;
   const double multiplying = multiplied * stretched * kWarp / device.fp32_lanes;
   const double issuing = turns * (share.slots + share.instructions);
-  // Multiply-adds need slots, too: these are the limit only where others take a good part of them.
+  // Multiply-adds take issue slots, too: issue is the limit only where others take many slots.
   const bool others = share.instructions > 0.25 * stretched;
   return combined(
       {{std::max(multiplying, issuing), others ? Limit::instructions : Limit::multiply_adds},
@@ -116,9 +116,9 @@ Need round_of(const Share& share, const Schedule& schedule, double resident,
        {under_way, Limit::latency}});
 }
 
-/// Blocks on the busiest multiprocessor when there are fewer than fit all of them at a time. They
-/// spread evenly over an idle device. Over one that a step before still fills, they come where that
-/// ends first, and crowd there.
+/// Blocks on the busiest multiprocessor, when the device has room for more than `blocks`. Blocks
+/// spread evenly over an idle device. While the previous step still fills the device, they crowd on
+/// the multiprocessors that it leaves first.
 double busiest_of(double blocks, const LaunchStep& step, const LaunchStep* before, int resident,
                   const DeviceInfo& device) {
   const bool full = before && step.programmatic &&
@@ -126,7 +126,7 @@ double busiest_of(double blocks, const LaunchStep& step, const LaunchStep* befor
   return full ? std::min<double>(resident, blocks) : std::ceil(blocks / device.multiprocessors);
 }
 
-/// Cycles of all waves, and what limits most of them.
+/// Cycles of all waves, and the limit of most of them.
 Need waves_of(const LaunchStep& step, const LaunchStep* before, const StepCost& cost,
               const DeviceInfo& device) {
   const Share share = share_of(step, device);
@@ -138,7 +138,7 @@ Need waves_of(const LaunchStep& step, const LaunchStep* before, const StepCost& 
   Need all{full_waves * (block_cycles(step.schedule, cost.resident_blocks) + rounds * full.amount),
            full.limit};
   if (!(rest > 0)) return all;
-  // The last wave leaves multiprocessors with fewer blocks, which run faster.
+  // In the last wave multiprocessors have fewer blocks, which run faster.
   const double fewer =
       busiest_of(rest, step, full_waves > 0 ? nullptr : before, cost.resident_blocks, device);
   const Need tail = round_of(share, step.schedule, fewer, device);
@@ -165,7 +165,7 @@ StepCost step_cost(const LaunchStep& step, const LaunchStep* before, const Devic
   return cost;
 }
 
-/// Rank of each value, from 0; equal values share the mean of theirs.
+/// The rank of each value, from 0; equal values share their mean rank.
 std::vector<double> ranks_of(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -10,15 +10,15 @@
 
 namespace tilewise {
 
-/// What a step waits for most of its time.
+/// The resource that limits a step's time.
 enum class Limit : std::uint8_t {
-  launch,         ///< starting it takes longer than running it
-  multiply_adds,  ///< the units that do them
-  instructions,   ///< slots to issue instructions, those beside the multiply-adds included
+  launch,         ///< its launch takes longer than its run
+  multiply_adds,  ///< throughput of the units for multiply-adds
+  instructions,   ///< issue slots, those of other instructions included
   shared_memory,  ///< bandwidth of shared memory and L1
   l2,             ///< bandwidth of the L2 cache
   memory,         ///< bandwidth of device memory
-  latency,        ///< too few warps or too few loads under way to cover waiting
+  latency,        ///< too few warps or loads in flight to hide latency
 };
 /// "launch", "multiply-adds", "instruction issue", "shared memory", "L2", "memory", "latency".
 std::string_view to_string(Limit limit);
@@ -28,33 +28,33 @@ struct StepCost {
   StepRole role = StepRole::multiply;
   double seconds = 0;  ///< its launch included
   Limit limit = Limit::launch;
-  int resident_blocks = 0;  ///< on a multiprocessor at a time, as far as can be told beforehand
+  int resident_blocks = 0;  ///< blocks on a multiprocessor at a time, estimated before compilation
   double waves = 0;         ///< blocks over the blocks that run at a time
 };
 
-/// What a plan is expected to take. `seconds` 0 means that the model cannot tell: see
-/// can_estimate(), or the plan has no steps.
+/// The estimated time of a plan. `seconds` is 0 where there is no estimate (see can_estimate()), or
+/// where the plan has no steps.
 struct Cost {
   double seconds = 0;           ///< the sum over steps
   Limit limit = Limit::launch;  ///< of the step that takes longest
   std::vector<StepCost> steps;
 };
 
-/// Whether the model can tell of a device: a GPU that states its units, clocks and memory bus.
+/// Whether the model covers a device: a GPU whose units, clocks and memory bus are known.
 bool can_estimate(const DeviceInfo& device);
 
-/// The cost model: turns the work a plan states into seconds and what limits them. It reads the
-/// plan's steps (grid, block, shared bytes, work, schedule) and device facts, never parameters, so
-/// it covers any template. A candidate's order among others is what it is for; docs/cost-model.md
-/// has the formulas, their sources, the constants and how well it ranks. Pure; thread-safe.
+/// The cost model: estimates a plan's seconds and their limit. It reads the plan's steps (grid,
+/// block, shared bytes, work, schedule) and the device's facts, but no parameters, so it covers
+/// every template. Its purpose is to rank candidates; docs/cost-model.md has the formulas, their
+/// sources, the constants and how well it ranks. Pure; thread-safe.
 Cost estimate(const Plan& plan, const DeviceInfo& device);
 
-/// "61.2 us, limited by instruction issue"; empty when the model cannot tell.
+/// "61.2 us, limited by instruction issue"; empty where there is no estimate.
 std::string to_string(const Cost& cost);
 
-/// Spearman's rank correlation of pairs (x[i], y[i]), equal values sharing their mean rank: 1 the
-/// same order, 0 none, -1 the reverse. Not a number where there are fewer than three pairs, or
-/// where all x or all y are equal. Requires x.size() == y.size() and no NaN.
+/// Spearman's rank correlation of pairs (x[i], y[i]), from -1 (reverse order) to 1 (same order);
+/// equal values share their mean rank. NaN where there are fewer than three pairs, or where all x
+/// or all y are equal. Requires x.size() == y.size() and no NaN.
 double rank_correlation(std::span<const double> x, std::span<const double> y);
 
 }  // namespace tilewise

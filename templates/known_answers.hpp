@@ -7,8 +7,8 @@
 
 namespace tilewise {
 
-/// Remembers what a question about one of many combinations was answered, as far as room allows: a
-/// later answer may take the place of another. Lock-free; thread-safe.
+/// A cache of yes/no answers by combination, of limited size: a later answer may replace another.
+/// Lock-free; thread-safe.
 class KnownAnswers {
  public:
   /// For combinations 0 .. count-1, count up to 2^62.
@@ -28,7 +28,7 @@ class KnownAnswers {
   }
 
  private:
-  static constexpr std::uint64_t kMostSlots = 1 << 16;  // half a megabyte
+  static constexpr std::uint64_t kMostSlots = 1 << 16;  // 512 KiB
   static std::uint64_t slots_for(std::uint64_t count) {
     std::uint64_t slots = 1;
     while (slots < count && slots < kMostSlots) slots *= 2;

@@ -11,8 +11,7 @@
 namespace tilewise {
 namespace {
 
-/// Headers are named in full so that a source is what its text and they say, nothing from the
-/// machine.
+/// Headers are all files of templates/ but kernels: sources include no headers of the machine.
 bool is_header(std::string_view name) { return !name.ends_with(".cu"); }
 
 std::deque<KernelSource> built_in() {
@@ -34,7 +33,7 @@ std::deque<KernelSource>& sources() {
   return all;
 }
 
-/// The text without comments, and with every run of blanks as one space: what a compiler sees.
+/// The text without comments and empty lines, and with every run of blanks as one space.
 std::string essence(std::string_view text) {
   std::string out;
   const auto blank = [&] {
@@ -49,7 +48,7 @@ std::string essence(std::string_view text) {
       i = std::min(text.find("*/", i), text.size()) + 1;
       blank();
     } else if (text[i] == '\n') {
-      // A line's end matters to the preprocessor; empty lines do not.
+      // Line ends matter to the preprocessor; empty lines do not.
       while (!out.empty() && out.back() == ' ') out.pop_back();
       if (!out.empty() && out.back() != '\n') out += '\n';
     } else if (std::isspace(static_cast<unsigned char>(text[i]))) {
@@ -70,7 +69,7 @@ bool names(std::string_view text, const std::string& header) {
   return text.find("#include \"" + header + '"') != text.npos;
 }
 
-/// The headers that a source includes, by itself or through others, as places in source.headers.
+/// The headers that a source includes, directly or through others, as indices in source.headers.
 std::vector<std::size_t> included(const KernelSource& source) {
   std::vector<std::size_t> found;
   std::vector<bool> taken(source.headers.size(), false);
@@ -83,14 +82,14 @@ std::vector<std::size_t> included(const KernelSource& source) {
   return found;
 }
 
-/// A source's essence with the headers it includes.
+/// The essence of a source and of the headers it includes.
 std::string with_includes(const KernelSource& source) {
   std::string all = essence(source.text);
   for (const std::size_t i : included(source)) all += essence(source.headers[i].second);
   return all;
 }
 
-/// Hash of a source alone: computed once a source, since the tuner asks for every candidate.
+/// Hash of a source and its headers. Cached: the tuner needs it for every candidate.
 const std::string& text_hash(const KernelSource& source) {
   static std::mutex mutex;
   static std::deque<std::pair<const KernelSource*, std::string>> known;

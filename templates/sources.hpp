@@ -24,18 +24,18 @@ const KernelSource& kernel_source(std::string_view name);
 /// name is taken. Not safe beside concurrent lookups.
 void add_kernel_source(KernelSource source);
 
-/// Every source's file name.
+/// The file names of all sources.
 std::vector<std::string> kernel_source_names();
 
-/// Whether a source includes the header of this name, by itself or through others.
+/// Whether a source includes the header of this name, directly or through others.
 bool includes(const KernelSource& source, std::string_view header);
 
-/// Hash of a source's text with its includes, comments and blank space aside.
+/// Hash of a source's text and its includes, without comments and blank space.
 std::string kernel_text_hash(std::string_view name);
 
-/// Hash (XXH3-128, hex) of a kernel's source with its includes, comments and blank space aside, its
-/// defines, and `compiler` (the compiler's version and options): whether a measurement may be
-/// reused and whether to recompile.
+/// Hash (XXH3-128, hex) of a kernel's source and its includes, without comments and blank space,
+/// its defines, and `compiler` (the compiler's version and options). Measurements and compiled
+/// images are reused only where it is the same.
 std::string source_hash(const KernelSpec& kernel, std::string_view compiler);
 
 }  // namespace tilewise

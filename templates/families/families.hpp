@@ -1,8 +1,8 @@
 #pragma once
 #include "templates/kernel_template.hpp"
 
-/// The catalog: a row for each kernel family. NAME has the folder families/NAME/ with NAME.cu and
-/// the function NAME_template(), its descriptor.
+/// The catalog: a row for each kernel family. The folder families/NAME/ has the kernel NAME.cu and
+/// the function NAME_template(), which returns the family's descriptor.
 #define TILEWISE_FAMILIES(ROW) ROW(mma) ROW(small) ROW(simt) ROW(skinny) ROW(tiled) ROW(naive)
 
 namespace tilewise {
@@ -13,8 +13,7 @@ TILEWISE_FAMILIES(TILEWISE_DECLARE)
 
 /// f32 in, f32 out, strict, any batch.
 bool supports_strict_f32(const Problem& problem, const DeviceInfo& device);
-/// Every kind of product whose math is strict, any batch: what runs on the ordinary units of any
-/// GPU.
+/// Every kind of product with strict math, any batch: it runs on the ordinary units of any GPU.
 bool supports_any(const Problem& problem, const DeviceInfo& device);
 
 }  // namespace tilewise

@@ -1,12 +1,12 @@
-// The arguments of every multiply kernel, in the order of MultiplyPlan (plan/multiply_plan.cpp). BATCHED: there are
-// several products, whose operands lie `stride` elements apart.
+// The arguments of every multiply kernel, in the order of MultiplyPlan (plan/multiply_plan.cpp). BATCHED 1: a batch of
+// several products, whose operands lie stride_a, stride_b and stride_c elements apart.
 #pragma once
 #include "words/types.cuh"
 
 #ifndef BATCHED
 #define BATCHED 0
 #endif
-// The sizes are constants, SIZE_M and so on.
+// SPECIALIZE_SIZE 1: the sizes are constants, SIZE_M and so on.
 #ifndef SPECIALIZE_SIZE
 #define SPECIALIZE_SIZE 0
 #endif
@@ -14,21 +14,21 @@
 struct MultiplyArgs {
   const Element* a;
   const Element* b;
-  Result* c;                // or the workspace of partial sums, [batch][split][m][n] of Sum, when SPLIT
-  const Sum* alpha_device;  // null: the value below counts
+  Result* c;                // when SPLIT, the workspace of partial sums: Sum [batch][split][m][n]
+  const Sum* alpha_device;  // null: `alpha` counts
   const Sum* beta_device;
   Int64 lda, ldb, ldc;  // elements
   Int64 stride_a, stride_b, stride_c;
   Int64 m, n, k;
-  int group_m;  // tile rows walked together, see tile_at()
-  int splits;  // how many blocks share the k of one tile
+  int group_m;  // the tile order's tile rows a group: tile_at()
+  int splits;   // blocks that share the k of one tile
   Sum alpha, beta;
 
-  // 0 where k is below 2^32, which no compiler knows: see mbarrier_arrive_warp() of mbarrier.cuh.
+  // 0 where k is below 2^32, unknown to the compiler: see mbarrier_arrive_warp() of mbarrier.cuh.
   DEVICE_MEMBER unsigned unknown_zero() const { return static_cast<unsigned>(k >> 32); }
 
-  // The problem's sizes, and how it is cut. Where they are constants, the call's k still says whether
-  // there is a product: it is 0 when alpha is, and then neither A nor B may be touched.
+  // The problem's sizes, and how it is cut. The argument k is 0 where alpha is 0: then neither A nor B may be read.
+  // Where sizes are constants, has_product() tests that.
 #if SPECIALIZE_SIZE
   DEVICE_MEMBER Int64 rows() const { return SIZE_M; }
   DEVICE_MEMBER Int64 columns() const { return SIZE_N; }
@@ -46,7 +46,7 @@ struct MultiplyArgs {
 #endif
 };
 
-// Whether no tile of this many rows, columns or steps of k reaches past the edge, as far as the compiler can tell.
+// Whether it is known at compile time that no tile of this many rows, columns or steps of k reaches past the edge.
 #if SPECIALIZE_SIZE
 constexpr bool known_whole_m(int tile) { return SIZE_M % tile == 0; }
 constexpr bool known_whole_n(int tile) { return SIZE_N % tile == 0; }

@@ -1,4 +1,4 @@
-// From sums to C: alpha and beta, conversion, stores of rows at any alignment.
+// The epilogue, from sums to C: alpha and beta, conversion, stores of rows at any alignment.
 #pragma once
 #include "parts/arguments.cuh"
 
@@ -6,15 +6,15 @@ struct Scalars {
   Sum alpha, beta;
 };
 
-// Of anything with those four fields.
+// Arguments: any type with the fields alpha, beta, alpha_device and beta_device.
 template <class Arguments>
 DEVICE Scalars scalars_of(const Arguments& args) {
   return {args.alpha_device ? *args.alpha_device : args.alpha,
           args.beta_device ? *args.beta_device : args.beta};
 }
 
-// alpha x sum + beta x c, rounded once to C's type, with BLAS's meaning: alpha = 0 drops the product (even NaN),
-// beta = 0 never reads c.
+// alpha x sum + beta x c, converted to C's type, as BLAS defines it: alpha = 0 drops the product (even NaN), beta = 0
+// does not read c.
 DEVICE Sum scaled(const Scalars& s, Sum sum) { return s.alpha == Sum(0) ? Sum(0) : product(s.alpha, sum); }
 DEVICE Result blend(const Scalars& s, Sum sum, const Result* c) {
   const Sum of_sum = scaled(s, sum);
@@ -23,7 +23,8 @@ DEVICE Result blend(const Scalars& s, Sum sum, const Result* c) {
   return Number<RESULT>::narrow(blended);
 }
 // The same in place, for elements `begin` to end - 1 of COUNT neighbours. Where these are all, c is aligned to COUNT
-// elements. All test beta once together: code that tests it for each element is several times as large and compiles as much slower.
+// elements. One test of beta serves all elements: a test for each makes the code several times as large, and slow to
+// compile.
 template <int COUNT>
 DEVICE void blend_part(const Scalars& s, const Sum (&sums)[COUNT], Result* c, int begin, int end) {
   Sum blended[COUNT];
@@ -41,8 +42,8 @@ DEVICE void blend_part(const Scalars& s, const Sum (&sums)[COUNT], Result* c, in
   store_part<COUNT>(c, results, begin, end);
 }
 
-// Rows of a tile of C that one warp or thread writes: blended into C, or where k is split (Split) as they are, to where
-// the reduce step reads them.
+// The rows of a tile that one warp or thread writes: blended into C; where k is split (Split), unscaled into the
+// workspace, for the reduce step.
 template <bool Split>
 struct OutputOf {
   typedef Result Type;
@@ -57,16 +58,16 @@ struct OutputTile {
   typedef typename OutputOf<Split>::Type Out;
   Out* c;  // of the tile's first element
   Int64 ld;
-  int rows, columns;  // of the tile that are inside the matrix; below 0 when it is wholly outside
+  int rows, columns;  // those inside the matrix; 0 or less where the tile is wholly outside
   Scalars scalars;
 
   DEVICE_MEMBER Out* row(int place) const { return opaque_pointer(c + place * ld); }
-  // COUNT neighbours of a row, those of them that are inside.
+  // Writes those of COUNT neighbours of a row that are inside.
   template <int COUNT>
   DEVICE_MEMBER void write(Out* row, int column, const Sum (&values)[COUNT]) const {
     write_part(row + column, values, 0, columns - column);
   }
-  // Those from `begin` to end - 1 of COUNT neighbours.
+  // Writes elements `begin` to end - 1 of COUNT neighbours.
   template <int COUNT>
   DEVICE_MEMBER void write_part(Out* to, const Sum (&values)[COUNT], int begin, int end) const {
     if constexpr (Split)
@@ -76,7 +77,7 @@ struct OutputTile {
   }
 };
 
-// Reads COUNT sums that lie side by side in shared memory.
+// Reads COUNT neighbouring sums from shared memory.
 template <int COUNT>
 DEVICE void load_sums(Sum (&values)[COUNT], const Sum* from) {
   constexpr int TOGETHER = COUNT * int(sizeof(Sum)) < 16 ? COUNT : 16 / int(sizeof(Sum));
@@ -89,14 +90,15 @@ DEVICE void load_sums(Sum (&values)[COUNT], const Sum* from) {
   }
 }
 
-// A row's sums in shared memory, Width of them, COUNT to a store. Shifted: C's rows may not be aligned to COUNT
-// elements; a row's stores then begin as many elements before it as make them aligned.
+// A row of Width sums staged in shared memory, and its stores of COUNT elements. Shifted: C's rows may not be aligned
+// to COUNT elements; the first store then begins at the aligned address before the row.
 template <int Width, int COUNT, bool Shifted>
 struct StagedRow {
   static constexpr int STORES = Width / COUNT + Shifted;  // of a row
-  // Where a column's sum lies: neighbouring lanes, COUNT apart, must not meet in a bank when each reads one by one.
+  // The place of a column's sum. Shifted rows are padded: neighbouring lanes then read single elements that are COUNT
+  // columns apart, and these lie in different banks.
   static DEVICE_MEMBER int slot(int column) { return Shifted ? column + column / 8 : column; }
-  // The nth store of a row, whose sums begin at `from`.
+  // Performs the nth store of a row; `from`: the row's sums.
   template <class Tile>
   static DEVICE_MEMBER void write(const Tile& to, typename Tile::Out* row, int nth, const Sum* from) {
     int column = nth * COUNT;

@@ -1,5 +1,5 @@
-// Whole-number arithmetic for layouts that host code and kernels share. A layout header includes
-// nothing but layout headers: NVRTC compiles it, too.
+// Integer arithmetic for the layouts of shared memory that host code and kernels share. A layout
+// header includes only layout headers, since NVRTC compiles it, too.
 #pragma once
 
 namespace tilewise::layout {

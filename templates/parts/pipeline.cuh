@@ -1,9 +1,9 @@
-// Circular buffers of stages in shared memory: tiles of the next steps of k are copied while the current one is
-// multiplied.
+// Pipelines: circular buffers of stages in shared memory. Tiles of the next steps of k are copied while the current
+// one is multiplied.
 #pragma once
 #include "words/dialect.cuh"
 
-// Where a stage begins, in units of StageSize, for a buffer whose stages all threads fill and use in turn.
+// The offset of the current stage (a multiple of StageSize), for a pipeline that all threads fill and use in turn.
 template <int Stages, int StageSize>
 struct StageOffset {
   int at = 0;
@@ -11,8 +11,8 @@ struct StageOffset {
   DEVICE_MEMBER void advance() { at = after(at); }
 };
 
-// A stage of a buffer with barriers, and the phase of its barrier that is waited for. The first round of stages is
-// empty: a producer begins with phase 1, the one before, which counts as complete.
+// The current stage of a pipeline with mbarriers, and the parity of the phase to wait for. The first round of stages is
+// empty: the producer begins with parity 1, that of the phase before the first, which counts as complete.
 template <int Stages>
 struct StagePhase {
   int stage = 0, phase;
@@ -25,19 +25,20 @@ struct StagePhase {
 #if __CUDA_ARCH__ >= 900
 #include "words/mbarrier.cuh"
 
-// A buffer whose stages one thread has TMA fill, or threads store to; warps wait for full stages and free each by
-// itself, so that no barrier holds the block together. `barriers` are 2 x Stages barriers in shared memory.
+// A pipeline with mbarriers. Its stages are filled by TMA, whose copies one thread issues, or by threads that store.
+// Each warp waits on full barriers and arrives on empty barriers by itself: the main loop has no barrier of the whole
+// block. `barriers`: shared memory for 2 x Stages mbarriers.
 //
-// Flipped: barriers are initialised by unrolled code, and the producer counts phases from 0 on and flips them. simt's
-// winners on an H200 differ in time by -6% to +1% with it, and by 0.5% less on average
-// (bench/results/h200_simt_pipeline.txt). mma's instructions are those that were measured without it.
+// Flipped: the mbarriers are initialised by unrolled code, and the producer's phase counts from 0 and is inverted when
+// waited for. With it simt's winners on an H200 differ in time by -6% to +1%, and are 0.5% faster on average
+// (bench/results/h200_simt_pipeline.txt). mma was measured without it.
 template <int Stages, int StageSize, class Unit = char, bool Flipped = false>
 struct Pipeline {
   Unit* stages;
   Mbarrier *full, *empty;  // of each stage
   StagePhase<Stages> producer{Flipped ? 0 : 1}, consumer{0};
 
-  // By all threads. So many arrivals fill a stage, and so many empty it.
+  // Called by all threads. full_arrivals, empty_arrivals: arrivals in a phase of a full and of an empty barrier.
   DEVICE_MEMBER Pipeline(Unit* first_stage, char* barriers, int full_arrivals, int empty_arrivals)
       : stages(first_stage), full(reinterpret_cast<Mbarrier*>(barriers)), empty(full + Stages) {
     if (threadIdx.x == 0) {
@@ -56,7 +57,7 @@ struct Pipeline {
     mbarrier_wait(empty + producer.stage, Flipped ? producer.phase ^ 1 : producer.phase);  //@ pipeline-wait-empty
   }
   DEVICE_MEMBER void wait_full() const { mbarrier_wait(full + consumer.stage, consumer.phase); }  //@ pipeline-wait-full
-  // By a whole warp, when it has read what it needs of the consumer's stage. `nothing`: mbarrier_arrive_warp().
+  // Called by a whole warp after its last read of the consumer's stage. `nothing`: see mbarrier_arrive_warp().
   DEVICE_MEMBER void arrive_empty(unsigned nothing) const { mbarrier_arrive_warp(empty + consumer.stage, nothing); }
 };
 #endif

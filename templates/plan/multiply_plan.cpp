@@ -13,10 +13,10 @@ namespace {
 
 using Kind = Argument::Kind;
 
-// Instructions that come with one of a kind: its address, its test for the edge, its loop.
+// Instructions for one result and for one exchanged sum: address, test for the edge, loop.
 constexpr double kPerResult = 55;
 constexpr double kPerExchange = 18;
-// Bytes that pass through shared memory or L1 at a time, whatever part of them a warp wants.
+// Bytes of one pass through shared memory or L1, however few of them a warp uses.
 constexpr double kPassBytes = 128;
 constexpr double kWarp = 32;
 
@@ -42,7 +42,7 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
   Work& work = step.work;
   work.flops = flops_of(problem);
   work.issued_flops = 2 * tiles * shape.tile_m * shape.tile_n * tiles_k * shape.tile_k;
-  // Where k is split, sums are written instead of C.
+  // Where k is split, partial sums are written instead of C.
   const double written =
       results * (shape.splits > 1 ? shape.splits * sum_bytes : bytes_of(problem.c));
   work.compulsory_bytes = operand_bytes(problem) - results * bytes_of(problem.c) + written;
@@ -90,7 +90,7 @@ LaunchStep reduce_step(const Problem& problem, std::int64_t partial, int splits)
   return step;
 }
 
-/// Maps of tiles of A and B as the multiply step reads them, and of C.
+/// Adds the tensor maps of shape.maps, of A and B as the multiply step reads them, and of C.
 void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
                      const MultiplyShape& shape) {
   const auto size = [&](std::int64_t inner, std::int64_t outer, bool swapped) {
@@ -99,7 +99,7 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
   };
   for (const TileMap& tiles : shape.maps) {
     TensorMapRecipe recipe;
-    // Places of MultiplyArgs: a, b, c, alpha_device, beta_device, lda, ldb, ldc.
+    // The order of MultiplyArgs: a, b, c, alpha_device, beta_device, lda, ldb, ldc.
     const auto place = static_cast<std::size_t>(tiles.of);
     recipe.base = multiply.arguments[place];
     recipe.stride = multiply.arguments[5 + place];
@@ -278,7 +278,7 @@ void spread_blocks(Plan& plan, const DeviceInfo& device) {
     if (step.role != StepRole::multiply || !step.programmatic) continue;
     const std::int64_t share =
         ceil_div(static_cast<std::int64_t>(volume(step.grid)), device.multiprocessors);
-    // One more would not fit; requests are counted in units of 128 bytes.
+    // The least size of which share + 1 blocks do not fit; sizes are multiples of 128 bytes.
     const std::int64_t bytes = round_up(
         device.shared_per_multiprocessor / (share + 1) - device.shared_reserved_per_block + 128,
         128);

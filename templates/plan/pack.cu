@@ -1,15 +1,15 @@
-// pack: copies operands into the workspace, aligned, padded with zeros, transposed if asked. One
-// launch packs both where both are to be packed: the first blocks copy one, the others the second,
-// all at the same time.
+// pack: copies operands into the workspace, aligned, padded with zeros, and transposed or not. One launch packs both
+// operands where both are packed: the first blocks copy one, the other blocks the second.
 //
-// Each thread moves runs of 16 bytes. It reads several rows' runs of `from` before it writes any,
-// so that many are on their way. To transpose, a thread turns a rectangle of elements in its
-// registers: a run across, and as many rows as it reads. Neighbouring threads take rectangles that
-// lie side by side in `from`, then the next below, so that a warp reads and writes whole sectors,
-// and nothing goes through shared memory.
+// A thread copies runs of 16 bytes. It reads runs of several rows of `from` before it writes any, so that many loads
+// are in flight. A block covers a tile of `to`.
 //
-// Rows of `from` that are not aligned to 16 bytes are read as the aligned pieces around them; that is found
-// out at run time, so that an image serves every alignment.
+// Transposed: a thread transposes a rectangle of elements in registers, one run wide and RUNS rows high. Neighbouring
+// threads take rectangles side by side in `from`, then the ones below, so that a warp reads and writes whole sectors.
+// Shared memory is not used.
+//
+// Rows of `from` that are not aligned to 16 bytes are read as the aligned chunks around them. Alignment is tested at
+// run time, so that an image serves every alignment.
 //
 // Parameters: FIRST (1 padded, 2 transposed), SECOND (the same; 0: there is none), ELEMENT_BYTES
 // (1, 2, 4, 8), BATCHED (0, 1), and where f32 is rounded to tf32 ROUND.
@@ -25,33 +25,33 @@ struct Operand {
   Int64 from_ld, to_ld;          // elements
   Int64 from_stride, to_stride;  // from one product's operand to the next one's
   Int64 rows, columns;           // of `from` as stored
-  Int64 to_rows;                 // of `to`; what `from` does not have is zero
+  Int64 to_rows;                 // of `to`; elements that `from` lacks are zeros
 };
 struct PackArgs {
   Operand operands[SECOND ? 2 : 1];
 #if SECOND
-  int first_blocks;  // how many blocks pack the first operand; 0: it is left out
+  int first_blocks;  // blocks that pack the first operand; 0: it is left out
 #endif
 };
 
 constexpr int kThreads = tilewise::PackLayout::kThreads;
 constexpr int kRun = 16 / ELEMENT_BYTES;  // elements of a run
 
-// What a block copies.
+// The tile of a block.
 template <bool TURN>
 struct Tile {
   static constexpr tilewise::PackLayout LAYOUT = {ELEMENT_BYTES, TURN};
   static constexpr int RUNS = LAYOUT.runs();
-  static constexpr int PIECE = TURN ? RUNS * ELEMENT_BYTES : 16;  // bytes that are stored at a time
+  static constexpr int PIECE = TURN ? RUNS * ELEMENT_BYTES : 16;  // bytes of one store
   static constexpr int ACROSS = LAYOUT.across(), DOWN = LAYOUT.down();
   static constexpr int APART = TURN ? 1 : DOWN;  // rows from one run of a thread to its next
   static constexpr int ROWS = LAYOUT.rows(), COLUMNS = LAYOUT.columns();  // of `to`
 };
 
-// Of a multiprocessor: leaves the registers that a thread needs for what is on its way to it.
+// Blocks that must fit on a multiprocessor: few enough that loads in flight have registers.
 constexpr int kBlocks = ELEMENT_BYTES == 1 && (FIRST == 2 || SECOND == 2) ? 4 : 8;
 
-// Columns of RUNS rows become pieces, one for each element of a run.
+// Transposes: the columns of RUNS rows become `pieces`, one for each element of a run.
 template <int RUNS, int WORDS>
 DEVICE void turn(unsigned (&pieces)[kRun][WORDS], const unsigned (&runs)[RUNS][4]) {
   if constexpr (ELEMENT_BYTES == 8) {
@@ -80,7 +80,8 @@ DEVICE void turn(unsigned (&pieces)[kRun][WORDS], const unsigned (&runs)[RUNS][4
   }
 }
 
-// RUNS rows' runs that begin at `row`, `column` of `from` (an operand of one product), element by element at the edge.
+// Reads a thread's RUNS runs, from `row`, `column` of `from` (an operand of one product) on, at the edge: element by
+// element, with zeros outside.
 template <bool TURN, int RUNS>
 DEVICE void read_edge(unsigned (&runs)[RUNS][4], const Operand& x, const char* from, Int64 row, Int64 column) {
   UNROLL_ALL
@@ -92,8 +93,8 @@ DEVICE void read_edge(unsigned (&runs)[RUNS][4], const Operand& x, const char* f
   }
 }
 
-// The same where all of them are inside of their rows. ALIGNED: to 16 bytes; else they are shifted out of the aligned
-// pieces around them, two each, whose other bytes are of neighbouring rows or between them, not outside the operand.
+// The same where all runs are inside of their rows. ALIGNED: to 16 bytes; else each run is realigned from the two
+// chunks around it. The chunks' other bytes are of neighbouring rows or between rows, not outside the operand.
 template <bool TURN, bool ALIGNED, int RUNS>
 DEVICE void read_inside(unsigned (&runs)[RUNS][4], const Operand& x, const char* first) {
   unsigned pieces[RUNS][2][4];
@@ -128,7 +129,7 @@ DEVICE void read_part(unsigned (&runs)[RUNS][4], const Operand& x, const char* f
     read_edge<TURN>(runs, x, from, row, column);
 }
 
-// One of the tiles that cover `to`, whose rows are padded to to_ld: the padding is written too.
+// Packs one of the tiles that cover `to`, the padding of its rows up to to_ld included.
 template <bool TURN>
 DEVICE void pack_tile(const Operand& x, unsigned index) {
   typedef Tile<TURN> T;
@@ -142,7 +143,7 @@ DEVICE void pack_tile(const Operand& x, unsigned index) {
   const Int64 to_row = static_cast<Int64>(index / tiles_across) * T::ROWS;
   const Int64 to_column = static_cast<Int64>(index % tiles_across) * T::COLUMNS;
   const int across = int(threadIdx.x) % T::ACROSS, down = int(threadIdx.x) / T::ACROSS;
-  // Of the thread's first run in `from`.
+  // The thread's first run in `from`.
   const Int64 row = TURN ? to_column + down * T::RUNS : to_row + down;
   const Int64 column = (TURN ? to_row : to_column) + across * kRun;
 
@@ -172,7 +173,7 @@ DEVICE void pack_tile(const Operand& x, unsigned index) {
   }
 }
 
-// The plan's first step, so it has none to wait for.
+// The plan's first step: no grid_dependency_wait(), since the kernel before it belongs to the caller.
 KERNEL(kThreads, kBlocks) pack(ARGUMENTS PackArgs args) {
   launch_dependents();
   int which = 0;

@@ -13,7 +13,7 @@ using Kind = Argument::Kind;
 
 constexpr int kRunBytes = PackLayout::kRunBytes;
 
-/// An operand, and how its pack changes it.
+/// An operand and its pack.
 struct Operand {
   StepRole role;
   OperandArguments call;
@@ -21,7 +21,7 @@ struct Operand {
   int bytes;                   ///< of an element
   int alignment;               ///< Problem's
   Pack pack;
-  bool k_along;  ///< k is contiguous as the multiply step reads it
+  bool k_along;  ///< k is contiguous, as the multiply step reads the operand
 };
 
 Operand operand_a(const Problem& p, Pack pack) {
@@ -47,8 +47,8 @@ Operand operand_b(const Problem& p, Pack pack) {
 
 /// An operand in the workspace.
 struct Packed {
-  std::int64_t rows, ld;  ///< padding counts
-  std::int64_t elements;  ///< from one product's to the next one's
+  std::int64_t rows, ld;  ///< padding included
+  std::int64_t elements;  ///< from one product's operand to the next one's
   std::int64_t bytes;     ///< of all products
 };
 
@@ -71,21 +71,21 @@ std::int64_t blocks_of(const Operand& from, const Packed& to, std::int64_t batch
       1, ceil_div(to.rows, block.rows()) * ceil_div(to.ld, block.columns()) * batch);
 }
 
-/// Each element is read (and its neighbours, where rows are not aligned) and written once, in runs
-/// of 16 bytes: pack.cu.
+/// pack.cu reads and writes each element once, in runs of 16 bytes; runs that are not aligned are
+/// read as two chunks.
 void add_pack_work(Work& work, const Operand& from, std::int64_t batch) {
   const double bytes = double(from.rows) * double(from.columns) * double(batch) * from.bytes;
-  // Of a run; one that is not aligned is shifted out of two pieces.
+  // Loads of a run; one that is not aligned is realigned from two chunks.
   const bool shifted = from.alignment < kRunBytes;
   const double loads = shifted ? 2 : 1;
   work.compulsory_bytes += 2 * bytes;
   work.global_bytes += 2 * bytes;
-  work.shared_bytes += (loads + 1) * bytes;  // a load passes whole lines, however narrow it is
+  work.shared_bytes += (loads + 1) * bytes;  // L1 passes whole lines, however narrow a load is
   work.instructions += bytes / kRunBytes * (loads + (shifted ? 15 : 0) + 3 * kPerGlobalAccess);
 }
 
-/// Adds the packing of an operand to a step, as the part of the workspace that begins at `offset`.
-/// Returns where the operand is found then.
+/// Adds the packing of an operand to a step; `offset`: its first byte in the workspace. Returns the
+/// packed operand's arguments.
 OperandArguments add_pack(LaunchStep& step, const Operand& from, const Packed& to,
                           std::int64_t batch, std::int64_t offset) {
   const OperandArguments packed{

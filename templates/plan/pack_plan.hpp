@@ -8,25 +8,26 @@
 
 namespace tilewise {
 
-/// Where the multiply step finds an operand: the arguments for its address, its leading dimension
-/// and its stride from product to product.
+/// An operand of the multiply step: the arguments for its address, its leading dimension and its
+/// stride from product to product.
 struct OperandArguments {
   Argument pointer, ld, stride;
 };
 
-/// The operands of a multiply step, and the one step that packs what is to be packed of them, both
-/// at the same time where it is both. A packed operand's rows start lines of 128 bytes.
+/// The operands of a multiply step, and the step that packs one or both of them, in one launch.
+/// A packed operand's rows begin at multiples of 128 bytes.
 struct Packs {
   OperandArguments a, b;           ///< the call's, or in the workspace
-  std::optional<LaunchStep> step;  ///< none where neither is packed
+  std::optional<LaunchStep> step;  ///< empty where neither is packed
   std::int64_t workspace_bytes = 0;
 };
 
-/// Packs round f32 to tf32 where that is what is multiplied, once for each element: the multiply
-/// step need not, for every fragment.
+/// Whether packs round f32 to tf32, where the multiply step multiplies tf32: once for each element,
+/// not once for each fragment.
 bool packs_round(const Problem& problem);
 
-/// A packed operand's k is padded with zeros up to a multiple of `k_multiple` (elements).
+/// The operands with packs `a` and `b`. A packed operand's k is padded with zeros to a multiple of
+/// `k_multiple` elements.
 Packs plan_packs(const Problem& problem, Pack a, Pack b, std::int64_t k_multiple);
 
 }  // namespace tilewise

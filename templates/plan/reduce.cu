@@ -1,8 +1,9 @@
-// reduce: adds the partial sums of a split k, always in the same order, and blends with C.
+// reduce: adds the partial sums of a split k, in a fixed order, and blends the result with C.
 //
-// partial is [batch][splits][m][n], tightly packed. A block has 256 threads in ROWS rows (1, 2, 4, 8), a thread
-// of each row for every element: row r takes splits r, r + ROWS, ..., and the rows' sums are added in
-// the order of the rows. Many splits of a small C need rows, or few threads would wait long.
+// partial is [batch][splits][m][n], without gaps. A block has 256 threads in ROWS rows (1, 2, 4, 8), and 256 / ROWS
+// elements of C, for each of them a thread in every row. Row r adds splits r, r + ROWS, ...; the rows' sums are then
+// added in the order of the rows, through shared memory. Several rows keep more loads in flight where C is small and
+// has many splits.
 #include "parts/epilogue.cuh"
 #include "plan/steps_layout.hpp"
 
@@ -30,7 +31,7 @@ KERNEL(tilewise::ReduceLayout::kThreads, 1) reduce(ARGUMENTS ReduceArgs args) {
   const Int64 element = block * ELEMENTS + lane;
   const Sum* from =
       args.partial + batch * args.splits * elements + (element < elements ? element : 0);
-  // Found while the step before still runs: divisions take long.
+  // Before grid_dependency_wait(), so that these divisions overlap the previous step.
   Result* c = args.c + batch * args.stride_c + element / args.n * args.ldc + element % args.n;
   Sum sum = 0;
   grid_dependency_wait();

@@ -12,11 +12,11 @@
 namespace tilewise {
 namespace {
 
-/// Parameters that are written together, as one item.
+/// Parameters that are written as one item.
 struct Group {
   std::string_view name;
   char separator;
-  std::array<std::string_view, 3> parameters;  // a template may have the first two alone
+  std::array<std::string_view, 3> parameters;  // the third is optional in a template
 };
 constexpr std::array kGroups{
     Group{"tile", 'x', {"TILE_M", "TILE_N", "TILE_K"}},
@@ -44,7 +44,7 @@ const Parameter* find_parameter(const KernelTemplate& kernel, std::string_view n
   return nullptr;
 }
 
-/// The group's parameters that the template has: none when it lacks one of the first two.
+/// The group's parameters that the template has; empty when it lacks one of the first two.
 std::vector<const Parameter*> members(const Group& group, const KernelTemplate& kernel) {
   std::vector<const Parameter*> found;
   for (const std::string_view name : group.parameters)
@@ -54,7 +54,7 @@ std::vector<const Parameter*> members(const Group& group, const KernelTemplate& 
   return whole ? found : std::vector<const Parameter*>{};
 }
 
-/// Null for a value that the parameter has not.
+/// Null for a value without a label.
 const std::string* label_of(const Parameter& parameter, int value) {
   const auto at = std::find(parameter.values.begin(), parameter.values.end(), value);
   const auto index = static_cast<std::size_t>(at - parameter.values.begin());
@@ -71,7 +71,7 @@ bool is_plain(const Parameter& parameter, int value) {
   return plain && *plain == value;
 }
 
-/// Whether the template has these parameters and no others.
+/// Whether the configuration has exactly the template's parameters, with values that these have.
 bool is_of(const KernelTemplate& kernel, const Configuration& configuration) {
   if (configuration.values().size() != kernel.parameters.size()) return false;
   return std::all_of(kernel.parameters.begin(), kernel.parameters.end(), [&](const Parameter& p) {
@@ -140,7 +140,7 @@ class Reader {
   }
 
  private:
-  /// Whether a template has the group's parameters. `tiled` has a parameter TILE of its own.
+  /// Whether a template has the group's parameters. (`tiled` has a single parameter TILE.)
   bool is_group(const Group& group) const {
     return std::any_of(templates_.begin(), templates_.end(), [&](const KernelTemplate* kernel) {
       return !members(group, *kernel).empty();

@@ -15,14 +15,14 @@
 // has its plain value: "no", "none" or else its first label; of numbers 1, else 0.
 namespace tilewise {
 
-/// Values kept of parameters by name; parameters without an entry keep all.
+/// The allowed values of parameters, by name; parameters without an entry keep all values.
 using Subspace = std::map<std::string, std::vector<int>>;
 
-/// What stands for a parameter that is left out; null when it must be named.
+/// The value of a parameter that is left out; null where it must be named.
 const int* plain_value(const Parameter& parameter);
 
-/// The form above. A candidate of a template, parameter or value that this version does not know
-/// is written with JSON, as by to_string().
+/// The form above. A candidate with a template, parameter or value unknown to this version is
+/// written as JSON, as by to_string().
 std::string short_text(const Candidate& candidate);
 
 /// Reads the values named in `text`, for the parameters of `templates`. Items are separated by
@@ -30,12 +30,12 @@ std::string short_text(const Candidate& candidate);
 /// and labels may be in lower or upper case. Throws Error(invalid_argument).
 Subspace parse_values(std::string_view text, const std::vector<const KernelTemplate*>& templates);
 
-/// The whole configuration of `kernel` that `text`, without the template's name, stands for. Throws
-/// Error(invalid_argument): unknown or repeated names, several values, or a missing value that has
-/// no plain one.
+/// The complete configuration of `kernel` for `text`, which has no template name. Throws
+/// Error(invalid_argument) for unknown or repeated names, several values, or a parameter that is
+/// left out and has no plain value.
 Configuration parse_configuration(std::string_view text, const KernelTemplate& kernel);
 
-/// How the form reads, in a few lines for --help.
+/// An explanation of the form in a few lines, for --help.
 extern const char* const kCandidateLegend;
 
 }  // namespace tilewise

@@ -8,8 +8,8 @@
 
 namespace tilewise {
 
-/// Constraints that kernel families share, each stated once. `Numbers` is a family's configuration
-/// as plain numbers. `reads` lists the parameters that the family's numbers are made of.
+/// Constraints that kernel families share. `Numbers`: a family's configuration as plain numbers;
+/// each comment lists the members that are used. `reads`: the parameters these depend on.
 template <class Numbers>
 struct CommonConstraints : ConstraintsOver<Numbers> {
   using Names = std::vector<std::string>;
@@ -24,7 +24,7 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
         [](const Numbers& s, const In& in) { return s.threads() <= in.device.threads_per_block; });
   }
 
-  /// Numbers::threads(), blocks.
+  /// Numbers::threads(), Numbers::blocks.
   static Constraint threads_resident(Names reads) {
     return constraint("threads_resident", std::move(reads),
                       "BLOCKS_PER_SM blocks are no more threads than a multiprocessor holds",
@@ -34,7 +34,8 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
                       });
   }
 
-  /// Numbers::shared_bytes(), blocks. `what` fits: "the stages of BLOCKS_PER_SM blocks".
+  /// Numbers::shared_bytes(), blocks. `what`: the text's subject, "the stages of BLOCKS_PER_SM
+  /// blocks".
   static Constraint shared_fits(Names reads, const std::string& what) {
     return constraint("shared_fits", std::move(reads), what + " fit into shared memory",
                       [](const Numbers& s, const In& in) {
@@ -42,7 +43,8 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
                       });
   }
 
-  /// Numbers::registers(device), threads(), blocks. `what` fits: "sums and fragments".
+  /// Numbers::registers(device), threads(), blocks. `what`: the text's subject, "sums and
+  /// fragments".
   static Constraint registers_fit(Names reads, const std::string& what) {
     return constraint(
         "registers_fit", std::move(reads),
@@ -64,7 +66,7 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
                       });
   }
 
-  /// Numbers::by_tma(): whether TMA copies any tile. `parameter` is the one that chooses TMA.
+  /// Numbers::by_tma(): whether TMA copies any tile. `parameter`: the one that selects TMA.
   static Constraint has_tma(const std::string& parameter) {
     return constraint("has_tma", {parameter}, parameter + " by TMA needs the feature tma",
                       [](const Numbers& s, const In& in) {
@@ -72,7 +74,8 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
                       });
   }
 
-  /// TMA's coordinates are 32 bits wide, and its matrices have no empty dimension.
+  /// Numbers::by_tma(). TMA's coordinates are 32 bits wide, and its matrices have no empty
+  /// dimension.
   static Constraint tma_sizes(const std::string& parameter) {
     return constraint(
         "tma_sizes", {parameter},
@@ -85,7 +88,7 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
         });
   }
 
-  /// Numbers::tile_m, tile_n, split. At most `waves` blocks for each multiprocessor.
+  /// Numbers::tile_m, tile_n, split. Split tiles are at most `waves` blocks a multiprocessor.
   static Constraint split_needed(double waves) {
     return hint("split_needed", {"TILE_M", "TILE_N", "SPLIT_K"},
                 "k is split only where tiles alone leave multiprocessors idle",

@@ -10,21 +10,20 @@
 
 namespace tilewise {
 
-/// A parameter that a partial configuration lacks counts as 1: no constraint that is asked reads
-/// it.
+/// The parameter's value; 1 where a partial configuration lacks it. Constraints that read it are
+/// not evaluated then.
 inline int value_or_1(const Configuration& c, std::string_view name) {
   const int* found = c.find(name);
   return found ? *found : 1;
 }
 
-/// Whether a multiprocessor holds so many blocks of whole warps that use this much, counted as
-/// occupancy_of() does: in units of shared memory and of registers a warp. What is left 0 takes
-/// nothing.
+/// The resources of a block. A resource that is 0 sets no limit.
 struct BlockUsage {
   int threads = 32;
   std::int64_t shared_bytes = 0;
   int registers = 0;  ///< a thread
 };
+/// Whether a multiprocessor has room for `blocks` such blocks, by occupancy_of().
 inline bool blocks_fit(int blocks, const BlockUsage& block, const DeviceInfo& device) {
   LaunchStep step;
   step.block.x = static_cast<std::uint32_t>(block.threads);
@@ -34,9 +33,9 @@ inline bool blocks_fit(int blocks, const BlockUsage& block, const DeviceInfo& de
   return occupancy_of(step, usage, device).blocks >= blocks;
 }
 
-/// Constraints over a template's configuration as plain numbers: `Numbers` is made of a problem and
-/// a configuration. While a partial configuration is looked at, the parameters a constraint does
-/// not read may be anything.
+/// Constraints over a template's configuration as plain numbers: `Numbers` is constructed from a
+/// problem and a configuration. In a partial configuration, values derived from parameters that a
+/// constraint does not read are meaningless.
 template <class Numbers>
 struct ConstraintsOver {
   using Test = std::function<bool(const Numbers&, const ConstraintInput&)>;
@@ -48,7 +47,7 @@ struct ConstraintsOver {
               return test(Numbers(in.problem, in.configuration), in);
             }};
   }
-  /// About speed only.
+  /// A constraint that concerns speed only (for_search_only).
   static Constraint hint(std::string name, std::vector<std::string> reads, std::string text,
                          Test test) {
     Constraint made =

@@ -12,7 +12,7 @@ Error bad_argument(const std::string& message) {
   return Error(ErrorKind::invalid_argument, message);
 }
 
-/// Whether the template keeps a value of every parameter of it that the subspace narrows.
+/// Whether the subspace leaves every parameter of the template a value.
 bool survives(const KernelTemplate& kernel, const Subspace& subspace) {
   for (const Parameter& parameter : kernel.parameters) {
     const auto narrowed = subspace.find(parameter.name);
@@ -25,7 +25,8 @@ bool survives(const KernelTemplate& kernel, const Subspace& subspace) {
   return true;
 }
 
-/// A subspace that says something no template can mean is a mistake, not an empty space.
+/// Throws where the subspace has a parameter or a value that no template has: a mistake, not an
+/// empty space.
 void check_subspace(const std::vector<const KernelTemplate*>& templates, const Subspace& subspace) {
   for (const auto& [name, values] : subspace) {
     std::set<int> allowed;
@@ -113,7 +114,7 @@ PointCount SearchSpace::count_of(const KernelTemplate& kernel, const CountLimits
 }
 
 std::optional<Candidate> SearchSpace::random(std::mt19937_64& generator, int attempts) const {
-  // A template without any valid configuration here passes its turn to the next.
+  // Where a template yields no valid configuration, the next one is tried.
   const std::size_t first = random_index(generator, spaces_.size());
   for (std::size_t i = 0; i < spaces_.size(); ++i) {
     const KernelTemplate* kernel = templates_[(first + i) % spaces_.size()];

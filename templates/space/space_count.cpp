@@ -16,7 +16,7 @@ bool has_axis(const Axes& axes, std::size_t axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
-/// The point being looked at, whose axes keep only the values that conditions on one axis allow.
+/// The current point. Its axes have only the values that the conditions on a single axis allow.
 class Cursor {
  public:
   Cursor(const std::vector<std::size_t>& sizes, const std::vector<PointCondition>& conditions)
@@ -51,8 +51,8 @@ class Cursor {
   SpacePoint point_;
 };
 
-/// A number for each combination of the values of some axes: a sum, or whether a condition holds
-/// (1 or 0). A condition is evaluated when an entry is first read.
+/// A number for each combination of the values of some axes: a sum, or 1 or 0 for whether a
+/// condition holds. A condition is evaluated when an entry is first read.
 class Table {
  public:
   Table(Axes axes, const Cursor& cursor, const PointCondition* condition = nullptr)
@@ -88,7 +88,7 @@ class Table {
   std::vector<std::uint8_t> answers_;
 };
 
-/// `axis`, then the other axes of those lists that have it.
+/// `axis`, then the other axes of the lists that contain it.
 Axes joined(const std::vector<Axes>& lists, std::size_t axis) {
   Axes all{axis};
   for (const Axes& list : lists)
@@ -101,12 +101,12 @@ Axes joined(const std::vector<Axes>& lists, std::size_t axis) {
 /// The axes in the order in which they are summed out.
 struct Order {
   Axes axes;
-  std::size_t inner = 0;  ///< how many of them, the first ones, no omitted condition reads
+  std::size_t inner = 0;  ///< the first `inner` axes are read by no omitted condition
   double largest = 0;     ///< combinations of the largest sum
 };
 
-/// First the axes that no omitted condition reads. Of these, and of the others, the axis whose sum
-/// runs over the fewest combinations comes next.
+/// First the inner axes, then the others; of each, next the axis whose sum runs over the fewest
+/// combinations.
 Order order_of(const Conditions& kept, const Conditions& omitted, const Cursor& cursor) {
   std::vector<Axes> lists;
   for (const PointCondition* condition : kept) lists.push_back(condition->reads);
@@ -135,8 +135,8 @@ Order order_of(const Conditions& kept, const Conditions& omitted, const Cursor& 
   return order;
 }
 
-/// Counts the points that meet the conditions kept. Afterwards the outer axes of these points can
-/// be drawn and listed.
+/// Counts the points that meet the conditions kept. The combinations of outer axes of these points
+/// can then be drawn or listed.
 class Elimination {
  public:
   Elimination(const Conditions& conditions, const Order& order, Cursor& cursor) : cursor_(cursor) {
@@ -154,8 +154,8 @@ class Elimination {
   }
   double points() const { return points_; }
 
-  /// Sets the cursor's outer axes to those of one of the points, each point with the same
-  /// probability. There must be one.
+  /// Sets the cursor's outer axes to those of a random point, uniform over the points. Requires
+  /// points() > 0.
   void draw(std::mt19937_64& generator) {
     for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
       std::vector<double> up_to;
@@ -164,7 +164,7 @@ class Elimination {
         cursor_.set(stage->axis, i);
         up_to.push_back(sum += weight(*stage));
       }
-      // Rounding must not reach the sum, which is past the last value.
+      // Rounding must not give the sum itself, which is past the last value.
       const double drawn = std::min(static_cast<double>(generator() >> 11) * 0x1p-53 * sum,
                                     std::nextafter(sum, 0.0));
       const auto chosen = std::upper_bound(up_to.begin(), up_to.end(), drawn);
@@ -172,8 +172,8 @@ class Elimination {
     }
   }
 
-  /// Sets the cursor's outer axes to each combination that points have, until `visit`, which takes
-  /// the number of these points, returns false. Returns whether it never did.
+  /// Sets the cursor's outer axes to each combination that points have, and calls `visit` with the
+  /// number of these points, until it returns false. Returns whether it never did.
   bool for_each(const std::function<bool(double)>& visit) {
     return visit_before(stages_.size(), visit);
   }
@@ -184,7 +184,7 @@ class Elimination {
     std::size_t axis;
     std::vector<Table*> tables;  // those that read the axis, smallest first
   };
-  /// The tables that are multiplied as soon as an axis is set; by axis, in the order of setting.
+  /// Axes in the order of setting, each with the tables that are multiplied once it is set.
   using Steps = std::vector<std::pair<std::size_t, std::vector<Table*>>>;
 
   Table* add_table(Table table) {
@@ -203,7 +203,7 @@ class Elimination {
     std::stable_sort(stage.tables.begin(), stage.tables.end(), [&](Table* x, Table* y) {
       return cursor_.combinations(x->axes()) < cursor_.combinations(y->axes());
     });
-    // The axis is set first and small tables are completed early: most products are 0 soon.
+    // The axis is set first, and small tables are multiplied early: most products become 0 soon.
     Steps steps{{axis, {}}};
     Axes all{axis};
     for (Table* table : stage.tables) {
@@ -241,8 +241,8 @@ class Elimination {
     return product;
   }
 
-  /// How many points agree with the cursor on the stage's axis and on those summed out after it,
-  /// up to a factor that is the same for every value of the axis.
+  /// The number of points that agree with the cursor on the stage's axis and on those summed out
+  /// after it, up to a factor that is the same for every value of the axis.
   double weight(const Stage& stage) { return times(1, stage.tables); }
 
   bool visit_before(std::size_t stages, const std::function<bool(double)>& visit) {
@@ -258,13 +258,13 @@ class Elimination {
   Cursor& cursor_;
   std::vector<std::unique_ptr<Table>> tables_;
   std::vector<Stage> stages_;         // of outer axes, in the order of summing
-  std::vector<Table*> outer_tables_;  // their product, and the factor, is the number of points
+  std::vector<Table*> outer_tables_;  // their product times outer_factor_ is the number of points
   double outer_factor_ = 1;
   double points_ = 1;
 };
 
-/// Moves the conditions that read the most combinations from `kept` to `omitted` until every sum is
-/// within the limit.
+/// Moves conditions from `kept` to `omitted`, those that read the most combinations first, until
+/// every sum is within the limit.
 Order order_within(double limit, const Cursor& cursor, Conditions& kept, Conditions& omitted) {
   for (;;) {
     Order order = order_of(kept, omitted, cursor);
@@ -298,7 +298,7 @@ PointCount count_points(const std::vector<std::size_t>& sizes,
     return std::all_of(omitted.begin(), omitted.end(),
                        [&](auto* condition) { return condition->holds(cursor.point()); });
   };
-  // Conditions take far longer than the listing: whether it is short is found without them.
+  // A first pass without the conditions, which take far longer, finds whether the list is short.
   int listed = 0;
   if (elimination.for_each([&](double) { return ++listed <= limits.listed; })) {
     elimination.for_each([&](double points) {

@@ -9,26 +9,27 @@ namespace tilewise {
 /// A point of a product of finite axes. By axis: the index of its value.
 using SpacePoint = std::vector<std::uint16_t>;
 
-/// A condition on points. `holds` looks at no axis but those of `reads`.
+/// A condition on points. `holds` depends only on the axes of `reads`.
 struct PointCondition {
   std::vector<std::size_t> reads;
   std::function<bool(const SpacePoint&)> holds;
 };
 
 struct CountLimits {
-  /// Combinations of values that one sum runs over. Conditions that need more are left out of sums.
+  /// At most so many combinations of values in one sum. Conditions that need more are left out of
+  /// sums.
   double combinations = 1 << 22;
-  /// Combinations of the values that those conditions read, up to which all of them are checked.
+  /// The conditions left out are checked on every combination of the values that they read, where
+  /// these are at most so many; else on `draws` points.
   int listed = 1'000'000;
-  /// Points drawn where there are more.
   int draws = 20'000;
   std::uint64_t seed = 1;
 };
 
 struct PointCount {
   double points = 0;  ///< points that meet every condition
-  /// Of `points`; 0 where exact. One draw more of either result is assumed, so that it is positive
-  /// even where every draw had the same result.
+  /// Of `points`; 0 where exact. One more draw of either result is assumed, so that it is positive
+  /// where all draws have the same result.
   double standard_error = 0;
   bool exact = true;  ///< counted, not estimated; above 2^53 rounded as a double is
 };
@@ -36,12 +37,12 @@ struct PointCount {
 /// The number of points of sizes[0] x sizes[1] x ... that meet every condition.
 ///
 /// By variable elimination: each axis in turn is summed out of the product of the conditions and
-/// earlier sums that read it, into a table over the other axes that these read. Where a sum would
-/// run over too many combinations, the condition that reads the most is left out. The conditions
-/// left out are checked afterwards: on every combination of the values that they read where these
-/// are few, else on points drawn uniformly from those that meet the other conditions. The count is
-/// then scaled by the share of draws that pass. Deterministic; thread-safe where the conditions
-/// are.
+/// earlier sums that read it, into a table over the other axes of these. Where a sum would run over
+/// too many combinations, the condition that reads the most combinations is left out. The
+/// conditions left out are checked afterwards: on every combination of the values that they read
+/// where these are few; else on points drawn uniformly from those that meet the other conditions,
+/// and the count is scaled by the share of draws that pass. Deterministic; thread-safe where the
+/// conditions are.
 PointCount count_points(const std::vector<std::size_t>& sizes,
                         const std::vector<PointCondition>& conditions,
                         const CountLimits& limits = {});

@@ -11,16 +11,16 @@
 namespace tilewise {
 namespace {
 
-// Raw draws before a space counts as sparse: well below a millisecond.
+// Raw draws before a space counts as sparse. They take well below a millisecond.
 constexpr int kPlainDraws = 200;
-// Values tried axis by axis before it begins anew: twice what half of the draws take.
+// Values tried axis by axis before the first restart: twice the median of a successful draw.
 constexpr int kFirstDescent = 400;
 
 bool contains_value(const std::vector<int>& values, int value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// The places of a list other than `present`, nearest first (below before above), with distances.
+/// The indices of a list other than `present`, nearest first (below before above), with distances.
 std::vector<std::pair<int, std::uint16_t>> by_distance(std::size_t count, std::uint16_t present) {
   std::vector<std::pair<int, std::uint16_t>> result;
   for (std::size_t i = 0; i < count; ++i)
@@ -51,8 +51,9 @@ TemplateSpace::TemplateSpace(const KernelTemplate& kernel, const Problem& proble
       if (axes_[axis].name == entry.first) by_name_.push_back(axis);
 }
 
-/// Again and again the constraint that has the fewest combinations left to set comes next, so that
-/// it refuses as early as it can. Parameters that no constraint reads come last.
+/// Repeatedly takes the constraint whose parameters not yet placed have the fewest combinations,
+/// and places these, so that constraints refuse as early as possible. Parameters that no constraint
+/// reads come last.
 void TemplateSpace::order_axes(std::vector<Axis> axes) {
   std::vector<const Constraint*> waiting;
   std::map<const Constraint*, Check> made;
@@ -83,7 +84,8 @@ void TemplateSpace::order_axes(std::vector<Axis> axes) {
                         name + ", which is no parameter of it or has no value");
       place(name);
     }
-    // Where every axis it reads was placed before, it may belong to an earlier axis than the last.
+    // Where all axes that it reads were placed before, it may belong to an earlier axis than the
+    // last one.
     std::size_t last = 0;
     for (std::size_t depth = 0; depth < axes_.size(); ++depth)
       if (std::count((*next)->reads.begin(), (*next)->reads.end(), axes_[depth].name)) last = depth;
@@ -95,7 +97,7 @@ void TemplateSpace::order_axes(std::vector<Axis> axes) {
   for (const Constraint& constraint : kernel_->constraints) in_order_.push_back(made[&constraint]);
 }
 
-/// All it reads is placed.
+/// Requires that all parameters that the constraint reads are placed.
 TemplateSpace::Check TemplateSpace::make_check(const Constraint& constraint) const {
   Check check{&constraint, {}, nullptr};
   std::uint64_t combinations = 1;
@@ -115,8 +117,8 @@ double TemplateSpace::raw_size() const {
   });
 }
 
-/// Asking takes a configuration, and constraints decode much of it: a hundred times as long as
-/// looking up what was answered before.
+/// Cached: to evaluate a constraint takes about a hundred times as long as a look-up, since it
+/// constructs and decodes a configuration.
 bool TemplateSpace::holds(const Check& check, const Point& point) const {
   std::uint64_t combination = 0;
   for (const Check::Read& read : check.reads) combination += point[read.axis] * read.factor;
@@ -146,7 +148,7 @@ const TemplateSpace::Check* TemplateSpace::refusal(const Point& point) const {
   return nullptr;
 }
 
-/// Nothing when a parameter is missing, unknown, or has a value that this space lacks.
+/// Empty when a parameter is missing, unknown, or has a value that is not in this space.
 std::optional<TemplateSpace::Point> TemplateSpace::point_of(
     const Configuration& configuration) const {
   const auto& values = configuration.values();
@@ -195,24 +197,24 @@ bool TemplateSpace::visit_from(std::size_t depth, Point& point,
   return true;
 }
 
-/// Rejection with early out gives every valid configuration the same chance. Where fewer than one
-/// raw draw in some thousand is valid, it would take too long: then values are drawn axis by axis
-/// among those not refused yet, going back at dead ends. That is biased towards configurations that
-/// have few others beside them (the first axes are nearly uniform, instead of weighted by how many
-/// completions they have), which does a search no harm: it spreads wider over tile shapes.
+/// Rejection sampling gives every valid configuration the same probability. Where fewer than about
+/// one raw draw in a thousand is valid, it takes too long: values are then drawn axis by axis among
+/// those not refused yet, with backtracking. That is biased: the first axes are nearly uniform,
+/// instead of weighted by the number of their completions. The search then spreads wider over tile
+/// shapes, which does it no harm.
 std::optional<Configuration> TemplateSpace::random(std::mt19937_64& generator, int attempts) const {
   Point point(axes_.size());
   if (!hold(always_, point)) return std::nullopt;
   for (int i = 0; i < std::min(attempts, kPlainDraws); ++i)
     if (draw(generator, point)) return configuration_of(point);
-  // A few early choices may leave next to nothing to find: it is then quicker to begin anew than to
-  // go through all of it. The growing limit finds what there is in the end.
+  // Early values may leave almost no valid completion: a restart is then quicker than an exhaustive
+  // search. The growing limit makes the search exhaustive in the end.
   int left = attempts - kPlainDraws;
   for (int limit = kFirstDescent; left > 0; limit += limit / 4) {
     int steps = std::min(limit, left);
     left -= steps;
     if (descend(0, generator, point, steps)) return configuration_of(point);
-    if (steps > 0) break;  // it went through all there is
+    if (steps > 0) break;  // the search was exhaustive: no configuration is valid
   }
   return std::nullopt;
 }
@@ -287,15 +289,15 @@ std::vector<Configuration> TemplateSpace::neighbours(const Configuration& from) 
       pairs.push_back(std::move(*pair));
     }
   }
-  std::set<Point> known;  // two changes may need each other
+  std::set<Point> known;  // two changes may each need the other, which gives the same pair
   for (const Point& pair : pairs)
     if (known.insert(pair).second) result.push_back(configuration_of(pair));
   return result;
 }
 
 /// Parameters are coupled (a tile and its threads, a vector width and a tile): a change that is
-/// refused alone is tried together with the nearest change of one other parameter that the refusal
-/// depends on.
+/// refused is combined with the nearest valid change of one other parameter that the refusing
+/// constraint reads.
 std::optional<TemplateSpace::Point> TemplateSpace::repaired(const Point& broken,
                                                             std::size_t axis) const {
   std::optional<Point> nearest;

@@ -21,10 +21,10 @@ inline std::size_t random_index(std::mt19937_64& generator, std::size_t count) {
   return static_cast<std::size_t>(generator() % count);
 }
 
-/// The valid configurations of one kernel template for a problem on a device: SearchSpace's part.
-/// Parameters are set one after another, in an order that lets constraints speak early; each
-/// constraint is asked as soon as all it reads is set, and its answers are remembered. Immutable
-/// from outside after construction; thread-safe.
+/// The valid configurations of one kernel template for a problem on a device: a part of
+/// SearchSpace. Parameters are set one after another, in an order in which constraints apply early.
+/// Each constraint is evaluated as soon as the parameters that it reads are set; results are
+/// cached. Immutable after construction, but for the cache; thread-safe.
 class TemplateSpace {
  public:
   TemplateSpace(const KernelTemplate& kernel, const Problem& problem, const DeviceInfo& device,
@@ -33,18 +33,19 @@ class TemplateSpace {
   const KernelTemplate& kernel() const { return *kernel_; }
   double raw_size() const;
   bool contains(const Configuration& configuration) const;
-  /// The same, apart from constraints that are for the search only: a default may ignore those.
+  /// The same without the constraints that are for the search only: defaults need not meet these.
   bool allows(const Configuration& configuration) const;
 
-  /// Calls `visit` for each valid configuration, in a fixed order, until it returns false; says
+  /// Calls `visit` for each valid configuration, in a fixed order, until it returns false. Returns
   /// whether it never did.
   bool for_each(const std::function<bool(const Configuration&)>& visit) const;
 
-  /// By rejection, exactly uniform, while the space is dense enough; see template_space.cpp.
+  /// A random valid configuration: exactly uniform, by rejection, where the space is dense enough;
+  /// see template_space.cpp.
   std::optional<Configuration> random(std::mt19937_64& generator, int attempts) const;
 
-  /// One parameter changed, nearest values first; then those changes that are valid only together
-  /// with another parameter of the constraint that refused them.
+  /// Valid configurations with one parameter changed, nearest values first; then those with two
+  /// changed, where the first change alone is refused by a constraint that reads the second.
   std::vector<Configuration> neighbours(const Configuration& from) const;
 
   /// The number of valid configurations: exact, or an estimate with its error.
@@ -59,7 +60,8 @@ class TemplateSpace {
     std::vector<int> values;
   };
   using Point = SpacePoint;
-  /// A constraint on points. What it reads makes one number: each value's place times a factor.
+  /// A constraint on points. A combination of the values that it reads has one number: the sum of
+  /// each value's index times a factor.
   struct Check {
     struct Read {
       std::size_t axis;
@@ -88,8 +90,8 @@ class TemplateSpace {
   const KernelTemplate* kernel_;
   Problem problem_;
   DeviceInfo device_;
-  std::vector<Axis> axes_;            // in the order they are set
-  std::vector<Checks> checks_;        // by axis: the constraints that it completes
+  std::vector<Axis> axes_;            // in the order of setting
+  std::vector<Checks> checks_;        // by axis: the constraints that can be checked from it on
   Checks always_;                     // constraints that read no parameter
   Checks in_order_;                   // all of them, in the template's order
   Configuration first_;               // every parameter at its first value

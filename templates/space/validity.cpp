@@ -33,7 +33,7 @@ std::string rejection(const KernelTemplate& kernel, const Problem& problem,
                       const Configuration& configuration, const DeviceInfo& device) {
   if (!kernel.supports(problem, device))
     return kernel.name + " does not support " + to_string(problem) + " on " + device.name;
-  // Constraints may divide by what they read: they are asked about known values only.
+  // Constraints may divide by values: they are evaluated only for values of the parameters.
   if (std::string bad = bad_values(kernel, configuration); !bad.empty()) return bad;
   for (const Constraint& constraint : kernel.constraints)
     if (!constraint.for_search_only && !constraint.holds({problem, configuration, device}))

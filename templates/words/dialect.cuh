@@ -1,16 +1,16 @@
-// The kernel dialect: the few words in which every kernel here is written, so that NVRTC and a CPU
+// The kernel dialect: the macros and functions in which every kernel is written, so that NVRTC and a CPU
 // compiler build the same source. Rules:
 //   - a kernel takes one struct by value;
-//   - all shared memory is dynamic and comes from shared_floats();
-//   - unrolling and every PTX instruction stand behind the wrappers below, in warp.cuh (shuffles, votes),
-//     mma.cuh (tensor cores) and tma.cuh (tiles the GPU copies by itself);
-//   - no header but these; parameters arrive as macros, checked by static_assert in words.
+//   - all shared memory is dynamic: shared_floats() returns it;
+//   - unrolling and PTX instructions are only used through the wrappers of this folder: below, in warp.cuh
+//     (shuffles, votes), mma.cuh (tensor cores), mbarrier.cuh and tma.cuh (copies by TMA);
+//   - kernels include no headers but those of templates/; parameters are macros, checked by static_assert.
 #pragma once
 
 typedef long long Int64;  // offsets: m x ld passes 2^31
 
 #define TILEWISE_PRAGMA(text) _Pragma(#text)
-#ifdef TILEWISE_HOST  // the CPU executor, device/host/cuda_on_cpu.hpp; its compiler knows by itself
+#ifdef TILEWISE_HOST  // the CPU executor, device/host/cuda_on_cpu.hpp, leaves unrolling to its compiler
 #define UNROLL_ALL
 #define UNROLL_BY(count)
 #else
@@ -18,13 +18,13 @@ typedef long long Int64;  // offsets: m x ld passes 2^31
 #define UNROLL_BY(count) TILEWISE_PRAGMA(unroll (count))
 #endif
 
-// A kernel of at most `threads` threads, of which `blocks` blocks must fit on a multiprocessor.
+// A kernel of at most `threads` threads a block; `blocks` blocks must fit on a multiprocessor.
 #define KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 #define ARGUMENTS const __grid_constant__
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_MEMBER __device__ __forceinline__  // of a struct; `static` is then the member's own
 
-// A value's bytes as another type of the same size.
+// Copies a value's bytes to another type of the same size.
 template <class To, class From>
 DEVICE void copy_bits(To& to, const From& from) {
   static_assert(sizeof(To) == sizeof(From), "bits are copied one for one");
@@ -35,8 +35,8 @@ DEVICE void copy_bits(To& to, const From& from) {
 #endif
 }
 
-// Where in the kernel an operation stands, for what the CPU executor reports: a default argument of the
-// wrappers, empty on a GPU.
+// The source line of an operation, for the CPU executor's reports: a default argument of the wrappers, empty on
+// a GPU.
 #ifdef TILEWISE_HOST
 typedef tilewise_host::Site SourceLine;
 DEVICE SourceLine source_line(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -53,17 +53,17 @@ DEVICE float* shared_floats() {
   return static_cast<float*>(tilewise_host::thread().block->shared);
 #else
   extern __shared__ __align__(1024) float tilewise_shared[];
-  // Through a register of its own: else the compiler finds the address anew wherever it is used.
+  // The asm keeps the address in one register; without it the compiler recomputes the address at each use.
   unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(tilewise_shared));
   asm("" : "+r"(at));
   return static_cast<float*>(__cvta_shared_to_generic(at));
 #endif
 }
 
-// The same address, of which the compiler no longer knows how it was found: what is counted from it comes by one
-// addition, or by none where the distance is known. Else many addresses are kept in registers, or each found anew.
+// The same address, hidden from the optimiser. Addresses at an offset from it then take one addition, or none for
+// a constant offset; otherwise the compiler keeps many addresses in registers, or recomputes each.
 template <class T>
-DEVICE T* opaque_pointer(T* at) {  // in global memory
+DEVICE T* opaque_pointer(T* at) {  // to global memory
 #ifdef TILEWISE_HOST
   return at;
 #else
@@ -83,7 +83,7 @@ DEVICE float* opaque_shared_pointer(float* at) {
 }
 
 #ifdef TILEWISE_HOST
-// Says where in the kernel it stands.
+// Reports its source line to the executor.
 DEVICE void barrier(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   __syncthreads(file, line);
 }
@@ -91,14 +91,14 @@ DEVICE void barrier(const char* file = __builtin_FILE(), int line = __builtin_LI
 DEVICE void barrier() { __syncthreads(); }
 #endif
 
-// Steps of a plan may start before the step before them has finished (programmatic dependent launch,
-// sm_90 and later). What that one wrote is there after this; every thread of a later step calls it.
+// Programmatic dependent launch (sm_90 and later): a step of a plan may start before the previous step has finished.
+// After this call the previous step's writes are visible. Every thread of a later step calls it.
 DEVICE void grid_dependency_wait() {
 #if !defined(TILEWISE_HOST) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-// The next step may start as soon as every block has said so: its blocks then wait where there is room.
+// The next step's blocks may start once every block of this step has called this.
 DEVICE void launch_dependents() {
 #if !defined(TILEWISE_HOST) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -122,7 +122,7 @@ DEVICE void load_vector(float (&to)[COUNT], const float* from) {
   }
 }
 
-// As load_vector, for data that nobody will want again: it is the first to leave the caches.
+// As load_vector, for data that is read once: the caches evict it first.
 template <int COUNT>
 DEVICE void load_vector_once(float (&to)[COUNT], const float* from) {
 #ifdef TILEWISE_HOST
@@ -152,9 +152,9 @@ DEVICE void store_vector(float* to, const float (&from)[COUNT]) {
   }
 }
 
-// Starts copying the first `valid` of BYTES (4, 8 or 16) from global to shared memory, zeros for the rest; both
-// addresses are aligned to BYTES (cp.async with a source size; sm_80 and later, as the two below). The data is there
-// after copies_done(). The first `unwanted` bytes are whatever happens to be there, maybe not the caller's.
+// Starts a copy of BYTES (4, 8 or 16) from global to shared memory: the first `valid` bytes, zeros for the rest
+// (cp.async with a source size; sm_80 and later, as the two below). Both addresses are aligned to BYTES. The copy is
+// complete after copies_done(). The first `unwanted` bytes are copied, but not used: they may lie outside the operand.
 template <int BYTES>
 DEVICE void copy_bytes_async(void* to_shared, const void* from, int valid, [[maybe_unused]] int unwanted = 0) {
   const int bytes = valid >= BYTES ? BYTES : (valid > 0 ? valid : 0);
@@ -187,7 +187,7 @@ DEVICE void copies_commit() {
 #endif
 }
 
-// Waits until at most PENDING groups of this thread are on their way. Others' copies: barrier().
+// Waits until at most PENDING groups of this thread are in flight. A barrier() makes other threads' copies visible.
 template <int PENDING>
 DEVICE void copies_done() {
 #ifdef TILEWISE_HOST

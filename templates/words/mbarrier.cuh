@@ -1,7 +1,7 @@
-// Words of the kernel dialect for barriers in shared memory that count arrivals and bytes (mbarrier). sm_90 and later.
+// Words of the kernel dialect for mbarriers: barriers in shared memory that count arrivals and bytes. sm_90 and later.
 //
-// A phase of such a barrier ends when as many arrivals have come as were asked for and all announced bytes are there.
-// Phases have parity 0, 1, 0, ...
+// A phase ends when its arrivals are counted down (mbarrier_init) and all expected bytes have been copied
+// (mbarrier_expect_tx). Phases have parity 0, 1, 0, ...
 #pragma once
 #include "words/warp.cuh"
 #ifdef TILEWISE_HOST
@@ -18,7 +18,7 @@ DEVICE unsigned shared_address(const void* pointer) {
 }
 #endif
 
-// By one thread, before all others use it (a barrier() between).
+// Called by one thread; a barrier() follows before other threads use the mbarrier. `arrivals`: of each phase.
 DEVICE void mbarrier_init(Mbarrier* barrier, int arrivals,
                                   SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
@@ -44,18 +44,18 @@ DEVICE void mbarrier_arrive(Mbarrier* barrier, SourceLine at = source_line()) {
 #endif
 }
 
-// Lane 0 arrives when all of its warp, which comes here whole, have: they have read, or written, what they want.
+// One arrival for the warp, by lane 0, after all lanes have reached this call. Called by the whole warp.
 //
-// An arrival that lets TMA overwrite what was read must come after the reads have ended: it waits for none by itself,
-// and TMA not for reads, so that those which have merely begun may get the next tile's values. `nothing` is for these:
-// 0, computed of what was read so that no compiler knows that it is; the arrival's address then waits for it.
+// mbarrier.arrive does not order earlier shared-memory loads: loads in flight could return the next tile, which TMA
+// writes after the arrival. `nothing` is 0, computed from the loaded values in a way that the compiler cannot see
+// through; the arrival's address depends on it, and so on the loads. 0 where no load has to be waited for.
 DEVICE void mbarrier_arrive_warp(Mbarrier* barrier, unsigned nothing, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::warp_barrier(kWholeWarp, at);
   if (threadIdx.x % 32 == 0) tilewise_host::mbarrier_arrive(barrier + nothing, 0, at);
 #else
   __syncwarp();
-  // Not an if: the compiler would make a branch of it, and multiply nothing meanwhile.
+  // A predicate, not an if: the compiler does not move multiply-adds across a branch.
   asm volatile(
       "{\n\t.reg .b64 state;\n\t"
       ".reg .pred first;\n\t"
@@ -66,8 +66,8 @@ DEVICE void mbarrier_arrive_warp(Mbarrier* barrier, unsigned nothing, SourceLine
 #endif
 }
 
-// Arrives and announces the bytes of the tiles that this phase waits for: whole boxes, also where a tile
-// lies partly outside its matrix.
+// Arrives, and adds `bytes` to what this phase waits for: TMA counts whole boxes, also where a box lies partly outside
+// its matrix.
 DEVICE void mbarrier_expect_tx(Mbarrier* barrier, int bytes, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::mbarrier_arrive(barrier, bytes, at);

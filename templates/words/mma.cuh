@@ -1,5 +1,5 @@
-// Words of the kernel dialect for tensor cores: a warp multiplies fragments, small matrices spread over
-// the registers of its lanes (PTX: mma.sync, ldmatrix). Numbers of 16 bits and less are held as integers.
+// Words of the kernel dialect for tensor cores: a warp multiplies fragments, small matrices distributed over
+// the registers of its lanes (PTX: mma.sync, ldmatrix). Numbers of 16 bits or fewer are integers here.
 #pragma once
 #include "words/warp.cuh"
 
@@ -9,8 +9,8 @@
 #define TILEWISE_ONE_OF(gpu, host) gpu
 #endif
 
-// Rounding to nearest; halfway cases to even, those of tf32 before sm_90 away from zero. tf32 is held as the
-// f32 of the same value. NaN stays NaN.
+// Conversions round to nearest, ties to even; tf32 before sm_90 rounds ties away from zero. A tf32 is the bits of
+// the f32 of the same value. NaN stays NaN.
 DEVICE unsigned short f16_of_float(float value) {
 #ifdef TILEWISE_HOST
   return tilewise_host::f16_of_float(value);
@@ -60,10 +60,10 @@ DEVICE unsigned tf32_of_float(float value) {
 #endif
 }
 
-// Loads Count (1, 2 or 4) matrices of 8 rows of 16 bytes from shared memory. Lane 8 j + r gives the address
-// of row r of matrix j, aligned to 16 bytes; what the lanes from 8 Count on give does not matter, as long as
-// it is such an address too (sm_75 wants that). Of matrix j, lane l gets in to[j] the elements (16 bits
-// each, the first in the low half) 2 (l % 4) and 2 (l % 4) + 1 of row l / 4; Transposed: of column l / 4.
+// ldmatrix: loads Count (1, 2 or 4) matrices of 8 rows of 16 bytes from shared memory. Lane 8 j + r gives the
+// address of row r of matrix j, aligned to 16 bytes. The addresses of lanes from 8 Count on are not used, but
+// sm_75 requires valid ones. In to[j], lane l gets two 16-bit elements of matrix j, the first in the low half:
+// 2 (l % 4) and 2 (l % 4) + 1 of row l / 4; Transposed: of column l / 4.
 template <int Count, bool Transposed = false>
 DEVICE void load_matrices(unsigned (&to)[Count], const void* row, SourceLine at = source_line()) {
   static_assert(Count == 1 || Count == 2 || Count == 4, "1, 2 or 4 matrices are loaded at once");
@@ -95,20 +95,20 @@ DEVICE void load_matrices(unsigned (&to)[Count], const void* row, SourceLine at 
 #endif
 }
 
-// What one instruction multiplies: sums (M x N) += A (M x K) x B (K x N). A lane holds A words of A, B of B,
-// each of PER_WORD elements that are neighbours along k, and C sums. SINCE: the first GPU that has it.
+// The shape of one instruction: sums (M x N) += A (M x K) x B (K x N). A lane's fragments are A words of A, B words
+// of B, of PER_WORD elements each that are neighbours along k, and C sums. SINCE: the lowest __CUDA_ARCH__.
 template <int M_, int N_, int K_, int PER_WORD_, int SINCE_, class Word_, class Sum_, class Element_>
 struct MmaShape {
   typedef Word_ Word;
   typedef Sum_ Sum;
-  typedef Element_ Element;  // what the CPU multiplies
+  typedef Element_ Element;  // the type in which the CPU multiplies
   static constexpr int M = M_, N = N_, K = K_, PER_WORD = PER_WORD_, SINCE = SINCE_;
   static constexpr int A = M * K / 32 / PER_WORD, B = K * N / 32 / PER_WORD, C = M * N / 32;
 };
 
-// Where the first element of a lane's word lies in its fragment (the others follow along k), and where a
-// sum does: PTX ISA, "Matrix Fragments for mma.m16n8k16" and the like. One formula serves all shapes here;
-// where a GPU has but smaller instructions, several make one of these.
+// The position of a lane's word (of its first element; the others follow along k) in the fragment of A or B, and of
+// a sum in C: PTX ISA, "Matrix Fragments for mma.m16n8k16" and the like. One formula serves all shapes here. Where
+// a GPU only has smaller instructions, several make one of these.
 struct FragmentPlace {
   int row, column;
 };
@@ -134,7 +134,7 @@ DEVICE FragmentPlace c_place(int lane, int sum) {
                : TILEWISE_SUMS4(kind)                                                                  \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 
-// Half as deep: what sm_75 has.
+// The instruction of sm_75: half as deep.
 struct MmaF16K8 : MmaShape<16, 8, 8, 2, 750, unsigned, float, float> {
 #ifdef TILEWISE_HOST
   static Element element(Word word, int e) { return tilewise_host::float_of_f16(word >> 16 * e); }
@@ -174,7 +174,7 @@ struct MmaBf16 : MmaShape<16, 8, 16, 2, 800, unsigned, float, float> {
   }
 #endif
 };
-// The low 13 bits of each f32 are not looked at: round with tf32_of_float() first.
+// The instruction ignores the low 13 bits of each f32: round with tf32_of_float() first.
 struct MmaTf32 : MmaShape<16, 8, 8, 1, 800, unsigned, float, float> {
 #ifdef TILEWISE_HOST
   static Element element(Word word, int) { return tilewise_host::float_of_bits(word & 0xffffe000u); }
@@ -196,7 +196,7 @@ struct MmaS8 : MmaShape<16, 8, 32, 4, 750, unsigned, int, int> {
   static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
     TILEWISE_FOUR_TWO("m16n8k32.row.col.s32.s8.s8.s32", "r");
   }
-#else  // a quarter: 8 x 8 x 16
+#else  // four of 8 x 8 x 16
   static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
     UNROLL_ALL
     for (int part = 0; part < 4; ++part)
@@ -216,7 +216,7 @@ struct MmaF64 : MmaShape<16, 8, 8, 1, 800, double, double, double> {
                  : TILEWISE_SUMS4("d")
                  : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
   }
-#else  // a quarter: 8 x 8 x 4
+#else  // four of 8 x 8 x 4
   static DEVICE_MEMBER void multiply(Sum (&c)[C], const Word (&a)[A], const Word (&b)[B]) {
     UNROLL_ALL
     for (int part = 0; part < 4; ++part)
@@ -226,9 +226,9 @@ struct MmaF64 : MmaShape<16, 8, 8, 1, 800, double, double, double> {
   }
 #endif
 };
-// 8-bit floats where a GPU has no instruction for them (capability 9 to 11, whose compiler makes one of conversions,
-// f16's instruction and an addition): f16 holds each of them, and f16's instruction keeps its sums itself. Which elements
-// of k meet in which of the two products does not matter, as long as they are the same of A and B.
+// 8-bit floats on capability 9 to 11, which has no mma.sync for them: the compiler would expand it to conversions, f16
+// instructions and an addition. Here each word is converted to f16, which represents every e4m3 and e5m2, and the f16
+// instruction accumulates. Each of the two products takes half of k's elements, the same of A and of B, in any order.
 #define TILEWISE_WIDENS_FP8 (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
 #if !defined(TILEWISE_HOST) && TILEWISE_WIDENS_FP8
 struct FourF16 {
@@ -279,9 +279,9 @@ struct MmaE5m2 : MmaShape<16, 8, 32, 4, 890, unsigned, float, float> {
 #include "mma_on_cpu.hpp"
 #endif
 
-// sums[r][c] += a[r] x b[c] for Rows x Columns instructions' tiles. Products are exact; on the CPU sums are
-// rounded to nearest in the order of k, on a GPU in an order and a way that NVIDIA does not state. On the CPU
-// the lanes meet once for all of it, so this is several times as fast as tile by tile.
+// sums[r][c] += a[r] x b[c] for Rows x Columns instruction tiles. Products are exact. Sums are rounded to nearest in
+// the order of k on the CPU, in an order and a way that NVIDIA does not state on a GPU. On the CPU the lanes
+// synchronise once for all tiles: several times as fast as tile by tile.
 template <class Op, int Rows, int Columns>
 DEVICE void multiply_blocks(typename Op::Sum (&sums)[Rows][Columns][Op::C],
                             const typename Op::Word (&a)[Rows][Op::A],

@@ -1,11 +1,11 @@
-// Runs: 16 bytes of a matrix's row, as four words, from any address that its elements may have. Where a run is
-// not aligned to words, the words around it are read and shifted; nothing outside the row is touched, but by
-// read_piece(), which reads all of an aligned piece, and read_aligned_run(), which reads what is before the row in its
-// first piece.
+// Runs: 16 bytes of a matrix's row, as four words, at any address aligned to an element. A run that is not aligned to
+// words is read as the aligned words around it, which are shifted. No byte outside the row is read, except by
+// read_piece(), which reads a whole aligned 16-byte chunk, and read_aligned_run(), which reads a chunk's bytes before
+// the row.
 #pragma once
 #include "words/types.cuh"
 
-// The four bytes of `high`:`low` that begin `bits` (0, 8, 16 or 24) up.
+// The low 32 bits of `high`:`low` shifted right by `bits` (0, 8, 16 or 24).
 DEVICE unsigned shift_words(unsigned low, unsigned high, int bits) {
 #ifdef TILEWISE_HOST
   return static_cast<unsigned>(((static_cast<unsigned long long>(high) << 32) | low) >> bits);
@@ -14,7 +14,8 @@ DEVICE unsigned shift_words(unsigned low, unsigned high, int bits) {
 #endif
 }
 
-// Four of the bytes x0 x1 x2 x3 y0 y1 y2 y3, by number: `pick`'s hexadecimal digits, the last for the lowest byte.
+// Four of the bytes x0 x1 x2 x3 y0 y1 y2 y3. The hexadecimal digits of `pick` are their indices; the last digit selects
+// the lowest byte.
 DEVICE unsigned pick_bytes(unsigned x, unsigned y, unsigned pick) {
 #ifdef TILEWISE_HOST
   const unsigned long long all = (static_cast<unsigned long long>(y) << 32) | x;
@@ -26,7 +27,7 @@ DEVICE unsigned pick_bytes(unsigned x, unsigned y, unsigned pick) {
 #endif
 }
 
-// to[j] holds byte j of each of `from`.
+// Transposes 4 x 4 bytes: to[j] is byte j of each of `from`.
 DEVICE void turn_bytes(unsigned (&to)[4], const unsigned (&from)[4]) {
   const unsigned low01 = pick_bytes(from[0], from[1], 0x5140), low23 = pick_bytes(from[2], from[3], 0x5140);
   const unsigned high01 = pick_bytes(from[0], from[1], 0x7362), high23 = pick_bytes(from[2], from[3], 0x7362);
@@ -34,7 +35,7 @@ DEVICE void turn_bytes(unsigned (&to)[4], const unsigned (&from)[4]) {
   to[2] = pick_bytes(high01, high23, 0x5410), to[3] = pick_bytes(high01, high23, 0x7632);
 }
 
-// RUNS runs side by side, that begin `bytes` (0 to 15) into as many and one more.
+// Realigns: RUNS + 1 neighbouring chunks become the RUNS runs that begin `bytes` (0 to 15) into the first.
 template <int RUNS>
 DEVICE void shift_runs(unsigned (&runs)[RUNS + 1][4], int bytes) {
   constexpr int WORDS = 4 * RUNS;
@@ -49,12 +50,12 @@ DEVICE void shift_runs(unsigned (&runs)[RUNS + 1][4], int bytes) {
     runs[w / 4][w % 4] = shift_words(runs[w / 4][w % 4], runs[(w + 1) / 4][(w + 1) % 4], (bytes & 3) * 8);  //@ realign-bits
 }
 
-// Which bytes are inside a row, counted from some address: begin to end - 1.
+// The bytes inside a row, counted from a given address: begin to end - 1.
 struct Inside {
   int begin, end;
 };
 
-// The word at `at`, element by element where these are inside; `first` is its first byte's number.
+// The word `first` bytes after `at`, read element by element; elements that are not inside are zero.
 template <int BYTES>
 DEVICE unsigned read_elements(const char* at, int first, const Inside& inside) {
   unsigned word = 0;
@@ -67,8 +68,8 @@ DEVICE unsigned read_elements(const char* at, int first, const Inside& inside) {
   return word;
 }
 
-// COUNT words from `at` on, zeros where they are outside: only the first and one later word may be so in part.
-// Nothing here branches, so that many rows' words are on their way at once.
+// COUNT words from `at` on, with zeros outside. Only the first and one later word may be partly outside. There is no
+// branch, so that the loads of many rows are in flight at once.
 template <int BYTES, int COUNT>
 DEVICE void read_words(unsigned (&to)[COUNT], const char* at, const Inside& inside) {
   UNROLL_ALL
@@ -85,8 +86,8 @@ DEVICE void read_words(unsigned (&to)[COUNT], const char* at, const Inside& insi
   }
 }
 
-// An aligned run between an operand's first byte and its last, of which only `wanted` are looked at. A GPU reads
-// the others with them: neighbouring rows', or whatever happens to be between rows, maybe not the caller's.
+// An aligned chunk between an operand's first byte and its last, of which only the bytes `wanted` are used. A GPU reads
+// the whole chunk: the other bytes are of neighbouring rows or between rows.
 template <int BYTES>
 DEVICE void read_piece(unsigned (&to)[4], const char* at, [[maybe_unused]] const Inside& wanted) {
 #ifdef TILEWISE_HOST
@@ -101,7 +102,7 @@ DEVICE void read_piece(unsigned (&to)[4], const char* at, [[maybe_unused]] const
 #endif
 }
 
-// An aligned run, zeros from inside.end on; what is before inside.begin is not looked at.
+// An aligned chunk, with zeros from inside.end on. Bytes before inside.begin are not used.
 template <int BYTES>
 DEVICE void read_aligned_run(unsigned (&to)[4], const char* at, const Inside& inside) {
 #ifdef TILEWISE_HOST
@@ -114,8 +115,8 @@ DEVICE void read_aligned_run(unsigned (&to)[4], const char* at, const Inside& in
 #endif
 }
 
-// The run that begins `offset` bytes into a row of `bytes`, of elements of BYTES; zeros where it is outside.
-// ALIGNED: the run's address is a multiple of that. WHOLE: all of it is inside, and ALIGNED is at least 4.
+// The run that begins `offset` bytes into a row of `bytes` bytes, with zeros outside the row. BYTES: of an element.
+// ALIGNED: the run's address is a multiple of it. WHOLE: the run is inside the row, and ALIGNED is at least 4.
 template <int BYTES, int ALIGNED, bool WHOLE>
 DEVICE void read_run(unsigned (&to)[4], const char* row, Int64 bytes, Int64 offset) {
   const char* at = row + offset;

@@ -1,4 +1,4 @@
-// Words of the kernel dialect for tiles that the GPU copies by itself (TMA). sm_90 and later.
+// Words of the kernel dialect for TMA: one thread issues the copy of a whole tile. sm_90 and later.
 #pragma once
 #include "words/mbarrier.cuh"
 
@@ -7,8 +7,8 @@ struct alignas(64) TensorMap {
   unsigned long long opaque[16];
 };
 
-// Whether this lane is the one of its warp, which comes here whole, that is chosen to act for all. The compiler knows
-// that one lane runs what follows: operands that are the same in the warp need not be found lane by lane.
+// True in one lane of the warp (elect.sync). Called by the whole warp. Under it the compiler treats the code as run by
+// one lane, and computes operands that are uniform in the warp once.
 DEVICE bool elect_one(SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   return tilewise_host::vote("elect_one", threadIdx.x % 32 == 0, kWholeWarp, at) == 1u << threadIdx.x % 32;
@@ -23,11 +23,10 @@ DEVICE bool elect_one(SourceLine at = source_line()) {
 #endif
 }
 
-// Starts the copy of the map's box from column x and row y of the matrix on to shared memory, row after row,
-// swizzled as the map says; zeros for what lies outside. By one thread. The bytes count for the barrier's
-// phase. `to` is aligned to 128 bytes, to 8 x the swizzle's when there is one. x, which may be below 0 or
-// past the edge, is a multiple of 16 bytes of elements (4 floats): the hardware takes any other for an
-// illegal instruction. y is free.
+// Starts the copy of a box of the matrix, from column x and row y on, to shared memory: row by row, swizzled as the
+// map states, zeros outside the matrix. Called by one thread. The bytes count towards the barrier's phase. `to` is
+// aligned to 128 bytes; for a swizzled box to 8 x the swizzle's width. x elements are a multiple of 16 bytes (4
+// floats): otherwise the hardware raises an illegal-instruction error. x may be below 0 or past the edge; y is any row.
 DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, Mbarrier* barrier,
                       SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
@@ -41,17 +40,16 @@ DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, Mbarrier* ba
 #endif
 }
 
-// What this thread wrote to shared memory comes before the tiles that are asked for after the next
-// barrier().
+// Orders this thread's accesses of shared memory before the TMA copies that are issued after the next barrier().
 DEVICE void fence_proxy_async() {
 #ifndef TILEWISE_HOST
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
 
-// Where byte `offset` of a tile lies when it is swizzled by 32, 64 or 128 bytes (0: not): pieces of 16 bytes
-// change places within lines of 128 bytes, so that a column's are in different banks. From the tensor map's
-// description in the CUDA driver API (CUtensorMapSwizzle).
+// The XOR swizzle of TMA: the offset at which byte `offset` of a tile lies. Bytes: the swizzle's width, 32, 64 or 128
+// (0: none). The index of a 16-byte chunk within its line is XORed with bits of the line's index, so that the chunks
+// of a column lie in different banks. Described at CUtensorMapSwizzle of the CUDA driver API.
 template <int Bytes>
 DEVICE int swizzled(int offset) {
   static_assert(Bytes == 0 || Bytes == 32 || Bytes == 64 || Bytes == 128,

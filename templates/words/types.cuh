@@ -1,8 +1,8 @@
-// The types that a product is made of, as a kernel is compiled for them: ELEMENT (A's and B's), RESULT (C's) and
-// SUM (the accumulator's) hold DType's numbers (tilewise/dtype.hpp). Without them everything is f32.
+// The types of a product: ELEMENT (of A and B), RESULT (of C) and SUM (of the accumulator) are macros with DType's
+// numbers (tilewise/dtype.hpp). The default is f32.
 //
-// Memory holds Stored: 16- and 8-bit floats as integers. Arithmetic is done in Wide, which holds each of them
-// exactly and is the accumulator's type. narrow() rounds to nearest, ties to even. Beyond the range f16 and bf16
+// Stored is the type in memory: 16- and 8-bit floats are integers. Wide is the type of arithmetic and of the
+// accumulator: it represents each Stored exactly. narrow() rounds to nearest, ties to even. Out of range, f16 and bf16
 // become infinite, e4m3 and e5m2 (infinities too) the largest finite number; NaN stays NaN. Integers wrap.
 #pragma once
 #include "words/dialect.cuh"
@@ -37,8 +37,9 @@ DEVICE float float_of(unsigned bits) {
   return value;
 }
 
-// A float of fewer bits by integer arithmetic, for where no instruction converts it. INFINITIES: the largest
-// exponent means infinity and NaN; else it is one like the others, and all ones is NaN (e4m3).
+// Conversions of a float of fewer bits by integer arithmetic, where no instruction converts it. INFINITIES: the largest
+// exponent encodes infinity and NaN; else it is an ordinary exponent, and all ones is NaN (e4m3). SATURATES: out of
+// range becomes the largest finite number, not infinity.
 template <int EXPONENT, int FRACTION, bool INFINITIES, bool SATURATES>
 struct SmallFloat {
   static constexpr int BIAS = (1 << (EXPONENT - 1)) - 1, SHIFT = 23 - FRACTION;
@@ -58,7 +59,7 @@ struct SmallFloat {
     if (rest > 0x7f800000u) return ONES;
     unsigned rounded;
     if (BIAS != 127 && rest < (128u - BIAS) << 23) {
-      // Subnormal: in this sum a bit is what the smallest number is here.
+      // Subnormal: the last bit of this sum is worth the smallest subnormal number, so that the addition rounds.
       const unsigned large = (151u - BIAS - FRACTION) << 23;
       rounded = bits_of(float_of(rest) + float_of(large)) - large;
     } else {
@@ -73,7 +74,7 @@ struct SmallFloat {
 template <int TYPE>
 struct Number;
 
-// A number that is what it is in memory.
+// A type that is computed in as it is stored.
 template <class T>
 struct PlainNumber {
   typedef T Stored;
@@ -134,7 +135,7 @@ struct Number<TYPE_BF16> {
   }
 };
 
-// The instructions convert two at a time; the second operand is the low byte.
+// The instructions convert two numbers at a time; the second operand is the low byte.
 #if defined(TILEWISE_HOST) || __CUDA_ARCH__ < 890
 #define TILEWISE_FP8(name, exponent, fraction, infinities)                                             \
   typedef SmallFloat<exponent, fraction, infinities, true> Bits;                                       \
@@ -173,7 +174,7 @@ typedef Number<SUM>::Stored Sum;
 
 DEVICE Sum widen(Element value) { return Number<ELEMENT>::widen(value); }
 
-// Arithmetic of sums; that of floats is in dialect.cuh.
+// Arithmetic of sums; multiply_add of floats is in dialect.cuh.
 DEVICE double multiply_add(double x, double y, double sum) {
 #ifdef TILEWISE_HOST
   return __builtin_fma(x, y, sum);
@@ -191,7 +192,7 @@ DEVICE float add(float x, float y) { return x + y; }
 DEVICE double add(double x, double y) { return x + y; }
 DEVICE int add(int x, int y) { return static_cast<int>(static_cast<unsigned>(x) + static_cast<unsigned>(y)); }
 
-// What carries so many bytes in one access.
+// The type that moves BYTES in one access.
 template <int BYTES>
 struct Carrier;
 template <>
@@ -215,7 +216,7 @@ struct Carrier<16> {
   typedef float4 Type;
 };
 
-// COUNT neighbouring values of 1 to 16 bytes together, at an address aligned to all of them, as one access.
+// COUNT neighbouring values, 1 to 16 bytes in all, at an address aligned to that size, in one access.
 template <int COUNT, class T>
 DEVICE void load_vector(T (&to)[COUNT], const T* from) {
   typedef typename Carrier<COUNT * int(sizeof(T))>::Type Carried;
@@ -230,8 +231,8 @@ DEVICE void store_vector(T* to, const T (&from)[COUNT]) {
   *reinterpret_cast<Carried*>(to) = carried;
 }
 
-// Those from `begin` to end - 1 of COUNT values, as one access where that is all of them, else one by one: nothing else
-// is touched, and the others are loaded as zeros.
+// Elements `begin` to end - 1 of COUNT values: one access where these are all, else one by one. Memory of the others is
+// not accessed; they are loaded as zeros.
 template <int COUNT, class T>
 DEVICE void load_part(T (&to)[COUNT], const T* from, int begin, int end) {
   if (begin <= 0 && end >= COUNT) {

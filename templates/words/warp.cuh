@@ -1,6 +1,6 @@
-// Words of the kernel dialect for the lanes of one warp. All lanes that `lanes` names must come to the
-// same call: on a GPU anything else is undefined, on the CPU executor it is an error with both lines.
-// None of these orders memory but warp_barrier().
+// Words of the kernel dialect for the lanes of one warp. All lanes of the mask `lanes` must execute the same
+// call: otherwise behaviour is undefined on a GPU, and the CPU executor reports an error with both source lines.
+// Only warp_barrier() orders memory.
 #pragma once
 #include "words/dialect.cuh"
 #ifdef TILEWISE_HOST
@@ -9,7 +9,7 @@
 
 constexpr unsigned kWholeWarp = 0xffffffffu;
 
-// The value of another lane; 4- and 8-byte types. Out of range (up, down): the lane's own.
+// The value of another lane, of 4 or 8 bytes. Out of range (up, down): the lane's own value.
 template <class T>
 DEVICE T shuffle(T value, int from, unsigned lanes = kWholeWarp, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
@@ -43,10 +43,10 @@ DEVICE T shuffle_xor(T value, int by, unsigned lanes = kWholeWarp, SourceLine at
 #endif
 }
 
-// The number of this warp, which comes here whole, in its block; known to the compiler as the same in all lanes.
+// The warp's index in its block. Called by the whole warp; the shuffle makes the result uniform for the compiler.
 DEVICE int warp_number(SourceLine at = source_line()) { return shuffle(int(threadIdx.x) / 32, 0, kWholeWarp, at); }
 
-// A bit for each of `lanes` that says yes.
+// The mask of those of `lanes` whose `yes` is true.
 DEVICE unsigned which_lanes(bool yes, unsigned lanes = kWholeWarp, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   return tilewise_host::vote("which_lanes", yes, lanes, at);
@@ -69,7 +69,7 @@ DEVICE bool any_lane(bool yes, unsigned lanes = kWholeWarp, SourceLine at = sour
 #endif
 }
 
-// What these lanes wrote before, they all see after.
+// Waits for these lanes; writes of each before the barrier are visible to the others after it.
 DEVICE void warp_barrier(unsigned lanes = kWholeWarp, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::warp_barrier(lanes, at);

@@ -1,4 +1,4 @@
-// How tiles flow through mma's shared memory while its warps multiply, and how they multiply. See mma.cu.
+// mma's main loop: the pipeline of tiles through shared memory, and the multiplication of their fragments. See mma.cu.
 #pragma once
 #include "families/mma/operand.cuh"
 #include "parts/pipeline.cuh"
@@ -19,7 +19,7 @@ typedef Operand<TILE_N, B_TRANSPOSED, BYTES_B, B_ASYNC> OperandB;
 typedef Reader<OperandA, WARP_M / 8, true> ReaderA;
 typedef Reader<OperandB, WARP_N / 8, false> ReaderB;
 
-constexpr int kRows = WARP_M / 16, kColumns = WARP_N / 8;  // instructions' tiles of a warp
+constexpr int kRows = WARP_M / 16, kColumns = WARP_N / 8;  // 16 x 8 tiles of a warp
 constexpr int kStageBytes = OperandA::STAGED_BYTES + OperandB::STAGED_BYTES;
 static_assert(OperandA::STAGED_BYTES % 128 == 0 && OperandB::STAGED_BYTES % 128 == 0, "stages are whole lines");
 
@@ -45,7 +45,7 @@ struct Fragments {
     reader_a.read(stage, step, [this](int u, int c, Word word) { a[u / 2][2 * c + u % 2] = word; });  //@ mma-words-a
     reader_b.read(stage + OperandA::STAGED_BYTES, step, [this](int u, int c, Word word) { b[u][c] = word; });  //@ mma-words-b
   }
-  // Of all words, put together: known when all are there.
+  // The XOR of all words: it depends on every load. See mbarrier_arrive_warp().
   DEVICE_MEMBER unsigned some_bits() const { return some_of(a) ^ some_of(b); }
 
  private:
@@ -74,7 +74,8 @@ DEVICE void round_words(Word (&words)[COUNT][WORDS]) {
   }
 }
 #elif MATH == 2
-// Leaves the big parts. What is left of a number whose big part is infinite is not finite either.
+// Splits each f32 into its big part, which stays in `words`, and its small part. An infinite big part has a small part
+// that is infinite or NaN.
 template <int COUNT, int WORDS>
 DEVICE void split_words(Word (&words)[COUNT][WORDS], Word (&small)[COUNT][WORDS]) {
   UNROLL_ALL
@@ -89,7 +90,8 @@ DEVICE void split_words(Word (&words)[COUNT][WORDS], Word (&small)[COUNT][WORDS]
 }
 #endif
 
-// One step of k. A row of instructions at a time, so that few sums wait to be promoted.
+// Multiplies one step of k. PROMOTE and f32x3 take one row of 16 x 8 tiles at a time, so that few partial sums are
+// live.
 DEVICE void multiply_step(Sums& sums, Fragments& now, [[maybe_unused]] Sums& partial, [[maybe_unused]] int step) {
 #if MATH == 1
   if (!ROUNDED_A) round_words(now.a);
@@ -129,13 +131,13 @@ DEVICE void multiply_step(Sums& sums, Fragments& now, [[maybe_unused]] Sums& par
 static_assert(FRAGMENTS == 1 || kSteps % 2 == 0, "two sets of fragments take turns in every tile");
 static_assert(PROMOTE == 0 || kSteps % (PROMOTE ? PROMOTE : 1) == 0, "a tile is whole promotions");
 
-// What a block does: a tile of C from (row, column) on, and a part of k.
+// A block's work: the tile of C from (row, column) on, and a part of k.
 struct WorkUnit {
   Int64 row, column, k_begin, k_end;
   DEVICE_MEMBER int tiles() const { return static_cast<int>((k_end - k_begin + TILE_K - 1) / TILE_K); }
 };
 
-// Where in the block's tile a thread works.
+// A thread's position: its lane, warp and group of warps, and the warp's first row and column of the block's tile.
 struct ThreadPosition {
   int lane, warp, group, warp_m, warp_n;
   DEVICE_MEMBER ThreadPosition() {
@@ -151,12 +153,12 @@ struct ThreadPosition {
 static_assert(OperandA::STAGED_BYTES % 1024 == 0 && OperandB::STAGED_BYTES % 1024 == 0,
               "TMA lays swizzled tiles down at multiples of 1024 bytes");
 
-// One thread has TMA fill the stages.
+// One thread fills the stages by TMA.
 struct TileLoader {
   const MmaArgs& args;
   const WorkUnit& work;
   int tiles;
-  bool issues;  // this warp does, for all
+  bool issues;  // this is the warp that issues the copies
   Pipeline<STAGES, kStageBytes> pipeline;
 
   DEVICE_MEMBER TileLoader(const MmaArgs& arguments, const WorkTile&, const WorkUnit& of, char* shared)
@@ -165,7 +167,8 @@ struct TileLoader {
         tiles(of.tiles()),
         issues(warp_number() == 0),
         pipeline(shared, shared + kLayout.barriers_at(), 1, kThreads / 32) {
-    // Where the first turn is known, the stages' places stay in uniform registers: worth it where all else is known.
+    // Unrolled, the first stages' addresses are constants and stay in uniform registers: worth the code only where the
+    // sizes are constants, too.
     UNROLL_BY(SPECIALIZE_SIZE ? STAGES - 1 : 1)
     for (int t = 0; t < STAGES - 1; ++t) issue_loads(t);
   }
@@ -189,23 +192,23 @@ struct TileLoader {
   DEVICE_MEMBER void wait_first_tile() const {
     if (tiles > 0) pipeline.wait_full();
   }
-  // Half way through tile t: by then the others are done with the tile before, whose stage is filled again.
+  // Refills the stage of tile t - 1 half way through tile t, when the other warps have most likely freed it.
   template <int PARTS>
   DEVICE_MEMBER void issue(int t, int nth) {
     if (nth == PARTS / 2) issue_loads(t + STAGES - 1);  //@ mma-issue-loads
   }
-  // Frees the tile's stage, when the whole warp has read what it wants; `read` is some_bits() of what it read last.
+  // Called after the warp's last read of the stage. read: some_bits() of the fragments read last.
   DEVICE_MEMBER void free_stage(unsigned read) const {
     pipeline.arrive_empty(read & args.unknown_zero());  //@ mma-empty-arrive
   }
-  // Waits for the tile after tile t, if there is one.
+  // Waits for tile t + 1, if there is one.
   DEVICE_MEMBER void wait_next_tile(int t) {
     pipeline.consumer.advance();
     if (t + 1 < tiles) pipeline.wait_full();
   }
 };
 #else
-// Stages are filled by all threads and used in turn; one is filled again after the barrier that follows its last use.
+// All threads fill the stages. A stage is refilled after the barrier that follows its last use.
 struct TileLoader {
   OperandA a;
   OperandB b;
@@ -226,7 +229,7 @@ struct TileLoader {
       finish(t);
     }
   }
-  // The nth of PARTS shares of tile t's pieces begins to come.
+  // Issues the nth of PARTS shares of tile t's copies.
   template <int PARTS>
   DEVICE_MEMBER void start(int t, int nth) {
     char* stage = shared + filling.at;
@@ -242,10 +245,10 @@ struct TileLoader {
     a.advance();
     b.advance();
 #if A_ASYNC || B_ASYNC
-    copies_commit();  // also when there was nothing: the waits count groups
+    copies_commit();  // also an empty group: the waits count groups
 #endif
   }
-  DEVICE_MEMBER void finish(int t) {  // of the tile that was started last
+  DEVICE_MEMBER void finish(int t) {  // t: the tile started last
     if (t < tiles) {
       a.finish(shared + filling.at);
       b.finish(shared + filling.at + OperandA::STAGED_BYTES);
@@ -254,7 +257,8 @@ struct TileLoader {
   }
   DEVICE_MEMBER const char* stage() const { return shared + used.at; }
 
-  // Tile t, of which all but PENDING later ones may be on their way, is there for this warp and has its shape.
+  // Waits for this thread's copies of tile t, while those of PENDING later tiles may be in flight; then realigns the
+  // rows that this warp copied.
   template <int PENDING>
   DEVICE_MEMBER void wait_loaded(int t, int where) const {
 #if A_ASYNC || B_ASYNC
@@ -268,7 +272,7 @@ struct TileLoader {
     wait_loaded<STAGES - 2>(0, 0);
     barrier();
   }
-  // Rows are shifted early in the tile before, where that is not too soon: multiplications go on meanwhile.
+  // With more than two stages, the next tile's rows are realigned in the middle of the current tile's multiplications.
   static constexpr bool EARLY = STAGES > 2 && (OperandA::SHIFTS || OperandB::SHIFTS);
   template <int PARTS>
   DEVICE_MEMBER void issue(int t, int nth) {
@@ -277,8 +281,8 @@ struct TileLoader {
     }
     start<PARTS>(t + STAGES - 1, nth);
   }
-  DEVICE_MEMBER void free_stage(unsigned) const {}  // next_tile()'s barrier does
-  // The next tile is there, for all; and nobody reads this one any more.
+  DEVICE_MEMBER void free_stage(unsigned) const {}  // done by the barrier in wait_next_tile()
+  // After it tile t + 1 is complete for all threads, and no thread reads tile t.
   DEVICE_MEMBER void wait_next_tile(int t) {
     finish(t + STAGES - 1);
     used.advance();
@@ -312,8 +316,8 @@ DEVICE void multiply(Sums& sums, const MmaArgs& args, const WorkTile& work_tile,
     loader.wait_next_tile(t);
   }
 #else
-  // A step's fragments are read while the step before is multiplied, also from one tile to the next; tiles begin to
-  // come among the multiplications.
+  // A step's fragments are read while the step before is multiplied, also across tiles. Copies are issued between
+  // multiplications.
   if (multiplies && loader.tiles > 0) fragments[0].read(reader_a, reader_b, loader.stage(), first);
   for (int t = 0; t < loader.tiles; ++t) {
     UNROLL_ALL
@@ -324,7 +328,7 @@ DEVICE void multiply(Sums& sums, const MmaArgs& args, const WorkTile& work_tile,
         loader.wait_next_tile(t);
       }
       if (!multiplies) continue;
-      // After the last tile this reads old values, which nobody uses.
+      // After the last tile this reads stale values, which are not used.
       fragments[(step + 1) % 2].read(reader_a, reader_b, loader.stage(), first + (step + 1) % kSteps);  //@ mma-read-next
       multiply_step(sums, fragments[step % 2], partial, step);
     }

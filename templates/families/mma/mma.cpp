@@ -35,9 +35,9 @@ bool supports(const Problem& problem, const DeviceInfo& device) {
   return false;
 }
 
-/// Multiply-adds of mma.sync in a multiprocessor's clock, as a multiple of those of f32 on the
-/// ordinary units. On 9.0 as measured alone (bench/results/h200_mma_rates.txt: 0.59 of what wgmma
-/// does; fp8 is multiplied as f16, 10.0 too); else by NVIDIA's architecture whitepapers.
+/// Multiply-adds of mma.sync per clock of a multiprocessor, as a multiple of f32's on the ordinary
+/// units. Of 9.0: measured (bench/results/h200_mma_rates.txt: 0.59 of wgmma's). Of others: NVIDIA's
+/// architecture whitepapers. fp8 is multiplied as f16 on 9.0 and 10.0.
 double tensor_rate(const Problem& problem, const Target& target) {
   // 16 bits, tf32, i8, fp8, f64
   struct Row {
@@ -67,21 +67,21 @@ double tensor_rate(const Problem& problem, const Target& target) {
   }
 }
 
-// Fitted to times of an H200, but for what is said to be counted: docs/cost-model.md. Issue slots
-// of a warp, first.
-constexpr double kStepSlots = 3;       // of a step of k, beside what follows
-constexpr double kRoundedWord = 2.3;   // f32 -> tf32
-constexpr double kSplitWord = 4;       // f32 -> two tf32
-constexpr double kTurnedWord = 2;      // bytes that lie across k, put side by side (counted)
-constexpr double kWidenedWord = 4;     // fp8 -> two words of f16, at half the rate (counted)
-constexpr double kShiftedPiece = 15;   // 16 bytes of rows that are not aligned to 4 (counted)
-constexpr double kStore = 1.7;         // of C, in stores of simt: sums are converted
-constexpr double kShiftedStore = 5.5;  // where rows of C are not aligned to it
-constexpr double kWaits = 3;           // a step whose fragments are read when they are wanted
-constexpr double kTmaWaits = 20;  // a tile: until all warps have freed a stage, until it is filled
-constexpr double kFetchedTogether = 64;  // bytes of a line that L2 hands out at least
+// Issue slots of a warp, unless another unit is stated. Fitted to times of an H200, except those
+// marked as counted: docs/cost-model.md.
+constexpr double kStepSlots = 3;         // of a step of k, beside what follows
+constexpr double kRoundedWord = 2.3;     // f32 -> tf32
+constexpr double kSplitWord = 4;         // f32 -> two tf32
+constexpr double kTurnedWord = 2;        // a word of transposed bytes, k not contiguous (counted)
+constexpr double kWidenedWord = 4;       // fp8 -> two words of f16, at half the rate (counted)
+constexpr double kShiftedPiece = 15;     // 16 bytes of rows that are not aligned to 4 (counted)
+constexpr double kStore = 1.7;           // of C, in stores of simt: sums are converted
+constexpr double kShiftedStore = 5.5;    // where rows of C are not aligned to it
+constexpr double kWaits = 3;             // waits for shared memory in a step, where FRAGMENTS is 1
+constexpr double kTmaWaits = 20;         // waits for a stage's full and empty barriers, a tile
+constexpr double kFetchedTogether = 64;  // bytes: the least that L2 delivers of a line
 
-/// Slots of a step of k beside the reads and the instructions that multiply.
+/// Issue slots of a step of k beside the reads and the instructions that multiply.
 double step_slots(const Mma& s, const DeviceInfo& device) {
   const double words_a = s.warp_m / 16 * 4, words_b = s.warp_n / 8 * 2, words = words_a + words_b;
   double slots = kStepSlots;
@@ -97,12 +97,12 @@ double step_slots(const Mma& s, const DeviceInfo& device) {
   return slots + turned(s.a, s.warp_m) + turned(s.b, s.warp_n);
 }
 
-/// Bytes of L2 for each byte of a tile whose rows may be shorter than what comes together.
+/// Bytes that L2 delivers for each byte of a tile: more than 1 where rows are short.
 double fetched(const mma::Tile& tile) { return std::max(1.0, kFetchedTogether / tile.row_bytes()); }
 
 ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& device) {
   ThreadWork thread;
-  // A step's fragments pass shared memory once, however many instructions read them.
+  // A step's fragments are read once, by however many instructions.
   thread.shared_loads = s.a.reads(s.warp_m) + s.b.reads(s.warp_n);
   thread.load_passes =
       double(s.warp_m + s.warp_n) * s.step() * s.element / 128 / thread.shared_loads;
@@ -126,7 +126,7 @@ ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& d
   thread.steps = s.steps();
   thread.waits = (s.fragments == 1 ? kWaits : 0) + (s.tma ? kTmaWaits / s.steps() : 0);
   thread.pass_instructions = step_slots(s, device) + kShiftedPiece * shifted / s.steps();
-  // What comes through registers is stored in the round that asks for it.
+  // Copies through registers are loaded and stored in one round.
   thread.ahead = s.async(device) ? s.stages - (s.tma ? 1.5 : 1) : 1;
   thread.multiply_add_rate = tensor_rate(problem, device.target);
   thread.registers = s.registers(device);
@@ -134,7 +134,7 @@ ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& d
   return thread;
 }
 
-/// Panels of 128 bytes at most, swizzled as wide as they are; row classes are whole rows.
+/// Panels of at most 128 bytes, swizzled at their width; row classes have whole rows.
 TileMap tiles_by_tma(TileMap::Of of, const mma::Tile& tile) {
   const int columns = tile.row_bytes() / tile.element;
   if (tile.row_classes() > 1) return {of, columns, tile.rows(), 0, tile.row_classes()};
@@ -174,12 +174,12 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   return made;
 }
 
-/// Small tiles (64 x 64, of bytes 128 x 128), copied by as little as an element's size: right for
-/// any alignment.
+/// Small tiles (64 x 64; 128 x 128 of 1-byte elements), copied element by element: valid for any
+/// alignment.
 Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
   const int element = bytes_of(problem.a);
   const bool promotes = problem.math == MathMode::f32x3 || is_fp8(problem.a);
-  // A row of 128 bytes, whichever way an operand lies.
+  // A tile's row has 128 bytes, whether k is contiguous or not.
   const int span = element == 1 ? 128 : 64;
   return {{"TILE_M", span},
           {"TILE_N", span},

@@ -1,49 +1,51 @@
 // mma: the product on tensor cores by warp-wide instructions (mma.sync), for every type they have.
 //
-//                    TILE_N                   A block computes TILE_M x TILE_N of C; a warp WARP_M x WARP_N of
-//             +-----------------+             them, in tiles of 16 x 8 that one instruction multiplies. Tiles of A
-//      TILE_K |        B        |             and B, TILE_K deep, go through STAGES of shared memory.
+//                    TILE_N                   A block computes TILE_M x TILE_N of C, a warp WARP_M x WARP_N of it, in
+//             +-----------------+             tiles of 16 x 8, one instruction each. Tiles of A and B, TILE_K deep,
+//      TILE_K |        B        |             pass through a pipeline of STAGES stages in shared memory.
 //             +-----------------+
-//   +------+  +--------+--------+             Operands are held as they lie in memory, whichever way that is:
-//   |  A   |  | warp   |        | TILE_M      warps read fragments of either (operand.cuh). Pieces of 16 bytes
-//   +------+  +--------+--------+             change places, so that neither copies nor reads meet in a bank.
+//   +------+  +--------+--------+             Operands are staged as they lie in memory, k contiguous or not: warps
+//   |  A   |  | warp   |        | TILE_M      read fragments of both (operand.cuh). The 16-byte chunks of a tile are
+//   +------+  +--------+--------+             XOR-swizzled, so that neither copies nor reads have bank conflicts.
 //    TILE_K
 //
-// How tiles come: BYTES_A (BYTES_B) at a time, as the operand's alignment allows. A_ASYNC (B_ASYNC): by
-// cp.async; else through registers. Below 4 bytes (16- and 8-bit types in rows of any length): as the aligned pieces
-// around them, which are shifted in shared memory.
+// Copies: TMA 0: the threads copy BYTES_A (BYTES_B) at a time, as the operand's alignment allows. A_ASYNC (B_ASYNC): by
+// cp.async, else through registers. Below 4 bytes (16- and 8-bit types in rows of any alignment): the aligned chunks
+// that hold the row are copied, and realigned in shared memory.
 //
-// TMA: one thread asks for whole tiles instead, of both operands. Warps wait for full stages and free them each by
-// itself; no barrier holds the block together. BYTES_A (BYTES_B) below 16, an element of 4 or 8 bytes: rows of any
-// length, as row classes (row_classes.cuh).
+// TMA 1: one thread issues copies of whole tiles of both operands. Each warp waits on full barriers and arrives on
+// empty barriers by itself; the main loop has no barrier of the whole block. BYTES_A (BYTES_B) below 16, then one
+// element of 4 or 8 bytes: rows of any alignment, as row classes (row_classes.cuh).
 //
-// Groups of warps: SLICE_K groups share the k of every tile, each with a full set of sums, added up at the end.
+// SLICE_K: sliced-K. SLICE_K groups of warps share the k of every tile, each with a full set of sums, added up at the
+// end.
 //
-// MATH: 0 the operands as they are; 1 f32 rounded to tf32 (ROUNDED_A, ROUNDED_B: the operand's pack has rounded it);
-// 2 f32 split in two tf32 parts, big and small, of which three
-// products are added, big x small first ("3xTF32": Ootomo and Yokota, 2022, and CUTLASS's example 27). Where strict
-// f32 gives an infinity or NaN, this does not give a finite number either, but NaN for most infinities (infinity less
-// its big part is NaN); numbers and products within 2^-11 of the largest f32 count as infinite.
+// MATH: 0 multiplies the operands as they are. 1 rounds f32 to tf32 (ROUNDED_A, ROUNDED_B 1: the operand's pack has
+// rounded it). 2 splits f32 in a big and a small tf32 part and adds three products, big x small first ("3xTF32": Ootomo
+// and Yokota, 2022, and CUTLASS's example 27). Where strict f32 gives an infinity or NaN, MATH 2 gives no finite
+// number: NaN for most infinities, since infinity minus its big part is NaN. Numbers and products within 2^-11 of the
+// largest f32 count as infinite.
 //
-// PROMOTE: 0 sums stay in the tensor cores' accumulators, which truncate; else they are added to sums in f32 after
-// every so many steps of k, rounded to nearest.
+// PROMOTE: 0 keeps sums in the tensor cores' accumulators, which truncate. Otherwise they are added to f32 sums,
+// rounded to nearest, after every PROMOTE steps of k.
 //
-// FRAGMENTS 2 reads the next step's fragments, also those of the next tile, while the last are multiplied.
+// FRAGMENTS: 1 reads a step's fragments before it multiplies them. 2 reads the next step's fragments, also those of the
+// next tile, while it multiplies the current ones.
 //
-// EPILOGUE: 0 threads write their sums as they hold them; 1 a warp exchanges them through shared memory, 16 rows at
-// a time, and writes VECTOR_C neighbours at a time. SHIFT_C: C's rows may not be aligned to these.
+// EPILOGUE: 0 each thread writes the sums in its registers. 1 a warp passes them through shared memory, 16 rows at a
+// time, and stores VECTOR_C neighbours at a time. SHIFT_C 1: C's rows may not be aligned to VECTOR_C elements.
 //
-// SPECIALIZE_SIZE 1: m, n, k, the number of splits and GROUP_M are constants (SIZE_M, SIZE_N, SIZE_K, SPLITS, TILE_ROWS_TOGETHER). What they settle (edges, divisions, counts) is not
-// computed, and the compiler sees how long loops are.
+// SPECIALIZE_SIZE 1: m, n, k, the number of splits and GROUP_M are constants (SIZE_M, SIZE_N, SIZE_K, SPLITS,
+// TILE_ROWS_TOGETHER). Edges, divisions and loop counts are then known at compile time.
 //
-// SKIP_EDGE_WARPS 1: warps that lie wholly outside of C bring tiles, but do not multiply. It saves what they would do, and costs a
-// branch in every step, before which the compiler moves no read.
+// SKIP_EDGE_WARPS 1: warps that lie wholly outside of C copy tiles, but do not multiply. The price is a branch in every
+// step, across which the compiler moves no read.
 //
 // From the problem: ELEMENT, RESULT, SUM (types.cuh), A_TRANSPOSED, B_TRANSPOSED (as this kernel reads them), BATCHED.
-// SPLIT: 1 writes partial sums to c as [batch][split][m][n] for the reduce step.
+// SPLIT 1: writes partial sums to c as [batch][split][m][n], for the reduce step.
 #include "families/mma/main_loop.cuh"
 
-// Adds up the groups' sums, in the order of the groups, into those of the first.
+// Adds the sums of the other groups to those of the first, in the order of the groups.
 DEVICE void add_groups([[maybe_unused]] Sums& sums, [[maybe_unused]] char* shared, [[maybe_unused]] const ThreadPosition& thread) {
 #if SLICE_K > 1
   Sum* slots = reinterpret_cast<Sum*>(shared) + int(threadIdx.x) % kGroupThreads;
@@ -67,12 +69,12 @@ DEVICE void add_groups([[maybe_unused]] Sums& sums, [[maybe_unused]] char* share
 }
 
 typedef OutputTile<SPLIT != 0> Output;
-typedef StagedRow<WARP_N, VECTOR_C, SHIFT_C != 0> StagedSums;  // of a row, in shared memory
+typedef StagedRow<WARP_N, VECTOR_C, SHIFT_C != 0> StagedSums;
 
-// Lane l's sums e of an instruction's tile are in rows l / 4 and 8 on, columns l % 4 x 2 and 1 on.
+// Sum e of lane l lies in row l / 4 + e / 2 x 8, column l % 4 x 2 + e % 2 of its 16 x 8 tile.
 //
-// The code to write a row of instructions' tiles is there once, not for each: it is most of what there would be to
-// compile. Registers have no index, so a row's sums are chosen first.
+// The loop over rows of 16 x 8 tiles is not unrolled: its code would be most of the kernel's compilation. Registers
+// cannot be indexed, so a row's sums are selected first.
 DEVICE void write_sums(const Output& to, const Sums& sums, [[maybe_unused]] char* shared, const ThreadPosition& thread) {
   const int group = thread.lane / 4, in_group = thread.lane % 4;
 #if EPILOGUE == 0
@@ -142,7 +144,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   Sums sums = {};
   const bool any = (!SPLIT || end > begin) && args.has_product();
   multiply(sums, args, work_tile, {tile.row, tile.column, begin, any ? end : begin}, shared, thread);
-  if (SLICE_K > 1 || EPILOGUE) barrier();  // the tiles are no longer read
+  if (SLICE_K > 1 || EPILOGUE) barrier();  // the epilogue scratch replaces the tiles
   add_groups(sums, shared, thread);
   const Int64 row = tile.row + thread.warp_m, column = tile.column + thread.warp_n;
   const auto inside = [](Int64 left, int all) { return left < all ? static_cast<int>(left) : all; };
@@ -154,7 +156,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   const Output to{work_tile.c + row * args.ldc + column, args.ldc, rows, columns, scalars_of(args)};
 #endif
 #if SLICE_K > 1 && EPILOGUE
-  barrier();  // what add_groups() reads is written over
+  barrier();  // write_sums() overwrites the scratch that add_groups() reads
 #endif
   if (thread.group == 0) write_sums(to, sums, shared, thread);
 }

@@ -14,34 +14,34 @@ namespace tilewise::mma {
 struct Tile : TileLayout {
   bool is_a = false;
 
-  /// Groups of 8 of m or n that one read of a lane serves.
+  /// Row groups (8 of m or n) that one read of a lane serves.
   int together() const {
     if (row_classes() > 1 || by_matrix() || along_k) return 1;
     return element == 1 ? 4 : (is_a ? 2 : 1);
   }
-  /// Whether TMA copies it: aligned, or in row classes of elements that can be read one by one.
-  /// Boxes have at most 256 elements a row.
+  /// Whether TMA can copy the tile: aligned rows, or row classes of 4- or 8-byte elements. A box
+  /// has at most 256 elements a row.
   bool by_tma() const {
     if (row_classes() == 1) return !bytes_across();
     return element >= 4 && bytes == element && row_bytes() / element + row_classes() <= 256;
   }
-  /// Of m or n, that a warp's part is a multiple of.
+  /// The number of rows (of m or n) that a warp's part is a multiple of.
   int least_part() const {
     if (row_classes() > 1) return 8 * row_classes();
     if (by_matrix() || along_k) return 16;
     return element == 8 ? 16 : 32;
   }
-  /// A lane's two neighbouring columns of C are neighbours there too.
+  /// Whether a lane's two sums of a row of C are neighbours in C (Reader::PAIRS).
   bool pairs() const { return row_classes() == 1 && (by_matrix() || (element >= 4 && !along_k)); }
-  /// Rows are whole lines of 128 bytes, or parts that fill one.
+  /// Whether rows are whole lines of 128 bytes, or 64 or 32 bytes where ldmatrix reads them.
   bool lines() const {
     const int row = row_bytes();
     if (row % 128 == 0) return true;
     return (element == 2 || along_k) && (row == 64 || (row == 32 && element < 8));
   }
-  /// No narrower tile can be held so.
+  /// Whether lines() holds for no narrower tile.
   bool least_line() const { return !along_k && element != 2 && row_bytes() == 128; }
-  /// Instructions by which a warp reads fragments of `across` of m or n in one step of k.
+  /// Instructions by which a warp reads fragments of `across` rows (of m or n) in one step of k.
   int reads(int across) const {
     const int row_groups = across / 8;
     if (by_matrix()) return row_groups / 2;
@@ -95,27 +95,27 @@ struct Mma {
 
   bool by_tma() const { return tma; }
   int parts(const Problem&, const DeviceInfo&) const { return split; }
-  /// Of k, that one instruction multiplies: 32 bytes, of f64 64.
+  /// Elements of k in one instruction: 32 bytes, of f64 64.
   int step() const { return element == 8 ? 8 : 32 / element; }
   int steps() const { return tile_k / step() / slice_k; }
   int warps() const { return (tile_m / warp_m) * (tile_n / warp_n); }
   int threads() const { return warps() * 32 * slice_k; }
-  /// A row's pieces are brought by threads side by side, of one warp where it shifts them.
+  /// Whether the threads copy whole rows; where rows are realigned, whether each warp does.
   bool takes_rows(const Tile& tile) const {
     return (tile.shifts() ? 32 : threads()) % tile.chunks_across() == 0;
   }
-  /// Bytes of an element that the multiply step writes, and to how many its rows are aligned.
+  /// Bytes of an element that the multiply step writes, and its rows' alignment in bytes.
   int out_bytes() const { return split > 1 ? sum : result; }
   int out_alignment(const Problem& p) const {
     return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
                      : p.alignment.c;
   }
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
-  /// Where there is no instruction for fp8: TILEWISE_WIDENS_FP8 in mma.cuh.
+  /// Whether fp8 is multiplied as f16, for lack of an instruction: TILEWISE_WIDENS_FP8 in mma.cuh.
   bool multiplies_as_f16(const DeviceInfo& device) const {
     return fp8 && device.target.major >= 9 && device.target.major < 12;
   }
-  /// Without waiting in registers.
+  /// Whether copies to shared memory bypass registers.
   bool async(const DeviceInfo& device) const {
     return tma || has(device.features, Feature::cp_async);
   }
@@ -132,7 +132,7 @@ struct Mma {
                             tma};
     return static_cast<std::uint32_t>(block.shared_bytes());
   }
-  /// Sums, fragments, what is on its way, and addresses: what ptxas needs not to spill.
+  /// Registers that ptxas needs to avoid spills: sums, fragments, chunks in flight, addresses.
   int registers(const DeviceInfo& device) const {
     const int sums = warp_m * warp_n / 32 * sum / 4;
     const int word = element == 8 ? 2 : 1;
@@ -142,21 +142,21 @@ struct Mma {
     const int promoted = promote > 1 ? sums : (promote == 1 ? warp_n / 8 * 4 : 0);
     const int waiting = async(device) ? 0 : waits(a) + waits(b);
     const int shifted = 4 * std::max(shifted_run(a), shifted_run(b));
-    // An operand whose k is not contiguous needs an address for each ldmatrix, or read of bytes.
+    // An operand whose k is not contiguous needs an address for each ldmatrix or read of bytes.
     const auto offsets = [](const Tile& tile, int across) {
       return !tile.along_k && tile.element < 4 ? across / 16 : 0;
     };
     const int addresses = offsets(a, warp_m) + offsets(b, warp_n) + 22;
-    // ptxas refuses f64's instruction where a thread may have 56.
+    // ptxas refuses f64's instruction where a thread may have 56 registers.
     const int least = element == 8 ? 64 : 0;
     return std::max(
         least, sums + fragments * set + small + widened + promoted + waiting + shifted + addresses);
   }
 
  private:
-  /// Chunks that a lane shifts at a time.
+  /// Chunks that a lane realigns at a time; 0 where rows need none.
   int shifted_run(const Tile& tile) const { return tile.shifts() ? tile.run(threads()) : 0; }
-  /// Registers for what is on its way through them.
+  /// Registers of the chunks in flight through them.
   int waits(const Tile& tile) const {
     const int pieces = tile.chunks(threads());
     return 4 * (tile.shifts() ? pieces + pieces / tile.run(threads()) : pieces);

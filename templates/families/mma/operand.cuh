@@ -1,5 +1,4 @@
-// mma's tiles of A and B in shared memory: how they are filled from memory, and how a warp reads fragments of
-// them. See mma.cu.
+// mma's tiles of A and B in shared memory: how threads copy them, and how a warp reads fragments of them. See mma.cu.
 #pragma once
 #include "words/mma.cuh"
 #include "families/mma/layout.hpp"
@@ -38,42 +37,42 @@ static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "a warp's tile is whole inst
 static_assert(TILE_K % (Op::K * SLICE_K) == 0, "a group's part of TILE_K is whole steps");
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 
-// One operand's tile: SPAN (of m or n) x TILE_K, held as it lies in memory, in panels that are a line of 128 bytes (or
-// what the tile has) wide. The 16-byte pieces of a line change places, so that what a warp reads at a time lies in
-// different banks. ALONG_K: k is contiguous.
-// BYTES at a time are copied (ASYNC: by cp.async, else by way of registers).
+// One operand's tile, SPAN (of m or n) x TILE_K, staged as it lies in memory: in panels one line wide (128 bytes, or
+// the tile's row where that is shorter). The 16-byte chunks of a line are XOR-swizzled, so that the chunks of one
+// access lie in different banks. ALONG_K: k is contiguous. BYTES: of one copy (ASYNC: by cp.async, else through
+// registers).
 //
-// Rows that are not aligned to words (BYTES below 4) come as the aligned pieces that hold any of their bytes, one more
-// than the tile's row has, which lies behind the tile. The warp that brought them then shifts them to where they
-// belong: realign(). Nothing else outside a row is read, and none of it is used.
+// Rows that are not aligned to words (BYTES below 4) are copied as the aligned chunks that hold any of their bytes.
+// That is one chunk more than the tile's row has; it lies behind the tile. The warp that copied a row then realigns it:
+// realign(). No other bytes outside a row are read, and these are not used.
 template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC>
 struct Operand {
-  static constexpr int MAPS = 1;  // of tensors, where TMA brings tiles
+  static constexpr int MAPS = 1;  // tensor maps
   static constexpr tilewise::mma::TileLayout LAYOUT = {SPAN, TILE_K, kElementBytes, ALONG_K, BYTES, TMA != 0};
   static constexpr int ROWS = LAYOUT.rows(), ROW_BYTES = LAYOUT.row_bytes(), TILE_BYTES = LAYOUT.tile_bytes();
-  static constexpr int ACROSS = LAYOUT.chunks_across();  // pieces of a row
+  static constexpr int ACROSS = LAYOUT.chunks_across();  // chunks of a row
   static constexpr int LINE = ROW_BYTES < 128 ? ROW_BYTES : 128;
   static constexpr int IN_LINE = LINE / 16, PANEL_BYTES = ROWS * LINE;
   static constexpr int ROWS_APART = kThreads / ACROSS;
-  static constexpr int COUNT = LAYOUT.chunks(kThreads);  // pieces a thread brings
+  static constexpr int COUNT = LAYOUT.chunks(kThreads);  // chunks a thread copies
   static constexpr bool EVEN = ROWS % ROWS_APART == 0;
   static_assert(ROW_BYTES % 16 == 0 && 128 % LINE == 0 && ROW_BYTES % LINE == 0, "rows are whole lines");
   static_assert(kThreads % ACROSS == 0, "the threads take whole rows");
 
-  // ldmatrix takes a piece of each of 8 rows; the other fragments are read as pieces or words: see Reader.
+  // BY_MATRIX: ldmatrix reads the fragments, one chunk of each of 8 rows; others are read as vectors or words: Reader.
   static constexpr bool BY_MATRIX = LAYOUT.by_matrix(), BYTES_ACROSS = LAYOUT.bytes_across();
   static DEVICE_MEMBER int swizzle(int row) {
     if constexpr (BYTES_ACROSS)
       return row / 4 % 4 * 2;
     else
-      return row / (128 / LINE) % IN_LINE;  // as TMA does, see swizzled() in tma.cuh  //@ mma-swizzle-row
+      return row / (128 / LINE) % IN_LINE;  // TMA's swizzle, see swizzled() in tma.cuh  //@ mma-swizzle-row
   }
   static DEVICE_MEMBER int offset(int row, int chunk) {
     return chunk / IN_LINE * PANEL_BYTES + row * LINE + ((chunk % IN_LINE ^ swizzle(row)) << 4);
   }
 
-  // A batch is the rows of which every lane of a warp brings RUN pieces. Then it shifts as many, which are neighbours:
-  // so it reads but one piece more.
+  // A batch is the rows that a warp copies with RUN chunks a lane. To realign them, each lane takes a run of RUN
+  // neighbouring chunks of one row, for which it reads RUN + 1.
   static constexpr bool SHIFTS = LAYOUT.shifts();
   static constexpr int RUN = LAYOUT.run(kThreads);
   static constexpr int BATCHES = COUNT / RUN, BATCH_ROWS = RUN * 32 / ACROSS, BATCHES_APART = RUN * ROWS_APART;
@@ -82,13 +81,13 @@ struct Operand {
   static_assert(!SHIFTS || 32 % ACROSS == 0, "a warp takes whole rows of what is to be shifted");
   static_assert(!SHIFTS || TILE_K * kElementBytes % 16 == 0, "a row is shifted alike in every tile");
 
-  const char* first;  // this thread's first piece of the next tile
-  Int64 rows_apart, batches_apart, tile_apart;  // from piece to piece of a batch, to the next batch, to the next tile
-  int row, chunk;     // of the first piece
-  const char* last;   // where a row's last piece, that goes behind the tile, is for this lane to bring
+  const char* first;  // this thread's first chunk of the next tile
+  Int64 rows_apart, batches_apart, tile_apart;  // bytes from one chunk to the next in a batch, to the next batch, tile
+  int row, chunk;     // of the first chunk
+  const char* last;   // the chunk behind the tile that this lane copies, of row last_row
   int last_row;
-  int run_row, run_chunk, run_shift;  // the first pieces that this lane shifts, and by how many bytes
-  int span_left;  // rows or columns of the matrix from the tile's first on, at most SPAN
+  int run_row, run_chunk, run_shift;  // the first run that this lane realigns, and by how many bytes
+  int span_left;  // rows (columns) of the matrix from the tile's first on, at most SPAN
 
   DEVICE_MEMBER Operand(const Element* matrix, Int64 ld, Int64 span0, Int64 span, Int64 k0)
       : rows_apart(32 / ACROSS * ld * kElementBytes),
@@ -107,7 +106,8 @@ struct Operand {
     if constexpr (SHIFTS) {
       last_row = batch + lane;
       last = place_in_row(last_row) + ROW_BYTES;
-      // RUN rows, then the runs of a line, then more rows: those of 8 lanes lie in different banks.
+      // Lanes go down RUN rows, then across the runs of a line, then to the next RUN rows: the chunks of 8 lanes lie in
+      // different banks.
       constexpr int RUNS = IN_LINE / RUN, ROW_GROUPS = BATCH_ROWS / RUN;
       run_row = batch + lane / IN_LINE % ROW_GROUPS * RUN + lane % RUN;
       run_chunk = lane / IN_LINE / ROW_GROUPS * IN_LINE + lane / RUN % RUNS * RUN;
@@ -121,7 +121,7 @@ struct Operand {
   DEVICE_MEMBER bool inside() const { return span_left == SPAN; }
 
 #if TMA
-  // By one thread: the tile from `span` of m or n and from k on, panel by panel.
+  // Called by one thread: copies the tile from row (column) `span` and step k on, panel by panel.
   static DEVICE_MEMBER void issue_load(char* tile, const TensorMap* map, int span, int k, Mbarrier* barrier) {
     static_assert(!BYTES_ACROSS, "TMA's order of pieces does not suit these");
     UNROLL_ALL
@@ -132,10 +132,10 @@ struct Operand {
   }
 #endif
 
-  unsigned waiting[ASYNC ? 1 : COUNT + BATCHES * SHIFTS][4];  // pieces on their way through registers
+  unsigned waiting[ASYNC ? 1 : COUNT + BATCHES * SHIFTS][4];  // chunks in flight through registers
 
-  // Begins to bring the next tile: of a thread's pieces the part-th of PARTS shares. INSIDE: all of the tile is
-  // inside the matrix.
+  // Issues the part-th of PARTS shares of this thread's copies of the next tile. INSIDE: the whole tile is inside the
+  // matrix.
   template <bool INSIDE, int PARTS = 1>
   DEVICE_MEMBER void start(char* tile, int k_left, int part = 0) {
     UNROLL_ALL
@@ -152,7 +152,7 @@ struct Operand {
       }
     }
   }
-  // Stores what came through registers.
+  // Stores the chunks that were loaded to registers.
   DEVICE_MEMBER void finish(char* tile) const {
     if constexpr (!ASYNC) {
       UNROLL_ALL
@@ -169,7 +169,7 @@ struct Operand {
       }
     }
   }
-  // Shifts the rows of a tile whose pieces this warp brought, all of which are there.
+  // Realigns the rows that this warp copied; their copies are complete.
   DEVICE_MEMBER void realign([[maybe_unused]] char* tile) const {
     if constexpr (SHIFTS) {
       warp_barrier();  //@ mma-landed-barrier
@@ -186,7 +186,7 @@ struct Operand {
         UNROLL_ALL
         for (int i = 0; i <= RUN; ++i)
           if (there) load_vector<4>(chunks[i], reinterpret_cast<const unsigned*>(at[i]));  //@ mma-realign-read
-        warp_barrier();  // a run's first piece is also the one after the run before  //@ mma-realign-barrier
+        warp_barrier();  // a run's first chunk is also read with the run before it  //@ mma-realign-barrier
         if (!there) continue;
         shift_runs<RUN>(chunks, static_cast<int>((run_shift + b * batches_apart) & 15));
         UNROLL_ALL
@@ -196,28 +196,28 @@ struct Operand {
   }
 
  private:
-  // From a thread's first piece to its j-th, in rows.
+  // Rows from a thread's first chunk down to its j-th.
   static constexpr DEVICE_MEMBER int down(int j) { return j / RUN * BATCHES_APART + j % RUN * (32 / ACROSS); }
-  // How far into an aligned piece an address is.
+  // Bytes from the aligned address at or before `address` to it.
   static DEVICE_MEMBER int before(const char* address) {
     return static_cast<int>(reinterpret_cast<unsigned long long>(address) & 15);
   }
   DEVICE_MEMBER bool has_last(int of_row) const {
     return int(threadIdx.x) % 32 < BATCH_ROWS && (EVEN || of_row < ROWS);
   }
-  // How many bytes of a row's nth piece, all of which begin `early` bytes before they would, are inside the matrix, and
-  // of the tile's first k_left steps of k.
+  // Bytes (0 to 16) of a row's nth chunk that lie inside the matrix and the tile's first k_left steps of k. The row's
+  // chunks begin `early` bytes before the row.
   DEVICE_MEMBER int valid(int of_row, int nth, int early, int k_left) const {
     if (of_row >= (ALONG_K ? span_left : k_left)) return 0;  //@ mma-row-edge
     const int bytes = (ALONG_K ? k_left : span_left) * kElementBytes + early - nth * 16;
     return bytes < 0 ? 0 : (bytes < 16 ? bytes : 16);
   }
-  // A piece; LAST: the one behind the tile, of which as many bytes are wanted as the first began early.
+  // Copies one chunk. LAST: the chunk behind the tile, of which the first `early` bytes are used.
   template <bool INSIDE, bool LAST>
   DEVICE_MEMBER void load_chunk(char* to, const char* from, int to_row, int k_left, [[maybe_unused]] int nth) {
     const int early = SHIFTS ? before(from) : 0;
     const int bytes = INSIDE ? (LAST ? early : 16) : valid(to_row, LAST ? ACROSS : chunk, early, k_left);
-    const int unwanted = LAST || chunk > 0 ? 0 : early;  // bytes of whatever is before the row
+    const int unwanted = LAST || chunk > 0 ? 0 : early;  // bytes before the row
     from -= early;
     if constexpr (ASYNC) {
       UNROLL_ALL
@@ -232,17 +232,18 @@ struct Operand {
   }
 };
 
-// How a warp reads its fragments of a tile: ROW_GROUPS x 8 of m or n, from `first` on. Fragments are asked for by
-// row group u and half c of a step of k: a lane gets word c of place (lane / 4) of the row group.
+// How a warp reads its fragments of a tile: ROW_GROUPS row groups of 8 rows (of m or n), from `first` on. Word c of row
+// group u holds, for each lane, the elements of row lane / 4 of the group and of half c of the step of k.
 //
-// An instruction wants its words of A (two row groups, then the other half) and of B (a row group's two halves) in registers
-// side by side; what comes otherwise has to be moved there. What lies with k contiguous comes by ldmatrix, and 16-bit
-// numbers that lie the other way by ldmatrix that turns them. Wider numbers come so many at a time as an instruction
-// wants side by side: along k, f64 one; across it, of A two neighbours, for two row groups, and of B one. Bytes across k
-// come as words of four neighbours, for four row groups, which are turned.
+// An instruction takes its words of A (two row groups, then their other half of k) and of B (the two halves of a row
+// group) in consecutive registers; loads that return them in another order cost moves. So the loads are:
+//   - k contiguous, elements of 1, 2 and 4 bytes: ldmatrix; f64: one element;
+//   - k not contiguous, 2 bytes: ldmatrix.trans;
+//   - k not contiguous, 4 and 8 bytes: of A two neighbours, for two row groups, of B one element;
+//   - k not contiguous, 1 byte: words of four neighbours, for four row groups, transposed in registers.
 //
-// Which 8 rows (columns) are a row group is free, as long as C's are the same: see place(). They are chosen so that no
-// two lanes meet in a bank.
+// Any 8 rows (columns) may form a row group, as long as C is written in the same order: place(). They are chosen so
+// that reads have no bank conflicts.
 template <class Tile, int ROW_GROUPS, bool IS_A>
 struct Reader;
 template <int SPAN, bool ALONG_K, int BYTES, bool ASYNC, int ROW_GROUPS, bool IS_A>
@@ -251,16 +252,16 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, ROW_GROUPS, IS_A> {
   static constexpr bool BY_MATRIX = Tile::BY_MATRIX, BYTES_ACROSS = Tile::BYTES_ACROSS;
   static constexpr int TOGETHER = BYTES_ACROSS ? 4 : (BY_MATRIX || ALONG_K || !IS_A ? 1 : 2);  // row groups of a read
   static constexpr int READS = BY_MATRIX ? ROW_GROUPS / 2 : ROW_GROUPS / TOGETHER;
-  // Across k, lanes that read at a time are in four rows, and there in two pieces that are 4 apart.
+  // k not contiguous: the lanes of one access read four rows, in each of them two chunks that are 4 apart.
   static constexpr int READ_BYTES = TOGETHER * kElementBytes;
   static constexpr int IN_CHUNK = 16 / READ_BYTES, READS_OF_LINE = 16 / READ_BYTES;
   static_assert(ROW_GROUPS % (BY_MATRIX ? 2 : TOGETHER) == 0, "a warp's part is whole reads");
   static_assert(BY_MATRIX || ALONG_K || ROW_GROUPS * 8 * kElementBytes % (BYTES_ACROSS ? 32 : 128) == 0,
                 "a warp's part is whole lines");
-  // Places 2 i and 2 i + 1 are neighbours.
+  // Whether place(u, 2 i) and place(u, 2 i + 1) are neighbours.
   static constexpr bool PAIRS = BY_MATRIX || (!ALONG_K && !BYTES_ACROSS && IN_CHUNK > 1);
 
-  // Where of the warp's part place `group` (lane / 4) of row group u is.
+  // The row (column) of the warp's part that is row `group` (lane / 4) of row group u.
   static DEVICE_MEMBER int place(int u, int group) {
     if constexpr (BY_MATRIX) return u * 8 + group;
     if constexpr (ALONG_K) return u * 8 + group % 4 * 2 + group / 4;
@@ -274,13 +275,13 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, ROW_GROUPS, IS_A> {
   }
   static DEVICE_MEMBER int chunk_of_read(int read) { return read % READS_OF_LINE * (READ_BYTES / 4); }
 
-  // Of the first read in the first step of k; where twists differ by more than a constant, of all.
+  // Bytes, in the first step of k: of the first read, or of every read where their swizzles differ by no constant.
   static constexpr bool ONE_OFFSET = BY_MATRIX ? ALONG_K : !BYTES_ACROSS;
   int offsets[ONE_OFFSET ? 1 : READS];
 
   DEVICE_MEMBER Reader(int first, int lane, const Element*, Int64) {
     const int group = lane / 4, in_group = lane % 4;
-    // Of the matrix whose row this lane gives to ldmatrix.
+    // Of the matrix whose row address this lane gives to ldmatrix.
     const int row_group = IS_A ? lane / 8 % 2 : lane / 16, half = IS_A ? lane / 16 : lane / 8 % 2;
     if constexpr (BY_MATRIX && ALONG_K) {
       offsets[0] = Tile::offset(first + row_group * 8 + lane % 8, half);
@@ -298,12 +299,12 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, ROW_GROUPS, IS_A> {
     }
   }
 
-  // So many bytes of k on: pieces that far in a line have their places exchanged alike.
+  // The address `bytes` of k after `offset`. Within a line that is an XOR, since the swizzle is one.
   static DEVICE_MEMBER const char* along(const char* tile, int offset, int bytes) {
     return tile + bytes / Tile::LINE * Tile::PANEL_BYTES + (offset ^ bytes % Tile::LINE);  //@ mma-swizzle-offset
   }
 
-  // All fragments of a step of k: put(u, c, word).
+  // Reads all fragments of a step of k: put(u, c, word) for each word.
   template <class Put>
   DEVICE_MEMBER void read(const char* tile, int step, const Put& put) const {
     if constexpr (Tile::BY_MATRIX) {
@@ -340,7 +341,7 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, ROW_GROUPS, IS_A> {
           put(i, c, *reinterpret_cast<const Word*>(along(tile, offsets[0], step * 64 + c * 32) + i * 8 * Tile::LINE));
       }
     } else {
-      // Half a step is 4 rows on, whose pieces are 4 apart.
+      // The second half of a step is 4 rows on; its chunks are swizzled by 4.
       UNROLL_ALL
       for (int i = 0; i < READS; ++i) {
         UNROLL_ALL

@@ -1,16 +1,17 @@
-// mma's tiles, by TMA, of operands whose rows are not aligned to 16 bytes, and how warps read fragments of them. For
+// mma's tiles by TMA for operands whose rows are not aligned to 16 bytes, and how warps read fragments of them. For
 // elements of 4 and 8 bytes. See mma.cu.
 //
-// TMA takes rows that begin at multiples of 16 bytes, and boxes that do. Of rows of any length every ROW_CLASSES-th are
-// multiples of 16 bytes apart: together they are a row class, which has a tensor map of its own. The map begins at the
-// aligned 16 bytes that hold the row class's first element, so that all of its rows lie equally many bytes behind the
-// beginning of a box, early_bytes(). Boxes are 16 bytes wider than the tile, and warps read that much further on. Nothing
-// is packed or shifted. What a box holds before a row is not read; behind a row's last element TMA writes zeros.
+// TMA needs rows a multiple of 16 bytes apart, and boxes that begin at multiples of 16 bytes. In a matrix of any
+// leading dimension, rows r, r + ROW_CLASSES, r + 2 ROW_CLASSES, ... are multiples of 16 bytes apart: they are a row
+// class, with a tensor map of its own. The map's base is the aligned address at or before the row class's first
+// element. All rows of the class then begin early_bytes() (0 to 15) bytes into their box row. Boxes are 16 bytes wider
+// than the tile, and warps add early_bytes() to the addresses they read. No element is packed or realigned. The bytes
+// of a box before a row are not read; behind a row's last element TMA writes zeros.
 #pragma once
 #include "families/mma/operand.cuh"
 
-// One operand's tile: SPAN (of m or n) x TILE_K, held as it lies in memory, a row class after the other, in rows that are
-// an odd multiple of 16 bytes apart.
+// One operand's tile, SPAN (of m or n) x TILE_K, staged as it lies in memory: one row class after the other, in rows
+// that are an odd multiple of 16 bytes apart.
 template <int SPAN, bool ALONG_K>
 struct RowClasses {
   static constexpr tilewise::mma::TileLayout LAYOUT = {SPAN, TILE_K, kElementBytes, ALONG_K, kElementBytes, true};
@@ -22,21 +23,21 @@ struct RowClasses {
   static_assert(ROWS % ROW_CLASSES == 0 && COLUMNS * kElementBytes % 32 == 0, "a tile is whole row classes");
   static_assert(COLUMNS + 16 / kElementBytes <= 256, "a box has at most 256 elements a row");
 
-  // By one thread: the tile from `span` of m or n and from k on, row class by row class.
+  // Called by one thread: copies the tile from row (column) `span` and step k on, one box a row class.
   static DEVICE_MEMBER void issue_load(char* tile, const TensorMap* maps, int span, int k, Mbarrier* barrier) {
     UNROLL_ALL
     for (int s = 0; s < ROW_CLASSES; ++s)
       load_tile(tile + s * CLASS_BYTES, maps[s], ALONG_K ? k : span, (ALONG_K ? span : k) / ROW_CLASSES, barrier);
   }
-  // From where a row class's boxes begin to its rows' first elements.
+  // Bytes from the beginning of a row class's box rows to the rows' first elements.
   static DEVICE_MEMBER int early_bytes(const Element* matrix, Int64 ld, int row_class) {
     return static_cast<int>(reinterpret_cast<unsigned long long>(matrix + row_class * ld) & 15);
   }
 };
 
-// As Reader in operand.cuh. Rows of a row group are of one row class where k is contiguous, neighbours in it for 4-byte
-// elements, and for 8-byte ones, of which 16 lanes read at a time, two apart. Across k a lane's rows of k are of one
-// row class; its columns are 4 apart, so that the row classes' fill what is between.
+// As Reader in operand.cuh. k contiguous: the rows of a row group are of one row class. 4-byte elements: neighbouring
+// rows of the class; 8-byte elements, where 16 lanes read at a time: rows two apart. k not contiguous: a lane's rows of
+// k are of one row class, and its columns are 4 apart.
 template <int SPAN, bool ALONG_K, int ROW_GROUPS, bool IS_A>
 struct Reader<RowClasses<SPAN, ALONG_K>, ROW_GROUPS, IS_A> {
   typedef RowClasses<SPAN, ALONG_K> Tile;
@@ -50,7 +51,7 @@ struct Reader<RowClasses<SPAN, ALONG_K>, ROW_GROUPS, IS_A> {
     return u / ROW_CLASSES * 8 * ROW_CLASSES + (WIDE ? group % 4 * 4 + group / 4 + u % 2 * 2 : group * 4 + u % 4);
   }
 
-  int offsets[ALONG_K ? ROW_CLASSES : 1];  // of the first step of k: of each row class's row groups, or of all
+  int offsets[ALONG_K ? ROW_CLASSES : 1];  // bytes, in the first step of k; k contiguous: one for each row class
 
   DEVICE_MEMBER Reader(int first, int lane, const Element* matrix, Int64 ld) {
     const int group = lane / 4, in_group = lane % 4;

@@ -10,8 +10,8 @@ using Common = CommonConstraints<Mma>;
 constexpr auto constraint = Common::constraint;
 constexpr auto hint = Common::hint;
 
-// Sums of f16's instruction stay within half of what is promised for fp8's (sum_bound()) up to this
-// k: k 2^-23 against 130 x 2^-13.
+// The largest k at which f16's instruction keeps sums within half of fp8's error bound,
+// sum_bound(): k 2^-23 against 130 x 2^-13.
 constexpr std::int64_t kF16SumsFp8 = 65536;
 
 std::vector<Constraint> shape_constraints() {
@@ -150,7 +150,7 @@ std::vector<Constraint> resource_constraints() {
   };
 }
 
-/// Whether a pack of an operand may pay.
+/// Whether packing an operand may pay: it is used `times` times.
 bool used_often(std::int64_t times, std::int64_t k) {
   return times >= 128 || (times >= 32 && k >= 8192);
 }

@@ -6,8 +6,7 @@
 namespace tilewise {
 namespace {
 
-/// L1 serves nearly all reads, one line after another: it is what shared memory is to other
-/// kernels.
+/// L1 serves nearly all reads, a line at a time: they count as loads from shared memory.
 ThreadWork thread_work(const Problem& problem, const Configuration& c) {
   const int rows = c.at("ACROSS") ? std::max(1, 32 / c.at("TILE_N")) : std::min(32, c.at("TILE_M"));
   const int columns = 32 / rows;  // of C, by a warp
@@ -15,7 +14,7 @@ ThreadWork thread_work(const Problem& problem, const Configuration& c) {
   thread.shared_loads =
       (a_transposed(problem.layout) ? 1 : rows) + (b_transposed(problem.layout) ? columns : 1);
   thread.unrolled = c.at("UNROLL");
-  thread.ahead = c.at("UNROLL") > 1 ? c.at("UNROLL") : 0;  // loads of that many steps go together
+  thread.ahead = c.at("UNROLL") > 1 ? c.at("UNROLL") : 0;  // loads of UNROLL steps are in flight
   return thread;
 }
 
@@ -27,8 +26,8 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo&) {
   shape.threads = shape.tile_m * shape.tile_n;
   shape.thread = thread_work(problem, c);
   Plan made = multiply_plan(problem, std::move(shape));
-  // Nothing is staged: every multiply-add asks memory for both of its operands. What reaches L2 is
-  // less, as the step says.
+  // Every multiply-add loads both of its operands. The step's own work, for the cost model, has the
+  // smaller traffic of L2.
   made.work.global_bytes = made.work.flops / 2 * 2 * bytes_of(problem.a);
   return made;
 }

@@ -1,9 +1,8 @@
 // naive: one thread computes one element of C, straight from global memory. Any types.
 //
-// The first rung of the ladder. A block's threads cover TILE_M x TILE_N elements. With ACROSS = 1
-// neighbouring threads take neighbouring columns of C: a warp then reads one element of A (broadcast)
-// and a run of B, which the memory system serves in whole lines. With ACROSS = 0 they take
-// neighbouring rows, and the same arithmetic runs several times slower: coalescing is all that differs.
+// The first rung of the ladder. A block computes TILE_M x TILE_N elements of C. ACROSS 1: neighbouring threads compute
+// neighbouring columns; a warp reads one element of A (a broadcast) and a run of B (coalesced: whole lines). ACROSS 0:
+// they compute neighbouring rows, and the same arithmetic runs several times slower. Only coalescing differs.
 //
 // Parameters: TILE_M, TILE_N (block shape), ACROSS, UNROLL (of the loop over k).
 // From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED.

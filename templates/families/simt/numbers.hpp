@@ -46,12 +46,12 @@ struct Simt {
         b_along_k(reads_b_transposed(problem, pack_b)) {}
 
   int threads() const { return (tile_m / thread_m) * (tile_n / thread_n) * slice_k; }
-  /// Of a tile's k, for one group of warps.
+  /// Steps of a tile's k for one group of warps.
   int group_depth() const { return tile_k / slice_k; }
   /// Blocks that run at a time.
   int slots(const DeviceInfo& device) const { return device.multiprocessors * blocks; }
-  /// Blocks that share the k of a tile. SPLIT_K 0: as many as run at a time, if each has four tiles
-  /// of k.
+  /// Blocks that share the k of a tile of C. SPLIT_K 0: as many as fill the device, each with at
+  /// least four tiles of k.
   int parts(const Problem& problem, const DeviceInfo& device) const {
     if (split > 0) return split;
     const auto pieces = [](std::int64_t size, int tile) { return (size + tile - 1) / tile; };
@@ -61,7 +61,7 @@ struct Simt {
     return static_cast<int>(std::max<std::int64_t>(1, std::min(slots(device) / tiles, most)));
   }
   bool by_tma() const { return prefetch >= 6; }
-  /// TMA brings tiles as they lie; what it cannot bring goes through registers.
+  /// Whether TMA copies the operand's tiles; tiles that it cannot copy pass through registers.
   bool a_by_tma() const { return layout_a().by_tma(); }
   bool b_by_tma() const { return layout_b().by_tma(); }
   bool by_cp_async() const { return prefetch >= 3 && prefetch < 6; }
@@ -80,14 +80,15 @@ struct Simt {
                             slice_k};
     return static_cast<std::uint32_t>(block.shared_bytes());
   }
-  /// Elements a thread fetches of a tile, in whole vectors.
+  /// Elements of a tile that a thread loads, in whole vectors.
   int fetched(int span, int vector) const {
     return (span * tile_k / vector + threads() - 1) / threads() * vector;
   }
-  /// Whether an operand's tile waits in registers before it is stored.
+  /// Whether an operand's tile passes through registers.
   bool a_staged() const { return waits_in_registers() || layout_a().by_registers(); }
   bool b_staged() const { return waits_in_registers() || layout_b().by_registers(); }
-  /// Sums, fragments (of several steps of k not all at once), what is on its way, and addresses.
+  /// An estimate: sums, fragments (of several steps of k not all at once), elements in flight, and
+  /// addresses.
   int registers(const DeviceInfo&) const {
     const int fetch =
         (a_staged() ? fetched(tile_m, vector_a) : 0) + (b_staged() ? fetched(tile_n, vector_b) : 0);
@@ -95,7 +96,7 @@ struct Simt {
     return thread_m * thread_n + std::max(sets, 1) * (thread_m + thread_n) + fetch + 24;
   }
   int run_n() const { return run(thread_n, b_staged_k()); }
-  /// Instructions that read one operand's fragments, a step of k.
+  /// Instructions by which a thread reads one operand's fragments of a step of k.
   double reads(int thread, bool staged_k) const {
     return staged_k ? double(thread) / fragment_k : double(thread) / run(thread, false);
   }

@@ -1,5 +1,5 @@
-// simt's tiles of A and B in shared memory: how they are filled, and how a thread multiplies what
-// it reads of them. See simt.cu.
+// simt's tiles of A and B in shared memory: how threads copy them, and how a thread reads and multiplies fragments of
+// them. See simt.cu.
 #pragma once
 #include "families/simt/layout.hpp"
 #include "parts/epilogue.cuh"
@@ -20,8 +20,8 @@ constexpr int kPassSteps = UNROLL / FRAGMENT_K;
 constexpr int kStages = tilewise::simt::stages_of(PREFETCH);
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 
-// One operand's tile: SPAN (of m or n) x TILE_K. `along_k`: k is contiguous in memory. `staged_k`: k
-// is contiguous in shared memory. `INSIDE`: no tile reaches past the edge of m or n.
+// One operand's tile, SPAN (of m or n) x TILE_K. ALONG_K: k is contiguous in memory. STAGED_K: k is contiguous in
+// shared memory. INSIDE: no tile reaches past the edge of m or n.
 template <int SPAN, int THREAD, int WARP, int VECTOR, bool ALONG_K, bool TRANSPOSE, bool INSIDE>
 struct Operand {
   static constexpr tilewise::simt::TileLayout LAYOUT = {SPAN,    TILE_K,    VECTOR,  ALONG_K,
@@ -33,49 +33,47 @@ struct Operand {
   static constexpr int RUNS = INNER / WIDTH;  // vectors in a row of memory
   static constexpr int VECTORS = SPAN * TILE_K / WIDTH;
   static constexpr int COUNT = (VECTORS + kThreads - 1) / kThreads;  // vectors a thread loads
-  // TMA takes tiles as they lie, aligned to 16 bytes. cp.async turns words, not vectors. What
-  // neither can do goes through registers: a warp that turns then takes 32 bytes of each of several
-  // rows, whole sectors, and what it stores falls into different banks (a row of SPAN + 4 words
-  // moves four steps of k by half of them).
+  // TMA copies tiles as they lie, aligned to 16 bytes. cp.async transposes single words, not vectors. Other tiles pass
+  // through registers. To transpose there (ACROSS), a warp loads 32 bytes, a whole sector, of each of several rows; its
+  // stores fall into different banks, since rows of SPAN + 4 words shift four steps of k by half of the banks.
   static constexpr bool BY_TMA = LAYOUT.by_tma();
-  // Along k it brings panels of at most 128 bytes of k, swizzled as wide as they are: threads that
-  // read the same k of 8 neighbouring rows find it in different banks.
+  // Where k is contiguous, TMA copies panels of at most 128 bytes of k, swizzled at their width: reads of the same k of
+  // 8 neighbouring rows fall into different banks.
   static constexpr bool SWIZZLED = LAYOUT.swizzled();
   static constexpr int PANEL = LAYOUT.panel();
   static constexpr int PANEL_ELEMENTS = SPAN * PANEL;
   static constexpr bool BY_REGISTERS = LAYOUT.by_registers();
   static constexpr bool ACROSS = BY_REGISTERS && ALONG_K && TRANSPOSE;
-  static constexpr int NEAR = 8 / WIDTH;  // vectors of a row for neighbouring threads, then the next row's
+  static constexpr int NEAR = 8 / WIDTH;  // ACROSS: neighbouring threads that load from one row
   static constexpr int PAD = LAYOUT.pad(), STRIDE = LAYOUT.stride(), ELEMENTS = LAYOUT.elements();
-  // A thread's values come in runs of CHUNK neighbours; runs of a warp lie side by side.
+  // A thread's values are runs of CHUNK neighbours; the runs of a warp's threads lie side by side.
   static constexpr int CHUNK = STAGED_K ? 1 : (THREAD % 4 == 0 ? 4 : (THREAD % 2 == 0 ? 2 : 1));
   static_assert(INNER % WIDTH == 0, "vectors tile the rows of an operand tile");
   static_assert(THREAD % CHUNK == 0, "a thread's values come in whole vectors");
   static_assert(!SWIZZLED || SPAN % 8 == 0, "a swizzle repeats after 8 rows");
 
-  static DEVICE_MEMBER int position(int lane, int i) {  // of value i within the warp's part
+  static DEVICE_MEMBER int position(int lane, int i) {  // of the lane's value i within the warp's part
     return i / CHUNK * (WARP * CHUNK) + lane * CHUNK + i % CHUNK;
   }
   static DEVICE_MEMBER int place_of(int s, int k) { return STAGED_K ? s * STRIDE + k : k * STRIDE + s; }
 
-  // By which piece of 16 bytes a row's are exchanged: swizzled() of tma.cuh, for rows of a panel.
+  // What the index of a 16-byte chunk of row s is XORed with: swizzled() of tma.cuh, for rows of a panel.
   static DEVICE_MEMBER int exchange(int s) { return s * PANEL / 32 % (PANEL / 4); }
-  // Where value i has step k, for a thread whose first value is s0 of the tile; held with k
-  // contiguous.
+  // The place of step k of value i, for a thread whose first value is row s0 of the tile. For STAGED_K.
   static DEVICE_MEMBER int place_along_k(int s0, int i, int k) {
     const int s = s0 + i * WARP;
     if constexpr (!SWIZZLED) return place_of(s, k);
-    // Where warps begin at multiples of 8 rows, s0 and i decide about different bits: then most of
-    // this is found once for all i.
+    // Where warps begin at multiples of 8 rows, s0 and i determine different bits: the compiler then computes the part
+    // of s0 once for all i.
     constexpr bool APART = THREAD * WARP % 8 == 0;
     const int by = APART ? exchange(s0) ^ exchange(i * WARP) : exchange(s);
     return k / PANEL * PANEL_ELEMENTS + s * PANEL + (k % PANEL ^ by * 4);
   }
 
-  // So many neighbouring threads share a row of memory that they take whole lines of 128 bytes of
-  // it (32 where it is turned: what they store then falls into different banks), if none then has
-  // more vectors than it must. A thread has several vectors of its row, at known distances, and the
-  // same of rows below: an address to be found for each row, not for each vector.
+  // LANES neighbouring threads share a row of memory, so that they load whole lines of 128 bytes (32 bytes where the
+  // tile is transposed: their stores then fall into different banks), unless a thread would have more than COUNT
+  // vectors. A thread loads IN_ROW vectors of its row, at constant distances, and the same of rows below: it computes
+  // one address a row, not one a vector.
   static constexpr bool shares(int lanes) {
     return lanes > 0 && RUNS % lanes == 0 && kThreads % lanes == 0 &&
            RUNS / lanes * ((ROWS * lanes + kThreads - 1) / kThreads) == COUNT;
@@ -88,7 +86,7 @@ struct Operand {
     return RUNS;
   }
   static constexpr int LANES = sharing();
-  static constexpr bool STRAIGHT = shares(LANES) && !ACROSS;  // else vectors are taken in turn
+  static constexpr bool STRAIGHT = shares(LANES) && !ACROSS;  // else threads take the tile's vectors in turn
   static constexpr int IN_ROW = STRAIGHT ? RUNS / LANES : 1;  // vectors of a row for one thread
   static constexpr int ROWS_APART = STRAIGHT ? kThreads / LANES : 1;
   static constexpr bool EVEN = STRAIGHT ? ROWS % ROWS_APART == 0 : VECTORS % kThreads == 0;
@@ -129,9 +127,9 @@ struct Operand {
     corner += tile_apart;
     first += tile_apart;
   }
-  // Whether only k can end within the tile. Rows of m (n) that are outside need no test, nor zeros:
-  // another row comes in their place, and nobody wants what is multiplied with it. Columns that are
-  // outside, where they come one by one, are just left out (SKIPS).
+  // Whether only the edge of k can lie within the tile. Rows of m (n) that are outside need neither tests nor zeros:
+  // another row is loaded in their place, and their sums are not written. Single columns that are outside are skipped
+  // (SKIPS).
   DEVICE_MEMBER bool inside() const { return ALONG_K || WIDTH == 1 || INSIDE || span_left == SPAN; }
   static constexpr bool SKIPS = WIDTH == 1 && !ALONG_K && !INSIDE;
   DEVICE_MEMBER bool skipped(const Place& p) const { return SKIPS && p.inner >= span_left; }
@@ -142,7 +140,7 @@ struct Operand {
     if constexpr (ACROSS && kThreads % (NEAR * SPAN) == 0) {
       return first + j * (kThreads / SPAN) * WIDTH;
     } else if constexpr (ACROSS && NEAR * SPAN % kThreads == 0 && kThreads % NEAR == 0) {
-      // Passes over the rows, before the next vectors of them.
+      // The block's threads go over all rows in PASSES passes, then to the next vectors of the rows.
       constexpr int PASSES = NEAR * SPAN / kThreads;
       return first + j / PASSES * 8 + (is_row(place(j)) ? j % PASSES * (kThreads / NEAR) * ld : 0);
     } else {
@@ -150,8 +148,7 @@ struct Operand {
       return corner + (is_row(p) ? p.outer : 0) * ld + p.inner;
     }
   }
-  // How many of the vector's elements are inside the matrix (may be negative). FULL says that the
-  // whole tile is.
+  // The number of the vector's elements that are inside the matrix; may be negative. FULL: the whole tile is inside.
   template <bool FULL>
   DEVICE_MEMBER int valid(const Place& p, int k_left) const {
     if (FULL) return WIDTH;
@@ -159,8 +156,7 @@ struct Operand {
     return ALONG_K || p.outer < k_left ? along : 0;
   }
 
-  // Where the vector after the j-th is, which lies at `at`. Each row's address comes from the one
-  // before.
+  // The address of the vector after the j-th, which lies at `at`. A row's address is computed from the row before.
   DEVICE_MEMBER const float* after(const float* at, int j) const {
     if constexpr (!STRAIGHT) return vector(j + 1);
     if ((j + 1) % IN_ROW != 0) return at + LANES * WIDTH;
@@ -197,7 +193,7 @@ struct Operand {
     }
   }
 #if PREFETCH >= 3 && PREFETCH < 6
-  // cp.async moves words or vectors to where they belong; vectors that are turned it cannot.
+  // Copies by cp.async: vectors, or single words where the tile is transposed.
   template <bool FULL>
   DEVICE_MEMBER void copy(float* tile, int k_left) const {
     const auto at = [](const Place& p) {
@@ -207,7 +203,7 @@ struct Operand {
     constexpr int ALONG = LANES * WIDTH * (TRANSPOSE ? STRIDE : 1),
                   DOWN = ROWS_APART * (TRANSPOSE ? 1 : STRIDE);
     const float* from = STRAIGHT ? first : vector(0);
-    // Tests for many copies at an edge, unrolled, would take registers from the main loop.
+    // Unrolled, the edge tests of many copies would take registers from the main loop.
     UNROLL_BY(FULL || COUNT <= 8 ? COUNT : IN_ROW)
     for (int j = 0; j < COUNT; ++j, from = after(from, j - 1)) {
       const Place p = place(j);
@@ -245,8 +241,7 @@ struct Operand {
 };
 
 #if PREFETCH >= 3
-// An operand's part of a tile on its way: through this thread's registers, or by cp.async; TMA is
-// asked elsewhere.
+// An operand's tile in flight through this thread's registers or by cp.async. MainLoop issues TMA's copies.
 template <typename Of>
 struct InFlight {
   float values[Of::BY_REGISTERS ? Of::COUNT : 1][Of::BY_REGISTERS ? Of::WIDTH : 1];
@@ -269,9 +264,9 @@ using OperandB = Operand<TILE_N, THREAD_N, kWarpN, VECTOR_B, B_TRANSPOSED, TRANS
 constexpr int kStageElements = OperandA::ELEMENTS + OperandB::ELEMENTS;
 constexpr tilewise::simt::BlockLayout kLayout = {kStageElements, PREFETCH, TILE_M, TILE_N, SLICE_K};
 
-// Lanes zigzag: bit 0 moves along the shorter side, the next bits along the longer one. Threads
-// that share a value then sit where the shared memory merges their 16-byte reads (pairs xor 1 and
-// xor 2).
+// A lane's place in its warp's WARP_M x kWarpN threads, in a zigzag: bit 0 of the lane moves along the shorter side,
+// the next bits along the longer one, the last along the shorter one again. Lanes l and l xor 1 then read the same
+// values of one operand, l and l xor 2 of the other: shared memory merges such 16-byte reads.
 DEVICE int lane_m(int lane) {
   return WARP_M >= kWarpN ? (kWarpN == 1 ? lane : (lane >> 1) % WARP_M)
                           : (WARP_M == 1 ? 0 : (lane & 1) | (lane / (2 * kWarpN) << 1));
@@ -284,12 +279,12 @@ DEVICE int lane_n(int lane) {
 struct Fragments {
   float a[FRAGMENT_K][THREAD_M], b[FRAGMENT_K][THREAD_N];
 
-  // `stage` holds A's tile and B's; k counts from its beginning.
+  // stage: A's tile, then B's. k: step of the tile.
   DEVICE_MEMBER void read(const float* stage, int warp_m, int warp_n, int lane, int k) {
     OperandA::read(a, stage, warp_m, lane_m(lane), k);
     OperandB::read(b, stage + OperandA::ELEMENTS, warp_n, lane_n(lane), k);
   }
-  // A value's bits of each load, put together: known when all of these are there.
+  // The XOR of one value of each load: it depends on every load. See mbarrier_arrive_warp().
   DEVICE_MEMBER unsigned some_bits() const { return some_of<OperandA>(a) ^ some_of<OperandB>(b); }
 
  private:
@@ -305,10 +300,9 @@ struct Fragments {
   }
 };
 
-// sums += a b^T for each step of k in the fragments. FMA_ORDER is the order of the multiply-adds,
-// which decides how often a register is read from the operand cache instead of its bank: 0 row by
-// row, 1 rows in serpentine, 2 serpentine over pairs of rows, 3 each row through all the steps of
-// k.
+// sums += a b^T for each step of k of the fragments. FMA_ORDER is the order of the multiply-adds: 0 row by row, 1 rows
+// in serpentine, 2 pairs of rows in serpentine, 3 each row through all steps of k. The order determines how often an
+// operand is read from the register reuse cache instead of its bank.
 DEVICE void outer_product(float (&sums)[THREAD_M][THREAD_N], const Fragments& f) {
   constexpr int ROWS = FMA_ORDER == 2 && THREAD_M % 2 == 0 ? 2 : 1;
   constexpr int DEEP = FMA_ORDER == 3 ? FRAGMENT_K : 1;  // steps of k before the next row
@@ -330,7 +324,7 @@ DEVICE void outer_product(float (&sums)[THREAD_M][THREAD_N], const Fragments& f)
   }
 }
 
-// One group's part of a tile, from k0 on. Returns some_bits() of what was read last.
+// Multiplies one group's part of a tile, from step k0 on. Returns some_bits() of the fragments read last.
 DEVICE unsigned multiply_tile(float (&sums)[THREAD_M][THREAD_N], const float* stage, int warp_m,
                               int warp_n, int lane, int k0) {
   unsigned last = 0;
@@ -345,8 +339,8 @@ DEVICE unsigned multiply_tile(float (&sums)[THREAD_M][THREAD_N], const float* st
 }
 
 #if FRAGMENTS == 2
-// One group's part of a tile but for the last step, whose fragments it leaves in sets[1]. Those of
-// the first step are in sets[0] already.
+// Multiplies one group's part of a tile except its last step, whose fragments it leaves in sets[1]. On entry sets[0]
+// holds those of the first step.
 DEVICE void multiply_ahead(float (&sums)[THREAD_M][THREAD_N], Fragments (&sets)[2],
                            const float* stage, int warp_m, int warp_n, int lane, int k0) {
   constexpr int STEPS = kGroupDepth / FRAGMENT_K;

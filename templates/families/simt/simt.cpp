@@ -10,9 +10,9 @@ namespace {
 
 using simt::Simt;
 
-/// Measured on an H200. Registers of operands held with k contiguous fall into one bank; row by row
-/// no operand is kept from one multiply-add to the next; a small tile of sums leaves less to
-/// reorder.
+/// The share of the peak rate of multiply-adds, as measured on an H200. Less where k is contiguous
+/// in shared memory (registers fall into one bank), where FMA_ORDER is by rows (no operand is
+/// reused), and where a thread has few sums (little to reorder).
 double multiply_add_rate(const Simt& s, int order) {
   constexpr double of_operands_staged_k[] = {0, 0.06, 0.09};
   const double staged_k = of_operands_staged_k[s.a_staged_k() + s.b_staged_k()];
@@ -42,9 +42,9 @@ ThreadWork thread_work(const Simt& s, int order, const DeviceInfo& device) {
   thread.exchanged = s.slice_k > 1 ? double(s.thread_m) * s.thread_n : 0;
   thread.steps = s.group_depth();
   thread.unrolled = s.unroll;
-  // Nothing is multiplied while a pass reads its first fragments. Measured on an H200, as the rest.
+  // A pass multiplies nothing until its first fragments are read. Measured on an H200.
   thread.pass_instructions = 50;
-  // In the pipeline a warp that is a tile behind holds up the thread that fills it.
+  // With TMA, a warp that is a tile behind holds up the thread that issues the copies.
   thread.ahead =
       s.by_tma() ? s.stages() - 2 : (s.prefetch >= 3 ? s.stages() - 1 : (s.prefetch > 0 ? 1 : 0));
   thread.multiply_add_rate = multiply_add_rate(s, order);
@@ -86,7 +86,8 @@ Plan make_plan(const Problem& problem, const Configuration& c, const DeviceInfo&
   return made;
 }
 
-/// Held so that fragments are read as vectors, element-wise memory access: right for any alignment.
+/// Tiles staged so that fragments are read as vectors, and element-wise access of memory: valid for
+/// any alignment.
 Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
   return {{"TILE_M", 64},
           {"TILE_N", 64},

@@ -1,9 +1,11 @@
-// tail: adds the sums that the blocks of simt's tail left for the tiles they shared, always in the order
-// of the blocks, and blends with C.
+// stream_k: the fix-up step of simt's stream-K. It adds the partial sums of the tiles of C that several stream-K blocks
+// shared, in the order of the blocks, and blends the result with C.
 //
-// Block p of the tail did tiles of k p x share to (p + 1) x share, counted through the tail's tiles of C,
-// `depth` each: so the end of one tile, at partial[p][0], and maybe the beginning of the next, at
-// partial[p][1].
+// Tiles of k are numbered through the tiles of C of the last wave, `depth` tiles of k each. Stream-K block p computed
+// tiles of k p x share to (p + 1) x share - 1: the sums of its first tile of C are at partial[p][0], those of the next
+// one, if its share reaches into it, at partial[p][1].
+//
+// A thread adds 4 neighbouring sums of a row; a block adds kElements of one tile.
 //
 // Parameters: TILE_M, TILE_N.
 #include "families/simt/stream_k_layout.hpp"
@@ -11,7 +13,7 @@
 #include "parts/schedule.cuh"
 
 struct StreamKArgs {
-  const float* partial;  // [tail block][2][TILE_M][TILE_N]
+  const float* partial;  // [stream-K block][2][TILE_M][TILE_N]
   float* c;
   const float* alpha_device;
   const float* beta_device;
@@ -25,7 +27,7 @@ constexpr int kThreads = tilewise::simt::StreamKLayout::kThreads, kElements = ti
 constexpr int kBlocks = tilewise::simt::StreamKLayout{TILE_M, TILE_N}.blocks();  // of a tile
 
 KERNEL(kThreads, 4) stream_k(ARGUMENTS StreamKArgs args) {
-  const unsigned nth = blockIdx.x / kBlocks;  // tile of the tail
+  const unsigned nth = blockIdx.x / kBlocks;  // tile of C of the last wave
   const int element = static_cast<int>(blockIdx.x % kBlocks) * kElements + int(threadIdx.x) * 4;
   const Tile tile =
       tile_at(args.m, args.n, args.group_m, args.whole_tiles + nth, TILE_M, TILE_N);

@@ -1,4 +1,4 @@
-// What a block of skinny computes: included by its kernel and by its descriptor.
+// The sizes of a block of skinny: included by its kernel and by its descriptor.
 #pragma once
 
 namespace tilewise::skinny {
@@ -8,10 +8,10 @@ struct BlockLayout {
   int rows, outputs, warps_n, warps_k, vector, unroll;
 
   constexpr int threads() const { return 32 * warps_n * warps_k; }
-  // Outputs: columns (rows) of the large operand.
+  // Outputs: columns of the large operand (rows, where it is A), each a column (row) of C.
   constexpr int warp_outputs() const { return large_along_k ? outputs : 32 * outputs; }
   constexpr int block_outputs() const { return warps_n * warp_outputs(); }
-  // Steps of k that a warp does at a time.
+  // Steps of k in one pass of a warp.
   constexpr int pass() const { return large_along_k ? 32 * vector * unroll : unroll; }
   constexpr int shared_bytes() const { return 4 * warps_k * rows * block_outputs(); }
 };

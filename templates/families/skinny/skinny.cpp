@@ -11,7 +11,7 @@ using skinny::BlockLayout;
 
 /// The configuration as plain numbers, and what follows from them.
 struct Skinny {
-  bool swap;  // B is the small operand
+  bool swap;  // SMALL_OPERAND 1: B is the small operand
   int rows, outputs, warps_n, warps_k, vector, vector_small, unroll, blocks, split;
   bool small_along_k, large_along_k;  // k is contiguous in memory
   int tile_m, tile_n, tile_k;
@@ -41,10 +41,10 @@ struct Skinny {
   int pass() const { return layout().pass(); }
   int parts(const Problem&, const DeviceInfo&) const { return split; }
   std::uint32_t shared_bytes() const { return static_cast<std::uint32_t>(layout().shared_bytes()); }
-  /// Elements of the large operand under way in a thread, and of the small one read at a time.
+  /// Elements of the large operand in flight in a thread, and of the small one in a pass.
   int under_way() const { return unroll * outputs * (large_along_k ? vector : 1); }
   int small_read() const { return rows * (large_along_k ? vector : unroll); }
-  /// The small operand is read a few rows at a time.
+  /// An estimate: the compiler reads the small operand a few rows at a time.
   int registers(const DeviceInfo&) const {
     return rows * outputs + under_way() + small_read() / 2 + 28;
   }
@@ -138,7 +138,7 @@ std::vector<Constraint> constraints() {
 
 ThreadWork thread_work(const Skinny& s, const DeviceInfo& device) {
   ThreadWork thread;
-  // L1 serves the small operand as shared memory would: a line for every 32 lanes that differ.
+  // Loads of the small operand count as loads from shared memory: L1 serves them.
   const double steps = s.large_along_k ? s.vector * s.unroll : s.unroll;
   thread.shared_loads = double(s.rows) / s.vector_small;
   thread.global_loads = double(s.under_way()) / s.vector;
@@ -166,7 +166,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   return multiply_plan(problem, std::move(shape));
 }
 
-/// Reads element by element: right for any alignment.
+/// Reads element by element: valid for any alignment.
 Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
   return {{"SMALL_OPERAND", problem.n < problem.m ? 1 : 0},
           {"ROWS", 4},

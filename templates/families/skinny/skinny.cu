@@ -1,20 +1,20 @@
-// skinny: products with a few rows or a few columns: matrix times vector, or a handful of vectors.
+// skinny: products with a few rows or a few columns of C: a matrix times a vector or a few vectors.
 //
-// One operand is small, the other is read once and decides the time: SMALL_OPERAND 0 says that A is the small one
-// (few rows of C), 1 that B is (few columns). A block computes ROWS of the small operand's rows (columns
-// of B) times some of the large operand's outputs. Nothing is staged: the large operand flows from
-// memory into registers, the small one comes from L1.
+// SMALL_OPERAND 0: A is the small operand (few rows of C); 1: B is (few columns). The large operand is read once, which
+// takes most of the time. A block computes ROWS rows of the small operand (columns of B) times the outputs of its
+// warps. An output is a column of the large operand (a row, where A is large), and so a column (row) of C. Operands are
+// not staged: the large one is loaded to registers, the small one is served by L1.
 //
-//   LARGE_ALONG_K        lanes of a warp share k          a warp has OUTPUTS outputs; its lanes' sums
-//     large: o ->  ............                           are added up at the end
+//   LARGE_ALONG_K (k contiguous)  the lanes of a warp share k       a warp has OUTPUTS outputs; its lanes' sums
+//     large: o ->  ............                                     are added at the end
 //                  ............
-//   otherwise            lanes lie along the outputs      a lane has OUTPUTS outputs, in vectors
+//   otherwise                     the lanes lie along the outputs   a lane has OUTPUTS outputs, in vectors
 //     large: k ->  ............
 //                  ............
 //
-// WARPS_K warps take the passes of k in turn, WARPS_N warps lie side by side along the outputs. UNROLL:
-// loads under way at a time, in vectors (of k) or steps of k. Sums of the warps are added in their
-// order, by way of shared memory.
+// WARPS_K warps take the passes of k in turn; WARPS_N warps lie side by side along the outputs. UNROLL: loads of the
+// large operand in flight in a lane, a vector along k or a step of k each. The sums of the WARPS_K warps are added in
+// the order of the warps, through shared memory.
 //
 // From the problem: A_TRANSPOSED, B_TRANSPOSED, SPLIT (see simt.cu).
 #include "families/skinny/layout.hpp"
@@ -36,12 +36,12 @@ static_assert((LARGE_ALONG_K ? VECTOR : UNROLL) % VECTOR_SMALL == 0,
               "the small operand's part of a load is whole vectors");
 
 struct Small {
-  const float* at;  // of the block's first row, at k = 0
+  const float* at;  // the block's first row, at k = 0
   Int64 ld;
   int rows;  // inside the matrix, at most ROWS
 
-  // COUNT steps of k from `k` on, of which `left` are inside (zeros elsewhere), for every row. Rows
-  // past the last repeat it; their sums are not written.
+  // Loads COUNT steps of k from `k` on, for every row; `left` steps are inside, the others are zeros. Rows past the
+  // last repeat it; their sums are not written.
   template <int COUNT, bool FULL>
   DEVICE_MEMBER void load(float (&to)[ROWS][COUNT], Int64 k, Int64 left) const {
     UNROLL_ALL
@@ -64,7 +64,7 @@ struct Small {
   }
 };
 
-// VECTOR neighbouring elements that nobody will want again.
+// Loads VECTOR neighbouring elements, `valid` of them inside; each is read once.
 DEVICE void load_large(float (&to)[VECTOR], const float* from, int valid) {
   if (EVICT_FIRST && valid >= VECTOR) {
     load_vector_once<VECTOR>(to, from);
@@ -73,7 +73,7 @@ DEVICE void load_large(float (&to)[VECTOR], const float* from, int valid) {
   }
 }
 
-// Lanes share k: one pass from k0 on, `left` of k inside.
+// Lanes share k: one pass from step k0 on; `left` steps are inside.
 template <bool FULL>
 DEVICE void pass_along_k(float (&sums)[kSums], const Small& small, const float* large, Int64 ld,
                          int outputs, Int64 k0, Int64 left) {
@@ -104,7 +104,7 @@ DEVICE void pass_along_k(float (&sums)[kSums], const Small& small, const float* 
   }
 }
 
-// Lanes lie along the outputs: one pass of UNROLL steps of k.
+// Lanes lie along the outputs: one pass of UNROLL steps from k0 on; `left` steps are inside.
 template <bool FULL>
 DEVICE void pass_across(float (&sums)[kSums], const Small& small, const float* large, Int64 ld,
                         int outputs, Int64 k0, Int64 left) {
@@ -131,7 +131,7 @@ DEVICE void pass_across(float (&sums)[kSums], const Small& small, const float* l
   }
 }
 
-// Adds the sums of LANES neighbouring lanes: in each round lanes exchange half of what they still hold.
+// Adds the sums of LANES neighbouring lanes by recursive halving: in each round two lanes exchange half of their sums.
 // Lane l ends with the totals from index l x COUNT / 32 on.
 template <int COUNT, int LANES>
 DEVICE void add_lanes(float (&sums)[COUNT], float* totals) {
@@ -154,12 +154,12 @@ DEVICE void add_lanes(float (&sums)[COUNT], float* totals) {
   }
 }
 
-// Puts the warp's sums to shared[row][output of the block].
+// Writes the warp's sums to shared[row][output of the block].
 DEVICE void deposit(float (&sums)[kSums], float* shared) {
   const int lane = threadIdx.x % 32;
   if constexpr (LARGE_ALONG_K) {
     constexpr int KEPT = kSums > 32 ? kSums / 32 : 1;
-    constexpr int SHARING = kSums < 32 ? 32 / kSums : 1;  // lanes that hold the same total
+    constexpr int SHARING = kSums < 32 ? 32 / kSums : 1;  // lanes with the same total
     float totals[KEPT];
     add_lanes<kSums, 32>(sums, totals);
     if (lane % SHARING == 0) {
@@ -198,7 +198,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
   const float* large = large_matrix + (LARGE_ALONG_K ? output0 * large_ld : output0);
   const int outputs = outputs_left < kWarpOutputs ? static_cast<int>(outputs_left) : kWarpOutputs;
 
-  // The block's part of k, in passes that its warps take in turn.
+  // The block's part of k; its WARPS_K warps take passes in turn.
   constexpr int kDepth = kPass * WARPS_K;
   const Int64 share = k_share<SPLIT != 0, kDepth>(args);
   const Int64 begin = SPLIT ? share * tile.split * kDepth : 0;
@@ -228,7 +228,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
   float* c = SPLIT ? work_tile.partial : work_tile.c;
   const Int64 ldc = SPLIT ? args.n : args.ldc;
   for (int i = threadIdx.x; i < ROWS * kBlockOutputs; i += kThreads) {
-    // Neighbouring threads write neighbours of C.
+    // Neighbouring threads write neighbouring elements of C.
     const int row = SMALL_OPERAND ? i % ROWS : i / kBlockOutputs;
     const int output = SMALL_OPERAND ? i / ROWS : i % kBlockOutputs;
     float sum = 0.0f;

@@ -11,14 +11,14 @@ namespace tilewise::small {
 /// Largest m, n and k.
 inline constexpr int kLargest = 64;
 
-/// An operand of the products in shared memory.
+/// One operand of the products, in shared memory.
 struct Operand {
   bool along_k;  ///< k is contiguous in memory
   int element;   ///< bytes
   int span;      ///< m (of a part) or n
   int k;
   int thread, threads;  ///< rows (columns) of a thread, and threads side by side
-  int depth;
+  int depth;            ///< FRAGMENT_K
   bool pad;
   int alignment;  ///< Problem's
 
@@ -26,7 +26,7 @@ struct Operand {
   OperandLayout layout() const {
     return {along_k, element, span, k, thread, threads, depth, bytes(), pad};
   }
-  /// The widest copy that divides every row.
+  /// Bytes of the widest copy that divides every row.
   int bytes() const {
     const int widest = std::min(alignment, common_alignment({std::uint64_t(row_bytes())}));
     return widest >= 4 ? widest : element;
@@ -37,17 +37,17 @@ struct Operand {
   int run() const { return layout().run(); }
   int staged(int products) const { return layout().staged(products); }
   int pieces() const { return (along_k ? span : k) * (row_bytes() / bytes()); }
-  /// Reads of shared memory for a step of k.
+  /// Reads from shared memory, a step of k.
   double reads() const { return double(thread) / run(); }
-  /// Registers of the elements that are read at a time, and of one step as it is multiplied.
+  /// Registers of the elements of one read, and of one step of k as it is multiplied.
   int registers() const {
     const int staged_steps = along_k ? depth : 1;
     return (thread * element * staged_steps + 3) / 4 + thread * (element == 8 ? 2 : 1);
   }
 };
 
-/// The configuration as plain numbers, and what follows from them.
-/// Sizes of 0 count as 1: nothing is read then.
+/// The configuration as plain numbers, and values derived from them.
+/// Sizes of 0 count as 1; the kernel then reads no operand.
 struct Small {
   bool squares;
   int parts, thread_m, thread_n, depth, unroll, products, groups, vector_c, blocks;

@@ -46,7 +46,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.shared_bytes = static_cast<std::uint32_t>(s.shared_bytes());
   shape.thread = thread_work(s, device);
   Plan made = multiply_plan(problem, std::move(shape));
-  // A block does many products, where the plan had one for each part.
+  // A block computes several products; multiply_plan() assumed a block for each part of one.
   for (LaunchStep& step : made.steps) {
     step.grid.x = static_cast<std::uint32_t>(s.blocks_in_all(problem));
     step.block.x = static_cast<std::uint32_t>(s.threads());
@@ -55,8 +55,8 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   return made;
 }
 
-/// Whether a configuration with this value is still right, and its operands take no more shared
-/// memory than lets every device run several blocks.
+/// Whether the configuration is valid with this value, and small enough in shared memory that every
+/// device runs several blocks on a multiprocessor.
 bool keeps(const Problem& problem, const DeviceInfo& device, Configuration c, const char* name,
            int value) {
   constexpr int ease = 24 * 1024;
@@ -68,8 +68,8 @@ bool keeps(const Problem& problem, const DeviceInfo& device, Configuration c, co
   return true;
 }
 
-/// 16 sums a thread where there are many, reads and stores as wide as they go, and two warps of
-/// products where there are enough to fill the device.
+/// 16 sums a thread where C is large enough, the widest valid reads and stores, and up to two warps
+/// of products in a group where the batch fills the device.
 Configuration default_configuration(const Problem& problem, const DeviceInfo& device) {
   const bool large = problem.m * problem.n >= 256;
   Configuration c{{"THREAD_M", large ? 4 : 2},
@@ -111,7 +111,7 @@ KernelTemplate small_template() {
   t.plan = plan;
   t.default_configuration = default_configuration;
   t.size_specialised = true;
-  // An image serves one size, which for a single product is not worth a compilation.
+  // An image serves one size: not worth a compilation for a single product.
   t.default_rank = [](const Problem& problem) { return problem.batch > 1 ? 0 : 40; };
   return t;
 }

@@ -1,22 +1,22 @@
-// small: many products of at most 64 x 64 x 64 in one launch.
+// small: a batch of many products of at most 64 x 64 x 64 in one launch.
 //
-// The sizes are part of the kernel (SIZE_M, SIZE_N, SIZE_K), so loops are known and rows are divided by constants.
-// A group of threads does PRODUCTS products together and waits for nobody else: a group is a warp, of which a
-// block has GROUPS, or it is the block. All copies of a group's operands into shared memory are begun before the
-// first is waited for: the many groups of a multiprocessor keep memory busy, some copying, some multiplying.
+// The sizes are constants of the kernel (SIZE_M, SIZE_N, SIZE_K). A group of threads computes PRODUCTS products, and
+// synchronises only within itself: a block has GROUPS groups of one warp, or is one group. A group issues the copies of
+// its whole operands to shared memory, waits once, and multiplies: a multiprocessor overlaps the copies of some groups
+// with the multiplications of others.
 //
-//   a product's rows may be cut into SPLIT_M, each done as a product of its own (SIZE_M rows):
-//   few products then still reach all multiprocessors
+// SPLIT_M: a product's rows are cut into SPLIT_M parts of SIZE_M rows, each computed as a product of its own, so that
+// few products still reach all multiprocessors.
 //
-//   a thread keeps THREAD_M x THREAD_N sums: of rows (columns) that it takes in turn with the other threads, one
-//   by one, or in runs where they are read or written as vectors
+// A thread keeps THREAD_M x THREAD_N sums. Rows (columns) are dealt to threads in turn: one by one, or in runs where
+// they are read or written as vectors.
 //
-// SQUARES: neighbouring threads are two by two; then of a thread's neighbours `xor 1` and `xor 2` one reads the same of
-// A, the other the same of B, and shared memory merges their reads. Otherwise they lie along a row of C.
+// SQUARES 1: threads lie two by two: of thread t's neighbours t xor 1 and t xor 2, one reads the same values of A, the
+// other the same of B, and shared memory merges their reads. 0: threads lie along a row of C.
 //
-// FRAGMENT_K steps of k are read at a time: as vectors where k is contiguous. UNROLL: such reads in a pass of the loop.
-// PAD_A, PAD_B: rows, and products, lie an odd number of vectors apart, so that neighbouring threads read from
-// different banks. VECTOR_C: elements of C a store moves.
+// FRAGMENT_K: steps of k of one read, a vector where k is contiguous. UNROLL: such reads in a pass of the loop. PAD_A,
+// PAD_B 1: rows, and products, lie an odd number of vectors apart, so that neighbouring threads read from different
+// banks. VECTOR_C: elements of one store to C.
 //
 // From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED; BYTES_A, BYTES_B (what a copy moves: it divides
 // rows, leading dimensions and strides), A_ASYNC, B_ASYNC (copies by cp.async).
@@ -36,14 +36,15 @@ static_assert(SIZE_K % FRAGMENT_K == 0, "all of k is read FRAGMENT_K at a time")
 static_assert(SPLIT_M == 1 || PRODUCTS == 1, "a group's parts are whole products where there are several");
 
 struct SmallArgs : MultiplyArgs {
-  int products;  // parts count
+  int products;  // in all; each part of a split product counts
 };
 
 using tilewise::layout::larger;
 using tilewise::layout::smaller;
 
-// Where an operand's products lie, SPAN of it being m or n; THREADS threads side by side have THREAD of it each.
-// ALONG_K: k is contiguous; a thread's rows (columns) are then neighbours TOGETHER. BYTES, ASYNC: of its copies.
+// One operand of a group's products in shared memory. SPAN: its m or n. THREADS threads side by side have THREAD rows
+// (columns) each. ALONG_K: k is contiguous; a thread's rows (columns) then lie in runs of TOGETHER. BYTES, ASYNC: of
+// its copies.
 template <bool ALONG_K, int SPAN, int THREAD, int THREADS, int TOGETHER, int BYTES, bool ASYNC, bool PAD>
 struct Operand {
   static constexpr int EACH = sizeof(Element);
@@ -51,21 +52,21 @@ struct Operand {
                                                             THREADS, FRAGMENT_K, BYTES, PAD};
   static constexpr int ROWS = LAYOUT.rows();  // as stored
   static constexpr int ROW_BYTES = LAYOUT.row_bytes(), PITCH = LAYOUT.pitch(), PRODUCT = LAYOUT.product();
-  static constexpr int RUN = LAYOUT.run();             // elements read at a time
-  static constexpr int STAGED_BYTES = LAYOUT.staged(PRODUCTS);  // of a group, bytes
+  static constexpr int RUN = LAYOUT.run();             // elements of one read
+  static constexpr int STAGED_BYTES = LAYOUT.staged(PRODUCTS);  // of a group
 
-  static constexpr int PIECES = ROW_BYTES / BYTES;  // of a row
+  static constexpr int PIECES = ROW_BYTES / BYTES;  // copies of a row
   static constexpr int TOTAL = PRODUCTS * ROWS * PIECES;
   static constexpr int COPIES = (TOTAL + kGroupThreads - 1) / kGroupThreads;  // of a thread
-  // Where a group's threads are whole rows (STEP of them), and these and a product are whole multiples, a thread's
-  // pieces are all in the same column, and lie as far apart in every thread.
+  // REGULAR: the group copies STEP whole rows at a time, and STEP divides a product's rows or is a multiple of them. A
+  // thread's copies then lie in one column, at distances that are the same for every thread.
   static constexpr int STEP = larger(kGroupThreads / PIECES, 1);
   static constexpr bool REGULAR = kGroupThreads % PIECES == 0 && (ROWS % STEP == 0 || STEP % ROWS == 0);
   static constexpr bool ALL = PRODUCTS * GROUPS == 1 && COPIES * kGroupThreads == TOTAL;
   static_assert(ROW_BYTES % BYTES == 0, "rows are whole pieces");
   static_assert(!ASYNC || BYTES >= 4, "cp.async moves 4 bytes at least");
 
-  // Begins to copy `count` products.
+  // Issues this thread's copies of `count` products.
   static DEVICE_MEMBER void fetch(char* staged, const Element* from, Int64 ld, Int64 stride, int count) {
     const unsigned thread = threadIdx.x % kGroupThreads;
     UNROLL_BY(COPIES <= 16 ? COPIES : 8)
@@ -88,8 +89,8 @@ struct Operand {
     }
   }
 
-  // Of a thread's rows (columns) NEIGHBOURS lie side by side. The `place`-th thread's first one, and how far from it
-  // the i-th one is.
+  // A thread's rows (columns) lie in runs of NEIGHBOURS. first(): the first of the place-th thread; beyond(): the
+  // distance from it to the i-th.
   static constexpr int NEIGHBOURS = ALONG_K ? TOGETHER : RUN;
   static DEVICE_MEMBER int first(int place) { return place * NEIGHBOURS; }
   static DEVICE_MEMBER int beyond(int i) { return i / NEIGHBOURS * (NEIGHBOURS * THREADS) + i % NEIGHBOURS; }
@@ -97,7 +98,7 @@ struct Operand {
     return staged + first(place) * (ALONG_K ? PITCH : EACH);
   }
 
-  // FRAGMENT_K steps of k of the thread's rows (columns), from begin() on.
+  // Reads FRAGMENT_K steps of k of the thread's rows (columns). `from`: begin(), plus the step's offset.
   static DEVICE_MEMBER void read(Sum (&to)[FRAGMENT_K][THREAD], const char* from) {
     UNROLL_ALL
     for (int outer = 0; outer < (ALONG_K ? THREAD : FRAGMENT_K); ++outer) {
@@ -117,7 +118,7 @@ struct Operand {
       }
     }
   }
-  // From one step of k to the next in shared memory.
+  // From one step of k to the next.
   static constexpr int STEP_BYTES = ALONG_K ? EACH : PITCH;
 };
 
@@ -146,7 +147,7 @@ DEVICE void multiply(Sums& sums, const char* a_staged, const char* b_staged) {
   }
 }
 
-// The sums of the thread whose first row and column these are; `c` is there.
+// Writes a thread's sums. row, column: the thread's first; c: that element of C.
 DEVICE void write(Result* c, Int64 ldc, const Scalars& scalars, const Sums& sums, int row, int column) {
   UNROLL_ALL
   for (int i = 0; i < THREAD_M; ++i) {
@@ -174,7 +175,7 @@ DEVICE void group_barrier() {
   }
 }
 
-// Where a product's thread stands among its threads.
+// The place of a thread among the threads of its product.
 struct Place {
   int m, n;
 };
@@ -191,7 +192,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) small(ARGUMENTS SmallArgs args) {
   const unsigned group = threadIdx.x / kGroupThreads, thread = threadIdx.x % kGroupThreads;
   char* a = reinterpret_cast<char*>(shared_floats()) + group * (OperandA::STAGED_BYTES + OperandB::STAGED_BYTES);
   char* b = a + OperandA::STAGED_BYTES;
-  // Of the group's parts. Several are whole products.
+  // The group's first part, and how many it computes; several parts are whole products (SPLIT_M 1).
   const unsigned first = (blockIdx.x * GROUPS + group) * PRODUCTS;
   const int count = smaller(args.products - int(first), PRODUCTS);
   const Int64 product = first / SPLIT_M, row = first % SPLIT_M * SIZE_M;

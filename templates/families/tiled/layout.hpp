@@ -3,7 +3,7 @@
 
 namespace tilewise::tiled {
 
-// A row of `tile` + 1 words puts a column in as many banks.
+// Rows of `tile` + 1 words: the words of a column lie in different banks.
 constexpr int row_stride(int tile) { return tile + 1; }
 constexpr int tile_elements(int tile) { return tile * row_stride(tile); }
 

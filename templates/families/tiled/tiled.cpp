@@ -7,9 +7,10 @@
 namespace tilewise {
 namespace {
 
-/// Shared memory and L1 work in passes of a line. A row of the tile is one; its column (READ_B 1)
-/// is as many as there are words in a bank, fewer where an unrolled loop reads up to four at once.
-/// A load down columns (READ_B 0) is a line a thread, once a tile: one more pass a step.
+/// Shared memory and L1 work in passes of a line. A row of the tile takes one pass. A column
+/// (READ_B 1) takes as many as it has words in one bank, fewer where an unrolled loop reads up to
+/// four words at once. Loads down columns (READ_B 0) take a line a thread, once a tile: one more
+/// pass a step.
 ThreadWork thread_work(const Configuration& c) {
   const int tile = c.at("TILE"), read_b = c.at("READ_B");
   const double in_a_bank = tile * std::min(32, tile) / 32.0;

@@ -1,18 +1,18 @@
-// tiled: a square tile of A and of B is staged in shared memory and used TILE times. Any types.
+// tiled: square tiles of A and B are staged in shared memory, where each element is used TILE times. Any types.
 //
-//            TILE               Each thread loads one element of each tile and computes one element
-//         +--------+            of C, so global traffic falls by TILE against `naive`.
+//            TILE               A block computes TILE x TILE elements of C, a thread one. A thread loads one element of
+//         +--------+            each tile, so global traffic is 1 / TILE of naive's.
 //         |   B    | TILE
-//         +--------+            How B is read and held is the lesson (READ_B):
-//  +----+ +--------+            0 down columns: neighbouring threads read elements a whole row apart
-//  | A  | |   C    |              (uncoalesced), held so that the inner loop has no bank conflict
-//  +----+ +--------+            1 along rows (coalesced), held transposed: the inner loop's threads
-//   TILE                          read addresses TILE words apart, all in a few banks (conflicts)
-//                               2 along rows, held as the inner loop wants it: neither
+//         +--------+            READ_B, how B is read and staged:
+//  +----+ +--------+            0 down columns: neighbouring threads read elements a whole row apart (uncoalesced);
+//  | A  | |   C    |              staged without bank conflicts in the inner loop
+//  +----+ +--------+            1 along rows (coalesced), staged transposed: the inner loop's threads read addresses
+//   TILE                          TILE words apart, all in a few banks (bank conflicts)
+//                               2 along rows, staged without bank conflicts
 // Columns and rows are those of B as stored. A is always read coalesced.
 //
 // Parameters: TILE (8, 16, 32), READ_B, UNROLL (of the loop over the tile's k).
-// Tiles are held as the accumulator's type: what is small in memory is widened once, not TILE times.
+// Tiles are staged in the accumulator's type, so that an element is widened once, not TILE times.
 // From the problem: types.cuh, BATCHED, A_TRANSPOSED, B_TRANSPOSED.
 #include "families/tiled/layout.hpp"
 #include "parts/epilogue.cuh"
@@ -23,7 +23,7 @@ static_assert(READ_B >= 0 && READ_B <= 2, "READ_B is 0 (down columns), 1 (confli
 
 constexpr int kStride = tilewise::tiled::row_stride(TILE);
 
-// Where B's element (k, n) of the tile lies in shared memory. READ_B = 1 has rows without padding on purpose.
+// The place of B's element (k, n) of the tile in shared memory. READ_B 1 has unpadded rows on purpose.
 DEVICE int place_b(int k, int n) { return READ_B == 1 ? n * TILE + k : k * kStride + n; }
 
 KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
@@ -32,10 +32,10 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
 
   const WorkTile work_tile = work_tile_of_block(args, TILE, TILE);
   const Tile tile = work_tile.tile;
-  const int fast = threadIdx.x % TILE;  // neighbouring threads differ in this
+  const int fast = threadIdx.x % TILE;  // differs between neighbouring threads
   const int slow = threadIdx.x / TILE;
 
-  // Which element of each tile this thread loads: `fast` runs along memory, but for READ_B = 0.
+  // The element of each tile that this thread loads: `fast` runs along memory, except for READ_B 0.
   const int a_m = A_TRANSPOSED ? fast : slow, a_k = A_TRANSPOSED ? slow : fast;
   const bool along_n = (B_TRANSPOSED == 0) == (READ_B != 0);
   const int b_k = along_n ? slow : fast, b_n = along_n ? fast : slow;
@@ -48,7 +48,7 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
 
   Sum sum = 0;
   for (Int64 k0 = 0; k0 < args.k; k0 += TILE) {
-    // Outside the matrices the tile holds zeros: they add nothing.
+    // Elements outside the matrices are zeros, which add nothing.
     tile_a[a_m * kStride + a_k] = a_inside && k0 + a_k < args.k ? widen(*a) : Sum(0);  //@ tiled-store-a
     tile_b[place_b(b_k, b_n)] = b_inside && k0 + b_k < args.k ? widen(*b) : Sum(0);  //@ tiled-store-b
     barrier();  //@ tiled-barrier-after-stores
