@@ -397,14 +397,8 @@ std::string to_json(const DeviceInfo& info) { return text_of(info); }
 std::string to_json(const Plan& plan) { return text_of(plan); }
 Problem problem_from_json(std::string_view text) { return parsed<Problem>(text, "problem"); }
 Plan plan_from_json(std::string_view text) { return parsed<Plan>(text, "plan"); }
-Candidate candidate_from_json(std::string_view text) {
-  return parsed<Candidate>(text, "candidate");
-}
 Measurement measurement_from_json(std::string_view text) {
   return parsed<Measurement>(text, "measurement");
-}
-Environment environment_from_json(std::string_view text) {
-  return parsed<Environment>(text, "environment");
 }
 Record record_from_json(std::string_view text) { return parsed<Record>(text, "record"); }
 Baseline baseline_from_json(std::string_view text) { return parsed<Baseline>(text, "baseline"); }

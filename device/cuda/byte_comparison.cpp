@@ -79,7 +79,7 @@ bool ByteComparison::load() {
 }
 
 bool ByteComparison::known_equal(const void* x, const void* y, std::int64_t bytes,
-                                  CUstream stream) {
+                                 CUstream stream) {
   auto from = reinterpret_cast<CUdeviceptr>(x), other = reinterpret_cast<CUdeviceptr>(y);
   std::int64_t words = bytes / 4;
   if ((from | other | static_cast<CUdeviceptr>(bytes)) % 4 != 0) return false;

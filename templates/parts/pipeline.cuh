@@ -57,7 +57,7 @@ struct Pipeline {
     mbarrier_wait(empty + producer.stage, Flipped ? producer.phase ^ 1 : producer.phase);  //@ pipeline-wait-empty
   }
   DEVICE_MEMBER void wait_full() const { mbarrier_wait(full + consumer.stage, consumer.phase); }  //@ pipeline-wait-full
-  // Called by a whole warp after its last read of the consumer's stage. `nothing`: see mbarrier_arrive_warp().
-  DEVICE_MEMBER void arrive_empty(unsigned nothing) const { mbarrier_arrive_warp(empty + consumer.stage, nothing); }
+  // Called by a whole warp after its last read of the consumer's stage. `zero`: see mbarrier_arrive_warp().
+  DEVICE_MEMBER void arrive_empty(unsigned zero) const { mbarrier_arrive_warp(empty + consumer.stage, zero); }
 };
 #endif

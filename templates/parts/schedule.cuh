@@ -61,3 +61,30 @@ DEVICE Int64 k_share(const MultiplyArgs& args) {
   const Int64 tiles = (args.steps() + TileK - 1) / TileK;
   return Split ? (tiles + args.parts() - 1) / args.parts() : tiles;  //@ schedule-split-share
 }
+
+// stream-K. Tiles of C up to `whole_tiles` are one block's each. The tiles of k of the others, `depth` a tile of C, are
+// counted through and dealt out evenly: `share` to a block, so that a block has the end of one tile and maybe the
+// beginning of the next.
+struct StreamKPart {
+  Int64 index, first, last;  // a tile of C, and of its k the tiles first to last - 1
+};
+struct StreamKRange {
+  int shared_block;  // below 0: the block has a tile of C of its own
+  Int64 from, to;    // tiles of k, counted through all tiles of C
+  Int64 depth;
+
+  DEVICE_MEMBER StreamKRange(int whole_tiles, Int64 tile_depth, int share, Int64 tiles) : depth(tile_depth) {
+    shared_block = int(blockIdx.x) - whole_tiles;
+    const Int64 shared_begin = whole_tiles * depth;
+    const Int64 end = tiles * depth;
+    from = shared_block < 0 ? blockIdx.x * depth : shared_begin + Int64(shared_block) * share;
+    to = from + (shared_block < 0 ? depth : share);
+    if (to > end) to = end;
+  }
+  DEVICE_MEMBER bool any() const { return from < to; }
+  DEVICE_MEMBER StreamKPart part() const {
+    const Int64 index = from / depth, first = from - index * depth;
+    return {index, first, first + (to - from) < depth ? first + (to - from) : depth};
+  }
+  DEVICE_MEMBER void advance(const StreamKPart& done) { from += done.last - done.first; }
+};

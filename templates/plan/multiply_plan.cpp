@@ -194,7 +194,7 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
     throw Error(ErrorKind::unsupported,
                 "tensor maps are for a batch of 1, not of " + std::to_string(problem_.batch));
   if (problem_.m == 0 || problem_.n == 0) return;
-  Packs packs = plan_packs(problem_, shape_.pack_a, shape_.pack_b, shape_.k_multiple);
+  Packs packs = plan_packs(problem_, shape_.pack_a, shape_.pack_b);
   plan_.workspace_bytes = packs.workspace_bytes;
   if (packs.step) plan_.steps.push_back(std::move(*packs.step));
   Argument c{Kind::c};

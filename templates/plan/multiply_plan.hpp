@@ -66,9 +66,6 @@ struct MultiplyShape {
   int splits = 1;   ///< parts of k; more than 1 adds a reduce step
   int group_m = 1;  ///< GROUP_M of the tile order: tile rows a group
   Pack pack_a = Pack::none, pack_b = Pack::none;
-  /// A packed operand's k is padded with zeros up to a multiple of this, so that a kernel may read
-  /// whole vectors along it.
-  std::int64_t k_multiple = 1;
   bool programmatic = false;  ///< programmatic dependent launch between the plan's steps
   std::vector<TileMap> maps;  ///< the kernel's last arguments, in this order
   ThreadWork thread;

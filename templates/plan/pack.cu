@@ -38,55 +38,55 @@ constexpr int kThreads = tilewise::PackLayout::kThreads;
 constexpr int kRun = 16 / ELEMENT_BYTES;  // elements of a run
 
 // The tile of a block.
-template <bool TURN>
+template <bool TRANSPOSE>
 struct Tile {
-  static constexpr tilewise::PackLayout LAYOUT = {ELEMENT_BYTES, TURN};
+  static constexpr tilewise::PackLayout LAYOUT = {ELEMENT_BYTES, TRANSPOSE};
   static constexpr int RUNS = LAYOUT.runs();
-  static constexpr int PIECE = TURN ? RUNS * ELEMENT_BYTES : 16;  // bytes of one store
+  static constexpr int STORE_BYTES = TRANSPOSE ? RUNS * ELEMENT_BYTES : 16;  // bytes of one store
   static constexpr int ACROSS = LAYOUT.across(), DOWN = LAYOUT.down();
-  static constexpr int APART = TURN ? 1 : DOWN;  // rows from one run of a thread to its next
+  static constexpr int APART = TRANSPOSE ? 1 : DOWN;  // rows from one run of a thread to its next
   static constexpr int ROWS = LAYOUT.rows(), COLUMNS = LAYOUT.columns();  // of `to`
 };
 
 // Blocks that must fit on a multiprocessor: few enough that loads in flight have registers.
 constexpr int kBlocks = ELEMENT_BYTES == 1 && (FIRST == 2 || SECOND == 2) ? 4 : 8;
 
-// Transposes: the columns of RUNS rows become `pieces`, one for each element of a run.
+// Transposes: the columns of RUNS rows become `chunks`, one for each element of a run.
 template <int RUNS, int WORDS>
-DEVICE void turn(unsigned (&pieces)[kRun][WORDS], const unsigned (&runs)[RUNS][4]) {
+DEVICE void turn(unsigned (&chunks)[kRun][WORDS], const unsigned (&runs)[RUNS][4]) {
   if constexpr (ELEMENT_BYTES == 8) {
     UNROLL_ALL
-    for (int i = 0; i < RUNS * 4; ++i) pieces[i % 4 / 2][i / 4 * 2 + i % 2] = runs[i / 4][i % 4];  //@ pack-transpose-doubles
+    for (int i = 0; i < RUNS * 4; ++i) chunks[i % 4 / 2][i / 4 * 2 + i % 2] = runs[i / 4][i % 4];  //@ pack-transpose-doubles
   } else if constexpr (ELEMENT_BYTES == 4) {
     UNROLL_ALL
-    for (int i = 0; i < RUNS * 4; ++i) pieces[i % 4][i / 4] = runs[i / 4][i % 4];  //@ pack-transpose-words
+    for (int i = 0; i < RUNS * 4; ++i) chunks[i % 4][i / 4] = runs[i / 4][i % 4];  //@ pack-transpose-words
   } else if constexpr (ELEMENT_BYTES == 2) {
     UNROLL_ALL
     for (int i = 0; i < WORDS * 4; ++i) {
       const int row = i / 4 * 2, word = i % 4;
       const unsigned a = runs[row][word], b = runs[row + 1][word];
-      pieces[word * 2][i / 4] = pick_bytes(a, b, 0x5410);
-      pieces[word * 2 + 1][i / 4] = pick_bytes(a, b, 0x7632);  //@ pack-transpose-halves
+      chunks[word * 2][i / 4] = pick_bytes(a, b, 0x5410);
+      chunks[word * 2 + 1][i / 4] = pick_bytes(a, b, 0x7632);  //@ pack-transpose-halves
     }
   } else {
     UNROLL_ALL
     for (int i = 0; i < WORDS * 4; ++i) {
       const int row = i / 4 * 4, word = i % 4;
       unsigned turned[4];
-      turn_bytes(turned, {runs[row][word], runs[row + 1][word], runs[row + 2][word], runs[row + 3][word]});  //@ pack-transpose-bytes
+      transpose_bytes(turned, {runs[row][word], runs[row + 1][word], runs[row + 2][word], runs[row + 3][word]});  //@ pack-transpose-bytes
       UNROLL_ALL
-      for (int b = 0; b < 4; ++b) pieces[word * 4 + b][i / 4] = turned[b];
+      for (int b = 0; b < 4; ++b) chunks[word * 4 + b][i / 4] = turned[b];
     }
   }
 }
 
 // Reads a thread's RUNS runs, from `row`, `column` of `from` (an operand of one product) on, at the edge: element by
 // element, with zeros outside.
-template <bool TURN, int RUNS>
+template <bool TRANSPOSE, int RUNS>
 DEVICE void read_edge(unsigned (&runs)[RUNS][4], const Operand& x, const char* from, Int64 row, Int64 column) {
   UNROLL_ALL
   for (int j = 0; j < RUNS; ++j) {
-    const Int64 at = row + j * Tile<TURN>::APART;
+    const Int64 at = row + j * Tile<TRANSPOSE>::APART;
     read_run<ELEMENT_BYTES, ELEMENT_BYTES < 4 ? 1 : ELEMENT_BYTES, false>(  //@ pack-read-edge
         runs[j], from + at * x.from_ld * ELEMENT_BYTES, at < x.rows ? x.columns * ELEMENT_BYTES : 0,  //@ pack-row-edge
         column * ELEMENT_BYTES);
@@ -95,44 +95,44 @@ DEVICE void read_edge(unsigned (&runs)[RUNS][4], const Operand& x, const char* f
 
 // The same where all runs are inside of their rows. ALIGNED: to 16 bytes; else each run is realigned from the two
 // chunks around it. The chunks' other bytes are of neighbouring rows or between rows, not outside the operand.
-template <bool TURN, bool ALIGNED, int RUNS>
+template <bool TRANSPOSE, bool ALIGNED, int RUNS>
 DEVICE void read_inside(unsigned (&runs)[RUNS][4], const Operand& x, const char* first) {
-  unsigned pieces[RUNS][2][4];
+  unsigned chunks[RUNS][2][4];
   int before[RUNS];
   UNROLL_ALL
   for (int j = 0; j < RUNS; ++j) {
-    const char* at = first + j * Tile<TURN>::APART * x.from_ld * ELEMENT_BYTES;
+    const char* at = first + j * Tile<TRANSPOSE>::APART * x.from_ld * ELEMENT_BYTES;
     before[j] = ALIGNED ? 0 : static_cast<int>(reinterpret_cast<unsigned long long>(at) & 15);
     at -= before[j];
-    read_piece<ELEMENT_BYTES>(pieces[j][0], at, {before[j], 16});  //@ pack-read-chunk
-    if (!ALIGNED) read_piece<ELEMENT_BYTES>(pieces[j][1], at + (before[j] > 0 ? 16 : 0), {0, before[j]});
+    read_chunk<ELEMENT_BYTES>(chunks[j][0], at, {before[j], 16});  //@ pack-read-chunk
+    if (!ALIGNED) read_chunk<ELEMENT_BYTES>(chunks[j][1], at + (before[j] > 0 ? 16 : 0), {0, before[j]});
   }
   UNROLL_ALL
   for (int j = 0; j < RUNS; ++j) {
-    if (!ALIGNED) shift_runs<1>(pieces[j], before[j]);  //@ pack-realign
+    if (!ALIGNED) shift_runs<1>(chunks[j], before[j]);  //@ pack-realign
     UNROLL_ALL
-    for (int w = 0; w < 4; ++w) runs[j][w] = pieces[j][0][w];
+    for (int w = 0; w < 4; ++w) runs[j][w] = chunks[j][0][w];
   }
 }
 
-template <bool TURN, int RUNS>
+template <bool TRANSPOSE, int RUNS>
 DEVICE void read_part(unsigned (&runs)[RUNS][4], const Operand& x, const char* from, Int64 row, Int64 column) {
-  const Int64 last = row + (RUNS - 1) * Tile<TURN>::APART, ld = x.from_ld * ELEMENT_BYTES;
+  const Int64 last = row + (RUNS - 1) * Tile<TRANSPOSE>::APART, ld = x.from_ld * ELEMENT_BYTES;
   const Int64 bytes = x.columns * ELEMENT_BYTES, offset = column * ELEMENT_BYTES;
   const bool inside = last < x.rows && offset + 16 <= bytes;  //@ pack-run-inside
   const char* first = from + row * ld + offset;
   if (inside && (reinterpret_cast<unsigned long long>(from) | ld) % 16 == 0)
-    read_inside<TURN, true>(runs, x, first);
+    read_inside<TRANSPOSE, true>(runs, x, first);
   else if (inside && row * ld + offset >= 16 && last * ld + offset + 32 <= (x.rows - 1) * ld + bytes)
-    read_inside<TURN, false>(runs, x, first);
+    read_inside<TRANSPOSE, false>(runs, x, first);
   else
-    read_edge<TURN>(runs, x, from, row, column);
+    read_edge<TRANSPOSE>(runs, x, from, row, column);
 }
 
 // Packs one of the tiles that cover `to`, the padding of its rows up to to_ld included.
-template <bool TURN>
+template <bool TRANSPOSE>
 DEVICE void pack_tile(const Operand& x, unsigned index) {
-  typedef Tile<TURN> T;
+  typedef Tile<TRANSPOSE> T;
   const unsigned tiles_across = static_cast<unsigned>((x.to_ld + T::COLUMNS - 1) / T::COLUMNS);
   Int64 batch = 0;
 #if BATCHED
@@ -144,11 +144,11 @@ DEVICE void pack_tile(const Operand& x, unsigned index) {
   const Int64 to_column = static_cast<Int64>(index % tiles_across) * T::COLUMNS;
   const int across = int(threadIdx.x) % T::ACROSS, down = int(threadIdx.x) / T::ACROSS;
   // The thread's first run in `from`.
-  const Int64 row = TURN ? to_column + down * T::RUNS : to_row + down;
-  const Int64 column = (TURN ? to_row : to_column) + across * kRun;
+  const Int64 row = TRANSPOSE ? to_column + down * T::RUNS : to_row + down;
+  const Int64 column = (TRANSPOSE ? to_row : to_column) + across * kRun;
 
   unsigned runs[T::RUNS][4];
-  read_part<TURN>(runs, x, x.from + batch * x.from_stride * ELEMENT_BYTES, row, column);  //@ pack-batch-offset
+  read_part<TRANSPOSE>(runs, x, x.from + batch * x.from_stride * ELEMENT_BYTES, row, column);  //@ pack-batch-offset
 #ifdef ROUND
   UNROLL_ALL
   for (int i = 0; i < T::RUNS * 4; ++i) {
@@ -159,14 +159,14 @@ DEVICE void pack_tile(const Operand& x, unsigned index) {
   char* to = x.to + batch * x.to_stride * ELEMENT_BYTES;
   const auto write = [&](Int64 r, Int64 c, const auto& words) {
     if (r < x.to_rows && c < x.to_ld)  //@ pack-output-edge
-      store_vector<T::PIECE / 4>(  //@ pack-store
+      store_vector<T::STORE_BYTES / 4>(  //@ pack-store
           reinterpret_cast<unsigned*>(to + (r * x.to_ld + c) * ELEMENT_BYTES), words);
   };
-  if constexpr (TURN) {
-    unsigned pieces[kRun][T::PIECE / 4];
-    turn(pieces, runs);
+  if constexpr (TRANSPOSE) {
+    unsigned chunks[kRun][T::STORE_BYTES / 4];
+    turn(chunks, runs);
     UNROLL_ALL
-    for (int j = 0; j < kRun; ++j) write(column + j, row, pieces[j]);
+    for (int j = 0; j < kRun; ++j) write(column + j, row, chunks[j]);
   } else {
     UNROLL_ALL
     for (int j = 0; j < T::RUNS; ++j) write(row + j * T::APART, column, runs[j]);  //@ pack-write-row

@@ -1,7 +1,6 @@
 #include "templates/plan/pack_plan.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "templates/plan/steps_layout.hpp"
@@ -52,13 +51,12 @@ struct Packed {
   std::int64_t bytes;     ///< of all products
 };
 
-Packed packed_operand(const Operand& from, std::int64_t k_multiple, std::int64_t batch) {
+Packed packed_operand(const Operand& from, std::int64_t batch) {
   const bool turn = from.pack == Pack::transpose;
   const std::int64_t line = 128 / from.bytes;
   Packed to;
-  to.rows = round_up(turn ? from.columns : from.rows, from.k_along ? 1 : k_multiple);
-  to.ld = round_up(std::max<std::int64_t>(1, turn ? from.rows : from.columns),
-                   from.k_along ? std::lcm(line, k_multiple) : line);
+  to.rows = turn ? from.columns : from.rows;
+  to.ld = round_up(std::max<std::int64_t>(1, turn ? from.rows : from.columns), line);
   to.elements = round_up(to.rows * to.ld, 2 * line);
   to.bytes = batch * to.elements * from.bytes;
   return to;
@@ -107,13 +105,13 @@ OperandArguments add_pack(LaunchStep& step, const Operand& from, const Packed& t
 
 bool packs_round(const Problem& problem) { return problem.math == MathMode::tf32; }
 
-Packs plan_packs(const Problem& problem, Pack a, Pack b, std::int64_t k_multiple) {
+Packs plan_packs(const Problem& problem, Pack a, Pack b) {
   Packs packs;
   LaunchStep step;
   step.grid.x = 0;
   const auto add = [&](const Operand& from) {
     if (from.pack == Pack::none) return from.call;
-    const Packed to = packed_operand(from, k_multiple, problem.batch);
+    const Packed to = packed_operand(from, problem.batch);
     const std::int64_t offset =
         std::exchange(packs.workspace_bytes, packs.workspace_bytes + to.bytes);
     return add_pack(step, from, to, problem.batch, offset);

@@ -26,8 +26,7 @@ struct Packs {
 /// not once for each fragment.
 bool packs_round(const Problem& problem);
 
-/// The operands with packs `a` and `b`. A packed operand's k is padded with zeros to a multiple of
-/// `k_multiple` elements.
-Packs plan_packs(const Problem& problem, Pack a, Pack b, std::int64_t k_multiple);
+/// The operands with packs `a` and `b`. Rows of a packed operand are whole lines of 128 bytes.
+Packs plan_packs(const Problem& problem, Pack a, Pack b);
 
 }  // namespace tilewise

@@ -47,12 +47,12 @@ DEVICE void mbarrier_arrive(Mbarrier* barrier, SourceLine at = source_line()) {
 // One arrival for the warp, by lane 0, after all lanes have reached this call. Called by the whole warp.
 //
 // mbarrier.arrive does not order earlier shared-memory loads: loads in flight could return the next tile, which TMA
-// writes after the arrival. `nothing` is 0, computed from the loaded values in a way that the compiler cannot see
+// writes after the arrival. `zero` is 0, computed from the loaded values in a way that the compiler cannot see
 // through; the arrival's address depends on it, and so on the loads. 0 where no load has to be waited for.
-DEVICE void mbarrier_arrive_warp(Mbarrier* barrier, unsigned nothing, SourceLine at = source_line()) {
+DEVICE void mbarrier_arrive_warp(Mbarrier* barrier, unsigned zero, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::warp_barrier(kWholeWarp, at);
-  if (threadIdx.x % 32 == 0) tilewise_host::mbarrier_arrive(barrier + nothing, 0, at);
+  if (threadIdx.x % 32 == 0) tilewise_host::mbarrier_arrive(barrier + zero, 0, at);
 #else
   __syncwarp();
   // A predicate, not an if: the compiler does not move multiply-adds across a branch.
@@ -60,7 +60,7 @@ DEVICE void mbarrier_arrive_warp(Mbarrier* barrier, unsigned nothing, SourceLine
       "{\n\t.reg .b64 state;\n\t"
       ".reg .pred first;\n\t"
       "setp.eq.u32 first, %1, 0;\n\t"
-      "@first mbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"(shared_address(barrier) + nothing),
+      "@first mbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"(shared_address(barrier) + zero),
       "r"(threadIdx.x % 32)
       : "memory");
 #endif

@@ -1,6 +1,6 @@
 // Runs: 16 bytes of a matrix's row, as four words, at any address aligned to an element. A run that is not aligned to
 // words is read as the aligned words around it, which are shifted. No byte outside the row is read, except by
-// read_piece(), which reads a whole aligned 16-byte chunk, and read_aligned_run(), which reads a chunk's bytes before
+// read_chunk(), which reads a whole aligned 16-byte chunk, and read_aligned_run(), which reads a chunk's bytes before
 // the row.
 #pragma once
 #include "words/types.cuh"
@@ -28,7 +28,7 @@ DEVICE unsigned pick_bytes(unsigned x, unsigned y, unsigned pick) {
 }
 
 // Transposes 4 x 4 bytes: to[j] is byte j of each of `from`.
-DEVICE void turn_bytes(unsigned (&to)[4], const unsigned (&from)[4]) {
+DEVICE void transpose_bytes(unsigned (&to)[4], const unsigned (&from)[4]) {
   const unsigned low01 = pick_bytes(from[0], from[1], 0x5140), low23 = pick_bytes(from[2], from[3], 0x5140);
   const unsigned high01 = pick_bytes(from[0], from[1], 0x7362), high23 = pick_bytes(from[2], from[3], 0x7362);
   to[0] = pick_bytes(low01, low23, 0x5410), to[1] = pick_bytes(low01, low23, 0x7632);  //@ transpose-bytes-low
@@ -89,7 +89,7 @@ DEVICE void read_words(unsigned (&to)[COUNT], const char* at, const Inside& insi
 // An aligned chunk between an operand's first byte and its last, of which only the bytes `wanted` are used. A GPU reads
 // the whole chunk: the other bytes are of neighbouring rows or between rows.
 template <int BYTES>
-DEVICE void read_piece(unsigned (&to)[4], const char* at, [[maybe_unused]] const Inside& wanted) {
+DEVICE void read_chunk(unsigned (&to)[4], const char* at, [[maybe_unused]] const Inside& wanted) {
 #ifdef TILEWISE_HOST
   for (int w = 0; w < 4; ++w) {
     if constexpr (BYTES < 4)
@@ -106,7 +106,7 @@ DEVICE void read_piece(unsigned (&to)[4], const char* at, [[maybe_unused]] const
 template <int BYTES>
 DEVICE void read_aligned_run(unsigned (&to)[4], const char* at, const Inside& inside) {
 #ifdef TILEWISE_HOST
-  read_piece<BYTES>(to, at, inside);
+  read_chunk<BYTES>(to, at, inside);
 #else
   if (inside.end == 16)
     load_vector<4>(to, reinterpret_cast<const unsigned*>(at));

@@ -92,23 +92,6 @@ TEST(MultiplyPlan, RowsOfPackedOperandsStartLinesWhateverTheirType) {
   }
 }
 
-// k of a packed operand is padded to a multiple, along its rows or its columns.
-TEST(MultiplyPlan, KOfPackedOperandsIsPadded) {
-  const Problem problem = typed_problem(Layout::nn, DType::i8, DType::i32);
-  MultiplyShape shape = shape_of(Pack::pad, Pack::pad);
-  shape.k_multiple = 64;
-  const Plan down = multiply_plan(problem, shape);
-  EXPECT_EQ(down.steps[0].arguments[3].value, 128);  // A: 100 rows of 90
-  EXPECT_EQ(down.steps[0].arguments[8].value, 100);
-  EXPECT_EQ(down.steps[0].arguments[9 + 8].value, 128);  // B: 90 rows of 70
-  shape.pack_b = Pack::transpose;
-  shape.k_multiple = 192;
-  const Plan along = multiply_plan(problem, shape);
-  EXPECT_EQ(along.steps[0].arguments[3].value, 384);  // 128-byte lines too
-  EXPECT_EQ(along.steps[0].arguments[9 + 3].value, 384);
-  EXPECT_EQ(along.steps[0].arguments[9 + 8].value, 70);
-}
-
 TEST(MultiplyPlan, OneStepPacksBothOperands) {
   const Problem problem = typed_problem(Layout::nn, DType::f16, DType::f16, 2);
   MultiplyShape shape = shape_of(Pack::pad, Pack::transpose);

@@ -58,8 +58,8 @@ TEST_F(Enqueued, AWrongLibraryIsNotTimed) {
   LocalEvaluator evaluator(device, {}, timing);
   evaluator.begin(problem, reference);
   fake::Baseline ignores_scalars(device);  // ignores alpha and beta on the device
-  const Evaluation found =
-      evaluator.evaluate_enqueued([&](const Call& call) { ignores_scalars.multiply(problem, call); });
+  const Evaluation found = evaluator.evaluate_enqueued(
+      [&](const Call& call) { ignores_scalars.multiply(problem, call); });
   EXPECT_EQ(found.outcome, Outcome::wrong_result);
   EXPECT_THAT(found.detail, HasSubstr("read on the device"));
   EXPECT_FALSE(found.measurement);

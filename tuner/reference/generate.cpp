@@ -115,7 +115,7 @@ double largest_sum(const Problem& problem) {
 
 // A pseudo-random number below `count`, a function of `stream` and `index`.
 [[gnu::always_inline]] inline int random_below(std::uint64_t count, std::uint64_t stream,
-                                         std::int64_t index) {
+                                               std::int64_t index) {
   return static_cast<int>(((mixed_bits(stream, static_cast<std::uint64_t>(index)) >> 32) * count) >>
                           32);
 }

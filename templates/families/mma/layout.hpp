@@ -65,12 +65,12 @@ struct BlockLayout {
     const int line = 128 / sum;
     return layout::round_up(warp_n + warp_n / 8 - line / 4, line) + line / 4;
   }
-  constexpr int exchanged_bytes() const {
+  constexpr int scratch_bytes() const {
     const int groups = (slice_k - 1) * tile_m * tile_n * sum;
     return layout::larger(groups, epilogue ? warps * 16 * row_stride() * sum : 0);
   }
   constexpr int barriers_at() const {  // bytes
-    return layout::larger(stages * stage_bytes, exchanged_bytes());
+    return layout::larger(stages * stage_bytes, scratch_bytes());
   }
   constexpr int shared_bytes() const { return barriers_at() + (tma ? stages * 16 : 0); }
 };

@@ -128,7 +128,7 @@ DEVICE void multiply_step(Sums& sums, Fragments& now, [[maybe_unused]] Sums& par
   }
 #endif
 }
-static_assert(FRAGMENTS == 1 || kSteps % 2 == 0, "two sets of fragments take turns in every tile");
+static_assert(FRAGMENTS == 1 || kSteps % 2 == 0, "with two sets of fragments a tile has an even number of steps");
 static_assert(PROMOTE == 0 || kSteps % (PROMOTE ? PROMOTE : 1) == 0, "a tile is whole promotions");
 
 // A block's work: the tile of C from (row, column) on, and a part of k.
@@ -273,7 +273,7 @@ struct TileLoader {
     barrier();
   }
   // With more than two stages, the next tile's rows are realigned in the middle of the current tile's multiplications.
-  static constexpr bool EARLY = STAGES > 2 && (OperandA::SHIFTS || OperandB::SHIFTS);
+  static constexpr bool EARLY = STAGES > 2 && (OperandA::REALIGNS || OperandB::REALIGNS);
   template <int PARTS>
   DEVICE_MEMBER void issue(int t, int nth) {
     if constexpr (EARLY) {

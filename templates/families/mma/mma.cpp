@@ -72,9 +72,9 @@ double tensor_rate(const Problem& problem, const Target& target) {
 constexpr double kStepSlots = 3;         // of a step of k, beside what follows
 constexpr double kRoundedWord = 2.3;     // f32 -> tf32
 constexpr double kSplitWord = 4;         // f32 -> two tf32
-constexpr double kTurnedWord = 2;        // a word of transposed bytes, k not contiguous (counted)
+constexpr double kTransposedWord = 2;    // a word of transposed bytes, k not contiguous (counted)
 constexpr double kWidenedWord = 4;       // fp8 -> two words of f16, at half the rate (counted)
-constexpr double kShiftedPiece = 15;     // 16 bytes of rows that are not aligned to 4 (counted)
+constexpr double kRealignedChunk = 15;   // 16 bytes of rows that are not aligned to 4 (counted)
 constexpr double kStore = 1.7;           // of C, in stores of simt: sums are converted
 constexpr double kShiftedStore = 5.5;    // where rows of C are not aligned to it
 constexpr double kWaits = 3;             // waits for shared memory in a step, where FRAGMENTS is 1
@@ -92,7 +92,7 @@ double step_slots(const Mma& s, const DeviceInfo& device) {
   if (s.multiplies_as_f16(device)) slots += kWidenedWord * words;
   if (s.promote > 0) slots += double(s.warp_m) * s.warp_n / 32 / s.promote;
   const auto turned = [&](const mma::Tile& tile, int across) {
-    return tile.by_matrix() || tile.element > 1 ? 0 : kTurnedWord * tile.reads(across);
+    return tile.by_matrix() || tile.element > 1 ? 0 : kTransposedWord * tile.reads(across);
   };
   return slots + turned(s.a, s.warp_m) + turned(s.b, s.warp_n);
 }
@@ -125,7 +125,7 @@ ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& d
   thread.exchanged = s.slice_k > 1 || s.epilogue ? double(s.warp_m) * s.warp_n / 32 : 0;
   thread.steps = s.steps();
   thread.waits = (s.fragments == 1 ? kWaits : 0) + (s.tma ? kTmaWaits / s.steps() : 0);
-  thread.pass_instructions = step_slots(s, device) + kShiftedPiece * shifted / s.steps();
+  thread.pass_instructions = step_slots(s, device) + kRealignedChunk * shifted / s.steps();
   // Copies through registers are loaded and stored in one round.
   thread.ahead = s.async(device) ? s.stages - (s.tma ? 1.5 : 1) : 1;
   thread.multiply_add_rate = tensor_rate(problem, device.target);

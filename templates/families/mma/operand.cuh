@@ -73,13 +73,13 @@ struct Operand {
 
   // A batch is the rows that a warp copies with RUN chunks a lane. To realign them, each lane takes a run of RUN
   // neighbouring chunks of one row, for which it reads RUN + 1.
-  static constexpr bool SHIFTS = LAYOUT.shifts();
+  static constexpr bool REALIGNS = LAYOUT.shifts();
   static constexpr int RUN = LAYOUT.run(kThreads);
   static constexpr int BATCHES = COUNT / RUN, BATCH_ROWS = RUN * 32 / ACROSS, BATCHES_APART = RUN * ROWS_APART;
   static constexpr int STAGED_BYTES = LAYOUT.staged_bytes(), LOADED_BYTES = TILE_BYTES;
-  static constexpr int COPIED = SHIFTS ? 16 : BYTES;
-  static_assert(!SHIFTS || 32 % ACROSS == 0, "a warp takes whole rows of what is to be shifted");
-  static_assert(!SHIFTS || TILE_K * kElementBytes % 16 == 0, "a row is shifted alike in every tile");
+  static constexpr int COPIED = REALIGNS ? 16 : BYTES;
+  static_assert(!REALIGNS || 32 % ACROSS == 0, "a warp copies whole rows where rows are realigned");
+  static_assert(!REALIGNS || TILE_K * kElementBytes % 16 == 0, "a row is realigned by the same number of bytes in every tile");
 
   const char* first;  // this thread's first chunk of the next tile
   Int64 rows_apart, batches_apart, tile_apart;  // bytes from one chunk to the next in a batch, to the next batch, tile
@@ -100,10 +100,10 @@ struct Operand {
       return reinterpret_cast<const char*>(matrix) + (row0 + of_row) * ld * kElementBytes + in_row;
     };
     const int thread = threadIdx.x, lane = thread % 32, batch = thread / 32 * BATCH_ROWS;
-    row = SHIFTS ? batch + lane / ACROSS : thread / ACROSS;
+    row = REALIGNS ? batch + lane / ACROSS : thread / ACROSS;
     chunk = thread % ACROSS;
     first = place_in_row(row) + chunk * 16;
-    if constexpr (SHIFTS) {
+    if constexpr (REALIGNS) {
       last_row = batch + lane;
       last = place_in_row(last_row) + ROW_BYTES;
       // Lanes go down RUN rows, then across the runs of a line, then to the next RUN rows: the chunks of 8 lanes lie in
@@ -116,14 +116,14 @@ struct Operand {
   }
   DEVICE_MEMBER void advance() {
     first += tile_apart;
-    if (SHIFTS) last += tile_apart;
+    if (REALIGNS) last += tile_apart;
   }
   DEVICE_MEMBER bool inside() const { return span_left == SPAN; }
 
 #if TMA
   // Called by one thread: copies the tile from row (column) `span` and step k on, panel by panel.
   static DEVICE_MEMBER void issue_load(char* tile, const TensorMap* map, int span, int k, Mbarrier* barrier) {
-    static_assert(!BYTES_ACROSS, "TMA's order of pieces does not suit these");
+    static_assert(!BYTES_ACROSS, "TMA has no swizzle for 8-bit elements whose k is not contiguous");
     UNROLL_ALL
     for (int p = 0; p < ROW_BYTES / LINE; ++p) {
       const int across = p * (LINE / kElementBytes);
@@ -132,7 +132,7 @@ struct Operand {
   }
 #endif
 
-  unsigned waiting[ASYNC ? 1 : COUNT + BATCHES * SHIFTS][4];  // chunks in flight through registers
+  unsigned in_flight[ASYNC ? 1 : COUNT + BATCHES * REALIGNS][4];  // chunks in flight through registers
 
   // Issues the part-th of PARTS shares of this thread's copies of the next tile. INSIDE: the whole tile is inside the
   // matrix.
@@ -144,7 +144,7 @@ struct Operand {
       const int to_row = row + down(j);
       const char* from = first + j / RUN * batches_apart + j % RUN * rows_apart;
       if (EVEN || to_row < ROWS) load_chunk<INSIDE, false>(tile + offset(to_row, chunk), from, to_row, k_left, j);
-      if constexpr (SHIFTS) {
+      if constexpr (REALIGNS) {
         const int b = j / RUN, row_of_last = last_row + b * BATCHES_APART;
         if (j % RUN == RUN - 1 && has_last(row_of_last))
           load_chunk<INSIDE, true>(tile + TILE_BYTES + row_of_last * 16, last + b * batches_apart, row_of_last, k_left,
@@ -159,19 +159,19 @@ struct Operand {
       for (int j = 0; j < COUNT; ++j) {
         const int to_row = row + down(j);
         if (!EVEN && to_row >= ROWS) break;
-        store_vector<4>(reinterpret_cast<unsigned*>(tile + offset(to_row, chunk)), waiting[j]);
+        store_vector<4>(reinterpret_cast<unsigned*>(tile + offset(to_row, chunk)), in_flight[j]);
       }
       UNROLL_ALL
-      for (int b = 0; b < BATCHES * SHIFTS; ++b) {
+      for (int b = 0; b < BATCHES * REALIGNS; ++b) {
         const int to_row = last_row + b * BATCHES_APART;
         if (has_last(to_row))
-          store_vector<4>(reinterpret_cast<unsigned*>(tile + TILE_BYTES + to_row * 16), waiting[COUNT + b]);
+          store_vector<4>(reinterpret_cast<unsigned*>(tile + TILE_BYTES + to_row * 16), in_flight[COUNT + b]);
       }
     }
   }
   // Realigns the rows that this warp copied; their copies are complete.
   DEVICE_MEMBER void realign([[maybe_unused]] char* tile) const {
-    if constexpr (SHIFTS) {
+    if constexpr (REALIGNS) {
       warp_barrier();  //@ mma-landed-barrier
       UNROLL_ALL
       for (int b = 0; b < BATCHES; ++b) {
@@ -215,19 +215,19 @@ struct Operand {
   // Copies one chunk. LAST: the chunk behind the tile, of which the first `early` bytes are used.
   template <bool INSIDE, bool LAST>
   DEVICE_MEMBER void load_chunk(char* to, const char* from, int to_row, int k_left, [[maybe_unused]] int nth) {
-    const int early = SHIFTS ? before(from) : 0;
+    const int early = REALIGNS ? before(from) : 0;
     const int bytes = INSIDE ? (LAST ? early : 16) : valid(to_row, LAST ? ACROSS : chunk, early, k_left);
-    const int unwanted = LAST || chunk > 0 ? 0 : early;  // bytes before the row
+    const int before_row = LAST || chunk > 0 ? 0 : early;  // bytes before the row
     from -= early;
     if constexpr (ASYNC) {
       UNROLL_ALL
-      for (int b = 0; b < 16; b += COPIED) copy_bytes_async<COPIED>(to + b, from + b, bytes - b, unwanted);  //@ mma-cp-async
-    } else if constexpr (SHIFTS) {
-      read_aligned_run<kElementBytes>(waiting[nth], from, {unwanted, bytes});
+      for (int b = 0; b < 16; b += COPIED) copy_bytes_async<COPIED>(to + b, from + b, bytes - b, before_row);  //@ mma-cp-async
+    } else if constexpr (REALIGNS) {
+      read_aligned_run<kElementBytes>(in_flight[nth], from, {before_row, bytes});
     } else if (bytes == 16) {
-      read_run<kElementBytes, BYTES, true>(waiting[nth], from, bytes, 0);
+      read_run<kElementBytes, BYTES, true>(in_flight[nth], from, bytes, 0);
     } else {
-      read_run<kElementBytes, BYTES, false>(waiting[nth], from, bytes, 0);
+      read_run<kElementBytes, BYTES, false>(in_flight[nth], from, bytes, 0);
     }
   }
 };
@@ -328,7 +328,7 @@ struct Reader<Operand<SPAN, ALONG_K, BYTES, ASYNC>, ROW_GROUPS, IS_A> {
           for (int r = 0; r < 4; ++r)
             rows[r] = *reinterpret_cast<const unsigned*>(
                 tile + offsets[i] + (step * Op::K + c * 16 + r) * Tile::LINE);
-          turn_bytes(words, rows);
+          transpose_bytes(words, rows);
           UNROLL_ALL
           for (int w = 0; w < 4; ++w) put(4 * i + w, c, words[w]);
         }

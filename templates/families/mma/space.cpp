@@ -33,24 +33,28 @@ std::vector<Constraint> shape_constraints() {
                  "a row of B's tile (TILE_K elements where k is contiguous, else TILE_N) is a "
                  "multiple of 128 bytes; 64 or 32 where ldmatrix reads it",
                  [](const Mma& s, const In&) { return s.b.lines(); }),
-      constraint("threads_take_rows_of_a",
-                 {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "PACK_A", "BYTES_A"},
-                 "the 16-byte pieces of a row of A's tile divide the threads; where BYTES_A is "
-                 "below 4, those of a warp",
-                 [](const Mma& s, const In&) { return s.takes_rows(s.a); }),
-      constraint("threads_take_rows_of_b",
-                 {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "PACK_B", "BYTES_B"},
-                 "the 16-byte pieces of a row of B's tile divide the threads; where BYTES_B is "
-                 "below 4, those of a warp",
-                 [](const Mma& s, const In&) { return s.takes_rows(s.b); }),
-      constraint("reads_tile_a", {"WARP_M", "PACK_A", "TMA", "BYTES_A"},
-                 "WARP_M is a multiple of 16; where A's m is contiguous and elements are 1 or 4 "
-                 "bytes, or TMA brings them one by one and they are 4 bytes, of 32",
-                 [](const Mma& s, const In&) { return s.warp_m % s.a.least_part() == 0; }),
-      constraint("reads_tile_b", {"WARP_N", "PACK_B", "TMA", "BYTES_B"},
-                 "WARP_N is a multiple of 16; where B's n is contiguous and elements are 1 or 4 "
-                 "bytes, or TMA brings them one by one and they are 4 bytes, of 32",
-                 [](const Mma& s, const In&) { return s.warp_n % s.b.least_part() == 0; }),
+      constraint(
+          "threads_take_rows_of_a",
+          {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "PACK_A", "BYTES_A"},
+          "the number of 16-byte chunks of a row of A's tile divides the threads of a block; "
+          "where BYTES_A is below 4, those of a warp",
+          [](const Mma& s, const In&) { return s.takes_rows(s.a); }),
+      constraint(
+          "threads_take_rows_of_b",
+          {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "PACK_B", "BYTES_B"},
+          "the number of 16-byte chunks of a row of B's tile divides the threads of a block; "
+          "where BYTES_B is below 4, those of a warp",
+          [](const Mma& s, const In&) { return s.takes_rows(s.b); }),
+      constraint(
+          "reads_tile_a", {"WARP_M", "PACK_A", "TMA", "BYTES_A"},
+          "WARP_M is a multiple of 16; of 32 where A's m is contiguous and elements are 1 or "
+          "4 bytes, or where TMA copies row classes of 4-byte elements",
+          [](const Mma& s, const In&) { return s.warp_m % s.a.least_part() == 0; }),
+      constraint(
+          "reads_tile_b", {"WARP_N", "PACK_B", "TMA", "BYTES_B"},
+          "WARP_N is a multiple of 16; of 32 where B's n is contiguous and elements are 1 or "
+          "4 bytes, or where TMA copies row classes of 4-byte elements",
+          [](const Mma& s, const In&) { return s.warp_n % s.b.least_part() == 0; }),
       constraint(
           "promotes_where_it_helps", {"PROMOTE"},
           "PROMOTE is 1 or more for f32x3 and fp8 (within 128 of k), else 0; 0 for fp8 too where "
@@ -93,29 +97,30 @@ std::vector<Constraint> problem_constraints() {
                           s.b.bytes <= reads_b_alignment(in.problem, s.pack_b);
                  }),
       constraint("aligned_c", {"VECTOR_C", "SPLIT_K", "EPILOGUE"},
-                 "VECTOR_C elements are no more than 16 bytes, and where threads write their sums "
-                 "as they hold them no more than C's alignment (of partial sums: what rows of n "
-                 "have)",
+                 "VECTOR_C elements are at most 16 bytes; where EPILOGUE writes from registers, at "
+                 "most C's alignment (of partial sums: the alignment of rows of n)",
                  [](const Mma& s, const In& in) {
                    return s.vector_c * s.out_bytes() <= 16 &&
                           (s.epilogue || !s.shift_c(in.problem));
                  }),
-      constraint(
-          "stores_fit_fragments", {"EPILOGUE", "VECTOR_C", "WARP_N", "PACK_B", "TMA", "BYTES_B"},
-          "VECTOR_C is at most 2 where threads write their sums as they hold them, 1 where a "
-          "lane's columns are apart; else it divides WARP_N",
-          [](const Mma& s, const In&) {
-            if (s.epilogue) return s.warp_n % s.vector_c == 0;
-            return s.vector_c <= (s.b.pairs() ? 2 : 1);
-          }),
+      constraint("stores_fit_fragments",
+                 {"EPILOGUE", "VECTOR_C", "WARP_N", "PACK_B", "TMA", "BYTES_B"},
+                 "where EPILOGUE writes from registers, VECTOR_C is at most 2, and 1 where a "
+                 "lane's columns "
+                 "are not neighbours; else it divides WARP_N",
+                 [](const Mma& s, const In&) {
+                   if (s.epilogue) return s.warp_n % s.vector_c == 0;
+                   return s.vector_c <= (s.b.pairs() ? 2 : 1);
+                 }),
       Common::has_tma("TMA"),
-      constraint("tma_takes_both",
-                 {"TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B", "TILE_M", "TILE_N", "TILE_K"},
-                 "TMA brings operands by 16 bytes, 8-bit ones where their k is contiguous; or by "
-                 "elements of 4 or 8 bytes, at most 256 less 16 bytes a row of the tile",
-                 [](const Mma& s, const In&) { return !s.tma || (s.a.by_tma() && s.b.by_tma()); }),
+      constraint(
+          "tma_takes_both",
+          {"TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B", "TILE_M", "TILE_N", "TILE_K"},
+          "TMA copies operands aligned to 16 bytes (8-bit ones where k is contiguous), or row "
+          "classes of 4- or 8-byte elements, with box rows of at most 256 elements",
+          [](const Mma& s, const In&) { return !s.tma || (s.a.by_tma() && s.b.by_tma()); }),
       constraint("row_classes_have_rows", {"TMA", "BYTES_A", "BYTES_B", "PACK_A", "PACK_B"},
-                 "an operand that TMA brings by its elements has at least 16 bytes of rows: 4 of "
+                 "an operand that TMA copies in row classes has a row of each class: 4 rows of "
                  "4-byte elements, 2 of 8-byte ones",
                  [](const Mma& s, const In& in) {
                    const Problem& p = in.problem;
@@ -125,8 +130,7 @@ std::vector<Constraint> problem_constraints() {
       constraint(
           "tma_places_tiles",
           {"TMA", "TILE_M", "TILE_N", "TILE_K", "PACK_A", "PACK_B", "BYTES_A", "BYTES_B"},
-          "TMA lays swizzled tiles down at multiples of 1024 bytes: each operand's tile is so "
-          "many",
+          "each operand's tile is a multiple of 1024 bytes, TMA's alignment of swizzled tiles",
           [](const Mma& s, const In&) {
             return !s.tma || (s.a.staged_bytes() % 1024 == 0 && s.b.staged_bytes() % 1024 == 0);
           }),
@@ -140,7 +144,7 @@ std::vector<Constraint> resource_constraints() {
       Common::shared_fits(
           {"TILE_M", "TILE_N", "TILE_K", "WARP_M", "WARP_N", "SLICE_K", "STAGES", "TMA", "EPILOGUE",
            "PACK_A", "PACK_B", "BYTES_A", "BYTES_B", "BLOCKS_PER_SM"},
-          "the stages (and what is exchanged at the end) of BLOCKS_PER_SM blocks"),
+          "the stages (or the epilogue scratch, if larger) of BLOCKS_PER_SM blocks"),
       Common::threads_resident(
           {"TILE_M", "TILE_N", "WARP_M", "WARP_N", "SLICE_K", "BLOCKS_PER_SM"}),
       Common::registers_fit(
@@ -203,7 +207,8 @@ std::vector<Constraint> search_hints() {
       Common::split_needed(8),
       Common::split_has_work(),
       hint("pack_a_pays", {"PACK_A"},
-           "A is padded only when it is not aligned, turned only when its m is contiguous and no "
+           "A is padded only when it is not aligned, transposed only when its m is contiguous and "
+           "no "
            "ldmatrix reads it so, and packed only when n uses it 128 times, 32 where k is long",
            [](const Mma& s, const In& in) {
              if (s.pack_a == Pack::none) return true;
@@ -212,7 +217,8 @@ std::vector<Constraint> search_hints() {
                                            : a_transposed(in.problem.layout) && s.element != 2);
            }),
       hint("pack_b_pays", {"PACK_B"},
-           "B is padded only when it is not aligned, turned only when its n is contiguous and no "
+           "B is padded only when it is not aligned, transposed only when its n is contiguous and "
+           "no "
            "ldmatrix reads it so, and packed only when m uses it 128 times, 32 where k is long",
            [](const Mma& s, const In& in) {
              if (s.pack_b == Pack::none) return true;
@@ -220,14 +226,12 @@ std::vector<Constraint> search_hints() {
                     (s.pack_b == Pack::pad ? in.problem.alignment.b < 16
                                            : !b_transposed(in.problem.layout) && s.element != 2);
            }),
-      hint(
-          "wide_stores", {"EPILOGUE", "VECTOR_C", "SPLIT_K"},
-          "what goes through shared memory is written by 16 bytes where C is aligned to that, else "
-          "by at least 4, or by elements where C is not aligned even to 4",
-          [](const Mma& s, const In& in) {
-            const int bytes = s.vector_c * s.out_bytes(), aligned = s.out_alignment(in.problem);
-            return !s.epilogue || (bytes >= aligned && (bytes >= 4 || aligned < 4));
-          }),
+      hint("wide_stores", {"EPILOGUE", "VECTOR_C", "SPLIT_K"},
+           "stores from shared memory are at least as wide as C's alignment, 16 bytes at most",
+           [](const Mma& s, const In& in) {
+             const int bytes = s.vector_c * s.out_bytes(), aligned = s.out_alignment(in.problem);
+             return !s.epilogue || (bytes >= aligned && (bytes >= 4 || aligned < 4));
+           }),
       Common::specializing_pays(),
       hint("skips_at_edges", {"SKIP_EDGE_WARPS", "TILE_M", "TILE_N"},
            "warps outside of C are skipped only where there may be some: m is no multiple of "
@@ -261,13 +265,13 @@ std::vector<Parameter> parameters() {
        {"no", "1", "2", "4"}},
       {"BYTES_A",
        {1, 2, 4, 8, 16},
-       "bytes of A copied at a time; below 4: aligned pieces, shifted"},
+       "bytes of A copied at a time; below 4: aligned chunks, then realigned"},
       {"BYTES_B",
        {1, 2, 4, 8, 16},
-       "bytes of B copied at a time; below 4: aligned pieces, shifted"},
+       "bytes of B copied at a time; below 4: aligned chunks, then realigned"},
       {"PACK_A", {0, 1, 2}, "copy A beforehand", {"no", "padded", "transposed"}},
       {"PACK_B", {0, 1, 2}, "copy B beforehand", {"no", "padded", "transposed"}},
-      {"EPILOGUE", {0, 1}, "what sums are written from", {"registers", "shared-memory"}},
+      {"EPILOGUE", {0, 1}, "where C is stored from", {"registers", "shared-memory"}},
       {"VECTOR_C", {1, 2, 4, 8, 16}, "elements of C a store moves"},
       {"BLOCKS_PER_SM", {1, 2, 3, 4}, "blocks that must fit on a multiprocessor: caps registers"},
       {"SPLIT_K",

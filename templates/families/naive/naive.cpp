@@ -41,8 +41,8 @@ KernelTemplate naive_template() {
   t.parameters = {
       {"TILE_M", {1, 2, 4, 8, 16, 32}, "rows of C a block computes"},
       {"TILE_N", {1, 2, 4, 8, 16, 32, 64, 128, 256}, "columns of C a block computes"},
-      {"ACROSS", {1, 0}, "neighbouring threads take neighbouring", {"columns", "rows"}},
-      {"UNROLL", {1, 4, 8}, "steps of k a loop pass does"},
+      {"ACROSS", {1, 0}, "what neighbouring threads compute neighbours of", {"columns", "rows"}},
+      {"UNROLL", {1, 4, 8}, "steps of k in a pass of the loop"},
   };
   t.constraints = {
       {"block_size",

@@ -86,10 +86,10 @@ struct Operand {
     return RUNS;
   }
   static constexpr int LANES = sharing();
-  static constexpr bool STRAIGHT = shares(LANES) && !ACROSS;  // else threads take the tile's vectors in turn
-  static constexpr int IN_ROW = STRAIGHT ? RUNS / LANES : 1;  // vectors of a row for one thread
-  static constexpr int ROWS_APART = STRAIGHT ? kThreads / LANES : 1;
-  static constexpr bool EVEN = STRAIGHT ? ROWS % ROWS_APART == 0 : VECTORS % kThreads == 0;
+  static constexpr bool REGULAR = shares(LANES) && !ACROSS;  // else threads take the tile's vectors in turn
+  static constexpr int IN_ROW = REGULAR ? RUNS / LANES : 1;  // vectors of a row for one thread
+  static constexpr int ROWS_APART = REGULAR ? kThreads / LANES : 1;
+  static constexpr bool EVEN = REGULAR ? ROWS % ROWS_APART == 0 : VECTORS % kThreads == 0;
 
   struct Place {
     int inner, outer;
@@ -100,7 +100,7 @@ struct Operand {
       const int id = int(threadIdx.x) + j * kThreads;
       return {(id / (NEAR * SPAN) * NEAR + id % NEAR) * WIDTH, id / NEAR % SPAN,
               EVEN || id < VECTORS};
-    } else if constexpr (STRAIGHT) {
+    } else if constexpr (REGULAR) {
       const int outer = int(threadIdx.x) / LANES + j / IN_ROW * ROWS_APART;
       return {(int(threadIdx.x) % LANES + j % IN_ROW * LANES) * WIDTH, outer, EVEN || outer < ROWS};
     } else {
@@ -158,7 +158,7 @@ struct Operand {
 
   // The address of the vector after the j-th, which lies at `at`. A row's address is computed from the row before.
   DEVICE_MEMBER const float* after(const float* at, int j) const {
-    if constexpr (!STRAIGHT) return vector(j + 1);
+    if constexpr (!REGULAR) return vector(j + 1);
     if ((j + 1) % IN_ROW != 0) return at + LANES * WIDTH;
     at -= (IN_ROW - 1) * (LANES * WIDTH);
     if (is_row(place(j + 1))) at += rows_apart;
@@ -167,7 +167,7 @@ struct Operand {
 
   template <bool FULL>
   DEVICE_MEMBER void load(float (&to)[COUNT][WIDTH], int k_left) const {
-    const float* from = STRAIGHT ? first : vector(0);
+    const float* from = REGULAR ? first : vector(0);
     UNROLL_ALL
     for (int j = 0; j < COUNT; ++j) {
       const Place p = place(j);
@@ -202,14 +202,14 @@ struct Operand {
     float* first_of_thread = opaque_shared_pointer(tile + at(place(0)));
     constexpr int ALONG = LANES * WIDTH * (TRANSPOSE ? STRIDE : 1),
                   DOWN = ROWS_APART * (TRANSPOSE ? 1 : STRIDE);
-    const float* from = STRAIGHT ? first : vector(0);
+    const float* from = REGULAR ? first : vector(0);
     // Unrolled, the edge tests of many copies would take registers from the main loop.
     UNROLL_BY(FULL || COUNT <= 8 ? COUNT : IN_ROW)
     for (int j = 0; j < COUNT; ++j, from = after(from, j - 1)) {
       const Place p = place(j);
       if (!p.used || (FULL && skipped(p))) continue;
       float* to =
-          STRAIGHT ? first_of_thread + j % IN_ROW * ALONG + j / IN_ROW * DOWN : tile + at(p);
+          REGULAR ? first_of_thread + j % IN_ROW * ALONG + j / IN_ROW * DOWN : tile + at(p);
       copy_async<WIDTH>(to, from, valid<FULL>(p, k_left));
     }
   }

@@ -163,29 +163,22 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
   grid_dependency_wait();
   if (SPLIT || STREAM_K) launch_dependents();
 #if STREAM_K
-  // In tiles of k, counted through all tiles of C: from here to there.
-  const int stream_k_block = int(blockIdx.x) - args.whole_tiles;
-  const Int64 stream_k_begin = args.whole_tiles * args.depth;
-  const Int64 end = tile_count(args.rows(), args.columns(), TILE_M, TILE_N) * args.depth;
-  Int64 from = stream_k_block < 0 ? blockIdx.x * args.depth : stream_k_begin + Int64(stream_k_block) * args.share;
-  Int64 to = from + (stream_k_block < 0 ? args.depth : args.share);
-  if (to > end) to = end;
-  for (int nth = 0; from < to; ++nth) {
-    const Int64 index = from / args.depth, first = from - index * args.depth;
-    const Int64 last = first + (to - from) < args.depth ? first + (to - from) : args.depth;
-    const Tile tile = args.tile(static_cast<unsigned>(index));
-    const Int64 k_end = last * TILE_K < args.steps() ? last * TILE_K : args.steps();
-    const Int64 k_size = k_end - first * TILE_K;
-    const WorkUnit work = {tile.row, tile.column, first * TILE_K, k_size > 0 ? k_size : 0, args.a, args.b};
+  StreamKRange range(args.whole_tiles, args.depth, args.share, tile_count(args.rows(), args.columns(), TILE_M, TILE_N));
+  for (int nth = 0; range.any(); ++nth) {
+    const StreamKPart part = range.part();
+    const Tile tile = args.tile(static_cast<unsigned>(part.index));
+    const Int64 k_end = part.last * TILE_K < args.steps() ? part.last * TILE_K : args.steps();
+    const Int64 k_size = k_end - part.first * TILE_K;
+    const WorkUnit work = {tile.row, tile.column, part.first * TILE_K, k_size > 0 ? k_size : 0, args.a, args.b};
     if (nth > 0) shared_free();  //@ simt-barrier-between-tiles
     Sums sums = {};
     if (args.has_product()) multiply(sums, stages, args, work, thread);
     const Destination whole = {args.c + tile.row * args.ldc + tile.column, args.ldc,
                                args.rows() - tile.row, args.columns() - tile.column, scalars_of(args)};
-    const Destination partial = {args.partial + (2 * Int64(stream_k_block) + nth) * TILE_M * TILE_N, TILE_N,
+    const Destination partial = {args.partial + (2 * Int64(range.shared_block) + nth) * TILE_M * TILE_N, TILE_N,
                                  TILE_M, TILE_N, {1.0f, 0.0f}};
-    write_result(stream_k_block < 0 ? whole : partial, sums, shared, thread);
-    from += last - first;
+    write_result(range.shared_block < 0 ? whole : partial, sums, shared, thread);
+    range.advance(part);
   }
 #else
   const Int64 batch = BATCHED ? blockIdx.x / args.blocks() : 0;

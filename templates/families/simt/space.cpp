@@ -41,10 +41,11 @@ std::vector<Constraint> shape_constraints() {
                    return s.fragments == 1 || (s.prefetch >= 3 && s.unroll == s.group_depth() &&
                                                s.group_depth() / s.fragment_k % 2 == 0);
                  }),
-      constraint("store_run", {"TRANSPOSE_B", "PACK_B", "THREAD_N", "VECTOR_C"},
-                 "VECTOR_C divides a thread's run of columns: 1 where B is held with k contiguous, "
-                 "else the greatest of 4, 2, 1 that divides THREAD_N",
-                 [](const Simt& s, const In&) { return s.run_n() % s.vector_c == 0; }),
+      constraint(
+          "store_run", {"TRANSPOSE_B", "PACK_B", "THREAD_N", "VECTOR_C"},
+          "VECTOR_C divides a thread's run of columns: 1 where B is staged with k contiguous, "
+          "else the greatest of 4, 2, 1 that divides THREAD_N",
+          [](const Simt& s, const In&) { return s.run_n() % s.vector_c == 0; }),
       constraint("vectors_fill_tile", {"TILE_M", "TILE_N", "VECTOR_A", "VECTOR_B"},
                  "VECTOR_A divides TILE_M and VECTOR_B divides TILE_N",
                  [](const Simt& s, const In&) {
@@ -56,7 +57,7 @@ std::vector<Constraint> shape_constraints() {
                  }),
       Common::has_tma("PREFETCH"),
       constraint("swizzle_repeats", {"TILE_M", "TRANSPOSE_A", "PACK_A", "PREFETCH", "VECTOR_A"},
-                 "where TMA brings A with k contiguous, TILE_M is a multiple of 8",
+                 "where TMA copies A with k contiguous, TILE_M is a multiple of 8",
                  [](const Simt& s, const In&) {
                    return !s.a_by_tma() || !s.a_along_k || s.tile_m % 8 == 0;
                  }),
@@ -83,17 +84,16 @@ std::vector<Constraint> problem_constraints() {
             return s.parts(in.problem, in.device) > 1 ? in.problem.n % s.vector_c == 0
                                                       : s.vector_c * 4 <= in.problem.alignment.c;
           }),
-      constraint(
-          "stream_k_has_tiles",
-          {"STREAM_K", "SPLIT_K", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
-          "STREAM_K shares out what a last wave of blocks leaves, where tiles are no multiple of "
-          "BLOCKS_PER_SM x multiprocessors and k is not split, in a batch of 1",
-          [](const Simt& s, const In& in) {
-            return !s.stream_k ||
-                   (s.split == 1 && in.problem.batch == 1 &&
-                    stream_k_of(in.problem, s.tile_m, s.tile_n, s.tile_k, s.slots(in.device))
-                            .rest_tiles > 0);
-          }),
+      constraint("stream_k_has_tiles",
+                 {"STREAM_K", "SPLIT_K", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
+                 "STREAM_K needs a partial last wave (tiles are no multiple of BLOCKS_PER_SM x "
+                 "multiprocessors), SPLIT_K 1 and a batch of 1",
+                 [](const Simt& s, const In& in) {
+                   return !s.stream_k ||
+                          (s.split == 1 && in.problem.batch == 1 &&
+                           stream_k_of(in.problem, s.tile_m, s.tile_n, s.tile_k, s.slots(in.device))
+                                   .rest_tiles > 0);
+                 }),
       Common::grid_fits({"TILE_M", "TILE_N", "TILE_K", "SPLIT_K", "BLOCKS_PER_SM"}),
   };
 }
@@ -129,13 +129,13 @@ std::vector<Constraint> search_hints() {
              return s.vector_a * 8 >= std::min(16, reads_a_alignment(in.problem, s.pack_a)) &&
                     s.vector_b * 8 >= std::min(16, reads_b_alignment(in.problem, s.pack_b));
            }),
-      hint("turns_what_lies_along_k", {"TRANSPOSE_A", "PACK_A", "TRANSPOSE_B", "PACK_B"},
-           "only a tile whose k is contiguous is turned",
+      hint("transposes_where_k_contiguous", {"TRANSPOSE_A", "PACK_A", "TRANSPOSE_B", "PACK_B"},
+           "only a tile whose k is contiguous is transposed",
            [](const Simt& s, const In&) {
              return (!s.transpose_a || s.a_along_k) && (!s.transpose_b || s.b_along_k);
            }),
       hint("fragments_of_vectors", {"FRAGMENT_K", "TRANSPOSE_A", "PACK_A", "TRANSPOSE_B", "PACK_B"},
-           "several steps of k are read at a time just where a tile is held with k contiguous",
+           "FRAGMENT_K is above 1 exactly where a tile is staged with k contiguous",
            [](const Simt& s, const In&) {
              return (s.fragment_k > 1) == (s.a_staged_k() || s.b_staged_k());
            }),
@@ -157,7 +157,7 @@ std::vector<Constraint> search_hints() {
            }),
       Common::split_needed(16),
       hint("stream_k_has_work", {"STREAM_K", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
-           "a block of the tail has at least four tiles of k, and there are at most 32 waves",
+           "a stream-K block has at least four tiles of k, and there are at most 32 waves",
            [](const Simt& s, const In& in) {
              if (!s.stream_k) return true;
              const StreamK stream_k =
@@ -208,7 +208,7 @@ std::vector<Parameter> parameters() {
       {"THREAD_N", {1, 2, 4, 6, 8, 12, 16}, "columns of C a thread computes"},
       {"WARP_M", {1, 2, 4, 8, 16}, "threads of a warp along m; 32 / WARP_M along n"},
       {"SLICE_K", {1, 2, 4, 8}, "sliced-K: groups of warps that share a tile's k"},
-      {"UNROLL", {1, 2, 4, 8, 16, 32, 64}, "steps of the tile's k a loop pass does"},
+      {"UNROLL", {1, 2, 4, 8, 16, 32, 64}, "steps of the tile's k in a pass of the loop"},
       {"FRAGMENT_K", {1, 2, 4}, "steps of k a thread reads at a time"},
       {"FRAGMENTS", {1, 2}, "sets of fragments: 2 reads the next while one is multiplied"},
       {"TRANSPOSE_A", {0, 1}, "transpose A's tile on its way into shared memory", {"no", "yes"}},
@@ -238,8 +238,9 @@ std::vector<Parameter> parameters() {
       {"SPECIALIZE_SIZE", {0, 1}, "sizes are constants of the kernel", {"no", "yes"}},
       {std::string(kMaxRegisters),
        {0, 255},
-       "registers a thread may have, told to the compiler besides BLOCKS_PER_SM, which decides: it "
-       "then orders the code otherwise; 0: not told"},
+       "the compiler's register limit a thread; BLOCKS_PER_SM is the stricter one, but the "
+       "compiler "
+       "then schedules instructions differently; 0: no limit"},
   };
 }
 

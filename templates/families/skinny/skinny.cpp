@@ -62,12 +62,12 @@ std::vector<Parameter> parameters() {
        "the small operand: A, of few rows, or B, of few columns",
        {"A", "B"}},
       {"ROWS", {1, 2, 4, 8, 16}, "rows of C a block computes (columns where B is small)"},
-      {"OUTPUTS", {1, 2, 4, 8}, "of the large operand, for a warp that shares k, else for a lane"},
+      {"OUTPUTS", {1, 2, 4, 8}, "outputs of a warp where its lanes share k, else of a lane"},
       {"WARPS_N", {1, 2, 4, 8}, "warps of a block along the outputs"},
       {"WARPS_K", {1, 2, 4, 8, 16}, "warps of a block that share k"},
       {"VECTOR", {1, 2, 4}, "elements of the large operand a load moves"},
       {"VECTOR_SMALL", {1, 2, 4}, "elements of the small operand a load moves"},
-      {"UNROLL", {1, 2, 4, 8}, "loads of the large operand along k that go together"},
+      {"UNROLL", {1, 2, 4, 8}, "loads of the large operand along k in flight at a time"},
       {"EVICT_FIRST",
        {0, 1},
        "the large operand is the first to be evicted from the caches",
@@ -113,7 +113,7 @@ std::vector<Constraint> constraints() {
       Common::threads_resident({"WARPS_N", "WARPS_K", "BLOCKS_PER_SM"}),
       Common::registers_fit({"SMALL_OPERAND", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR",
                              "UNROLL", "BLOCKS_PER_SM"},
-                            "sums and what is read at a time"),
+                            "sums and fragments"),
       hint("product_is_skinny", {"SMALL_OPERAND"},
            "the small operand has at most 32 rows (B: columns)",
            [](const Skinny& s, const In& in) {
@@ -126,7 +126,7 @@ std::vector<Constraint> constraints() {
              return s.rows < 2 * (s.swap ? in.problem.n : in.problem.m);
            }),
       hint("enough_under_way", {"SMALL_OPERAND", "OUTPUTS", "UNROLL", "VECTOR"},
-           "a thread has 4 to 64 elements of the large operand under way",
+           "a thread has 4 to 64 elements of the large operand in flight",
            [](const Skinny& s, const In&) { return s.under_way() >= 4 && s.under_way() <= 64; }),
       hint("split_has_work", {"SMALL_OPERAND", "WARPS_K", "VECTOR", "UNROLL", "SPLIT_K"},
            "each warp has a pass of k to do",
@@ -186,7 +186,7 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
 KernelTemplate skinny_template() {
   KernelTemplate t;
   t.name = "skinny";
-  t.summary = "few rows or columns: the large operand flows through registers, once";
+  t.summary = "few rows or columns: the large operand is read once, through registers";
   t.parameters = parameters();
   t.constraints = constraints();
   t.supports = supports_strict_f32;

@@ -30,7 +30,7 @@ constexpr int kSums = ROWS * OUTPUTS;  // of one thread
 constexpr int kWarpOutputs = kLayout.warp_outputs(), kBlockOutputs = kLayout.block_outputs();
 constexpr int kPass = kLayout.pass();
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
-static_assert((kSums & (kSums - 1)) == 0, "lanes halve the sums they hold");
+static_assert((kSums & (kSums - 1)) == 0, "a thread's sums are a power of two, since lanes halve them");
 static_assert(LARGE_ALONG_K || OUTPUTS % VECTOR == 0, "a lane's outputs are whole vectors");
 static_assert((LARGE_ALONG_K ? VECTOR : UNROLL) % VECTOR_SMALL == 0,
               "the small operand's part of a load is whole vectors");

@@ -55,15 +55,15 @@ struct Operand {
   static constexpr int RUN = LAYOUT.run();             // elements of one read
   static constexpr int STAGED_BYTES = LAYOUT.staged(PRODUCTS);  // of a group
 
-  static constexpr int PIECES = ROW_BYTES / BYTES;  // copies of a row
-  static constexpr int TOTAL = PRODUCTS * ROWS * PIECES;
+  static constexpr int COPIES_A_ROW = ROW_BYTES / BYTES;  // copies of a row
+  static constexpr int TOTAL = PRODUCTS * ROWS * COPIES_A_ROW;
   static constexpr int COPIES = (TOTAL + kGroupThreads - 1) / kGroupThreads;  // of a thread
   // REGULAR: the group copies STEP whole rows at a time, and STEP divides a product's rows or is a multiple of them. A
   // thread's copies then lie in one column, at distances that are the same for every thread.
-  static constexpr int STEP = larger(kGroupThreads / PIECES, 1);
-  static constexpr bool REGULAR = kGroupThreads % PIECES == 0 && (ROWS % STEP == 0 || STEP % ROWS == 0);
+  static constexpr int STEP = larger(kGroupThreads / COPIES_A_ROW, 1);
+  static constexpr bool REGULAR = kGroupThreads % COPIES_A_ROW == 0 && (ROWS % STEP == 0 || STEP % ROWS == 0);
   static constexpr bool ALL = PRODUCTS * GROUPS == 1 && COPIES * kGroupThreads == TOTAL;
-  static_assert(ROW_BYTES % BYTES == 0, "rows are whole pieces");
+  static_assert(ROW_BYTES % BYTES == 0, "rows are whole copies");
   static_assert(!ASYNC || BYTES >= 4, "cp.async moves 4 bytes at least");
 
   // Issues this thread's copies of `count` products.
@@ -71,9 +71,9 @@ struct Operand {
     const unsigned thread = threadIdx.x % kGroupThreads;
     UNROLL_BY(COPIES <= 16 ? COPIES : 8)
     for (int i = 0; i < COPIES; ++i) {
-      const unsigned piece = REGULAR ? thread : thread + unsigned(i * kGroupThreads);
-      const unsigned nth = PRODUCTS == 1 && ALL ? 0 : piece / (PIECES * ROWS), row = piece / PIECES % ROWS;
-      const unsigned at = piece % PIECES * BYTES;
+      const unsigned nth_copy = REGULAR ? thread : thread + unsigned(i * kGroupThreads);
+      const unsigned nth = PRODUCTS == 1 && ALL ? 0 : nth_copy / (COPIES_A_ROW * ROWS), row = nth_copy / COPIES_A_ROW % ROWS;
+      const unsigned at = nth_copy % COPIES_A_ROW * BYTES;
       const int more = REGULAR ? i * STEP / ROWS : 0, more_rows = REGULAR ? i * STEP % ROWS : 0;
       const Element* source = from + (nth * stride + row * ld) + (more * stride + more_rows * ld);
       char* to = staged + (nth * PRODUCT + row * PITCH + at) + (more * PRODUCT + more_rows * PITCH);

@@ -15,10 +15,10 @@ std::vector<Constraint> shape_constraints() {
       constraint("parts_divide_m", {"SPLIT_M"}, "SPLIT_M divides m",
                  [](const Small& s, const In& in) { return in.problem.m % s.parts == 0; }),
       constraint("several_are_whole", {"SPLIT_M", "PRODUCTS"},
-                 "a group that does several PRODUCTS has whole ones",
+                 "SPLIT_M is 1 where PRODUCTS is more than 1",
                  [](const Small& s, const In&) { return s.parts == 1 || s.products == 1; }),
       constraint("squares_are_whole", {"SPLIT_M", "THREAD_M", "THREAD_N", "SQUARES"},
-                 "threads that stand two by two are an even number each way",
+                 "SQUARES needs an even number of a product's threads along m and along n",
                  [](const Small& s, const In&) {
                    return !s.squares || (s.threads_m() % 2 == 0 && s.threads_n() % 2 == 0);
                  }),
@@ -26,13 +26,13 @@ std::vector<Constraint> shape_constraints() {
                  [](const Small& s, const In&) { return s.k % s.depth == 0; }),
       constraint(
           "group_is_warp_or_block", {"SPLIT_M", "THREAD_M", "THREAD_N", "PRODUCTS", "GROUPS"},
-          "a block of several GROUPS has groups of one warp",
+          "where a block has several GROUPS, each is one warp",
           [](const Small& s, const In&) { return s.groups == 1 || s.group_threads() == 32; }),
       Common::block_size({"SPLIT_M", "THREAD_M", "THREAD_N", "PRODUCTS", "GROUPS"}),
       constraint(
           "stores_neighbours", {"THREAD_N", "VECTOR_C"},
-          "VECTOR_C divides the columns that lie side by side in a thread: all of them where "
-          "B's k is contiguous, else as many as it reads at a time (16 bytes at most)",
+          "VECTOR_C divides a thread's neighbouring columns: any where B's k is contiguous, else "
+          "the columns of one read (16 bytes at most)",
           [](const Small& s, const In&) {
             return s.thread_n % s.vector_c == 0 && s.neighbours_n() % s.vector_c == 0;
           }),
@@ -56,7 +56,7 @@ std::vector<Constraint> resource_constraints() {
           {"SPLIT_M", "THREAD_M", "THREAD_N", "PRODUCTS", "GROUPS", "BLOCKS_PER_SM"}),
       Common::registers_fit(
           {"SPLIT_M", "THREAD_M", "THREAD_N", "FRAGMENT_K", "PRODUCTS", "GROUPS", "BLOCKS_PER_SM"},
-          "sums and what is read at a time"),
+          "sums and fragments"),
   };
 }
 
@@ -83,7 +83,7 @@ std::vector<Constraint> search_hints() {
              return s.threads() <= 256 || (s.threads() <= 512 && s.products == 1);
            }),
       hint("products_there", {"SPLIT_M", "THREAD_M", "THREAD_N", "PRODUCTS", "GROUPS"},
-           "a block does no more products than leave each multiprocessor a block",
+           "blocks have so few products that each multiprocessor has a block",
            [](const Small& s, const In& in) {
              const std::int64_t of_a_block = std::int64_t{s.products} * s.groups;
              return of_a_block == 1 ||
@@ -95,8 +95,7 @@ std::vector<Constraint> search_hints() {
              return s.parts == 1 || in.problem.batch <= 8 * in.device.multiprocessors;
            }),
       hint("reads_at_a_time", {"THREAD_M", "THREAD_N", "FRAGMENT_K"},
-           "what is read at a time is at most 16 bytes of k deep, at least two elements where k "
-           "allows",
+           "FRAGMENT_K is at most 16 bytes of k, and at least 2 where k is even and contiguous",
            [](const Small& s, const In&) {
              if (s.depth == 1) return s.k % 2 != 0 || !(s.a.along_k || s.b.along_k);
              return s.depth * s.a.element <= 16 && (s.a.along_k || s.b.along_k);
@@ -140,7 +139,7 @@ std::vector<Parameter> parameters() {
       {"THREAD_M", {1, 2, 3, 4, 6, 8}, "rows of C a thread computes"},
       {"THREAD_N", {1, 2, 4, 8}, "columns of C a thread computes"},
       {"FRAGMENT_K", {1, 2, 4, 8, 16}, "steps of k that are read at a time"},
-      {"UNROLL", {1, 2, 4, 8, 16}, "such reads in a pass of the loop"},
+      {"UNROLL", {1, 2, 4, 8, 16}, "reads of FRAGMENT_K steps in a pass of the loop"},
       {"SPLIT_M", {1, 2, 4}, "blocks (or groups) that share the rows of a product"},
       {"PRODUCTS",
        {1, 2, 4, 8, 16, 32},
@@ -150,8 +149,8 @@ std::vector<Parameter> parameters() {
        {0, 1},
        "neighbouring threads are two by two, else along a row of C",
        {"no", "yes"}},
-      {"PAD_A", {0, 1}, "A's rows are kept off one another's banks", {"no", "yes"}},
-      {"PAD_B", {0, 1}, "B's rows are kept off one another's banks", {"no", "yes"}},
+      {"PAD_A", {0, 1}, "pad A's rows against bank conflicts", {"no", "yes"}},
+      {"PAD_B", {0, 1}, "pad B's rows against bank conflicts", {"no", "yes"}},
       {"VECTOR_C", {1, 2, 4, 8}, "elements of C a store moves"},
       {"BLOCKS_PER_SM", {1, 4, 8, 16}, "blocks that must fit on a multiprocessor: caps registers"},
   };

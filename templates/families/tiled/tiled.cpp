@@ -47,9 +47,9 @@ KernelTemplate tiled_template() {
       {"TILE", {8, 16, 32}, "side of the tiles"},
       {"READ_B",
        {2, 1, 0},
-       "how B is read and held",
+       "how B is read and staged",
        {"rows", "rows-with-bank-conflicts", "columns"}},
-      {"UNROLL", {1, 2, 4, 8, 16, 32}, "steps of the tile's k a loop pass does"},
+      {"UNROLL", {1, 2, 4, 8, 16, 32}, "steps of the tile's k in a pass of the loop"},
   };
   t.constraints = {
       {"unroll_divides",
