@@ -150,8 +150,8 @@ tilewise_status tilewise_prepare(tilewise_matmul* matmul, tilewise_layout layout
 tilewise_status tilewise_explain(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
                                  int64_t n, int64_t k, char* text, size_t capacity, size_t* needed);
 
-/* One operand packed for its kernel, see tilewise_pack_b(). Any number of threads may use one at the
- * same time. */
+/* One operand packed for its kernel, see tilewise_pack_b(). Any number of threads may use one at
+ * the same time. */
 typedef struct tilewise_packed tilewise_packed;
 
 /* A problem: C (m x n) = alpha op(A) op(B) + beta C. Defaults: nn, f32, strict, one product. */
