@@ -1,5 +1,5 @@
-// Tilewise in a program: one object, one call. With device pointers, leave out `.host` and pass the
-// stream.
+// Tilewise in a program: one object, one call on host pointers. With device pointers, leave out
+// `.host` and pass the stream.
 #include <cstdio>
 #include <exception>
 #include <string>

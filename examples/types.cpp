@@ -13,7 +13,7 @@ namespace {
 using tilewise::DType;
 using tilewise::Layout;
 
-/// 16-bit elements, which are CUDA's __half bit for bit; C in f32.
+/// 16-bit elements, with the bits of CUDA's __half; C in f32.
 void half_precision(tilewise::Matmul& matmul) {
   const std::int64_t n = 64;
   const std::vector<float> halves(n * n, 0.5F);
@@ -24,7 +24,7 @@ void half_precision(tilewise::Matmul& matmul) {
   std::printf("f16:  C[0][0] = %g\n", double(c[0]));
 }
 
-/// Exact: alpha and beta are whole numbers, too.
+/// Integers, exact: alpha and beta are integers, too.
 void integers(tilewise::Matmul& matmul) {
   const std::vector<std::int8_t> a{1, 2, 3, 4}, b{5, 6, 7, 8};
   std::vector<std::int32_t> c(4, 100);
@@ -32,7 +32,7 @@ void integers(tilewise::Matmul& matmul) {
   std::printf("i8:   C = %d %d %d %d\n", c[0], c[1], c[2], c[3]);
 }
 
-/// Three products at once, of three A with one B.
+/// Three products in one call, of three matrices A with one B (its stride is 0).
 void batch(tilewise::Matmul& matmul) {
   const std::vector<double> a{1, 0, 0, 1, 2, 0, 0, 2, 3, 0, 0, 3}, b{1, 2, 3, 4};
   std::vector<double> c(12);
@@ -46,7 +46,7 @@ void batch(tilewise::Matmul& matmul) {
   std::printf("f64:  C[2][1][1] = %g\n", c[11]);
 }
 
-/// Faster than strict f32 where there are tensor cores, and as exact as this asks.
+/// f32 with an error of at most `accuracy`: faster than strict where there are tensor cores.
 void as_exact_as(tilewise::Matmul& matmul, double accuracy) {
   const std::int64_t n = 64;
   auto problem = tilewise::typed_problem<float, float>(Layout::nn, n, n, n);

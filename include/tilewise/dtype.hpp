@@ -6,8 +6,9 @@
 
 namespace tilewise {
 
-/// Element types. On-disk names are those of dtype_info(), and kernels are compiled for these
-/// numbers (templates/types.cuh): never rename or reorder. i32 is a result and an accumulator only.
+/// Element types. On-disk names are those of dtype_info(), and kernels are compiled with these
+/// numbers (templates/words/types.cuh): never rename or reorder. i32 is a result and an accumulator
+/// only.
 /// e4m3 and e5m2 are the 8-bit floating-point types of OCP (e4m3 without infinities).
 enum class DType : std::uint8_t { f32, f64, f16, bf16, i8, i32, e4m3, e5m2 };
 
@@ -21,7 +22,7 @@ enum class DType : std::uint8_t { f32, f64, f16, bf16, i8, i32, e4m3, e5m2 };
 /// these parts are summed. The accuracy is about f32's, on tensor cores.
 enum class MathMode : std::uint8_t { strict, tf32, f32x3 };
 
-/// One row of the table of types.
+/// One row of the table of types, dtypes().
 struct DTypeInfo {
   DType type;
   std::string_view name;
@@ -43,8 +44,8 @@ inline int bytes_of(DType type) { return dtype_info(type).bytes; }
 inline bool is_integer(DType type) { return type == DType::i8 || type == DType::i32; }
 inline bool is_fp8(DType type) { return type == DType::e4m3 || type == DType::e5m2; }
 
-/// One row of the table of products: types that go together, and their accuracy. A and B have one
-/// type. docs/measuring.md derives the bounds.
+/// One row of product_kinds(): types that go together, and their accuracy. A and B have one type.
+/// docs/measuring.md derives the bounds.
 struct ProductKind {
   DType operand, c, accumulator;
   MathMode math;
@@ -62,7 +63,7 @@ struct ProductKind {
 
 /// Every kind. The first of each operand type is its default.
 std::span<const ProductKind> product_kinds();
-/// The kind of these types and this mode, or null.
+/// The kind of these types and this mode; null where there is none.
 const ProductKind* find_product_kind(DType operand, DType c, MathMode math);
 /// The usual type of C: the operand's own, i32 for i8, f32 for fp8.
 DType default_result(DType operand);

@@ -7,7 +7,7 @@ namespace tilewise {
 /// The kind of a failure. The command line maps each kind to an exit status.
 enum class ErrorKind {
   invalid_argument,  ///< a bad size, layout, type or pointer; C overlaps A or B
-  not_found,         ///< nothing stored answers the lookup
+  not_found,         ///< no record is stored for the lookup
   unsupported,       ///< a correct request that this device or build cannot serve
   no_device,         ///< no driver, no GPU, or the index or UUID names none
   device,            ///< the driver refused or failed; the device may be unusable afterwards

@@ -14,7 +14,7 @@ enum class MatchKind : std::uint8_t { exact, nearest, default_ };
 /// "exact", "nearest", "default".
 std::string_view to_string(MatchKind kind);
 
-/// How a lookup was answered, in values to print.
+/// The stored record that serves a problem, in values to print.
 struct Match {
   MatchKind kind = MatchKind::default_;
   /// The problem of the stored record. For `default_`: the problem of the lookup.
@@ -33,7 +33,7 @@ struct Match {
   double distance = 0;
   double predicted_us = 0;  ///< the cost model's time for the problem of the lookup; 0: not known
   std::string limited_by;   ///< the cost model's bottleneck: "multiply-adds"; empty: not known
-  std::string why;          ///< one sentence for people
+  std::string why;          ///< the reason, in one sentence
 };
 
 }  // namespace tilewise

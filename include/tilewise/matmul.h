@@ -36,7 +36,7 @@ typedef enum tilewise_status {
   TILEWISE_OK = 0,
   TILEWISE_INVALID_ARGUMENT =
       1,                  /* a bad size, leading dimension, pointer or layout; C overlaps A or B */
-  TILEWISE_NOT_FOUND = 2, /* nothing stored answers the lookup */
+  TILEWISE_NOT_FOUND = 2, /* no record is stored for the lookup */
   TILEWISE_UNSUPPORTED = 3,    /* a correct request that this device cannot serve */
   TILEWISE_NO_DEVICE = 4,      /* no driver, no GPU, or no such GPU */
   TILEWISE_DEVICE_ERROR = 5,   /* the driver, or the system around it, refused or failed */
@@ -141,16 +141,17 @@ tilewise_status tilewise_sgemm_host(tilewise_matmul* matmul, tilewise_layout lay
 tilewise_status tilewise_prepare(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
                                  int64_t n, int64_t k);
 
-/* Writes which stored record would serve such a product, and why, as JSON: {"match": "exact",
- * "nearest" or "default", "distance", "stale", "why", "predicted_us" and "limited_by" (the cost
- * model's; 0 and "" when not known), "candidate", "record" (null for default)}.
- * At most `capacity` bytes are written, the closing zero included. *needed (`needed` may be NULL)
- * is the length of the whole text with its closing zero. TILEWISE_INVALID_ARGUMENT when it does not
- * fit; `text` may be NULL when `capacity` is 0. */
+/* Writes the stored record that would serve such a product, and the reason, as JSON: {"match":
+ * "exact", "nearest" or "default", "distance", "stale", "why", "predicted_us" and "limited_by" (the
+ * cost model's; 0 and "" when not known), "candidate", "record" (null for default)}. At most
+ * `capacity` bytes are written, the closing zero included. *needed (`needed` may be NULL) is the
+ * length of the whole text with its closing zero. TILEWISE_INVALID_ARGUMENT when it does not fit;
+ * `text` may be NULL when `capacity` is 0. */
 tilewise_status tilewise_explain(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
                                  int64_t n, int64_t k, char* text, size_t capacity, size_t* needed);
 
-/* One operand packed for its kernel, see tilewise_pack_b(). Any number of threads may use one. */
+/* One operand packed for its kernel, see tilewise_pack_b(). Any number of threads may use one at
+ * the same time. */
 typedef struct tilewise_packed tilewise_packed;
 
 /* A problem: C (m x n) = alpha op(A) op(B) + beta C. Defaults: nn, f32, strict, one product. */

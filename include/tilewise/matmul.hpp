@@ -31,8 +31,9 @@ struct MatmulOptions {
   /// as part of this program (docs/security.md). Not set: true where the environment has
   /// TILEWISE_TRUST_FILES=1, else false.
   std::optional<bool> trust_files;
-  /// Called with each warning, once: a stale or quarantined record, a missing database. One line
-  /// each. Empty: they go to standard error. Must not call the Matmul.
+  /// Called once for each warning, with one line: a stale or quarantined record, a missing
+  /// database. The call is made by a thread that uses the Matmul, one at a time. It must not call
+  /// the Matmul. Empty: warnings go to standard error.
   std::function<void(const std::string&)> warn;
 };
 
@@ -167,8 +168,9 @@ class Matmul {
   /// and Error(unsupported) when the device has none of those that are.
   MathMode fastest_within(const Problem& problem, double accuracy) const;
 
-  /// Which stored record would serve this problem, and why. Compiles and loads no kernel. The first
-  /// call loads the run-time compiler where there is one: Match::stale depends on its version.
+  /// The stored record that would serve this problem, and the reason. Compiles and loads no kernel.
+  /// The first call loads the run-time compiler where there is one: Match::stale depends on its
+  /// version.
   Match explain(const Problem& problem) const;
 
   /// Loads (and where necessary compiles) the problem's kernels now, so that its first product is

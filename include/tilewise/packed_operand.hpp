@@ -9,8 +9,8 @@ namespace tilewise {
 ///
 /// Not every kernel packs. bytes() is the device memory of the copy; with 0 there is no copy, and
 /// products read the original. The original must not change in either case: a product whose kernel
-/// needs another form reads it, and a copy does not follow it. Results are the same bit for bit
-/// with and without a packed operand.
+/// needs another form reads it, and the copy does not change with it. Results are the same bit for
+/// bit with and without a packed operand.
 ///
 /// Move-only. Any number of products may use one at the same time, on any streams. Destruction
 /// frees the memory and never throws. It must come after the products that use the operand are
