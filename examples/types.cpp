@@ -47,7 +47,7 @@ void batch(tilewise::Matmul& matmul) {
 }
 
 /// f32 with an error of at most `accuracy`: faster than strict where there are tensor cores.
-void as_exact_as(tilewise::Matmul& matmul, double accuracy) {
+void within_accuracy(tilewise::Matmul& matmul, double accuracy) {
   const std::int64_t n = 64;
   auto problem = tilewise::typed_problem<float, float>(Layout::nn, n, n, n);
   problem.math = matmul.fastest_within(problem, accuracy);
@@ -67,7 +67,7 @@ int main(int argc, char** argv) try {
   half_precision(matmul);
   integers(matmul);
   batch(matmul);
-  as_exact_as(matmul, 1e-4);
+  within_accuracy(matmul, 1e-4);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

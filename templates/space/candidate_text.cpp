@@ -127,7 +127,7 @@ class Reader {
     if (name.empty() || (equals != text.npos && equals + 1 == text.size()))
       throw bad("\"" + std::string(text) +
                 "\" is not NAME=VALUE,VALUE...; values are written as in "
-                "TILE_M=64,128;PREFETCH=2 or 128x128x8 thread=8x8");
+                "TILE_M=64,128;PREFETCH=2 or 128x128x8 thread=8x8 warp_m=4");
     const std::string_view values =
         equals == text.npos ? std::string_view("yes") : text.substr(equals + 1);
     for (const Group& known : kGroups)
@@ -215,7 +215,8 @@ class Reader {
 }  // namespace
 
 const char* const kCandidateLegend =
-    "Configurations read: simt 128x128x8 thread=8x8 prefetch=tma-4 vector=4/4/4 group_m=8\n"
+    "Configurations read: simt 128x128x8 thread=8x8 vector=4/4/4 warp_m=4 prefetch=tma-4 "
+    "group_m=8\n"
     "  128x128x8     rows x columns x depth of a block's tile (TILE_M, TILE_N, TILE_K)\n"
     "  thread=, warp=  what one thread, or one warp, computes of it\n"
     "  4/4/4         the values of A, B and C\n"

@@ -8,7 +8,7 @@
 
 // Candidates as tables print them and as --only and --subspace read them:
 //
-//   simt 128x128x8 thread=8x8 prefetch=tma-4 vector=4/4/4 group_m=8
+//   simt 128x128x8 thread=8x8 vector=4/4/4 warp_m=4 prefetch=tma-4 group_m=8
 //
 // 128x128x8 is TILE_M x TILE_N x TILE_K; thread= (warp=) is THREAD_M x THREAD_N (WARP_M x WARP_N);
 // a/b/c are the values of A, B and C; a name by itself means yes. A parameter is left out where it

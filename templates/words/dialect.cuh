@@ -124,7 +124,7 @@ DEVICE void load_vector(float (&to)[COUNT], const float* from) {
 
 // As load_vector, for data that is read once: the caches evict it first.
 template <int COUNT>
-DEVICE void load_vector_once(float (&to)[COUNT], const float* from) {
+DEVICE void load_vector_evict_first(float (&to)[COUNT], const float* from) {
 #ifdef TILEWISE_HOST
   load_vector<COUNT>(to, from);
 #else

@@ -72,6 +72,16 @@ TEST(CandidateText, IsReadBackAsItWasWritten) {
   for (const KernelTemplate& kernel : catalog()) EXPECT_GT(counts[kernel.name], 0) << kernel.name;
 }
 
+TEST(CandidateText, TheLegendsExampleIsACandidate) {
+  const std::string legend = kCandidateLegend;
+  const std::size_t begin = legend.find("simt ");
+  const std::string text = legend.substr(begin, legend.find('\n') - begin);
+  const Problem problem = test::make_problem(Layout::nn, 4096, 4096, 4096);
+  const Candidate example{"simt", parse_configuration(text.substr(5), simt())};
+  EXPECT_EQ(rejection(simt(), problem, example.configuration, nominal_device({9, 0, true})), "");
+  EXPECT_EQ(short_text(example), text);
+}
+
 TEST(CandidateText, LabelsAreSingleWordsThatDifferWithinAParameter) {
   for (const KernelTemplate& kernel : catalog())
     for (const Parameter& parameter : kernel.parameters) {

@@ -45,10 +45,12 @@ void setup(CLI::App& app, CompileCommand& options) {
   add_problem_options(app, options.problems, "1024");
   add_candidate_options(app, options.candidates);
   auto* only =
-      app.add_option("--only", options.only,
-                     "Just this candidate: 'simt 128x128x8 thread=8x8', or simt for its default")
+      app.add_option(
+             "--only", options.only,
+             "Just this candidate: 'simt 128x128x8 thread=8x8 warp_m=4', or simt for its default")
           ->type_name("CANDIDATE");
-  app.add_option("--random", options.random, "So many random candidates instead of the defaults")
+  app.add_option("--random", options.random,
+                 "Random candidates, N of them, instead of the defaults")
       ->type_name("N")
       ->transform(whole_number(1, kMostKernels))
       ->excludes(only);

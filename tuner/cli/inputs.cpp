@@ -167,7 +167,7 @@ void add_problem_options(CLI::App& app, ProblemOptions& options, const std::stri
         ->check(number_above_zero())
         ->excludes(math);
   app.add_option("--batch", options.batch,
-                 "So many products of each size in one go, their matrices one after the other")
+                 "Products of each size in one call, their matrices one after the other")
       ->type_name("N")
       ->transform(whole_number(1))
       ->capture_default_str();

@@ -64,9 +64,10 @@ void setup(CLI::App& app, TuneCommand& options) {
       ->transform(whole_number(0, 1024));
   app.add_flag("--force", options.tune.force, "Measure again what is stored");
   add_candidate_options(app, options.candidates);
-  app.add_option("--only", options.only,
-                 "Validate and time just this candidate, as 'simt 128x128x8 thread=8x8', or simt "
-                 "for its default; stores nothing")
+  app.add_option(
+         "--only", options.only,
+         "Validate and time just this candidate, as 'simt 128x128x8 thread=8x8 warp_m=4', or simt "
+         "for its default; stores nothing")
       ->type_name("CANDIDATE");
   for (const char* name : {"--templates", "--subspace"}) app.get_option(name)->excludes("--only");
   add_database_option(app, options.database);

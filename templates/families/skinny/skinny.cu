@@ -67,7 +67,7 @@ struct Small {
 // Loads VECTOR neighbouring elements, `valid` of them inside; each is read once.
 DEVICE void load_large(float (&to)[VECTOR], const float* from, int valid) {
   if (EVICT_FIRST && valid >= VECTOR) {
-    load_vector_once<VECTOR>(to, from);
+    load_vector_evict_first<VECTOR>(to, from);
   } else {
     load_part<VECTOR>(to, from, 0, valid);
   }
