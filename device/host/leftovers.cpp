@@ -15,19 +15,21 @@ namespace {
 constexpr int kRemovals = 100;
 constexpr auto kBetweenRemovals = std::chrono::milliseconds(10);
 
+// When the program or library is loaded: no thread can use them before.
+[[maybe_unused]] const int registered =
+    (leftovers(),
+     pthread_atfork([] { leftovers().mutex.lock(); }, [] { leftovers().mutex.unlock(); },
+                    [] {
+                      Leftovers& all = leftovers();
+                      all.programs.clear();
+                      all.folders.clear();
+                      all.mutex.unlock();
+                    }));
+
 }  // namespace
 
 Leftovers& leftovers() {
-  static Leftovers& all = [&]() -> Leftovers& {
-    static Leftovers& made = *new Leftovers;  // never destroyed: used until the process ends
-    pthread_atfork([] { made.mutex.lock(); }, [] { made.mutex.unlock(); },
-                   [] {
-                     made.programs.clear();
-                     made.folders.clear();
-                     made.mutex.unlock();
-                   });
-    return made;
-  }();
+  static Leftovers& all = *new Leftovers;  // never destroyed: used until the process ends
   return all;
 }
 

@@ -17,6 +17,11 @@
 #include "tests/support/problems.hpp"
 #include "tilewise/error.hpp"
 
+#ifdef __SANITIZE_THREAD__
+// NVRTC is not built for ThreadSanitizer, which misses how its threads synchronise.
+extern "C" const char* __tsan_default_suppressions() { return "called_from_lib:libnvrtc.so\n"; }
+#endif
+
 namespace tilewise {
 namespace {
 

@@ -17,6 +17,11 @@
 #include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
 
+#ifdef __SANITIZE_THREAD__
+// Children start threads.
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+#endif
+
 namespace tilewise {
 namespace {
 

@@ -107,7 +107,7 @@ Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Refere
 
 // Without a device that can compare, all comparisons are done on the host.
 void Validator::use_spare(std::int64_t bytes) {
-  if (!device_.surely_equal(scalars_.data(), scalars_.data(), scalars_.bytes(), stream_)) return;
+  if (!device_.known_equal(scalars_.data(), scalars_.data(), scalars_.bytes(), stream_)) return;
   const auto copy_of = [&](const DeviceMatrix& matrix) {
     const std::int64_t needed = matrix.placement().bytes;
     if (needed > bytes) return DeviceBuffer();
@@ -182,7 +182,7 @@ void Validator::keep(const DeviceMatrix& matrix, const DeviceBuffer& kept) {
 
 bool Validator::is_as_kept(const DeviceMatrix& matrix, const DeviceBuffer& kept) {
   return kept.data() &&
-         device_.surely_equal(matrix.allocation(), kept.data(), kept.bytes(), copies_.get());
+         device_.known_equal(matrix.allocation(), kept.data(), kept.bytes(), copies_.get());
 }
 
 // C holds canaries where beta is 0, else C0; the guards around it always hold canaries.
