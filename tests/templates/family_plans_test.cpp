@@ -45,8 +45,11 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
         const std::int64_t tiles_m = (problem.m + tile_m - 1) / tile_m;
         const std::int64_t tiles_n = (problem.n + tile_n - 1) / tile_n;
         if (value("STREAM_K")) {  // blocks of whole tiles, then stream-K blocks
-          const std::int64_t depth = step.arguments[19].value, whole = step.arguments[20].value;
-          const std::int64_t share = step.arguments[21].value, rest = tiles_m * tiles_n - whole;
+          const auto argument = [&](std::string_view name) {
+            return argument_named(step, name, test::simt_stream_k_arguments()).value;
+          };
+          const std::int64_t depth = argument("depth"), whole = argument("whole_tiles");
+          const std::int64_t share = argument("share"), rest = tiles_m * tiles_n - whole;
           const std::int64_t blocks = std::int64_t(volume(step.grid)) - whole;
           ASSERT_GT(rest, 0);
           ASSERT_GE(whole, 0);
@@ -111,17 +114,21 @@ TEST(FamilyPlans, SimtsStreamKHasItsArgumentsAndMemory) {
         ++found;
         const LaunchStep& step = multiply_of(plan);
         const ArgumentLayout layout = layout_of(step.arguments, problem.accumulator);
-        ASSERT_EQ(layout.offsets[18], sizeof(MultiplyArgs<float>));
-        ASSERT_EQ(layout.offsets[21], sizeof(SimtStreamKArgs) - sizeof(int));
-        const std::int64_t blocks = std::int64_t(volume(step.grid)) - step.arguments[20].value;
-        ASSERT_GE(plan.workspace_bytes,
-                  step.arguments[18].value + blocks * 2 * candidate.configuration.at("TILE_M") *
-                                                 candidate.configuration.at("TILE_N") * 4);
+        const auto names = test::simt_stream_k_arguments();
+        ASSERT_EQ(layout.offsets[test::index_of("partial", names)], sizeof(MultiplyArgs<float>));
+        ASSERT_EQ(layout.offsets[test::index_of("share", names)],
+                  sizeof(SimtStreamKArgs) - sizeof(int));
+        const std::int64_t blocks =
+            std::int64_t(volume(step.grid)) - argument_named(step, "whole_tiles", names).value;
+        ASSERT_GE(plan.workspace_bytes, argument_named(step, "partial", names).value +
+                                            blocks * 2 * candidate.configuration.at("TILE_M") *
+                                                candidate.configuration.at("TILE_N") * 4);
         const LaunchStep& sums = plan.steps.back();
         ASSERT_EQ(sums.kernel.entry, "stream_k");
         const ArgumentLayout of_sums = layout_of(sums.arguments, problem.accumulator);
         ASSERT_EQ(of_sums.bytes, sizeof(StreamKArgs));
-        ASSERT_EQ(of_sums.offsets[10], offsetof(StreamKArgs, share));
+        ASSERT_EQ(of_sums.offsets[test::index_of("share", test::stream_k_arguments())],
+                  offsetof(StreamKArgs, share));
       });
   EXPECT_GT(found, 0);
 }

@@ -6,10 +6,13 @@
 #include <algorithm>
 
 #include "tests/support/problems.hpp"
+#include "tests/templates/argument_names.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {
 namespace {
+
+using test::argument_named;
 
 using testing::ElementsAre;
 
@@ -65,13 +68,14 @@ TEST(MultiplyPlan, StridesAreTheCallsUnlessAnOperandIsPacked) {
   const Problem problem = typed_problem(Layout::nn, DType::f16, DType::f16, 5);
   const Plan plan = multiply_plan(problem, shape_of(Pack::none, Pack::transpose));
   ASSERT_EQ(plan.steps.size(), 2u);
-  const auto& multiply = plan.steps[1].arguments;
-  EXPECT_EQ(multiply[8].kind, Kind::stride_a);
-  EXPECT_EQ(multiply[10].kind, Kind::stride_c);
+  const LaunchStep& multiply = plan.steps[1];
+  EXPECT_EQ(argument_named(multiply, "stride_a").kind, Kind::stride_a);
+  EXPECT_EQ(argument_named(multiply, "stride_c").kind, Kind::stride_c);
   // B^T: 70 rows of 90 halves, in lines of 64.
-  EXPECT_EQ(multiply[6], (Argument{Kind::integer64, 128}));
-  EXPECT_EQ(multiply[9], (Argument{Kind::integer64, 70 * 128}));
-  EXPECT_EQ(plan.steps[0].arguments[4].kind, Kind::stride_b);
+  EXPECT_EQ(argument_named(multiply, "ldb"), (Argument{Kind::integer64, 128}));
+  EXPECT_EQ(argument_named(multiply, "stride_b"), (Argument{Kind::integer64, 70 * 128}));
+  EXPECT_EQ(argument_named(plan.steps[0], "from_stride", test::pack_arguments()).kind,
+            Kind::stride_b);
   EXPECT_EQ(plan.steps[0].packs[0].bytes, 5 * 70 * 128 * 2);
   EXPECT_EQ(plan.workspace_bytes, plan.steps[0].packs[0].bytes);
 }
@@ -86,9 +90,10 @@ TEST(MultiplyPlan, RowsOfPackedOperandsStartLinesWhateverTheirType) {
       return (columns * bytes + 127) / 128 * 128 / bytes;
     };
     const LaunchStep& pack = plan.steps[0];
-    EXPECT_EQ(pack.arguments[3].value, line(90)) << to_string(problem);
-    EXPECT_EQ(pack.arguments[9 + 3].value, line(70)) << to_string(problem);
-    EXPECT_EQ(pack.arguments[9 + 8].value, 90);  // its rows
+    EXPECT_EQ(argument_named(pack, "to_ld", test::pack_arguments()).value, line(90))
+        << to_string(problem);
+    EXPECT_EQ(test::second_named(pack, "to_ld").value, line(70)) << to_string(problem);
+    EXPECT_EQ(test::second_named(pack, "to_rows").value, 90);
   }
 }
 
@@ -114,7 +119,7 @@ TEST(MultiplyPlan, OneStepPacksBothOperands) {
   EXPECT_EQ(pack.packs, (std::vector{a.steps[0].packs[0], b.steps[0].packs[0]}));
   EXPECT_EQ(pack.grid.x, a.steps[0].grid.x + b.steps[0].grid.x);
   EXPECT_EQ(pack.arguments.back(), (Argument{Kind::blocks_a, a.steps[0].grid.x}));
-  EXPECT_EQ(pack.arguments[9 + 1], (Argument{Kind::workspace, a.workspace_bytes}));
+  EXPECT_EQ(test::second_named(pack, "to"), (Argument{Kind::workspace, a.workspace_bytes}));
   EXPECT_EQ(both.workspace_bytes, a.workspace_bytes + b.workspace_bytes);
   Work work = a.steps[0].work;
   EXPECT_EQ(pack.work, work += b.steps[0].work);

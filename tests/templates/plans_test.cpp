@@ -123,7 +123,8 @@ struct PackBothArgs {
 template <class Sum>
 void check_multiply_arguments(const Problem& problem, const Plan& plan, const LaunchStep& step) {
   const ArgumentLayout layout = layout_of(step.arguments, problem.accumulator);
-  const std::size_t maps = plan.tensor_maps.size(), common = 18;
+  const std::size_t maps = plan.tensor_maps.size();
+  const std::size_t common = test::multiply_arguments().size();
   ASSERT_GE(step.arguments.size(), common + maps);
   if (step.arguments.size() == common) {
     ASSERT_EQ(layout.bytes, sizeof(MultiplyArgs<Sum>));
@@ -137,12 +138,15 @@ void check_multiply_arguments(const Problem& problem, const Plan& plan, const La
     ASSERT_EQ(layout.offsets[place], layout.bytes - (maps - map) * sizeof(TensorMap));
     ASSERT_EQ(layout.offsets[place] % alignof(TensorMap), 0u);
   }
-  ASSERT_EQ(layout.offsets[8], offsetof(MultiplyArgs<Sum>, stride_a));
-  ASSERT_EQ(layout.offsets[13], offsetof(MultiplyArgs<Sum>, k));
-  ASSERT_EQ(layout.offsets[16], offsetof(MultiplyArgs<Sum>, alpha));
-  ASSERT_EQ(layout.offsets[17], offsetof(MultiplyArgs<Sum>, beta));
-  ASSERT_EQ(step.arguments[13].kind, Argument::Kind::k);
-  ASSERT_EQ(step.arguments[11].value, problem.m);
+  const auto offset_of = [&](std::string_view name) {
+    return layout.offsets[test::index_of(name, test::multiply_arguments())];
+  };
+  ASSERT_EQ(offset_of("stride_a"), offsetof(MultiplyArgs<Sum>, stride_a));
+  ASSERT_EQ(offset_of("k"), offsetof(MultiplyArgs<Sum>, k));
+  ASSERT_EQ(offset_of("alpha"), offsetof(MultiplyArgs<Sum>, alpha));
+  ASSERT_EQ(offset_of("beta"), offsetof(MultiplyArgs<Sum>, beta));
+  ASSERT_EQ(argument_named(step, "k").kind, Argument::Kind::k);
+  ASSERT_EQ(argument_named(step, "m").value, problem.m);
 }
 
 template <class Sum>

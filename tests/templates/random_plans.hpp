@@ -10,23 +10,16 @@
 #include "templates/kernel_template.hpp"
 #include "templates/space/search_space.hpp"
 #include "tests/support/problems.hpp"
+#include "tests/templates/argument_names.hpp"
 
 namespace tilewise {
+
+using test::argument_named;
 
 inline const LaunchStep& multiply_of(const Plan& plan) {
   for (const LaunchStep& step : plan.steps)
     if (step.role == StepRole::multiply) return step;
   throw std::runtime_error("no multiply step");
-}
-
-/// A field of MultiplyArgs (templates/parts/arguments.cuh).
-inline const Argument& argument_named(const LaunchStep& multiply, std::string_view name) {
-  constexpr std::string_view names[] = {
-      "a",   "b",   "c",        "alpha_device", "beta_device", "lda",
-      "ldb", "ldc", "stride_a", "stride_b",     "stride_c",    "m",
-      "n",   "k",   "group_m",  "splits",       "alpha",       "beta"};
-  const auto at = std::find(std::begin(names), std::end(names), name) - std::begin(names);
-  return multiply.arguments.at(static_cast<std::size_t>(at));
 }
 
 struct Sample {
