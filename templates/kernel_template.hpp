@@ -67,6 +67,11 @@ void add_template(KernelTemplate added);
 /// Throws Error(not_found), which lists the known templates.
 const KernelTemplate& find_template(std::string_view name);
 
+/// Empty when the configuration has exactly the template's parameters, with values that these have;
+/// else the first reason: "unknown parameter X", "parameter X is missing", "TILE_M=3 is not one of
+/// ...".
+std::string bad_values(const KernelTemplate& kernel, const Configuration& configuration);
+
 /// Empty when valid, else the first reason: "unknown parameter X", "TILE_M=3 is not one of ...", or
 /// "constraint shared_fits: ...". Also checks supports().
 std::string rejection(const KernelTemplate& kernel, const Problem& problem,

@@ -2,9 +2,9 @@
 #pragma once
 #include "parts/arguments.cuh"
 
-// Which output tile is the index-th, as a block of the one-dimensional grid works on it. Tiles are walked in groups of
-// GROUP_M tile rows, down each column of the group before going right, so that blocks running at the
-// same time share operand tiles in L2. The grid is one-dimensional since its x alone may pass 65535.
+// The tile of C with number `index`. The tile order has groups of GROUP_M tile rows, and goes down each column of a group
+// before the next column: blocks that run at the same time share operand tiles in L2. The grid is one-dimensional, since
+// its x alone may exceed 65535.
 struct Tile {
   Int64 row, column;  // of the tile's first element
   int split;
@@ -28,14 +28,14 @@ DEVICE Tile tile_at(Int64 m, Int64 n, int tile_rows_together, unsigned index, in
           static_cast<Int64>(inside / rows) * tile_n, static_cast<int>(split)};
 }
 
-// A block's work: a tile of C of one product, or its part of k of it.
+// A block's work: a tile of C of one product, for all of k or for one part of it (split).
 // A block's number is tile + tiles x (split + splits x batch).
 struct WorkTile {
   Tile tile;
   const Element* a;  // the product's operands
   const Element* b;
   Result* c;
-  Sum* partial;  // [m][n], this split's sums: instead of c when SPLIT
+  Sum* partial;  // [m][n], the split's sums; used instead of c when SPLIT
 };
 
 DEVICE WorkTile work_tile_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
@@ -53,24 +53,23 @@ DEVICE WorkTile work_tile_of_block(const MultiplyArgs& args, int tile_m, int til
           reinterpret_cast<Sum*>(args.c) + (batch * args.parts() + tile.split) * args.rows() * args.columns()};
 }
 
-// Where k is split into args.parts() parts (Split), the tiles of TileK steps of a part; the last part may be short or
-// empty. Else all tiles of k. A kernel finds the part's ends itself: a function that returns both compiles to other
-// registers.
+// Tiles of k, TileK steps each, of one of args.parts() parts (Split), else of all of k. The last part may be short or
+// empty. Kernels compute the ends of a part themselves: a function that returns both uses other registers.
 template <bool Split, int TileK>
 DEVICE Int64 k_share(const MultiplyArgs& args) {
   const Int64 tiles = (args.steps() + TileK - 1) / TileK;
   return Split ? (tiles + args.parts() - 1) / args.parts() : tiles;  //@ schedule-split-share
 }
 
-// stream-K. Tiles of C up to `whole_tiles` are one block's each. The tiles of k of the others, `depth` a tile of C, are
-// counted through and dealt out evenly: `share` to a block, so that a block has the end of one tile and maybe the
-// beginning of the next.
+// stream-K. Each of the first `whole_tiles` tiles of C has a block of its own. The other tiles are shared: their tiles of
+// k, `depth` for each tile of C, are numbered through, and each block has a range of `share` of them. A range is the end
+// of one tile's k, and may include the beginning of the next one's.
 struct StreamKPart {
-  Int64 index, first, last;  // a tile of C, and of its k the tiles first to last - 1
+  Int64 index, first, last;  // of a tile of C; its tiles of k: first to last - 1
 };
 struct StreamKRange {
-  int shared_block;  // below 0: the block has a tile of C of its own
-  Int64 from, to;    // tiles of k, counted through all tiles of C
+  int shared_block;  // number among the blocks that share tiles; negative: the block has a tile of its own
+  Int64 from, to;    // tiles of k, numbered through all tiles of C
   Int64 depth;
 
   DEVICE_MEMBER StreamKRange(int whole_tiles, Int64 tile_depth, int share, Int64 tiles) : depth(tile_depth) {

@@ -278,7 +278,7 @@ void spread_blocks(Plan& plan, const DeviceInfo& device) {
     if (step.role != StepRole::multiply || !step.programmatic) continue;
     const std::int64_t share =
         ceil_div(static_cast<std::int64_t>(volume(step.grid)), device.multiprocessors);
-    // The least size of which share + 1 blocks do not fit; sizes are multiples of 128 bytes.
+    // The smallest size at which share + 1 blocks do not fit. Sizes are multiples of 128 bytes.
     const std::int64_t bytes = round_up(
         device.shared_per_multiprocessor / (share + 1) - device.shared_reserved_per_block + 128,
         128);

@@ -5,9 +5,8 @@
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <span>
-
-#include "tilewise/error.hpp"
 
 namespace tilewise {
 namespace {
@@ -69,15 +68,6 @@ std::string value_text(const Parameter& parameter, int value) {
 bool is_plain(const Parameter& parameter, int value) {
   const int* plain = plain_value(parameter);
   return plain && *plain == value;
-}
-
-/// Whether the configuration has exactly the template's parameters, with values that these have.
-bool is_of(const KernelTemplate& kernel, const Configuration& configuration) {
-  if (configuration.values().size() != kernel.parameters.size()) return false;
-  return std::all_of(kernel.parameters.begin(), kernel.parameters.end(), [&](const Parameter& p) {
-    const int* value = configuration.find(p.name);
-    return value && std::count(p.values.begin(), p.values.end(), *value) > 0;
-  });
 }
 
 std::string group_text(const Group& group, std::span<const Parameter* const> parameters,
@@ -164,19 +154,12 @@ class Reader {
 
   /// The parameter's name as templates spell it.
   std::string parameter_named(const std::string& name) const {
-    std::vector<std::string> all;
     for (const KernelTemplate* kernel : templates_)
-      for (const Parameter& parameter : kernel->parameters) {
+      for (const Parameter& parameter : kernel->parameters)
         if (lower(parameter.name) == name) return parameter.name;
-        all.push_back(parameter.name);
-      }
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    std::string list;
-    for (const std::string& known : all) list += (list.empty() ? "" : ", ") + known;
     std::string upper = name;
     for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    throw bad("no chosen template has a parameter " + upper + "; there are " + list);
+    throw no_such_parameter(upper, templates_);
   }
 
   int value_of(const std::string& parameter, std::string_view text, std::string_view item) const {
@@ -224,6 +207,16 @@ const char* const kCandidateLegend =
     "  left out      no or none, the first of other words, else 1, else 0\n"
     "--only and --subspace take this form, too.";
 
+Error no_such_parameter(const std::string& name,
+                        const std::vector<const KernelTemplate*>& templates) {
+  std::set<std::string> names;
+  for (const KernelTemplate* kernel : templates)
+    for (const Parameter& parameter : kernel->parameters) names.insert(parameter.name);
+  std::string list;
+  for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
+  return bad("no chosen template has a parameter " + name + "; there are " + list);
+}
+
 const int* plain_value(const Parameter& parameter) {
   for (std::size_t i = 0; i < parameter.labels.size(); ++i)
     if (parameter.labels[i] == "no" || parameter.labels[i] == "none") return &parameter.values[i];
@@ -239,7 +232,8 @@ std::string short_text(const Candidate& candidate) {
   const auto kernel = std::find_if(all.begin(), all.end(), [&](const KernelTemplate& known) {
     return known.name == candidate.kernel_template;
   });
-  if (kernel == all.end() || !is_of(*kernel, candidate.configuration)) return to_string(candidate);
+  if (kernel == all.end() || !bad_values(*kernel, candidate.configuration).empty())
+    return to_string(candidate);
   std::string text = candidate.kernel_template;
   std::vector<const Parameter*> written;
   for (const Group& group : kGroups) {

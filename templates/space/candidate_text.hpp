@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "templates/kernel_template.hpp"
+#include "tilewise/error.hpp"
 
 // Candidates as tables print them and as --only and --subspace read them:
 //
@@ -17,6 +18,10 @@ namespace tilewise {
 
 /// The allowed values of parameters, by name; parameters without an entry keep all values.
 using Subspace = std::map<std::string, std::vector<int>>;
+
+/// The error for a name that is no parameter of the templates. Its text lists their parameters.
+Error no_such_parameter(const std::string& name,
+                        const std::vector<const KernelTemplate*>& templates);
 
 /// The value of a parameter that is left out; null where it must be named.
 const int* plain_value(const Parameter& parameter);

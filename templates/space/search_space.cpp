@@ -30,18 +30,12 @@ bool survives(const KernelTemplate& kernel, const Subspace& subspace) {
 void check_subspace(const std::vector<const KernelTemplate*>& templates, const Subspace& subspace) {
   for (const auto& [name, values] : subspace) {
     std::set<int> allowed;
-    std::set<std::string> names;
     for (const KernelTemplate* kernel : templates)
-      for (const Parameter& parameter : kernel->parameters) {
-        names.insert(parameter.name);
+      for (const Parameter& parameter : kernel->parameters)
         if (parameter.name == name)
           allowed.insert(parameter.values.begin(), parameter.values.end());
-      }
+    if (allowed.empty()) throw no_such_parameter(name, templates);
     std::string list;
-    if (allowed.empty()) {
-      for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
-      throw bad_argument("no chosen template has a parameter " + name + "; there are " + list);
-    }
     if (values.empty()) throw bad_argument("no value is given for " + name);
     for (int value : allowed) list += (list.empty() ? "" : ", ") + std::to_string(value);
     for (int value : values)

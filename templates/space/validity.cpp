@@ -11,6 +11,8 @@ std::string list_of(const std::vector<int>& values) {
   return text;
 }
 
+}  // namespace
+
 std::string bad_values(const KernelTemplate& kernel, const Configuration& configuration) {
   for (const auto& [name, value] : configuration.values()) {
     const auto same_name = [&name = name](const Parameter& p) { return p.name == name; };
@@ -26,8 +28,6 @@ std::string bad_values(const KernelTemplate& kernel, const Configuration& config
   }
   return "";
 }
-
-}  // namespace
 
 std::string rejection(const KernelTemplate& kernel, const Problem& problem,
                       const Configuration& configuration, const DeviceInfo& device) {

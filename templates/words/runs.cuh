@@ -86,8 +86,8 @@ DEVICE void read_words(unsigned (&to)[COUNT], const char* at, const Inside& insi
   }
 }
 
-// An aligned chunk between an operand's first byte and its last, of which only the bytes `wanted` are used. A GPU reads
-// the whole chunk: the other bytes are of neighbouring rows or between rows.
+// Loads an aligned chunk that lies between an operand's first byte and its last. Only its bytes `wanted` are used. A GPU
+// reads the whole chunk: the other bytes are of neighbouring rows or between rows.
 template <int BYTES>
 DEVICE void read_chunk(unsigned (&to)[4], const char* at, [[maybe_unused]] const Inside& wanted) {
 #ifdef TILEWISE_HOST

@@ -262,7 +262,7 @@ Candidate parse_candidate(const std::string& text, const Problem& problem,
     candidate.configuration = parse_configuration(values, kernel);
   }
   const std::string reason = rejection(kernel, problem, candidate.configuration, device);
-  if (!reason.empty()) refuse("--only: " + to_string(candidate) + " is not valid here: " + reason);
+  if (!reason.empty()) refuse("--only: " + short_text(candidate) + " is not valid here: " + reason);
   return candidate;
 }
 

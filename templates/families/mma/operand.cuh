@@ -212,7 +212,7 @@ struct Operand {
     const int bytes = (ALONG_K ? k_left : span_left) * kElementBytes + early - nth * 16;
     return bytes < 0 ? 0 : (bytes < 16 ? bytes : 16);
   }
-  // Copies one chunk. LAST: the chunk behind the tile, of which the first `early` bytes are used.
+  // Copies one chunk. LAST: the chunk behind the tile; its first `early` bytes are used.
   template <bool INSIDE, bool LAST>
   DEVICE_MEMBER void load_chunk(char* to, const char* from, int to_row, int k_left, [[maybe_unused]] int nth) {
     const int early = REALIGNS ? before(from) : 0;

@@ -1,4 +1,4 @@
-// How tiles flow through shared memory while simt's threads multiply: PREFETCH of simt.cu.
+// simt's main loop, and its stages for each PREFETCH (see simt.cu).
 #pragma once
 #include "families/simt/operand.cuh"
 #include "parts/pipeline.cuh"
@@ -9,12 +9,12 @@
 #define A_BY_TMA (PREFETCH >= 6 && !TRANSPOSE_A && VECTOR_A == 4)
 #define B_BY_TMA (PREFETCH >= 6 && !TRANSPOSE_B && VECTOR_B == 4)
 
-// MultiplyArgs, and what only some configurations take; the arguments that add_stream_k() and the plan append.
+// MultiplyArgs, followed by the arguments that add_stream_k() and the plan append in some configurations.
 struct SimtArgs : MultiplyArgs {
 #if STREAM_K
-  float* partial;          // [tail block][2][TILE_M][TILE_N]
+  float* partial;          // [stream-K block][2][TILE_M][TILE_N]
   Int64 depth;             // tiles of k
-  int whole_tiles, share;  // tiles of C that one block does; tiles of k for a block of the tail
+  int whole_tiles, share;  // see StreamKRange
 #endif
 #if A_BY_TMA
   TensorMap a_map;
@@ -26,7 +26,7 @@ struct SimtArgs : MultiplyArgs {
   DEVICE_MEMBER Tile tile(unsigned index) const {
     return tile_at(rows(), columns(), tile_rows_together(), index, TILE_M, TILE_N);
   }
-  // Of one product of a batch.
+  // Blocks of one product of a batch.
   DEVICE_MEMBER unsigned blocks() const {
     return static_cast<unsigned>(tile_count(rows(), columns(), TILE_M, TILE_N)) * unsigned(parts());
   }
@@ -37,7 +37,7 @@ static_assert(bool(A_BY_TMA) == OperandA::BY_TMA && bool(B_BY_TMA) == OperandB::
 static_assert(!A_BY_TMA || TILE_M % 4 == 0, "tiles of A by TMA begin at multiples of 16 bytes");
 static_assert(!B_BY_TMA || TILE_N % 4 == 0, "tiles of B by TMA begin at multiples of 16 bytes");
 
-// What a block does at a time: a tile of C from (row, column) on, and a part of k, of one product.
+// A tile of C that begins at (row, column), and a range of its k, of one product: what a block multiplies at a time.
 struct WorkUnit {
   Int64 row, column;
   Int64 k_begin, k_size;
@@ -47,7 +47,7 @@ struct WorkUnit {
   DEVICE_MEMBER int tiles() const { return static_cast<int>((k_size + TILE_K - 1) / TILE_K); }
 };
 
-// Where in the block's tile a thread works.
+// A thread's place in the block's tile.
 struct ThreadPosition {
   int lane, group, warp_m, warp_n;  // first row and column of the warp
   int k0;                           // of each tile's k, the group's first
@@ -70,11 +70,12 @@ struct ThreadPosition {
 
 typedef float Sums[THREAD_M][THREAD_N];
 
-// Fetches of both operands by all threads. An operand's tiles that lie wholly inside it need no tests.
+// Loads of both operands by all threads. The first inner_a (inner_b) tiles lie wholly inside the operand and are loaded
+// without tests.
 struct Source {
   OperandA a;
   OperandB b;
-  int tiles, inner_a, inner_b, k_rest;  // k_rest: of the last tile
+  int tiles, inner_a, inner_b, k_rest;  // k_rest: steps of k in the last tile
 
   DEVICE_MEMBER Source(const SimtArgs& args, const WorkUnit& work)
       : a(work.a, args.lda, work.row, args.rows(), work.k_begin),
@@ -93,7 +94,7 @@ struct Source {
 };
 
 #if PREFETCH < 3
-// What the thread has loaded of a tile and not yet stored.
+// A thread's elements of a tile, loaded and not yet stored.
 struct TilesInFlight {
   float a[OperandA::COUNT][VECTOR_A], b[OperandB::COUNT][VECTOR_B];
 
@@ -114,7 +115,7 @@ struct TilesInFlight {
   }
 };
 #else
-// Both operands' parts of a tile in flight.
+// Both operands' copies of a tile in flight.
 struct TilesInFlight {
   InFlight<OperandA> a;
   InFlight<OperandB> b;
@@ -137,7 +138,7 @@ struct TilesInFlight {
 #endif
 
 #if PREFETCH >= 6
-// Asks for the operand's tile that begins at row or column `at` and step k.
+// Issues the TMA load of the operand's tile that begins at row or column `at` and step k.
 template <typename Of>
 DEVICE void issue_tile_load(float* to, const TensorMap& map, Int64 at, int k, Mbarrier* full) {
   if constexpr (Of::SWIZZLED) {
@@ -152,23 +153,23 @@ DEVICE void issue_tile_load(float* to, const TensorMap& map, Int64 at, int k, Mb
 
 // The stages of a block. Each PREFETCH gives the same functions to multiply(), in the order in which it calls them;
 // t counts the tiles of a work unit.
-//   first_loads()   copies the tiles that are in flight before the first is multiplied
-//   wait(t)         tile t is in stage(t), for this warp
-//   issue(t)        issues the copies that are due while tile t is multiplied
-//   release(read)   this warp has read tile t; `read` is some_bits() of what it read last
-//   finish(t)       completes what issue(t) began
+//   first_loads()   issues the copies of the first tiles
+//   wait(t)         waits until tile t is in stage(t)
+//   issue(t)        issues the copies that overlap with the multiplication of tile t
+//   release(read)   frees tile t's stage for this warp; `read` is some_bits() of the fragments it read last
+//   finish(t)       completes the copies that issue(t) began, where they go through registers
 #if PREFETCH >= 6
-// A lane of warp 0 has TMA fill the stages; what TMA cannot copy all threads store.
+// One lane of warp 0 issues TMA loads into the stages. All threads store the operands that TMA cannot copy.
 struct Stages {
   static constexpr int TMA_BYTES = (OperandA::BY_TMA ? TILE_M * TILE_K * 4 : 0) +
                                    (OperandB::BY_TMA ? TILE_N * TILE_K * 4 : 0);  // of a tile
   static constexpr bool BY_REGISTERS = OperandA::BY_REGISTERS || OperandB::BY_REGISTERS;
-  // A tile less than there are stages is in flight, so that the thread that fills them waits for warps that are a tile
-  // behind, not for all of them.
+  // Two tiles fewer than stages are in flight beside the current one: the issuing thread then waits for warps that are
+  // a tile behind, not for those of the current tile.
   static constexpr int AHEAD = kStages - 2;  //@ simt-tiles-ahead
   static constexpr bool WAITS_FIRST = false, READS_PAST_END = false;
 
-  bool issues;  // this warp does, for all
+  bool issues;  // this warp issues the block's TMA loads
   Pipeline<kStages, kStageElements, float, true> pipeline;
 
   DEVICE_MEMBER explicit Stages(float* shared)
@@ -234,10 +235,10 @@ struct Stages {
 };
 
 #elif PREFETCH >= 3
-// All threads fill the stages in turn; one is filled again after the barrier that follows its last use.
+// All threads copy into the stages. A stage is filled again after the barrier that follows its last use.
 struct Stages {
   static constexpr bool WAITS_FIRST = true;  // before the barrier other warps may still read the stage to be filled
-  static constexpr bool READS_PAST_END = true;  // after the last tile: values that are not multiplied
+  static constexpr bool READS_PAST_END = true;  // fragments after the last tile: old values, not multiplied
 
   float* shared;
   StageOffset<kStages, kStageElements> filling, used;

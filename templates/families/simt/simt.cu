@@ -11,51 +11,50 @@
 //   +------+  +--------+--------+
 //    TILE_K
 //
-// Who loads what: the threads of the block walk a tile in runs of VECTOR_A (VECTOR_B) elements along
-// memory, so a warp reads whole lines. A tile is held either with its m (n) contiguous, so that a thread
-// reads its values as vectors, or with k contiguous as row-major A lies; TRANSPOSE_A (TRANSPOSE_B)
-// turns it on the way in. Padding and the zigzag of lanes (lane_m, lane_n) keep both kinds of access
-// free of most bank conflicts.
+// Loads: the threads of a block load a tile in runs of VECTOR_A (VECTOR_B) elements along memory, so a warp reads
+// whole lines. A tile is staged with its m (n) contiguous, and a thread reads its values as vectors; or with k
+// contiguous, as row-major A lies. TRANSPOSE_A (TRANSPOSE_B) transposes the tile between memory and stage. Padding and
+// the order of lanes (lane_m, lane_n) avoid most bank conflicts of both kinds of access.
 //
-// Groups of warps: SLICE_K groups share the k of every tile, each with a full set of sums, added up at
-// the end. A small tile of C thus still fills a multiprocessor with threads.
+// Sliced-K: SLICE_K groups of warps share the k of every tile. Each group has a full set of sums; the epilogue adds
+// them. So a small tile of C fills a multiprocessor with threads.
 //
-// Fragments: a thread reads FRAGMENT_K steps of k at a time; of an operand held with k contiguous
-// that is one vector a row. FRAGMENTS 2 reads the next ones, also those of the next tile, while the
-// last are multiplied.
+// Fragments: a thread reads FRAGMENT_K steps of k at a time, one vector a row where k is contiguous in the stage.
+// FRAGMENTS 2 reads the next fragments, those of the next tile included, while the current ones are multiplied.
 //
-// PREFETCH, what the next tile does while this one is used:
-//   0 nothing  1 waits in registers  2 registers, then a second buffer (one barrier a tile)
-//   3, 4, 5 flows by cp.async through 2, 3, 4 stages
-//   6, 7, 8 a pipeline of 3, 4, 6 stages: one thread asks TMA for whole tiles as they lie (swizzled where k
-//           is contiguous); an operand that is turned or not aligned to 16 bytes goes through registers.
-//           Warps wait for full stages and free them each by itself, no barrier holds the block together
-// Edges: along k, what lies outside the matrices is zero in the tiles. Along m and n it may be anything, since
-// nobody writes those sums: rows that end are replaced by others, words that end are not copied, and only
-// vectors pay for testing. Warps that are wholly outside do not multiply.
+// PREFETCH: how the next tile is copied while the current one is multiplied.
+//   0        not at all
+//   1        into registers
+//   2        into registers, then into a second buffer: one barrier a tile
+//   3, 4, 5  by cp.async through 2, 3, 4 stages
+//   6, 7, 8  by TMA through a pipeline of 3, 4, 6 stages. One thread issues the loads of whole tiles, swizzled where k is
+//            contiguous. An operand that is transposed or not aligned to 16 bytes goes through registers. Each warp
+//            waits for full stages and arrives at their empty barriers; the block has no common barrier.
 //
-// From the problem: A_TRANSPOSED, B_TRANSPOSED (of what this kernel reads: a pack step may have turned
-// it). SPLIT: 1 writes partial sums to c as [split][m][n] for the reduce step.
+// Edges: elements of a tile outside the matrix are zero along k. Along m and n they may have any value, since their
+// sums are not stored: another row replaces a row outside, a single word outside is not copied, and only vectors test
+// their elements. Warps wholly outside C do not multiply.
 //
-// STREAM_K 1: the tiles of the last wave, which would leave multiprocessors idle, are shared out evenly: a
-// block of the tail has the end of one tile's k and the beginning of the next one's, and writes sums
-// that the reduce step adds.
+// From the problem: A_TRANSPOSED, B_TRANSPOSED (of the operands this kernel reads; a pack step may have transposed
+// them). SPLIT 1 stores partial sums to c as [split][m][n], for the reduce step.
 //
-// SPECIALIZE_SIZE 1: m, n, k, the number of splits and GROUP_M are constants (SIZE_M, SIZE_N, SIZE_K, SPLITS, TILE_ROWS_TOGETHER). What they settle (edges, divisions,
-// counts) is not computed by each block again; an image serves one size.
+// STREAM_K 1: the tiles of a partial last wave are shared evenly (StreamKRange). Their sums go to `partial`, and the
+// stream_k step adds them.
+//
+// SPECIALIZE_SIZE 1: m, n, k, the number of splits and GROUP_M are constants (SIZE_M, SIZE_N, SIZE_K, SPLITS,
+// TILE_ROWS_TOGETHER). The compiler resolves edges, divisions and counts. An image serves one size.
 #include "families/simt/main_loop.cuh"
 
-// Where a block's tile goes: into C, blended with what is there, or as it is to where the reduce step
-// finds it.
+// Where a block stores its tile: in C, blended with C's values, or as partial sums in the workspace.
 struct Destination {
   float* c;  // of the tile's first element
-  Int64 ld, rows, columns;  // left from there
+  Int64 ld, rows, columns;  // from that element to the end of the matrix
   Scalars scalars;
 };
 
-// Writes rows first, first + EVERY, ... of the thread's own rows: values[r] belongs to the thread's row
-// first + r EVERY. The code for half of them is there once, for both halves: it is much of what there would be to
-// compile. Registers have no index, so a half's sums are chosen first.
+// Stores rows first, first + EVERY, ... of the thread's rows: values[r] is of row first + r EVERY. A loop of two passes
+// stores half of the rows each, which halves the code to compile. Registers have no index, so a pass first selects its
+// half of the sums.
 template <int ROWS, int EVERY>
 DEVICE void write_rows(const Destination& to, const float (&values)[ROWS][THREAD_N], int first,
                        const ThreadPosition& thread) {
@@ -92,8 +91,8 @@ DEVICE void write_rows(const Destination& to, const float (&values)[ROWS][THREAD
 static_assert(THREAD_M % SLICE_K == 0, "each group writes its share of a thread's rows");
 static_assert(THREAD_M * THREAD_N % 4 == 0, "sums are exchanged four at a time");
 
-// Adds up the groups' sums, in the order of the groups, for every SLICE_K-th row of the thread's: the
-// threads at the same place of each group exchange through shared memory, four sums at a time.
+// Adds the groups' sums, in the order of the groups, for every SLICE_K-th row of the thread. The threads at the same
+// place of each group exchange sums through shared memory, four at a time.
 DEVICE void add_groups(float (&total)[THREAD_M / SLICE_K][THREAD_N],
                        const float (&sums)[THREAD_M][THREAD_N], float* shared, int group) {
   constexpr int RUN = THREAD_N % 4 == 0 ? 4 : (THREAD_N % 2 == 0 ? 2 : 1);
@@ -145,7 +144,7 @@ DEVICE void write_result(const Destination& to, const Sums& sums, float* shared,
 }
 
 #if STREAM_K
-// Between two parts: nobody reads shared memory any more.
+// Between two work units: all reads of shared memory and all copies into it have ended.
 DEVICE void shared_free() {
 #if PREFETCH >= 6
   fence_proxy_async();
