@@ -27,6 +27,8 @@ struct KernelSpec {
 };
 /// The constant that is also a compiler option: the most registers per thread (0: no limit).
 inline constexpr std::string_view kMaxRegisters = "MAX_REGISTERS";
+/// The constant with which (1) a kernel that spills registers is refused by the compiler.
+inline constexpr std::string_view kNoSpills = "NO_SPILLS";
 /// Canonical text "simt.cu:simt A_TRANSPOSED=0 TILE_K=8 ...". With the target, the key of an image.
 std::string to_string(const KernelSpec& kernel);
 

@@ -38,6 +38,9 @@ DeviceInfo facts_of(const Driver& driver, CUdevice device) {
   info.target = best_target(get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
                             get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   info.features = features_of(info.target);
+  if (!encodes_tensor_maps(driver))
+    for (const Feature absent : {Feature::tma, Feature::wgmma})
+      info.features.reset(static_cast<std::size_t>(absent));
   info.multiprocessors = get(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   info.clock_khz = get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
   info.memory_clock_khz = get(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);

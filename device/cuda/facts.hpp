@@ -7,6 +7,9 @@ namespace tilewise::cuda {
 /// The driver's description of a device; needs no context.
 DeviceInfo facts_of(const Driver& driver, CUdevice device);
 
+/// Whether the driver can encode tensor maps. Without it devices have no features that need them.
+bool encodes_tensor_maps(const Driver& driver);
+
 /// One attribute; 0 when the driver does not have it.
 int attribute_of(const Driver& driver, CUdevice device, CUdevice_attribute attribute);
 

@@ -180,6 +180,14 @@ std::vector<std::string> Nvrtc::options_for(const CompileRequest& request) const
   return options;
 }
 
+/// Why a compiled kernel is refused; empty when it is not.
+std::string slowed(const ResourceUsage& usage, const KernelSpec& kernel, const std::string& log) {
+  const auto no_spills = kernel.defines.find(std::string(kNoSpills));
+  if (no_spills != kernel.defines.end() && no_spills->second == 1 && usage.spill_bytes > 0)
+    return "it spills " + std::to_string(usage.spill_bytes) + " bytes of registers per thread";
+  return serialisation_in_log(log);
+}
+
 CompileResult Nvrtc::compile(const CompileRequest& request) const {
   if (std::find(targets_.begin(), targets_.end(), request.target) == targets_.end()) {
     std::vector<std::string> names;
@@ -217,6 +225,10 @@ CompileResult Nvrtc::compile(const CompileRequest& request) const {
   image.target = request.target;
   image.log = compiled.log;
   image.usage = usage_in_log(compiled.log, request.kernel.entry);
+  if (const std::string why = slowed(image.usage, request.kernel, compiled.log); !why.empty()) {
+    compiled.log += "\n" + request.kernel.source + ": refused: " + why;
+    return compiled;
+  }
   image.compile_ms = compiled.milliseconds;
   compiled.image = std::move(image);
   return compiled;

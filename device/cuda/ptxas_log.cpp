@@ -45,4 +45,13 @@ ResourceUsage usage_in_log(const std::string& log, const std::string& entry) {
   return usage;
 }
 
+std::string serialisation_in_log(const std::string& log) {
+  for (const std::string_view words :
+       {"wgmma.mma_async instructions are serialized", "warpgroup.wait is injected",
+        "setmaxnreg' ignored", "setmaxnreg ignored"})
+    if (const std::string_view line = line_with(log, words); !line.empty())
+      return std::string(line);
+  return "";
+}
+
 }  // namespace tilewise::cuda

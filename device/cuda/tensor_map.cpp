@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "device/cuda/cuda_device.hpp"
+#include "device/cuda/facts.hpp"
 #include "device/map_place.hpp"
 #include "tilewise/error.hpp"
 
@@ -17,9 +18,14 @@ using EncodeTiled = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, 
 
 constexpr std::size_t kMaxRank = 3;
 
-EncodeTiled encoder(const Driver& driver) {
+EncodeTiled entry_point(const Driver& driver) {
   static const auto encode =
       reinterpret_cast<EncodeTiled>(driver.find("cuTensorMapEncodeTiled", 12000));
+  return encode;
+}
+
+EncodeTiled encoder(const Driver& driver) {
+  const EncodeTiled encode = entry_point(driver);
   if (!encode) {
     throw Error(ErrorKind::unsupported, "this NVIDIA driver (CUDA " +
                                             version_text(driver.version()) +
@@ -97,6 +103,8 @@ std::string describe(const TensorMapRecipe& recipe, const void* base, std::int64
 }
 
 }  // namespace
+
+bool encodes_tensor_maps(const Driver& driver) { return entry_point(driver) != nullptr; }
 
 void CudaDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* base,
                                    std::int64_t stride_bytes, void* map) {

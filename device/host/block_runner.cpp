@@ -55,6 +55,22 @@ struct KernelCalls {
     return running->load_next(barrier, *load);
   }
   static void edge(void* at, bool release) { FiberChecks::edge(at, release); }
+  static void cluster_barrier(Site site) { running->cluster_barrier(site); }
+  static char* shared_of(unsigned block, Site site) { return running->shared_of(block, site); }
+  static void product_fence() {
+    running->products_[running->number_of(*running->current_)].fenced = true;
+  }
+  static void product_start(const AsyncProduct& product) {
+    const Unwatched own_list;
+    running->product_start(product);
+  }
+  static void products_commit() {
+    ++running->products_[running->number_of(*running->current_)].groups;
+  }
+  static void products_wait(int pending) {
+    const CallerFrame frame(__builtin_return_address(0));
+    running->products_wait(pending);
+  }
 
   /// A fiber's entry; `from` is the context that switched to it.
   TILEWISE_UNCOUNTED static void start(context::transfer_t from) {
@@ -64,29 +80,37 @@ struct KernelCalls {
 };
 
 const Runtime& kernel_runtime() {
-  static constexpr Runtime runtime{
-      KernelCalls::thread,        KernelCalls::barrier,     KernelCalls::yield,
-      KernelCalls::warp,          KernelCalls::fault,       KernelCalls::copy,
-      KernelCalls::copies_commit, KernelCalls::copies_wait, KernelCalls::mbarrier_made,
-      KernelCalls::load_start,    KernelCalls::load_next,   KernelCalls::edge};
+  static constexpr Runtime runtime{KernelCalls::thread,          KernelCalls::barrier,
+                                   KernelCalls::yield,           KernelCalls::warp,
+                                   KernelCalls::fault,           KernelCalls::copy,
+                                   KernelCalls::copies_commit,   KernelCalls::copies_wait,
+                                   KernelCalls::mbarrier_made,   KernelCalls::load_start,
+                                   KernelCalls::load_next,       KernelCalls::edge,
+                                   KernelCalls::cluster_barrier, KernelCalls::shared_of,
+                                   KernelCalls::product_fence,   KernelCalls::product_start,
+                                   KernelCalls::products_commit, KernelCalls::products_wait};
   return runtime;
 }
 
 BlockRunner::BlockRunner(const HostOptions& options)
     : options_(options),
-      stacks_(kMostThreads),
-      checks_(stacks_, kMostThreads),
-      fibers_(new Fiber[kMostThreads]),
-      copies_(kMostThreads),
-      warps_(kMostThreads / kWarp) {}
+      stacks_(kMostClusterThreads),
+      checks_(stacks_, kMostClusterThreads),
+      fibers_(new Fiber[kMostClusterThreads]),
+      copies_(kMostClusterThreads),
+      products_(kMostClusterThreads),
+      warps_(kMostClusterThreads / kWarp) {}
 
 BlockRunner::~BlockRunner() = default;
 
 std::string BlockRunner::name_of(unsigned thread) const {
-  return "thread " + text(fibers_[thread].thread.index);
+  const std::string name = "thread " + text(fibers_[thread].thread.index);
+  return blocks_.size() == 1
+             ? name
+             : name + " of block " + std::to_string(thread / count_) + " of the cluster";
 }
 
-/// Sets the order of threads, the same for every block of `count` threads.
+/// Sets the order of threads, the same for every cluster of `count` threads.
 void BlockRunner::order_threads(unsigned count) {
   if (order_.size() == count) return;
   order_.resize(count);
@@ -96,39 +120,59 @@ void BlockRunner::order_threads(unsigned count) {
     std::shuffle(order_.begin(), order_.end(), std::mt19937_64(options_.seed));
 }
 
-void BlockRunner::prepare(const BlockWork& work, const Index& block) {
-  work_ = &work;
-  count_ = work.threads.x * work.threads.y * work.threads.z;
-  live_ = count_;
-  arrived_ = 0;
-  phase_ = 1;
-  idle_yields_ = 0;
-  failure_.clear();
-  shared_.prepare(work.shared_bytes);
-  block_ = {block, work.threads, work.grid, shared_.data(), work.shared_bytes};
-  order_threads(count_);
-  checks_.block_begins(count_);
+/// The threads of the block `rank` of the cluster.
+void BlockRunner::prepare_block(unsigned rank, const Index& index) {
+  BlockState& block = blocks_[rank];
+  block.memory.prepare(work_->shared_bytes);
+  static_cast<Block&>(block) = {{index.x + rank, index.y, index.z},
+                                work_->threads,
+                                work_->grid,
+                                block.memory.data(),
+                                work_->shared_bytes,
+                                rank,
+                                work_->cluster};
+  block.live = count_;
+  block.arrived = 0;
+  block.phase = 1;
   for (unsigned i = 0; i < count_; ++i) {
-    Fiber& fiber = fibers_[i];
-    const unsigned row = i / work.threads.x;
+    const unsigned thread = rank * count_ + i, row = i / work_->threads.x;
+    Fiber& fiber = fibers_[thread];
     fiber.thread = {
-        {i % work.threads.x, row % work.threads.y, row / work.threads.y}, i % kWarp, &block_};
-    char* top = stacks_.top(i);
-    fiber.context = context::make_fcontext(top, static_cast<std::size_t>(top - stacks_.bottom(i)),
-                                           &KernelCalls::start);
+        {i % work_->threads.x, row % work_->threads.y, row / work_->threads.y}, i % kWarp, &block};
+    char* top = stacks_.top(thread);
+    fiber.context = context::make_fcontext(
+        top, static_cast<std::size_t>(top - stacks_.bottom(thread)), &KernelCalls::start);
     fiber.ready_at = 0;
     fiber.file = nullptr;
     fiber.operation = nullptr;
-    Copies& copies = copies_[i];
+    Copies& copies = copies_[thread];
     copies.pending.clear();
     copies.first = 0;
     copies.groups = 0;
+    Products& products = products_[thread];
+    products.pending.clear();
+    products.sums.clear();
+    products.groups = 0;
+    products.fenced = false;
   }
+}
+
+void BlockRunner::prepare(const BlockWork& work, const Index& block) {
+  work_ = &work;
+  count_ = work.threads.x * work.threads.y * work.threads.z;
+  live_ = count_ * work.cluster;
+  in_cluster_ = 0;
+  clustered_ = false;
+  idle_yields_ = 0;
+  failure_.clear();
+  blocks_.resize(work.cluster);
+  order_threads(live_);
+  checks_.block_begins(live_);
+  for (unsigned rank = 0; rank < work.cluster; ++rank) prepare_block(rank, block);
   for (Warp& warp : warps_) warp.open.clear();
   loads_.clear();
   barriers_.clear();
-  for (unsigned i = 0; i < count_; ++i)
-    fibers_[order_[i]].next = &fibers_[order_[(i + 1) % count_]];
+  for (unsigned i = 0; i < live_; ++i) fibers_[order_[i]].next = &fibers_[order_[(i + 1) % live_]];
 }
 
 /// Runs `to` until a switch back. Little code follows the jump, since the processor mispredicts its
@@ -145,7 +189,7 @@ inline void BlockRunner::switch_to(Fiber& to, bool for_good) {
 /// The next ready fiber in thread order; `from` itself when no other is ready.
 inline BlockRunner::Fiber* BlockRunner::next_ready(Fiber& from) {
   Fiber* fiber = from.next;
-  while (fiber->ready_at > phase_) {
+  while (fiber->ready_at > block_of(*fiber).phase) {
     if (fiber == &from) fail_deadlock();
     fiber = fiber->next;
   }
@@ -162,7 +206,9 @@ std::string BlockRunner::run(const BlockWork& work, const Index& block) {
   running = nullptr;
   if (failure_.empty()) failure_ = unfinished_load();
   if (failure_.empty()) failure_ = overwritten_barrier();
-  if (failure_.empty()) failure_ = shared_.damage();
+  if (failure_.empty()) failure_ = unfinished_product();
+  for (const BlockState& state : blocks_)
+    if (failure_.empty()) failure_ = state.memory.damage();
   return failure_.empty() ? "" : "block " + text(block) + ": " + failure_;
 }
 
@@ -172,11 +218,15 @@ void BlockRunner::run_thread() {
   checks_.acquire(FiberChecks::begin);
   work_->image->run(work_->arguments);
   Fiber& me = *current_;
-  if (arrived_ > 0)
+  BlockState& block = block_of(number_of(me));
+  const auto leaves = [&](unsigned other, const Site& site) {
     fail([&] {
-      return name_of(number_of(me)) + " ends while " + name_of(first_thread_) +
-             " waits at the barrier at " + text(first_site_);
+      return name_of(number_of(me)) + " ends while " + name_of(other) +
+             " waits at the barrier at " + text(site);
     });
+  };
+  if (block.arrived > 0) leaves(block.first_thread, block.first_site);
+  if (in_cluster_ > 0) leaves(cluster_thread_, cluster_site_);
   if (const Meeting* meeting = waiting_for(number_of(me)))
     fail([&] {
       return name_of(number_of(me)) + " ends while " + name_of(meeting->thread) + " waits for it " +
@@ -184,8 +234,9 @@ void BlockRunner::run_thread() {
     });
   checks_.release(FiberChecks::end);
   me.ready_at = kNever;
-  ended_ = number_of(me);
+  block.ended = number_of(me);
   idle_yields_ = 0;
+  --block.live;
   --live_;
   switch_to(live_ == 0 ? main_ : *next_ready(me), true);
 }
@@ -198,29 +249,33 @@ void BlockRunner::run_others() { switch_to(*next_ready(*current_)); }
 void BlockRunner::barrier(Site site) {
   Fiber& me = *current_;
   const unsigned number = number_of(me);
-  if (arrived_ == 0) first_site_ = site, first_thread_ = number;
-  if (live_ != count_ || !same(site, first_site_) || waiting_for(number)) fail_barrier(site);
+  BlockState& block = block_of(number);
+  if (block.arrived == 0) block.first_site = site, block.first_thread = number;
+  if (block.live != count_ || !same(site, block.first_site) || waiting_for(number))
+    fail_barrier(site);
   me.file = site.file, me.line = site.line;
-  const unsigned slot = FiberChecks::slot_of(phase_);
+  const unsigned slot = FiberChecks::slot_of(block.phase, block.rank);
   checks_.release(slot);
-  me.ready_at = phase_ + 1;
+  me.ready_at = block.phase + 1;
   idle_yields_ = 0;
-  if (++arrived_ == live_) arrived_ = 0, ++phase_;
+  if (++block.arrived == block.live) block.arrived = 0, ++block.phase;
   switch_to(*next_ready(me));
   checks_.acquire(slot);
 }
 
 void BlockRunner::fail_barrier(Site site) {
   const unsigned number = number_of(*current_);
+  const BlockState& block = block_of(number);
   const auto here = [&] { return name_of(number) + " waits at the barrier at " + text(site); };
-  if (live_ != count_) fail([&] { return here() + ", but " + name_of(ended_) + " has ended"; });
+  if (block.live != count_)
+    fail([&] { return here() + ", but " + name_of(block.ended) + " has ended"; });
   if (const Meeting* meeting = waiting_for(number))
     fail([&] {
       return here() + " while " + name_of(meeting->thread) + " waits for it " + text(meeting->call);
     });
   fail([&] {
     return "divergent barrier: " + name_of(number) + " arrives at " + text(site) + ", " +
-           name_of(first_thread_) + " at " + text(first_site_);
+           name_of(block.first_thread) + " at " + text(block.first_site);
   });
 }
 
@@ -261,12 +316,14 @@ std::string BlockRunner::where_all_wait() const {
     if (!fiber.file) return "not begun";
     const std::string here = "at " + text(Site{fiber.file, fiber.line});
     if (fiber.ready_at == kForLanes) return here + " (" + fiber.operation + ")";
-    return here + (fiber.ready_at > phase_ ? " (barrier)" : "");
+    if (fiber.ready_at == kForCluster) return here + " (cluster_barrier)";
+    return here + (fiber.ready_at > block_of(fiber).phase ? " (barrier)" : "");
   };
+  const unsigned threads = count_ * static_cast<unsigned>(blocks_.size());
   std::string all;
-  for (unsigned i = 0, end; i < count_; i = end) {
+  for (unsigned i = 0, end; i < threads; i = end) {
     const std::string here = state(i);
-    for (end = i + 1; end < count_ && state(end) == here;) ++end;
+    for (end = i + 1; end < threads && state(end) == here;) ++end;
     all += (all.empty() ? "threads " : ", ") + std::to_string(i) +
            (end - i > 1 ? "-" + std::to_string(end - 1) : "") + " " + here;
   }

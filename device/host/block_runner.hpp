@@ -14,6 +14,7 @@
 
 namespace tilewise::host {
 
+using tilewise_host::AsyncProduct;
 using tilewise_host::Block;
 using tilewise_host::Exports;
 using tilewise_host::Index;
@@ -24,7 +25,9 @@ using tilewise_host::Thread;
 using tilewise_host::TileLoad;
 using tilewise_host::WarpCall;
 
-inline constexpr unsigned kMostThreads = 1024;
+inline constexpr unsigned kMostThreads = 1024;         // of a block
+inline constexpr unsigned kMostClusterThreads = 2048;  // of a cluster with more than one block
+inline constexpr unsigned kMostClusterBlocks = 8;
 inline constexpr unsigned kWarp = 32;
 
 /// The functions of kernels; they act on the block that runs on the calling OS thread.
@@ -42,11 +45,13 @@ struct BlockWork {
   const Exports* image = nullptr;
   const void* arguments = nullptr;
   Index threads{1, 1, 1}, grid{1, 1, 1};
+  unsigned cluster = 1;  ///< blocks of a cluster, neighbours along x
   unsigned shared_bytes = 0;
 };
 
-/// Runs blocks, one after another, on the calling OS thread. Each thread of a block is a fiber that
-/// runs until it waits; then the next fiber runs. One BlockRunner per worker.
+/// Runs clusters (of one block each, where there are none), one after another, on the calling OS
+/// thread. Each thread of a cluster's blocks is a fiber that runs until it waits; then the next
+/// fiber runs. One BlockRunner per worker.
 class BlockRunner {
  public:
   explicit BlockRunner(const HostOptions& options);
@@ -54,7 +59,7 @@ class BlockRunner {
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  /// Empty when the block completed, else the mistake.
+  /// Runs a cluster. Empty when it completed, else the mistake. `block`: its first block.
   std::string run(const BlockWork& work, const Index& block);
 
  private:
@@ -70,8 +75,17 @@ class BlockRunner {
     const char* operation = nullptr;  ///< the warp operation it waits in, if any
   };
   static_assert(sizeof(Fiber) == 64);
-  static constexpr std::uint32_t kNever = UINT32_MAX;     ///< ready_at of a thread that has ended
-  static constexpr std::uint32_t kForLanes = kNever - 1;  ///< of a thread that waits in a Meeting
+  static constexpr std::uint32_t kNever = UINT32_MAX;       ///< ready_at of a thread that has ended
+  static constexpr std::uint32_t kForLanes = kNever - 1;    ///< of a thread that waits in a Meeting
+  static constexpr std::uint32_t kForCluster = kNever - 2;  ///< in a cluster_barrier()
+  /// A block of the cluster, and its barrier().
+  struct BlockState : Block {
+    unsigned live = 0, arrived = 0, ended = 0;  ///< ended: an ended thread
+    std::uint32_t phase = 1;
+    Site first_site{};  ///< of the barrier in progress
+    unsigned first_thread = 0;
+    SharedMemory memory;
+  };
   /// A warp operation that not all of its lanes have reached yet.
   struct Meeting {
     WarpCall call;  ///< of the first lane
@@ -93,6 +107,22 @@ class BlockRunner {
     unsigned bytes, valid;
     int group;
   };
+  /// The asynchronous products of one thread.
+  struct Products {
+    struct Pending {
+      AsyncProduct product;
+      int group;
+    };
+    /// Sums in flight. The thread's own hold NaN.
+    struct Sums {
+      float* at;
+      std::vector<float> values;
+    };
+    std::vector<Pending> pending;
+    std::vector<Sums> sums;
+    int groups = 0;       ///< closed so far
+    bool fenced = false;  ///< since sums were last ready
+  };
   struct Copies {  // of one thread
     std::vector<Copy> pending;
     std::size_t first = 0;  ///< of those that are still pending
@@ -100,6 +130,7 @@ class BlockRunner {
   };
 
   void prepare(const BlockWork& work, const Index& block);
+  void prepare_block(unsigned rank, const Index& block);
   void order_threads(unsigned count);
   TILEWISE_UNCOUNTED void run_thread();
   void switch_to(Fiber& to, bool for_good = false);
@@ -118,7 +149,11 @@ class BlockRunner {
   std::string name_of(unsigned thread) const;
   std::string where_all_wait() const;
   unsigned number_of(const Fiber& fiber) const {
-    return &fiber == &main_ ? kMostThreads : static_cast<unsigned>(&fiber - fibers_.get());
+    return &fiber == &main_ ? kMostClusterThreads : static_cast<unsigned>(&fiber - fibers_.get());
+  }
+  BlockState& block_of(unsigned thread) { return blocks_[thread / count_]; }
+  static const BlockState& block_of(const Fiber& fiber) {
+    return static_cast<const BlockState&>(*fiber.thread.block);
   }
 
   void barrier(Site site);
@@ -136,6 +171,11 @@ class BlockRunner {
   void copy(Copy copy);
   void copies_commit();
   void copies_wait(int pending);
+  void cluster_barrier(Site site);
+  char* shared_of(unsigned block, Site site);
+  void product_start(const AsyncProduct& product);
+  void products_wait(int pending);
+  std::string unfinished_product() const;
   bool load_next(const void* barrier, TileLoad& load);
   std::string unfinished_load() const;
   std::string overwritten_barrier() const;
@@ -145,6 +185,7 @@ class BlockRunner {
   FiberChecks checks_;
   std::unique_ptr<Fiber[]> fibers_;
   std::vector<Copies> copies_;
+  std::vector<Products> products_;
   std::vector<Warp> warps_;
   std::vector<TileLoad> loads_;  ///< in flight, oldest first
   std::vector<Mbarrier> barriers_;
@@ -152,15 +193,16 @@ class BlockRunner {
   Fiber main_;
   Fiber* current_ = nullptr;
   const BlockWork* work_ = nullptr;
-  Block block_{};
-  unsigned count_ = 0, live_ = 0, arrived_ = 0, ended_ = 0;  ///< ended_: an ended thread
-  std::uint32_t phase_ = 1;
-  Site first_site_{};  ///< of the barrier in progress
-  unsigned first_thread_ = 0;
+  std::vector<BlockState> blocks_;
+  unsigned count_ = 0;       ///< threads of a block
+  unsigned live_ = 0;        ///< threads of the cluster
+  unsigned in_cluster_ = 0;  ///< threads that wait in the cluster_barrier()
+  bool clustered_ = false;   ///< a cluster_barrier() has been passed
+  Site cluster_site_{};      ///< of its first thread
+  unsigned cluster_thread_ = 0;
   std::uint64_t idle_yields_ = 0;  ///< since the last operation that is no yield
   std::chrono::steady_clock::time_point idle_since_;
   std::string failure_;
-  SharedMemory shared_;
 };
 
 }  // namespace tilewise::host

@@ -45,8 +45,17 @@ class FiberChecks {
  public:
   /// Happens-before edges: release() of a slot precedes a later acquire() of the slot. Consecutive
   /// barriers need different slots.
-  enum Slot : unsigned { even, odd, begin, end, warps, slots = warps + 64 };
-  static unsigned slot_of(unsigned phase) { return phase % 2 == 0 ? even : odd; }
+  enum Slot : unsigned {
+    begin,
+    end,
+    cluster,
+    barriers,
+    warps = barriers + 16,
+    slots = warps + 128
+  };
+  static unsigned slot_of(unsigned phase, unsigned block) {
+    return barriers + block * 2 + phase % 2;
+  }
   static unsigned slot_of_warp(unsigned warp, unsigned met) { return warps + warp * 2 + met % 2; }
 
 #if defined(TILEWISE_TELL_ADDRESS) || defined(TILEWISE_TELL_THREADS)

@@ -18,6 +18,21 @@ std::string text(const Dim3& d) {
   return std::to_string(d.x) + "x" + std::to_string(d.y) + "x" + std::to_string(d.z);
 }
 
+/// Throws where a GPU could not launch the cluster, or this executor cannot run it.
+void check_cluster(const LaunchShape& shape, const std::string& launching) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorKind::unsupported, launching + what);
+  };
+  if (shape.cluster.y > 1 || shape.cluster.z > 1)
+    refuse("the CPU executor takes clusters along x only");
+  if (shape.grid.x % shape.cluster.x != 0) refuse("the grid must be a multiple of the cluster");
+  const std::uint64_t threads = volume(shape.block);
+  if (shape.cluster.x > kMostClusterBlocks || threads * shape.cluster.x > kMostClusterThreads ||
+      threads % kWarp != 0)
+    refuse("the CPU executor takes clusters of at most " + std::to_string(kMostClusterBlocks) +
+           " blocks and " + std::to_string(kMostClusterThreads) + " threads, in whole warps");
+}
+
 std::string mebibytes(std::int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 }  // namespace
@@ -39,8 +54,10 @@ DeviceStatus HostDevice::status() const {
 
 std::unique_ptr<LoadedKernel> HostDevice::load(const Image& image, std::uint32_t shared_bytes,
                                                std::uint32_t cluster_blocks) {
-  if (cluster_blocks > 1)
-    throw Error(ErrorKind::unsupported, "the CPU executor does not emulate clusters of blocks");
+  if (cluster_blocks > kMostClusterBlocks)
+    throw Error(ErrorKind::unsupported, "a cluster of " + std::to_string(cluster_blocks) +
+                                            " blocks; the CPU executor takes at most " +
+                                            std::to_string(kMostClusterBlocks));
   if (static_cast<std::int64_t>(shared_bytes) > info_.shared_per_block)
     throw Error(ErrorKind::device, "asking for " + std::to_string(shared_bytes) +
                                        " bytes of shared memory; a block may have " +
@@ -73,8 +90,7 @@ void HostDevice::run(const LoadedKernel& loaded, const LaunchShape& shape, const
   if (volume(shape.grid) == 0 || volume(shape.block) == 0 || volume(shape.block) > kMostThreads)
     throw Error(ErrorKind::device,
                 launching + "a block has 1 to 1024 threads, a grid 1 block or more");
-  if (volume(shape.cluster) > 1)
-    throw Error(ErrorKind::unsupported, launching + "clusters are not emulated");
+  if (volume(shape.cluster) > 1) check_cluster(shape, launching);
   if (shape.shared_bytes > kernel.shared_bytes())
     throw Error(ErrorKind::device,
                 launching + "it was loaded for " + std::to_string(kernel.shared_bytes()));
@@ -83,6 +99,7 @@ void HostDevice::run(const LoadedKernel& loaded, const LaunchShape& shape, const
   work.arguments = arguments;
   work.threads = {shape.block.x, shape.block.y, shape.block.z};
   work.grid = {shape.grid.x, shape.grid.y, shape.grid.z};
+  work.cluster = shape.cluster.x;
   work.shared_bytes = shape.shared_bytes;
   const std::string wrong = workers_.run(work);
   if (!wrong.empty()) throw Error(ErrorKind::device, kernel.name() + ", " + wrong);

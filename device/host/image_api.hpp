@@ -5,7 +5,7 @@
 namespace tilewise_host {
 
 /// Raised with every change below: images of another revision are not loaded.
-constexpr unsigned kImageRevision = 4;
+constexpr unsigned kImageRevision = 5;
 
 /// The section of an image's file with an ImageMark, read before any code of the file runs.
 #define TILEWISE_MARK_SECTION ".tilewise"
@@ -25,6 +25,7 @@ struct Block {
   Index index, threads, grid;
   void* shared;
   unsigned shared_bytes;
+  unsigned rank, cluster;  ///< number in its cluster, and the cluster's blocks
 };
 
 /// One thread, as seen by its kernel.
@@ -88,6 +89,17 @@ struct MbarrierState {
   }
 };
 
+/// A product of a warpgroup, as one thread issues it: adds the thread's share to its `count` sums.
+struct AsyncProduct {
+  void (*add)(const AsyncProduct& product, float* sums);
+  float* sums;
+  unsigned count;
+  bool accumulate;  ///< false: the old sums do not count
+  const char *left, *right;
+  unsigned long long left_bits, right_bits;  ///< PTX's matrix descriptors, without addresses
+  Site site;
+};
+
 /// The functions of kernels.
 struct Runtime {
   const Thread* (*thread)();
@@ -107,6 +119,17 @@ struct Runtime {
   bool (*load_next)(const void* barrier, TileLoad* load);
   /// A happens-before edge for a thread sanitizer, from a release to a later acquire at `at`.
   void (*edge)(void* at, bool release);
+  /// Waits for all threads of the cluster.
+  void (*cluster_barrier)(Site site);
+  /// The shared memory of a block of the cluster; a fault when there is none, when it has ended,
+  /// and before the first cluster_barrier().
+  char* (*shared_of)(unsigned block, Site site);
+  /// Asynchronous products. From its start on the sums hold NaN; they are computed when the thread
+  /// waits for the product's group.
+  void (*product_fence)();
+  void (*product_start)(const AsyncProduct& product);
+  void (*products_commit)();
+  void (*products_wait)(int pending);
 };
 
 /// An image's export, under the name tilewise_image.

@@ -37,8 +37,9 @@ inline void mbarrier_init(void* barrier, int arrivals, Site site) {
   runtime->mbarrier_made(barrier, site);
 }
 
-inline void mbarrier_arrive(void* barrier, int bytes, Site site) {
-  MbarrierState& state = mbarrier_state(barrier, site);
+// Arrives at an mbarrier of any block of the cluster.
+inline void arrive_at(void* barrier, int bytes, Site site) {
+  MbarrierState& state = *static_cast<MbarrierState*>(barrier);
   const int missing = missing_of(state);
   if (missing > MbarrierState::kMost) runtime->fault(site, "an mbarrier that was not initialised");
   if (missing == 0)
@@ -46,6 +47,10 @@ inline void mbarrier_arrive(void* barrier, int bytes, Site site) {
                    "one arrival too many: the phase lacks bytes only, is the stage empty already?");
   runtime->edge(edge_of(barrier, parity_of(state)), true);
   count_mbarrier(state, 1, bytes);
+}
+inline void mbarrier_arrive(void* barrier, int bytes, Site site) {
+  mbarrier_state(barrier, site);
+  arrive_at(barrier, bytes, site);
 }
 
 // Stores one box of a matrix; elements outside the matrix are zero.
@@ -94,7 +99,10 @@ inline void refuse_column(const TensorMapData& map, int x, Site site) {
   runtime->fault(site, text);
 }
 
-inline void load_tile(void* to, const void* of, int x, int y, void* barrier, Site site) {
+// `to` and `barrier`: in this block. The box goes to the same place, and its bytes count at the
+// same mbarrier, in each block of the cluster whose bit in `blocks` is set.
+inline void load_tile_to(unsigned blocks, void* to, const void* of, int x, int y, void* barrier,
+                         Site site) {
   const TensorMapData& map = *static_cast<const TensorMapData*>(of);
   mbarrier_state(barrier, site);
   if (map.mark != kTensorMapMark)
@@ -108,9 +116,22 @@ inline void load_tile(void* to, const void* of, int x, int y, void* barrier, Sit
   if (offset % (map.swizzle_bytes ? 8 * map.swizzle_bytes : 128) != 0)
     runtime->fault(site, "load_tile's place is not aligned to 128 bytes, or 8 x the swizzle's");
   refuse_column(map, x, site);
-  __builtin_memset(to, 0xff, bytes);
-  runtime->edge(to, true);
-  runtime->load_start({to, map, x, y, barrier, site});
+  const Block& block = *thread().block;
+  if (blocks == 0 || blocks >> block.cluster != 0)
+    runtime->fault(site, "load_tile_to names blocks that the cluster does not have, or none");
+  for (unsigned b = 0; b < block.cluster; ++b) {
+    if ((blocks >> b & 1u) == 0) continue;
+    char* there = b == block.rank ? static_cast<char*>(block.shared) : runtime->shared_of(b, site);
+    const auto translated = [&](void* at) {
+      return there + (static_cast<char*>(at) - static_cast<char*>(block.shared));
+    };
+    __builtin_memset(translated(to), 0xff, bytes);
+    runtime->edge(translated(to), true);
+    runtime->load_start({translated(to), map, x, y, translated(barrier), site});
+  }
+}
+inline void load_tile(void* to, const void* of, int x, int y, void* barrier, Site site) {
+  load_tile_to(1u << thread().block->rank, to, of, x, y, barrier, site);
 }
 
 }  // namespace tilewise_host

@@ -33,18 +33,18 @@ void BlockRunner::check_lanes(const WarpCall& call, unsigned thread) {
              why();
     });
   };
-  const unsigned first = thread / kWarp * kWarp;
+  const unsigned first = thread / kWarp * kWarp, end = (thread / count_ + 1) * count_;
   for (unsigned lane = 0; lane < kWarp; ++lane) {
     if (!has(call.lanes, lane)) continue;
     const unsigned other = first + lane;
-    if (other >= count_)
+    if (other >= end)
       refuse([&] {
         return "which names lane " + std::to_string(lane) + ", but this warp has " +
-               std::to_string(count_ - first) + " threads";
+               std::to_string(end - first) + " threads";
       });
     const Fiber& fiber = fibers_[other];
     if (fiber.ready_at == kNever) refuse([&] { return "but " + name_of(other) + " has ended"; });
-    if (fiber.ready_at > phase_ && fiber.ready_at != kForLanes)
+    if (fiber.ready_at > block_of(fiber).phase && fiber.ready_at != kForLanes)
       refuse([&] {
         return "but " + name_of(other) + " waits at the barrier at " +
                text(Site{fiber.file, fiber.line});

@@ -6,7 +6,7 @@
 namespace tilewise::host {
 namespace {
 
-/// An exception that ends the loop over the blocks.
+/// An exception that ends the loop over the clusters.
 struct BlockFailed {
   std::string why;
 };
@@ -20,11 +20,12 @@ Workers::Workers(const HostOptions& options) : pool_(thread_count(options.worker
 
 std::string Workers::run(const BlockWork& work) {
   const std::lock_guard one_grid(launch_);
-  const std::int64_t blocks = std::int64_t{work.grid.x} * work.grid.y * work.grid.z;
+  const unsigned across = work.grid.x / work.cluster;  // clusters
+  const std::int64_t clusters = std::int64_t{across} * work.grid.y * work.grid.z;
   try {
-    pool_.for_each(blocks, [&](std::int64_t i, int worker) {
-      const std::int64_t row = i / work.grid.x;
-      const Index block{static_cast<unsigned>(i % work.grid.x),
+    pool_.for_each(clusters, [&](std::int64_t i, int worker) {
+      const std::int64_t row = i / across;
+      const Index block{static_cast<unsigned>(i % across) * work.cluster,
                         static_cast<unsigned>(row % work.grid.y),
                         static_cast<unsigned>(row / work.grid.y)};
       std::string wrong = runners_[static_cast<std::size_t>(worker)]->run(work, block);

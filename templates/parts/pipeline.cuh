@@ -20,9 +20,15 @@ struct StagePhase {
   DEVICE_MEMBER void advance() {
     if (++stage == Stages) stage = 0, phase ^= 1;
   }
+  DEVICE_MEMBER void advance_by(int count) {
+    const int at = stage + count;
+    stage = at % Stages;
+    phase ^= at / Stages & 1;
+  }
 };
 
 #if __CUDA_ARCH__ >= 900
+#include "words/cluster.cuh"
 #include "words/mbarrier.cuh"
 
 // A pipeline with mbarriers. Its stages are filled by TMA, whose copies one thread issues, or by threads that store.
@@ -59,5 +65,39 @@ struct Pipeline {
   DEVICE_MEMBER void wait_full() const { mbarrier_wait(full + consumer.stage, consumer.phase); }  //@ pipeline-wait-full
   // Called by a whole warp after its last read of the consumer's stage. `zero`: see mbarrier_arrive_warp().
   DEVICE_MEMBER void arrive_empty(unsigned zero) const { mbarrier_arrive_warp(empty + consumer.stage, zero); }
+};
+
+// A pipeline of a warp-specialised kernel, in each block of a cluster of Cluster blocks. One thread of a block fills its
+// stages, and may fill those of the other blocks, too: a stage is empty when the readers of all blocks have left it.
+// Whoever uses the pipeline keeps a StagePhase of its own.
+template <int Stages, int StageSize, int Cluster>
+struct ClusterPipeline {
+  char* stages;
+  Mbarrier *full, *empty;  // of each stage
+
+  // Called by all threads. readers: warps of the cluster that read a stage. A barrier follows, of the cluster where it
+  // has more than one block.
+  DEVICE_MEMBER ClusterPipeline(char* first_stage, char* barriers, int readers)
+      : stages(first_stage), full(reinterpret_cast<Mbarrier*>(barriers)), empty(full + Stages) {
+    if (threadIdx.x == 0) {
+      UNROLL_BY(1)
+      for (int s = 0; s < Stages; ++s) {
+        mbarrier_init(full + s, 1);
+        mbarrier_init(empty + s, readers);
+      }
+    }
+  }
+  DEVICE_MEMBER void wait_empty(const StagePhase<Stages>& at) const { mbarrier_wait(empty + at.stage, at.phase); }  //@ cluster-wait-empty
+  DEVICE_MEMBER void wait_full(const StagePhase<Stages>& at) const { mbarrier_wait(full + at.stage, at.phase); }  //@ cluster-wait-full
+  // Called by a whole warp that has read the stage.
+  DEVICE_MEMBER void arrive_empty(const StagePhase<Stages>& at) const {
+    if constexpr (Cluster == 1) {
+      mbarrier_arrive_warp(empty + at.stage, 0);
+    } else {
+      warp_barrier();
+      const int lane = int(threadIdx.x) % 32;
+      if (lane < Cluster) mbarrier_arrive_in(empty + at.stage, lane);  //@ cluster-empty-arrive
+    }
+  }
 };
 #endif

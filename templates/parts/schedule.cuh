@@ -61,6 +61,16 @@ DEVICE Int64 k_share(const MultiplyArgs& args) {
   return Split ? (tiles + args.parts() - 1) / args.parts() : tiles;  //@ schedule-split-share
 }
 
+// Persistent clusters: there may be fewer than work items. Cluster i takes items i, i + step, i + 2 step, ... below
+// `items`. An item's number is tile + tiles x split, as tile_at() reads it; a tile is that of a whole cluster.
+struct WorkQueue {
+  unsigned first, step, items;
+};
+DEVICE WorkQueue clusters_work(const MultiplyArgs& args, int tile_m, int tile_n, int blocks) {
+  return {blockIdx.x / unsigned(blocks), gridDim.x / unsigned(blocks),
+          static_cast<unsigned>(tile_count(args.rows(), args.columns(), tile_m, tile_n)) * unsigned(args.parts())};
+}
+
 // stream-K. Each of the first `whole_tiles` tiles of C has a block of its own. The other tiles are shared: their tiles of
 // k, `depth` for each tile of C, are numbered through, and each block has a range of `share` of them. A range is the end
 // of one tile's k, and may include the beginning of the next one's.

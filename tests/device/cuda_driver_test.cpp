@@ -114,6 +114,16 @@ TEST_F(CudaDriverDeathTest, TensorMapsAreNotNeededToStart) {
               "^unsupported: .*CUDA 13.0.*tensor maps");
 }
 
+TEST_F(CudaDriverDeathTest, WithoutTensorMapsADeviceHasNoFeatureThatNeedsThem) {
+  const auto say = [] {
+    const Features features = cuda::open_device("0")->info().features;
+    std::cerr << has(features, Feature::tma) << has(features, Feature::wgmma)
+              << has(features, Feature::mbarrier) << ' ';
+  };
+  EXPECT_SAYS((Settings{}), say, "^111 done");
+  EXPECT_SAYS((Settings{{"FAKE_CUDA_LACKS", "cuTensorMapEncodeTiled"}}), say, "^001 done");
+}
+
 TEST_F(CudaDriverDeathTest, NoDeviceIsSaid) {
   EXPECT_SAYS((Settings{{"FAKE_CUDA_INIT", "100"}}), list, "^no_device: no GPU: .*shows no device");
   EXPECT_SAYS((Settings{{"FAKE_CUDA_COUNT", "0"}}), list, "^no_device: no GPU: ");

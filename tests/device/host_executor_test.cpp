@@ -223,7 +223,12 @@ TEST(HostExecutor, ABadLaunchIsAnErrorThatSaysWhatWasAsked) {
   EXPECT_THAT(what({{1, 1, 1}, {1025, 1, 1}, {}, 0, false}), HasSubstr("block 1025x1x1"));
   EXPECT_THAT(what({{0, 1, 1}, {32, 1, 1}, {}, 0, false}), HasSubstr("grid 0x1x1"));
   EXPECT_THAT(what({{1, 1, 1}, {32, 1, 1}, {}, 64, false}), HasSubstr("loaded for 0"));
-  EXPECT_THAT(what({{2, 1, 1}, {32, 1, 1}, {2, 1, 1}, 0, false}), HasSubstr("clusters"));
+  EXPECT_THAT(what({{3, 1, 1}, {32, 1, 1}, {2, 1, 1}, 0, false}),
+              HasSubstr("a multiple of the cluster"));
+  EXPECT_THAT(what({{2, 2, 1}, {32, 1, 1}, {1, 2, 1}, 0, false}), HasSubstr("along x only"));
+  EXPECT_THAT(what({{16, 1, 1}, {32, 1, 1}, {16, 1, 1}, 0, false}), HasSubstr("at most 8 blocks"));
+  EXPECT_THAT(what({{4, 1, 1}, {1024, 1, 1}, {4, 1, 1}, 0, false}), HasSubstr("2048 threads"));
+  EXPECT_THAT(what({{4, 1, 1}, {33, 1, 1}, {2, 1, 1}, 0, false}), HasSubstr("whole warps"));
   EXPECT_THROW(host.load("indices", kIndices, 1 << 20), Error);
 }
 

@@ -138,10 +138,42 @@ extern "C" __global__ void other(float* x) { x[0] = 1; }
   ASSERT_TRUE(result.image) << result.log;
   EXPECT_EQ(result.image->usage.registers, 64);
   EXPECT_GT(result.image->usage.spill_bytes, 0) << result.log;
+  CompileRequest no_spills = request_of(text, "spill", {9, 0, true});
+  no_spills.kernel.defines.emplace(kNoSpills, 1);
+  const CompileResult refused = compiler_->compile(no_spills);
+  EXPECT_FALSE(refused.image);
+  EXPECT_THAT(refused.log, HasSubstr("spill.cu: refused: it spills "));
   const CompileResult other = compiler_->compile(request_of(text, "other", {9, 0, true}));
   ASSERT_TRUE(other.image) << other.log;
   EXPECT_LT(other.image->usage.registers, 64);
   EXPECT_EQ(other.image->usage.spill_bytes, 0);
+}
+
+// Sums that are read between a product and its wait. The assembler then waits after each product.
+TEST_F(NvrtcTest, AKernelOfWhichWgmmaIsSerialisedIsRefused) {
+  const std::string kernel =
+      R"(extern "C" __global__ void products(float* to, unsigned long long d, int n) {
+    float s[4] = {};
+    for (int i = 0; i < n; ++i) {
+      asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+      asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;"
+                   : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]) : "l"(d));
+      asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+      WAIT
+      for (int j = 0; j < 4; ++j) s[j] *= 2;
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    for (int j = 0; j < 4; ++j) to[threadIdx.x * 4 + j] = s[j];
+  })";
+  const Target target{9, 0, true};
+  const auto with = [&](const std::string& wait) {
+    return compiler_->compile(
+        request_of("#define WAIT " + wait + "\n" + kernel, "products", target));
+  };
+  EXPECT_TRUE(with("asm volatile(\"wgmma.wait_group.sync.aligned 0;\" ::: \"memory\");").image);
+  const CompileResult refused = with("");
+  EXPECT_FALSE(refused.image);
+  EXPECT_THAT(refused.log, HasSubstr("products.cu: refused: "));
 }
 
 TEST_F(NvrtcTest, ACompileErrorIsDataWithTheLog) {

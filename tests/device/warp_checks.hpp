@@ -32,8 +32,10 @@ using Defines = std::map<std::string, std::int64_t>;
 inline CompileRequest dialect_request(const std::string& name, const std::string& text,
                                       const Defines& defines, const Target& target) {
   CompileRequest request{{name + ".cu", name, defines}, text, {}, target};
-  for (const std::string header : {"words/dialect.cuh", "words/types.cuh", "words/warp.cuh",
-                                   "words/mma.cuh", "words/mbarrier.cuh", "words/tma.cuh"})
+  for (const std::string header :
+       {"words/dialect.cuh", "words/types.cuh", "words/warp.cuh", "words/mma.cuh",
+        "words/mbarrier.cuh", "words/tma.cuh", "words/cluster.cuh", "words/wgmma.cuh",
+        "words/wgmma_operands.cuh"})
     request.headers.emplace_back(header, text_of("templates/" + header));
   return request;
 }

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "templates/space/candidate_text.hpp"
 #include "tests/kernels/own_templates.hpp"
 #include "tests/support/pairwise.hpp"
 #include "tests/support/problems.hpp"
@@ -105,21 +106,27 @@ void spread(const KernelTemplate& kernel, const DeviceInfo& device, std::size_t 
 
 /// One candidate; parameters that are not named have their defaults.
 std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
-  const auto brace = options.only.find('{');
-  if (brace == options.only.npos) bad_usage("--only takes NAME {\"PARAMETER\":VALUE,...}");
-  std::string name = options.only.substr(0, brace);
-  name.resize(name.find_last_not_of(' ') + 1);
+  const auto end = options.only.find_first_of(" {");
+  const std::string name = options.only.substr(0, end);
+  const std::string values = end == options.only.npos ? "" : options.only.substr(end);
   const KernelTemplate& kernel = checked_template(name);
-  const Configuration given = Configuration::parse(options.only.substr(brace));
+  const auto brace = values.find('{');
+  // As tables print it, or {"PARAMETER":VALUE,...}; nothing: the default.
+  const Configuration given = brace != values.npos ? Configuration::parse(values.substr(brace))
+                              : values.empty()     ? Configuration{}
+                                                   : parse_configuration(values, kernel);
   std::vector<Case> cases;
   for (const Layout layout : options.layouts) {
     const ProductKind& kind = options.kind ? *options.kind : product_kinds().front();
     Problem problem = test::with_kind(test::make_problem(layout, 1536, 1536, 1536, 1), kind);
     problem.batch = options.batch;
-    if (!kernel.supports(problem, device)) problem.alignment = {16, 16, 16};
     Configuration configuration = kernel.default_configuration(problem, device);
     for (const auto& [parameter, value] : given.values()) configuration.set(parameter, value);
-    const std::string why = rejection(kernel, problem, configuration, device);
+    std::string why = rejection(kernel, problem, configuration, device);
+    if (!why.empty()) {  // it may need aligned operands
+      problem.alignment = {16, 16, 16};
+      why = rejection(kernel, problem, configuration, device);
+    }
     if (!why.empty()) bad_usage("--only " + name + " " + configuration.text() + ": " + why);
     cases.push_back({{name, configuration}, problem});
   }
@@ -146,6 +153,18 @@ void bad_usage(const std::string& what) {
   std::exit(2);
 }
 
+[[noreturn]] void show_usage() {
+  std::cout << "Checks kernels on the CPU executor: a pairwise spread of candidates, or one.\n"
+               "  --template NAME        only its share of the cases\n"
+               "  --cases N              cases in all, or of the one template\n"
+               "  --only CANDIDATE       'tiled 16x16 ...' or 'tiled {\"TILE\":8}'\n"
+               "  --layout nn|nt|tn|tt, --types A C MATH, --batch N   of --only\n"
+               "  --device host:sm_90a, --seed N, --jobs N, --longest SECONDS\n"
+               "  --mutate MARKER CODE, --mutate-in MARKER FROM TO    plant a mistake\n"
+               "TILEWISE_FULL=1 takes ten times the cases.\n";
+  std::exit(0);
+}
+
 Options parse_options(int argc, char** argv) {
   Options options;
   options.layouts.assign(std::begin(test::kLayouts), std::end(test::kLayouts));
@@ -161,8 +180,10 @@ Options parse_options(int argc, char** argv) {
       if (++i >= argc) bad_usage(name + " needs a value");
       return argv[i];
     };
-    if (name == "--cases")
-      options.cases = number(value());
+    if (name == "--help" || name == "-h")
+      show_usage();
+    else if (name == "--cases")
+      options.cases = number(value()), options.cases_given = true;
     else if (name == "--seed")
       options.seed = number(value());
     else if (name == "--jobs")
@@ -209,11 +230,6 @@ const KernelTemplate& checked_template(std::string_view name) {
 
 std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
   if (!options.only.empty()) return only_cases(options, device);
-  std::vector<Case> cases;
-  if (!options.only_template.empty()) {
-    spread(checked_template(options.only_template), device, options.cases, options.seed, cases);
-    return cases;
-  }
   // In proportion to the number of parameters above a few.
   const auto weight = [](const KernelTemplate& kernel) {
     constexpr std::size_t few = 4;
@@ -221,10 +237,15 @@ std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
   };
   std::size_t weights = 0;
   for (const KernelTemplate& kernel : all_templates()) weights += weight(kernel);
+  std::vector<Case> cases;
   for (const KernelTemplate& kernel : all_templates()) {
-    const std::size_t share = options.cases * weight(kernel) / weights;
-    spread(kernel, device, std::max<std::size_t>(4, share), options.seed, cases);
+    const bool alone = kernel.name == options.only_template;
+    if (!alone && !options.only_template.empty()) continue;
+    const std::size_t share = std::max<std::size_t>(4, options.cases * weight(kernel) / weights);
+    spread(kernel, device, alone && options.cases_given ? options.cases : share, options.seed,
+           cases);
   }
+  if (cases.empty()) checked_template(options.only_template);  // throws for an unknown name
   return cases;
 }
 

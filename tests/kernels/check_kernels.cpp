@@ -45,7 +45,7 @@ constexpr unsigned kMostJobs = 256;
 struct Progress {
   std::atomic<std::size_t> next{0};
   std::atomic<std::int64_t> products{0};
-  std::atomic<int> wrong{0}, reports{0};
+  std::atomic<int> wrong{0}, uncompiled{0}, reports{0};
   /// Per process: its case (from 1 on, 0 between two) and when that began.
   struct Job {
     std::atomic<std::size_t> number{0};
@@ -80,7 +80,7 @@ void run_cases(const std::vector<Case>& cases, const Options& options, const Com
     }
     progress->products += products;
     if (!what.empty()) {
-      ++progress->wrong;
+      ++(what.starts_with(kDoesNotCompile) ? progress->uncompiled : progress->wrong);
       tell(cases[i].name() + ": " + what);
     }
     job.number = 0;
@@ -169,10 +169,12 @@ int run(const Options& options) {
   const std::vector<Case> cases = cases_for(options, host::device_info(options.device));
   Processes(cases, options, *compiler).run();
   const std::chrono::duration<double> taken = Clock::now() - start;
-  std::printf("%s: %zu cases, %lld products, %d wrong, %d reports, %.1f s\n", kMode.data(),
-              cases.size(), static_cast<long long>(progress->products), progress->wrong.load(),
-              progress->reports.load(), taken.count());
-  return progress->wrong == 0 && progress->reports == 0 && !cases.empty() ? 0 : 1;
+  std::printf("%s: %zu cases, %lld products, %d wrong, %d not compiled, %d reports, %.1f s\n",
+              kMode.data(), cases.size(), static_cast<long long>(progress->products),
+              progress->wrong.load(), progress->uncompiled.load(), progress->reports.load(),
+              taken.count());
+  const int found = progress->wrong + progress->uncompiled + progress->reports;
+  return found == 0 && !cases.empty() ? 0 : 1;
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace tilewise::check {
 namespace {
 
-constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},  {65, 31, 40},
-                            {40, 64, 50}, {70, 90, 33}, {37, 5, 130}};
+constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},   {65, 31, 40},
+                            {40, 64, 50}, {70, 90, 33}, {150, 5, 130}};
 constexpr host::ThreadOrder kOrders[] = {host::ThreadOrder::forward, host::ThreadOrder::reversed,
                                          host::ThreadOrder::shuffled};
 /// Sizes to run a case on; its own sizes are included if they are small.
@@ -104,7 +104,7 @@ std::string Checker::check(const Case& c, const Run& run, bool watch) {
   const Plan plan = kernel.plan(run.problem, c.candidate.configuration, info_);
   std::vector<Image> images;
   if (const std::string log = images_of(plan, images); !log.empty())
-    return "does not compile: " + log;
+    return std::string(kDoesNotCompile) + ": " + log;
   const Executable executable(run.device, run.problem, plan, images);
   Operands operands(run.problem, run.round, run.seed);
   const auto difference = operands.difference(run.device, executable);

@@ -12,6 +12,9 @@
 
 namespace tilewise::check {
 
+/// The beginning of Checker::check()'s text for a case whose kernel does not compile.
+inline constexpr std::string_view kDoesNotCompile = "does not compile";
+
 /// Runs cases in this process, blocks on the calling thread, in each thread order.
 class Checker {
  public:

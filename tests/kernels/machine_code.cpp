@@ -39,8 +39,12 @@ class Machine {
 
   const DeviceInfo& device() const { return device_; }
 
-  Json steps(const Problem& problem, const Candidate& candidate) {
+  /// Parameters that the candidate lacks, added since, have their defaults.
+  Json steps(const Problem& problem, Candidate candidate) {
     const KernelTemplate& kernel = find_template(candidate.kernel_template);
+    const Configuration added = kernel.default_configuration(problem, device_);
+    for (const auto& [name, value] : added.values())
+      if (!candidate.configuration.find(name)) candidate.configuration.set(name, value);
     const std::string refused = rejection(kernel, problem, candidate.configuration, device_);
     if (!refused.empty()) return refused;
     Json steps = Json::array();

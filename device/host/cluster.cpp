@@ -1,0 +1,86 @@
+// Clusters, and the asynchronous products of warpgroups: parts of BlockRunner.
+#include <algorithm>
+#include <limits>
+
+#include "device/host/block_runner.hpp"
+
+namespace tilewise::host {
+
+void BlockRunner::cluster_barrier(Site site) {
+  Fiber& me = *current_;
+  const BlockState& block = block_of(number_of(me));
+  const auto threads = count_ * static_cast<unsigned>(blocks_.size());
+  if (in_cluster_ == 0) cluster_site_ = site, cluster_thread_ = number_of(me);
+  if (live_ != threads || block.arrived > 0 || !same(site, cluster_site_))
+    fail([&] {
+      return name_of(number_of(me)) + " waits at the cluster_barrier at " + text(site) +
+             ", which not all threads of the cluster reach";
+    });
+  me.file = site.file, me.line = site.line;
+  idle_yields_ = 0;
+  checks_.release(FiberChecks::cluster);
+  if (++in_cluster_ == threads) {
+    in_cluster_ = 0;
+    clustered_ = true;
+    for (unsigned i = 0; i < threads; ++i) fibers_[i].ready_at = 0;
+  } else {
+    me.ready_at = kForCluster;
+    run_others();
+  }
+  checks_.acquire(FiberChecks::cluster);
+}
+
+char* BlockRunner::shared_of(unsigned block, Site site) {
+  if (block >= blocks_.size()) fault(site, "the cluster has no such block");
+  if (!clustered_) fault(site, "reaches into a block of the cluster before a cluster_barrier()");
+  if (blocks_[block].live == 0) fault(site, "reaches into a block of the cluster that has ended");
+  return static_cast<char*>(blocks_[block].shared);
+}
+
+void BlockRunner::product_start(const AsyncProduct& product) {
+  Products& mine = products_[number_of(*current_)];
+  const bool in_flight = std::any_of(mine.sums.begin(), mine.sums.end(),
+                                     [&](const auto& sums) { return sums.at == product.sums; });
+  if (!in_flight) {
+    if (!mine.fenced) fault(product.site, "a product without wgmma_fence() since its sums changed");
+    mine.sums.push_back({product.sums, {product.sums, product.sums + product.count}});
+    std::fill_n(product.sums, product.count, std::numeric_limits<float>::quiet_NaN());
+  }
+  mine.pending.push_back({product, mine.groups});
+}
+
+/// Computes this thread's products, oldest first, except those of the last `pending` groups.
+void BlockRunner::products_wait(int pending) {
+  Products& mine = products_[number_of(*current_)];
+  const auto values_of = [&](const float* at) {
+    return std::find_if(mine.sums.begin(), mine.sums.end(),
+                        [&](const auto& sums) { return sums.at == at; });
+  };
+  std::size_t done = 0;
+  for (; done < mine.pending.size() && mine.pending[done].group < mine.groups - pending; ++done) {
+    const AsyncProduct& product = mine.pending[done].product;
+    float* sums = values_of(product.sums)->values.data();
+    if (!product.accumulate) std::fill_n(sums, product.count, 0.0F);
+    product.add(product, sums);
+  }
+  mine.pending.erase(mine.pending.begin(),
+                     mine.pending.begin() + static_cast<std::ptrdiff_t>(done));
+  std::erase_if(mine.sums, [&](const Products::Sums& sums) {
+    for (const auto& pending_one : mine.pending)
+      if (pending_one.product.sums == sums.at) return false;
+    std::copy(sums.values.begin(), sums.values.end(), sums.at);
+    mine.fenced = false;
+    return true;
+  });
+}
+
+/// Non-empty for a product in flight at the end: a GPU may still read its operands.
+std::string BlockRunner::unfinished_product() const {
+  for (unsigned i = 0; i < count_ * blocks_.size(); ++i)
+    if (!products_[i].pending.empty())
+      return name_of(i) + " ends without waiting for the product at " +
+             text(products_[i].pending.front().product.site);
+  return "";
+}
+
+}  // namespace tilewise::host

@@ -1,0 +1,77 @@
+// wgmma on the CPU. Issuing a product fills its sums with NaN; operands are read and sums computed
+// when the thread waits for the product's group, as late as a GPU may.
+#pragma once
+
+namespace tilewise_host {
+
+// A matrix in shared memory by PTX's descriptor: bits 62-63 the swizzle, 32-45 the stride of groups
+// of 8 rows and 16-29 that of panels, in 16 bytes. Swizzles depend on addresses in shared memory,
+// which is aligned to the largest pattern. Along k: rows of m (n), elements of k.
+template <bool ALONG_K>
+struct MatrixInShared {
+  const char* shared;
+  long long start;
+  int width, group_stride, panel_stride;
+
+  MatrixInShared(const char* at, unsigned long long bits)
+      : shared(static_cast<const char*>(thread().block->shared)),
+        start(at - shared),
+        width(bits >> 62 == 1 ? 128 : (bits >> 62 == 2 ? 64 : 32)),
+        group_stride(static_cast<int>(bits >> 32 & 0x3fff) * 16),
+        panel_stride(static_cast<int>(bits >> 16 & 0x3fff) * 16) {}
+
+  // The 16-bit element (index of m or n, step of k).
+  const unsigned short* at(int index, int k) const {
+    const int in_row = width / 2;  // elements
+    const long long offset = ALONG_K ? index / 8 * group_stride + index % 8 * width + 2 * k
+                                     : index / in_row * panel_stride + k / 8 * group_stride +
+                                           k % 8 * width + index % in_row * 2;
+    const long long place = start + offset;
+    return reinterpret_cast<const unsigned short*>(shared +
+                                                   (place ^ (place >> 7 & (width / 16 - 1)) << 4));
+  }
+};
+
+template <class Number, int N, bool LEFT_ALONG_K, bool RIGHT_ALONG_K>
+inline void add_product(const AsyncProduct& product, float* sums) {
+  constexpr int K = 16;
+  const MatrixInShared<LEFT_ALONG_K> left(product.left, product.left_bits);
+  const MatrixInShared<RIGHT_ALONG_K> right(product.right, product.right_bits);
+  const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
+            lane = static_cast<int>(threadIdx.x) % 32;
+  float rows[2][K];
+  for (int r = 0; r < 2; ++r)
+    for (int k = 0; k < K; ++k)
+      rows[r][k] = Number::widen(*left.at(warp * 16 + r * 8 + lane / 4, k));
+  for (int j = 0; j < N / 8; ++j)
+    for (int e = 0; e < 2; ++e) {
+      float column[K];
+      for (int k = 0; k < K; ++k) column[k] = Number::widen(*right.at(8 * j + lane % 4 * 2 + e, k));
+      for (int r = 0; r < 2; ++r) {
+        float& sum = sums[4 * j + 2 * r + e];
+        for (int k = 0; k < K; ++k) sum += rows[r][k] * column[k];
+      }
+    }
+}
+
+template <class Number, int N, bool LEFT_ALONG_K, bool RIGHT_ALONG_K, class Descriptor>
+inline void multiply_async(float (&sums)[N / 2], const Descriptor& left, const Descriptor& right,
+                           bool accumulate, Site site) {
+  runtime->product_start({add_product<Number, N, LEFT_ALONG_K, RIGHT_ALONG_K>, sums, N / 2,
+                          accumulate, left.at, right.at, left.bits, right.bits, site});
+}
+
+// The whole warp commits and waits together.
+inline void meet(const char* name, Site site) {
+  runtime->warp({site, name, ~0u, false, nullptr, [](void* const*, const WarpCall&) {}});
+}
+inline void wgmma_commit(Site site) {
+  meet("wgmma_commit", site);
+  runtime->products_commit();
+}
+inline void wgmma_wait(int pending, Site site) {
+  meet("wgmma_wait", site);
+  runtime->products_wait(pending);
+}
+
+}  // namespace tilewise_host

@@ -1,0 +1,78 @@
+// Where wgmma's tiles, epilogue scratch and mbarriers lie in shared memory, and how many registers
+// a thread has: included by its kernel and by its descriptor. Elements have 2 bytes.
+#pragma once
+#include "parts/layout.hpp"
+
+namespace tilewise::wgmma {
+
+// One operand's tile: panels of rows of at most 128 bytes, one beside the other.
+struct TileLayout {
+  int span, depth;  // of m or n, and of k; elements
+  bool along_k;     // k is contiguous
+  int sharers;      // blocks of a cluster that use the same tile: each copies its share of the rows
+
+  constexpr int row_bytes() const { return (along_k ? depth : span) * 2; }
+  constexpr int rows() const { return along_k ? span : depth; }
+  // Bytes of a panel's row: the swizzle.
+  constexpr int width() const {
+    return row_bytes() % 128 == 0 ? 128 : (row_bytes() % 64 == 0 ? 64 : 32);
+  }
+  constexpr int panels() const { return row_bytes() / width(); }
+  constexpr int panel_bytes() const { return rows() * width(); }
+  constexpr int bytes() const { return panels() * panel_bytes(); }
+  // Of a box of TMA.
+  constexpr int box_rows() const { return rows() / sharers; }
+  constexpr int box_bytes() const { return box_rows() * width(); }
+};
+
+// A block's shared memory: stages, each a tile of A and one of B, then scratch for each warp that
+// multiplies, then mbarriers.
+struct BlockLayout {
+  int stage_bytes, stages;
+  int scratch_bytes, warps;  // scratch of a warp
+  int barriers;              // besides the two of each stage
+
+  constexpr int scratch_at() const { return stages * stage_bytes; }
+  constexpr int barriers_at() const {
+    return scratch_at() + layout::round_up(warps * scratch_bytes, 128);
+  }
+  constexpr int shared_bytes() const { return barriers_at() + (2 * stages + barriers) * 8; }
+};
+
+// Scratch of the epilogue: `rows` rows of C with `columns` sums of 4 bytes.
+struct ScratchLayout {
+  int rows, columns;
+  bool shifted;  // StagedRow's
+  // Sums from one row to the next: 8 lanes write a column of 8 rows, 4 lanes pairs of a row,
+  // without bank conflicts where rows begin 8 banks apart.
+  constexpr int row_stride() const {
+    const int used = columns + (shifted ? columns / 8 : 0);
+    return layout::round_up(used, 32) + 8;
+  }
+  constexpr int bytes() const { return rows * row_stride() * 4; }
+};
+
+// Columns of sums that a warp stages at a time.
+constexpr int staged_columns(int width) {
+  return width % 32 == 0 ? 32 : (width % 16 == 0 ? 16 : 8);
+}
+
+// Registers of a thread. A multiprocessor's are shared out evenly at the launch; then the warpgroup
+// that copies gives its registers to those that multiply.
+struct RegisterLayout {
+  int consumers, blocks;  // warpgroups that multiply; blocks on a multiprocessor
+  static constexpr int kCopying = 40;
+
+  constexpr int at_launch() const {
+    const int even = 65536 / (blocks * (consumers + 1) * 128) / 8 * 8;
+    return layout::smaller(even, 248);
+  }
+  constexpr bool moves() const { return at_launch() > kCopying && at_launch() < 232; }
+  constexpr int multiplying() const {
+    if (!moves()) return at_launch();
+    const int more = (at_launch() - kCopying) / consumers / 8 * 8;
+    return layout::smaller(at_launch() + more, 240);
+  }
+};
+
+}  // namespace tilewise::wgmma

@@ -1,0 +1,160 @@
+// wgmma's main loops: the warp that copies tiles, and the warpgroups that multiply them. See wgmma.cu.
+#pragma once
+#if SWAP_AB
+#define WGMMA_N TILE_M
+#else
+#define WGMMA_N TILE_N
+#endif
+#include "families/wgmma/layout.hpp"
+#include "parts/epilogue.cuh"
+#include "parts/pipeline.cuh"
+#include "parts/schedule.cuh"
+#include "words/cluster.cuh"
+#include "words/wgmma.cuh"
+
+constexpr int kCluster = CLUSTER_M * CLUSTER_N;
+
+// One operand's tile. SPAN: of m or n. SHARERS: blocks of the cluster that use the tile.
+template <int SPAN, bool ALONG_K, int SHARERS>
+struct Operand {
+  static constexpr tilewise::wgmma::TileLayout kTile = {SPAN, TILE_K, ALONG_K, SHARERS};
+  static constexpr bool kAlongK = ALONG_K;
+  static constexpr int BYTES = kTile.bytes();
+  static_assert(BYTES % 1024 == 0 && kTile.box_rows() % 8 == 0, "TMA lays swizzled boxes down at multiples of 8 rows");
+
+  // Copies the share `nth` of the tile from (at, k) on into each of the blocks `to_blocks`.
+  static DEVICE_MEMBER void issue_load(char* tile, const TensorMap& map, int at, int k, int nth,
+                                       [[maybe_unused]] unsigned to_blocks, Mbarrier* full) {
+    const int x = ALONG_K ? k : at, y = (ALONG_K ? at : k) + nth * kTile.box_rows();
+    char* to = tile + nth * kTile.box_bytes();
+    UNROLL_ALL
+    for (int p = 0; p < kTile.panels(); ++p) {
+      if constexpr (SHARERS > 1)
+        load_tile_to(to_blocks, to + p * kTile.panel_bytes(), map, x + p * kTile.width() / 2, y, full);
+      else
+        load_tile(to + p * kTile.panel_bytes(), map, x + p * kTile.width() / 2, y, full);
+    }
+  }
+  static DEVICE_MEMBER MatrixDescriptor descriptor(const char* tile) {
+    return matrix_descriptor(tile, {kTile.width(), kTile.panel_bytes()});
+  }
+  // Bytes from the tile's first element to that of the nth 64 rows of m (n) and of 16 steps of k from `step` x 16 on.
+  static constexpr int offset(int nth, int step) {
+    if (!ALONG_K) return nth * 64 / (kTile.width() / 2) * kTile.panel_bytes() + step * 16 * kTile.width();
+    return nth * 64 * kTile.width() + step * 32 / kTile.width() * kTile.panel_bytes() + step * 32 % kTile.width();
+  }
+};
+
+// The left operand has m of the instruction (64), the right one n. SWAP_AB 0: A is left; 1: B is, and the sums are those
+// of C transposed.
+#if SWAP_AB
+typedef Operand<TILE_N, B_TRANSPOSED, CLUSTER_M> Left;
+typedef Operand<TILE_M, !A_TRANSPOSED, CLUSTER_N> Right;
+#else
+typedef Operand<TILE_M, !A_TRANSPOSED, CLUSTER_N> Left;
+typedef Operand<TILE_N, B_TRANSPOSED, CLUSTER_M> Right;
+#endif
+constexpr int kLeftSpan = SWAP_AB ? TILE_N : TILE_M;
+constexpr int kBlocks = kLeftSpan / 64 / (PING_PONG ? 1 : CONSUMERS);  // of 64 rows, of a warpgroup
+constexpr int kSteps = TILE_K / 16;
+constexpr int kStageBytes = Left::BYTES + Right::BYTES;
+constexpr int kThreads = (1 + CONSUMERS) * kWarpgroup;
+constexpr int kReaders = PING_PONG ? 1 : CONSUMERS;  // warpgroups that multiply a tile
+static_assert(kLeftSpan % (64 * kReaders) == 0, "each warpgroup has whole blocks of 64 rows");
+
+typedef OutputTile<SPLIT != 0> Output;
+constexpr int kStagedColumns = tilewise::wgmma::staged_columns(WGMMA_N);
+#if SWAP_AB
+typedef StagedRow<16, VECTOR_C, SHIFT_C != 0> StagedSums;
+constexpr tilewise::wgmma::ScratchLayout kScratch = {kStagedColumns, 16, SHIFT_C != 0};
+#else
+typedef StagedRow<kStagedColumns, VECTOR_C, SHIFT_C != 0> StagedSums;
+constexpr tilewise::wgmma::ScratchLayout kScratch = {16, kStagedColumns, SHIFT_C != 0};
+#endif
+constexpr tilewise::wgmma::BlockLayout kLayout = {kStageBytes, STAGES, EPILOGUE ? kScratch.bytes() : 0, CONSUMERS * 4,
+                                                  PING_PONG ? CONSUMERS : 0};
+constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM};
+
+struct WgmmaArgs : MultiplyArgs {
+  TensorMap a_map, b_map;
+};
+typedef float Sums[kBlocks][WGMMA_N / 2];
+typedef ClusterPipeline<STAGES, kStageBytes, kCluster> TilePipeline;
+
+// A cluster's work: a tile of C of all its blocks together, and a part of k.
+struct WorkItem {
+  Tile tile;  // of this block
+  int k_begin, tiles;
+
+  DEVICE_MEMBER WorkItem(const WgmmaArgs& args, unsigned index, int block) {
+    tile = tile_at(args.rows(), args.columns(), args.tile_rows_together(), index, TILE_M * CLUSTER_M, TILE_N * CLUSTER_N);
+    tile.row += block % CLUSTER_M * TILE_M;
+    tile.column += block / CLUSTER_M * TILE_N;
+    const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
+    const Int64 all = (args.steps() + TILE_K - 1) / TILE_K;
+    const Int64 first = SPLIT ? share * tile.split : 0;  //@ wgmma-split-begin
+    const Int64 end = first + share < all ? first + share : all;
+    k_begin = static_cast<int>(first) * TILE_K;
+    tiles = end > first ? static_cast<int>(end - first) : 0;
+  }
+};
+
+// Called by one thread of the block: fills the stages for all work items in turn.
+DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const WorkQueue& queue, int block) {
+  StagePhase<STAGES> to(1);  //@ wgmma-producer-phase
+  for (unsigned index = queue.first; index < queue.items; index += queue.step) {
+    const WorkItem work(args, index, block);
+    const int row = static_cast<int>(work.tile.row), column = static_cast<int>(work.tile.column);
+    const int in_row = block / CLUSTER_M, in_column = block % CLUSTER_M;  // of the cluster
+    const unsigned same_row = ((1u << kCluster) - 1) / ((1u << CLUSTER_M) - 1) << in_column;
+    const unsigned same_column = ((1u << CLUSTER_M) - 1) << in_row * CLUSTER_M;  //@ wgmma-blocks-of-column
+    for (int t = 0; t < work.tiles; ++t) {
+      Mbarrier* full = pipeline.full + to.stage;
+      char* stage = pipeline.stages + to.stage * kStageBytes;
+      pipeline.wait_empty(to);
+      mbarrier_expect_tx(full, kStageBytes);  //@ wgmma-expect-tx
+      const int k = work.k_begin + t * TILE_K;
+#if SWAP_AB
+      Left::issue_load(stage, args.b_map, column, k, in_column, same_column, full);
+      Right::issue_load(stage + Left::BYTES, args.a_map, row, k, in_row, same_row, full);
+#else
+      Left::issue_load(stage, args.a_map, row, k, in_row, same_row, full);
+      Right::issue_load(stage + Left::BYTES, args.b_map, column, k, in_column, same_column, full);
+#endif
+      to.advance();
+    }
+  }
+}
+
+// Multiplies the tiles of one work item. first: this warpgroup's first block of 64 rows. issued(): called when all
+// instructions are issued, before they have finished.
+template <class Issued>
+DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles, int first,
+                           const Issued& issued) {
+  StagePhase<STAGES> before = from;
+  const MatrixDescriptor left0 = Left::descriptor(pipeline.stages + Left::offset(first, 0));
+  const MatrixDescriptor right0 = Right::descriptor(pipeline.stages + Left::BYTES);
+  for (int t = 0; t < tiles; ++t) {
+    pipeline.wait_full(from);
+    const MatrixDescriptor left = left0.after(from.stage * kStageBytes);
+    const MatrixDescriptor right = right0.after(from.stage * kStageBytes);
+    wgmma_fence();  //@ wgmma-fence
+    UNROLL_ALL
+    for (int step = 0; step < kSteps; ++step) {
+      UNROLL_ALL
+      for (int i = 0; i < kBlocks; ++i)
+        multiply_async<Left::kAlongK, Right::kAlongK>(sums[i], left.after(Left::offset(i, step)),
+                                             right.after(Right::offset(0, step)), t > 0 || step > 0);  //@ wgmma-right-offset
+    }
+    wgmma_commit();
+    wgmma_wait<1>();  //@ wgmma-wait
+    if (t > 0) {
+      pipeline.arrive_empty(before);
+      before.advance();
+    }
+    from.advance();
+  }
+  issued();
+  wgmma_wait<0>();  //@ wgmma-last-wait
+  if (tiles > 0) pipeline.arrive_empty(before);
+}

@@ -1,0 +1,90 @@
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "templates/families/wgmma/layout.hpp"
+#include "templates/kernel_template.hpp"
+#include "templates/plan/multiply_plan.hpp"
+#include "templates/space/constraints.hpp"
+#include "vocabulary/configuration.hpp"
+#include "vocabulary/problem.hpp"
+
+namespace tilewise::wgmma {
+
+/// The configuration as plain numbers, and what follows from them.
+struct Wgmma {
+  int tile_m, tile_n, tile_k, consumers;
+  bool ping_pong;
+  int cluster_m, cluster_n, stages;
+  bool swap, epilogue;
+  int vector_c;
+  Pack pack_a, pack_b;
+  int blocks, split, group_m;
+  int result, sum;  ///< bytes
+  TileLayout a, b;
+
+  Wgmma(const Problem& p, const Configuration& c)
+      : tile_m(value_or_1(c, "TILE_M")),
+        tile_n(value_or_1(c, "TILE_N")),
+        tile_k(value_or_1(c, "TILE_K")),
+        consumers(value_or_1(c, "CONSUMERS")),
+        ping_pong(value_or_1(c, "PING_PONG") == 1),
+        cluster_m(value_or_1(c, "CLUSTER_M")),
+        cluster_n(value_or_1(c, "CLUSTER_N")),
+        stages(value_or_1(c, "STAGES")),
+        swap(value_or_1(c, "SWAP_AB") == 1),
+        epilogue(value_or_1(c, "EPILOGUE") == 1),
+        vector_c(value_or_1(c, "VECTOR_C")),
+        pack_a(Pack(value_or_1(c, "PACK_A"))),
+        pack_b(Pack(value_or_1(c, "PACK_B"))),
+        blocks(value_or_1(c, "BLOCKS_PER_SM")),
+        split(value_or_1(c, "SPLIT_K")),
+        group_m(value_or_1(c, "GROUP_M")),
+        result(bytes_of(p.c)),
+        sum(bytes_of(p.accumulator)),
+        a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n},
+        b{tile_n, tile_k, reads_b_transposed(p, pack_b), cluster_m} {}
+
+  bool by_tma() const { return true; }
+  int parts(const Problem&, const DeviceInfo&) const { return split; }
+  int cluster() const { return cluster_m * cluster_n; }
+  int threads() const { return (consumers + 1) * 128; }
+  /// The operands as the instruction sees them: 64 rows by `width()` columns.
+  const TileLayout& left() const { return swap ? b : a; }
+  const TileLayout& right() const { return swap ? a : b; }
+  int width() const { return right().span; }
+  /// Warpgroups that multiply one tile.
+  int readers() const { return ping_pong ? 1 : consumers; }
+  /// Blocks of 64 rows of a warpgroup.
+  int row_blocks() const { return left().span / 64 / readers(); }
+  /// Bytes of an element that the multiply step writes, and its rows' alignment in bytes.
+  int out_bytes() const { return split > 1 ? sum : result; }
+  int out_alignment(const Problem& p) const {
+    return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
+                     : p.alignment.c;
+  }
+  bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
+  /// Columns of C that a warp stages at a time.
+  int staged_columns() const { return swap ? 16 : wgmma::staged_columns(width()); }
+  std::uint32_t shared_bytes(bool shifted) const {
+    const int staged = wgmma::staged_columns(width());
+    const ScratchLayout scratch =
+        swap ? ScratchLayout{staged, 16, shifted} : ScratchLayout{16, staged, shifted};
+    const BlockLayout block{a.bytes() + b.bytes(), stages, epilogue ? scratch.bytes() : 0,
+                            consumers * 4, ping_pong ? consumers : 0};
+    return static_cast<std::uint32_t>(block.shared_bytes());
+  }
+  std::uint32_t shared_bytes() const { return shared_bytes(true); }
+  RegisterLayout register_layout() const { return {consumers, blocks}; }
+  /// Registers that ptxas needs to avoid spills: sums and addresses.
+  int registers() const { return row_blocks() * width() / 2 + kAddresses; }
+  int registers(const DeviceInfo&) const { return register_layout().at_launch(); }
+
+ private:
+  static constexpr int kAddresses = 32;
+};
+
+std::vector<Parameter> parameters();
+std::vector<Constraint> constraints();
+
+}  // namespace tilewise::wgmma

@@ -1,0 +1,165 @@
+#include "templates/families/wgmma/numbers.hpp"
+#include "templates/space/common_constraints.hpp"
+#include "vocabulary/problem.hpp"
+
+namespace tilewise::wgmma {
+namespace {
+
+using In = ConstraintInput;
+using Common = CommonConstraints<Wgmma>;
+constexpr auto constraint = Common::constraint;
+constexpr auto hint = Common::hint;
+
+std::vector<Constraint> shape_constraints() {
+  return {
+      constraint("instruction_shape", {"TILE_M", "TILE_N", "SWAP_AB", "CONSUMERS", "PING_PONG"},
+                 "TILE_M is a multiple of 64 for each warpgroup that shares a tile; with SWAP_AB "
+                 "TILE_N is",
+                 [](const Wgmma& s, const In&) { return s.left().span % (64 * s.readers()) == 0; }),
+      constraint("ping_pong_turns", {"CONSUMERS", "PING_PONG"},
+                 "PING_PONG needs two or more CONSUMERS",
+                 [](const Wgmma& s, const In&) { return !s.ping_pong || s.consumers > 1; }),
+      constraint("cluster_size", {"CLUSTER_M", "CLUSTER_N"}, "a cluster has one or two blocks",
+                 [](const Wgmma& s, const In&) { return s.cluster() <= 2; }),
+      constraint("whole_rows_a", {"TILE_M", "TILE_K", "PACK_A"},
+                 "a row of A's tile (TILE_K elements where k is contiguous, else TILE_M) is a "
+                 "multiple of 32 bytes",
+                 [](const Wgmma& s, const In&) { return s.a.row_bytes() % 32 == 0; }),
+      constraint("whole_rows_b", {"TILE_N", "TILE_K", "PACK_B"},
+                 "a row of B's tile (TILE_K elements where k is contiguous, else TILE_N) is a "
+                 "multiple of 32 bytes",
+                 [](const Wgmma& s, const In&) { return s.b.row_bytes() % 32 == 0; }),
+      constraint("tma_places_tiles",
+                 {"TILE_M", "TILE_N", "TILE_K", "CLUSTER_M", "CLUSTER_N", "PACK_A", "PACK_B"},
+                 "each operand's tile is a multiple of 1024 bytes, and a block's share of it of 8 "
+                 "rows",
+                 [](const Wgmma& s, const In&) {
+                   const auto placed = [](const TileLayout& tile) {
+                     return tile.bytes() % 1024 == 0 && tile.rows() % (8 * tile.sharers) == 0;
+                   };
+                   return placed(s.a) && placed(s.b);
+                 }),
+  };
+}
+
+std::vector<Constraint> problem_constraints() {
+  return {
+      constraint("aligned_a", {"PACK_A"}, "TMA copies A where it is aligned to 16 bytes, or packed",
+                 [](const Wgmma& s, const In& in) {
+                   return reads_a_alignment(in.problem, s.pack_a) == 16;
+                 }),
+      constraint("aligned_b", {"PACK_B"}, "TMA copies B where it is aligned to 16 bytes, or packed",
+                 [](const Wgmma& s, const In& in) {
+                   return reads_b_alignment(in.problem, s.pack_b) == 16;
+                 }),
+      constraint("aligned_c", {"VECTOR_C", "SPLIT_K", "EPILOGUE"},
+                 "VECTOR_C elements are at most 16 bytes; where EPILOGUE writes from registers, at "
+                 "most C's alignment (of partial sums: the alignment of rows of n)",
+                 [](const Wgmma& s, const In& in) {
+                   return s.vector_c * s.out_bytes() <= 16 &&
+                          (s.epilogue || !s.shift_c(in.problem));
+                 }),
+      constraint(
+          "stores_fit_sums", {"EPILOGUE", "VECTOR_C", "SWAP_AB", "TILE_N"},
+          "where EPILOGUE writes from registers, VECTOR_C is at most 2, with SWAP_AB 1; else it "
+          "divides the columns that a warp stages",
+          [](const Wgmma& s, const In&) {
+            if (s.epilogue) return s.staged_columns() % s.vector_c == 0;
+            return s.vector_c <= (s.swap ? 1 : 2);
+          }),
+      Common::grid_fits({"TILE_M", "TILE_N", "TILE_K", "SPLIT_K"}),
+  };
+}
+
+std::vector<Constraint> resource_constraints() {
+  return {
+      Common::shared_fits({"TILE_M", "TILE_N", "TILE_K", "CONSUMERS", "PING_PONG", "STAGES",
+                           "SWAP_AB", "EPILOGUE", "BLOCKS_PER_SM", "PACK_A", "PACK_B"},
+                          "the stages and the epilogue's scratch of BLOCKS_PER_SM blocks"),
+      Common::threads_resident({"CONSUMERS", "BLOCKS_PER_SM"}),
+      constraint("registers_fit",
+                 {"TILE_M", "TILE_N", "SWAP_AB", "CONSUMERS", "PING_PONG", "BLOCKS_PER_SM"},
+                 "a consumer's sums fit the registers that the producer and BLOCKS_PER_SM leave it",
+                 [](const Wgmma& s, const In&) {
+                   return s.registers() <= s.register_layout().multiplying();
+                 }),
+  };
+}
+
+std::vector<Constraint> search_hints() {
+  return {
+      hint("tile_m_used", {"TILE_M"}, "TILE_M is less than twice m, or at most 64",
+           [](const Wgmma& s, const In& in) {
+             return s.tile_m <= 64 || s.tile_m < 2 * in.problem.m;
+           }),
+      hint("tile_n_used", {"TILE_N"}, "TILE_N is less than twice n, or at most 64",
+           [](const Wgmma& s, const In& in) {
+             return s.tile_n <= 64 || s.tile_n < 2 * in.problem.n;
+           }),
+      hint("enough_stages", {"STAGES", "TILE_K"}, "the stages hold at least 128 steps of k",
+           [](const Wgmma& s, const In&) { return s.stages * s.tile_k >= 128; }),
+      hint("cluster_needed", {"CLUSTER_M", "CLUSTER_N", "TILE_M", "TILE_N"},
+           "a cluster is no larger than the tiles there are",
+           [](const Wgmma& s, const In& in) {
+             return (s.cluster_m == 1 || in.problem.m > s.tile_m) &&
+                    (s.cluster_n == 1 || in.problem.n > s.tile_n);
+           }),
+      Common::split_needed(4),
+      Common::split_has_work(),
+      hint("pack_a_pays", {"PACK_A"}, "A is padded only where it is not aligned",
+           [](const Wgmma& s, const In& in) {
+             return s.pack_a == Pack::none || in.problem.alignment.a < 16;
+           }),
+      hint("pack_b_pays", {"PACK_B"}, "B is padded only where it is not aligned",
+           [](const Wgmma& s, const In& in) {
+             return s.pack_b == Pack::none || in.problem.alignment.b < 16;
+           }),
+      hint("wide_stores", {"EPILOGUE", "VECTOR_C", "SPLIT_K"},
+           "stores from shared memory are at least as wide as C's alignment, 16 bytes at most",
+           [](const Wgmma& s, const In& in) {
+             const int bytes = s.vector_c * s.out_bytes(), aligned = s.out_alignment(in.problem);
+             return !s.epilogue || (bytes >= aligned && (bytes >= 4 || aligned < 4));
+           }),
+      Common::group_m_matters(),
+  };
+}
+
+}  // namespace
+
+std::vector<Parameter> parameters() {
+  const std::vector<int> spans = {8,   16,  24,  32,  40,  48,  64,  80,  96,
+                                  112, 128, 144, 160, 176, 192, 208, 224, 256};
+  return {
+      {"TILE_M", spans, "rows of C a block computes"},
+      {"TILE_N", spans, "columns of C a block computes"},
+      {"TILE_K", {32, 64, 128}, "depth of the tiles in shared memory"},
+      {"CONSUMERS", {1, 2, 3}, "warpgroups that multiply"},
+      {"PING_PONG",
+       {0, 1},
+       "consumers take tiles of C in turn, else they share each",
+       {"no", "yes"}},
+      {"CLUSTER_M", {1, 2}, "tile rows of a cluster, which share B's tiles"},
+      {"CLUSTER_N", {1, 2}, "tile columns of a cluster, which share A's tiles"},
+      {"STAGES", {2, 3, 4, 5, 6, 7, 8, 10, 12}, "tiles in shared memory at a time"},
+      {"SWAP_AB", {0, 1}, "computes C transposed, so that TILE_M can be small", {"no", "yes"}},
+      {"PACK_A", {0, 1}, "copy A beforehand", {"no", "padded"}},
+      {"PACK_B", {0, 1}, "copy B beforehand", {"no", "padded"}},
+      {"EPILOGUE", {0, 1}, "where C is stored from", {"registers", "shared-memory"}},
+      {"VECTOR_C", {1, 2, 4, 8}, "elements of C a store moves"},
+      {"BLOCKS_PER_SM", {1, 2, 3}, "blocks that must fit on a multiprocessor: caps registers"},
+      {"SPLIT_K",
+       {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64, 128},
+       "clusters that share the k of a tile"},
+      {"GROUP_M", {1, 2, 4, 8, 16}, "cluster rows that run together, for L2 (tile order)"},
+  };
+}
+
+std::vector<Constraint> constraints() {
+  std::vector<Constraint> all;
+  for (auto* part :
+       {&shape_constraints, &problem_constraints, &resource_constraints, &search_hints})
+    for (Constraint& made : part()) all.push_back(std::move(made));
+  return all;
+}
+
+}  // namespace tilewise::wgmma

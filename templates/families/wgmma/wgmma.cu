@@ -1,0 +1,181 @@
+// wgmma: the product of 16-bit floats on Hopper's tensor cores, fed by TMA.
+//
+// A block has a producer warpgroup and CONSUMERS warpgroups that multiply. One thread of the producer copies tiles of A
+// and B, TILE_K deep, into a pipeline of STAGES stages in shared memory. The consumers multiply them there; their sums
+// stay in registers. The producer hands registers over to the consumers (setmaxnreg).
+//
+// Blocks are persistent: a cluster takes one work item after another, a tile of C for all of k or for one part of it.
+// While the consumers store a tile, the producer copies the first tiles of the next one.
+//
+// PING_PONG: 0 the consumers share each tile of C by rows ("cooperative"). 1 they take whole tiles in turn: one
+// multiplies while another stores.
+//
+// CLUSTER_M, CLUSTER_N: a cluster's blocks compute neighbouring tiles of C. Blocks of the same tile row use the same
+// tile of A, those of the same tile column the same one of B: each copies its share of the tile to all (multicast).
+//
+// SWAP_AB: the instruction computes 64 rows x 8 to 256 columns. 1 computes C transposed (B is the left operand), so that
+// TILE_M can be as small as 8.
+//
+// Operands are staged as they lie in memory, k contiguous or not. EPILOGUE 0: each thread stores the sums in its
+// registers. 1: a warp passes them through shared memory and stores VECTOR_C neighbours at a time. SHIFT_C 1: C's rows
+// may not be aligned to VECTOR_C elements.
+//
+// SPLIT 1: writes partial sums to c as [split][m][n], for the reduce step. From the problem: ELEMENT, RESULT,
+// A_TRANSPOSED, B_TRANSPOSED (as this kernel reads them). Sources: PTX ISA ("Asynchronous Warpgroup Level Matrix
+// Multiply-Accumulate Instructions"); the cooperative and ping-pong schedules are CUTLASS's.
+#include "families/wgmma/main_loop.cuh"
+
+// The output tile of a warp's 16 rows, in block i of 64 rows, of the left operand.
+struct WarpTile {
+  const WgmmaArgs& args;
+  const Tile& tile;
+  int first_left;  // of the block's tile: the warp's first row of the left operand
+
+  // `width` of the right operand, from `right` on.
+  DEVICE_MEMBER Output part(int i, int right, int width) const {
+    const Int64 left = first_left + i * 64;
+    const Int64 row = tile.row + (SWAP_AB ? right : left), column = tile.column + (SWAP_AB ? left : right);
+    const auto inside = [](Int64 rest, int all) { return rest < all ? static_cast<int>(rest) : all; };
+    const int rows = inside(args.rows() - row, SWAP_AB ? width : 16);
+    const int columns = inside(args.columns() - column, SWAP_AB ? 16 : width);  //@ wgmma-columns
+#if SPLIT
+    Sum* partial = reinterpret_cast<Sum*>(args.c) + tile.split * args.rows() * args.columns();
+    return {partial + row * args.columns() + column, args.columns(), rows, columns, {}};
+#else
+    return {args.c + row * args.ldc + column, args.ldc, rows, columns, scalars_of(args)};
+#endif
+  }
+};
+
+DEVICE void write_sums(const WarpTile& to, const Sums& sums, [[maybe_unused]] char* shared) {
+  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
+#if EPILOGUE == 0
+  UNROLL_ALL
+  for (int i = 0; i < kBlocks; ++i) {
+    const Output out = to.part(i, 0, WGMMA_N);
+    UNROLL_ALL
+    for (int half = 0; half < 2; ++half) {
+      const int left = half * 8 + group;
+#if SWAP_AB
+      UNROLL_ALL
+      for (int j = 0; j < WGMMA_N / 8; ++j) {
+        UNROLL_ALL
+        for (int e = 0; e < 2; ++e) {
+          const int right = 8 * j + 2 * in_group + e;
+          if (right < out.rows) out.write<1>(out.row(right), left, {sums[i][4 * j + 2 * half + e]});
+        }
+      }
+#else
+      if (left >= out.rows) continue;
+      Output::Out* row = out.row(left);
+      UNROLL_ALL
+      for (int j = 0; j < WGMMA_N / 8; ++j) {
+        const Sum pair[2] = {sums[i][4 * j + 2 * half], sums[i][4 * j + 2 * half + 1]};
+        const int right = 8 * j + 2 * in_group;
+        if constexpr (VECTOR_C > 1) {
+          out.write<2>(row, right, pair);
+        } else {
+          out.write<1>(row, right, {pair[0]});
+          out.write<1>(row, right + 1, {pair[1]});
+        }
+      }
+#endif
+    }
+  }
+#else
+  constexpr int ACROSS = StagedSums::STORES, ROW = kScratch.row_stride(), STORES = kScratch.rows * ACROSS;
+  const int warp = int(threadIdx.x) / 32 - 4;
+  Sum* scratch = reinterpret_cast<Sum*>(shared + kLayout.scratch_at() + warp * kScratch.bytes());  //@ wgmma-scratch
+  UNROLL_ALL
+  for (int i = 0; i < kBlocks; ++i) {
+    UNROLL_ALL
+    for (int first = 0; first < WGMMA_N; first += kStagedColumns) {
+      warp_barrier();  //@ wgmma-barrier-before-staging
+      UNROLL_ALL
+      for (int j = 0; j < kStagedColumns / 8; ++j) {
+        UNROLL_ALL
+        for (int e = 0; e < 4; ++e) {
+          const int left = group + e / 2 * 8, right = 8 * j + 2 * in_group + e % 2;
+          scratch[SWAP_AB ? right * ROW + StagedSums::slot(left) : left * ROW + StagedSums::slot(right)] =
+              sums[i][4 * (first / 8 + j) + e];
+        }
+      }
+      warp_barrier();
+      const Output out = to.part(i, first, kStagedColumns);
+      UNROLL_BY(1)
+      for (int n = 0; n < STORES; n += 32) {
+        const int s = n + lane, row = s / ACROSS;
+        if (STORES % 32 > 0 && s >= STORES) break;
+        if (row < out.rows) StagedSums::write(out, out.row(row), s % ACROSS, scratch + row * ROW);
+      }
+    }
+  }
+#endif
+}
+
+// Called by a whole warpgroup, the nth that multiplies.
+DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, const WorkQueue& queue, int block, int nth,
+                     char* shared) {
+  const int warp = int(threadIdx.x) / 32 % 4;
+  StagePhase<STAGES> from(0);
+#if PING_PONG
+  Mbarrier* turns = reinterpret_cast<Mbarrier*>(shared + kLayout.barriers_at()) + 2 * STAGES;
+  int phase = 0, item = 0;
+#endif
+  for (unsigned index = queue.first; index < queue.items; index += queue.step) {
+    const WorkItem work(args, index, block);
+#if PING_PONG
+    if (item++ % CONSUMERS != nth) {
+      from.advance_by(work.tiles);
+      continue;
+    }
+    mbarrier_wait(turns + nth, phase);  //@ wgmma-turn
+    phase ^= 1;
+#endif
+    Sums sums;
+    const int first = PING_PONG ? 0 : nth * kBlocks;
+    multiply_tiles(sums, pipeline, from, work.tiles, first, [&] {
+#if PING_PONG
+      mbarrier_arrive_warp(turns + (nth + 1) % CONSUMERS, 0);
+#endif
+    });
+    if (work.tiles == 0) {
+      UNROLL_ALL
+      for (int i = 0; i < kBlocks * WGMMA_N / 2; ++i) sums[i / (WGMMA_N / 2)][i % (WGMMA_N / 2)] = 0;
+    }
+    write_sums({args, work.tile, first * 64 + warp * 16}, sums, shared);
+  }
+}
+
+KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
+  char* shared = reinterpret_cast<char*>(shared_floats());
+  const int warp = warp_number(), warpgroup = warp / 4;
+  const int block = kCluster > 1 ? block_of_cluster() : 0;
+#if PING_PONG
+  if (threadIdx.x == 0) {
+    Mbarrier* turns = reinterpret_cast<Mbarrier*>(shared + kLayout.barriers_at()) + 2 * STAGES;
+    UNROLL_BY(1)
+    for (int c = 0; c < CONSUMERS; ++c) {
+      mbarrier_init(turns + c, 4);
+      if (c == 0)
+        for (int w = 0; w < 4; ++w) mbarrier_arrive(turns);
+    }
+  }
+#endif
+  TilePipeline pipeline(shared, shared + kLayout.barriers_at(), 4 * kReaders * kCluster);
+  if (kCluster > 1)
+    cluster_barrier();  //@ wgmma-begin
+  else
+    barrier();
+  grid_dependency_wait();
+  if (SPLIT) launch_dependents();
+  const WorkQueue queue = clusters_work(args, TILE_M * CLUSTER_M, TILE_N * CLUSTER_N, kCluster);
+  if (warpgroup == 0) {
+    if (kRegisters.moves()) lower_registers<kRegisters.kCopying>();
+    if (warp == 0 && elect_one()) copy_tiles(args, pipeline, queue, block);
+  } else {
+    if (kRegisters.moves()) raise_registers<kRegisters.multiplying()>();
+    multiply(args, pipeline, queue, block, warpgroup - 1, shared);
+  }
+  if (kCluster > 1) cluster_end();  //@ wgmma-end
+}

@@ -1,0 +1,71 @@
+// Words of the kernel dialect for clusters: blocks that run at the same time and reach each other's shared memory. sm_90
+// and later. Block r of a cluster has the blockIdx.x that is r more than the first block's.
+#pragma once
+#include "words/tma.cuh"
+#ifdef TILEWISE_HOST
+#include "cluster_on_cpu.hpp"
+#endif
+
+// The block's number in its cluster.
+DEVICE int block_of_cluster() {
+#ifdef TILEWISE_HOST
+  return tilewise_host::block_of_cluster();
+#else
+  unsigned rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return static_cast<int>(rank);
+#endif
+}
+
+// Waits for all threads of the cluster's blocks; writes of each before it are visible to the others after it.
+DEVICE void cluster_barrier(SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::cluster_barrier(at);
+#else
+  asm volatile(
+      "barrier.cluster.arrive.aligned;\n\t"
+      "barrier.cluster.wait.aligned;" ::: "memory");
+#endif
+}
+
+// The same, but orders no memory: for the end of a kernel, where no block may leave while others still reach its
+// mbarriers. (Ordering memory would wait for all stores to global memory.)
+DEVICE void cluster_end(SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::cluster_barrier(at);
+#else
+  asm volatile(
+      "barrier.cluster.arrive.relaxed.aligned;\n\t"
+      "barrier.cluster.wait.aligned;" ::: "memory");
+#endif
+}
+
+// Arrives at the mbarrier that lies in block `block` of the cluster where `barrier` lies in this one. It orders no
+// writes of this block for the other (that form costs a fence of the whole GPU): it follows reads.
+DEVICE void mbarrier_arrive_in(Mbarrier* barrier, int block, SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::mbarrier_arrive_in(barrier, block, at);
+#else
+  asm volatile(
+      "{\n\t.reg .b32 there;\n\t"
+      "mapa.shared::cluster.u32 there, %0, %1;\n\t"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}" ::"r"(shared_address(barrier)),
+      "r"(block)
+      : "memory");
+#endif
+}
+
+// load_tile() to the same place in each block of the cluster whose bit in `blocks` is set (multicast). The bytes count
+// towards the barrier at that place in each of these blocks.
+DEVICE void load_tile_to(unsigned blocks, void* to, const TensorMap& map, int x, int y, Mbarrier* barrier,
+                         SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::load_tile_to(blocks, to, &map, x, y, barrier, at);
+#else
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(x), "r"(y), "r"(shared_address(barrier)), "h"(static_cast<unsigned short>(blocks))
+      : "memory");
+#endif
+}

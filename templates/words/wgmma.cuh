@@ -1,0 +1,115 @@
+// Words of the kernel dialect for wgmma: a warpgroup (4 warps, the first at a multiple of 4) multiplies tiles that lie in
+// shared memory. The sums stay in its registers. sm_90a.
+//
+// The instruction is asynchronous: between multiply_async() and the wgmma_wait() that covers it neither its sums nor the shared
+// memory that it reads may be written, and the sums may not be read.
+#pragma once
+#include "words/mbarrier.cuh"
+#include "words/types.cuh"
+#include "words/wgmma_operands.cuh"
+#ifdef TILEWISE_HOST
+#include "wgmma_on_cpu.hpp"
+#endif
+
+constexpr int kWarpgroup = 128;  // threads
+
+// A matrix in shared memory, as the instruction reads it: panels of rows of `swizzle` bytes (32, 64 or 128), swizzled
+// at that width, each aligned to 8 x swizzle. Along k: a row is of m (n), its elements are of k. Otherwise a row is of
+// k, its elements are of m (n). PTX calls this the matrix descriptor.
+//
+// panel_bytes: from one panel to the next. The instruction uses it where m (n) takes more than one panel.
+struct MatrixLayout {
+  int swizzle, panel_bytes;
+  // The descriptor's bits besides the address: bytes from one panel to the next, and from 8 rows to the next 8.
+  constexpr unsigned long long bits() const {
+    const unsigned long long code = swizzle == 128 ? 1 : (swizzle == 64 ? 2 : 3);
+    return code << 62 | static_cast<unsigned long long>(8 * swizzle / 16) << 32 |
+           static_cast<unsigned long long>(panel_bytes / 16 & 0x3fff) << 16;
+  }
+};
+struct MatrixDescriptor {
+  unsigned long long bits;
+#ifdef TILEWISE_HOST
+  const char* at;  // the executor's addresses have 64 bits
+  DEVICE_MEMBER MatrixDescriptor after(int bytes) const { return {bits, at + bytes}; }
+#else
+  DEVICE_MEMBER MatrixDescriptor after(int bytes) const { return {bits + static_cast<unsigned>(bytes) / 16}; }
+#endif
+};
+DEVICE MatrixDescriptor matrix_descriptor(const char* at, const MatrixLayout& layout) {
+#ifdef TILEWISE_HOST
+  return {layout.bits(), at};
+#else
+  return {layout.bits() | (shared_address(at) & 0x3ffff) >> 4};
+#endif
+}
+
+// Orders the warpgroup's accesses of the sums' registers before the next multiply_async().
+DEVICE void wgmma_fence() {
+#ifdef TILEWISE_HOST
+  tilewise_host::runtime->product_fence();
+#else
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+// Closes the group of the multiply_async() since the last call.
+DEVICE void wgmma_commit([[maybe_unused]] SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::wgmma_commit(at);
+#else
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+// Waits until at most PENDING groups are in flight.
+template <int PENDING>
+DEVICE void wgmma_wait([[maybe_unused]] SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::wgmma_wait(PENDING, at);
+#else
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+#endif
+}
+
+// Raises or lowers the registers of each thread of the warpgroup to REGISTERS, a multiple of 8.
+template <int REGISTERS>
+DEVICE void raise_registers() {
+#ifndef TILEWISE_HOST
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+#endif
+}
+template <int REGISTERS>
+DEVICE void lower_registers() {
+#ifndef TILEWISE_HOST
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+#endif
+}
+
+// sums += left (64 x 16) x right (16 x WGMMA_N), or without the old sums where not `accumulate`. Called by the whole
+// warpgroup. LEFT_ALONG_K, RIGHT_ALONG_K: MatrixLayout's. Both operands are of type ELEMENT, f16 or bf16.
+//
+// Of lane l of warp w (0 to 3), sum 4 j + e is that of row 16 w + l / 4 + e / 2 x 8 and column 8 j + l % 4 x 2 + e % 2.
+// PTX ISA, "wgmma.mma_async": figures of the fragment D.
+#if ELEMENT == TYPE_BF16
+#define TILEWISE_WGMMA_TYPE "bf16"
+#else
+#define TILEWISE_WGMMA_TYPE "f16"
+#endif
+#define TILEWISE_WGMMA_ASM(n, sums, left, right, accumulate, left_across, right_across)                       \
+  "{\n\t.reg .pred old;\n\t"                                                                                 \
+  "setp.ne.b32 old, " accumulate ", 0;\n\t"                                                                  \
+  "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." TILEWISE_WGMMA_TYPE "." TILEWISE_WGMMA_TYPE " {" sums     \
+  "}, " left ", " right ", old, 1, 1, " left_across ", " right_across ";\n\t}"
+#define TILEWISE_PASTE(a, b) a##b
+#define TILEWISE_OF_WIDTH(name, n) TILEWISE_PASTE(name, n)
+
+template <bool LEFT_ALONG_K, bool RIGHT_ALONG_K>
+DEVICE void multiply_async(float (&sums)[WGMMA_N / 2], const MatrixDescriptor& left, const MatrixDescriptor& right,
+                  bool accumulate, [[maybe_unused]] SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::multiply_async<Number<ELEMENT>, WGMMA_N, LEFT_ALONG_K, RIGHT_ALONG_K>(sums, left, right, accumulate, at);
+#else
+  asm volatile(TILEWISE_OF_WIDTH(TILEWISE_WGMMA_, WGMMA_N)(TILEWISE_WGMMA_ASM)
+               : TILEWISE_OF_WIDTH(TILEWISE_OPERANDS_, WGMMA_N)(sums)
+               : "l"(left.bits), "l"(right.bits), "r"(int(accumulate)), "n"(!LEFT_ALONG_K), "n"(!RIGHT_ALONG_K));
+#endif
+}

@@ -1,0 +1,107 @@
+// Products of warpgroups and clusters on the CPU executor.
+#include <gmock/gmock.h>
+
+#include "device/host/host.hpp"
+#include "tests/device/wgmma_checks.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+using host::ThreadOrder;
+using test::Machine;
+using testing::HasSubstr;
+
+class HostWgmma : public testing::TestWithParam<ThreadOrder> {
+ protected:
+  std::unique_ptr<Device> device_ = host::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
+  std::unique_ptr<Compiler> compiler_ = host::load_compiler({"-O1", ""});
+  Machine machine_{*device_, *compiler_};
+};
+INSTANTIATE_TEST_SUITE_P(Orders, HostWgmma,
+                         testing::Values(ThreadOrder::forward, ThreadOrder::reversed,
+                                         ThreadOrder::shuffled));
+
+TEST_P(HostWgmma, TheBlocksOfAClusterShareTiles) { test::check_clusters(machine_); }
+
+// Each case is compiled: the thread orders share them.
+TEST_P(HostWgmma, EveryLayoutIsMultipliedAsDocumented) {
+  const auto cases = test::products_cases();
+  for (std::size_t i = static_cast<std::size_t>(GetParam()); i < cases.size(); i += 3)
+    test::check_products(machine_, cases[i]);
+}
+
+/// The error of a cluster of two blocks of 128 threads with this body, whose first line is line 9
+/// of bad.cu. `there` is an mbarrier for one arrival.
+std::string complaint(const std::string& body, std::vector<float>* to_host = nullptr) {
+  const auto device = host::open_device("host:sm_90a", {ThreadOrder::forward, 5, 1, 0.2});
+  static const auto compiler = host::load_compiler({"-O0", ""});
+  const Machine machine{*device, *compiler};
+  const auto kernel = machine.load("bad",
+                                   "#include \"words/cluster.cuh\"\n"
+                                   "#include \"words/wgmma.cuh\"\n"
+                                   "struct Args { float* to; };\n"
+                                   "KERNEL(128, 1) bad(ARGUMENTS Args args) {\n"
+                                   "char* tile = reinterpret_cast<char*>(shared_floats());\n"
+                                   "auto there = reinterpret_cast<Mbarrier*>(tile + 4096);\n"
+                                   "if (threadIdx.x == 0) mbarrier_init(there, 1);\n"
+                                   "barrier(); float sums[WGMMA_N / 2] = {};\n" +
+                                       body + "\n}\n",
+                                   {{"ELEMENT", 3}, {"WGMMA_N", 8}}, 8192);
+  const DeviceBuffer out = machine.upload(std::vector<float>(256));
+  void* to = out.data();
+  try {
+    device->launch(*kernel, {{2, 1, 1}, {128, 1, 1}, {2, 1, 1}, 8192, false}, &to, nullptr);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  if (to_host) *to_host = machine.download<float>(out);
+  return "";
+}
+
+const std::string kMultiply =
+    "const auto d = matrix_descriptor(tile, {128, 1024});\n"
+    "multiply_async<true, true>(sums, d, d, false);\nwgmma_commit();\n";
+
+TEST(Wgmma, SumsAreNoNumbersUntilTheyAreWaitedFor) {
+  std::vector<float> to;
+  EXPECT_EQ(
+      complaint(
+          "for (int i = threadIdx.x; i < 1024; i += 128)\n"
+          "reinterpret_cast<float*>(tile)[i] = 0;\nbarrier(); wgmma_fence();\n" +
+              kMultiply +
+              "args.to[threadIdx.x] = sums[0] != sums[0];\nwgmma_wait<0>();\n"
+              "if (threadIdx.x == 0 && block_of_cluster() == 0) args.to[0] += 2 * (sums[0] == 0);",
+          &to),
+      "");
+  EXPECT_EQ(to[0], 3) << "a NaN first, then the sum";
+  EXPECT_EQ(to[127], 1);
+}
+
+TEST(Wgmma, MistakesAreNamedWithTheirLine) {
+  EXPECT_THAT(complaint("wgmma_fence();\n" + kMultiply),
+              HasSubstr("ends without waiting for the product at bad.cu:11"));
+  EXPECT_THAT(complaint(kMultiply + "wgmma_wait<0>();"),
+              HasSubstr("bad.cu:10: a product without wgmma_fence()"));
+  EXPECT_THAT(complaint("if (threadIdx.x < 16) wgmma_commit();"),
+              HasSubstr("waits for it with wgmma_commit at bad.cu:9"));
+}
+
+TEST(Clusters, MistakesAreNamedWithTheirLine) {
+  EXPECT_THAT(
+      complaint("if (threadIdx.x == 0) mbarrier_arrive_in(there, 1);\ncluster_barrier();"),
+      HasSubstr("bad.cu:9: reaches into a block of the cluster before a cluster_barrier()"));
+  EXPECT_THAT(complaint("cluster_barrier();\nmbarrier_arrive_in(there, 2);"),
+              HasSubstr("bad.cu:10: the cluster has no such block"));
+  EXPECT_THAT(complaint("cluster_barrier();\nif (block_of_cluster() == 1) return;\n"
+                        "__nanosleep(1); if (threadIdx.x == 0) mbarrier_arrive_in(there, 1);"),
+              HasSubstr("bad.cu:11: reaches into a block of the cluster that has ended"));
+  EXPECT_THAT(
+      complaint("if (block_of_cluster() == 0) cluster_barrier();"),
+      HasSubstr("thread (0,0,0) of block 0 of the cluster waits at the barrier at bad.cu:9"));
+  EXPECT_THAT(complaint("if (block_of_cluster() == 0) cluster_barrier();\nelse cluster_barrier();"),
+              HasSubstr("not all threads of the cluster reach"));
+}
+
+}  // namespace
+}  // namespace tilewise

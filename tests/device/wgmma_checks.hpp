@@ -1,0 +1,198 @@
+#pragma once
+// The products of templates/words/wgmma.cuh and the clusters of words/cluster.cuh, checked on any
+// machine like warp_checks.hpp.
+#include <algorithm>
+#include <cstring>
+
+#include "tests/device/warp_checks.hpp"
+
+namespace tilewise::test {
+
+/// One warpgroup: the product of a 64 x 64 and a 64 x WGMMA_N tile of bf16, which TMA copies in
+/// panels of SWIZZLE bytes, plus 3 where `keep`.
+inline const char* const kProducts = R"(#include "words/cluster.cuh"
+#include "words/wgmma.cuh"
+struct Args { TensorMap left; TensorMap right; float* to; int keep; };
+template <int SPAN, bool ALONG_K, int SWIZZLE> struct Tile {
+  static constexpr int IN_ROW = SWIZZLE / 2, PANEL = (ALONG_K ? SPAN : 64) * SWIZZLE;
+  static constexpr int PANELS = (ALONG_K ? 64 : SPAN) / IN_ROW, BYTES = PANELS * PANEL;
+  static DEVICE_MEMBER void load(char* to, const TensorMap& map, Mbarrier* full) {
+    for (int p = 0; p < PANELS; ++p) load_tile(to + p * PANEL, map, p * IN_ROW, 0, full);
+  }
+  static DEVICE_MEMBER MatrixDescriptor at(const char* tile, int step) {
+    return matrix_descriptor(tile, {SWIZZLE, PANEL})
+        .after(ALONG_K ? step * 32 / SWIZZLE * PANEL + step * 32 % SWIZZLE : step * 16 * SWIZZLE);
+  }
+};
+KERNEL(128, 1) products(ARGUMENTS Args args) {
+  typedef Tile<64, LEFT_K, LEFT_SWIZZLE> Left;
+  typedef Tile<WGMMA_N, RIGHT_K, RIGHT_SWIZZLE> Right;
+  char* shared = reinterpret_cast<char*>(shared_floats());
+  constexpr int kRight = (Left::BYTES + 1023) / 1024 * 1024;
+  Mbarrier* full = reinterpret_cast<Mbarrier*>(shared + kRight + (Right::BYTES + 127) / 128 * 128);
+  if (threadIdx.x == 0) mbarrier_init(full, 1);
+  barrier();
+  if (threadIdx.x == 0) {
+    mbarrier_expect_tx(full, Left::BYTES + Right::BYTES);
+    Left::load(shared, args.left, full);
+    Right::load(shared + kRight, args.right, full);
+  }
+  mbarrier_wait(full, 0);
+  float sums[WGMMA_N / 2];
+  UNROLL_ALL
+  for (int i = 0; i < WGMMA_N / 2; ++i) sums[i] = 3;
+  wgmma_fence();
+  UNROLL_ALL
+  for (int step = 0; step < 4; ++step)
+    multiply_async<LEFT_K != 0, RIGHT_K != 0>(
+        sums, Left::at(shared, step), Right::at(shared + kRight, step), args.keep || step > 0);
+  wgmma_commit();
+  wgmma_wait<0>();
+  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+  UNROLL_ALL
+  for (int i = 0; i < WGMMA_N / 2; ++i)
+    args.to[(16 * warp + lane / 4 + i / 2 % 2 * 8) * WGMMA_N + i / 4 * 8 + lane % 4 * 2 + i % 2] = sums[i];
+}
+)";
+
+struct ProductsCase {
+  int n;
+  bool left_along_k;
+  int left_swizzle;
+  bool right_along_k;
+  int right_swizzle;
+};
+
+/// Every major and swizzle of both operands, and widths that these take.
+inline std::vector<ProductsCase> products_cases() {
+  std::vector<ProductsCase> cases;
+  for (const bool left : {true, false})
+    for (const bool right : {true, false})
+      for (const int swizzle : {128, 64, 32})
+        for (const int n : {24, 64, 256}) {
+          if (!right && n * 2 % swizzle != 0) continue;
+          cases.push_back({n, left, n == 64 ? swizzle : 128, right, swizzle});
+        }
+  return cases;
+}
+
+/// Small whole numbers, so that sums are exact.
+inline int left_value(int row, int k) { return (row * 7 + k * 3) % 11 - 5; }
+inline int right_value(int column, int k) { return (column * 5 + k * 2) % 13 - 6; }
+
+inline std::uint16_t bf16_of(int value) {
+  const auto number = static_cast<float>(value);
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &number, sizeof bits);
+  return static_cast<std::uint16_t>(bits >> 16);
+}
+
+inline void check_products(const Machine& machine, const ProductsCase& c) {
+  constexpr std::uint32_t kBytes = 64 * 1024;
+  constexpr int kDepth = 64, kRows = 64;
+  struct alignas(64) Arguments {
+    std::uint64_t left[16], right[16];
+    void* to;
+    int keep;
+  } arguments{};
+  const auto encode = [&](int span, bool along_k, int swizzle, int (*value)(int, int), void* map) {
+    std::vector<std::uint16_t> matrix(static_cast<std::size_t>(span * kDepth));
+    for (int i = 0; i < span; ++i)
+      for (int k = 0; k < kDepth; ++k)
+        matrix[static_cast<std::size_t>(along_k ? i * kDepth + k : k * span + i)] =
+            bf16_of(value(i, k));
+    DeviceBuffer buffer = machine.upload(matrix);
+    TensorMapRecipe recipe;
+    recipe.type = DType::bf16;
+    recipe.dims = {along_k ? kDepth : span, along_k ? span : kDepth};
+    recipe.box = {swizzle / 2, static_cast<std::int32_t>(recipe.dims[1])};
+    recipe.swizzle_bytes = swizzle;
+    machine.device.encode_tensor_map(recipe, buffer.data(), recipe.dims[0] * 2, map);
+    return buffer;
+  };
+  const DeviceBuffer left =
+      encode(kRows, c.left_along_k, c.left_swizzle, left_value, arguments.left);
+  const DeviceBuffer right =
+      encode(c.n, c.right_along_k, c.right_swizzle, right_value, arguments.right);
+  const auto kernel = machine.load("products", kProducts,
+                                   {{"ELEMENT", 3},
+                                    {"WGMMA_N", c.n},
+                                    {"LEFT_K", c.left_along_k},
+                                    {"LEFT_SWIZZLE", c.left_swizzle},
+                                    {"RIGHT_K", c.right_along_k},
+                                    {"RIGHT_SWIZZLE", c.right_swizzle}},
+                                   kBytes);
+  for (const int keep : {0, 1}) {
+    const DeviceBuffer to =
+        machine.upload(std::vector<float>(static_cast<std::size_t>(kRows * c.n), 77.0F));
+    arguments.to = to.data();
+    arguments.keep = keep;
+    machine.device.launch(*kernel, {{1, 1, 1}, {128, 1, 1}, {}, kBytes, false}, &arguments,
+                          nullptr);
+    const auto got = machine.download<float>(to);
+    for (int i = 0; i < kRows * c.n; ++i) {
+      int expected = 3 * keep;
+      for (int k = 0; k < kDepth; ++k) expected += left_value(i / c.n, k) * right_value(i % c.n, k);
+      ASSERT_EQ(got[static_cast<std::size_t>(i)], static_cast<float>(expected))
+          << "n " << c.n << ", left along k " << c.left_along_k << " swizzle " << c.left_swizzle
+          << ", right along k " << c.right_along_k << " swizzle " << c.right_swizzle << ", keep "
+          << keep << ", element " << i;
+    }
+  }
+}
+
+/// Clusters of two blocks. Each copies half of a tile of 8 x 8 floats to both, and adds the other's
+/// number to what it writes.
+inline const char* const kClusters = R"(#include "words/cluster.cuh"
+struct Args { TensorMap map; float* to; };
+KERNEL(64, 1) clusters(ARGUMENTS Args args) {
+  char* shared = reinterpret_cast<char*>(shared_floats());
+  Mbarrier* full = reinterpret_cast<Mbarrier*>(shared + 256);
+  Mbarrier* heard = full + 1;
+  const int block = block_of_cluster();
+  if (threadIdx.x == 0) {
+    mbarrier_init(full, 1);
+    mbarrier_init(heard, 2);
+  }
+  cluster_barrier();
+  if (threadIdx.x == 0) {
+    mbarrier_expect_tx(full, 256);
+    load_tile_to(3, shared + block * 128, args.map, 0, int(blockIdx.x) / 2 * 8 + block * 4, full);
+  }
+  mbarrier_wait(full, 0);
+  args.to[blockIdx.x * 64 + threadIdx.x] = reinterpret_cast<float*>(shared)[threadIdx.x] + 1000 * block;
+  if (threadIdx.x < 2) mbarrier_arrive_in(heard, threadIdx.x);
+  mbarrier_wait(heard, 0);
+  cluster_end();
+}
+)";
+
+inline void check_clusters(const Machine& machine) {
+  constexpr int kClusterCount = 3, kTile = 64;
+  constexpr std::uint32_t kBytes = 512;
+  std::vector<float> matrix(kClusterCount * kTile);
+  for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<float>(i);
+  const DeviceBuffer from = machine.upload(matrix),
+                     to = machine.upload(std::vector<float>(2 * kClusterCount * kTile));
+  TensorMapRecipe recipe;
+  recipe.dims = {8, 8 * kClusterCount};
+  recipe.box = {8, 4};
+  struct alignas(64) Arguments {
+    std::uint64_t map[16];
+    void* to;
+  } arguments{{}, to.data()};
+  machine.device.encode_tensor_map(recipe, from.data(), 32, arguments.map);
+  const auto kernel = machine.load("clusters", kClusters, {}, kBytes);
+  machine.device.launch(*kernel,
+                        {{2 * kClusterCount, 1, 1}, {kTile, 1, 1}, {2, 1, 1}, kBytes, false},
+                        &arguments, nullptr);
+  const auto got = machine.download<float>(to);
+  for (int i = 0; i < 2 * kClusterCount * kTile; ++i) {
+    const int block = i / kTile;
+    ASSERT_EQ(got[static_cast<std::size_t>(i)],
+              static_cast<float>(block / 2 * kTile + i % kTile + block % 2 * 1000))
+        << "block " << block << ", element " << i % kTile;
+  }
+}
+
+}  // namespace tilewise::test

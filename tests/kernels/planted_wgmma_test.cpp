@@ -1,0 +1,127 @@
+// Mistakes planted in the family wgmma: phases, stages, descriptors, clusters.
+#include "tests/kernels/planted.hpp"
+
+namespace tilewise::test {
+namespace {
+
+const std::string kTypes = "--types bf16 bf16 strict";
+
+std::string candidate(const std::string& values) {
+  return R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":64,"CONSUMERS":1,"STAGES":2,"PACK_A":0,"PACK_B":0,)" +
+         values + "}";
+}
+Subject subject(const std::string& name, const std::string& checker, const std::string& values) {
+  return {name, checker, candidate(values), kTypes};
+}
+const Subject kPlain = subject("Plain", TILEWISE_CHECK_PLAIN, R"("EPILOGUE":1,"VECTOR_C":8)");
+const Subject kCluster = subject("Cluster", TILEWISE_CHECK_PLAIN, R"("CLUSTER_M":2)");
+const Subject kPingPong =
+    subject("PingPong", TILEWISE_CHECK_PLAIN, R"("CONSUMERS":2,"PING_PONG":1)");
+const Subject kSplit = subject("Split", TILEWISE_CHECK_PLAIN, R"("SPLIT_K":3)");
+
+class UnchangedWgmma : public testing::TestWithParam<Subject> {};
+TEST_P(UnchangedWgmma, HasNothingThatIsFound) {
+  if (GetParam().checker.empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  expect_nothing_found(GetParam());
+}
+INSTANTIATE_TEST_SUITE_P(Plain, UnchangedWgmma,
+                         testing::Values(kPlain, kCluster, kPingPong, kSplit), name_of);
+INSTANTIATE_TEST_SUITE_P(Threads, UnchangedWgmma,
+                         testing::Values(subject("Cluster", TILEWISE_CHECK_TSAN,
+                                                 R"("CLUSTER_M":2,"EPILOGUE":1,"VECTOR_C":8)")),
+                         name_of);
+
+TEST(PlantedWgmma, AProducerThatWaitsForTheWrongPhase) {
+  expect_found(kPlain, changed("wgmma-producer-phase"_marker, "1", "0"), {"deadlock"});
+}
+
+TEST(PlantedWgmma, AStageThatIsFilledBeforeItIsEmpty) {
+  expect_found(kPlain,
+               replaced("cluster-wait-empty"_marker,
+                        "DEVICE_MEMBER void wait_empty(const StagePhase<Stages>&) const {}"),
+               {"the phase lacks bytes only"});
+}
+
+TEST(PlantedWgmma, AStageThatIsMultipliedBeforeItIsFull) {
+  expect_found(kPlain,
+               replaced("cluster-wait-full"_marker,
+                        "DEVICE_MEMBER void wait_full(const StagePhase<Stages>&) const {}"),
+               {"ends without waiting for the tile"});
+}
+
+TEST(PlantedWgmma, AStageThatIsFreedWhileItIsMultiplied) {
+  expect_found(kPlain, changed("wgmma-wait"_marker, "1", "2"), {"instead of"});
+}
+
+TEST(PlantedWgmma, SumsThatAreStoredBeforeTheyAreReady) {
+  expect_found(kPlain, removed("wgmma-last-wait"_marker), {"ends without waiting for the product"});
+}
+
+TEST(PlantedWgmma, ProductsWithoutAFence) {
+  expect_found(kPlain, removed("wgmma-fence"_marker), {"without wgmma_fence()", "main_loop.cuh"});
+}
+
+TEST(PlantedWgmma, ADescriptorWithAWrongOffset) {
+  expect_found(kPlain,
+               changed("wgmma-right-offset"_marker, "offset(0, step)", "offset(0, step ^ 1)"),
+               {"instead of"});
+}
+
+TEST(PlantedWgmma, BytesThatAreMiscounted) {
+  expect_found(kPlain, changed("wgmma-expect-tx"_marker, "kStageBytes", "kStageBytes + 16"),
+               {"deadlock"});
+  expect_found(kPlain, changed("wgmma-expect-tx"_marker, "kStageBytes", "kStageBytes - 16"),
+               {"deadlock"});
+}
+
+TEST(PlantedWgmma, AMulticastThatLeavesABlockOut) {
+  expect_found(kCluster, changed("wgmma-blocks-of-column"_marker, "(1u << CLUSTER_M) - 1", "1u"),
+               {"deadlock"});
+}
+
+TEST(PlantedWgmma, ABlockThatIsToldOfNoReaderOfItsTiles) {
+  expect_found(kCluster, changed("cluster-empty-arrive"_marker, "lane < Cluster", "lane == 0"),
+               {"deadlock"});
+}
+
+TEST(PlantedWgmma, ABlockThatLeavesItsCluster) {
+  expect_found(kCluster, removed("wgmma-end"_marker), {"a block of the cluster that has ended"});
+}
+
+TEST(PlantedWgmma, ABlockThatReachesMbarriersBeforeTheyAreThere) {
+  expect_found(kCluster, replaced("wgmma-begin"_marker, "barrier();"),
+               {"before a cluster_barrier()"});
+}
+
+TEST(PlantedWgmma, AnEpilogueOverAStageInUse) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  Subject threads = kPlain;
+  threads.checker = TILEWISE_CHECK_TSAN;
+  expect_found(threads, changed("wgmma-scratch"_marker, "kLayout.scratch_at()", "0"),
+               {"data race", "wgmma.cu"});
+}
+
+TEST(PlantedWgmma, StagedSumsThatAreOverwritten) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  Subject threads = kPlain;
+  threads.checker = TILEWISE_CHECK_TSAN;
+  expect_found(threads, removed("wgmma-barrier-before-staging"_marker), {"data race"});
+}
+
+TEST(PlantedWgmma, ConsumersOutOfTurn) {
+  expect_found(kPingPong, changed("wgmma-turn"_marker, "nth", "1 - nth"), {"deadlock"});
+}
+
+TEST(PlantedWgmma, AStoreThatReachesIntoTheNextWarpsColumns) {
+  expect_found(subject("Shifted", TILEWISE_CHECK_PLAIN,
+                       R"("EPILOGUE":1,"VECTOR_C":8,"SWAP_AB":1,"PACK_A":1,"PACK_B":1)"),
+               changed("wgmma-columns"_marker, "SWAP_AB ? 16 : width", "256"), {"instead of"});
+}
+
+TEST(PlantedWgmma, APartOfKThatBeginsTooEarly) {
+  expect_found(kSplit, changed("wgmma-split-begin"_marker, "share * tile.split", "0"),
+               {"instead of"});
+}
+
+}  // namespace
+}  // namespace tilewise::test
