@@ -31,6 +31,13 @@ constexpr const Group& kTile = kGroups.front();
 
 Error bad(const std::string& message) { return {ErrorKind::invalid_argument, message}; }
 
+/// "1, 2, 4".
+std::string list_of(const std::vector<int>& values) {
+  std::string list;
+  for (const int value : values) list += (list.empty() ? "" : ", ") + std::to_string(value);
+  return list;
+}
+
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -165,14 +172,23 @@ class Reader {
   int value_of(const std::string& parameter, std::string_view text, std::string_view item) const {
     if (const auto number = number_of(text)) return *number;
     const std::string wanted = lower(text);
-    std::string labels;
+    std::string labels, meant_by;
+    std::optional<int> meant;
     for (const KernelTemplate* kernel : templates_) {
       const Parameter* found = find_parameter(*kernel, parameter);
       for (std::size_t i = 0; found && i < found->labels.size(); ++i) {
-        if (lower(found->labels[i]) == wanted) return found->values[i];
         labels += ", " + found->labels[i];
+        if (lower(found->labels[i]) != wanted) continue;
+        const int value = found->values[i];
+        if (meant && *meant != value)
+          throw bad("\"" + std::string(text) + "\" in \"" + std::string(item) + "\" is " +
+                    std::to_string(*meant) + " of " + meant_by + " and " + std::to_string(value) +
+                    " of " + kernel->name + "; write the number, or choose one template");
+        meant = value;
+        meant_by = kernel->name;
       }
     }
+    if (meant) return *meant;
     throw bad("\"" + std::string(text) + "\" in \"" + std::string(item) +
               "\" is not a whole number" +
               (labels.empty() ? "" : " nor one of" + labels.substr(1)) +
@@ -205,7 +221,8 @@ const char* const kCandidateLegend =
     "  4/4/4         the values of A, B and C\n"
     "  NAME=VALUE    a parameter that `autotune templates` explains; NAME alone means yes\n"
     "  left out      no or none, the first of other words, else 1, else 0\n"
-    "--only and --subspace take this form, too.";
+    "--only and --subspace take this form, too. As NAME {\"PARAMETER\":VALUE} what is left out\n"
+    "has the template's default.";
 
 Error no_such_parameter(const std::string& name,
                         const std::vector<const KernelTemplate*>& templates) {
@@ -262,12 +279,21 @@ Subspace parse_values(std::string_view text, const std::vector<const KernelTempl
 
 Configuration parse_configuration(std::string_view text, const KernelTemplate& kernel) {
   const Subspace values = parse_values(text, {&kernel});
+  for (const Parameter& parameter : kernel.parameters)
+    if (const auto named = values.find(parameter.name); named != values.end())
+      for (const int value : named->second)
+        if (std::find(parameter.values.begin(), parameter.values.end(), value) ==
+            parameter.values.end())
+          throw bad(parameter.name + "=" + std::to_string(value) + " is not one of " +
+                    list_of(parameter.values));
   Configuration configuration;
   for (const Parameter& parameter : kernel.parameters) {
     const auto named = values.find(parameter.name);
     if (named == values.end()) {
       const int* plain = plain_value(parameter);
-      if (!plain) throw bad(kernel.name + " needs a value of " + parameter.name);
+      if (!plain)
+        throw bad(kernel.name + " needs a value of " + parameter.name + ": one of " +
+                  list_of(parameter.values));
       configuration.set(parameter.name, *plain);
     } else if (named->second.size() > 1) {
       throw bad(parameter.name + " has several values; a candidate has one");

@@ -82,6 +82,37 @@ TEST(CandidateText, TheLegendsExampleIsACandidate) {
   EXPECT_EQ(short_text(example), text);
 }
 
+TEST(CandidateText, AWordWithTwoMeaningsIsRefused) {
+  KernelTemplate one, other;
+  one.name = "one", one.parameters = {{"LOADS", {0, 1}, "", {"no", "early"}}};
+  other.name = "other", other.parameters = {{"LOADS", {0, 2}, "", {"no", "early"}}};
+  EXPECT_EQ(parse_values("loads=early", {&one}), (Subspace{{"LOADS", {1}}}));
+  EXPECT_EQ(parse_values("loads=no", {&one, &other}), (Subspace{{"LOADS", {0}}}));
+  try {
+    parse_values("loads=early", {&one, &other});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "\"early\" in \"loads=early\" is 1 of one and 2 of other; write the number, or "
+                 "choose one template");
+  }
+}
+
+TEST(CandidateText, ValuesThatAreNotAllowedAreNamedBeforeThoseThatAreMissing) {
+  KernelTemplate kernel;
+  kernel.name = "one", kernel.parameters = {{"SIZE", {2, 4}, ""}, {"WIDTH", {8, 16}, ""}};
+  const auto refusal = [&](const char* text) -> std::string {
+    try {
+      parse_configuration(text, kernel);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("width=3"), "WIDTH=3 is not one of 8, 16");
+  EXPECT_EQ(refusal("width=8"), "one needs a value of SIZE: one of 2, 4");
+}
+
 TEST(CandidateText, LabelsAreSingleWordsThatDifferWithinAParameter) {
   for (const KernelTemplate& kernel : catalog())
     for (const Parameter& parameter : kernel.parameters) {

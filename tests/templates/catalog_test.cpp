@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 #include <set>
 
 #include "templates/kernel_template.hpp"
@@ -43,8 +44,10 @@ TEST(Catalog, NamesAreUniqueAndEverythingIsExplained) {
 TEST(Catalog, ConstraintsReadWhatTheyDeclare) {
   std::mt19937_64 generator(7);
   for (const KernelTemplate& kernel : catalog()) {
-    for (int i = 0; i < 3000; ++i) {
-      const Problem problem = test::random_typed_problem(generator, 3000);
+    for (int i = 0; i < 4000; ++i) {
+      // Some as large as a grid or a counter of 31 bits.
+      const Problem problem =
+          test::random_typed_problem(generator, i < 3000 ? 3000 : std::int64_t{1} << 35);
       const DeviceInfo device =
           nominal_device(known_targets()[generator() % known_targets().size()]);
       if (!kernel.supports(problem, device))
@@ -55,11 +58,72 @@ TEST(Catalog, ConstraintsReadWhatTheyDeclare) {
       for (const Constraint& c : kernel.constraints) {
         Configuration partial;
         for (const std::string& name : c.reads) partial.set(name, full.at(name));
-        EXPECT_EQ(c.holds({problem, full, device}), c.holds({problem, partial, device}))
-            << kernel.name << ' ' << c.name << ' ' << full.text();
+        const bool holds = c.holds({problem, full, device});
+        if (holds == c.holds({problem, partial, device})) continue;
+        std::string lacking;
+        for (const Parameter& p : kernel.parameters) {
+          Configuration more = partial;
+          more.set(p.name, full.at(p.name));
+          if (holds == c.holds({problem, more, device})) lacking += " " + p.name;
+        }
+        FAIL() << kernel.name << ": " << c.name
+               << " reads a parameter that its list `reads` lacks ("
+               << (lacking.empty() ? " more than one" : lacking) << " ): " << full.text() << " for "
+               << to_string(problem);
       }
     }
   }
+}
+
+// Parameters are macros: one with the name of a template parameter of the dialect breaks its
+// headers.
+TEST(Catalog, NoParameterHasTheNameOfATemplateParameterOfTheDialect) {
+  std::string dialect;
+  for (const auto& [name, text] : kernel_source("naive.cu").headers)
+    if (name.starts_with("words/") || name.starts_with("parts/")) dialect += text;
+  const std::regex declaration("template *<([^>]*)>"), word("[A-Z][A-Z0-9_]*");
+  std::set<std::string> taken;
+  for (std::sregex_iterator at(dialect.begin(), dialect.end(), declaration), end; at != end; ++at) {
+    const std::string list = (*at)[1];
+    for (std::sregex_iterator name(list.begin(), list.end(), word); name != end; ++name)
+      taken.insert(name->str());
+  }
+  EXPECT_TRUE(taken.contains("COUNT"));
+  for (const KernelTemplate& kernel : catalog())
+    for (const Parameter& parameter : kernel.parameters)
+      EXPECT_FALSE(taken.contains(parameter.name))
+          << kernel.name << ": " << parameter.name
+          << " is a template parameter in templates/words or templates/parts; take another name";
+}
+
+/// Whether the text has the name as a word, outside comments that begin a line.
+bool mentions(const std::string& text, const std::string& name) {
+  const std::regex comment("(^|\\n) *//[^\\n]*"), word("\\b" + name + "\\b");
+  return std::regex_search(std::regex_replace(text, comment, "$1"), word);
+}
+
+TEST(Catalog, EveryConstantOfAKernelIsInItsSource) {
+  const std::set<std::string_view> for_the_compiler = {kMaxRegisters, kNoSpills};
+  const DeviceInfo device = device_of("sm_90a");
+  for (const KernelTemplate& kernel : catalog())
+    for (const ProductKind& kind : product_kinds()) {
+      const Problem problem = test::with_kind(make_problem(Layout::nn, 64, 64, 64), kind);
+      if (!kernel.supports(problem, device)) continue;
+      const Configuration configuration = kernel.default_configuration(problem, device);
+      for (const LaunchStep& step : kernel.plan(problem, configuration, device).steps) {
+        const KernelSource source = kernel_source(step.kernel.source);
+        std::string text = source.text;
+        const std::string family =
+            "families/" + step.kernel.source.substr(0, step.kernel.source.find('.'));
+        for (const auto& [name, header] : source.headers)
+          if (!name.starts_with("families/") || name.starts_with(family + "/"))
+            text += "\n" + header;
+        for (const auto& [name, value] : step.kernel.defines)
+          ASSERT_TRUE(for_the_compiler.contains(name) || mentions(text, name))
+              << step.kernel.source << " does not read " << name;
+      }
+      break;
+    }
 }
 
 TEST(Catalog, DefaultsServeEveryProblem) {
@@ -76,9 +140,11 @@ TEST(Catalog, DefaultsServeEveryProblem) {
       for (const KernelTemplate& kernel : catalog()) {
         if (!kernel.supports(problem, device)) continue;
         served = true;
-        EXPECT_EQ(rejection(kernel, problem, kernel.default_configuration(problem, device), device),
+        ASSERT_EQ(rejection(kernel, problem, kernel.default_configuration(problem, device), device),
                   "")
-            << kernel.name << ' ' << to_string(problem) << ' ' << to_string(target);
+            << kernel.name << ": the default configuration must be valid for every supported "
+            << "problem at any alignment; a condition that concerns speed only is a hint "
+            << "(for_search_only). " << to_string(problem) << ' ' << to_string(target);
       }
       EXPECT_TRUE(served) << to_string(problem) << ' ' << to_string(target);
     }

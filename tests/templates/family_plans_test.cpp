@@ -35,6 +35,8 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
           tile_n = value("OUTPUTS") * value("WARPS_N") * (lanes_share_k ? 1 : 32);
           if (value("SMALL_OPERAND")) std::swap(tile_m, tile_n);
         }
+        // Tiles of another kind. The kernel checkers see a tile that no block computes.
+        if (tile_m == 0 || tile_n == 0) return;
         std::vector<std::int64_t> counts;  // group_m, splits
         for (const Argument& a : step.arguments)
           if (a.kind == Argument::Kind::integer32) counts.push_back(a.value);

@@ -37,9 +37,10 @@ void print_template(const KernelTemplate& kernel) {
     print_line("    " + parameter.name + ": " + parameter.help);
     print_line("      " + values);
   }
-  print_line("  constraints:");
+  print_line("  constraints (a hint concerns speed: the search obeys it, serving does not):");
   for (const Constraint& constraint : kernel.constraints)
-    print_line("    " + constraint.name + ": " + constraint.text);
+    print_line("    " + constraint.name + (constraint.for_search_only ? " (hint): " : ": ") +
+               constraint.text);
   print_line("");
 }
 
@@ -57,8 +58,10 @@ Json template_json(const KernelTemplate& kernel) {
          {"plain", plain_value(parameter) ? Json(*plain_value(parameter)) : Json()},
          {"help", parameter.help}});
   for (const Constraint& constraint : kernel.constraints)
-    json["constraints"].push_back(
-        {{"name", constraint.name}, {"text", constraint.text}, {"reads", constraint.reads}});
+    json["constraints"].push_back({{"name", constraint.name},
+                                   {"text", constraint.text},
+                                   {"reads", constraint.reads},
+                                   {"for_search_only", constraint.for_search_only}});
   return json;
 }
 

@@ -94,7 +94,9 @@ void print_trials(const std::vector<TrialReport>& reports) {
     print_steps(report, plan);
     print_line("workspace: " + format_bytes(static_cast<double>(plan.workspace_bytes)));
     print_cost(estimate(plan, report.device));
-    print_line("compiled: " + (report.trial.compile_ms > 0
+    const bool refused = evaluation.outcome == Outcome::compile_error;
+    print_line("compiled: " + (refused ? std::string("failed")
+                               : report.trial.compile_ms > 0
                                    ? format_number(report.trial.compile_ms, 0) + " ms"
                                    : std::string("no, stored")));
     print_line("outcome: " + std::string(to_string(evaluation.outcome)));
