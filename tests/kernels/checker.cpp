@@ -12,7 +12,7 @@
 namespace tilewise::check {
 namespace {
 
-constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},   {65, 31, 40},
+constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},  {65, 31, 40},
                             {40, 64, 50}, {70, 90, 33}, {150, 5, 130}};
 constexpr host::ThreadOrder kOrders[] = {host::ThreadOrder::forward, host::ThreadOrder::reversed,
                                          host::ThreadOrder::shuffled};
