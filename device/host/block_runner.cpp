@@ -72,6 +72,21 @@ struct KernelCalls {
     running->products_wait(pending);
   }
 
+  static void store_start(const TileStore& store) {
+    const Unwatched own_list;
+    running->store_start(store);
+  }
+  static void stores_commit() { ++running->stores_[running->number_of(*running->current_)].groups; }
+  static bool store_next(int pending, TileStore* store) {
+    const Unwatched own_list;
+    return running->store_next(pending, *store);
+  }
+  static void async_proxy(bool begin) {
+    const BlockRunner& runner = *running;
+    const unsigned number = runner.number_of(*runner.current_);
+    running->checks_.async_proxy(number, &running->block_of(number), begin);
+  }
+
   /// A fiber's entry; `from` is the context that switched to it.
   TILEWISE_UNCOUNTED static void start(context::transfer_t from) {
     static_cast<BlockRunner::Fiber*>(from.data)->context = from.fctx;
@@ -88,7 +103,9 @@ const Runtime& kernel_runtime() {
                                    KernelCalls::load_next,       KernelCalls::edge,
                                    KernelCalls::cluster_barrier, KernelCalls::shared_of,
                                    KernelCalls::product_fence,   KernelCalls::product_start,
-                                   KernelCalls::products_commit, KernelCalls::products_wait};
+                                   KernelCalls::products_commit, KernelCalls::products_wait,
+                                   KernelCalls::store_start,     KernelCalls::stores_commit,
+                                   KernelCalls::store_next,      KernelCalls::async_proxy};
   return runtime;
 }
 
@@ -99,6 +116,7 @@ BlockRunner::BlockRunner(const HostOptions& options)
       fibers_(new Fiber[kMostClusterThreads]),
       copies_(kMostClusterThreads),
       products_(kMostClusterThreads),
+      stores_(kMostClusterThreads),
       warps_(kMostClusterThreads / kWarp) {}
 
 BlockRunner::~BlockRunner() = default;
@@ -154,6 +172,8 @@ void BlockRunner::prepare_block(unsigned rank, const Index& index) {
     products.sums.clear();
     products.groups = 0;
     products.fenced = false;
+    stores_[thread].pending.clear();
+    stores_[thread].groups = 0;
   }
 }
 
@@ -207,6 +227,7 @@ std::string BlockRunner::run(const BlockWork& work, const Index& block) {
   if (failure_.empty()) failure_ = unfinished_load();
   if (failure_.empty()) failure_ = overwritten_barrier();
   if (failure_.empty()) failure_ = unfinished_product();
+  if (failure_.empty()) failure_ = unfinished_store();
   for (const BlockState& state : blocks_)
     if (failure_.empty()) failure_ = state.memory.damage();
   return failure_.empty() ? "" : "block " + text(block) + ": " + failure_;

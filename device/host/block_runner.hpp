@@ -23,6 +23,7 @@ using tilewise_host::Runtime;
 using tilewise_host::Site;
 using tilewise_host::Thread;
 using tilewise_host::TileLoad;
+using tilewise_host::TileStore;
 using tilewise_host::WarpCall;
 
 inline constexpr unsigned kMostThreads = 1024;         // of a block
@@ -123,6 +124,14 @@ class BlockRunner {
     int groups = 0;       ///< closed so far
     bool fenced = false;  ///< since sums were last ready
   };
+  struct Stores {  // of one thread
+    struct Pending {
+      TileStore store;
+      int group;
+    };
+    std::vector<Pending> pending;  ///< oldest first
+    int groups = 0;                ///< closed so far
+  };
   struct Copies {  // of one thread
     std::vector<Copy> pending;
     std::size_t first = 0;  ///< of those that are still pending
@@ -176,6 +185,9 @@ class BlockRunner {
   void product_start(const AsyncProduct& product);
   void products_wait(int pending);
   std::string unfinished_product() const;
+  void store_start(const TileStore& store);
+  bool store_next(int pending, TileStore& store);
+  std::string unfinished_store() const;
   bool load_next(const void* barrier, TileLoad& load);
   std::string unfinished_load() const;
   std::string overwritten_barrier() const;
@@ -186,6 +198,7 @@ class BlockRunner {
   std::unique_ptr<Fiber[]> fibers_;
   std::vector<Copies> copies_;
   std::vector<Products> products_;
+  std::vector<Stores> stores_;
   std::vector<Warp> warps_;
   std::vector<TileLoad> loads_;  ///< in flight, oldest first
   std::vector<Mbarrier> barriers_;

@@ -87,6 +87,7 @@ void FiberChecks::after_switch(unsigned at) {
 void FiberChecks::release(unsigned) {}
 void FiberChecks::acquire(unsigned) {}
 void FiberChecks::edge(void*, bool) {}
+void FiberChecks::async_proxy(unsigned, void*, bool) {}
 
 #elif defined(TILEWISE_TELL_THREADS)
 
@@ -96,6 +97,7 @@ FiberChecks::FiberChecks(const Stacks& stacks, unsigned count)
 FiberChecks::~FiberChecks() {
   for (unsigned i = 0; i < count_; ++i)
     if (states_[i]) __tsan_destroy_fiber(states_[i]);
+  if (proxy_) __tsan_destroy_fiber(proxy_);
 }
 
 void FiberChecks::block_begins(unsigned threads) {
@@ -119,6 +121,22 @@ void FiberChecks::before_switch(unsigned, unsigned to, bool) {
 }
 
 void FiberChecks::after_switch(unsigned) {}
+
+#if defined(TILEWISE_CHECK_THREADS)
+// At the end the thread that waits for the copies acquires what they have read.
+void FiberChecks::async_proxy(unsigned of, void* edge, bool begins) {
+  if (!proxy_) {
+    proxy_ = __tsan_create_fiber(0);
+    __tsan_set_fiber_name(proxy_, "copies of tiles");
+  }
+  char* const done = static_cast<char*>(edge) + 1;
+  if (!begins) __tsan_release(done);
+  __tsan_switch_to_fiber(begins ? proxy_ : states_[of], __tsan_switch_to_fiber_no_sync);
+  __tsan_acquire(begins ? edge : done);
+}
+#else
+void FiberChecks::async_proxy(unsigned, void*, bool) {}
+#endif
 
 #if defined(TILEWISE_CHECK_THREADS)
 CallerFrame::CallerFrame(void* caller) { __tsan_func_entry(caller); }

@@ -69,6 +69,9 @@ class FiberChecks {
   void release(unsigned slot);
   void acquire(unsigned slot);
   static void edge(void* at, bool release);  ///< at an address of the kernel's choice
+  /// The fiber `of` acts for the hardware that copies tiles, which acquires at `edge` (begins), and
+  /// for itself again.
+  void async_proxy(unsigned of, void* edge, bool begins);
 
  private:
   const Stacks& stacks_;
@@ -76,6 +79,7 @@ class FiberChecks {
   std::vector<void*> states_;  ///< per fiber: its fake stack, or the sanitizer's fiber
   const void* own_bottom_ = nullptr;
   std::size_t own_bytes_ = 0;
+  void* proxy_ = nullptr;  ///< the sanitizer's fiber of the hardware that copies tiles
   char slots_[Slot::slots] = {};
 #else
   FiberChecks(const Stacks&, unsigned) {}
@@ -85,6 +89,7 @@ class FiberChecks {
   void release(unsigned) {}
   void acquire(unsigned) {}
   static void edge(void*, bool) {}
+  void async_proxy(unsigned, void*, bool) {}
 #endif
 };
 

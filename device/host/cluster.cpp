@@ -1,4 +1,4 @@
-// Clusters, and the asynchronous products of warpgroups: parts of BlockRunner.
+// Clusters, the asynchronous products of warpgroups, and tiles stored by TMA: parts of BlockRunner.
 #include <algorithm>
 #include <limits>
 
@@ -80,6 +80,28 @@ std::string BlockRunner::unfinished_product() const {
     if (!products_[i].pending.empty())
       return name_of(i) + " ends without waiting for the product at " +
              text(products_[i].pending.front().product.site);
+  return "";
+}
+
+void BlockRunner::store_start(const TileStore& store) {
+  Stores& mine = stores_[number_of(*current_)];
+  mine.pending.push_back({store, mine.groups});
+}
+
+bool BlockRunner::store_next(int pending, TileStore& store) {
+  Stores& mine = stores_[number_of(*current_)];
+  if (mine.pending.empty() || mine.pending.front().group >= mine.groups - pending) return false;
+  store = mine.pending.front().store;
+  mine.pending.erase(mine.pending.begin());
+  return true;
+}
+
+/// Non-empty for a store in flight at the end: a GPU may still read the block's shared memory.
+std::string BlockRunner::unfinished_store() const {
+  for (unsigned i = 0; i < count_ * blocks_.size(); ++i)
+    if (!stores_[i].pending.empty())
+      return name_of(i) + " ends without waiting for the tile that store_tile copies at " +
+             text(stores_[i].pending.front().store.site);
   return "";
 }
 

@@ -5,7 +5,7 @@
 namespace tilewise_host {
 
 /// Raised with every change below: images of another revision are not loaded.
-constexpr unsigned kImageRevision = 5;
+constexpr unsigned kImageRevision = 6;
 
 /// The section of an image's file with an ImageMark, read before any code of the file runs.
 #define TILEWISE_MARK_SECTION ".tilewise"
@@ -74,6 +74,14 @@ struct TileLoad {
   Site site;
 };
 
+/// A tile copy to global memory in flight.
+struct TileStore {
+  const void* from;
+  TensorMapData map;
+  int x, y;
+  Site site;
+};
+
 /// The contents of an mbarrier (8 bytes).
 struct MbarrierState {
   static constexpr int kMost = 1024;  ///< most arrivals of a phase
@@ -130,6 +138,14 @@ struct Runtime {
   void (*product_start)(const AsyncProduct& product);
   void (*products_commit)();
   void (*products_wait)(int pending);
+  void (*store_start)(const TileStore& store);
+  void (*stores_commit)();
+  /// Takes the thread's oldest store off the list, except those of the last `pending` groups; false
+  /// when there is none.
+  bool (*store_next)(int pending, TileStore* store);
+  /// Between these two calls the thread sanitizer sees the accesses as those of the hardware that
+  /// copies tiles: ordered after what fence_proxy_async() has released, and nothing else.
+  void (*async_proxy)(bool begin);
 };
 
 /// An image's export, under the name tilewise_image.

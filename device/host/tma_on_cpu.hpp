@@ -134,4 +134,49 @@ inline void load_tile(void* to, const void* of, int x, int y, void* barrier, Sit
   load_tile_to(1u << thread().block->rank, to, of, x, y, barrier, site);
 }
 
+// All threads of a block release to the same place, of which the copying hardware acquires.
+inline void* proxy_edge() { return const_cast<Block*>(thread().block); }
+inline void fence_proxy_async() { runtime->edge(proxy_edge(), true); }
+
+inline void store_tile(const void* of, int x, int y, const void* from, Site site) {
+  const TensorMapData& map = *static_cast<const TensorMapData*>(of);
+  if (map.mark != kTensorMapMark || map.rank != 2)
+    runtime->fault(site, "store_tile takes the map of a matrix that this device has encoded");
+  const char* shared = static_cast<const char*>(thread().block->shared);
+  const unsigned bytes = map.box[0] * map.box[1] * map.element_bytes;
+  const auto offset = static_cast<const char*>(from) - shared;
+  if (offset < 0 || offset + bytes > thread().block->shared_bytes)
+    runtime->fault(site, "store_tile reads outside the block's shared memory");
+  if (offset % (map.swizzle_bytes ? 8 * map.swizzle_bytes : 128) != 0)
+    runtime->fault(site, "store_tile's place is not aligned to 128 bytes, or 8 x the swizzle's");
+  runtime->store_start({from, map, x, y, site});
+}
+
+inline __attribute__((noinline)) void copy_element(char* to, const char* from, long long bytes) {
+  for (long long b = 0; b < bytes; ++b) to[b] = from[b];
+}
+// Copies one box to its matrix; elements outside the matrix are left out. Only copy_element()'s
+// accesses are those of the hardware.
+TILEWISE_FOR_ALL inline void put_tile(const TileStore& store) {
+  const TensorMapData& map = store.map;
+  const long long element = map.element_bytes, line = map.box[0] * element;
+  for (long long row = 0; row < map.box[1]; ++row)
+    for (long long column = 0; column < map.box[0]; ++column) {
+      const long long x = store.x + column, y = store.y + row;
+      if (x < 0 || x >= map.dims[0] || y < 0 || y >= map.dims[1]) continue;
+      long long at = row * line + column * element;
+      if (map.swizzle_bytes) at ^= (at >> 7 & (map.swizzle_bytes / 16 - 1)) << 4;
+      copy_element(static_cast<char*>(const_cast<void*>(map.base)) + y * map.stride + x * element,
+                   static_cast<const char*>(store.from) + at, element);
+    }
+}
+
+inline void stores_read(int pending) {
+  for (TileStore store; runtime->store_next(pending, &store);) {
+    runtime->async_proxy(true);
+    put_tile(store);
+    runtime->async_proxy(false);
+  }
+}
+
 }  // namespace tilewise_host

@@ -42,8 +42,40 @@ DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, Mbarrier* ba
 
 // Orders this thread's accesses of shared memory before the TMA copies that are issued after the next barrier().
 DEVICE void fence_proxy_async() {
-#ifndef TILEWISE_HOST
+#ifdef TILEWISE_HOST
+  tilewise_host::fence_proxy_async();
+#else
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// Starts the copy of a box from shared memory to the matrix, from column x and row y on; what lies outside the matrix is
+// not written. `from` is laid out and aligned as by load_tile(). Called by one thread. Before, each thread that wrote
+// the box calls fence_proxy_async(), and a barrier follows.
+DEVICE void store_tile(const TensorMap& map, int x, int y, const void* from, SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::store_tile(&map, x, y, from, at);
+#else
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x), "r"(y),
+               "r"(shared_address(from))
+               : "memory");
+#endif
+}
+// Closes the group of this thread's store_tile() since the last call.
+DEVICE void stores_commit() {
+#ifdef TILEWISE_HOST
+  tilewise_host::runtime->stores_commit();
+#else
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+#endif
+}
+// Waits until shared memory has been read for all but the last PENDING groups of this thread.
+template <int PENDING>
+DEVICE void stores_read() {
+#ifdef TILEWISE_HOST
+  tilewise_host::stores_read(PENDING);
+#else
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
 #endif
 }
 

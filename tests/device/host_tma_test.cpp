@@ -26,6 +26,10 @@ TEST_P(HostTma, TilesLandSwizzledAndClipped) {
   for (const int swizzle : {0, 32, 64, 128}) test::check_tiles(machine_, swizzle);
 }
 
+TEST_P(HostTma, TilesAreStoredSwizzledAndClipped) {
+  for (const int swizzle : {0, 32, 64, 128}) test::check_stores(machine_, swizzle);
+}
+
 TEST_P(HostTma, RowsOfAnyLengthAreLoadedByRowClass) {
   for (const int begin : {0, 1, 2, 3}) test::check_row_classes(machine_, begin);
 }
@@ -85,6 +89,16 @@ TEST(Tma, ATileThatNobodyWaitsFor) {
   EXPECT_THAT(complaint(kIssue),
               HasSubstr("block (0,0,0): ends without waiting for the tile that load_tile copies at "
                         "bad.cu:9"));
+}
+
+TEST(Tma, AStoreThatNobodyWaitsFor) {
+  EXPECT_THAT(
+      complaint("if (threadIdx.x == 0) { store_tile(args.map, 0, 0, tile);\nstores_commit(); }"),
+      HasSubstr("ends without waiting for the tile that store_tile copies at bad.cu:8"));
+  EXPECT_THAT(complaint("store_tile(args.map, 0, 0, tile + 1);"),
+              HasSubstr("bad.cu:8: store_tile's place is not aligned"));
+  EXPECT_THAT(complaint("store_tile(args.map, 0, 0, tile + 64);"),
+              HasSubstr("bad.cu:8: store_tile reads outside the block's shared memory"));
 }
 
 TEST(Tma, ABarrierStaysOneUntilTheBlockEnds) {

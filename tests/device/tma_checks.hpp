@@ -73,6 +73,57 @@ inline void check_tiles(const Machine& machine, int swizzle) {
   }
 }
 
+/// Stores a box of 1, 2, 3, ... at (x, y), and then one of 1001, 1002, ... at the box below.
+inline const char* const kStores = R"(#include "words/tma.cuh"
+struct Args { TensorMap map; int x; int y; };
+KERNEL(64, 1) stores(ARGUMENTS Args args) {
+  char* shared = reinterpret_cast<char*>(shared_floats());
+  for (int round = 0; round < 2; ++round) {
+    if (threadIdx.x == 0) stores_read<0>();
+    barrier();
+    for (int i = threadIdx.x; i < BOX_X * BOX_Y; i += 64)
+      *reinterpret_cast<float*>(shared + swizzled<SWIZZLE>(i * 4)) = 1000 * round + i + 1;
+    fence_proxy_async();
+    barrier();
+    if (threadIdx.x == 0) {
+      store_tile(args.map, args.x, args.y + round * BOX_Y, shared);
+      stores_commit();
+    }
+  }
+  if (threadIdx.x == 0) stores_read<0>();
+}
+)";
+
+inline void check_stores(const Machine& machine, int swizzle) {
+  constexpr int kColumns = 40, kRows = 24, kStride = 44;
+  constexpr std::uint32_t kBytes = 4096;
+  const int width = swizzle ? swizzle / 4 : 12, height = 10;
+  TensorMapRecipe recipe;
+  recipe.dims = {kColumns, kRows};
+  recipe.box = {width, height};
+  recipe.swizzle_bytes = swizzle;
+  const auto kernel = machine.load("stores", kStores, tiles_defines(swizzle), kBytes);
+  for (const auto& [x, y] : {std::pair{0, 0}, {4, 3}, {32, 8}, {-4, -5}, {36, 20}}) {
+    const DeviceBuffer to = machine.upload(std::vector<float>(kRows * kStride, -1.0F));
+    struct alignas(64) Arguments {
+      std::uint64_t map[16];
+      int x, y;
+    } arguments{{}, x, y};
+    machine.device.encode_tensor_map(recipe, to.data(), kStride * 4, arguments.map);
+    machine.device.launch(*kernel, {{1, 1, 1}, {64, 1, 1}, {}, kBytes, false}, &arguments, nullptr);
+    const auto got = machine.download<float>(to);
+    for (int i = 0; i < kRows * kStride; ++i) {
+      const int column = i % kStride - x, row = i / kStride - y;
+      const bool stored =
+          i % kStride < kColumns && column >= 0 && column < width && row >= 0 && row < 2 * height;
+      ASSERT_EQ(got[static_cast<std::size_t>(i)],
+                stored ? static_cast<float>(row / height * 1000 + row % height * width + column + 1)
+                       : -1.0F)
+          << "swizzle " << swizzle << ", box at " << x << ", " << y << ", element " << i;
+    }
+  }
+}
+
 /// Rows of any length by four row classes: a matrix of 11 rows of 21 floats, 23 apart, `begin`
 /// floats after an aligned address. A tile's elements before the row are not checked; those behind
 /// the matrix are zeros.

@@ -13,6 +13,12 @@ TEST_F(TmaGpu, TilesLandSwizzledAndClipped) {
   for (const int swizzle : {0, 32, 64, 128}) test::check_tiles({*device_, *compiler}, swizzle);
 }
 
+TEST_F(TmaGpu, TilesAreStoredSwizzledAndClipped) {
+  if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
+  const auto compiler = cuda::load_compiler();
+  for (const int swizzle : {0, 32, 64, 128}) test::check_stores({*device_, *compiler}, swizzle);
+}
+
 TEST_F(TmaGpu, RowsOfAnyLengthAreLoadedByRowClass) {
   if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
   const auto compiler = cuda::load_compiler();

@@ -19,15 +19,18 @@ const Subject kPingPong =
     subject("PingPong", TILEWISE_CHECK_PLAIN, R"("CONSUMERS":2,"PING_PONG":1)");
 const Subject kSplit = subject("Split", TILEWISE_CHECK_PLAIN, R"("SPLIT_K":3)");
 
+const Subject kStores = subject("Stores", TILEWISE_CHECK_PLAIN, R"("EPILOGUE":2)");
+
 class UnchangedWgmma : public testing::TestWithParam<Subject> {};
 TEST_P(UnchangedWgmma, HasNothingThatIsFound) {
   if (GetParam().checker.empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_nothing_found(GetParam());
 }
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedWgmma,
-                         testing::Values(kPlain, kCluster, kPingPong, kSplit), name_of);
+                         testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores), name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedWgmma,
-                         testing::Values(subject("Cluster", TILEWISE_CHECK_TSAN,
+                         testing::Values(subject("Stores", TILEWISE_CHECK_TSAN, R"("EPILOGUE":2)"),
+                                         subject("Cluster", TILEWISE_CHECK_TSAN,
                                                  R"("CLUSTER_M":2,"EPILOGUE":1,"VECTOR_C":8)")),
                          name_of);
 
@@ -121,6 +124,35 @@ TEST(PlantedWgmma, AStoreThatReachesIntoTheNextWarpsColumns) {
 TEST(PlantedWgmma, APartOfKThatBeginsTooEarly) {
   expect_found(kSplit, changed("wgmma-split-begin"_marker, "share * tile.split", "0"),
                {"instead of"});
+}
+
+TEST(PlantedWgmma, AStoreOfABufferThatIsOverwritten) {
+  Subject wide = kStores;
+  wide.options = "--types bf16 f32 strict";  // two stores of each work item
+  expect_nothing_found(wide);
+  expect_found(wide, removed("wgmma-wait-buffer"_marker), {"instead of"});
+}
+
+TEST(PlantedWgmma, BuffersThatBeginAnewWithEachWorkItem) {
+  expect_found(kStores, changed("wgmma-buffer"_marker, "stored++ %", "0 *"), {"instead of"});
+}
+
+TEST(PlantedWgmma, AResultInAWrongPlaceOfTheBuffer) {
+  expect_found(kStores,
+               changed("wgmma-place-result"_marker, "swizzled<kStored.width()>", "swizzled<0>"),
+               {"instead of"});
+}
+
+TEST(PlantedWgmma, ABlockThatLeavesItsStores) {
+  expect_found(kStores, removed("wgmma-last-stores"_marker),
+               {"ends without waiting for the tile that store_tile"});
+}
+
+TEST(PlantedWgmma, ResultsThatAreStoredWithoutAFence) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  Subject threads = kStores;
+  threads.checker = TILEWISE_CHECK_TSAN;
+  expect_found(threads, removed("wgmma-fence-stores"_marker), {"data race", "copies of tiles"});
 }
 
 }  // namespace

@@ -57,6 +57,21 @@ constexpr int staged_columns(int width) {
   return width % 32 == 0 ? 32 : (width % 16 == 0 ? 16 : 8);
 }
 
+// What a warp stores by TMA at a time: 16 rows of `columns` elements of C, swizzled at the row's
+// width. A warp has two of them in turn.
+struct StoredLayout {
+  int columns, element;
+  static constexpr int kRows = 16, kBuffers = 2;
+  constexpr int width() const { return columns * element; }
+  constexpr int bytes() const { return kRows * width(); }
+};
+// As many columns as divide `width` and fill at most 128 bytes.
+constexpr int stored_columns(int width, int element) {
+  int columns = 128 / element;
+  while (width % columns != 0) columns /= 2;
+  return columns;
+}
+
 // Registers of a thread. A multiprocessor's are shared out evenly at the launch; then the warpgroup
 // that copies gives its registers to those that multiply.
 struct RegisterLayout {

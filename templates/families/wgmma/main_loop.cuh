@@ -71,12 +71,18 @@ constexpr tilewise::wgmma::ScratchLayout kScratch = {kStagedColumns, 16, SHIFT_C
 typedef StagedRow<kStagedColumns, VECTOR_C, SHIFT_C != 0> StagedSums;
 constexpr tilewise::wgmma::ScratchLayout kScratch = {16, kStagedColumns, SHIFT_C != 0};
 #endif
-constexpr tilewise::wgmma::BlockLayout kLayout = {kStageBytes, STAGES, EPILOGUE ? kScratch.bytes() : 0, CONSUMERS * 4,
+constexpr tilewise::wgmma::StoredLayout kStored = {tilewise::wgmma::stored_columns(WGMMA_N, sizeof(Result)), sizeof(Result)};
+constexpr int kScratchBytes =
+    EPILOGUE == 2 ? kStored.kBuffers * kStored.bytes() : (EPILOGUE == 1 ? kScratch.bytes() : 0);
+constexpr tilewise::wgmma::BlockLayout kLayout = {kStageBytes, STAGES, kScratchBytes, CONSUMERS * 4,
                                                   PING_PONG ? CONSUMERS : 0};
 constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM};
 
 struct WgmmaArgs : MultiplyArgs {
   TensorMap a_map, b_map;
+#if EPILOGUE == 2
+  TensorMap c_map;
+#endif
 };
 typedef float Sums[kBlocks][WGMMA_N / 2];
 typedef ClusterPipeline<STAGES, kStageBytes, kCluster> TilePipeline;

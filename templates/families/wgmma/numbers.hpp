@@ -16,8 +16,8 @@ struct Wgmma {
   int tile_m, tile_n, tile_k, consumers;
   bool ping_pong;
   int cluster_m, cluster_n, stages;
-  bool swap, epilogue;
-  int vector_c;
+  bool swap;
+  int epilogue, vector_c;
   Pack pack_a, pack_b;
   int blocks, split, group_m;
   int result, sum;  ///< bytes
@@ -33,7 +33,7 @@ struct Wgmma {
         cluster_n(value_or_1(c, "CLUSTER_N")),
         stages(value_or_1(c, "STAGES")),
         swap(value_or_1(c, "SWAP_AB") == 1),
-        epilogue(value_or_1(c, "EPILOGUE") == 1),
+        epilogue(value_or_1(c, "EPILOGUE")),
         vector_c(value_or_1(c, "VECTOR_C")),
         pack_a(Pack(value_or_1(c, "PACK_A"))),
         pack_b(Pack(value_or_1(c, "PACK_B"))),
@@ -66,12 +66,19 @@ struct Wgmma {
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Columns of C that a warp stages at a time.
   int staged_columns() const { return swap ? 16 : wgmma::staged_columns(width()); }
-  std::uint32_t shared_bytes(bool shifted) const {
+  StoredLayout stored() const { return {stored_columns(width(), result), result}; }
+  /// Of a warp.
+  int scratch_bytes(bool shifted) const {
+    if (epilogue == 0) return 0;
+    if (epilogue == 2) return StoredLayout::kBuffers * stored().bytes();
     const int staged = wgmma::staged_columns(width());
     const ScratchLayout scratch =
         swap ? ScratchLayout{staged, 16, shifted} : ScratchLayout{16, staged, shifted};
-    const BlockLayout block{a.bytes() + b.bytes(), stages, epilogue ? scratch.bytes() : 0,
-                            consumers * 4, ping_pong ? consumers : 0};
+    return scratch.bytes();
+  }
+  std::uint32_t shared_bytes(bool shifted) const {
+    const BlockLayout block{a.bytes() + b.bytes(), stages, scratch_bytes(shifted), consumers * 4,
+                            ping_pong ? consumers : 0};
     return static_cast<std::uint32_t>(block.shared_bytes());
   }
   std::uint32_t shared_bytes() const { return shared_bytes(true); }

@@ -52,13 +52,22 @@ std::vector<Constraint> problem_constraints() {
                  [](const Wgmma& s, const In& in) {
                    return reads_b_alignment(in.problem, s.pack_b) == 16;
                  }),
-      constraint("aligned_c", {"VECTOR_C", "SPLIT_K", "EPILOGUE"},
-                 "VECTOR_C elements are at most 16 bytes; where EPILOGUE writes from registers, at "
-                 "most C's alignment (of partial sums: the alignment of rows of n)",
-                 [](const Wgmma& s, const In& in) {
-                   return s.vector_c * s.out_bytes() <= 16 &&
-                          (s.epilogue || !s.shift_c(in.problem));
-                 }),
+      constraint(
+          "aligned_c", {"VECTOR_C", "SPLIT_K", "EPILOGUE"},
+          "VECTOR_C elements are at most 16 bytes; where EPILOGUE writes from registers, at "
+          "most C's alignment (of partial sums: the alignment of rows of n); TMA stores rows "
+          "that are aligned to 16 bytes",
+          [](const Wgmma& s, const In& in) {
+            if (s.epilogue == 2) return s.out_alignment(in.problem) == 16;
+            return s.vector_c * s.out_bytes() <= 16 && (s.epilogue || !s.shift_c(in.problem));
+          }),
+      constraint(
+          "tma_stores_results", {"EPILOGUE", "SWAP_AB", "SPLIT_K", "TILE_M", "TILE_N"},
+          "where TMA stores C, SWAP_AB is no, SPLIT_K 1, and a row of the tile a multiple of "
+          "32 bytes",
+          [](const Wgmma& s, const In&) {
+            return s.epilogue != 2 || (!s.swap && s.split == 1 && s.tile_n * s.result % 32 == 0);
+          }),
       constraint(
           "stores_fit_sums", {"EPILOGUE", "VECTOR_C", "SWAP_AB", "TILE_N"},
           "where EPILOGUE writes from registers, VECTOR_C is at most 2, with SWAP_AB 1; else it "
@@ -118,7 +127,7 @@ std::vector<Constraint> search_hints() {
            "stores from shared memory are at least as wide as C's alignment, 16 bytes at most",
            [](const Wgmma& s, const In& in) {
              const int bytes = s.vector_c * s.out_bytes(), aligned = s.out_alignment(in.problem);
-             return !s.epilogue || (bytes >= aligned && (bytes >= 4 || aligned < 4));
+             return s.epilogue != 1 || (bytes >= aligned && (bytes >= 4 || aligned < 4));
            }),
       Common::group_m_matters(),
   };
@@ -144,7 +153,7 @@ std::vector<Parameter> parameters() {
       {"SWAP_AB", {0, 1}, "computes C transposed, so that TILE_M can be small", {"no", "yes"}},
       {"PACK_A", {0, 1}, "copy A beforehand", {"no", "padded"}},
       {"PACK_B", {0, 1}, "copy B beforehand", {"no", "padded"}},
-      {"EPILOGUE", {0, 1}, "where C is stored from", {"registers", "shared-memory"}},
+      {"EPILOGUE", {0, 1, 2}, "how C is stored", {"registers", "shared-memory", "tma"}},
       {"VECTOR_C", {1, 2, 4, 8}, "elements of C a store moves"},
       {"BLOCKS_PER_SM", {1, 2, 3}, "blocks that must fit on a multiprocessor: caps registers"},
       {"SPLIT_K",

@@ -34,8 +34,9 @@ ThreadWork thread_work(const Wgmma& s, const Problem& problem) {
   thread.load_passes = s.row_blocks() * (64 + s.width()) * 32.0 / 4 / 128;
   thread.fetched_a = 1.0 / s.cluster_n;
   thread.fetched_b = 1.0 / s.cluster_m;
-  thread.result_stores = double(s.row_blocks()) * s.width() / 2 / s.vector_c *
-                         (s.epilogue && s.shift_c(problem) ? kShiftedStore : kStore);
+  const int stored_together = s.epilogue == 2 ? 16 / s.result : s.vector_c;
+  thread.result_stores = double(s.row_blocks()) * s.width() / 2 / stored_together *
+                         (s.epilogue == 1 && s.shift_c(problem) ? kShiftedStore : kStore);
   thread.exchanged = s.epilogue ? double(s.row_blocks()) * s.width() / 2 : 0;
   thread.steps = steps;
   thread.pass_instructions = kStepSlots + kStageSlots / steps;
@@ -71,6 +72,9 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.pack_a = s.pack_a;
   shape.pack_b = s.pack_b;
   shape.maps = {tiles_by_tma(TileMap::Of::a, s.a), tiles_by_tma(TileMap::Of::b, s.b)};
+  if (s.epilogue == 2)
+    shape.maps.push_back(
+        {TileMap::Of::c, s.stored().columns, wgmma::StoredLayout::kRows, s.stored().width()});
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, problem);
   MultiplyPlan made(problem, std::move(shape));

@@ -18,7 +18,8 @@
 //
 // Operands are staged as they lie in memory, k contiguous or not. EPILOGUE 0: each thread stores the sums in its
 // registers. 1: a warp passes them through shared memory and stores VECTOR_C neighbours at a time. SHIFT_C 1: C's rows
-// may not be aligned to VECTOR_C elements.
+// may not be aligned to VECTOR_C elements. 2: a warp lays results down in shared memory, and TMA stores them while the
+// warp goes on.
 //
 // SPLIT 1: writes partial sums to c as [split][m][n], for the reduce step. From the problem: ELEMENT, RESULT,
 // A_TRANSPOSED, B_TRANSPOSED (as this kernel reads them). Sources: PTX ISA ("Asynchronous Warpgroup Level Matrix
@@ -47,7 +48,66 @@ struct WarpTile {
   }
 };
 
-DEVICE void write_sums(const WarpTile& to, const Sums& sums, [[maybe_unused]] char* shared) {
+#if EPILOGUE == 2
+static_assert(!SPLIT && !SWAP_AB, "TMA stores results, row by row");
+
+DEVICE int consumer_warp() { return int(threadIdx.x) / 32 - 4; }
+
+// `columns` of the right operand, from `first` on, of block i of 64 rows.
+DEVICE void lay_down(char* to, const Output& out, const float (&sums)[WGMMA_N / 2], int first) {
+  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
+  const auto each = [&](const auto& blended) {
+    UNROLL_ALL
+    for (int half = 0; half < 2; ++half) {
+      const int row = half * 8 + group;
+      const Result* c = out.row(row);
+      UNROLL_ALL
+      for (int j = 0; j < kStored.columns / 8; ++j) {
+        const int column = 8 * j + 2 * in_group;
+        const float* sum = sums + first / 2 + 4 * j + 2 * half;
+        Sum pair[2] = {scaled(out.scalars, sum[0]), scaled(out.scalars, sum[1])};
+        blended(pair, c + column, row < out.rows ? out.columns - column : 0);
+        const Result results[2] = {Number<RESULT>::narrow(pair[0]), Number<RESULT>::narrow(pair[1])};
+        const int at = swizzled<kStored.width()>(row * kStored.width() + column * int(sizeof(Result)));  //@ wgmma-place-result
+        store_part<2>(reinterpret_cast<Result*>(to + at), results, 0, 2);
+      }
+    }
+  };
+  if (out.scalars.beta == Sum(0)) {
+    each([](Sum (&)[2], const Result*, int) {});
+  } else {
+    each([&](Sum (&pair)[2], const Result* c, int inside) {
+      Result old[2];
+      load_part<2>(old, c, 0, inside);
+      UNROLL_ALL
+      for (int e = 0; e < 2; ++e) pair[e] = multiply_add(out.scalars.beta, Number<RESULT>::widen(old[e]), pair[e]);
+    });
+  }
+}
+#endif
+
+// stored: the number of the warp's stores by TMA so far, of all work items; its two buffers take turns.
+DEVICE void write_sums(const WarpTile& to, const Sums& sums, [[maybe_unused]] char* shared, [[maybe_unused]] int& stored) {
+#if EPILOGUE == 2
+  char* scratch = shared + kLayout.scratch_at() + consumer_warp() * kScratchBytes;
+  UNROLL_ALL
+  for (int i = 0; i < kBlocks; ++i) {
+    UNROLL_ALL
+    for (int first = 0; first < WGMMA_N; first += kStored.columns) {
+      char* buffer = scratch + stored++ % kStored.kBuffers * kStored.bytes();  //@ wgmma-buffer
+      if (int(threadIdx.x) % 32 == 0) stores_read<kStored.kBuffers - 1>();  //@ wgmma-wait-buffer
+      warp_barrier();
+      lay_down(buffer, to.part(i, first, kStored.columns), sums[i], first);
+      fence_proxy_async();  //@ wgmma-fence-stores
+      warp_barrier();
+      if (int(threadIdx.x) % 32 == 0) {
+        const int row = static_cast<int>(to.tile.row) + to.first_left + i * 64;
+        store_tile(to.args.c_map, static_cast<int>(to.tile.column) + first, row, buffer);
+        stores_commit();
+      }
+    }
+  }
+#else
   const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
 #if EPILOGUE == 0
   UNROLL_ALL
@@ -111,6 +171,7 @@ DEVICE void write_sums(const WarpTile& to, const Sums& sums, [[maybe_unused]] ch
     }
   }
 #endif
+#endif
 }
 
 // Called by a whole warpgroup, the nth that multiplies.
@@ -118,6 +179,7 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, const 
                      char* shared) {
   const int warp = int(threadIdx.x) / 32 % 4;
   StagePhase<STAGES> from(0);
+  int stored = 0;
 #if PING_PONG
   Mbarrier* turns = reinterpret_cast<Mbarrier*>(shared + kLayout.barriers_at()) + 2 * STAGES;
   int phase = 0, item = 0;
@@ -143,8 +205,11 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, const 
       UNROLL_ALL
       for (int i = 0; i < kBlocks * WGMMA_N / 2; ++i) sums[i / (WGMMA_N / 2)][i % (WGMMA_N / 2)] = 0;
     }
-    write_sums({args, work.tile, first * 64 + warp * 16}, sums, shared);
+    write_sums({args, work.tile, first * 64 + warp * 16}, sums, shared, stored);
   }
+#if EPILOGUE == 2
+  if (int(threadIdx.x) % 32 == 0) stores_read<0>();  //@ wgmma-last-stores
+#endif
 }
 
 KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
