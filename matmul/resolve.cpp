@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
@@ -35,12 +36,9 @@ std::string unusable(const Winner& winner) {
   const Candidate& candidate = winner.record.candidate;
   if (!winner.quarantined.empty()) return "is quarantined: " + winner.quarantined;
   const KernelTemplate* kernel = known_template(candidate.kernel_template);
-  if (!kernel) return "is of a kernel template this version does not know";
-  for (const auto& [name, value] : candidate.configuration.values()) {
-    const auto same_name = [&](const Parameter& p) { return p.name == name; };
-    if (std::none_of(kernel->parameters.begin(), kernel->parameters.end(), same_name))
-      return "has the parameter " + name + ", which this version does not know";
-  }
+  if (!kernel) return "is of a kernel template that this version has not";
+  if (const std::string bad = bad_values(*kernel, candidate.configuration); !bad.empty())
+    return "has a configuration that this version has not: " + bad + "; tune again";
   return "";
 }
 
@@ -203,17 +201,29 @@ Match match_of(const Resolution& resolution, const Problem& problem) {
 
 Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler)
     : device_(device), compiler_(std::move(compiler)) {
+  std::vector<std::pair<std::string, int>> reasons;  // of notes_, with the winners after the first
   for (Winner& winner : winners) {
     if (winner.record.gpu != gpu_key(device)) continue;
     const std::string why_not = unusable(winner);
     if (why_not.empty()) {
       winners_.push_back(std::move(winner));
-    } else {
-      notes_.push_back("the winner for " + to_string(winner.record.problem) + " (record " +
-                       std::to_string(winner.record.id) + ", " +
-                       winner.record.candidate.kernel_template + ") is not served: it " + why_not);
+      continue;
     }
+    const std::string reason = winner.record.candidate.kernel_template + why_not;
+    const auto known = std::find_if(reasons.begin(), reasons.end(),
+                                    [&](const auto& other) { return other.first == reason; });
+    if (known != reasons.end()) {
+      ++known->second;
+      continue;
+    }
+    reasons.emplace_back(reason, 0);
+    notes_.push_back("the winner for " + to_string(winner.record.problem) + " (record " +
+                     std::to_string(winner.record.id) + ", " +
+                     winner.record.candidate.kernel_template + ") is not served: it " + why_not);
   }
+  for (std::size_t i = 0; i < reasons.size(); ++i)
+    if (reasons[i].second > 0)
+      notes_[i] += " (and " + std::to_string(reasons[i].second) + " more, for the same reason)";
 }
 
 Resolver Resolver::with_compiler(std::string identity) const {

@@ -26,9 +26,10 @@ MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInf
 /// immutable, thread-safe.
 class Resolver {
  public:
-  /// Winners of another GPU are left out. Quarantined winners and those of unknown templates or
-  /// parameters are skipped with a message in notes(). `compiler`: the identity of the loaded
-  /// compiler, or empty; with it, a winner whose source hash differs is called stale.
+  /// Winners of another GPU are left out. Quarantined winners and those of other templates,
+  /// parameters or values than this version has are skipped with a message in notes(). `compiler`:
+  /// the identity of the loaded compiler, or empty; with it, a winner whose source hash differs is
+  /// called stale.
   Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler = "");
 
   /// The exact winner, else the nearest, else a default; always valid for `problem`. Nearest: the

@@ -9,22 +9,12 @@ namespace tilewise_host {
 inline bool among(unsigned lanes, unsigned lane) { return lane < 32 && (lanes >> lane & 1u) != 0; }
 
 // How a shuffle computes its source lane.
-enum class Shuffle { index, up, down, exclusive_or };
+enum class Shuffle { index, exclusive_or };
 inline unsigned source_of(Shuffle kind, unsigned lane, unsigned by) {
-  switch (kind) {
-    case Shuffle::index:
-      return by % 32;
-    case Shuffle::up:
-      return by <= lane ? lane - by : lane;
-    case Shuffle::down:
-      return by <= 31 - lane ? lane + by : lane;
-    default:
-      return lane ^ by % 32;
-  }
+  return kind == Shuffle::index ? by % 32 : lane ^ by % 32;
 }
 inline const char* name_of(Shuffle kind) {
-  const char* names[] = {"shuffle", "shuffle_up", "shuffle_down", "shuffle_xor"};
-  return names[static_cast<int>(kind)];
+  return kind == Shuffle::index ? "shuffle" : "shuffle_xor";
 }
 
 template <class T>

@@ -9,29 +9,13 @@
 
 constexpr unsigned kWholeWarp = 0xffffffffu;
 
-// The value of another lane, of 4 or 8 bytes. Out of range (up, down): the lane's own value.
+// The value of another lane, of 4 or 8 bytes.
 template <class T>
 DEVICE T shuffle(T value, int from, unsigned lanes = kWholeWarp, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   return tilewise_host::shuffle(tilewise_host::Shuffle::index, value, unsigned(from), lanes, at);
 #else
   return __shfl_sync(lanes, value, from);
-#endif
-}
-template <class T>
-DEVICE T shuffle_up(T value, int by, unsigned lanes = kWholeWarp, SourceLine at = source_line()) {
-#ifdef TILEWISE_HOST
-  return tilewise_host::shuffle(tilewise_host::Shuffle::up, value, unsigned(by), lanes, at);
-#else
-  return __shfl_up_sync(lanes, value, by);
-#endif
-}
-template <class T>
-DEVICE T shuffle_down(T value, int by, unsigned lanes = kWholeWarp, SourceLine at = source_line()) {
-#ifdef TILEWISE_HOST
-  return tilewise_host::shuffle(tilewise_host::Shuffle::down, value, unsigned(by), lanes, at);
-#else
-  return __shfl_down_sync(lanes, value, by);
 #endif
 }
 template <class T>

@@ -262,10 +262,15 @@ TEST(Resolver, WhatThisVersionDoesNotKnowIsSkippedWithANote) {
                           AllOf(HasSubstr("record 3"), HasSubstr("image does not load"))));
 }
 
-TEST(Resolver, AValueThatIsNoLongerOfferedIsNotServed) {
+TEST(Resolver, ValuesThatThisVersionHasNotAreNamedOnce) {
   const Problem problem = problem_of(512, 512, 512);
-  const Resolver resolver({winner(1, problem, with(candidate(problem), "GROUP_M", 3))}, device());
+  const Winner other = winner(1, problem, with(candidate(problem), "GROUP_M", 3));
+  const Winner older = winner(2, problem, {"naive", Configuration{{"TILE_M", 8}}});
+  const Resolver resolver({other, other, older}, device());
   EXPECT_EQ(resolver.resolve(problem).kind, MatchKind::default_);
+  EXPECT_THAT(resolver.notes(), ElementsAre(HasSubstr("GROUP_M=3 is not one of"),
+                                            HasSubstr("parameter TILE_N is missing; tune again")));
+  EXPECT_THAT(resolver.notes()[0], HasSubstr("(and 1 more, for the same reason)"));
 }
 
 TEST(Resolver, RefusedCandidatesGiveWayToTheNextUntilNothingIsLeft) {

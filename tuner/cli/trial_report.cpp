@@ -4,6 +4,7 @@
 
 #include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
+#include "templates/space/candidate_text.hpp"
 #include "tuner/cli/output.hpp"
 
 namespace tilewise::cli {
@@ -90,7 +91,7 @@ void print_trials(const std::vector<TrialReport>& reports) {
     const Evaluation& evaluation = report.trial.evaluation;
     const Plan plan = plan_of(report);
     print_line(to_string(report.problem) + " on " + report.device.name);
-    print_line("candidate: " + to_string(report.candidate));
+    print_line("candidate: " + short_text(report.candidate));
     print_steps(report, plan);
     print_line("workspace: " + format_bytes(static_cast<double>(plan.workspace_bytes)));
     print_cost(estimate(plan, report.device));
