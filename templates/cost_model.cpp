@@ -130,7 +130,7 @@ double busiest_of(double blocks, const LaunchStep& step, const LaunchStep* befor
 Need waves_of(const LaunchStep& step, const LaunchStep* before, const StepCost& cost,
               const DeviceInfo& device) {
   const Share share = share_of(step, device);
-  const double rounds = std::max(1.0, step.schedule.rounds);
+  const double rounds = std::max(1.0, step.schedule.rounds) * step.schedule.imbalance;
   const double full_waves = std::floor(cost.waves);
   const double rest = static_cast<double>(volume(step.grid)) -
                       full_waves * cost.resident_blocks * device.multiprocessors;

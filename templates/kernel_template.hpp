@@ -67,6 +67,11 @@ void add_template(KernelTemplate added);
 /// Throws Error(not_found), which lists the known templates.
 const KernelTemplate& find_template(std::string_view name);
 
+/// "1, 2, 4".
+std::string list_of(const std::vector<int>& values);
+/// "TILE_M=3 is not one of 1, 2, 4".
+std::string not_one_of(const std::string& name, int value, const std::vector<int>& allowed);
+
 /// Empty when the configuration has exactly the template's parameters, with values that these have;
 /// else the first reason: "unknown parameter X", "parameter X is missing", "TILE_M=3 is not one of
 /// ...".

@@ -134,6 +134,7 @@ void fields(Visit& visit, Some<Schedule> auto& x) {
   visit("multiply_add_rate", x.multiply_add_rate);
   visit("registers", x.registers);
   visit("resident_blocks", x.resident_blocks);
+  visit("imbalance", x.imbalance);
 }
 
 template <class Visit>

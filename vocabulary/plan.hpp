@@ -91,6 +91,7 @@ struct Schedule {
   double multiply_add_rate = 1;
   int registers = 32;       ///< per thread, estimated
   int resident_blocks = 1;  ///< blocks per multiprocessor that the kernel is compiled for
+  double imbalance = 1;     ///< rounds of the busiest block over the average
   auto operator<=>(const Schedule&) const = default;
 };
 

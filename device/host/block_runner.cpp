@@ -44,11 +44,15 @@ struct KernelCalls {
   }
   static void mbarrier_made(const void* barrier, Site site) {
     const Unwatched own_list;
-    running->barriers_.push_back({barrier, site});
+    running->barriers_.push_back({barrier, site, running->number_of(*running->current_), false});
+  }
+  static void mbarriers_ready() {
+    const Unwatched own_list;
+    running->mbarriers_ready();
   }
   static void load_start(const TileLoad& load) {
     const Unwatched own_list;
-    running->loads_.push_back(load);
+    running->load_start(load);
   }
   static bool load_next(const void* barrier, TileLoad* load) {
     const Unwatched own_list;
@@ -95,17 +99,18 @@ struct KernelCalls {
 };
 
 const Runtime& kernel_runtime() {
-  static constexpr Runtime runtime{KernelCalls::thread,          KernelCalls::barrier,
-                                   KernelCalls::yield,           KernelCalls::warp,
-                                   KernelCalls::fault,           KernelCalls::copy,
-                                   KernelCalls::copies_commit,   KernelCalls::copies_wait,
-                                   KernelCalls::mbarrier_made,   KernelCalls::load_start,
-                                   KernelCalls::load_next,       KernelCalls::edge,
-                                   KernelCalls::cluster_barrier, KernelCalls::shared_of,
-                                   KernelCalls::product_fence,   KernelCalls::product_start,
-                                   KernelCalls::products_commit, KernelCalls::products_wait,
-                                   KernelCalls::store_start,     KernelCalls::stores_commit,
-                                   KernelCalls::store_next,      KernelCalls::async_proxy};
+  static constexpr Runtime runtime{KernelCalls::thread,        KernelCalls::barrier,
+                                   KernelCalls::yield,         KernelCalls::warp,
+                                   KernelCalls::fault,         KernelCalls::copy,
+                                   KernelCalls::copies_commit, KernelCalls::copies_wait,
+                                   KernelCalls::mbarrier_made, KernelCalls::mbarriers_ready,
+                                   KernelCalls::load_start,    KernelCalls::load_next,
+                                   KernelCalls::edge,          KernelCalls::cluster_barrier,
+                                   KernelCalls::shared_of,     KernelCalls::product_fence,
+                                   KernelCalls::product_start, KernelCalls::products_commit,
+                                   KernelCalls::products_wait, KernelCalls::store_start,
+                                   KernelCalls::stores_commit, KernelCalls::store_next,
+                                   KernelCalls::async_proxy};
   return runtime;
 }
 
@@ -187,6 +192,7 @@ void BlockRunner::prepare(const BlockWork& work, const Index& block) {
   failure_.clear();
   blocks_.resize(work.cluster);
   order_threads(live_);
+  stacks_.guard(live_);
   checks_.block_begins(live_);
   for (unsigned rank = 0; rank < work.cluster; ++rank) prepare_block(rank, block);
   for (Warp& warp : warps_) warp.open.clear();
@@ -377,6 +383,20 @@ void BlockRunner::copies_wait(int pending) {
   }
   copies.pending.clear();
   copies.first = 0;
+}
+
+void BlockRunner::mbarriers_ready() {
+  for (Mbarrier& barrier : barriers_)
+    if (barrier.maker == number_of(*current_)) barrier.ready = true;
+}
+
+void BlockRunner::load_start(const TileLoad& load) {
+  const auto found = std::find_if(barriers_.begin(), barriers_.end(),
+                                  [&](const Mbarrier& m) { return m.at == load.barrier; });
+  if (found != barriers_.end() && !found->ready)
+    fault(load.site,
+          "a copy counts at an mbarrier without mbarriers_ready() after its mbarrier_init()");
+  loads_.push_back(load);
 }
 
 bool BlockRunner::load_next(const void* barrier, TileLoad& load) {

@@ -101,6 +101,8 @@ class BlockRunner {
   struct Mbarrier {
     const void* at;
     Site site;  ///< where it was initialised
+    unsigned maker;
+    bool ready;  ///< copies may count at it
   };
   struct Copy {
     void* to;
@@ -188,6 +190,8 @@ class BlockRunner {
   void store_start(const TileStore& store);
   bool store_next(int pending, TileStore& store);
   std::string unfinished_store() const;
+  void mbarriers_ready();
+  void load_start(const TileLoad& load);
   bool load_next(const void* barrier, TileLoad& load);
   std::string unfinished_load() const;
   std::string overwritten_barrier() const;

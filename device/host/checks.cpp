@@ -39,9 +39,12 @@ Stacks::Stacks(unsigned count) : bytes_(count * kStackBytes) {
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   memory_ = static_cast<char*>(memory);
+}
+
+void Stacks::guard(unsigned count) {
   // Where the system allows no more mappings, a stack overflow goes undetected.
-  for (unsigned i = 0; i < count; ++i)
-    if (mprotect(memory_ + i * kStackBytes, page_bytes(), PROT_NONE) != 0) break;
+  for (; guarded_ < count; ++guarded_)
+    if (mprotect(memory_ + guarded_ * kStackBytes, page_bytes(), PROT_NONE) != 0) break;
 }
 
 Stacks::~Stacks() { munmap(memory_, bytes_); }

@@ -23,14 +23,16 @@ namespace tilewise::host {
 
 inline constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 
-/// The stacks of a block's fibers in one mapping, which takes memory only where used. An
-/// inaccessible page lies below each stack.
+/// The stacks of fibers in one mapping, which takes memory only where used.
 class Stacks {
  public:
   explicit Stacks(unsigned count);
   ~Stacks();
   Stacks(const Stacks&) = delete;
   Stacks& operator=(const Stacks&) = delete;
+  /// Makes the page below each of the first `count` stacks inaccessible. A page costs the process
+  /// two memory mappings, so only stacks that are used have one.
+  void guard(unsigned count);
   char* bottom(unsigned index) const;
   /// Staggered, so that the hot ends of the stacks use different cache sets.
   char* top(unsigned index) const;
@@ -38,6 +40,7 @@ class Stacks {
  private:
   char* memory_ = nullptr;
   std::size_t bytes_ = 0;
+  unsigned guarded_ = 0;
 };
 
 /// Reports fibers and their order to sanitizers. Fiber `count` is the OS thread's own stack.

@@ -60,7 +60,6 @@ void BlockRunner::products_wait(int pending) {
   for (; done < mine.pending.size() && mine.pending[done].group < mine.groups - pending; ++done) {
     const AsyncProduct& product = mine.pending[done].product;
     float* sums = values_of(product.sums)->values.data();
-    if (!product.accumulate) std::fill_n(sums, product.count, 0.0F);
     product.add(product, sums);
   }
   mine.pending.erase(mine.pending.begin(),

@@ -5,7 +5,7 @@
 namespace tilewise_host {
 
 /// Raised with every change below: images of another revision are not loaded.
-constexpr unsigned kImageRevision = 6;
+constexpr unsigned kImageRevision = 7;
 
 /// The section of an image's file with an ImageMark, read before any code of the file runs.
 #define TILEWISE_MARK_SECTION ".tilewise"
@@ -102,7 +102,6 @@ struct AsyncProduct {
   void (*add)(const AsyncProduct& product, float* sums);
   float* sums;
   unsigned count;
-  bool accumulate;  ///< false: the old sums do not count
   const char *left, *right;
   unsigned long long left_bits, right_bits;  ///< PTX's matrix descriptors, without addresses
   Site site;
@@ -122,6 +121,8 @@ struct Runtime {
   void (*copies_wait)(int pending);
   /// Registers 8 bytes of shared memory as an mbarrier until the block ends.
   void (*mbarrier_made)(const void* barrier, Site site);
+  /// From here on copies may count at the mbarriers that the thread has made.
+  void (*mbarriers_ready)();
   void (*load_start)(const TileLoad& load);
   /// Takes the next copy for a barrier off the list; false when there is none.
   bool (*load_next)(const void* barrier, TileLoad* load);

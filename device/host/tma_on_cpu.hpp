@@ -53,17 +53,22 @@ inline void mbarrier_arrive(void* barrier, int bytes, Site site) {
   arrive_at(barrier, bytes, site);
 }
 
+// Where the element lies in a box in shared memory.
+TILEWISE_FOR_ALL inline long long place_in_box(const TensorMapData& map, long long row,
+                                               long long column) {
+  const long long at = (row * map.box[0] + column) * map.element_bytes;
+  return map.swizzle_bytes ? at ^ (at >> 7 & (map.swizzle_bytes / 16 - 1)) << 4 : at;
+}
+
 // Stores one box of a matrix; elements outside the matrix are zero.
 inline void land_tile(const TileLoad& load) {
   const TensorMapData& map = load.map;
   const long long element = map.element_bytes;
-  const long long line = map.box[0] * element;
   char* to = static_cast<char*>(load.to);
   for (long long row = 0; row < map.box[1]; ++row)
     for (long long column = 0; column < map.box[0]; ++column) {
       const long long x = load.x + column, y = load.y + row;
-      long long at = row * line + column * element;
-      if (map.swizzle_bytes) at ^= (at >> 7 & (map.swizzle_bytes / 16 - 1)) << 4;
+      const long long at = place_in_box(map, row, column);
       const bool inside = x >= 0 && x < map.dims[0] && y >= 0 && y < map.dims[1];
       if (inside && x < map.unread)  // not part of the operand; undefined on a GPU
         __builtin_memset(to + at, 0xff, element);
@@ -89,13 +94,41 @@ inline bool mbarrier_try_wait(void* barrier, int parity, Site site) {
   return true;
 }
 
-// A GPU raises an illegal instruction.
-inline void refuse_column(const TensorMapData& map, int x, Site site) {
+// The map of a word that copies a box to or from `place` in the block's shared memory.
+inline const TensorMapData& checked_map(const char* word, const void* of, const void* place,
+                                        Site site) {
+  const TensorMapData& map = *static_cast<const TensorMapData*>(of);
+  const auto fault = [&](const char* what) {
+    char text[128];
+    __builtin_snprintf(text, sizeof text, "%s%s", word, what);
+    runtime->fault(site, text);
+  };
+  if (map.mark != kTensorMapMark) fault("'s map is none that this device has encoded");
+  if (map.rank != 2) fault(" takes the map of a matrix");
+  const auto offset =
+      static_cast<const char*>(place) - static_cast<const char*>(thread().block->shared);
+  const long long bytes = static_cast<long long>(map.box[0]) * map.box[1] * map.element_bytes;
+  if (offset < 0 || offset + bytes > thread().block->shared_bytes)
+    fault(" reaches outside the block's shared memory");
+  if (offset % (map.swizzle_bytes ? 8 * map.swizzle_bytes : 128) != 0)
+    fault("'s place is not aligned to 128 bytes, or 8 x the swizzle's");
+  return map;
+}
+
+// Where a GPU raises an illegal instruction.
+inline void refuse_column(const char* word, const TensorMapData& map, int x, Site site) {
   const int step = 16 / map.element_bytes;
   if (x % step == 0) return;
   char text[96];
   __builtin_snprintf(text, sizeof text,
-                     "load_tile's column must be a multiple of %d (16 bytes), and is %d", step, x);
+                     "%s's column must be a multiple of %d (16 bytes), and is %d", word, step, x);
+  runtime->fault(site, text);
+}
+inline void refuse_store_before(int x, int y, Site site) {
+  if (x >= 0 && y >= 0) return;
+  char text[96];
+  __builtin_snprintf(text, sizeof text,
+                     "store_tile's column and row must be at least 0, and are %d and %d", x, y);
   runtime->fault(site, text);
 }
 
@@ -103,19 +136,10 @@ inline void refuse_column(const TensorMapData& map, int x, Site site) {
 // same mbarrier, in each block of the cluster whose bit in `blocks` is set.
 inline void load_tile_to(unsigned blocks, void* to, const void* of, int x, int y, void* barrier,
                          Site site) {
-  const TensorMapData& map = *static_cast<const TensorMapData*>(of);
+  const TensorMapData& map = checked_map("load_tile", of, to, site);
   mbarrier_state(barrier, site);
-  if (map.mark != kTensorMapMark)
-    runtime->fault(site, "load_tile's map is none that this device has encoded");
-  if (map.rank != 2) runtime->fault(site, "load_tile takes the map of a matrix");
   const unsigned bytes = map.box[0] * map.box[1] * map.element_bytes;
-  const unsigned offset = static_cast<char*>(to) - static_cast<char*>(thread().block->shared);
-  if (static_cast<char*>(to) < thread().block->shared ||
-      offset + bytes > thread().block->shared_bytes)
-    runtime->fault(site, "load_tile writes outside the block's shared memory");
-  if (offset % (map.swizzle_bytes ? 8 * map.swizzle_bytes : 128) != 0)
-    runtime->fault(site, "load_tile's place is not aligned to 128 bytes, or 8 x the swizzle's");
-  refuse_column(map, x, site);
+  refuse_column("load_tile", map, x, site);
   const Block& block = *thread().block;
   if (blocks == 0 || blocks >> block.cluster != 0)
     runtime->fault(site, "load_tile_to names blocks that the cluster does not have, or none");
@@ -134,21 +158,14 @@ inline void load_tile(void* to, const void* of, int x, int y, void* barrier, Sit
   load_tile_to(1u << thread().block->rank, to, of, x, y, barrier, site);
 }
 
-// All threads of a block release to the same place, of which the copying hardware acquires.
+// The place of the edges from fence_proxy_async() to the copies of a block.
 inline void* proxy_edge() { return const_cast<Block*>(thread().block); }
 inline void fence_proxy_async() { runtime->edge(proxy_edge(), true); }
 
 inline void store_tile(const void* of, int x, int y, const void* from, Site site) {
-  const TensorMapData& map = *static_cast<const TensorMapData*>(of);
-  if (map.mark != kTensorMapMark || map.rank != 2)
-    runtime->fault(site, "store_tile takes the map of a matrix that this device has encoded");
-  const char* shared = static_cast<const char*>(thread().block->shared);
-  const unsigned bytes = map.box[0] * map.box[1] * map.element_bytes;
-  const auto offset = static_cast<const char*>(from) - shared;
-  if (offset < 0 || offset + bytes > thread().block->shared_bytes)
-    runtime->fault(site, "store_tile reads outside the block's shared memory");
-  if (offset % (map.swizzle_bytes ? 8 * map.swizzle_bytes : 128) != 0)
-    runtime->fault(site, "store_tile's place is not aligned to 128 bytes, or 8 x the swizzle's");
+  const TensorMapData& map = checked_map("store_tile", of, from, site);
+  refuse_column("store_tile", map, x, site);
+  refuse_store_before(x, y, site);
   runtime->store_start({from, map, x, y, site});
 }
 
@@ -159,15 +176,13 @@ inline __attribute__((noinline)) void copy_element(char* to, const char* from, l
 // accesses are those of the hardware.
 TILEWISE_FOR_ALL inline void put_tile(const TileStore& store) {
   const TensorMapData& map = store.map;
-  const long long element = map.element_bytes, line = map.box[0] * element;
+  const long long element = map.element_bytes;
   for (long long row = 0; row < map.box[1]; ++row)
     for (long long column = 0; column < map.box[0]; ++column) {
       const long long x = store.x + column, y = store.y + row;
       if (x < 0 || x >= map.dims[0] || y < 0 || y >= map.dims[1]) continue;
-      long long at = row * line + column * element;
-      if (map.swizzle_bytes) at ^= (at >> 7 & (map.swizzle_bytes / 16 - 1)) << 4;
       copy_element(static_cast<char*>(const_cast<void*>(map.base)) + y * map.stride + x * element,
-                   static_cast<const char*>(store.from) + at, element);
+                   static_cast<const char*>(store.from) + place_in_box(map, row, column), element);
     }
 }
 

@@ -56,9 +56,9 @@ inline void add_product(const AsyncProduct& product, float* sums) {
 
 template <class Number, int N, bool LEFT_ALONG_K, bool RIGHT_ALONG_K, class Descriptor>
 inline void multiply_async(float (&sums)[N / 2], const Descriptor& left, const Descriptor& right,
-                           bool accumulate, Site site) {
-  runtime->product_start({add_product<Number, N, LEFT_ALONG_K, RIGHT_ALONG_K>, sums, N / 2,
-                          accumulate, left.at, right.at, left.bits, right.bits, site});
+                           Site site) {
+  runtime->product_start({add_product<Number, N, LEFT_ALONG_K, RIGHT_ALONG_K>, sums, N / 2, left.at,
+                          right.at, left.bits, right.bits, site});
 }
 
 // The whole warp commits and waits together.

@@ -3,7 +3,8 @@
 
 /// The catalog: a row for each kernel family. The folder families/NAME/ has the kernel NAME.cu and
 /// the function NAME_template(), which returns the family's descriptor.
-#define TILEWISE_FAMILIES(ROW) ROW(mma) ROW(small) ROW(simt) ROW(skinny) ROW(tiled) ROW(naive)
+#define TILEWISE_FAMILIES(ROW) \
+  ROW(wgmma) ROW(mma) ROW(small) ROW(simt) ROW(skinny) ROW(tiled) ROW(naive)
 
 namespace tilewise {
 

@@ -53,6 +53,7 @@ struct Pipeline {
         mbarrier_init(full + s, full_arrivals);
         mbarrier_init(empty + s, empty_arrivals);
       }
+      mbarriers_ready();  //@ pipeline-ready
     }
     barrier();
   }
@@ -69,7 +70,7 @@ struct Pipeline {
 
 // A pipeline of a warp-specialised kernel, in each block of a cluster of Cluster blocks. One thread of a block fills its
 // stages, and may fill those of the other blocks, too: a stage is empty when the readers of all blocks have left it.
-// Whoever uses the pipeline keeps a StagePhase of its own.
+// Producer and consumers each have a StagePhase.
 template <int Stages, int StageSize, int Cluster>
 struct ClusterPipeline {
   char* stages;
@@ -80,11 +81,12 @@ struct ClusterPipeline {
   DEVICE_MEMBER ClusterPipeline(char* first_stage, char* barriers, int readers)
       : stages(first_stage), full(reinterpret_cast<Mbarrier*>(barriers)), empty(full + Stages) {
     if (threadIdx.x == 0) {
-      UNROLL_BY(1)
+      UNROLL_ALL
       for (int s = 0; s < Stages; ++s) {
         mbarrier_init(full + s, 1);
         mbarrier_init(empty + s, readers);
       }
+      mbarriers_ready();  //@ cluster-ready
     }
   }
   DEVICE_MEMBER void wait_empty(const StagePhase<Stages>& at) const { mbarrier_wait(empty + at.stage, at.phase); }  //@ cluster-wait-empty

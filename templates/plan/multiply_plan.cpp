@@ -250,6 +250,11 @@ void MultiplyPlan::set_blocks(std::int64_t blocks) {
   multiply_.grid.x = static_cast<std::uint32_t>(blocks);
 }
 
+void MultiplyPlan::set_persistent(std::int64_t blocks, std::int64_t items) {
+  set_blocks(blocks);
+  imbalance_ = double(ceil_div(items, blocks)) * double(blocks) / double(blocks_);
+}
+
 void MultiplyPlan::add_step(LaunchStep step) { after_.push_back(std::move(step)); }
 
 Plan MultiplyPlan::finish() {
@@ -258,6 +263,7 @@ Plan MultiplyPlan::finish() {
   state_multiply_work(multiply_, problem_, shape_);
   if (multiply_.grid.x != blocks_)  // on average
     multiply_.schedule.rounds *= double(blocks_) / multiply_.grid.x;
+  multiply_.schedule.imbalance = imbalance_;
   plan_.steps.push_back(std::move(multiply_));
   for (LaunchStep& step : after_) plan_.steps.push_back(std::move(step));
   if (shape_.splits > 1) plan_.steps.push_back(reduce_step(problem_, partial_, shape_.splits));

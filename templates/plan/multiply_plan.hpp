@@ -111,6 +111,8 @@ class MultiplyPlan {
   void add_argument(Argument argument);
   /// Sets the blocks of the multiply step; the default is one for each tile, split and product.
   void set_blocks(std::int64_t blocks);
+  /// Persistent blocks, which take `items` work items in turn.
+  void set_persistent(std::int64_t blocks, std::int64_t items);
   /// Adds a step after the multiply step.
   void add_step(LaunchStep step);
   Plan finish();
@@ -120,7 +122,8 @@ class MultiplyPlan {
   const MultiplyShape shape_;
   Plan plan_;  // the pack step; finish() adds the others
   LaunchStep multiply_;
-  std::int64_t blocks_ = 0;   // one for each tile, split and product
+  std::int64_t blocks_ = 0;  // one for each tile, split and product
+  double imbalance_ = 1;
   std::int64_t partial_ = 0;  // offset of the partial sums in the workspace
   std::vector<LaunchStep> after_;
 };

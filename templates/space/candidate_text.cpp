@@ -31,13 +31,6 @@ constexpr const Group& kTile = kGroups.front();
 
 Error bad(const std::string& message) { return {ErrorKind::invalid_argument, message}; }
 
-/// "1, 2, 4".
-std::string list_of(const std::vector<int>& values) {
-  std::string list;
-  for (const int value : values) list += (list.empty() ? "" : ", ") + std::to_string(value);
-  return list;
-}
-
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -284,8 +277,7 @@ Configuration parse_configuration(std::string_view text, const KernelTemplate& k
       for (const int value : named->second)
         if (std::find(parameter.values.begin(), parameter.values.end(), value) ==
             parameter.values.end())
-          throw bad(parameter.name + "=" + std::to_string(value) + " is not one of " +
-                    list_of(parameter.values));
+          throw bad(not_one_of(parameter.name, value, parameter.values));
   Configuration configuration;
   for (const Parameter& parameter : kernel.parameters) {
     const auto named = values.find(parameter.name);

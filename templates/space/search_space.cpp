@@ -35,12 +35,10 @@ void check_subspace(const std::vector<const KernelTemplate*>& templates, const S
         if (parameter.name == name)
           allowed.insert(parameter.values.begin(), parameter.values.end());
     if (allowed.empty()) throw no_such_parameter(name, templates);
-    std::string list;
     if (values.empty()) throw bad_argument("no value is given for " + name);
-    for (int value : allowed) list += (list.empty() ? "" : ", ") + std::to_string(value);
     for (int value : values)
       if (!allowed.count(value))
-        throw bad_argument(name + "=" + std::to_string(value) + " is not one of " + list);
+        throw bad_argument(not_one_of(name, value, {allowed.begin(), allowed.end()}));
   }
 }
 

@@ -3,7 +3,6 @@
 #include "templates/kernel_template.hpp"
 
 namespace tilewise {
-namespace {
 
 std::string list_of(const std::vector<int>& values) {
   std::string text;
@@ -11,7 +10,9 @@ std::string list_of(const std::vector<int>& values) {
   return text;
 }
 
-}  // namespace
+std::string not_one_of(const std::string& name, int value, const std::vector<int>& allowed) {
+  return name + "=" + std::to_string(value) + " is not one of " + list_of(allowed);
+}
 
 std::string bad_values(const KernelTemplate& kernel, const Configuration& configuration) {
   for (const auto& [name, value] : configuration.values()) {
@@ -24,7 +25,7 @@ std::string bad_values(const KernelTemplate& kernel, const Configuration& config
     if (!value) return "parameter " + parameter.name + " is missing";
     const std::vector<int>& allowed = parameter.values;
     if (std::find(allowed.begin(), allowed.end(), *value) == allowed.end())
-      return parameter.name + "=" + std::to_string(*value) + " is not one of " + list_of(allowed);
+      return not_one_of(parameter.name, *value, allowed);
   }
   return "";
 }

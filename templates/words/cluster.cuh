@@ -17,20 +17,9 @@ DEVICE int block_of_cluster() {
 #endif
 }
 
-// Waits for all threads of the cluster's blocks; writes of each before it are visible to the others after it.
+// Waits for all threads of the cluster's blocks. It orders no memory but the mbarriers that mbarriers_ready() has made
+// known: the form that orders all memory waits for every store of the block (MEMBAR.ALL.GPU).
 DEVICE void cluster_barrier(SourceLine at = source_line()) {
-#ifdef TILEWISE_HOST
-  tilewise_host::cluster_barrier(at);
-#else
-  asm volatile(
-      "barrier.cluster.arrive.aligned;\n\t"
-      "barrier.cluster.wait.aligned;" ::: "memory");
-#endif
-}
-
-// The same, but orders no memory: for the end of a kernel, where no block may leave while others still reach its
-// mbarriers. (Ordering memory would wait for all stores to global memory.)
-DEVICE void cluster_end(SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::cluster_barrier(at);
 #else

@@ -18,18 +18,24 @@ DEVICE unsigned shared_address(const void* pointer) {
 }
 #endif
 
-// Called by one thread; a barrier() follows before other threads use the mbarrier. `arrivals`: of each phase.
+// Called by one thread, which calls mbarriers_ready() after its last one. A barrier() follows before other threads use
+// the mbarriers. `arrivals`: of each phase.
 DEVICE void mbarrier_init(Mbarrier* barrier, int arrivals,
                                   SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::mbarrier_init(barrier, arrivals, at);
 #else
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+#endif
+}
+// Makes the mbarriers that this thread has initialised known to TMA and to the blocks of its cluster.
+DEVICE void mbarriers_ready() {
+#ifdef TILEWISE_HOST
+  tilewise_host::runtime->mbarriers_ready();
+#else
   asm volatile(
-      "mbarrier.init.shared::cta.b64 [%0], %1;\n\t"
       "fence.mbarrier_init.release.cluster;\n\t"
-      "fence.proxy.async.shared::cta;" ::"r"(shared_address(barrier)),
-      "r"(arrivals)
-      : "memory");
+      "fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
 

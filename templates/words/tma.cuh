@@ -40,6 +40,13 @@ DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, Mbarrier* ba
 #endif
 }
 
+// Fetches the map from memory, so that the first copy by it waits less. Called by one thread.
+DEVICE void prefetch_map([[maybe_unused]] const TensorMap& map) {
+#ifndef TILEWISE_HOST
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+#endif
+}
+
 // Orders this thread's accesses of shared memory before the TMA copies that are issued after the next barrier().
 DEVICE void fence_proxy_async() {
 #ifdef TILEWISE_HOST
@@ -49,9 +56,10 @@ DEVICE void fence_proxy_async() {
 #endif
 }
 
-// Starts the copy of a box from shared memory to the matrix, from column x and row y on; what lies outside the matrix is
-// not written. `from` is laid out and aligned as by load_tile(). Called by one thread. Before, each thread that wrote
-// the box calls fence_proxy_async(), and a barrier follows.
+// Starts the copy of a box from shared memory to the matrix, from column x and row y on; what lies past the matrix's
+// edges is not written. x and y are at least 0, x elements a multiple of 16 bytes: otherwise the hardware raises an
+// illegal-instruction error. `from` is laid out and aligned as by load_tile(). Called by one thread. Before, each thread
+// that wrote the box calls fence_proxy_async(), and a barrier follows.
 DEVICE void store_tile(const TensorMap& map, int x, int y, const void* from, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::store_tile(&map, x, y, from, at);

@@ -84,8 +84,8 @@ DEVICE void lower_registers() {
 #endif
 }
 
-// sums += left (64 x 16) x right (16 x WGMMA_N), or without the old sums where not `accumulate`. Called by the whole
-// warpgroup. LEFT_ALONG_K, RIGHT_ALONG_K: MatrixLayout's. Both operands are of type ELEMENT, f16 or bf16.
+// sums += left (64 x 16) x right (16 x WGMMA_N). Called by the whole warpgroup. LEFT_ALONG_K, RIGHT_ALONG_K:
+// MatrixLayout's. Both operands are of type ELEMENT, f16 or bf16.
 //
 // Of lane l of warp w (0 to 3), sum 4 j + e is that of row 16 w + l / 4 + e / 2 x 8 and column 8 j + l % 4 x 2 + e % 2.
 // PTX ISA, "wgmma.mma_async": figures of the fragment D.
@@ -94,22 +94,20 @@ DEVICE void lower_registers() {
 #else
 #define TILEWISE_WGMMA_TYPE "f16"
 #endif
-#define TILEWISE_WGMMA_ASM(n, sums, left, right, accumulate, left_across, right_across)                       \
-  "{\n\t.reg .pred old;\n\t"                                                                                 \
-  "setp.ne.b32 old, " accumulate ", 0;\n\t"                                                                  \
+#define TILEWISE_WGMMA_ASM(n, sums, left, right, left_across, right_across)                                   \
   "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." TILEWISE_WGMMA_TYPE "." TILEWISE_WGMMA_TYPE " {" sums     \
-  "}, " left ", " right ", old, 1, 1, " left_across ", " right_across ";\n\t}"
+  "}, " left ", " right ", 1, 1, 1, " left_across ", " right_across ";"
 #define TILEWISE_PASTE(a, b) a##b
 #define TILEWISE_OF_WIDTH(name, n) TILEWISE_PASTE(name, n)
 
 template <bool LEFT_ALONG_K, bool RIGHT_ALONG_K>
 DEVICE void multiply_async(float (&sums)[WGMMA_N / 2], const MatrixDescriptor& left, const MatrixDescriptor& right,
-                  bool accumulate, [[maybe_unused]] SourceLine at = source_line()) {
+                           [[maybe_unused]] SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  tilewise_host::multiply_async<Number<ELEMENT>, WGMMA_N, LEFT_ALONG_K, RIGHT_ALONG_K>(sums, left, right, accumulate, at);
+  tilewise_host::multiply_async<Number<ELEMENT>, WGMMA_N, LEFT_ALONG_K, RIGHT_ALONG_K>(sums, left, right, at);
 #else
   asm volatile(TILEWISE_OF_WIDTH(TILEWISE_WGMMA_, WGMMA_N)(TILEWISE_WGMMA_ASM)
                : TILEWISE_OF_WIDTH(TILEWISE_OPERANDS_, WGMMA_N)(sums)
-               : "l"(left.bits), "l"(right.bits), "r"(int(accumulate)), "n"(!LEFT_ALONG_K), "n"(!RIGHT_ALONG_K));
+               : "l"(left.bits), "l"(right.bits), "n"(!LEFT_ALONG_K), "n"(!RIGHT_ALONG_K));
 #endif
 }

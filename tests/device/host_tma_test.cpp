@@ -43,16 +43,17 @@ std::string complaint(const std::string& body, std::vector<float>* to = nullptr,
   const auto device = host::open_device("host:sm_90a", {order, 5, 1, 0.2});
   static const auto compiler = host::load_compiler({"-O0", ""});
   const Machine machine{*device, *compiler};
-  const auto kernel = machine.load("bad",
-                                   "#include \"words/tma.cuh\"\n"
-                                   "struct Args { TensorMap map; float* to; int x; int y; };\n"
-                                   "KERNEL(32, 1) bad(ARGUMENTS Args args) {\n"
-                                   "float* tile = shared_floats();\n"
-                                   "auto there = reinterpret_cast<Mbarrier*>(tile + 32);\n"
-                                   "if (threadIdx.x == 0) mbarrier_init(there, 1);\n"
-                                   "barrier();\n" +
-                                       body + "\n}\n",
-                                   {}, 256);
+  const auto kernel =
+      machine.load("bad",
+                   "#include \"words/tma.cuh\"\n"
+                   "struct Args { TensorMap map; float* to; int x; int y; };\n"
+                   "KERNEL(32, 1) bad(ARGUMENTS Args args) {\n"
+                   "float* tile = shared_floats();\n"
+                   "auto there = reinterpret_cast<Mbarrier*>(tile + 32);\n"
+                   "if (threadIdx.x == 0) mbarrier_init(there, 1), mbarriers_ready();\n"
+                   "barrier();\n" +
+                       body + "\n}\n",
+                   {}, 256);
   const DeviceBuffer from = machine.upload(std::vector<float>(8 * 4, 1.0F)),
                      out = machine.upload(std::vector<float>(32));
   TensorMapRecipe recipe;
@@ -98,7 +99,32 @@ TEST(Tma, AStoreThatNobodyWaitsFor) {
   EXPECT_THAT(complaint("store_tile(args.map, 0, 0, tile + 1);"),
               HasSubstr("bad.cu:8: store_tile's place is not aligned"));
   EXPECT_THAT(complaint("store_tile(args.map, 0, 0, tile + 64);"),
-              HasSubstr("bad.cu:8: store_tile reads outside the block's shared memory"));
+              HasSubstr("bad.cu:8: store_tile reaches outside the block's shared memory"));
+}
+
+TEST(Tma, ACopyAtAnMbarrierThatIsNotReady) {
+  const std::string second = "if (threadIdx.x == 0) { mbarrier_init(there + 1, 1);\n";
+  const std::string copied =
+      "mbarrier_expect_tx(there + 1, 128);\nload_tile(tile, args.map, 0, 0, there + 1); }\n"
+      "barrier();\nmbarrier_wait(there + 1, 0);";
+  EXPECT_EQ(complaint(second + "mbarriers_ready();\n" + copied), "");
+  EXPECT_THAT(complaint(second + copied),
+              HasSubstr("thread (0,0,0) at bad.cu:10: a copy counts at an mbarrier without "
+                        "mbarriers_ready() after its mbarrier_init()"));
+}
+
+TEST(Tma, AStoreAtAPlaceThatAGpuRefusesIsRefused) {
+  const auto stored_at = [](const std::string& place) {
+    return complaint("if (threadIdx.x == 5) { store_tile(args.map, " + place +
+                     ", tile);\nstores_commit();\nstores_read<0>(); }");
+  };
+  for (const std::string place : {"0, 0", "4, 3", "100, 100"}) EXPECT_EQ(stored_at(place), "");
+  EXPECT_THAT(stored_at("-4, 2"),
+              HasSubstr("thread (5,0,0) at bad.cu:8: store_tile's column and row must be at least "
+                        "0, and are -4 and 2"));
+  EXPECT_THAT(stored_at("4, -2"), HasSubstr("must be at least 0, and are 4 and -2"));
+  EXPECT_THAT(stored_at("1, 0"),
+              HasSubstr("store_tile's column must be a multiple of 4 (16 bytes), and is 1"));
 }
 
 TEST(Tma, ABarrierStaysOneUntilTheBlockEnds) {
@@ -137,7 +163,7 @@ TEST(Tma, MistakesAreNamedWithTheirLine) {
       complaint(
           "load_tile(tile + 32, args.map, 0, 0, there);\nload_tile(tile + 64, args.map, 0, 0, "
           "there);"),
-      HasSubstr("at bad.cu:9: load_tile writes outside the block's shared memory"));
+      HasSubstr("at bad.cu:9: load_tile reaches outside the block's shared memory"));
   EXPECT_THAT(complaint("TensorMap none = {};\nload_tile(tile, none, 0, 0, there);"),
               HasSubstr("at bad.cu:9: load_tile's map is none that this device has encoded"));
 }

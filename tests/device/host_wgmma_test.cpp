@@ -37,17 +37,18 @@ std::string complaint(const std::string& body, std::vector<float>* to_host = nul
   const auto device = host::open_device("host:sm_90a", {ThreadOrder::forward, 5, 1, 0.2});
   static const auto compiler = host::load_compiler({"-O0", ""});
   const Machine machine{*device, *compiler};
-  const auto kernel = machine.load("bad",
-                                   "#include \"words/cluster.cuh\"\n"
-                                   "#include \"words/wgmma.cuh\"\n"
-                                   "struct Args { float* to; };\n"
-                                   "KERNEL(128, 1) bad(ARGUMENTS Args args) {\n"
-                                   "char* tile = reinterpret_cast<char*>(shared_floats());\n"
-                                   "auto there = reinterpret_cast<Mbarrier*>(tile + 4096);\n"
-                                   "if (threadIdx.x == 0) mbarrier_init(there, 1);\n"
-                                   "barrier(); float sums[WGMMA_N / 2] = {};\n" +
-                                       body + "\n}\n",
-                                   {{"ELEMENT", 3}, {"WGMMA_N", 8}}, 8192);
+  const auto kernel =
+      machine.load("bad",
+                   "#include \"words/cluster.cuh\"\n"
+                   "#include \"words/wgmma.cuh\"\n"
+                   "struct Args { float* to; };\n"
+                   "KERNEL(128, 1) bad(ARGUMENTS Args args) {\n"
+                   "char* tile = reinterpret_cast<char*>(shared_floats());\n"
+                   "auto there = reinterpret_cast<Mbarrier*>(tile + 4096);\n"
+                   "if (threadIdx.x == 0) mbarrier_init(there, 1), mbarriers_ready();\n"
+                   "barrier(); float sums[WGMMA_N / 2] = {};\n" +
+                       body + "\n}\n",
+                   {{"ELEMENT", 3}, {"WGMMA_N", 8}}, 8192);
   const DeviceBuffer out = machine.upload(std::vector<float>(256));
   void* to = out.data();
   try {
@@ -61,7 +62,7 @@ std::string complaint(const std::string& body, std::vector<float>* to_host = nul
 
 const std::string kMultiply =
     "const auto d = matrix_descriptor(tile, {128, 1024});\n"
-    "multiply_async<true, true>(sums, d, d, false);\nwgmma_commit();\n";
+    "multiply_async<true, true>(sums, d, d);\nwgmma_commit();\n";
 
 TEST(Wgmma, SumsAreNoNumbersUntilTheyAreWaitedFor) {
   std::vector<float> to;

@@ -30,7 +30,7 @@ KERNEL(128, 1) products(ARGUMENTS Args args) {
   char* shared = reinterpret_cast<char*>(shared_floats());
   constexpr int kRight = (Left::BYTES + 1023) / 1024 * 1024;
   Mbarrier* full = reinterpret_cast<Mbarrier*>(shared + kRight + (Right::BYTES + 127) / 128 * 128);
-  if (threadIdx.x == 0) mbarrier_init(full, 1);
+  if (threadIdx.x == 0) mbarrier_init(full, 1), mbarriers_ready();
   barrier();
   if (threadIdx.x == 0) {
     mbarrier_expect_tx(full, Left::BYTES + Right::BYTES);
@@ -40,12 +40,12 @@ KERNEL(128, 1) products(ARGUMENTS Args args) {
   mbarrier_wait(full, 0);
   float sums[WGMMA_N / 2];
   UNROLL_ALL
-  for (int i = 0; i < WGMMA_N / 2; ++i) sums[i] = 3;
+  for (int i = 0; i < WGMMA_N / 2; ++i) sums[i] = args.keep ? 3 : 0;
   wgmma_fence();
   UNROLL_ALL
   for (int step = 0; step < 4; ++step)
     multiply_async<LEFT_K != 0, RIGHT_K != 0>(
-        sums, Left::at(shared, step), Right::at(shared + kRight, step), args.keep || step > 0);
+        sums, Left::at(shared, step), Right::at(shared + kRight, step));
   wgmma_commit();
   wgmma_wait<0>();
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
@@ -153,6 +153,7 @@ KERNEL(64, 1) clusters(ARGUMENTS Args args) {
   if (threadIdx.x == 0) {
     mbarrier_init(full, 1);
     mbarrier_init(heard, 2);
+    mbarriers_ready();
   }
   cluster_barrier();
   if (threadIdx.x == 0) {
@@ -163,7 +164,7 @@ KERNEL(64, 1) clusters(ARGUMENTS Args args) {
   args.to[blockIdx.x * 64 + threadIdx.x] = reinterpret_cast<float*>(shared)[threadIdx.x] + 1000 * block;
   if (threadIdx.x < 2) mbarrier_arrive_in(heard, threadIdx.x);
   mbarrier_wait(heard, 0);
-  cluster_end();
+  cluster_barrier();
 }
 )";
 

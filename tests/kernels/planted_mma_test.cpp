@@ -93,6 +93,11 @@ TEST(PlantedMma, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
       {"data race", line_of("mma-tma-load"_marker), line_of("mma-ldmatrix"_marker)});
 }
 
+TEST(PlantedMma, MbarriersThatTmaDoesNotKnow) {
+  expect_found(pipeline(TILEWISE_CHECK_PLAIN), removed("pipeline-ready"_marker),
+               {"without mbarriers_ready()"});
+}
+
 TEST(PlantedMma, TheParityOfTheRoundBeforeIsARaceWithTheTileThatComes) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   Subject s = pipeline(TILEWISE_CHECK_TSAN);

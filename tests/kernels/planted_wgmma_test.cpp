@@ -14,12 +14,20 @@ Subject subject(const std::string& name, const std::string& checker, const std::
   return {name, checker, candidate(values), kTypes};
 }
 const Subject kPlain = subject("Plain", TILEWISE_CHECK_PLAIN, R"("EPILOGUE":1,"VECTOR_C":8)");
-const Subject kCluster = subject("Cluster", TILEWISE_CHECK_PLAIN, R"("CLUSTER_M":2)");
-const Subject kPingPong =
-    subject("PingPong", TILEWISE_CHECK_PLAIN, R"("CONSUMERS":2,"PING_PONG":1)");
-const Subject kSplit = subject("Split", TILEWISE_CHECK_PLAIN, R"("SPLIT_K":3)");
+const Subject kCluster =
+    subject("Cluster", TILEWISE_CHECK_PLAIN, R"("CLUSTER_M":2,"EPILOGUE":0,"VECTOR_C":1)");
+const Subject kPingPong = subject("PingPong", TILEWISE_CHECK_PLAIN,
+                                  R"("CONSUMERS":2,"PING_PONG":1,"EPILOGUE":0,"VECTOR_C":1)");
+const Subject kSplit =
+    subject("Split", TILEWISE_CHECK_PLAIN, R"("SPLIT_K":3,"EPILOGUE":0,"VECTOR_C":1)");
 
-const Subject kStores = subject("Stores", TILEWISE_CHECK_PLAIN, R"("EPILOGUE":2)");
+// Packed operands, so that C is not aligned.
+const Subject kRows = {
+    "Rows", TILEWISE_CHECK_PLAIN,
+    R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":64,"CONSUMERS":1,"STAGES":2,"PACK_A":1,"PACK_B":1,)"
+    R"("EPILOGUE":3,"VECTOR_C":1})",
+    kTypes};
+const Subject kStores = subject("Stores", TILEWISE_CHECK_PLAIN, R"("EPILOGUE":2,"VECTOR_C":1)");
 
 class UnchangedWgmma : public testing::TestWithParam<Subject> {};
 TEST_P(UnchangedWgmma, HasNothingThatIsFound) {
@@ -27,9 +35,11 @@ TEST_P(UnchangedWgmma, HasNothingThatIsFound) {
   expect_nothing_found(GetParam());
 }
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedWgmma,
-                         testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores), name_of);
+                         testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores, kRows),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedWgmma,
-                         testing::Values(subject("Stores", TILEWISE_CHECK_TSAN, R"("EPILOGUE":2)"),
+                         testing::Values(subject("Stores", TILEWISE_CHECK_TSAN,
+                                                 R"("EPILOGUE":2,"VECTOR_C":1)"),
                                          subject("Cluster", TILEWISE_CHECK_TSAN,
                                                  R"("CLUSTER_M":2,"EPILOGUE":1,"VECTOR_C":8)")),
                          name_of);
@@ -77,6 +87,10 @@ TEST(PlantedWgmma, BytesThatAreMiscounted) {
                {"deadlock"});
 }
 
+TEST(PlantedWgmma, MbarriersThatTmaDoesNotKnow) {
+  expect_found(kPlain, removed("cluster-ready"_marker), {"without mbarriers_ready()"});
+}
+
 TEST(PlantedWgmma, AMulticastThatLeavesABlockOut) {
   expect_found(kCluster, changed("wgmma-blocks-of-column"_marker, "(1u << CLUSTER_M) - 1", "1u"),
                {"deadlock"});
@@ -122,7 +136,7 @@ TEST(PlantedWgmma, AStoreThatReachesIntoTheNextWarpsColumns) {
 }
 
 TEST(PlantedWgmma, APartOfKThatBeginsTooEarly) {
-  expect_found(kSplit, changed("wgmma-split-begin"_marker, "share * tile.split", "0"),
+  expect_found(kSplit, changed("wgmma-split-begin"_marker, "share * unsigned(tile.split)", "0"),
                {"instead of"});
 }
 
@@ -141,6 +155,22 @@ TEST(PlantedWgmma, AResultInAWrongPlaceOfTheBuffer) {
   expect_found(kStores,
                changed("wgmma-place-result"_marker, "swizzled<kStored.width()>", "swizzled<0>"),
                {"instead of"});
+}
+
+TEST(PlantedWgmma, RowsWhoseLastElementIsLeftOut) {
+  expect_found(kRows, removed("wgmma-row-last"_marker), {"instead of"});
+}
+
+TEST(PlantedWgmma, RowsThatAreTakenForAligned) {
+  if (std::string(TILEWISE_CHECK_ASAN).empty()) GTEST_SKIP() << "no AddressSanitizer";
+  Subject rows = kRows;
+  rows.checker = TILEWISE_CHECK_ASAN;
+  expect_found(rows, changed("wgmma-row-shift"_marker, "% WORD", "* 0"),
+               {"store to misaligned address"});
+}
+
+TEST(PlantedWgmma, RowsThatAreStoredBeforeTheyAreLaidDown) {
+  expect_found(kRows, removed("wgmma-rows-barrier"_marker), {"instead of"});
 }
 
 TEST(PlantedWgmma, ABlockThatLeavesItsStores) {

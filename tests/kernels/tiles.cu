@@ -33,6 +33,7 @@ KERNEL(kThreads, 1) tiles(ARGUMENTS TilesArgs args) {
       mbarrier_init(full + s, 1);
       mbarrier_init(empty + s, kThreads);
     }
+    mbarriers_ready();
   }
   barrier();
 

@@ -8,76 +8,88 @@ namespace tilewise {
 namespace {
 
 TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
-  for_random_plans(
-      [](const Problem& problem, const Candidate& candidate, const Plan& plan, const DeviceInfo&) {
-        const LaunchStep& step = multiply_of(plan);
-        const auto value = [&](const char* name) -> std::int64_t {
-          const auto found = step.kernel.defines.find(name);
-          return found == step.kernel.defines.end() ? 0 : found->second;
-        };
-        if (step.kernel.entry == "small") {  // blocks of several products, or of parts of one
-          const auto blocks = std::int64_t(volume(step.grid));
-          const std::int64_t of_a_block = value("PRODUCTS") * value("GROUPS");
-          const std::int64_t parts = problem.batch * value("SPLIT_M");
-          ASSERT_EQ(value("SIZE_M") * value("SPLIT_M"), problem.m);
-          ASSERT_EQ(value("SIZE_N"), problem.n);
-          ASSERT_EQ(step.arguments.back().value, parts);
-          ASSERT_GE(blocks * of_a_block, parts);
-          ASSERT_LT((blocks - 1) * of_a_block, parts);
-          return;
-        }
-        std::int64_t tile_m = value("TILE") ? value("TILE") : value("TILE_M");
-        std::int64_t tile_n = value("TILE") ? value("TILE") : value("TILE_N");
-        if (step.kernel.entry == "skinny") {  // rows of the small operand, outputs of the large one
-          const bool lanes_share_k =
-              value("SMALL_OPERAND") ? !value("A_TRANSPOSED") : value("B_TRANSPOSED") != 0;
-          tile_m = value("ROWS");
-          tile_n = value("OUTPUTS") * value("WARPS_N") * (lanes_share_k ? 1 : 32);
-          if (value("SMALL_OPERAND")) std::swap(tile_m, tile_n);
-        }
-        // Tiles of another kind. The kernel checkers see a tile that no block computes.
-        if (tile_m == 0 || tile_n == 0) return;
-        std::vector<std::int64_t> counts;  // group_m, splits
-        for (const Argument& a : step.arguments)
-          if (a.kind == Argument::Kind::integer32) counts.push_back(a.value);
-        ASSERT_GE(counts.size(), 2u);
-        const int* split = candidate.configuration.find("SPLIT_K");
-        // SPLIT_K 0: as many splits as fill the device.
-        const std::int64_t splits = split ? (*split > 0 ? *split : counts[1]) : 1;
-        const std::int64_t tiles_m = (problem.m + tile_m - 1) / tile_m;
-        const std::int64_t tiles_n = (problem.n + tile_n - 1) / tile_n;
-        if (value("STREAM_K")) {  // blocks of whole tiles, then stream-K blocks
-          const auto argument = [&](std::string_view name) {
-            return argument_named(step, name, test::simt_stream_k_arguments()).value;
-          };
-          const std::int64_t depth = argument("depth"), whole = argument("whole_tiles");
-          const std::int64_t share = argument("share"), rest = tiles_m * tiles_n - whole;
-          const std::int64_t blocks = std::int64_t(volume(step.grid)) - whole;
-          ASSERT_GT(rest, 0);
-          ASSERT_GE(whole, 0);
-          ASSERT_LE(share, depth);  // so a block has parts of two tiles at most
-          ASSERT_GE(blocks * share, rest * depth);
-          ASSERT_LT((blocks - 1) * share, rest * depth);
-          ASSERT_GE(depth * value("TILE_K"), problem.k);
-        } else {
-          ASSERT_EQ(volume(step.grid), std::uint64_t(tiles_m * tiles_n * splits * problem.batch))
-              << to_string(candidate);
-        }
-        // The tile order (tile_of_block) must visit each tile once.
-        const std::int64_t group_m = counts[0];
-        ASSERT_GE(group_m, 1);
-        ASSERT_LE(group_m, tiles_m);
-        if (tiles_m * tiles_n > 4000) return;
-        std::set<std::pair<std::int64_t, std::int64_t>> hit;
-        for (std::int64_t block = 0; block < tiles_m * tiles_n; ++block) {
-          const std::int64_t first = block / (group_m * tiles_n) * group_m;
-          const std::int64_t rows = std::min(tiles_m - first, group_m);
-          const std::int64_t inside = block - first * tiles_n;
-          hit.emplace(first + inside % rows, inside / rows);
-        }
-        ASSERT_EQ(std::int64_t(hit.size()), tiles_m * tiles_n);
-        ASSERT_EQ(std::prev(hit.end())->first, tiles_m - 1);
-      });
+  for_random_plans([](const Problem& problem, const Candidate& candidate, const Plan& plan,
+                      const DeviceInfo& device) {
+    const LaunchStep& step = multiply_of(plan);
+    const auto value = [&](const char* name) -> std::int64_t {
+      const auto found = step.kernel.defines.find(name);
+      return found == step.kernel.defines.end() ? 0 : found->second;
+    };
+    if (step.kernel.entry == "small") {  // blocks of several products, or of parts of one
+      const auto blocks = std::int64_t(volume(step.grid));
+      const std::int64_t of_a_block = value("PRODUCTS") * value("GROUPS");
+      const std::int64_t parts = problem.batch * value("SPLIT_M");
+      ASSERT_EQ(value("SIZE_M") * value("SPLIT_M"), problem.m);
+      ASSERT_EQ(value("SIZE_N"), problem.n);
+      ASSERT_EQ(step.arguments.back().value, parts);
+      ASSERT_GE(blocks * of_a_block, parts);
+      ASSERT_LT((blocks - 1) * of_a_block, parts);
+      return;
+    }
+    std::int64_t tile_m = value("TILE") ? value("TILE") : value("TILE_M");
+    std::int64_t tile_n = value("TILE") ? value("TILE") : value("TILE_N");
+    if (step.kernel.entry == "skinny") {  // rows of the small operand, outputs of the large one
+      const bool lanes_share_k =
+          value("SMALL_OPERAND") ? !value("A_TRANSPOSED") : value("B_TRANSPOSED") != 0;
+      tile_m = value("ROWS");
+      tile_n = value("OUTPUTS") * value("WARPS_N") * (lanes_share_k ? 1 : 32);
+      if (value("SMALL_OPERAND")) std::swap(tile_m, tile_n);
+    }
+    const bool persistent = step.kernel.entry == "wgmma";
+    if (persistent) {  // a cluster's tile
+      tile_m *= value("CLUSTER_M");
+      tile_n *= value("CLUSTER_N");
+    }
+    // Tiles of another kind. The kernel checkers see a tile that no block computes.
+    if (tile_m == 0 || tile_n == 0) return;
+    std::vector<std::int64_t> counts;  // group_m, splits
+    for (const Argument& a : step.arguments)
+      if (a.kind == Argument::Kind::integer32) counts.push_back(a.value);
+    ASSERT_GE(counts.size(), 2u);
+    const int* split = candidate.configuration.find("SPLIT_K");
+    // SPLIT_K 0: as many splits as fill the device.
+    const std::int64_t splits = split ? (*split > 0 ? *split : counts[1]) : 1;
+    const std::int64_t tiles_m = (problem.m + tile_m - 1) / tile_m;
+    const std::int64_t tiles_n = (problem.n + tile_n - 1) / tile_n;
+    if (value("STREAM_K")) {  // blocks of whole tiles, then stream-K blocks
+      const auto argument = [&](std::string_view name) {
+        return argument_named(step, name, test::simt_stream_k_arguments()).value;
+      };
+      const std::int64_t depth = argument("depth"), whole = argument("whole_tiles");
+      const std::int64_t share = argument("share"), rest = tiles_m * tiles_n - whole;
+      const std::int64_t blocks = std::int64_t(volume(step.grid)) - whole;
+      ASSERT_GT(rest, 0);
+      ASSERT_GE(whole, 0);
+      ASSERT_LE(share, depth);  // so a block has parts of two tiles at most
+      ASSERT_GE(blocks * share, rest * depth);
+      ASSERT_LT((blocks - 1) * share, rest * depth);
+      ASSERT_GE(depth * value("TILE_K"), problem.k);
+    } else if (persistent) {  // as many clusters as run at a time, or one for each tile
+      const std::int64_t cluster = value("CLUSTER_M") * value("CLUSTER_N");
+      const std::int64_t resident = device.multiprocessors * value("BLOCKS_PER_SM") / cluster;
+      ASSERT_EQ(step.cluster.x, cluster);
+      ASSERT_EQ(volume(step.grid),
+                std::uint64_t(std::min(resident, tiles_m * tiles_n * splits) * cluster))
+          << to_string(candidate);
+    } else {
+      ASSERT_EQ(volume(step.grid), std::uint64_t(tiles_m * tiles_n * splits * problem.batch))
+          << to_string(candidate);
+    }
+    // The tile order (tile_of_block) must visit each tile once.
+    const std::int64_t group_m = counts[0];
+    ASSERT_GE(group_m, 1);
+    ASSERT_LE(group_m, tiles_m);
+    if (tiles_m * tiles_n > 4000) return;
+    std::set<std::pair<std::int64_t, std::int64_t>> hit;
+    for (std::int64_t block = 0; block < tiles_m * tiles_n; ++block) {
+      const std::int64_t first = block / (group_m * tiles_n) * group_m;
+      const std::int64_t rows = std::min(tiles_m - first, group_m);
+      const std::int64_t inside = block - first * tiles_n;
+      hit.emplace(first + inside % rows, inside / rows);
+    }
+    ASSERT_EQ(std::int64_t(hit.size()), tiles_m * tiles_n);
+    ASSERT_EQ(std::prev(hit.end())->first, tiles_m - 1);
+  });
 }
 
 /// MultiplyArgs of templates/parts/arguments.cuh, for its size only.

@@ -195,12 +195,13 @@ class TemplatesGpu : public ::testing::Test {
         check_spread(kernel, alignment);
   }
   static void check_spread(const KernelTemplate& kernel, int alignment) {
-    const Size shapes[] = {{1, 1, 1},      {17, 33, 9},     {65, 127, 40},
-                           {128, 64, 100}, {200, 300, 129}, {37, 5, 1000}};
+    const std::vector<Size> all = {{1, 1, 1},      {17, 33, 9},     {65, 127, 40},
+                                   {128, 64, 100}, {200, 300, 129}, {37, 5, 1000}};
     int ran = 0;
     for (const Case& c : spread(kernel, alignment)) {
       ASSERT_EQ(c.error, "");
-      for (const Size& size : shapes) {
+      const Size own{c.problem.m, c.problem.n, c.problem.k};
+      for (const Size& size : kernel.size_specialised ? std::vector{own} : all) {
         Problem p = c.problem;
         p.m = size.m, p.n = size.n, p.k = size.k;
         if (!rejection(kernel, p, c.candidate.configuration, device_->info()).empty()) continue;

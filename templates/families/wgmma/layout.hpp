@@ -57,8 +57,8 @@ constexpr int staged_columns(int width) {
   return width % 32 == 0 ? 32 : (width % 16 == 0 ? 16 : 8);
 }
 
-// What a warp stores by TMA at a time: 16 rows of `columns` elements of C, swizzled at the row's
-// width. A warp has two of them in turn.
+// What a warp lays down at a time, to be stored by TMA or row by row: 16 rows of `columns` elements
+// of C, swizzled at the row's width. A warp has two of them in turn.
 struct StoredLayout {
   int columns, element;
   static constexpr int kRows = 16, kBuffers = 2;
@@ -71,6 +71,22 @@ constexpr int stored_columns(int width, int element) {
   while (width % columns != 0) columns /= 2;
   return columns;
 }
+
+// A warp's scratch. `width`: columns of the instruction. swapped: its rows are columns of C.
+struct EpilogueLayout {
+  int epilogue, width, result;  // the parameter EPILOGUE; bytes of an element of C
+  bool swapped, shifted;
+
+  constexpr int staged() const { return staged_columns(width); }
+  constexpr ScratchLayout scratch() const {
+    return swapped ? ScratchLayout{staged(), 16, shifted} : ScratchLayout{16, staged(), shifted};
+  }
+  constexpr StoredLayout stored() const { return {stored_columns(width, result), result}; }
+  constexpr int bytes() const {
+    if (epilogue >= 2) return StoredLayout::kBuffers * stored().bytes();
+    return epilogue == 1 ? scratch().bytes() : 0;
+  }
+};
 
 // Registers of a thread. A multiprocessor's are shared out evenly at the launch; then the warpgroup
 // that copies gives its registers to those that multiply.

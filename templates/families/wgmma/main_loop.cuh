@@ -63,18 +63,12 @@ constexpr int kReaders = PING_PONG ? 1 : CONSUMERS;  // warpgroups that multiply
 static_assert(kLeftSpan % (64 * kReaders) == 0, "each warpgroup has whole blocks of 64 rows");
 
 typedef OutputTile<SPLIT != 0> Output;
-constexpr int kStagedColumns = tilewise::wgmma::staged_columns(WGMMA_N);
-#if SWAP_AB
-typedef StagedRow<16, VECTOR_C, SHIFT_C != 0> StagedSums;
-constexpr tilewise::wgmma::ScratchLayout kScratch = {kStagedColumns, 16, SHIFT_C != 0};
-#else
-typedef StagedRow<kStagedColumns, VECTOR_C, SHIFT_C != 0> StagedSums;
-constexpr tilewise::wgmma::ScratchLayout kScratch = {16, kStagedColumns, SHIFT_C != 0};
-#endif
-constexpr tilewise::wgmma::StoredLayout kStored = {tilewise::wgmma::stored_columns(WGMMA_N, sizeof(Result)), sizeof(Result)};
-constexpr int kScratchBytes =
-    EPILOGUE == 2 ? kStored.kBuffers * kStored.bytes() : (EPILOGUE == 1 ? kScratch.bytes() : 0);
-constexpr tilewise::wgmma::BlockLayout kLayout = {kStageBytes, STAGES, kScratchBytes, CONSUMERS * 4,
+constexpr tilewise::wgmma::EpilogueLayout kEpilogue = {EPILOGUE, WGMMA_N, int(sizeof(Result)), SWAP_AB != 0, SHIFT_C != 0};
+constexpr tilewise::wgmma::ScratchLayout kScratch = kEpilogue.scratch();
+constexpr tilewise::wgmma::StoredLayout kStored = kEpilogue.stored();
+constexpr int kStagedColumns = kEpilogue.staged();
+typedef StagedRow<kScratch.columns, VECTOR_C, SHIFT_C != 0> StagedSums;
+constexpr tilewise::wgmma::BlockLayout kLayout = {kStageBytes, STAGES, kEpilogue.bytes(), CONSUMERS * 4,
                                                   PING_PONG ? CONSUMERS : 0};
 constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM};
 
@@ -87,29 +81,39 @@ struct WgmmaArgs : MultiplyArgs {
 typedef float Sums[kBlocks][WGMMA_N / 2];
 typedef ClusterPipeline<STAGES, kStageBytes, kCluster> TilePipeline;
 
+typedef WorkQueue<TILE_M * CLUSTER_M, TILE_N * CLUSTER_N, kCluster, SPLIT != 0> Queue;
+
 // A cluster's work: a tile of C of all its blocks together, and a part of k.
 struct WorkItem {
-  Tile tile;  // of this block
+  unsigned index;  // in the queue
+  Tile tile;       // of this block
   int k_begin, tiles;
 
-  DEVICE_MEMBER WorkItem(const WgmmaArgs& args, unsigned index, int block) {
-    tile = tile_at(args.rows(), args.columns(), args.tile_rows_together(), index, TILE_M * CLUSTER_M, TILE_N * CLUSTER_N);
+  DEVICE_MEMBER WorkItem(const WgmmaArgs& args, const Queue& queue, unsigned number, int block)
+      : index(number), tile(queue.tile(number)) {
     tile.row += block % CLUSTER_M * TILE_M;
     tile.column += block / CLUSTER_M * TILE_N;
-    const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
-    const Int64 all = (args.steps() + TILE_K - 1) / TILE_K;
-    const Int64 first = SPLIT ? share * tile.split : 0;  //@ wgmma-split-begin
-    const Int64 end = first + share < all ? first + share : all;
-    k_begin = static_cast<int>(first) * TILE_K;
-    tiles = end > first ? static_cast<int>(end - first) : 0;
+    const unsigned all = (static_cast<unsigned>(args.steps()) + TILE_K - 1) / TILE_K;
+    const unsigned parts = SPLIT ? static_cast<unsigned>(args.parts()) : 1;
+    const unsigned share = (all + parts - 1) / parts;
+    const unsigned begin = SPLIT ? share * unsigned(tile.split) : 0;  //@ wgmma-split-begin
+    const unsigned end = begin + share < all ? begin + share : all;
+    k_begin = static_cast<int>(begin) * TILE_K;
+    tiles = end > begin ? static_cast<int>(end - begin) : 0;
+  }
+  // Becomes the cluster's next item; false where there is none.
+  DEVICE_MEMBER bool next(const WgmmaArgs& args, const Queue& queue, int block) {
+    const unsigned number = index + queue.step;
+    if (number >= queue.items) return false;
+    *this = WorkItem(args, queue, number, block);
+    return true;
   }
 };
 
-// Called by one thread of the block: fills the stages for all work items in turn.
-DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const WorkQueue& queue, int block) {
+// Called by one thread of the block: fills the stages for all work items in turn. work: the first one.
+DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queue& queue, int block, WorkItem work) {
   StagePhase<STAGES> to(1);  //@ wgmma-producer-phase
-  for (unsigned index = queue.first; index < queue.items; index += queue.step) {
-    const WorkItem work(args, index, block);
+  do {
     const int row = static_cast<int>(work.tile.row), column = static_cast<int>(work.tile.column);
     const int in_row = block / CLUSTER_M, in_column = block % CLUSTER_M;  // of the cluster
     const unsigned same_row = ((1u << kCluster) - 1) / ((1u << CLUSTER_M) - 1) << in_column;
@@ -129,11 +133,19 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Work
 #endif
       to.advance();
     }
+  } while (work.next(args, queue, block));
+}
+
+DEVICE void clear(Sums& sums) {
+  UNROLL_ALL
+  for (int i = 0; i < kBlocks; ++i) {
+    UNROLL_ALL
+    for (int j = 0; j < WGMMA_N / 2; ++j) sums[i][j] = 0;
   }
 }
 
-// Multiplies the tiles of one work item. first: this warpgroup's first block of 64 rows. issued(): called when all
-// instructions are issued, before they have finished.
+// Adds the products of one work item's tiles to the sums. first: this warpgroup's first block of 64 rows. issued():
+// called when all instructions are issued, before they have finished.
 template <class Issued>
 DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles, int first,
                            const Issued& issued) {
@@ -150,7 +162,7 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
       UNROLL_ALL
       for (int i = 0; i < kBlocks; ++i)
         multiply_async<Left::kAlongK, Right::kAlongK>(sums[i], left.after(Left::offset(i, step)),
-                                             right.after(Right::offset(0, step)), t > 0 || step > 0);  //@ wgmma-right-offset
+                                             right.after(Right::offset(0, step)));  //@ wgmma-right-offset
     }
     wgmma_commit();
     wgmma_wait<1>();  //@ wgmma-wait

@@ -45,7 +45,6 @@ struct Wgmma {
         a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n},
         b{tile_n, tile_k, reads_b_transposed(p, pack_b), cluster_m} {}
 
-  bool by_tma() const { return true; }
   int parts(const Problem&, const DeviceInfo&) const { return split; }
   int cluster() const { return cluster_m * cluster_n; }
   int threads() const { return (consumers + 1) * 128; }
@@ -66,26 +65,19 @@ struct Wgmma {
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Columns of C that a warp stages at a time.
   int staged_columns() const { return swap ? 16 : wgmma::staged_columns(width()); }
-  StoredLayout stored() const { return {stored_columns(width(), result), result}; }
-  /// Of a warp.
-  int scratch_bytes(bool shifted) const {
-    if (epilogue == 0) return 0;
-    if (epilogue == 2) return StoredLayout::kBuffers * stored().bytes();
-    const int staged = wgmma::staged_columns(width());
-    const ScratchLayout scratch =
-        swap ? ScratchLayout{staged, 16, shifted} : ScratchLayout{16, staged, shifted};
-    return scratch.bytes();
+  EpilogueLayout epilogue_layout(bool shifted) const {
+    return {epilogue, width(), result, swap, shifted};
   }
+  StoredLayout stored() const { return epilogue_layout(false).stored(); }
   std::uint32_t shared_bytes(bool shifted) const {
-    const BlockLayout block{a.bytes() + b.bytes(), stages, scratch_bytes(shifted), consumers * 4,
-                            ping_pong ? consumers : 0};
+    const BlockLayout block{a.bytes() + b.bytes(), stages, epilogue_layout(shifted).bytes(),
+                            consumers * 4, ping_pong ? consumers : 0};
     return static_cast<std::uint32_t>(block.shared_bytes());
   }
   std::uint32_t shared_bytes() const { return shared_bytes(true); }
   RegisterLayout register_layout() const { return {consumers, blocks}; }
   /// Registers that ptxas needs to avoid spills: sums and addresses.
   int registers() const { return row_blocks() * width() / 2 + kAddresses; }
-  int registers(const DeviceInfo&) const { return register_layout().at_launch(); }
 
  private:
   static constexpr int kAddresses = 32;

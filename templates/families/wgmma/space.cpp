@@ -59,20 +59,22 @@ std::vector<Constraint> problem_constraints() {
           "that are aligned to 16 bytes",
           [](const Wgmma& s, const In& in) {
             if (s.epilogue == 2) return s.out_alignment(in.problem) == 16;
+            if (s.epilogue == 3) return true;
             return s.vector_c * s.out_bytes() <= 16 && (s.epilogue || !s.shift_c(in.problem));
           }),
       constraint(
-          "tma_stores_results", {"EPILOGUE", "SWAP_AB", "SPLIT_K", "TILE_M", "TILE_N"},
-          "where TMA stores C, SWAP_AB is no, SPLIT_K 1, and a row of the tile a multiple of "
-          "32 bytes",
+          "whole_rows_c", {"EPILOGUE", "SWAP_AB", "SPLIT_K", "TILE_M", "TILE_N"},
+          "where C is stored by TMA or in rows, SWAP_AB is no, SPLIT_K 1, and a row of the tile "
+          "a multiple of 32 bytes",
           [](const Wgmma& s, const In&) {
-            return s.epilogue != 2 || (!s.swap && s.split == 1 && s.tile_n * s.result % 32 == 0);
+            return s.epilogue < 2 || (!s.swap && s.split == 1 && s.tile_n * s.result % 32 == 0);
           }),
       constraint(
           "stores_fit_sums", {"EPILOGUE", "VECTOR_C", "SWAP_AB", "TILE_N"},
           "where EPILOGUE writes from registers, VECTOR_C is at most 2, with SWAP_AB 1; else it "
           "divides the columns that a warp stages",
           [](const Wgmma& s, const In&) {
+            if (s.epilogue >= 2) return true;
             if (s.epilogue) return s.staged_columns() % s.vector_c == 0;
             return s.vector_c <= (s.swap ? 1 : 2);
           }),
@@ -129,6 +131,13 @@ std::vector<Constraint> search_hints() {
              const int bytes = s.vector_c * s.out_bytes(), aligned = s.out_alignment(in.problem);
              return s.epilogue != 1 || (bytes >= aligned && (bytes >= 4 || aligned < 4));
            }),
+      hint("vector_c_used", {"EPILOGUE", "VECTOR_C"},
+           "VECTOR_C is 1 where C is stored by TMA or in rows",
+           [](const Wgmma& s, const In&) { return s.epilogue < 2 || s.vector_c == 1; }),
+      hint("rows_needed", {"EPILOGUE"}, "C is stored in rows only where TMA cannot store it",
+           [](const Wgmma& s, const In& in) {
+             return s.epilogue != 3 || in.problem.alignment.c < 16;
+           }),
       Common::group_m_matters(),
   };
 }
@@ -153,7 +162,10 @@ std::vector<Parameter> parameters() {
       {"SWAP_AB", {0, 1}, "computes C transposed, so that TILE_M can be small", {"no", "yes"}},
       {"PACK_A", {0, 1}, "copy A beforehand", {"no", "padded"}},
       {"PACK_B", {0, 1}, "copy B beforehand", {"no", "padded"}},
-      {"EPILOGUE", {0, 1, 2}, "how C is stored", {"registers", "shared-memory", "tma"}},
+      {"EPILOGUE",
+       {0, 1, 2, 3},
+       "how C is stored: 'rows' in words of 4 bytes at any alignment",
+       {"registers", "shared-memory", "tma", "rows"}},
       {"VECTOR_C", {1, 2, 4, 8}, "elements of C a store moves"},
       {"BLOCKS_PER_SM", {1, 2, 3}, "blocks that must fit on a multiprocessor: caps registers"},
       {"SPLIT_K",

@@ -19,7 +19,7 @@
 // Operands are staged as they lie in memory, k contiguous or not. EPILOGUE 0: each thread stores the sums in its
 // registers. 1: a warp passes them through shared memory and stores VECTOR_C neighbours at a time. SHIFT_C 1: C's rows
 // may not be aligned to VECTOR_C elements. 2: a warp lays results down in shared memory, and TMA stores them while the
-// warp goes on.
+// warp goes on. 3: the warp stores them itself, row by row in words of 4 bytes, at any alignment.
 //
 // SPLIT 1: writes partial sums to c as [split][m][n], for the reduce step. From the problem: ELEMENT, RESULT,
 // A_TRANSPOSED, B_TRANSPOSED (as this kernel reads them). Sources: PTX ISA ("Asynchronous Warpgroup Level Matrix
@@ -29,6 +29,7 @@
 // The output tile of a warp's 16 rows, in block i of 64 rows, of the left operand.
 struct WarpTile {
   const WgmmaArgs& args;
+  const Scalars& scalars;
   const Tile& tile;
   int first_left;  // of the block's tile: the warp's first row of the left operand
 
@@ -43,15 +44,17 @@ struct WarpTile {
     Sum* partial = reinterpret_cast<Sum*>(args.c) + tile.split * args.rows() * args.columns();
     return {partial + row * args.columns() + column, args.columns(), rows, columns, {}};
 #else
-    return {args.c + row * args.ldc + column, args.ldc, rows, columns, scalars_of(args)};
+    return {args.c + row * args.ldc + column, args.ldc, rows, columns, scalars};
 #endif
   }
 };
 
-#if EPILOGUE == 2
-static_assert(!SPLIT && !SWAP_AB, "TMA stores results, row by row");
+[[maybe_unused]] DEVICE char* scratch_of_warp(char* shared) {
+  return shared + kLayout.scratch_at() + (int(threadIdx.x) / 32 - 4) * kEpilogue.bytes();  //@ wgmma-scratch
+}
 
-DEVICE int consumer_warp() { return int(threadIdx.x) / 32 - 4; }
+#if EPILOGUE >= 2
+static_assert(!SPLIT && !SWAP_AB, "results are stored row by row");
 
 // `columns` of the right operand, from `first` on, of block i of 64 rows.
 DEVICE void lay_down(char* to, const Output& out, const float (&sums)[WGMMA_N / 2], int first) {
@@ -65,7 +68,7 @@ DEVICE void lay_down(char* to, const Output& out, const float (&sums)[WGMMA_N / 
       for (int j = 0; j < kStored.columns / 8; ++j) {
         const int column = 8 * j + 2 * in_group;
         const float* sum = sums + first / 2 + 4 * j + 2 * half;
-        Sum pair[2] = {scaled(out.scalars, sum[0]), scaled(out.scalars, sum[1])};
+        Sum pair[2] = {product(out.scalars.alpha, sum[0]), product(out.scalars.alpha, sum[1])};
         blended(pair, c + column, row < out.rows ? out.columns - column : 0);
         const Result results[2] = {Number<RESULT>::narrow(pair[0]), Number<RESULT>::narrow(pair[1])};
         const int at = swizzled<kStored.width()>(row * kStored.width() + column * int(sizeof(Result)));  //@ wgmma-place-result
@@ -77,19 +80,24 @@ DEVICE void lay_down(char* to, const Output& out, const float (&sums)[WGMMA_N / 
     each([](Sum (&)[2], const Result*, int) {});
   } else {
     each([&](Sum (&pair)[2], const Result* c, int inside) {
-      Result old[2];
-      load_part<2>(old, c, 0, inside);
+      constexpr int TOGETHER = EPILOGUE == 2 ? 2 : 1;  // that C's alignment allows
       UNROLL_ALL
-      for (int e = 0; e < 2; ++e) pair[e] = multiply_add(out.scalars.beta, Number<RESULT>::widen(old[e]), pair[e]);
+      for (int first = 0; first < 2; first += TOGETHER) {
+        Result old[TOGETHER];
+        load_part<TOGETHER>(old, c + first, 0, inside - first);
+        UNROLL_ALL
+        for (int e = 0; e < TOGETHER; ++e)
+          pair[first + e] = multiply_add(out.scalars.beta, Number<RESULT>::widen(old[e]), pair[first + e]);
+      }
     });
   }
 }
-#endif
 
-// stored: the number of the warp's stores by TMA so far, of all work items; its two buffers take turns.
-DEVICE void write_sums(const WarpTile& to, const Sums& sums, [[maybe_unused]] char* shared, [[maybe_unused]] int& stored) {
 #if EPILOGUE == 2
-  char* scratch = shared + kLayout.scratch_at() + consumer_warp() * kScratchBytes;
+// stored: the number of the warp's stores so far, of all work items; its two buffers take turns.
+DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stored) {
+  if (to.scalars.alpha == Sum(0)) clear(sums);  // drops NaN, too; cheaper than scaled() for each sum
+  char* scratch = scratch_of_warp(shared);
   UNROLL_ALL
   for (int i = 0; i < kBlocks; ++i) {
     UNROLL_ALL
@@ -107,9 +115,88 @@ DEVICE void write_sums(const WarpTile& to, const Sums& sums, [[maybe_unused]] ch
       }
     }
   }
+}
 #else
+// Stores the rows of a buffer. Each lane stores one word of 4 bytes of a row; where a row of 2-byte elements is not aligned
+// to words, the first word has one element of the row, and its last element is stored on its own.
+DEVICE void store_rows_of(const Output& out, const char* buffer) {
+  constexpr int WORD = 4 / int(sizeof(Result)), WORDS = kStored.columns / WORD;
+  const int lane = int(threadIdx.x) % 32;
+  const auto result = [&](int row, int column) {
+    return *reinterpret_cast<const Result*>(buffer + swizzled<kStored.width()>(row * kStored.width() + column * int(sizeof(Result))));
+  };
+  const auto shift_of = [](const Result* row) {
+    return static_cast<int>(reinterpret_cast<unsigned long long>(row) / sizeof(Result) % WORD);  //@ wgmma-row-shift
+  };
+  UNROLL_BY(2)
+  for (int row = 0; row < kStored.kRows; ++row) {
+    if (row >= out.rows) break;
+    if (WORDS < 32 && lane >= WORDS) break;
+    Result* to = out.row(row);
+    const int first = lane * WORD - shift_of(to);
+    Result word[WORD];
+    UNROLL_ALL
+    for (int e = 0; e < WORD; ++e) word[e] = result(row, first + e < 0 ? 0 : first + e);
+    store_part<WORD>(to + first, word, -first, out.columns - first);
+  }
+  if (lane < kStored.kRows && lane < out.rows && out.columns >= kStored.columns) {
+    Result* to = out.row(lane);
+    constexpr int last = kStored.columns - 1;
+    if (shift_of(to) > 0) to[last] = result(lane, last);  //@ wgmma-row-last
+  }
+}
+
+DEVICE void store_rows(const WarpTile& to, Sums& sums, char* shared) {
+  if (to.scalars.alpha == Sum(0)) clear(sums);
+  // Addresses are not computed before the main loop, which has no registers for them.
+  char* scratch = reinterpret_cast<char*>(opaque_shared_pointer(reinterpret_cast<float*>(scratch_of_warp(shared))));
+  UNROLL_ALL
+  for (int i = 0; i < kBlocks; ++i) {
+    UNROLL_ALL
+    for (int first = 0; first < WGMMA_N; first += kStored.columns) {
+      char* buffer = scratch + (i * (WGMMA_N / kStored.columns) + first / kStored.columns) % 2 * kStored.bytes();
+      const Output out = to.part(i, first, kStored.columns);
+      lay_down(buffer, out, sums[i], first);
+      warp_barrier();  //@ wgmma-rows-barrier
+      store_rows_of(out, buffer);
+    }
+  }
+  warp_barrier();  // the next work item begins with the same buffer
+}
+#endif
+#elif EPILOGUE == 1
+DEVICE void store_staged(const WarpTile& to, const Sums& sums, char* shared) {
   const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
-#if EPILOGUE == 0
+  constexpr int ACROSS = StagedSums::STORES, ROW = kScratch.row_stride(), STORES = kScratch.rows * ACROSS;
+  Sum* scratch = reinterpret_cast<Sum*>(scratch_of_warp(shared));
+  UNROLL_ALL
+  for (int i = 0; i < kBlocks; ++i) {
+    UNROLL_ALL
+    for (int first = 0; first < WGMMA_N; first += kStagedColumns) {
+      warp_barrier();  //@ wgmma-barrier-before-staging
+      UNROLL_ALL
+      for (int j = 0; j < kStagedColumns / 8; ++j) {
+        UNROLL_ALL
+        for (int e = 0; e < 4; ++e) {
+          const int left = group + e / 2 * 8, right = 8 * j + 2 * in_group + e % 2;
+          scratch[SWAP_AB ? right * ROW + StagedSums::slot(left) : left * ROW + StagedSums::slot(right)] =
+              sums[i][4 * (first / 8 + j) + e];
+        }
+      }
+      warp_barrier();
+      const Output out = to.part(i, first, kStagedColumns);
+      UNROLL_BY(1)
+      for (int n = 0; n < STORES; n += 32) {
+        const int s = n + lane, row = s / ACROSS;
+        if (STORES % 32 > 0 && s >= STORES) break;
+        if (row < out.rows) StagedSums::write(out, out.row(row), s % ACROSS, scratch + row * ROW);
+      }
+    }
+  }
+}
+#else
+DEVICE void store_registers(const WarpTile& to, const Sums& sums) {
+  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
   UNROLL_ALL
   for (int i = 0; i < kBlocks; ++i) {
     const Output out = to.part(i, 0, WGMMA_N);
@@ -142,71 +229,50 @@ DEVICE void write_sums(const WarpTile& to, const Sums& sums, [[maybe_unused]] ch
 #endif
     }
   }
-#else
-  constexpr int ACROSS = StagedSums::STORES, ROW = kScratch.row_stride(), STORES = kScratch.rows * ACROSS;
-  const int warp = int(threadIdx.x) / 32 - 4;
-  Sum* scratch = reinterpret_cast<Sum*>(shared + kLayout.scratch_at() + warp * kScratch.bytes());  //@ wgmma-scratch
-  UNROLL_ALL
-  for (int i = 0; i < kBlocks; ++i) {
-    UNROLL_ALL
-    for (int first = 0; first < WGMMA_N; first += kStagedColumns) {
-      warp_barrier();  //@ wgmma-barrier-before-staging
-      UNROLL_ALL
-      for (int j = 0; j < kStagedColumns / 8; ++j) {
-        UNROLL_ALL
-        for (int e = 0; e < 4; ++e) {
-          const int left = group + e / 2 * 8, right = 8 * j + 2 * in_group + e % 2;
-          scratch[SWAP_AB ? right * ROW + StagedSums::slot(left) : left * ROW + StagedSums::slot(right)] =
-              sums[i][4 * (first / 8 + j) + e];
-        }
-      }
-      warp_barrier();
-      const Output out = to.part(i, first, kStagedColumns);
-      UNROLL_BY(1)
-      for (int n = 0; n < STORES; n += 32) {
-        const int s = n + lane, row = s / ACROSS;
-        if (STORES % 32 > 0 && s >= STORES) break;
-        if (row < out.rows) StagedSums::write(out, out.row(row), s % ACROSS, scratch + row * ROW);
-      }
-    }
-  }
-#endif
-#endif
 }
+#endif
 
 // Called by a whole warpgroup, the nth that multiplies.
-DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, const WorkQueue& queue, int block, int nth,
-                     char* shared) {
+DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, const Queue& queue, int block, int nth,
+                     char* shared, WorkItem work) {
   const int warp = int(threadIdx.x) / 32 % 4;
   StagePhase<STAGES> from(0);
-  int stored = 0;
+  const Scalars scalars = scalars_of(args);
+  [[maybe_unused]] int stored = 0;
 #if PING_PONG
   Mbarrier* turns = reinterpret_cast<Mbarrier*>(shared + kLayout.barriers_at()) + 2 * STAGES;
   int phase = 0, item = 0;
 #endif
-  for (unsigned index = queue.first; index < queue.items; index += queue.step) {
-    const WorkItem work(args, index, block);
+  do {
 #if PING_PONG
     if (item++ % CONSUMERS != nth) {
       from.advance_by(work.tiles);
       continue;
     }
+#endif
+    Sums sums;
+    clear(sums);
+#if PING_PONG
     mbarrier_wait(turns + nth, phase);  //@ wgmma-turn
     phase ^= 1;
 #endif
-    Sums sums;
     const int first = PING_PONG ? 0 : nth * kBlocks;
     multiply_tiles(sums, pipeline, from, work.tiles, first, [&] {
 #if PING_PONG
       mbarrier_arrive_warp(turns + (nth + 1) % CONSUMERS, 0);
 #endif
     });
-    if (work.tiles == 0) {
-      UNROLL_ALL
-      for (int i = 0; i < kBlocks * WGMMA_N / 2; ++i) sums[i / (WGMMA_N / 2)][i % (WGMMA_N / 2)] = 0;
-    }
-    write_sums({args, work.tile, first * 64 + warp * 16}, sums, shared, stored);
-  }
+    const WarpTile to = {args, scalars, work.tile, first * 64 + warp * 16};
+#if EPILOGUE == 2
+    store_by_tma(to, sums, shared, stored);
+#elif EPILOGUE == 3
+    store_rows(to, sums, shared);
+#elif EPILOGUE == 1
+    store_staged(to, sums, shared);
+#else
+    store_registers(to, sums);
+#endif
+  } while (work.next(args, queue, block));
 #if EPILOGUE == 2
   if (int(threadIdx.x) % 32 == 0) stores_read<0>();  //@ wgmma-last-stores
 #endif
@@ -216,6 +282,13 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
   char* shared = reinterpret_cast<char*>(shared_floats());
   const int warp = warp_number(), warpgroup = warp / 4;
   const int block = kCluster > 1 ? block_of_cluster() : 0;
+  if (threadIdx.x == 32) {
+    prefetch_map(args.a_map);
+    prefetch_map(args.b_map);
+#if EPILOGUE == 2
+    prefetch_map(args.c_map);
+#endif
+  }
 #if PING_PONG
   if (threadIdx.x == 0) {
     Mbarrier* turns = reinterpret_cast<Mbarrier*>(shared + kLayout.barriers_at()) + 2 * STAGES;
@@ -227,6 +300,8 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
     }
   }
 #endif
+  const Queue queue(args);
+  const WorkItem work(args, queue, queue.first, block);
   TilePipeline pipeline(shared, shared + kLayout.barriers_at(), 4 * kReaders * kCluster);
   if (kCluster > 1)
     cluster_barrier();  //@ wgmma-begin
@@ -234,13 +309,12 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
     barrier();
   grid_dependency_wait();
   if (SPLIT) launch_dependents();
-  const WorkQueue queue = clusters_work(args, TILE_M * CLUSTER_M, TILE_N * CLUSTER_N, kCluster);
   if (warpgroup == 0) {
     if (kRegisters.moves()) lower_registers<kRegisters.kCopying>();
-    if (warp == 0 && elect_one()) copy_tiles(args, pipeline, queue, block);
+    if (warp == 0 && elect_one()) copy_tiles(args, pipeline, queue, block, work);
   } else {
     if (kRegisters.moves()) raise_registers<kRegisters.multiplying()>();
-    multiply(args, pipeline, queue, block, warpgroup - 1, shared);
+    multiply(args, pipeline, queue, block, warpgroup - 1, shared, work);
   }
-  if (kCluster > 1) cluster_end();  //@ wgmma-end
+  if (kCluster > 1) cluster_barrier();  //@ wgmma-end
 }
