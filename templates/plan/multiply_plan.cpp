@@ -252,6 +252,7 @@ void MultiplyPlan::set_blocks(std::int64_t blocks) {
 
 void MultiplyPlan::set_persistent(std::int64_t blocks, std::int64_t items) {
   set_blocks(blocks);
+  if (blocks == 0) return;  // C has no elements
   imbalance_ = double(ceil_div(items, blocks)) * double(blocks) / double(blocks_);
 }
 
