@@ -115,7 +115,7 @@ inline const TensorMapData& checked_map(const char* word, const void* of, const 
   return map;
 }
 
-// Where a GPU raises an illegal instruction.
+// At such a column a GPU raises an illegal instruction in a load; stores are held to the same rule.
 inline void refuse_column(const char* word, const TensorMapData& map, int x, Site site) {
   const int step = 16 / map.element_bytes;
   if (x % step == 0) return;

@@ -24,7 +24,8 @@ constexpr double kRate = 16;
 constexpr double kStepSlots = 2;
 constexpr double kStageSlots = 20;
 // Of a store of C by each EPILOGUE, and of a sum that passes through shared memory, relative to
-// those of other families. Fitted to 5,000 candidates of 25 problems in bf16 on an H200.
+// those of other families. The best of a few sets tried on 4,400 records of 28 searches in bf16 on
+// an H200, which had no candidate that stores rows: kRowStore is a guess.
 constexpr double kStore = 1.7, kStagedStore = 2.5, kTmaStore = 0.5, kRowStore = 0.7, kShifted = 3.2;
 constexpr double kStagedSum = 1.5, kLaidDownSum = 0.3;
 
@@ -100,17 +101,21 @@ constexpr DefaultTile kDefaultTiles[] = {
     {256, 128, 2, false}, {128, 256, 2, false}, {128, 128, 2, false}, {128, 64, 2, false},
     {64, 128, 1, false},  {64, 64, 1, false},   {32, 64, 1, true},    {16, 64, 1, true}};
 
+std::int64_t tiles_of(const DefaultTile& tile, const Problem& problem) {
+  return ceil_div(problem.m, tile.m) * ceil_div(problem.n, tile.n);
+}
+
 /// Cycles for all steps of 16 k of a multiprocessor's tiles: of the instruction, or of the copies
 /// from L2 (64 bytes a cycle).
 double default_cycles(const DefaultTile& tile, const Problem& problem, const DeviceInfo& device) {
-  const auto tiles = ceil_div(problem.m, tile.m) * ceil_div(problem.n, tile.n);
   const double multiply = tile.m / 64.0 * tile.n / 2, copies = (tile.m + tile.n) / 2.0;
-  return double(ceil_div(tiles, device.multiprocessors)) * std::max(multiply, copies);
+  return double(ceil_div(tiles_of(tile, problem), device.multiprocessors)) *
+         std::max(multiply, copies);
 }
 
 /// Parts of k, at least 512 deep, of as few tiles as leave multiprocessors without work.
 int default_split(const DefaultTile& tile, const Problem& problem, const DeviceInfo& device) {
-  const auto tiles = ceil_div(problem.m, tile.m) * ceil_div(problem.n, tile.n);
+  const std::int64_t tiles = tiles_of(tile, problem);
   int split = 1;
   while (split < 64 && 2 * split * tiles <= device.multiprocessors &&
          problem.k / (2 * split) >= 512)
