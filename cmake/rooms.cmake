@@ -33,6 +33,22 @@ endfunction()
 set(TILEWISE_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <cstring> <filesystem>
     <functional> <map> <memory> <mutex> <optional> <span> <string> <string_view> <utility> <vector>)
 
+# A program with a command line. It parses and prints: build time matters more than speed, above all where
+# tests are built. The headers of the command line and of JSON are compiled once for all programs.
+function(tilewise_program target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:$<IF:$<BOOL:${TILEWISE_TESTS}>,-O0,-O1>>)
+  if(NOT TARGET tilewise_program_headers)
+    file(WRITE ${tilewise_BINARY_DIR}/program_headers.cpp "int main() {}\n")
+    add_executable(tilewise_program_headers ${tilewise_BINARY_DIR}/program_headers.cpp)
+    tilewise_options(tilewise_program_headers)
+    target_compile_options(tilewise_program_headers PRIVATE $<$<CONFIG:Release>:$<IF:$<BOOL:${TILEWISE_TESTS}>,-O0,-O1>>)
+    target_link_libraries(tilewise_program_headers PRIVATE CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads)
+    target_precompile_headers(tilewise_program_headers PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp>
+                              ${TILEWISE_STANDARD_HEADERS})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM tilewise_program_headers)
+endfunction()
+
 # Compile options of every target of ours.
 function(tilewise_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)

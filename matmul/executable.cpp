@@ -313,8 +313,8 @@ std::vector<BoundLaunch> Executable::bind(const Call& call, void* workspace) con
   return launches;
 }
 
-/// Writes a step's whole argument struct. Where A and B are not read, k is 0 and tensor maps stay
-/// zero.
+/// Writes a step's whole argument struct. Where A and B are not read, k is 0 and their tensor maps
+/// stay zero.
 void Executable::fill(const Step& step, const Call& call, const Memory& memory,
                       std::byte* arguments) const {
   std::copy(step.arguments.begin(), step.arguments.end(), arguments);
@@ -372,8 +372,8 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
     case Kind::beta_device:
       return store(field, call.beta_device);
     case Kind::tensor_map: {
-      if (memory.zero) return;
       const TensorMapRecipe& recipe = plan_.tensor_maps[static_cast<std::size_t>(patch.value)];
+      if (memory.zero && recipe.base.kind != Kind::c) return;
       return device_->encode_tensor_map(
           recipe, base_address(recipe.base, call, memory),
           stride_elements(recipe.stride, call) * bytes_of(recipe.type), field);

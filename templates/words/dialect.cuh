@@ -122,24 +122,6 @@ DEVICE void load_vector(float (&to)[COUNT], const float* from) {
   }
 }
 
-// As load_vector, for data that is read once: the caches evict it first.
-template <int COUNT>
-DEVICE void load_vector_evict_first(float (&to)[COUNT], const float* from) {
-#ifdef TILEWISE_HOST
-  load_vector<COUNT>(to, from);
-#else
-  if constexpr (COUNT == 4) {
-    const float4 v = __ldcs(reinterpret_cast<const float4*>(from));
-    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
-  } else if constexpr (COUNT == 2) {
-    const float2 v = __ldcs(reinterpret_cast<const float2*>(from));
-    to[0] = v.x, to[1] = v.y;
-  } else {
-    to[0] = __ldcs(from);
-  }
-#endif
-}
-
 template <int COUNT>
 DEVICE void store_vector(float* to, const float (&from)[COUNT]) {
   static_assert(COUNT == 1 || COUNT == 2 || COUNT == 4, "an access is 4, 8 or 16 bytes wide");

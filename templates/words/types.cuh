@@ -223,6 +223,17 @@ DEVICE void load_vector(T (&to)[COUNT], const T* from) {
   const Carried carried = *reinterpret_cast<const Carried*>(from);
   copy_bits(to, carried);
 }
+// As load_vector, for data that is read once: the caches evict it first.
+template <int COUNT, class T>
+DEVICE void load_vector_evict_first(T (&to)[COUNT], const T* from) {
+#ifdef TILEWISE_HOST
+  load_vector<COUNT>(to, from);
+#else
+  typedef typename Carrier<COUNT * int(sizeof(T))>::Type Carried;
+  const Carried carried = __ldcs(reinterpret_cast<const Carried*>(from));
+  copy_bits(to, carried);
+#endif
+}
 template <int COUNT, class T>
 DEVICE void store_vector(T* to, const T (&from)[COUNT]) {
   typedef typename Carrier<COUNT * int(sizeof(T))>::Type Carried;

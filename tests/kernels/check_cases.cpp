@@ -241,7 +241,7 @@ std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
   for (const KernelTemplate& kernel : all_templates()) {
     const bool alone = kernel.name == options.only_template;
     if (!alone && !options.only_template.empty()) continue;
-    const std::size_t share = std::max<std::size_t>(4, options.cases * weight(kernel) / weights);
+    const std::size_t share = std::max<std::size_t>(2, options.cases * weight(kernel) / weights);
     spread(kernel, device, alone && options.cases_given ? options.cases : share, options.seed,
            cases);
   }

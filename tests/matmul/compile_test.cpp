@@ -103,7 +103,7 @@ TEST(CompileEverything, TemplatesCompileForEveryArchitecture) {
   ASSERT_GE(targets.size(), 5u);
 
   const bool full = std::getenv("TILEWISE_FULL") != nullptr;
-  const std::vector<Job> jobs = full ? jobs_for(targets, 60, 1) : jobs_for(targets, 4, 4);
+  const std::vector<Job> jobs = full ? jobs_for(targets, 60, 1) : jobs_for(targets, 3, 4);
   ASSERT_GE(jobs.size(), 100u);
   std::atomic<std::size_t> next = 0;
   std::atomic<int> spilled = 0;

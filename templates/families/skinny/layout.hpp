@@ -6,6 +6,7 @@ namespace tilewise::skinny {
 struct BlockLayout {
   bool large_along_k;  // the large operand's k is contiguous
   int rows, outputs, warps_n, warps_k, vector, unroll;
+  int sum;  // bytes
 
   constexpr int threads() const { return 32 * warps_n * warps_k; }
   // Outputs: columns of the large operand (rows, where it is A), each a column (row) of C.
@@ -13,7 +14,7 @@ struct BlockLayout {
   constexpr int block_outputs() const { return warps_n * warp_outputs(); }
   // Steps of k in one pass of a warp.
   constexpr int pass() const { return large_along_k ? 32 * vector * unroll : unroll; }
-  constexpr int shared_bytes() const { return 4 * warps_k * rows * block_outputs(); }
+  constexpr int shared_bytes() const { return sum * warps_k * rows * block_outputs(); }
 };
 
 }  // namespace tilewise::skinny

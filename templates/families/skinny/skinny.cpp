@@ -13,6 +13,7 @@ using skinny::BlockLayout;
 struct Skinny {
   bool swap;  // SMALL_OPERAND 1: B is the small operand
   int rows, outputs, warps_n, warps_k, vector, vector_small, unroll, blocks, split;
+  int element, sum;                   // bytes
   bool small_along_k, large_along_k;  // k is contiguous in memory
   int tile_m, tile_n, tile_k;
 
@@ -27,6 +28,8 @@ struct Skinny {
         unroll(value_or_1(c, "UNROLL")),
         blocks(value_or_1(c, "BLOCKS_PER_SM")),
         split(value_or_1(c, "SPLIT_K")),
+        element(bytes_of(problem.a)),
+        sum(bytes_of(problem.accumulator)),
         small_along_k(swap ? b_transposed(problem.layout) : !a_transposed(problem.layout)),
         large_along_k(swap ? !a_transposed(problem.layout) : b_transposed(problem.layout)),
         tile_m(swap ? block_outputs() : rows),
@@ -34,7 +37,7 @@ struct Skinny {
         tile_k(pass() * warps_k) {}
 
   BlockLayout layout() const {
-    return {large_along_k, rows, outputs, warps_n, warps_k, vector, unroll};
+    return {large_along_k, rows, outputs, warps_n, warps_k, vector, unroll, sum};
   }
   int threads() const { return layout().threads(); }
   int block_outputs() const { return layout().block_outputs(); }
@@ -46,7 +49,7 @@ struct Skinny {
   int small_read() const { return rows * (large_along_k ? vector : unroll); }
   /// An estimate: the compiler reads the small operand a few rows at a time.
   int registers(const DeviceInfo&) const {
-    return rows * outputs + under_way() + small_read() / 2 + 28;
+    return (rows * outputs + small_read() / 2) * sum / 4 + under_way() * element / 4 + 28;
   }
 };
 
@@ -65,8 +68,8 @@ std::vector<Parameter> parameters() {
       {"OUTPUTS", {1, 2, 4, 8}, "outputs of a warp where its lanes share k, else of a lane"},
       {"WARPS_N", {1, 2, 4, 8}, "warps of a block along the outputs"},
       {"WARPS_K", {1, 2, 4, 8, 16}, "warps of a block that share k"},
-      {"VECTOR", {1, 2, 4}, "elements of the large operand a load moves"},
-      {"VECTOR_SMALL", {1, 2, 4}, "elements of the small operand a load moves"},
+      {"VECTOR", {1, 2, 4, 8, 16}, "elements of the large operand a load moves"},
+      {"VECTOR_SMALL", {1, 2, 4, 8, 16}, "elements of the small operand a load moves"},
       {"UNROLL", {1, 2, 4, 8}, "loads of the large operand along k in flight at a time"},
       {"EVICT_FIRST",
        {0, 1},
@@ -94,16 +97,16 @@ std::vector<Constraint> constraints() {
                    return (s.large_along_k ? s.vector : s.unroll) % s.vector_small == 0;
                  }),
       constraint("aligned_large", {"SMALL_OPERAND", "VECTOR"},
-                 "VECTOR x 4 bytes is no more than the large operand's alignment",
+                 "VECTOR elements are no more bytes than the large operand's alignment",
                  [](const Skinny& s, const In& in) {
                    const Alignment& aligned = in.problem.alignment;
-                   return s.vector * 4 <= (s.swap ? aligned.a : aligned.b);
+                   return s.vector * s.element <= (s.swap ? aligned.a : aligned.b);
                  }),
       constraint("aligned_small", {"SMALL_OPERAND", "VECTOR_SMALL"},
-                 "VECTOR_SMALL x 4 bytes is no more than the small operand's alignment",
+                 "VECTOR_SMALL elements are no more bytes than the small operand's alignment",
                  [](const Skinny& s, const In& in) {
                    const Alignment& aligned = in.problem.alignment;
-                   return s.vector_small * 4 <= (s.swap ? aligned.b : aligned.a);
+                   return s.vector_small * s.element <= (s.swap ? aligned.b : aligned.a);
                  }),
       Common::grid_fits({"SMALL_OPERAND", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR",
                          "UNROLL", "SPLIT_K"}),
@@ -126,14 +129,25 @@ std::vector<Constraint> constraints() {
              return s.rows < 2 * (s.swap ? in.problem.n : in.problem.m);
            }),
       hint("enough_under_way", {"SMALL_OPERAND", "OUTPUTS", "UNROLL", "VECTOR"},
-           "a thread has 4 to 64 elements of the large operand in flight",
-           [](const Skinny& s, const In&) { return s.under_way() >= 4 && s.under_way() <= 64; }),
+           "a thread has 16 to 256 bytes of the large operand in flight",
+           [](const Skinny& s, const In&) {
+             const int bytes = s.under_way() * s.element;
+             return bytes >= 16 && bytes <= 256;
+           }),
       hint("split_has_work", {"SMALL_OPERAND", "WARPS_K", "VECTOR", "UNROLL", "SPLIT_K"},
            "each warp has a pass of k to do",
            [](const Skinny& s, const In& in) {
              return in.problem.k >= std::int64_t{s.tile_k} * s.split / 2;
            }),
   };
+}
+
+/// Every kind of product. f32 is multiplied strictly, also where less is asked: memory is the
+/// limit.
+bool supports(const Problem& problem, const DeviceInfo& device) {
+  Problem strict = problem;
+  if (problem.a == DType::f32) strict.math = MathMode::strict;
+  return product_kind(problem) && supports_any(strict, device);
 }
 
 ThreadWork thread_work(const Skinny& s, const DeviceInfo& device) {
@@ -189,7 +203,7 @@ KernelTemplate skinny_template() {
   t.summary = "few rows or columns: the large operand is read once, through registers";
   t.parameters = parameters();
   t.constraints = constraints();
-  t.supports = supports_strict_f32;
+  t.supports = supports;
   t.plan = plan;
   t.default_configuration = default_configuration;
   return t;

@@ -16,7 +16,8 @@
 // large operand in flight in a lane, a vector along k or a step of k each. The sums of the WARPS_K warps are added in
 // the order of the warps, through shared memory.
 //
-// From the problem: A_TRANSPOSED, B_TRANSPOSED, SPLIT (see simt.cu).
+// From the problem: ELEMENT, RESULT, SUM, A_TRANSPOSED, B_TRANSPOSED, SPLIT (see simt.cu). Elements are widened to the
+// accumulator's type as they are multiplied.
 #include "families/skinny/layout.hpp"
 #include "parts/epilogue.cuh"
 #include "parts/schedule.cuh"
@@ -24,7 +25,8 @@
 
 constexpr bool SMALL_ALONG_K = SMALL_OPERAND ? B_TRANSPOSED : !A_TRANSPOSED;
 constexpr bool LARGE_ALONG_K = SMALL_OPERAND ? !A_TRANSPOSED : B_TRANSPOSED;
-constexpr tilewise::skinny::BlockLayout kLayout = {LARGE_ALONG_K, ROWS, OUTPUTS, WARPS_N, WARPS_K, VECTOR, UNROLL};
+constexpr tilewise::skinny::BlockLayout kLayout = {LARGE_ALONG_K, ROWS, OUTPUTS, WARPS_N, WARPS_K, VECTOR, UNROLL,
+                                                  int(sizeof(Sum))};
 constexpr int kThreads = kLayout.threads();
 constexpr int kSums = ROWS * OUTPUTS;  // of one thread
 constexpr int kWarpOutputs = kLayout.warp_outputs(), kBlockOutputs = kLayout.block_outputs();
@@ -36,36 +38,36 @@ static_assert((LARGE_ALONG_K ? VECTOR : UNROLL) % VECTOR_SMALL == 0,
               "the small operand's part of a load is whole vectors");
 
 struct Small {
-  const float* at;  // the block's first row, at k = 0
+  const Element* at;  // the block's first row, at k = 0
   Int64 ld;
   int rows;  // inside the matrix, at most ROWS
 
   // Loads COUNT steps of k from `k` on, for every row; `left` steps are inside, the others are zeros. Rows past the
   // last repeat it; their sums are not written.
   template <int COUNT, bool FULL>
-  DEVICE_MEMBER void load(float (&to)[ROWS][COUNT], Int64 k, Int64 left) const {
+  DEVICE_MEMBER void load(Sum (&to)[ROWS][COUNT], Int64 k, Int64 left) const {
     UNROLL_ALL
     for (int r = 0; r < ROWS; ++r) {
       const Int64 row = r < rows ? r : rows - 1;
       if constexpr (SMALL_ALONG_K) {
         UNROLL_ALL
         for (int e = 0; e < COUNT; e += VECTOR_SMALL) {
-          float run[VECTOR_SMALL];
+          Element run[VECTOR_SMALL];
           const Int64 valid = FULL || left - e > VECTOR_SMALL ? VECTOR_SMALL : left - e;
           load_part<VECTOR_SMALL>(run, at + row * ld + k + e, 0, static_cast<int>(valid));
           UNROLL_ALL
-          for (int i = 0; i < VECTOR_SMALL; ++i) to[r][e + i] = run[i];
+          for (int i = 0; i < VECTOR_SMALL; ++i) to[r][e + i] = widen(run[i]);
         }
       } else {
         UNROLL_ALL
-        for (int e = 0; e < COUNT; ++e) to[r][e] = FULL || e < left ? at[(k + e) * ld + row] : 0.0f;
+        for (int e = 0; e < COUNT; ++e) to[r][e] = FULL || e < left ? widen(at[(k + e) * ld + row]) : Sum(0);
       }
     }
   }
 };
 
 // Loads VECTOR neighbouring elements, `valid` of them inside; each is read once.
-DEVICE void load_large(float (&to)[VECTOR], const float* from, int valid) {
+DEVICE void load_large(Element (&to)[VECTOR], const Element* from, int valid) {
   if (EVICT_FIRST && valid >= VECTOR) {
     load_vector_evict_first<VECTOR>(to, from);
   } else {
@@ -75,10 +77,10 @@ DEVICE void load_large(float (&to)[VECTOR], const float* from, int valid) {
 
 // Lanes share k: one pass from step k0 on; `left` steps are inside.
 template <bool FULL>
-DEVICE void pass_along_k(float (&sums)[kSums], const Small& small, const float* large, Int64 ld,
+DEVICE void pass_along_k(Sum (&sums)[kSums], const Small& small, const Element* large, Int64 ld,
                          int outputs, Int64 k0, Int64 left) {
   const int lane = threadIdx.x % 32;
-  float from_large[UNROLL][OUTPUTS][VECTOR];
+  Element from_large[UNROLL][OUTPUTS][VECTOR];
   UNROLL_ALL
   for (int u = 0; u < UNROLL; ++u) {
     const int k = (u * 32 + lane) * VECTOR;
@@ -93,74 +95,74 @@ DEVICE void pass_along_k(float (&sums)[kSums], const Small& small, const float* 
   UNROLL_ALL
   for (int u = 0; u < UNROLL; ++u) {
     const int k = (u * 32 + lane) * VECTOR;
-    float from_small[ROWS][VECTOR];
+    Sum from_small[ROWS][VECTOR];
     small.load<VECTOR, FULL>(from_small, k0 + k, left - k);
     UNROLL_ALL
     for (int e = 0; e < VECTOR; ++e) {
       UNROLL_ALL
       for (int i = 0; i < kSums; ++i)
-        sums[i] = multiply_add(from_small[i / OUTPUTS][e], from_large[u][i % OUTPUTS][e], sums[i]);
+        sums[i] = multiply_add(from_small[i / OUTPUTS][e], widen(from_large[u][i % OUTPUTS][e]), sums[i]);
     }
   }
 }
 
 // Lanes lie along the outputs: one pass of UNROLL steps from k0 on; `left` steps are inside.
 template <bool FULL>
-DEVICE void pass_across(float (&sums)[kSums], const Small& small, const float* large, Int64 ld,
+DEVICE void pass_across(Sum (&sums)[kSums], const Small& small, const Element* large, Int64 ld,
                         int outputs, Int64 k0, Int64 left) {
   const int lane = threadIdx.x % 32;
-  float from_large[UNROLL][OUTPUTS];
+  Element from_large[UNROLL][OUTPUTS];
   UNROLL_ALL
   for (int u = 0; u < UNROLL; ++u) {
     UNROLL_ALL
     for (int o = 0; o < OUTPUTS; o += VECTOR) {
       const int output = (o * 32) + lane * VECTOR;
-      float run[VECTOR];
+      Element run[VECTOR];
       load_large(run, large + (k0 + u) * ld + output, FULL || u < left ? outputs - output : 0);
       UNROLL_ALL
       for (int e = 0; e < VECTOR; ++e) from_large[u][o + e] = run[e];
     }
   }
-  float from_small[ROWS][UNROLL];
+  Sum from_small[ROWS][UNROLL];
   small.load<UNROLL, FULL>(from_small, k0, left);
   UNROLL_ALL
   for (int u = 0; u < UNROLL; ++u) {
     UNROLL_ALL
     for (int i = 0; i < kSums; ++i)
-      sums[i] = multiply_add(from_small[i / OUTPUTS][u], from_large[u][i % OUTPUTS], sums[i]);
+      sums[i] = multiply_add(from_small[i / OUTPUTS][u], widen(from_large[u][i % OUTPUTS]), sums[i]);
   }
 }
 
 // Adds the sums of LANES neighbouring lanes by recursive halving: in each round two lanes exchange half of their sums.
 // Lane l ends with the totals from index l x COUNT / 32 on.
 template <int COUNT, int LANES>
-DEVICE void add_lanes(float (&sums)[COUNT], float* totals) {
+DEVICE void add_lanes(Sum (&sums)[COUNT], Sum* totals) {
   if constexpr (LANES == 1) {
     UNROLL_ALL
     for (int i = 0; i < COUNT; ++i) totals[i] = sums[i];
   } else if constexpr (COUNT == 1) {
-    float total[1] = {sums[0] + shuffle_xor(sums[0], LANES / 2)};
+    Sum total[1] = {add(sums[0], shuffle_xor(sums[0], LANES / 2))};
     add_lanes<1, LANES / 2>(total, totals);
   } else {
     const bool upper = (threadIdx.x & (LANES / 2)) != 0;
-    float kept[COUNT / 2];
+    Sum kept[COUNT / 2];
     UNROLL_ALL
     for (int i = 0; i < COUNT / 2; ++i) {
-      const float mine = upper ? sums[i + COUNT / 2] : sums[i];
-      const float other = upper ? sums[i] : sums[i + COUNT / 2];
-      kept[i] = mine + shuffle_xor(other, LANES / 2);
+      const Sum mine = upper ? sums[i + COUNT / 2] : sums[i];
+      const Sum other = upper ? sums[i] : sums[i + COUNT / 2];
+      kept[i] = add(mine, shuffle_xor(other, LANES / 2));
     }
     add_lanes<COUNT / 2, LANES / 2>(kept, totals);
   }
 }
 
 // Writes the warp's sums to shared[row][output of the block].
-DEVICE void deposit(float (&sums)[kSums], float* shared) {
+DEVICE void deposit(Sum (&sums)[kSums], Sum* shared) {
   const int lane = threadIdx.x % 32;
   if constexpr (LARGE_ALONG_K) {
     constexpr int KEPT = kSums > 32 ? kSums / 32 : 1;
     constexpr int SHARING = kSums < 32 ? 32 / kSums : 1;  // lanes with the same total
-    float totals[KEPT];
+    Sum totals[KEPT];
     add_lanes<kSums, 32>(sums, totals);
     if (lane % SHARING == 0) {
       UNROLL_ALL
@@ -181,7 +183,7 @@ DEVICE void deposit(float (&sums)[kSums], float* shared) {
 KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
   grid_dependency_wait();
   if (SPLIT) launch_dependents();
-  float* shared = shared_floats();  // [WARPS_K][ROWS][kBlockOutputs]
+  Sum* shared = reinterpret_cast<Sum*>(shared_floats());  // [WARPS_K][ROWS][kBlockOutputs]
   const WorkTile work_tile = work_tile_of_block(args, SMALL_OPERAND ? kBlockOutputs : ROWS, SMALL_OPERAND ? ROWS : kBlockOutputs);
   const Tile tile = work_tile.tile;
   const Int64 row0 = SMALL_OPERAND ? tile.column : tile.row, all_rows = SMALL_OPERAND ? args.n : args.m;
@@ -189,13 +191,13 @@ KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
   const int warp = threadIdx.x / 32, warp_n = warp % WARPS_N, warp_k = warp / WARPS_N;
   const Int64 output0 = block_output + warp_n * kWarpOutputs;
 
-  const float* small_matrix = SMALL_OPERAND ? work_tile.b : work_tile.a;
-  const float* large_matrix = SMALL_OPERAND ? work_tile.a : work_tile.b;
+  const Element* small_matrix = SMALL_OPERAND ? work_tile.b : work_tile.a;
+  const Element* large_matrix = SMALL_OPERAND ? work_tile.a : work_tile.b;
   const Int64 small_ld = SMALL_OPERAND ? args.ldb : args.lda, large_ld = SMALL_OPERAND ? args.lda : args.ldb;
   const Int64 rows_left = all_rows - row0, outputs_left = all_outputs - output0;
   const Small small = {small_matrix + (SMALL_ALONG_K ? row0 * small_ld : row0), small_ld,
                        rows_left < ROWS ? static_cast<int>(rows_left) : ROWS};
-  const float* large = large_matrix + (LARGE_ALONG_K ? output0 * large_ld : output0);
+  const Element* large = large_matrix + (LARGE_ALONG_K ? output0 * large_ld : output0);
   const int outputs = outputs_left < kWarpOutputs ? static_cast<int>(outputs_left) : kWarpOutputs;
 
   // The block's part of k; its WARPS_K warps take passes in turn.
@@ -204,7 +206,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
   const Int64 begin = SPLIT ? share * tile.split * kDepth : 0;
   const Int64 end = begin + share * kDepth < args.steps() ? begin + share * kDepth : args.steps();
 
-  float sums[kSums] = {};
+  Sum sums[kSums] = {};
   if (outputs > 0) {
     for (Int64 k = begin + warp_k * kPass; k < end; k += kDepth) {
       const Int64 left = end - k;
@@ -224,19 +226,22 @@ KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
   deposit(sums, shared + warp_k * ROWS * kBlockOutputs + warp_n * kWarpOutputs);
   barrier();
 
-  const Scalars scalars = SPLIT ? Scalars{1.0f, 0.0f} : scalars_of(args);
-  float* c = SPLIT ? work_tile.partial : work_tile.c;
-  const Int64 ldc = SPLIT ? args.n : args.ldc;
+  [[maybe_unused]] const Scalars scalars = scalars_of(args);
   for (int i = threadIdx.x; i < ROWS * kBlockOutputs; i += kThreads) {
     // Neighbouring threads write neighbouring elements of C.
     const int row = SMALL_OPERAND ? i % ROWS : i / kBlockOutputs;
     const int output = SMALL_OPERAND ? i / ROWS : i % kBlockOutputs;
-    float sum = 0.0f;
+    Sum sum = Sum(0);
     UNROLL_ALL
-    for (int w = 0; w < WARPS_K; ++w) sum += shared[(w * ROWS + row) * kBlockOutputs + output];
+    for (int w = 0; w < WARPS_K; ++w) sum = add(sum, shared[(w * ROWS + row) * kBlockOutputs + output]);
     if (row >= rows_left || output >= all_outputs - block_output) continue;
-    float* to = SMALL_OPERAND ? c + (block_output + output) * ldc + row0 + row
-                     : c + (row0 + row) * ldc + block_output + output;
+    const Int64 c_row = SMALL_OPERAND ? block_output + output : row0 + row;
+    const Int64 c_column = SMALL_OPERAND ? row0 + row : block_output + output;
+#if SPLIT
+    work_tile.partial[c_row * args.n + c_column] = sum;
+#else
+    Result* to = work_tile.c + c_row * args.ldc + c_column;
     *to = blend(scalars, sum, to);
+#endif
   }
 }
