@@ -60,6 +60,12 @@ struct DeviceStatus {
   int other_processes = -1;  ///< other compute processes; -1 when not known
 };
 
+/// Bytes between the rows of a tensor map's matrix, and between matrices where its rank is 3.
+struct MapStrides {
+  std::int64_t row, batch;
+  MapStrides(std::int64_t of_row, std::int64_t of_batch = 0) : row(of_row), batch(of_batch) {}
+};
+
 /// One device: load, launch, memory, events. Belongs to the device's primary context and makes it
 /// current in each call that needs it. Every function throws Error(device / out_of_memory) with the
 /// driver's message. launch() is thread-safe.
@@ -77,9 +83,9 @@ class Device {
   /// Hot path: no allocation, no lock. `arguments` is the struct that the kernel takes by value.
   virtual void launch(const LoadedKernel& kernel, const LaunchShape& shape, const void* arguments,
                       Stream stream) = 0;
-  /// Encodes a tensor map (128 bytes) for a base address and a stride of dimension 1.
+  /// Encodes a tensor map (128 bytes) for a base address and strides.
   virtual void encode_tensor_map(const TensorMapRecipe& recipe, const void* base,
-                                 std::int64_t stride_bytes, void* map) = 0;
+                                 const MapStrides& strides, void* map) = 0;
 
   /// Plain device memory, 256-byte aligned. Prefer DeviceBuffer.
   virtual void* allocate(std::int64_t bytes) = 0;

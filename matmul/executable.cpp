@@ -90,6 +90,12 @@ std::int64_t stride_elements(const Argument& stride, const Call& call) {
       return call.ldb;
     case Argument::Kind::ldc:
       return call.ldc;
+    case Argument::Kind::stride_a:
+      return call.stride_a;
+    case Argument::Kind::stride_b:
+      return call.stride_b;
+    case Argument::Kind::stride_c:
+      return call.stride_c;
     default:
       return stride.value;
   }
@@ -108,6 +114,13 @@ void check_recipe(const TensorMapRecipe& recipe) {
     throw Error(ErrorKind::invalid_argument,
                 "tensor map: the stride must be lda, ldb, ldc or integer64, not " +
                     std::string(to_string(stride)));
+  const Kind batch = recipe.batch_stride.kind;
+  if (batch != Kind::stride_a && batch != Kind::stride_b && batch != Kind::stride_c &&
+      batch != Kind::integer64)
+    throw Error(
+        ErrorKind::invalid_argument,
+        "tensor map: the batch stride must be stride_a, stride_b, stride_c or integer64, not " +
+            std::string(to_string(batch)));
 }
 
 /// Loads each distinct kernel once.
@@ -376,7 +389,9 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
       if (memory.zero && recipe.base.kind != Kind::c) return;
       return device_->encode_tensor_map(
           recipe, base_address(recipe.base, call, memory),
-          stride_elements(recipe.stride, call) * bytes_of(recipe.type), field);
+          {stride_elements(recipe.stride, call) * bytes_of(recipe.type),
+           stride_elements(recipe.batch_stride, call) * bytes_of(recipe.type)},
+          field);
     }
     case Kind::integer64:
     case Kind::integer32:

@@ -137,9 +137,11 @@ struct TensorMapRecipe {
   DType type = DType::f32;
   std::vector<std::int64_t> dims;
   std::vector<std::int32_t> box;
-  std::int64_t batch_stride = 0;  ///< elements; stride of dim 2 when rank is 3
-  int swizzle_bytes = 0;          ///< 0, 32, 64, 128
-  int l2_promotion_bytes = 0;     ///< 0, 64, 128, 256
+  /// The stride of dim 2, kind stride_a, stride_b, stride_c or integer64 (elements). Where it is 0,
+  /// dim 2 is 1.
+  Argument batch_stride{Argument::Kind::integer64, 0};
+  int swizzle_bytes = 0;       ///< 0, 32, 64, 128
+  int l2_promotion_bytes = 0;  ///< 0, 64, 128, 256
   int row_classes = 1, row_class = 0;
   auto operator<=>(const TensorMapRecipe&) const = default;
 };

@@ -36,7 +36,7 @@ class CudaDevice final : public Device {
                                      std::uint32_t cluster_blocks) override;
   void launch(const LoadedKernel& kernel, const LaunchShape& shape, const void* arguments,
               Stream stream) override;
-  void encode_tensor_map(const TensorMapRecipe& recipe, const void* base, std::int64_t stride_bytes,
+  void encode_tensor_map(const TensorMapRecipe& recipe, const void* base, const MapStrides& strides,
                          void* map) override;
 
   void* allocate(std::int64_t bytes) override;

@@ -87,12 +87,13 @@ CUtensorMapL2promotion promotion(int bytes) {
   bad_recipe("L2 promotion", bytes, "0, 64, 128, 256 bytes");
 }
 
-std::string describe(const TensorMapRecipe& recipe, const void* base, std::int64_t stride_bytes) {
+std::string describe(const TensorMapRecipe& recipe, const void* base, const MapStrides& strides) {
   char address[32];
   std::snprintf(address, sizeof address, "%p", base);
   std::string text = "encoding a tensor map at " + std::string(address) + " with dims";
   for (const std::int64_t dim : recipe.dims) text += " " + std::to_string(dim);
-  text += ", stride " + std::to_string(stride_bytes) + " bytes, ";
+  text += ", stride " + std::to_string(strides.row) + " bytes, ";
+  if (recipe.dims.size() == 3) text += "batch stride " + std::to_string(strides.batch) + " bytes, ";
   if (recipe.row_classes > 1)
     text += "row class " + std::to_string(recipe.row_class) + " of " +
             std::to_string(recipe.row_classes) + ", ";
@@ -107,12 +108,12 @@ std::string describe(const TensorMapRecipe& recipe, const void* base, std::int64
 bool encodes_tensor_maps(const Driver& driver) { return entry_point(driver) != nullptr; }
 
 void CudaDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* base,
-                                   std::int64_t stride_bytes, void* map) {
+                                   const MapStrides& strides, void* map) {
   const std::size_t rank = recipe.dims.size();
   if (rank < 2 || rank > kMaxRank || recipe.box.size() != rank) {
     bad_recipe("rank", static_cast<int>(rank), "2 and 3, with a box of the same rank");
   }
-  const MapPlace place = place_of(recipe, base, stride_bytes);
+  const MapPlace place = place_of(recipe, base, strides.row);
   std::array<cuuint64_t, kMaxRank> dims{};
   std::array<cuuint32_t, kMaxRank> box{};
   std::transform(recipe.dims.begin(), recipe.dims.end(), dims.begin(),
@@ -121,20 +122,21 @@ void CudaDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* ba
                  [](std::int32_t side) { return static_cast<cuuint32_t>(side); });
   dims[0] = static_cast<cuuint64_t>(place.columns);
   dims[1] = static_cast<cuuint64_t>(place.rows);
-  // The driver takes the strides of all dimensions but the innermost.
-  const std::array<cuuint64_t, kMaxRank - 1> strides{
+  if (strides.batch == 0) dims[2] = 1;
+  // The driver takes the strides of all dimensions but the innermost; it refuses 0.
+  const std::array<cuuint64_t, kMaxRank - 1> outer{
       static_cast<cuuint64_t>(place.stride),
-      static_cast<cuuint64_t>(recipe.batch_stride * bytes_of(recipe.type))};
+      static_cast<cuuint64_t>(strides.batch == 0 ? place.stride : strides.batch)};
   constexpr std::array<cuuint32_t, kMaxRank> kEveryElement{1, 1, 1};
   // The driver needs an aligned map; the caller's argument struct may be unaligned.
   CUtensorMap encoded;
   const CurrentContext current(*context_);
   const CUresult result = encoder(driver_)(
       &encoded, data_type(recipe.type), static_cast<cuuint32_t>(rank),
-      const_cast<char*>(place.base), dims.data(), strides.data(), box.data(), kEveryElement.data(),
+      const_cast<char*>(place.base), dims.data(), outer.data(), box.data(), kEveryElement.data(),
       CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(recipe.swizzle_bytes),
       promotion(recipe.l2_promotion_bytes), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) driver_.fail(result, describe(recipe, base, stride_bytes));
+  if (result != CUDA_SUCCESS) driver_.fail(result, describe(recipe, base, strides));
   std::memcpy(map, &encoded, sizeof encoded);
 }
 

@@ -5,7 +5,7 @@
 namespace tilewise_host {
 
 /// Raised with every change below: images of another revision are not loaded.
-constexpr unsigned kImageRevision = 7;
+constexpr unsigned kImageRevision = 8;
 
 /// The section of an image's file with an ImageMark, read before any code of the file runs.
 #define TILEWISE_MARK_SECTION ".tilewise"
@@ -69,7 +69,7 @@ static_assert(sizeof(TensorMapData) <= 128, "a tensor map has 128 bytes");
 struct TileLoad {
   void* to;
   TensorMapData map;
-  int x, y;
+  int x, y, z;
   void* barrier;
   Site site;
 };
@@ -78,7 +78,7 @@ struct TileLoad {
 struct TileStore {
   const void* from;
   TensorMapData map;
-  int x, y;
+  int x, y, z;
   Site site;
 };
 

@@ -37,14 +37,15 @@ void check_box(const TensorMapRecipe& recipe) {
            std::to_string(line) + " bytes a row; the CPU executor requires them equal");
 }
 
-void check_matrix(const TensorMapRecipe& recipe, const MapPlace& place) {
+/// batch: bytes between matrices.
+void check_matrix(const TensorMapRecipe& recipe, const MapPlace& place, std::int64_t batch) {
   for (const std::int64_t dim :
        {place.columns, place.rows, recipe.dims.size() == 3 ? recipe.dims[2] : std::int64_t{1}})
     if (dim < 1 || dim > std::int64_t{1} << 32)
       refuse("a dimension of " + std::to_string(dim) + "; allowed are 1 to 2^32");
   if (reinterpret_cast<std::uintptr_t>(place.base) % 16 != 0)
     refuse("an address that is no multiple of 16 bytes");
-  for (const std::int64_t stride : {place.stride, recipe.batch_stride * bytes_of(recipe.type)})
+  for (const std::int64_t stride : {place.stride, batch})
     if (stride % 16 != 0 || stride < 0)
       refuse("a stride of " + std::to_string(stride) + " bytes; it must be a multiple of 16");
 }
@@ -52,10 +53,10 @@ void check_matrix(const TensorMapRecipe& recipe, const MapPlace& place) {
 }  // namespace
 
 void HostDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* base,
-                                   std::int64_t stride_bytes, void* map) {
+                                   const MapStrides& strides, void* map) {
   check_box(recipe);
-  const MapPlace place = place_of(recipe, base, stride_bytes);
-  check_matrix(recipe, place);
+  const MapPlace place = place_of(recipe, base, strides.row);
+  check_matrix(recipe, place, strides.batch);
   TensorMapData data{};
   data.mark = tilewise_host::kTensorMapMark;
   data.rank = static_cast<int>(recipe.dims.size());
@@ -65,10 +66,11 @@ void HostDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* ba
   std::copy(recipe.dims.begin(), recipe.dims.end(), data.dims);
   data.dims[0] = place.columns;
   data.dims[1] = place.rows;
+  if (strides.batch == 0 || data.rank == 2) data.dims[2] = 1;
   data.unread = place.before_row;
   std::copy(recipe.box.begin(), recipe.box.end(), data.box);
   data.stride = place.stride;
-  data.batch = recipe.batch_stride * data.element_bytes;
+  data.batch = strides.batch;
   std::memset(map, 0, 128);
   std::memcpy(map, &data, sizeof data);
 }

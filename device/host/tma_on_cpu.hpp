@@ -65,16 +65,17 @@ inline void land_tile(const TileLoad& load) {
   const TensorMapData& map = load.map;
   const long long element = map.element_bytes;
   char* to = static_cast<char*>(load.to);
+  const char* matrix = static_cast<const char*>(map.base) + load.z * map.batch;
+  const bool any = load.z >= 0 && load.z < map.dims[2];
   for (long long row = 0; row < map.box[1]; ++row)
     for (long long column = 0; column < map.box[0]; ++column) {
       const long long x = load.x + column, y = load.y + row;
       const long long at = place_in_box(map, row, column);
-      const bool inside = x >= 0 && x < map.dims[0] && y >= 0 && y < map.dims[1];
+      const bool inside = any && x >= 0 && x < map.dims[0] && y >= 0 && y < map.dims[1];
       if (inside && x < map.unread)  // not part of the operand; undefined on a GPU
         __builtin_memset(to + at, 0xff, element);
       else if (inside)
-        __builtin_memcpy(to + at, static_cast<const char*>(map.base) + y * map.stride + x * element,
-                         element);
+        __builtin_memcpy(to + at, matrix + y * map.stride + x * element, element);
       else
         __builtin_memset(to + at, 0, element);
     }
@@ -95,8 +96,8 @@ inline bool mbarrier_try_wait(void* barrier, int parity, Site site) {
 }
 
 // The map of a word that copies a box to or from `place` in the block's shared memory.
-inline const TensorMapData& checked_map(const char* word, const void* of, const void* place,
-                                        Site site) {
+inline const TensorMapData& checked_map(const char* word, int rank, const void* of,
+                                        const void* place, Site site) {
   const TensorMapData& map = *static_cast<const TensorMapData*>(of);
   const auto fault = [&](const char* what) {
     char text[128];
@@ -104,7 +105,8 @@ inline const TensorMapData& checked_map(const char* word, const void* of, const 
     runtime->fault(site, text);
   };
   if (map.mark != kTensorMapMark) fault("'s map is none that this device has encoded");
-  if (map.rank != 2) fault(" takes the map of a matrix");
+  if (map.rank != rank)
+    fault(rank == 2 ? " takes the map of a matrix" : " takes the map of a batch");
   const auto offset =
       static_cast<const char*>(place) - static_cast<const char*>(thread().block->shared);
   const long long bytes = static_cast<long long>(map.box[0]) * map.box[1] * map.element_bytes;
@@ -132,11 +134,12 @@ inline void refuse_store_before(int x, int y, Site site) {
   runtime->fault(site, text);
 }
 
-// `to` and `barrier`: in this block. The box goes to the same place, and its bytes count at the
-// same mbarrier, in each block of the cluster whose bit in `blocks` is set.
-inline void load_tile_to(unsigned blocks, void* to, const void* of, int x, int y, void* barrier,
-                         Site site) {
-  const TensorMapData& map = checked_map("load_tile", of, to, site);
+// rank: of the map, 2 or 3; z: the matrix of a batch, else 0. `to` and `barrier`: in this block.
+// The box goes to the same place, and its bytes count at the same mbarrier, in each block of the
+// cluster whose bit in `blocks` is set.
+inline void load_tile_to(unsigned blocks, void* to, int rank, const void* of, int x, int y, int z,
+                         void* barrier, Site site) {
+  const TensorMapData& map = checked_map("load_tile", rank, of, to, site);
   mbarrier_state(barrier, site);
   const unsigned bytes = map.box[0] * map.box[1] * map.element_bytes;
   refuse_column("load_tile", map, x, site);
@@ -151,22 +154,23 @@ inline void load_tile_to(unsigned blocks, void* to, const void* of, int x, int y
     };
     __builtin_memset(translated(to), 0xff, bytes);
     runtime->edge(translated(to), true);
-    runtime->load_start({translated(to), map, x, y, translated(barrier), site});
+    runtime->load_start({translated(to), map, x, y, z, translated(barrier), site});
   }
 }
-inline void load_tile(void* to, const void* of, int x, int y, void* barrier, Site site) {
-  load_tile_to(1u << thread().block->rank, to, of, x, y, barrier, site);
+inline void load_tile(void* to, int rank, const void* of, int x, int y, int z, void* barrier,
+                      Site site) {
+  load_tile_to(1u << thread().block->rank, to, rank, of, x, y, z, barrier, site);
 }
 
 // The place of the edges from fence_proxy_async() to the copies of a block.
 inline void* proxy_edge() { return const_cast<Block*>(thread().block); }
 inline void fence_proxy_async() { runtime->edge(proxy_edge(), true); }
 
-inline void store_tile(const void* of, int x, int y, const void* from, Site site) {
-  const TensorMapData& map = checked_map("store_tile", of, from, site);
+inline void store_tile(int rank, const void* of, int x, int y, int z, const void* from, Site site) {
+  const TensorMapData& map = checked_map("store_tile", rank, of, from, site);
   refuse_column("store_tile", map, x, site);
   refuse_store_before(x, y, site);
-  runtime->store_start({from, map, x, y, site});
+  runtime->store_start({from, map, x, y, z, site});
 }
 
 inline __attribute__((noinline)) void copy_element(char* to, const char* from, long long bytes) {
@@ -180,8 +184,10 @@ TILEWISE_FOR_ALL inline void put_tile(const TileStore& store) {
   for (long long row = 0; row < map.box[1]; ++row)
     for (long long column = 0; column < map.box[0]; ++column) {
       const long long x = store.x + column, y = store.y + row;
-      if (x < 0 || x >= map.dims[0] || y < 0 || y >= map.dims[1]) continue;
-      copy_element(static_cast<char*>(const_cast<void*>(map.base)) + y * map.stride + x * element,
+      if (x < 0 || x >= map.dims[0] || y < 0 || y >= map.dims[1] || store.z >= map.dims[2])
+        continue;
+      copy_element(static_cast<char*>(const_cast<void*>(map.base)) + store.z * map.batch +
+                       y * map.stride + x * element,
                    static_cast<const char*>(store.from) + place_in_box(map, row, column), element);
     }
 }

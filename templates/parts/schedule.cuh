@@ -8,6 +8,7 @@
 struct Tile {
   Int64 row, column;  // of the tile's first element
   int split;
+  int batch = 0;  // the product's number
 };
 
 DEVICE Int64 tile_count(Int64 m, Int64 n, int tile_m, int tile_n) {
@@ -70,25 +71,32 @@ DEVICE Int64 k_share(const MultiplyArgs& args) {
 }
 
 // Persistent clusters of `Blocks` blocks: there may be fewer than work items. Cluster i takes items i, i + step,
-// i + 2 step, ... below `items`. An item's number is tile + tiles x split; a tile, TileM x TileN, is that of a whole
-// cluster. Sizes are below 2^31: numbers of 32 bits take fewer instructions before the first copy.
+// i + 2 step, ... below `items`. An item's number is tile + tiles x (split + splits x batch); a tile, TileM x TileN, is
+// that of a whole cluster. Sizes are below 2^31: numbers of 32 bits take fewer instructions before the first copy.
 template <int TileM, int TileN, int Blocks, bool Split>
 struct WorkQueue {
   unsigned tiles_m, tiles_n, group_m;
   unsigned first, step, items;
+  unsigned of_product;  // items
 
-  DEVICE_MEMBER explicit WorkQueue(const MultiplyArgs& args)
+  // batch: the number of products.
+  DEVICE_MEMBER WorkQueue(const MultiplyArgs& args, int batch)
       : tiles_m((static_cast<unsigned>(args.rows()) + TileM - 1) / TileM),
         tiles_n((static_cast<unsigned>(args.columns()) + TileN - 1) / TileN),
         group_m(static_cast<unsigned>(args.tile_rows_together())),
         first(blockIdx.x / Blocks),
         step(gridDim.x / Blocks),
-        items(tiles_m * tiles_n * (Split ? unsigned(args.parts()) : 1)) {}
+        items(tiles_m * tiles_n * (Split ? unsigned(args.parts()) : 1)),
+        of_product(items) {
+    if (BATCHED) items *= static_cast<unsigned>(batch);
+  }
   DEVICE_MEMBER Tile tile(unsigned index) const {
+    const unsigned product = BATCHED ? index / of_product : 0;
+    index -= product * of_product;
     const unsigned tiles = tiles_m * tiles_n, split = Split ? index / tiles : 0;
     const TilePlace place = tile_place(tiles_m, tiles_n, group_m, index - split * tiles);
     return {static_cast<Int64>(place.row) * TileM, static_cast<Int64>(place.column) * TileN,
-            static_cast<int>(split)};
+            static_cast<int>(split), static_cast<int>(product)};
   }
 };
 

@@ -99,7 +99,7 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
   };
   for (const TileMap& tiles : shape.maps) {
     TensorMapRecipe recipe;
-    // The order of MultiplyArgs: a, b, c, alpha_device, beta_device, lda, ldb, ldc.
+    // The order of MultiplyArgs: a, b, c, alpha_device, beta_device, lda, ldb, ldc, and strides.
     const auto place = static_cast<std::size_t>(tiles.of);
     recipe.base = multiply.arguments[place];
     recipe.stride = multiply.arguments[5 + place];
@@ -111,6 +111,11 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
     else
       recipe.dims = size(problem.n, problem.m, false);
     recipe.box = {tiles.columns, tiles.rows};
+    if (problem.batch > 1) {
+      recipe.batch_stride = multiply.arguments[8 + place];
+      recipe.dims.push_back(problem.batch);
+      recipe.box.push_back(1);
+    }
     recipe.swizzle_bytes = tiles.swizzle_bytes;
     if (tiles.row_classes > 1) {
       recipe.box[0] += 16 / bytes_of(recipe.type);
@@ -190,9 +195,11 @@ bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
 
 MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
     : problem_(problem), shape_(std::move(shape)) {
-  if (problem_.batch > 1 && !shape_.maps.empty())
-    throw Error(ErrorKind::unsupported,
-                "tensor maps are for a batch of 1, not of " + std::to_string(problem_.batch));
+  for (const TileMap& map : shape_.maps)
+    if (problem_.batch > 1 && map.row_classes > 1)
+      throw Error(ErrorKind::unsupported,
+                  "tensor maps of row classes are for a batch of 1, not of " +
+                      std::to_string(problem_.batch));
   if (problem_.m == 0 || problem_.n == 0) return;
   Packs packs = plan_packs(problem_, shape_.pack_a, shape_.pack_b);
   plan_.workspace_bytes = packs.workspace_bytes;

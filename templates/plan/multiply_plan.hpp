@@ -42,7 +42,8 @@ struct ThreadWork {
   int resident_blocks = 1;          ///< Schedule's
 };
 
-/// The tiles of a matrix that TMA copies; the kernel's argument is a tensor map.
+/// The tiles of a matrix that TMA copies; the kernel's argument is a tensor map, of rank 3 where
+/// there is a batch.
 struct TileMap {
   enum class Of : std::uint8_t { a, b, c };
   Of of = Of::a;
@@ -102,7 +103,7 @@ bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
 /// steps when m or n is 0.
 class MultiplyPlan {
  public:
-  /// Throws Error(unsupported) for tensor maps of a batch.
+  /// Throws Error(unsupported) for tensor maps of the row classes of a batch.
   MultiplyPlan(const Problem& problem, MultiplyShape shape);
 
   /// Adds memory for the family to the workspace. Returns the offset of its first byte.

@@ -49,12 +49,25 @@ DEVICE void mbarrier_arrive_in(Mbarrier* barrier, int block, SourceLine at = sou
 DEVICE void load_tile_to(unsigned blocks, void* to, const TensorMap& map, int x, int y, Mbarrier* barrier,
                          SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  tilewise_host::load_tile_to(blocks, to, &map, x, y, barrier, at);
+  tilewise_host::load_tile_to(blocks, to, 2, &map, x, y, 0, barrier, at);
 #else
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(to)),
       "l"(&map), "r"(x), "r"(y), "r"(shared_address(barrier)), "h"(static_cast<unsigned short>(blocks))
+      : "memory");
+#endif
+}
+// The same, of matrix z of a batch, whose map has rank 3.
+DEVICE void load_tile_to(unsigned blocks, void* to, const TensorMap& map, int x, int y, int z, Mbarrier* barrier,
+                         SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::load_tile_to(blocks, to, 3, &map, x, y, z, barrier, at);
+#else
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)), "h"(static_cast<unsigned short>(blocks))
       : "memory");
 #endif
 }

@@ -30,12 +30,26 @@ DEVICE bool elect_one(SourceLine at = source_line()) {
 DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, Mbarrier* barrier,
                       SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  tilewise_host::load_tile(to, &map, x, y, barrier, at);
+  tilewise_host::load_tile(to, 2, &map, x, y, 0, barrier, at);
 #else
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
       "l"(&map), "r"(x), "r"(y), "r"(shared_address(barrier))
+      : "memory");
+#endif
+}
+
+// The same, of matrix z of a batch, whose map has rank 3.
+DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, int z, Mbarrier* barrier,
+                      SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::load_tile(to, 3, &map, x, y, z, barrier, at);
+#else
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier))
       : "memory");
 #endif
 }
@@ -62,10 +76,20 @@ DEVICE void fence_proxy_async() {
 // thread that wrote the box calls fence_proxy_async(), and a barrier follows.
 DEVICE void store_tile(const TensorMap& map, int x, int y, const void* from, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  tilewise_host::store_tile(&map, x, y, from, at);
+  tilewise_host::store_tile(2, &map, x, y, 0, from, at);
 #else
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x), "r"(y),
                "r"(shared_address(from))
+               : "memory");
+#endif
+}
+// The same, to matrix z of a batch, whose map has rank 3.
+DEVICE void store_tile(const TensorMap& map, int x, int y, int z, const void* from, SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::store_tile(3, &map, x, y, z, from, at);
+#else
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map), "r"(x),
+               "r"(y), "r"(z), "r"(shared_address(from))
                : "memory");
 #endif
 }

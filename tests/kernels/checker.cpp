@@ -12,8 +12,8 @@
 namespace tilewise::check {
 namespace {
 
-constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},  {65, 31, 40},
-                            {40, 64, 50}, {70, 90, 33}, {150, 5, 130}};
+constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},   {65, 31, 40}, {40, 64, 50},
+                            {70, 90, 33}, {150, 5, 130}, {20, 24, 0}};
 constexpr host::ThreadOrder kOrders[] = {host::ThreadOrder::forward, host::ThreadOrder::reversed,
                                          host::ThreadOrder::shuffled};
 /// Sizes to run a case on; its own sizes are included if they are small.
@@ -36,8 +36,8 @@ std::uint64_t threads_of(const Plan& plan) {
 // After a wrong result ThreadSanitizer may still find the racing lines in a larger shape.
 constexpr bool kGoOn = kMode == "ThreadSanitizer";
 
-/// The products of a case for one shape. With `all`, also results above and below C's range; once
-/// per case is enough for these.
+/// The products of a case for one shape. With `all`, also results above and below C's range, alpha
+/// = 0, and a batch with one A or B; once per case is enough for these.
 std::vector<Round> rounds_for(const Problem& problem, bool all) {
   std::vector<Round> rounds{{0, 1, 0, Values::whole}, {1, -2, 3, Values::whole}};
   if (!all) return rounds;
@@ -45,6 +45,11 @@ std::vector<Round> rounds_for(const Problem& problem, bool all) {
   rounds.push_back({0, large, 0, Values::special});
   if (problem.accumulator != DType::i32)
     rounds.push_back({1, test::half_of_smallest(problem.c), 0, Values::whole});
+  rounds.push_back({1, 0, 3, Values::special});
+  if (problem.batch > 1) {
+    rounds.push_back({0, 1, 0, Values::whole, true, false});
+    rounds.push_back({1, 1, 2, Values::whole, false, true});
+  }
   return rounds;
 }
 

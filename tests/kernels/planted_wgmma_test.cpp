@@ -21,6 +21,9 @@ const Subject kPingPong = subject("PingPong", TILEWISE_CHECK_PLAIN,
 const Subject kSplit =
     subject("Split", TILEWISE_CHECK_PLAIN, R"("SPLIT_K":3,"EPILOGUE":0,"VECTOR_C":1)");
 
+const Subject kBatch = {"Batch", TILEWISE_CHECK_PLAIN, candidate(R"("EPILOGUE":2,"VECTOR_C":1)"),
+                        kTypes + " --batch 3"};
+
 // Packed operands, so that C is not aligned.
 const Subject kRows = {
     "Rows", TILEWISE_CHECK_PLAIN,
@@ -35,7 +38,8 @@ TEST_P(UnchangedWgmma, HasNothingThatIsFound) {
   expect_nothing_found(GetParam());
 }
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedWgmma,
-                         testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores, kRows),
+                         testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores, kRows,
+                                         kBatch),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedWgmma,
                          testing::Values(subject("Stores", TILEWISE_CHECK_TSAN,
@@ -137,6 +141,17 @@ TEST(PlantedWgmma, AStoreThatReachesIntoTheNextWarpsColumns) {
 
 TEST(PlantedWgmma, APartOfKThatBeginsTooEarly) {
   expect_found(kSplit, changed("wgmma-split-begin"_marker, "share * unsigned(tile.split)", "0"),
+               {"instead of"});
+}
+
+TEST(PlantedWgmma, ABatchWithTheOperandOfItsFirstProduct) {
+  expect_found(kBatch,
+               changed("wgmma-product"_marker, "args.stride_b == 0 ? 0 : work.tile.batch", "0"),
+               {"instead of"});
+}
+
+TEST(PlantedWgmma, AnOperandOfAllProductsThatIsTakenForABatch) {
+  expect_found(kBatch, changed("wgmma-product"_marker, "args.stride_b == 0 ? 0 : work", "work"),
                {"instead of"});
 }
 

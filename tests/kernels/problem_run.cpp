@@ -45,7 +45,8 @@ class Operands::PoisonedGaps {
  private:
   template <class Do>
   void each_gap(const Do& act) const {
-    for (std::int64_t i = 0; i + 1 < batch_ * matrix_.rows; ++i) {
+    const std::int64_t matrices = matrix_.stride > 0 ? batch_ : 1;
+    for (std::int64_t i = 0; i + 1 < matrices * matrix_.rows; ++i) {
       const std::int64_t from =
           matrix_.byte_of(i / matrix_.rows, i % matrix_.rows, matrix_.columns);
       const std::int64_t next = i + 1;
@@ -60,16 +61,18 @@ class Operands::PoisonedGaps {
 };
 
 Operands::Matrix Operands::make(DType type, std::int64_t rows, std::int64_t columns, int alignment,
-                                std::byte between) const {
+                                std::byte between, bool same) const {
   Matrix m;
   m.type = type, m.rows = rows, m.columns = columns;
   const std::int64_t unit = std::max(1, alignment / bytes_of(type));
   // With padding, an odd number of units: no better aligned than promised.
   m.ld = (columns + unit - 1) / unit * unit + round_.padding * unit;
-  m.stride = problem_.batch > 1 ? rows * m.ld + round_.padding * unit : 0;
+  m.stride = problem_.batch > 1 && !same ? rows * m.ld + round_.padding * unit : 0;
   m.offset = alignment < 16 ? unit : 0;
-  m.data.assign(static_cast<std::size_t>(m.byte_of(problem_.batch - 1, rows - 1, columns)),
-                between);
+  const bool empty = rows == 0 || columns == 0;
+  m.data.assign(
+      static_cast<std::size_t>(m.byte_of(problem_.batch - 1, empty ? 0 : rows - 1, columns)),
+      between);
   return m;
 }
 
@@ -82,7 +85,7 @@ void Operands::fill(Matrix& m, std::uint64_t seed) const {
 
 /// f32x3 gets no infinities: its results for them are its own (docs/measuring.md).
 void Operands::make_special(Matrix& m, std::uint64_t seed) const {
-  if (is_integer(m.type)) return;
+  if (is_integer(m.type) || m.rows == 0 || m.columns == 0) return;
   std::mt19937_64 generator(seed);
   const auto place = [&] {
     const auto below = [&](std::int64_t limit) {
@@ -103,8 +106,10 @@ void Operands::make_special(Matrix& m, std::uint64_t seed) const {
 Operands::Operands(const Problem& problem, const Round& round, std::uint64_t seed)
     : problem_(problem),
       round_(round),
-      a_(make(problem.a, rows_a(problem), min_lda(problem), problem.alignment.a, kNaNs)),
-      b_(make(problem.b, rows_b(problem), min_ldb(problem), problem.alignment.b, kNaNs)),
+      a_(make(problem.a, rows_a(problem), min_lda(problem), problem.alignment.a, kNaNs,
+              round.same_a)),
+      b_(make(problem.b, rows_b(problem), min_ldb(problem), problem.alignment.b, kNaNs,
+              round.same_b)),
       c_(make(problem.c, problem.m, problem.n, problem.alignment.c, kCanary)) {
   fill(a_, seed);
   fill(b_, seed + 1);
@@ -158,7 +163,8 @@ void Operands::multiply_by_definition(Matrix& c) {
       for (std::size_t j = 0; j < n; ++j) {
         std::byte* const at = c.at(batch, i, static_cast<std::int64_t>(j));
         const double before = round_.beta == 0 ? 0 : round_.beta * test::decode(c.type, at);
-        test::encode(c.type, round_.alpha * sums[j] + before, at);
+        const double of_sum = round_.alpha == 0 ? 0 : round_.alpha * sums[j];
+        test::encode(c.type, of_sum + before, at);
       }
     }
   }

@@ -20,6 +20,7 @@ struct Round {
   int padding = 0;             ///< aligned units added to a row's, and a matrix's, length
   double alpha = 1, beta = 0;  ///< alpha A B + beta C must be exact in the accumulator's type
   Values values = Values::whole;
+  bool same_a = false, same_b = false;  ///< in all products of a batch: a stride of 0
 };
 
 /// The first wrong element of C's buffer.
@@ -61,8 +62,8 @@ class Operands {
   };
   class PoisonedGaps;
 
-  Matrix make(DType type, std::int64_t rows, std::int64_t columns, int alignment,
-              std::byte between) const;
+  Matrix make(DType type, std::int64_t rows, std::int64_t columns, int alignment, std::byte between,
+              bool same = false) const;
   void fill(Matrix& matrix, std::uint64_t seed) const;
   void make_special(Matrix& matrix, std::uint64_t seed) const;
   void tag();

@@ -314,6 +314,7 @@ Plan mapped_plan() {
   w.base = {Kind::workspace, 512};
   w.stride = {Kind::integer64, 32};
   w.dims = {5, 3, 2};
+  w.batch_stride = {Kind::stride_b};
   plan.tensor_maps = {a, w};
   return plan;
 }
@@ -327,6 +328,7 @@ TEST(Executable, EncodesTensorMapsFromTheCall) {
   Call call;
   call.a = memory;
   call.lda = 20;
+  call.stride_b = 77;
   bool aligned = false;
   device.on_launch = [&](const KernelSpec&, const LaunchShape&, const void* arguments, Stream) {
     aligned = reinterpret_cast<std::uintptr_t>(arguments) % 64 == 0;
@@ -343,6 +345,7 @@ TEST(Executable, EncodesTensorMapsFromTheCall) {
   EXPECT_EQ(w.base, static_cast<std::byte*>(device.last_workspace) + 512);
   EXPECT_EQ(w.stride_bytes, 128);
   EXPECT_EQ(w.rank, 3);
+  EXPECT_EQ(w.batch_stride_bytes, 4 * 77);
   EXPECT_EQ(got.first, 9);
   EXPECT_EQ(got.k, 5);
 }
@@ -350,13 +353,17 @@ TEST(Executable, EncodesTensorMapsFromTheCall) {
 TEST(Executable, TensorMapsOfOperandsThatAreNotReadStayZero) {
   FakeDevice device;
   device.argument_bytes = sizeof(MapFields);
-  const Plan plan = mapped_plan();
+  Plan plan = mapped_plan();
+  plan.tensor_maps[1].base = {Kind::c};  // C is written all the same
   const Executable executable(device, problem_of(3, 4, 5), plan, images_of(plan));
   Call call;
   call.alpha = 0;
   executable.launch(call);
   const auto got = decoded<MapFields>(device.launches.at(0));
   for (const std::byte byte : got.a_map.bytes) ASSERT_EQ(byte, std::byte{0});
+  FakeTensorMap c;
+  std::memcpy(&c, &got.w_map, sizeof c);
+  EXPECT_EQ(c.rank, 3);
   EXPECT_EQ(got.k, 0);
 }
 

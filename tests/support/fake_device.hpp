@@ -35,7 +35,7 @@ struct FakeLaunch {
 /// FakeDevice's encoding of a tensor map.
 struct FakeTensorMap {
   const void* base;
-  std::int64_t stride_bytes;
+  std::int64_t stride_bytes, batch_stride_bytes;
   std::int32_t rank;
 };
 
@@ -115,9 +115,10 @@ class FakeDevice : public Device {
     }
     if (on_launch) on_launch(spec, shape, arguments, stream);
   }
-  void encode_tensor_map(const TensorMapRecipe& recipe, const void* base, std::int64_t stride_bytes,
+  void encode_tensor_map(const TensorMapRecipe& recipe, const void* base, const MapStrides& strides,
                          void* map) override {
-    const FakeTensorMap written{base, stride_bytes, static_cast<std::int32_t>(recipe.dims.size())};
+    const FakeTensorMap written{base, strides.row, strides.batch,
+                                static_cast<std::int32_t>(recipe.dims.size())};
     std::memcpy(map, &written, sizeof written);
   }
 

@@ -68,8 +68,9 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
       const std::int64_t cluster = value("CLUSTER_M") * value("CLUSTER_N");
       const std::int64_t resident = device.multiprocessors * value("BLOCKS_PER_SM") / cluster;
       ASSERT_EQ(step.cluster.x, cluster);
-      ASSERT_EQ(volume(step.grid),
-                std::uint64_t(std::min(resident, tiles_m * tiles_n * splits) * cluster))
+      ASSERT_EQ(
+          volume(step.grid),
+          std::uint64_t(std::min(resident, tiles_m * tiles_n * splits * problem.batch) * cluster))
           << to_string(candidate);
     } else {
       ASSERT_EQ(volume(step.grid), std::uint64_t(tiles_m * tiles_n * splits * problem.batch))

@@ -181,14 +181,28 @@ TEST(MultiplyPlan, BatchesCountAgainstTheGrid) {
   EXPECT_FALSE(grid_fits(problem, 64, 128, 8, 1));
 }
 
-TEST(MultiplyPlan, TensorMapsAreRefusedForABatch) {
-  Problem problem = typed_problem(Layout::tn, DType::f32, DType::f32, 2);
+TEST(MultiplyPlan, TensorMapsOfABatchHaveItsStrides) {
+  Problem problem = typed_problem(Layout::tn, DType::f32, DType::f32, 5);
   problem.alignment = {16, 16, 16};
   MultiplyShape mapped = shape_of();
-  mapped.maps = {{TileMap::Of::a, 32, 8}};
-  EXPECT_THROW(multiply_plan(problem, mapped), Error);
+  mapped.maps = {{TileMap::Of::a, 32, 8}, {TileMap::Of::c, 32, 8}};
+  mapped.pack_a = Pack::pad;
+  const Plan plan = multiply_plan(problem, mapped);
+  ASSERT_EQ(plan.tensor_maps.size(), 2u);
+  for (const TensorMapRecipe& map : plan.tensor_maps) {
+    ASSERT_EQ(map.dims.size(), 3u);
+    EXPECT_EQ(map.dims[2], 5);
+    EXPECT_THAT(map.box, ElementsAre(32, 8, 1));
+  }
+  const TensorMapRecipe &a = plan.tensor_maps[0], &c = plan.tensor_maps[1];
+  EXPECT_EQ(a.batch_stride.kind, Kind::integer64);
+  EXPECT_GE(a.batch_stride.value, a.stride.value * a.dims[1]);
+  EXPECT_EQ(c.batch_stride.kind, Kind::stride_c);
+
+  mapped.maps = {{TileMap::Of::a, 32, 8, 0, 4}};
+  EXPECT_THROW(multiply_plan(problem, mapped), Error) << "row classes";
   problem.batch = 1;
-  EXPECT_EQ(multiply_plan(problem, mapped).tensor_maps.size(), 1u);
+  EXPECT_EQ(multiply_plan(problem, mapped).tensor_maps.size(), 4u);
 }
 
 // A family's own memory, arguments and steps follow the common ones; tensor maps are last.

@@ -22,17 +22,27 @@ struct Operand {
   static constexpr int BYTES = kTile.bytes();
   static_assert(BYTES % 1024 == 0 && kTile.box_rows() % 8 == 0, "TMA lays swizzled boxes down at multiples of 8 rows");
 
-  // Copies the share `nth` of the tile from (at, k) on into each of the blocks `to_blocks`.
+  // Copies the share `nth` of the tile from (at, k) on into each of the blocks `to_blocks`. product: of the batch.
   static DEVICE_MEMBER void issue_load(char* tile, const TensorMap& map, int at, int k, int nth,
-                                       [[maybe_unused]] unsigned to_blocks, Mbarrier* full) {
+                                       [[maybe_unused]] unsigned to_blocks, Mbarrier* full,
+                                       [[maybe_unused]] int product) {
     const int x = ALONG_K ? k : at, y = (ALONG_K ? at : k) + nth * kTile.box_rows();
     char* to = tile + nth * kTile.box_bytes();
     UNROLL_ALL
     for (int p = 0; p < kTile.panels(); ++p) {
+      char* panel = to + p * kTile.panel_bytes();
+      const int column = x + p * kTile.width() / 2;
+#if BATCHED
       if constexpr (SHARERS > 1)
-        load_tile_to(to_blocks, to + p * kTile.panel_bytes(), map, x + p * kTile.width() / 2, y, full);
+        load_tile_to(to_blocks, panel, map, column, y, product, full);
       else
-        load_tile(to + p * kTile.panel_bytes(), map, x + p * kTile.width() / 2, y, full);
+        load_tile(panel, map, column, y, product, full);
+#else
+      if constexpr (SHARERS > 1)
+        load_tile_to(to_blocks, panel, map, column, y, full);
+      else
+        load_tile(panel, map, column, y, full);
+#endif
     }
   }
   static DEVICE_MEMBER MatrixDescriptor descriptor(const char* tile) {
@@ -73,10 +83,21 @@ constexpr tilewise::wgmma::BlockLayout kLayout = {kStageBytes, STAGES, kEpilogue
 constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM};
 
 struct WgmmaArgs : MultiplyArgs {
+#if BATCHED
+  int batch;  // products
+#endif
   TensorMap a_map, b_map;
 #if EPILOGUE == 2
   TensorMap c_map;
 #endif
+
+  DEVICE_MEMBER int products() const {
+#if BATCHED
+    return batch;
+#else
+    return 1;
+#endif
+  }
 };
 typedef float Sums[kBlocks][WGMMA_N / 2];
 typedef ClusterPipeline<STAGES, kStageBytes, kCluster> TilePipeline;
@@ -115,6 +136,8 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
   StagePhase<STAGES> to(1);  //@ wgmma-producer-phase
   do {
     const int row = static_cast<int>(work.tile.row), column = static_cast<int>(work.tile.column);
+    // A stride of 0: all products have the same operand.
+    [[maybe_unused]] const int of_a = args.stride_a == 0 ? 0 : work.tile.batch, of_b = args.stride_b == 0 ? 0 : work.tile.batch;  //@ wgmma-product
     const int in_row = block / CLUSTER_M, in_column = block % CLUSTER_M;  // of the cluster
     const unsigned same_row = ((1u << kCluster) - 1) / ((1u << CLUSTER_M) - 1) << in_column;
     const unsigned same_column = ((1u << CLUSTER_M) - 1) << in_row * CLUSTER_M;  //@ wgmma-blocks-of-column
@@ -125,11 +148,11 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
       mbarrier_expect_tx(full, kStageBytes);  //@ wgmma-expect-tx
       const int k = work.k_begin + t * TILE_K;
 #if SWAP_AB
-      Left::issue_load(stage, args.b_map, column, k, in_column, same_column, full);
-      Right::issue_load(stage + Left::BYTES, args.a_map, row, k, in_row, same_row, full);
+      Left::issue_load(stage, args.b_map, column, k, in_column, same_column, full, of_b);
+      Right::issue_load(stage + Left::BYTES, args.a_map, row, k, in_row, same_row, full, of_a);
 #else
-      Left::issue_load(stage, args.a_map, row, k, in_row, same_row, full);
-      Right::issue_load(stage + Left::BYTES, args.b_map, column, k, in_column, same_column, full);
+      Left::issue_load(stage, args.a_map, row, k, in_row, same_row, full, of_a);
+      Right::issue_load(stage + Left::BYTES, args.b_map, column, k, in_column, same_column, full, of_b);
 #endif
       to.advance();
     }

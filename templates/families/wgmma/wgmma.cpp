@@ -13,8 +13,8 @@ bool supports(const Problem& problem, const DeviceInfo& device) {
   constexpr std::int64_t limit = std::int64_t{1} << 31;
   const auto size = [](std::int64_t x, std::int64_t least) { return x >= least && x < limit; };
   return product_kind(problem) && (problem.a == DType::f16 || problem.a == DType::bf16) &&
-         has(device.features, Feature::wgmma) && problem.batch == 1 && size(problem.m, 0) &&
-         size(problem.n, 0) && size(problem.k, 1);
+         has(device.features, Feature::wgmma) && size(problem.batch, 1) && size(problem.m, 0) &&
+         size(problem.n, 0) && size(problem.k, 0);
 }
 
 // wgmma's multiply-adds per clock of a multiprocessor, as a multiple of f32's on the ordinary
@@ -86,7 +86,9 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, problem);
   MultiplyPlan made(problem, std::move(shape));
-  const std::int64_t items = ceil_div(problem.m, rows) * ceil_div(problem.n, columns) * s.split;
+  if (problem.batch > 1) made.add_argument({Argument::Kind::integer32, problem.batch});
+  const std::int64_t items =
+      ceil_div(problem.m, rows) * ceil_div(problem.n, columns) * s.split * problem.batch;
   const std::int64_t resident =
       std::max<std::int64_t>(1, std::int64_t{device.multiprocessors} * s.blocks / s.cluster());
   made.set_persistent(std::min(items, resident) * s.cluster(), items * s.cluster());
@@ -102,7 +104,7 @@ constexpr DefaultTile kDefaultTiles[] = {
     {64, 128, 1, false},  {64, 64, 1, false},   {32, 64, 1, true},    {16, 64, 1, true}};
 
 std::int64_t tiles_of(const DefaultTile& tile, const Problem& problem) {
-  return ceil_div(problem.m, tile.m) * ceil_div(problem.n, tile.n);
+  return ceil_div(problem.m, tile.m) * ceil_div(problem.n, tile.n) * problem.batch;
 }
 
 /// Cycles for all steps of 16 k of a multiprocessor's tiles: of the instruction, or of the copies

@@ -41,10 +41,12 @@ struct WarpTile {
     const int rows = inside(args.rows() - row, SWAP_AB ? width : 16);
     const int columns = inside(args.columns() - column, SWAP_AB ? 16 : width);  //@ wgmma-columns
 #if SPLIT
-    Sum* partial = reinterpret_cast<Sum*>(args.c) + tile.split * args.rows() * args.columns();
+    const Int64 part = BATCHED ? Int64(tile.batch) * args.parts() + tile.split : tile.split;
+    Sum* partial = reinterpret_cast<Sum*>(args.c) + part * args.rows() * args.columns();
     return {partial + row * args.columns() + column, args.columns(), rows, columns, {}};
 #else
-    return {args.c + row * args.ldc + column, args.ldc, rows, columns, scalars};
+    Result* c = args.c + (BATCHED ? tile.batch * args.stride_c : 0);
+    return {c + row * args.ldc + column, args.ldc, rows, columns, scalars};
 #endif
   }
 };
@@ -110,7 +112,12 @@ DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stor
       warp_barrier();
       if (int(threadIdx.x) % 32 == 0) {
         const int row = static_cast<int>(to.tile.row) + to.first_left + i * 64;
-        store_tile(to.args.c_map, static_cast<int>(to.tile.column) + first, row, buffer);
+        const int column = static_cast<int>(to.tile.column) + first;
+#if BATCHED
+        store_tile(to.args.c_map, column, row, to.tile.batch, buffer);
+#else
+        store_tile(to.args.c_map, column, row, buffer);
+#endif
         stores_commit();
       }
     }
@@ -300,7 +307,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
     }
   }
 #endif
-  const Queue queue(args);
+  const Queue queue(args, args.products());
   const WorkItem work(args, queue, queue.first, block);
   TilePipeline pipeline(shared, shared + kLayout.barriers_at(), 4 * kReaders * kCluster);
   if (kCluster > 1)
