@@ -176,15 +176,17 @@ inline void store_tile(int rank, const void* of, int x, int y, int z, const void
 inline __attribute__((noinline)) void copy_element(char* to, const char* from, long long bytes) {
   for (long long b = 0; b < bytes; ++b) to[b] = from[b];
 }
-// Copies one box to its matrix; elements outside the matrix are left out. Only copy_element()'s
+// Copies one box to its matrix; elements outside the matrix are left out, but for those of the 16
+// bytes in which a row ends. Only copy_element()'s
 // accesses are those of the hardware.
 TILEWISE_FOR_ALL inline void put_tile(const TileStore& store) {
   const TensorMapData& map = store.map;
-  const long long element = map.element_bytes;
+  const long long element = map.element_bytes, unit = 16 / element;
+  const long long columns = (map.dims[0] + unit - 1) / unit * unit;
   for (long long row = 0; row < map.box[1]; ++row)
     for (long long column = 0; column < map.box[0]; ++column) {
       const long long x = store.x + column, y = store.y + row;
-      if (x < 0 || x >= map.dims[0] || y < 0 || y >= map.dims[1] || store.z >= map.dims[2])
+      if (x < 0 || x >= columns || y < 0 || y >= map.dims[1] || store.z >= map.dims[2])
         continue;
       copy_element(static_cast<char*>(const_cast<void*>(map.base)) + store.z * map.batch +
                        y * map.stride + x * element,

@@ -16,7 +16,8 @@ TEST_F(TmaGpu, TilesLandSwizzledAndClipped) {
 TEST_F(TmaGpu, TilesAreStoredSwizzledAndClipped) {
   if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
   const auto compiler = cuda::load_compiler();
-  for (const int swizzle : {0, 32, 64, 128}) test::check_stores({*device_, *compiler}, swizzle);
+  for (const int swizzle : {0, 32, 64, 128})
+    for (const int columns : {40, 37}) test::check_stores({*device_, *compiler}, swizzle, columns);
 }
 
 TEST_F(TmaGpu, RowsOfAnyLengthAreLoadedByRowClass) {

@@ -159,7 +159,7 @@ void bad_usage(const std::string& what) {
                "  --cases N              cases in all, or of the one template\n"
                "  --only CANDIDATE       'tiled 16x16 ...' or 'tiled {\"TILE\":8}'\n"
                "  --layout nn|nt|tn|tt, --types A C MATH, --batch N   of --only\n"
-               "  --device host:sm_90a, --seed N, --jobs N, --longest SECONDS\n"
+               "  --device host:sm_90a|gpu, --seed N, --jobs N, --longest SECONDS\n"
                "  --mutate MARKER CODE, --mutate-in MARKER FROM TO    plant a mistake\n"
                "TILEWISE_FULL=1 takes ten times the cases.\n";
   std::exit(0);

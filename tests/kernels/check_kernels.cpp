@@ -1,9 +1,10 @@
-// Runs every kernel template on the CPU executor over a pairwise spread of configurations, each
-// over odd shapes, thread orders and paddings, and compares exactly. Built three times: plain, with
-// AddressSanitizer (and bounds, alignment), with ThreadSanitizer.
+// Runs every kernel template on the CPU executor, or on a GPU, over a pairwise spread of
+// configurations, each over odd shapes, thread orders and paddings, and compares exactly. Built
+// three times: plain, with AddressSanitizer (and bounds, alignment), with ThreadSanitizer.
 //   check_kernels [--cases N] [--seed N] [--jobs N] [--longest SECONDS] [--template NAME]
 //                 [--only CANDIDATE [--layout nn|nt|tn|tt] [--types OPERAND RESULT MATH]
-//                  [--batch N]] [--mutate MARKER CODE]... [--mutate-in MARKER FROM TO]...
+//                  [--batch N]] [--device host:sm_90a|gpu] [--mutate MARKER CODE]... [--mutate-in
+//                  MARKER FROM TO]...
 // --mutate and --mutate-in plant a mistake in a marked line of the kernel sources (mutation.hpp).
 // Status 0: all right; 1: a failure, reported on standard output; 2: bad usage. TILEWISE_FULL=1
 // checks ten times as many cases.
@@ -24,6 +25,7 @@
 #include <new>
 #include <thread>
 
+#include "device/cuda/cuda.hpp"
 #include "device/host/files.hpp"
 #include "device/host/host.hpp"
 #include "tests/kernels/check_cases.hpp"
@@ -61,11 +63,11 @@ void tell(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// Runs some cases one after another, in a process of its own.
+/// Runs up to `most` cases one after another.
 void run_cases(const std::vector<Case>& cases, const Options& options, const Compiler& compiler,
-               Progress::Job& job) {
-  Checker checker(options, compiler);
-  for (std::size_t n = 0; n < kCasesOfAProcess; ++n) {
+               Progress::Job& job, std::size_t most, Device* gpu = nullptr) {
+  Checker checker(options, compiler, gpu);
+  for (std::size_t n = 0; n < most; ++n) {
     const std::size_t i = progress->next++;
     if (i >= cases.size()) return;
     current = &cases[i];
@@ -77,6 +79,10 @@ void run_cases(const std::vector<Case>& cases, const Options& options, const Com
       what = checker.check(cases[i], products);
     } catch (const Error& error) {
       what = error.what();
+      if (gpu && error.kind() == ErrorKind::device) {  // the GPU is lost to this process
+        tell(cases[i].name() + ": " + what);
+        std::_Exit(1);
+      }
     }
     progress->products += products;
     if (!what.empty()) {
@@ -116,7 +122,7 @@ class Processes {
     const pid_t pid = fork();
     if (pid < 0) throw Error(ErrorKind::io, "cannot start a process");
     if (pid == 0) {
-      run_cases(cases_, options_, compiler_, progress->jobs[job]);
+      run_cases(cases_, options_, compiler_, progress->jobs[job], kCasesOfAProcess);
       std::fflush(nullptr);
       std::_Exit(0);
     }
@@ -156,6 +162,16 @@ class Processes {
   std::vector<pid_t> pids_;
 };
 
+/// Runs all cases on the GPU: threads compile, and launch one after another.
+void run_on_gpu(Device& gpu, const Compiler& compiler, const std::vector<Case>& cases,
+                const Options& options) {
+  const auto jobs = options.jobs ? options.jobs : static_cast<unsigned>(usable_cores());
+  std::vector<std::jthread> threads;
+  for (unsigned job = 0; job < std::min(jobs, kMostJobs); ++job)
+    threads.emplace_back(
+        [&, job] { run_cases(cases, options, compiler, progress->jobs[job], cases.size(), &gpu); });
+}
+
 int run(const Options& options) {
   const auto start = Clock::now();
   void* shared =
@@ -165,9 +181,17 @@ int run(const Options& options) {
   // A killed process leaves its files; the folder is removed.
   const host::TemporaryFolder files;
   setenv("TMPDIR", files.path().c_str(), 1);
-  const auto compiler = host::load_compiler({kFlags, ""});
-  const std::vector<Case> cases = cases_for(options, host::device_info(options.device));
-  Processes(cases, options, *compiler).run();
+  std::vector<Case> cases;
+  if (options.device == "gpu") {
+    const auto gpu = cuda::open_device("auto");
+    const auto compiler = cuda::load_compiler();
+    cases = cases_for(options, gpu->info());
+    run_on_gpu(*gpu, *compiler, cases, options);
+  } else {
+    const auto compiler = host::load_compiler({kFlags, ""});
+    cases = cases_for(options, host::device_info(options.device));
+    Processes(cases, options, *compiler).run();
+  }
   const std::chrono::duration<double> taken = Clock::now() - start;
   std::printf("%s: %zu cases, %lld products, %d wrong, %d not compiled, %d reports, %.1f s\n",
               kMode.data(), cases.size(), static_cast<long long>(progress->products),

@@ -17,8 +17,9 @@ constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},   {65, 31, 40}, {40, 64, 
 constexpr host::ThreadOrder kOrders[] = {host::ThreadOrder::forward, host::ThreadOrder::reversed,
                                          host::ThreadOrder::shuffled};
 /// Sizes to run a case on; its own sizes are included if they are small.
-std::vector<Size> shapes_for(const Case& c) {
+std::vector<Size> shapes_for(const Case& c, bool gpu) {
   std::vector<Size> shapes(std::begin(kShapes), std::end(kShapes));
+  if (gpu) shapes.insert(shapes.end(), {{300, 520, 700}, {33, 17, 4100}});
   const Size own{c.typical.m, c.typical.n, c.typical.k};
   if (std::max({own.m, own.n, own.k}) <= 64) shapes.push_back(own);
   return shapes;
@@ -55,8 +56,11 @@ std::vector<Round> rounds_for(const Problem& problem, bool all) {
 
 }  // namespace
 
-Checker::Checker(const Options& options, const Compiler& compiler)
-    : options_(options), compiler_(compiler), info_(host::device_info(options.device)) {}
+Checker::Checker(const Options& options, const Compiler& compiler, Device* gpu)
+    : options_(options),
+      compiler_(compiler),
+      gpu_(gpu),
+      info_(gpu ? gpu->info() : host::device_info(options.device)) {}
 
 const CompileResult& Checker::image(const KernelSpec& kernel) {
   if (const auto known = images_.find(kernel); known != images_.end()) return known->second;
@@ -71,15 +75,22 @@ std::string Checker::check(const Case& c, std::int64_t& products) {
   const std::int64_t before = products;
   std::string wrong;
   for (const host::ThreadOrder order : kOrders) {
+    if (gpu_ && order != kOrders[0]) break;
     // One device at a time: ThreadSanitizer's memory per fiber is large and slows it down.
-    const auto device = host::open_device(options_.device, {order, options_.seed, 1, 2});
-    for (const Size& size : shapes_for(c)) {
-      Run run{*device, order, c.typical, {}, options_.seed + static_cast<std::uint64_t>(products)};
+    const auto cpu =
+        gpu_ ? nullptr : host::open_device(options_.device, {order, options_.seed, 1, 2});
+    for (const Size& size : shapes_for(c, gpu_)) {
+      Run run{gpu_ ? *gpu_ : *cpu,
+              order,
+              c.typical,
+              {},
+              options_.seed + static_cast<std::uint64_t>(products)};
       run.problem.m = size.m, run.problem.n = size.n, run.problem.k = size.k;
       const Configuration& configuration = c.candidate.configuration;
       if (!rejection(kernel, run.problem, configuration, info_).empty()) continue;
       const bool first = products == before;
-      if (!first && threads_of(kernel.plan(run.problem, configuration, info_)) > kMostThreads)
+      if (!gpu_ && !first &&
+          threads_of(kernel.plan(run.problem, configuration, info_)) > kMostThreads)
         continue;
       for (const Round& round : rounds_for(run.problem, order == kOrders[0])) {
         run.round = round;
@@ -110,10 +121,18 @@ std::string Checker::check(const Case& c, const Run& run, bool watch) {
   std::vector<Image> images;
   if (const std::string log = images_of(plan, images); !log.empty())
     return std::string(kDoesNotCompile) + ": " + log;
-  const Executable executable(run.device, run.problem, plan, images);
+  std::optional<Executable> executable;
+  {
+    const std::lock_guard lock(gpu_mutex());
+    executable.emplace(run.device, run.problem, plan, images);
+  }
   Operands operands(run.problem, run.round, run.seed);
-  const auto difference = operands.difference(run.device, executable);
-  if (!difference) return "";
+  const auto difference = operands.difference(run.device, *executable);
+  if (!difference) {
+    const std::lock_guard lock(gpu_mutex());
+    executable.reset();
+    return "";
+  }
   const std::string where = to_string(run.problem) + ", thread order " +
                             std::to_string(static_cast<int>(run.order)) + ", alpha " +
                             std::to_string(run.round.alpha) + ", beta " +
@@ -121,7 +140,7 @@ std::string Checker::check(const Case& c, const Run& run, bool watch) {
   if (kMode != "ThreadSanitizer" || !watch) return where;
   std::fprintf(stderr, "%s: the races reported next are of a watch: they name who writes it\n",
                where.c_str());
-  operands.watch(run.device, executable, difference->index);
+  operands.watch(run.device, *executable, difference->index);
   return where;
 }
 

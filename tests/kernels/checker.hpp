@@ -15,10 +15,10 @@ namespace tilewise::check {
 /// The beginning of Checker::check()'s text for a case whose kernel does not compile.
 inline constexpr std::string_view kDoesNotCompile = "does not compile";
 
-/// Runs cases in this process, blocks on the calling thread, in each thread order.
+/// Runs cases in this process, blocks on the calling thread, in each thread order; or on a GPU.
 class Checker {
  public:
-  Checker(const Options& options, const Compiler& compiler);
+  Checker(const Options& options, const Compiler& compiler, Device* gpu = nullptr);
 
   /// Checks a case. Empty, or a description of the failure with its source line where it can be
   /// found. Adds the number of products to `products`.
@@ -41,6 +41,7 @@ class Checker {
 
   const Options& options_;
   const Compiler& compiler_;
+  Device* gpu_;
   const DeviceInfo info_;
   std::map<KernelSpec, CompileResult> images_;  ///< packs and reductions occur in many plans
 };

@@ -24,6 +24,11 @@ constexpr std::int64_t kTags = 251;
 
 }  // namespace
 
+std::mutex& gpu_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 /// AddressSanitizer reports accesses to the gaps between a matrix's rows while this lives.
 class Operands::PoisonedGaps {
  public:
@@ -203,6 +208,7 @@ std::optional<Difference> Operands::difference(Device& device, const Executable&
   Matrix expected = c_, got = c_;
   multiply_by_definition(expected);
   {
+    const std::lock_guard lock(gpu_mutex());
     const OnDevice on = upload(device);
     const PoisonedGaps poisoned[] = {{on.a.data(), a_, problem_.batch},
                                      {on.b.data(), b_, problem_.batch},

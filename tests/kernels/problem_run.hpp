@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ struct Difference {
   std::size_t index = 0;  ///< of its first byte in the buffer
   std::string text;       ///< "C[3][5] is 7 instead of 9"
 };
+
+/// Held while a device is used that threads share.
+std::mutex& gpu_mutex();
 
 /// One problem's operands as stored, each in a buffer that ends with its last element, so that
 /// AddressSanitizer reports accesses past it. Gaps between rows and between the matrices of a batch

@@ -62,6 +62,10 @@ struct Wgmma {
     return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
                      : p.alignment.c;
   }
+  /// Whether TMA can store rows of C, of which it writes whole 16 bytes.
+  bool rows_by_tma(const Problem& p) const {
+    return p.alignment.c == 16 && p.n * result % 16 == 0;
+  }
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Columns of C that a warp stages at a time.
   int staged_columns() const { return swap ? 16 : wgmma::staged_columns(width()); }
@@ -76,11 +80,14 @@ struct Wgmma {
   }
   std::uint32_t shared_bytes() const { return shared_bytes(true); }
   RegisterLayout register_layout() const { return {consumers, blocks}; }
-  /// Registers that ptxas needs to avoid spills: sums and addresses.
-  int registers() const { return row_blocks() * width() / 2 + kAddresses; }
-
- private:
-  static constexpr int kAddresses = 32;
+  /// Registers that ptxas needs to avoid spills: sums and addresses, and the least for one
+  /// instruction. From ptxas's messages for 120 kernels.
+  int registers() const {
+    constexpr int kInstruction = 26, kStores = 8, kSwapped = 44, kRows = 24;
+    const int addresses = epilogue == 0 && swap ? kSwapped : (epilogue == 3 ? kRows : kStores);
+    const int sums = width() / 2;
+    return std::max(row_blocks() * sums + addresses, sums + kInstruction);
+  }
 };
 
 std::vector<Parameter> parameters();

@@ -56,9 +56,9 @@ std::vector<Constraint> problem_constraints() {
           "aligned_c", {"VECTOR_C", "SPLIT_K", "EPILOGUE"},
           "VECTOR_C elements are at most 16 bytes; where EPILOGUE writes from registers, at "
           "most C's alignment (of partial sums: the alignment of rows of n); TMA stores rows "
-          "that are aligned to 16 bytes",
+          "that are aligned to 16 bytes, and as long as a multiple of 16",
           [](const Wgmma& s, const In& in) {
-            if (s.epilogue == 2) return s.out_alignment(in.problem) == 16;
+            if (s.epilogue == 2) return s.rows_by_tma(in.problem);
             if (s.epilogue == 3) return true;
             return s.vector_c * s.out_bytes() <= 16 && (s.epilogue || !s.shift_c(in.problem));
           }),
@@ -88,12 +88,13 @@ std::vector<Constraint> resource_constraints() {
                            "SWAP_AB", "EPILOGUE", "BLOCKS_PER_SM", "PACK_A", "PACK_B"},
                           "the stages and the epilogue's scratch of BLOCKS_PER_SM blocks"),
       Common::threads_resident({"CONSUMERS", "BLOCKS_PER_SM"}),
-      constraint("registers_fit",
-                 {"TILE_M", "TILE_N", "SWAP_AB", "CONSUMERS", "PING_PONG", "BLOCKS_PER_SM"},
-                 "a consumer's sums fit the registers that the producer and BLOCKS_PER_SM leave it",
-                 [](const Wgmma& s, const In&) {
-                   return s.registers() <= s.register_layout().multiplying();
-                 }),
+      constraint(
+          "registers_fit",
+          {"TILE_M", "TILE_N", "SWAP_AB", "CONSUMERS", "PING_PONG", "BLOCKS_PER_SM", "EPILOGUE"},
+          "a consumer's sums fit the registers that a thread has at the launch",
+          [](const Wgmma& s, const In&) {
+            return s.registers() <= s.register_layout().at_launch();
+          }),
   };
 }
 
@@ -136,7 +137,7 @@ std::vector<Constraint> search_hints() {
            [](const Wgmma& s, const In&) { return s.epilogue < 2 || s.vector_c == 1; }),
       hint("rows_needed", {"EPILOGUE"}, "C is stored in rows only where TMA cannot store it",
            [](const Wgmma& s, const In& in) {
-             return s.epilogue != 3 || in.problem.alignment.c < 16;
+             return s.epilogue != 3 || !s.rows_by_tma(in.problem);
            }),
       Common::group_m_matters(),
   };

@@ -144,11 +144,12 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo& de
                   {"SWAP_AB", tile->swap},
                   {"PACK_A", problem.alignment.a < 16},
                   {"PACK_B", problem.alignment.b < 16},
-                  {"EPILOGUE", rows ? (problem.alignment.c == 16 ? 2 : 3) : 1},
+                  {"EPILOGUE", rows ? 3 : 1},
                   {"VECTOR_C", rows ? 1 : (split > 1 ? 4 : 16 / bytes_of(problem.c))},
                   {"BLOCKS_PER_SM", 1},
                   {"SPLIT_K", split},
                   {"GROUP_M", 8}};
+  if (rows && Wgmma(problem, c).rows_by_tma(problem)) c.set("EPILOGUE", 2);
   for (int stages = 8;
        Wgmma(problem, c).shared_bytes() > static_cast<std::uint32_t>(device.shared_per_block);)
     c.set("STAGES", --stages);
