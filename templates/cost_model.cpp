@@ -23,6 +23,7 @@ constexpr double kLoadCycles = 600;           // latency of a load from global m
 constexpr double kSharedLoadCycles = 15;      // latency of a load from shared memory
 constexpr double kRoundCycles = 105;          // of a round's barrier
 constexpr double kBlockCycles = 1250;         // to start and to end a block
+constexpr double kClusterCycles = 1200;       // more where blocks start and end as a cluster
 constexpr double kRegistersAtEase = 1.3;      // registers without a cap, over the estimate
 constexpr double kShortage = 0.57;  // instructions a multiply-add when all registers are missing
 constexpr double kTensorCyclesASlot = 6;  // cycles of a tensor core for one issue slot
@@ -34,8 +35,9 @@ bool on_tensor_cores(const Schedule& schedule) { return schedule.multiply_add_ra
 
 /// Cycles to start and to end `resident` blocks. More for tensor cores, which only the other
 /// resident blocks keep busy meanwhile.
-double block_cycles(const Schedule& schedule, double resident) {
-  return kBlockCycles * (on_tensor_cores(schedule) ? 1 + 1 / resident : 1);
+double block_cycles(const LaunchStep& step, double resident) {
+  return kBlockCycles * (on_tensor_cores(step.schedule) ? 1 + 1 / resident : 1) +
+         (volume(step.cluster) > 1 ? kClusterCycles : 0);
 }
 
 /// The work of a warp and of a block in one round of a step.
@@ -98,9 +100,9 @@ Need round_of(const Share& share, const Schedule& schedule, double resident,
   // Few warps are not spread evenly over the schedulers.
   const double turns = warps < 16 ? std::ceil(warps / kSchedulers) : warps / kSchedulers;
   const double stretched = share.multiply_adds / schedule.multiply_add_rate;
-  const double alone = std::min(share.multiply_adds, stretched) + share.instructions +
-                       kSharedLoadCycles * schedule.passes + kRoundCycles +
-                       (schedule.ahead > 0 ? 0 : kLoadCycles);
+  const double alone =
+      (std::min(share.multiply_adds, stretched) + share.instructions) / schedule.working +
+      kSharedLoadCycles * schedule.passes + kRoundCycles + (schedule.ahead > 0 ? 0 : kLoadCycles);
   const double under_way = schedule.ahead > 0 ? kLoadCycles / schedule.ahead : 0;
   // A scheduler has a tensor core of its own.
   const double multiplied = on_tensor_cores(schedule) ? turns * kSchedulers : warps;
@@ -135,14 +137,14 @@ Need waves_of(const LaunchStep& step, const LaunchStep* before, const StepCost& 
   const double rest = static_cast<double>(volume(step.grid)) -
                       full_waves * cost.resident_blocks * device.multiprocessors;
   const Need full = round_of(share, step.schedule, cost.resident_blocks, device);
-  Need all{full_waves * (block_cycles(step.schedule, cost.resident_blocks) + rounds * full.amount),
+  Need all{full_waves * (block_cycles(step, cost.resident_blocks) + rounds * full.amount),
            full.limit};
   if (!(rest > 0)) return all;
   // In the last wave multiprocessors have fewer blocks, which run faster.
   const double fewer =
       busiest_of(rest, step, full_waves > 0 ? nullptr : before, cost.resident_blocks, device);
   const Need tail = round_of(share, step.schedule, fewer, device);
-  all.amount += block_cycles(step.schedule, fewer) + rounds * tail.amount;
+  all.amount += block_cycles(step, fewer) + rounds * tail.amount;
   if (full_waves == 0) all.limit = tail.limit;
   return all;
 }

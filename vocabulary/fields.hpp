@@ -135,6 +135,7 @@ void fields(Visit& visit, Some<Schedule> auto& x) {
   visit("registers", x.registers);
   visit("resident_blocks", x.resident_blocks);
   visit("imbalance", x.imbalance);
+  visit("working", x.working);
 }
 
 template <class Visit>

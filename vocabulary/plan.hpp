@@ -92,6 +92,7 @@ struct Schedule {
   int registers = 32;       ///< per thread, estimated
   int resident_blocks = 1;  ///< blocks per multiprocessor that the kernel is compiled for
   double imbalance = 1;     ///< rounds of the busiest block over the average
+  double working = 1;       ///< share of a block's warps that multiply a tile
   auto operator<=>(const Schedule&) const = default;
 };
 

@@ -38,6 +38,7 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
   schedule.multiply_add_rate = thread.multiply_add_rate;
   schedule.registers = thread.registers;
   schedule.resident_blocks = thread.resident_blocks;
+  schedule.working = thread.working;
 
   Work& work = step.work;
   work.flops = flops_of(problem);

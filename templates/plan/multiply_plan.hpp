@@ -40,6 +40,7 @@ struct ThreadWork {
   double multiply_add_rate = 0.72;  ///< Schedule's; the default is that of a serpentine order
   int registers = 32;               ///< estimated
   int resident_blocks = 1;          ///< Schedule's
+  double working = 1;               ///< Schedule's
 };
 
 /// The tiles of a matrix that TMA copies; the kernel's argument is a tensor map, of rank 3 where

@@ -80,7 +80,7 @@ Plan full_plan() {
                        DType::f32,
                        {4096, std::int64_t{1} << 35, 3},
                        {32, 128, 1},
-                       1 << 24,
+                       {Argument::Kind::integer64, 1 << 24},
                        128,
                        256,
                        4,

@@ -52,6 +52,7 @@ ThreadWork thread_work(const Wgmma& s, const Problem& problem) {
   thread.multiply_add_rate = kRate;
   thread.registers = s.register_layout().at_launch();
   thread.resident_blocks = s.blocks;
+  thread.working = share;
   return thread;
 }
 
