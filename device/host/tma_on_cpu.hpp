@@ -186,8 +186,7 @@ TILEWISE_FOR_ALL inline void put_tile(const TileStore& store) {
   for (long long row = 0; row < map.box[1]; ++row)
     for (long long column = 0; column < map.box[0]; ++column) {
       const long long x = store.x + column, y = store.y + row;
-      if (x < 0 || x >= columns || y < 0 || y >= map.dims[1] || store.z >= map.dims[2])
-        continue;
+      if (x < 0 || x >= columns || y < 0 || y >= map.dims[1] || store.z >= map.dims[2]) continue;
       copy_element(static_cast<char*>(const_cast<void*>(map.base)) + store.z * map.batch +
                        y * map.stride + x * element,
                    static_cast<const char*>(store.from) + place_in_box(map, row, column), element);

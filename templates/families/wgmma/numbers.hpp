@@ -63,9 +63,7 @@ struct Wgmma {
                      : p.alignment.c;
   }
   /// Whether TMA can store rows of C, of which it writes whole 16 bytes.
-  bool rows_by_tma(const Problem& p) const {
-    return p.alignment.c == 16 && p.n * result % 16 == 0;
-  }
+  bool rows_by_tma(const Problem& p) const { return p.alignment.c == 16 && p.n * result % 16 == 0; }
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Columns of C that a warp stages at a time.
   int staged_columns() const { return swap ? 16 : wgmma::staged_columns(width()); }
