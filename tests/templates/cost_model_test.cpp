@@ -151,30 +151,6 @@ TEST(CostModel, BlocksCompiledToFitTooManyLackRegisters) {
   EXPECT_GT(seconds(3), 1.05 * seconds(2));
 }
 
-TEST(CostModel, BlocksOfAClusterStartLater) {
-  LaunchStep step = step_of(132);
-  const double alone = cost_of(step).seconds;
-  step.cluster.x = 2;
-  EXPECT_GT(cost_of(step).seconds, alone + 0.3e-6);
-}
-
-// One consumer in turn multiplies a tile: its own time is that of the whole tile.
-TEST(CostModel, WarpsThatTakeTurnsAreNoFasterOnATile) {
-  const Problem problem =
-      test::with_kind(make_problem(Layout::nn, 1024, 1024, 1024, 16),
-                      *find_product_kind(DType::bf16, DType::bf16, MathMode::strict));
-  const auto wgmma = [&](int consumers) {
-    Configuration c = find_template("wgmma").default_configuration(problem, h200());
-    for (const auto& [name, value] : {std::pair{"TILE_M", 64}, {"TILE_N", 128}, {"STAGES", 6}})
-      c.set(name, value);
-    c.set("CONSUMERS", consumers);
-    c.set("PING_PONG", consumers > 1);
-    return cost_of("wgmma", problem, c).seconds;
-  };
-  EXPECT_GE(wgmma(2), 0.99 * wgmma(1));
-  EXPECT_GE(wgmma(3), 0.99 * wgmma(1));
-}
-
 TEST(CostModel, OrderOfMultiplyAddsCounts) {
   LaunchStep step = step_of(132 * 8);
   step.work.issued_flops = 1e12;
