@@ -12,8 +12,8 @@
 namespace tilewise::check {
 namespace {
 
-constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},   {65, 31, 40}, {40, 64, 50},
-                            {70, 90, 33}, {150, 5, 130}, {20, 24, 0}};
+constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},   {65, 31, 40},  {40, 64, 50},
+                            {70, 90, 33}, {150, 5, 130}, {140, 72, 20}, {20, 24, 0}};
 constexpr host::ThreadOrder kOrders[] = {host::ThreadOrder::forward, host::ThreadOrder::reversed,
                                          host::ThreadOrder::shuffled};
 /// Sizes to run a case on; its own sizes are included if they are small.

@@ -142,11 +142,11 @@ std::vector<Constraint> constraints() {
   };
 }
 
-/// Every kind of product. f32 is multiplied strictly, also where less is asked: memory is the
-/// limit.
+/// Every kind of product. Where `mma` multiplies f32 by tf32, so does this family, strictly: memory
+/// is the limit.
 bool supports(const Problem& problem, const DeviceInfo& device) {
   Problem strict = problem;
-  if (problem.a == DType::f32) strict.math = MathMode::strict;
+  if (has(device.features, Feature::mma_tf32)) strict.math = MathMode::strict;
   return product_kind(problem) && supports_any(strict, device);
 }
 
