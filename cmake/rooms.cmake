@@ -36,12 +36,13 @@ set(TILEWISE_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <cst
 # A program with a command line. It parses and prints: build time matters more than speed, above all where
 # tests are built. The headers of the command line and of JSON are compiled once for all programs.
 function(tilewise_program target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:$<IF:$<BOOL:${TILEWISE_TESTS}>,-O0,-O1>>)
+  set(optimise $<$<CONFIG:Release>:$<IF:$<BOOL:${TILEWISE_TESTS}>,-O0,-O1>>)
+  target_compile_options(${target} PRIVATE ${optimise})
   if(NOT TARGET tilewise_program_headers)
     file(WRITE ${tilewise_BINARY_DIR}/program_headers.cpp "int main() {}\n")
     add_executable(tilewise_program_headers ${tilewise_BINARY_DIR}/program_headers.cpp)
     tilewise_options(tilewise_program_headers)
-    target_compile_options(tilewise_program_headers PRIVATE $<$<CONFIG:Release>:$<IF:$<BOOL:${TILEWISE_TESTS}>,-O0,-O1>>)
+    target_compile_options(tilewise_program_headers PRIVATE ${optimise})
     target_link_libraries(tilewise_program_headers PRIVATE CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads)
     target_precompile_headers(tilewise_program_headers PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp>
                               ${TILEWISE_STANDARD_HEADERS})

@@ -176,9 +176,8 @@ inline void store_tile(int rank, const void* of, int x, int y, int z, const void
 inline __attribute__((noinline)) void copy_element(char* to, const char* from, long long bytes) {
   for (long long b = 0; b < bytes; ++b) to[b] = from[b];
 }
-// Copies one box to its matrix; elements outside the matrix are left out, but for those of the 16
-// bytes in which a row ends. Only copy_element()'s
-// accesses are those of the hardware.
+// Copies one box to its matrix. Elements outside the matrix are left out, but for those of the 16
+// bytes in which a row ends. Only copy_element()'s accesses are those of the hardware.
 TILEWISE_FOR_ALL inline void put_tile(const TileStore& store) {
   const TensorMapData& map = store.map;
   const long long element = map.element_bytes, unit = 16 / element;

@@ -206,6 +206,8 @@ KernelTemplate skinny_template() {
   t.supports = supports;
   t.plan = plan;
   t.default_configuration = default_configuration;
+  // After `tiled`, which serves large products of types that no other family multiplies there.
+  t.default_rank = [](const Problem&) { return 35; };
   return t;
 }
 

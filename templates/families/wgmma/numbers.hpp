@@ -62,7 +62,7 @@ struct Wgmma {
     return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
                      : p.alignment.c;
   }
-  /// Whether TMA can store rows of C, of which it writes whole 16 bytes.
+  /// Whether TMA can store C: it writes whole 16 bytes of a row.
   bool rows_by_tma(const Problem& p) const { return p.alignment.c == 16 && p.n * result % 16 == 0; }
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Columns of C that a warp stages at a time.
