@@ -11,12 +11,14 @@
 
 namespace tilewise {
 
-/// A tunable parameter with its values. `labels`: empty, or a name for each value.
+/// A tunable parameter with its values. `labels`: empty, or a name for each value. `added`: stored
+/// configurations of earlier versions lack it; they mean its first value.
 struct Parameter {
   std::string name;
   std::vector<int> values;
   std::string help;  ///< one line
   std::vector<std::string> labels = {};
+  bool added = false;
 };
 
 /// The input of a constraint: plain values, no device is needed.

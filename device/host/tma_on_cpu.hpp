@@ -53,31 +53,33 @@ inline void mbarrier_arrive(void* barrier, int bytes, Site site) {
   arrive_at(barrier, bytes, site);
 }
 
-// Where the element lies in a box in shared memory.
-TILEWISE_FOR_ALL inline long long place_in_box(const TensorMapData& map, long long row,
-                                               long long column) {
-  const long long at = (row * map.box[0] + column) * map.element_bytes;
-  return map.swizzle_bytes ? at ^ (at >> 7 & (map.swizzle_bytes / 16 - 1)) << 4 : at;
+// Where the element lies in a box that begins at `box` in shared memory. The swizzle depends on
+// addresses; shared memory is aligned to the largest pattern.
+TILEWISE_FOR_ALL inline char* place_in_box(const TensorMapData& map, const void* box, long long row,
+                                           long long column) {
+  unsigned long long at =
+      reinterpret_cast<unsigned long long>(box) + (row * map.box[0] + column) * map.element_bytes;
+  if (map.swizzle_bytes) at ^= (at >> 7 & (map.swizzle_bytes / 16 - 1)) << 4;
+  return reinterpret_cast<char*>(at);
 }
 
 // Stores one box of a matrix; elements outside the matrix are zero.
 inline void land_tile(const TileLoad& load) {
   const TensorMapData& map = load.map;
   const long long element = map.element_bytes;
-  char* to = static_cast<char*>(load.to);
   const char* matrix = static_cast<const char*>(map.base) + load.z * map.batch;
   const bool any = load.z >= 0 && load.z < map.dims[2];
   for (long long row = 0; row < map.box[1]; ++row)
     for (long long column = 0; column < map.box[0]; ++column) {
       const long long x = load.x + column, y = load.y + row;
-      const long long at = place_in_box(map, row, column);
+      char* to = place_in_box(map, load.to, row, column);
       const bool inside = any && x >= 0 && x < map.dims[0] && y >= 0 && y < map.dims[1];
       if (inside && x < map.unread)  // not part of the operand; undefined on a GPU
-        __builtin_memset(to + at, 0xff, element);
+        __builtin_memset(to, 0xff, element);
       else if (inside)
-        __builtin_memcpy(to + at, matrix + y * map.stride + x * element, element);
+        __builtin_memcpy(to, matrix + y * map.stride + x * element, element);
       else
-        __builtin_memset(to + at, 0, element);
+        __builtin_memset(to, 0, element);
     }
 }
 
@@ -112,8 +114,7 @@ inline const TensorMapData& checked_map(const char* word, int rank, const void* 
   const long long bytes = static_cast<long long>(map.box[0]) * map.box[1] * map.element_bytes;
   if (offset < 0 || offset + bytes > thread().block->shared_bytes)
     fault(" reaches outside the block's shared memory");
-  if (offset % (map.swizzle_bytes ? 8 * map.swizzle_bytes : 128) != 0)
-    fault("'s place is not aligned to 128 bytes, or 8 x the swizzle's");
+  if (offset % 128 != 0) fault("'s place is not aligned to 128 bytes");
   return map;
 }
 
@@ -188,7 +189,7 @@ TILEWISE_FOR_ALL inline void put_tile(const TileStore& store) {
       if (x < 0 || x >= columns || y < 0 || y >= map.dims[1] || store.z >= map.dims[2]) continue;
       copy_element(static_cast<char*>(const_cast<void*>(map.base)) + store.z * map.batch +
                        y * map.stride + x * element,
-                   static_cast<const char*>(store.from) + place_in_box(map, row, column), element);
+                   place_in_box(map, store.from, row, column), element);
     }
 }
 

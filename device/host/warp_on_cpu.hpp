@@ -144,6 +144,42 @@ inline __attribute__((always_inline)) void load_matrices(unsigned (&to)[Count], 
 #endif
 }
 
+// stmatrix: the lane with a row's address writes that row, of words that other lanes hold.
+template <int Count>
+struct StoredMatrices {
+  const unsigned* words;  // of the lane
+  unsigned short row[8];
+};
+template <int Count, bool Transposed>
+TILEWISE_FOR_ALL inline void store_matrices_all(void* const* all, const WarpCall&) {
+  typedef StoredMatrices<Count> Mine;
+  for (int lane = 0; lane < 8 * Count; ++lane) {
+    for (int e = 0; e < 8; ++e) {
+      const int along = Transposed ? lane % 8 : e, across = Transposed ? e : lane % 8;
+      const unsigned word = static_cast<Mine*>(all[across * 4 + along / 2])->words[lane / 8];
+      static_cast<Mine*>(all[lane])->row[e] = static_cast<unsigned short>(word >> along % 2 * 16);
+    }
+  }
+}
+template <int Count, bool Transposed>
+inline __attribute__((always_inline)) void store_matrices(void* row, const unsigned (&from)[Count],
+                                                          Site site) {
+  StoredMatrices<Count> mine{from, {}};
+  const bool stores = thread().lane < Count * 8;
+  if (stores) {
+    const char* begin = static_cast<const char*>(thread().block->shared);
+    const char* at = static_cast<const char*>(row);
+    if (reinterpret_cast<unsigned long long>(row) % 16 != 0)
+      runtime->fault(site, "store_matrices takes a row that is not aligned to 16 bytes");
+    if (at < begin || at + 16 > begin + thread().block->shared_bytes)
+      runtime->fault(site, "store_matrices takes a row outside the block's shared memory");
+  }
+  runtime->warp({site, Transposed ? "store_matrices transposed" : "store_matrices", ~0u, false,
+                 &mine, store_matrices_all<Count, Transposed>});
+  if (!stores) return;
+  for (int e = 0; e < 8; ++e) static_cast<unsigned short*>(row)[e] = mine.row[e];
+}
+
 inline float float_of_bits(unsigned bits) {
   float value;
   __builtin_memcpy(&value, &bits, 4);

@@ -1,4 +1,4 @@
-// The blocks of the pack and reduce steps: included by pack.cu, reduce.cu and the plans.
+// The blocks of the pack, reduce and stream_k steps: included by their kernels and by the plans.
 #pragma once
 
 namespace tilewise {
@@ -29,6 +29,14 @@ struct ReduceLayout {
   static constexpr int kThreads = 256;
   int rows;
   constexpr int elements() const { return kThreads / rows; }
+};
+
+// The blocks of stream_k: each adds kElements sums of a tile.
+struct StreamKLayout {
+  static constexpr int kThreads = 256, kTogether = 4, kElements = kTogether * kThreads;
+  int tile_m, tile_n;
+  // Of one tile.
+  constexpr int blocks() const { return (tile_m * tile_n + kElements - 1) / kElements; }
 };
 
 }  // namespace tilewise

@@ -22,6 +22,7 @@ std::string bad_values(const KernelTemplate& kernel, const Configuration& config
   }
   for (const Parameter& parameter : kernel.parameters) {
     const int* value = configuration.find(parameter.name);
+    if (!value && parameter.added) continue;
     if (!value) return "parameter " + parameter.name + " is missing";
     const std::vector<int>& allowed = parameter.values;
     if (std::find(allowed.begin(), allowed.end(), *value) == allowed.end())

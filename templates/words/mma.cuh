@@ -95,6 +95,29 @@ DEVICE void load_matrices(unsigned (&to)[Count], const void* row, SourceLine at 
 #endif
 }
 
+// stmatrix: stores Count (2 or 4) matrices as load_matrices<Count, Transposed>() loads them. sm_90 and later.
+template <int Count, bool Transposed, int ARCH = __CUDA_ARCH__>
+DEVICE void store_matrices(void* row, const unsigned (&from)[Count], SourceLine at = source_line()) {
+  static_assert(Count == 2 || Count == 4, "2 or 4 matrices are stored at once");
+  static_assert(ARCH >= 900, "store_matrices needs sm_90 or later");
+#ifdef TILEWISE_HOST
+  tilewise_host::store_matrices<Count, Transposed>(row, from, at);
+#else
+  const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(row));
+#define TILEWISE_STMATRIX(count, turned, places, ...) \
+  asm volatile("stmatrix.sync.aligned.m8n8." count turned ".shared.b16 [%0], " places ";" ::"r"(to), __VA_ARGS__ : "memory")
+  if constexpr (Count == 2 && !Transposed)
+    TILEWISE_STMATRIX("x2", "", "{%1, %2}", "r"(from[0]), "r"(from[1]));
+  else if constexpr (Count == 2)
+    TILEWISE_STMATRIX("x2", ".trans", "{%1, %2}", "r"(from[0]), "r"(from[1]));
+  else if constexpr (!Transposed)
+    TILEWISE_STMATRIX("x4", "", "{%1, %2, %3, %4}", "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3]));
+  else
+    TILEWISE_STMATRIX("x4", ".trans", "{%1, %2, %3, %4}", "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3]));
+#undef TILEWISE_STMATRIX
+#endif
+}
+
 // The shape of one instruction: sums (M x N) += A (M x K) x B (K x N). A lane's fragments are A words of A, B words
 // of B, of PER_WORD elements each that are neighbours along k, and C sums. SINCE: the lowest __CUDA_ARCH__.
 template <int M_, int N_, int K_, int PER_WORD_, int SINCE_, class Word_, class Sum_, class Element_>

@@ -25,7 +25,7 @@ DEVICE bool elect_one(SourceLine at = source_line()) {
 
 // Starts the copy of a box of the matrix, from column x and row y on, to shared memory: row by row, swizzled as the
 // map states, zeros outside the matrix. Called by one thread. The bytes count towards the barrier's phase. `to` is
-// aligned to 128 bytes; for a swizzled box to 8 x the swizzle's width. x elements are a multiple of 16 bytes (4
+// aligned to 128 bytes; the swizzle depends on addresses in shared memory: swizzled(). x elements are a multiple of 16 bytes (4
 // floats): otherwise the hardware raises an illegal-instruction error. x may be below 0 or past the edge; y is any row.
 DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, Mbarrier* barrier,
                       SourceLine at = source_line()) {

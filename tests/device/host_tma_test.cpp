@@ -31,6 +31,13 @@ TEST_P(HostTma, TilesAreStoredSwizzledAndClipped) {
     for (const int columns : {40, 37}) test::check_stores(machine_, swizzle, columns);
 }
 
+TEST_P(HostTma, ABoxMayBeginWithinTheSwizzlesPattern) {
+  for (const int swizzle : {32, 64, 128}) {
+    test::check_tiles(machine_, swizzle, 5 * 128);
+    test::check_stores(machine_, swizzle, 40, 5 * 128);
+  }
+}
+
 TEST_P(HostTma, RowsOfAnyLengthAreLoadedByRowClass) {
   for (const int begin : {0, 1, 2, 3}) test::check_row_classes(machine_, begin);
 }

@@ -12,17 +12,17 @@ struct Args { TensorMap map; float* to; int x; int y; };
 constexpr int kBytes = BOX_X * BOX_Y * 4;
 KERNEL(64, 1) tiles(ARGUMENTS Args args) {
   char* shared = reinterpret_cast<char*>(shared_floats());
-  Mbarrier* there = reinterpret_cast<Mbarrier*>(shared + (kBytes + 127) / 128 * 128);
+  Mbarrier* there = reinterpret_cast<Mbarrier*>(shared + PLACE + (kBytes + 127) / 128 * 128);
   if (threadIdx.x == 0) mbarrier_init(there, 1), mbarriers_ready();
   barrier();
   for (int round = 0; round < 2; ++round) {
     if (threadIdx.x == 0) {
       mbarrier_expect_tx(there, kBytes);
-      load_tile(shared, args.map, args.x + round * BOX_X, args.y, there);
+      load_tile(shared + PLACE, args.map, args.x + round * BOX_X, args.y, there);
     }
     mbarrier_wait(there, round);
     for (int i = threadIdx.x; i < BOX_X * BOX_Y; i += 64)
-      args.to[round * BOX_X * BOX_Y + i] = *reinterpret_cast<float*>(shared + swizzled<SWIZZLE>(i * 4));
+      args.to[round * BOX_X * BOX_Y + i] = *reinterpret_cast<float*>(shared + swizzled<SWIZZLE>(PLACE + i * 4));
     barrier();
   }
 }
@@ -34,13 +34,15 @@ struct TilesArguments {
   int x, y;
 };
 
-inline Defines tiles_defines(int swizzle) {
-  return {{"BOX_X", swizzle ? swizzle / 4 : 12}, {"BOX_Y", 10}, {"SWIZZLE", swizzle}};
+/// place: of the box in shared memory, bytes, a multiple of 128.
+inline Defines tiles_defines(int swizzle, int place = 0) {
+  return {
+      {"BOX_X", swizzle ? swizzle / 4 : 12}, {"BOX_Y", 10}, {"SWIZZLE", swizzle}, {"PLACE", place}};
 }
 
 /// A matrix of 24 rows of 40 floats, 44 apart, with elements 1, 2, 3, ... Columns are multiples of
 /// 4 floats, as load_tile requires; boxes are clipped at every edge.
-inline void check_tiles(const Machine& machine, int swizzle) {
+inline void check_tiles(const Machine& machine, int swizzle, int place = 0) {
   constexpr int kColumns = 40, kRows = 24, kStride = 44;
   constexpr std::uint32_t kBytes = 4096;
   const int width = swizzle ? swizzle / 4 : 12, height = 10;
@@ -53,7 +55,7 @@ inline void check_tiles(const Machine& machine, int swizzle) {
   recipe.dims = {kColumns, kRows};
   recipe.box = {width, height};
   recipe.swizzle_bytes = swizzle;
-  const auto kernel = machine.load("tiles", kTiles, tiles_defines(swizzle), kBytes);
+  const auto kernel = machine.load("tiles", kTiles, tiles_defines(swizzle, place), kBytes);
   for (const auto& [x, y] :
        {std::pair{0, 0}, {-4, 5}, {32, 20}, {4, -12}, {36, -3}, {-16, 23}, {100, 3}}) {
     const DeviceBuffer to =
@@ -82,11 +84,11 @@ KERNEL(64, 1) stores(ARGUMENTS Args args) {
     if (threadIdx.x == 0) stores_read<0>();
     barrier();
     for (int i = threadIdx.x; i < BOX_X * BOX_Y; i += 64)
-      *reinterpret_cast<float*>(shared + swizzled<SWIZZLE>(i * 4)) = 1000 * round + i + 1;
+      *reinterpret_cast<float*>(shared + swizzled<SWIZZLE>(PLACE + i * 4)) = 1000 * round + i + 1;
     fence_proxy_async();
     barrier();
     if (threadIdx.x == 0) {
-      store_tile(args.map, args.x, args.y + round * BOX_Y, shared);
+      store_tile(args.map, args.x, args.y + round * BOX_Y, shared + PLACE);
       stores_commit();
     }
   }
@@ -95,7 +97,7 @@ KERNEL(64, 1) stores(ARGUMENTS Args args) {
 )";
 
 /// The hardware stores whole 16 bytes: of a matrix with 37 columns it writes 40.
-inline void check_stores(const Machine& machine, int swizzle, int columns) {
+inline void check_stores(const Machine& machine, int swizzle, int columns, int place = 0) {
   constexpr int kRows = 24, kStride = 44;
   const int written = (columns + 3) / 4 * 4;
   constexpr std::uint32_t kBytes = 4096;
@@ -104,7 +106,7 @@ inline void check_stores(const Machine& machine, int swizzle, int columns) {
   recipe.dims = {columns, kRows};
   recipe.box = {width, height};
   recipe.swizzle_bytes = swizzle;
-  const auto kernel = machine.load("stores", kStores, tiles_defines(swizzle), kBytes);
+  const auto kernel = machine.load("stores", kStores, tiles_defines(swizzle, place), kBytes);
   for (const auto& [x, y] : {std::pair{0, 0}, {4, 3}, {32, 8}, {0, 14}, {36, 20}}) {
     const DeviceBuffer to = machine.upload(std::vector<float>(kRows * kStride, -1.0F));
     struct alignas(64) Arguments {

@@ -20,6 +20,15 @@ TEST_F(TmaGpu, TilesAreStoredSwizzledAndClipped) {
     for (const int columns : {40, 37}) test::check_stores({*device_, *compiler}, swizzle, columns);
 }
 
+TEST_F(TmaGpu, ABoxMayBeginWithinTheSwizzlesPattern) {
+  if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
+  const auto compiler = cuda::load_compiler();
+  for (const int swizzle : {32, 64, 128}) {
+    test::check_tiles({*device_, *compiler}, swizzle, 5 * 128);
+    test::check_stores({*device_, *compiler}, swizzle, 40, 5 * 128);
+  }
+}
+
 TEST_F(TmaGpu, RowsOfAnyLengthAreLoadedByRowClass) {
   if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
   const auto compiler = cuda::load_compiler();

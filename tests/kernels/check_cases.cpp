@@ -118,7 +118,7 @@ std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
   std::vector<Case> cases;
   for (const Layout layout : options.layouts) {
     const ProductKind& kind = options.kind ? *options.kind : product_kinds().front();
-    Problem problem = test::with_kind(test::make_problem(layout, 1536, 1536, 1536, 1), kind);
+    Problem problem = test::with_kind(test::make_problem(layout, 1472, 1472, 1536, 1), kind);
     problem.batch = options.batch;
     Configuration configuration = kernel.default_configuration(problem, device);
     for (const auto& [parameter, value] : given.values()) configuration.set(parameter, value);

@@ -189,7 +189,7 @@ int run(const Options& options) {
     run_on_gpu(*gpu, *compiler, cases, options);
   } else {
     const auto compiler = host::load_compiler({kFlags, ""});
-    cases = cases_for(options, host::device_info(options.device));
+    cases = cases_for(options, checked_info(options));
     Processes(cases, options, *compiler).run();
   }
   const std::chrono::duration<double> taken = Clock::now() - start;

@@ -60,7 +60,7 @@ Checker::Checker(const Options& options, const Compiler& compiler, Device* gpu)
     : options_(options),
       compiler_(compiler),
       gpu_(gpu),
-      info_(gpu ? gpu->info() : host::device_info(options.device)) {}
+      info_(gpu ? gpu->info() : checked_info(options)) {}
 
 const CompileResult& Checker::image(const KernelSpec& kernel) {
   if (const auto known = images_.find(kernel); known != images_.end()) return known->second;

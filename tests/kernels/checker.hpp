@@ -15,6 +15,13 @@ namespace tilewise::check {
 /// The beginning of Checker::check()'s text for a case whose kernel does not compile.
 inline constexpr std::string_view kDoesNotCompile = "does not compile";
 
+/// The CPU executor's device for the checks. Persistent kernels have as many blocks on any machine.
+inline DeviceInfo checked_info(const Options& options) {
+  DeviceInfo info = host::device_info(options.device);
+  info.multiprocessors = 2;
+  return info;
+}
+
 /// Runs cases in this process, blocks on the calling thread, in each thread order; or on a GPU.
 class Checker {
  public:

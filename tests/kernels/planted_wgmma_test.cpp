@@ -32,6 +32,16 @@ const Subject kRows = {
     kTypes};
 const Subject kStores = subject("Stores", TILEWISE_CHECK_PLAIN, R"("EPILOGUE":2,"VECTOR_C":1)");
 
+const Subject kSwapped =
+    subject("Swapped", TILEWISE_CHECK_PLAIN, R"("SWAP_AB":1,"EPILOGUE":2,"VECTOR_C":1)");
+// Six clusters at a time.
+const Subject kStreamK = subject("StreamK", TILEWISE_CHECK_PLAIN,
+                                 R"("STREAM_K":1,"BLOCKS_PER_SM":3,"EPILOGUE":0,"VECTOR_C":1)");
+Subject with_threads(Subject subject) {
+  subject.checker = TILEWISE_CHECK_TSAN;
+  return subject;
+}
+
 class UnchangedWgmma : public testing::TestWithParam<Subject> {};
 TEST_P(UnchangedWgmma, HasNothingThatIsFound) {
   if (GetParam().checker.empty()) GTEST_SKIP() << "no ThreadSanitizer";
@@ -39,11 +49,11 @@ TEST_P(UnchangedWgmma, HasNothingThatIsFound) {
 }
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedWgmma,
                          testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores, kRows,
-                                         kBatch),
+                                         kBatch, kSwapped, kStreamK),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedWgmma,
-                         testing::Values(subject("Stores", TILEWISE_CHECK_TSAN,
-                                                 R"("EPILOGUE":2,"VECTOR_C":1)"),
+                         testing::Values(with_threads(kStores), with_threads(kSwapped),
+                                         with_threads(kStreamK),
                                          subject("Cluster", TILEWISE_CHECK_TSAN,
                                                  R"("CLUSTER_M":2,"EPILOGUE":1,"VECTOR_C":8)")),
                          name_of);
@@ -140,13 +150,13 @@ TEST(PlantedWgmma, AStoreThatReachesIntoTheNextWarpsColumns) {
 }
 
 TEST(PlantedWgmma, APartOfKThatBeginsTooEarly) {
-  expect_found(kSplit, changed("wgmma-split-begin"_marker, "share * unsigned(tile.split)", "0"),
+  expect_found(kSplit, changed("wgmma-split-begin"_marker, "share * unsigned(place.split)", "0"),
                {"instead of"});
 }
 
 TEST(PlantedWgmma, ABatchWithTheOperandOfItsFirstProduct) {
   expect_found(kBatch,
-               changed("wgmma-product"_marker, "args.stride_b == 0 ? 0 : work.tile.batch", "0"),
+               changed("wgmma-product"_marker, "args.stride_b == 0 ? 0 : work.product", "0"),
                {"instead of"});
 }
 
@@ -198,6 +208,47 @@ TEST(PlantedWgmma, ResultsThatAreStoredWithoutAFence) {
   Subject threads = kStores;
   threads.checker = TILEWISE_CHECK_TSAN;
   expect_found(threads, removed("wgmma-fence-stores"_marker), {"data race", "copies of tiles"});
+}
+
+TEST(PlantedWgmma, AResultOfSwappedOperandsInAWrongPlace) {
+  expect_found(kSwapped,
+               changed("wgmma-place-swapped"_marker, "swizzled<kStored.width()>", "swizzled<0>"),
+               {"instead of"});
+}
+
+TEST(PlantedWgmma, AStoreOfAWarpgroupsBufferThatIsOverwritten) {
+  expect_found(kSwapped, removed("wgmma-wait-buffer-swapped"_marker), {"instead of"});
+}
+
+TEST(PlantedWgmma, AWarpgroupsBuffersThatDoNotTakeTurns) {
+  expect_found(kSwapped, changed("wgmma-buffer-swapped"_marker, "stored++ %", "0 *"),
+               {"instead of"});
+}
+
+TEST(PlantedWgmma, AWarpgroupsResultsThatAreStoredWithoutAFence) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  expect_found(with_threads(kSwapped), removed("wgmma-fence-swapped"_marker),
+               {"data race", "copies of tiles"});
+}
+
+TEST(PlantedWgmma, AWarpgroupThatStoresBeforeItsWarpsMeet) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  expect_found(with_threads(kSwapped), removed("wgmma-meeting"_marker), {"data race"});
+}
+
+TEST(PlantedWgmma, APartialSumInAWrongRow) {
+  expect_found(kStreamK, changed("wgmma-partial-row"_marker, "half * 8", "half * 0"),
+               {"instead of"});
+}
+
+TEST(PlantedWgmma, TwoTilesOfARangeInTheSamePlace) {
+  expect_found(kStreamK, changed("wgmma-partial"_marker, "+ nth", ""), {"instead of"});
+}
+
+TEST(PlantedWgmma, ARangeThatReachesIntoTheNextOne) {
+  expect_found(kStreamK,
+               changed("wgmma-range-end"_marker, "in_range < depth ? in_range : depth", "depth"),
+               {"instead of"});
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ inline ArgumentNames multiply_arguments(std::initializer_list<std::string_view> 
 inline ArgumentNames simt_stream_k_arguments() {
   return multiply_arguments({"partial", "depth", "whole_tiles", "share"});
 }
-/// StreamKArgs of templates/families/simt/stream_k.cu.
+/// StreamKArgs of templates/plan/stream_k.cu.
 inline ArgumentNames stream_k_arguments() {
   return {"partial", "c",       "alpha_device", "beta_device", "ldc",   "m",   "n",
           "depth",   "group_m", "whole_tiles",  "share",       "alpha", "beta"};

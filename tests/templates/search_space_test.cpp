@@ -95,6 +95,15 @@ std::string message_of(const std::function<void()>& action, ErrorKind kind) {
   return "";
 }
 
+TEST(Rejection, AConfigurationOfAnEarlierVersionMayLackAnAddedParameter) {
+  KernelTemplate t = small_template();
+  const Configuration before{{"TILE", 8}, {"THREAD", 2}, {"VECTOR", 1}, {"FREE", 0}};
+  t.parameters.push_back({"NEW", {0, 1}, "added"});
+  EXPECT_EQ(rejection(t, problem(), before, {}), "parameter NEW is missing");
+  t.parameters.back().added = true;
+  EXPECT_EQ(rejection(t, problem(), before, {}), "");
+}
+
 TEST(Rejection, SaysTheFirstReason) {
   const KernelTemplate t = small_template();
   const Configuration good{{"TILE", 8}, {"THREAD", 2}, {"VECTOR", 1}, {"FREE", 0}};

@@ -3,7 +3,7 @@
 
 #include "templates/families/families.hpp"
 #include "templates/families/simt/numbers.hpp"
-#include "templates/families/simt/stream_k.hpp"
+#include "templates/plan/stream_k.hpp"
 
 namespace tilewise {
 namespace {
@@ -80,7 +80,11 @@ Plan make_plan(const Problem& problem, const Configuration& c, const DeviceInfo&
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, c.at("FMA_ORDER"), device);
   MultiplyPlan plan(problem, shape);
-  if (s.stream_k) simt::add_stream_k(plan, problem, shape, s.slots(device));
+  if (s.stream_k) {
+    const StreamK stream_k = stream_k_of(problem, s.tile_m, s.tile_n, s.tile_k, s.slots(device));
+    plan.set_blocks(stream_k.whole_tiles + stream_k.blocks());
+    add_stream_k(plan, problem, stream_k, s.group_m);
+  }
   Plan made = plan.finish();
   spread_blocks(made, device);
   return made;

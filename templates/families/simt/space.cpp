@@ -1,5 +1,5 @@
 #include "templates/families/simt/numbers.hpp"
-#include "templates/families/simt/stream_k.hpp"
+#include "templates/plan/stream_k.hpp"
 #include "templates/space/common_constraints.hpp"
 
 namespace tilewise::simt {

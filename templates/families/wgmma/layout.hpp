@@ -23,6 +23,8 @@ struct TileLayout {
   // Of a box of TMA.
   constexpr int box_rows() const { return rows() / sharers; }
   constexpr int box_bytes() const { return box_rows() * width(); }
+  // Whether the sharers' boxes make up the tile, each at a place that TMA takes.
+  constexpr bool placed() const { return rows() % sharers == 0 && box_bytes() % 128 == 0; }
 };
 
 // A block's shared memory: stages, each a tile of A and one of B, then scratch for each warp that
@@ -57,20 +59,28 @@ constexpr int staged_columns(int width) {
   return width % 32 == 0 ? 32 : (width % 16 == 0 ? 16 : 8);
 }
 
-// What a warp lays down at a time, to be stored by TMA or row by row: 16 rows of `columns` elements
-// of C, swizzled at the row's width. A warp has two of them in turn.
-struct StoredLayout {
-  int columns, element;
-  static constexpr int kRows = 16, kBuffers = 2;
-  constexpr int width() const { return columns * element; }
-  constexpr int bytes() const { return kRows * width(); }
-};
-// As many columns as divide `width` and fill at most 128 bytes.
-constexpr int stored_columns(int width, int element) {
-  int columns = 128 / element;
-  while (width % columns != 0) columns /= 2;
-  return columns;
+// The largest of `most`, most / 2, ... that divides `whole`.
+constexpr int largest_part(int whole, int most) {
+  while (whole % most != 0) most /= 2;
+  return most;
 }
+
+// What is laid down at a time, to be stored by TMA or row by row; there are two buffers, in turn.
+//
+// A warp lays down 16 rows of `columns` elements of C, swizzled at the row's width. Swapped: a
+// warpgroup lays down up to kMostRows rows of its 64 columns of C, as panels of `columns` columns
+// (128 bytes), and TMA stores boxes of `rows` rows.
+struct StoredLayout {
+  int rows, columns, element;
+  bool swapped;
+  static constexpr int kMostRows = 32, kBuffers = 2;
+
+  constexpr int width() const { return columns * element; }
+  constexpr int panels() const { return swapped ? 64 / columns : 1; }
+  constexpr int panel_bytes() const { return (swapped ? kMostRows : rows) * width(); }
+  // A warp's share of a buffer.
+  constexpr int bytes() const { return panels() * panel_bytes() / (swapped ? 4 : 1); }
+};
 
 // A warp's scratch. `width`: columns of the instruction. swapped: its rows are columns of C.
 struct EpilogueLayout {
@@ -81,27 +91,37 @@ struct EpilogueLayout {
   constexpr ScratchLayout scratch() const {
     return swapped ? ScratchLayout{staged(), 16, shifted} : ScratchLayout{16, staged(), shifted};
   }
-  constexpr StoredLayout stored() const { return {stored_columns(width, result), result}; }
+  constexpr StoredLayout stored() const {
+    if (swapped) return {largest_part(width, StoredLayout::kMostRows), 128 / result, result, true};
+    return {16, largest_part(width, 128 / result), result, false};
+  }
   constexpr int bytes() const {
     if (epilogue >= 2) return StoredLayout::kBuffers * stored().bytes();
     return epilogue == 1 ? scratch().bytes() : 0;
   }
 };
 
+// Mbarriers of the warpgroups that multiply. meeting: the threads of each wait for one another.
+constexpr int barriers_of_consumers(bool ping_pong, bool meeting, int consumers) {
+  return (ping_pong ? consumers : 0) + (meeting ? consumers : 0);
+}
+
 // Registers of a thread. A multiprocessor's are shared out evenly at the launch; then the warpgroup
-// that copies gives its registers to those that multiply.
+// that copies gives registers to those that multiply (setmaxnreg), which ptxas takes into account.
 struct RegisterLayout {
   int consumers, blocks;  // warpgroups that multiply; blocks on a multiprocessor
-  static constexpr int kCopying = 40;
+  int sums;               // of a thread that multiplies
 
   constexpr int at_launch() const {
     const int even = 65536 / (blocks * (consumers + 1) * 128) / 8 * 8;
     return layout::smaller(even, 248);
   }
-  constexpr bool moves() const { return at_launch() > kCopying && at_launch() < 232; }
+  // 40 are enough for any code that copies, 24 for most.
+  constexpr int copying() const { return consumers == 2 && sums > 176 ? 24 : 40; }
+  constexpr bool moves() const { return at_launch() > copying() && at_launch() < 232; }
   constexpr int multiplying() const {
     if (!moves()) return at_launch();
-    const int more = (at_launch() - kCopying) / consumers / 8 * 8;
+    const int more = (at_launch() - copying()) / consumers / 8 * 8;
     return layout::smaller(at_launch() + more, 240);
   }
 };

@@ -20,7 +20,7 @@ struct Operand {
   static constexpr tilewise::wgmma::TileLayout kTile = {SPAN, TILE_K, ALONG_K, SHARERS};
   static constexpr bool kAlongK = ALONG_K;
   static constexpr int BYTES = kTile.bytes();
-  static_assert(BYTES % 1024 == 0 && kTile.box_rows() % 8 == 0, "TMA lays swizzled boxes down at multiples of 8 rows");
+  static_assert(BYTES % 1024 == 0 && kTile.placed(), "TMA lays boxes down at multiples of 128 bytes");
 
   // Copies the share `nth` of the tile from (at, k) on into each of the blocks `to_blocks`. product: of the batch.
   static DEVICE_MEMBER void issue_load(char* tile, const TensorMap& map, int at, int k, int nth,
@@ -78,13 +78,27 @@ constexpr tilewise::wgmma::ScratchLayout kScratch = kEpilogue.scratch();
 constexpr tilewise::wgmma::StoredLayout kStored = kEpilogue.stored();
 constexpr int kStagedColumns = kEpilogue.staged();
 typedef StagedRow<kScratch.columns, VECTOR_C, SHIFT_C != 0> StagedSums;
-constexpr tilewise::wgmma::BlockLayout kLayout = {kStageBytes, STAGES, kEpilogue.bytes(), CONSUMERS * 4,
-                                                  PING_PONG ? CONSUMERS : 0};
-constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM};
+constexpr bool kMeetings = EPILOGUE == 2 && SWAP_AB;  // warps of a warpgroup wait for one another
+constexpr tilewise::wgmma::BlockLayout kLayout = {
+    kStageBytes, STAGES, kEpilogue.bytes(), CONSUMERS * 4,
+    tilewise::wgmma::barriers_of_consumers(PING_PONG != 0, kMeetings, CONSUMERS)};
+constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM, kBlocks * WGMMA_N / 2};
+
+// Mbarriers behind those of the stages: whose turn it is (PING_PONG), and where a warpgroup's warps meet.
+[[maybe_unused]] DEVICE Mbarrier* turns_of(char* shared) {
+  return reinterpret_cast<Mbarrier*>(shared + kLayout.barriers_at()) + 2 * STAGES;
+}
+[[maybe_unused]] DEVICE Mbarrier* meetings(char* shared) { return turns_of(shared) + (PING_PONG ? CONSUMERS : 0); }
 
 struct WgmmaArgs : MultiplyArgs {
 #if BATCHED
   int batch;  // products
+#endif
+#if STREAM_K
+  Sum* partial;     // [cluster][2][the cluster's rows][its columns]
+  Int64 depth;      // tiles of k of a tile of C, at least 1
+  int whole_tiles;  // of C, of clusters: the first ones, which no others share
+  int share;        // a cluster's tiles of k of those that are shared
 #endif
   TensorMap a_map, b_map;
 #if EPILOGUE == 2
@@ -105,39 +119,96 @@ typedef ClusterPipeline<STAGES, kStageBytes, kCluster> TilePipeline;
 typedef WorkQueue<TILE_M * CLUSTER_M, TILE_N * CLUSTER_N, kCluster, SPLIT != 0> Queue;
 
 // A cluster's work: a tile of C of all its blocks together, and a part of k.
+//
+// STREAM_K: the cluster's whole tiles come first. The tiles of k of the other tiles of C are numbered through; the
+// cluster has a range of `share` of them. That is the end of one tile's k, and may include the beginning of the next one's.
 struct WorkItem {
   unsigned index;  // in the queue
-  Tile tile;       // of this block
+  int row, column;  // of this block's tile of C
+  int split, product;
   int k_begin, tiles;
+#if STREAM_K
+  int nth;        // of the range's tiles of C; negative: a whole tile
+  unsigned from;  // the range's first tile of k that is not taken
+#endif
 
-  DEVICE_MEMBER WorkItem(const WgmmaArgs& args, const Queue& queue, unsigned number, int block)
-      : index(number), tile(queue.tile(number)) {
-    tile.row += block % CLUSTER_M * TILE_M;
-    tile.column += block / CLUSTER_M * TILE_N;
-    const unsigned all = (static_cast<unsigned>(args.steps()) + TILE_K - 1) / TILE_K;
-    const unsigned parts = SPLIT ? static_cast<unsigned>(args.parts()) : 1;
+  DEVICE_MEMBER WorkItem(const WgmmaArgs& args, const Queue& queue, unsigned number, int block) {
+#if STREAM_K
+    nth = -1;
+    from = queue.first * unsigned(args.share);
+    if (number < unsigned(args.whole_tiles))
+      take(queue, number, 0, tiles_of_k(args), block);
+    else
+      take_part(args, queue, block);
+#else
+    const unsigned all = tiles_of_k(args), parts = SPLIT ? static_cast<unsigned>(args.parts()) : 1;
     const unsigned share = (all + parts - 1) / parts;
-    const unsigned begin = SPLIT ? share * unsigned(tile.split) : 0;  //@ wgmma-split-begin
-    const unsigned end = begin + share < all ? begin + share : all;
+    const Tile place = queue.tile(number);
+    const unsigned begin = SPLIT ? share * unsigned(place.split) : 0;  //@ wgmma-split-begin
+    take(queue, number, begin, begin + share < all ? begin + share : all, block);
+#endif
+  }
+  static DEVICE_MEMBER unsigned tiles_of_k(const WgmmaArgs& args) {
+    return (static_cast<unsigned>(args.steps()) + TILE_K - 1) / TILE_K;
+  }
+  DEVICE_MEMBER void take(const Queue& queue, unsigned number, unsigned begin, unsigned end, int block) {
+    index = number;
+    const Tile tile = queue.tile(number);  // of the cluster
+    row = static_cast<int>(tile.row) + block % CLUSTER_M * TILE_M;
+    column = static_cast<int>(tile.column) + block / CLUSTER_M * TILE_N;
+    split = tile.split;
+    product = tile.batch;
     k_begin = static_cast<int>(begin) * TILE_K;
     tiles = end > begin ? static_cast<int>(end - begin) : 0;
   }
   // Becomes the cluster's next item; false where there is none.
   DEVICE_MEMBER bool next(const WgmmaArgs& args, const Queue& queue, int block) {
     const unsigned number = index + queue.step;
+#if STREAM_K
+    if (nth < 0 && number < unsigned(args.whole_tiles)) {
+      take(queue, number, 0, tiles_of_k(args), block);
+      return true;
+    }
+    if (from >= end_of_range(args, queue)) return false;
+    take_part(args, queue, block);
+#else
     if (number >= queue.items) return false;
     *this = WorkItem(args, queue, number, block);
+#endif
     return true;
   }
+#if STREAM_K
+  DEVICE_MEMBER bool shared() const { return nth >= 0; }
+  // Where the block's sums of a shared tile go.
+  DEVICE_MEMBER Sum* partial(const WgmmaArgs& args, int block) const {
+    constexpr int ROWS = TILE_M * CLUSTER_M, COLUMNS = TILE_N * CLUSTER_N;
+    return args.partial + Int64(2 * (blockIdx.x / kCluster) + nth) * (ROWS * COLUMNS) +  //@ wgmma-partial
+           block % CLUSTER_M * TILE_M * COLUMNS + block / CLUSTER_M * TILE_N;
+  }
+  static DEVICE_MEMBER unsigned end_of_range(const WgmmaArgs& args, const Queue& queue) {
+    const unsigned end = (queue.first + 1) * unsigned(args.share);
+    const unsigned last = (queue.items - unsigned(args.whole_tiles)) * unsigned(args.depth);
+    return end < last ? end : last;
+  }
+  DEVICE_MEMBER void take_part(const WgmmaArgs& args, const Queue& queue, int block) {
+    const unsigned depth = static_cast<unsigned>(args.depth), all = tiles_of_k(args);  // all is 0 where alpha is 0
+    const unsigned of_rest = from / depth, begin = from - of_rest * depth;
+    const unsigned in_range = begin + (end_of_range(args, queue) - from);
+    const unsigned end = in_range < depth ? in_range : depth;  //@ wgmma-range-end
+    from += end - begin;
+    ++nth;
+    take(queue, unsigned(args.whole_tiles) + of_rest, begin, end < all ? end : all, block);
+  }
+#endif
 };
 
 // Called by one thread of the block: fills the stages for all work items in turn. work: the first one.
 DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queue& queue, int block, WorkItem work) {
   StagePhase<STAGES> to(1);  //@ wgmma-producer-phase
   do {
-    const int row = static_cast<int>(work.tile.row), column = static_cast<int>(work.tile.column);
     // A stride of 0: all products have the same operand.
-    [[maybe_unused]] const int of_a = args.stride_a == 0 ? 0 : work.tile.batch, of_b = args.stride_b == 0 ? 0 : work.tile.batch;  //@ wgmma-product
+    [[maybe_unused]] const int of_a = args.stride_a == 0 ? 0 : work.product;
+    [[maybe_unused]] const int of_b = args.stride_b == 0 ? 0 : work.product;  //@ wgmma-product
     const int in_row = block / CLUSTER_M, in_column = block % CLUSTER_M;  // of the cluster
     const unsigned same_row = ((1u << kCluster) - 1) / ((1u << CLUSTER_M) - 1) << in_column;
     const unsigned same_column = ((1u << CLUSTER_M) - 1) << in_row * CLUSTER_M;  //@ wgmma-blocks-of-column
@@ -148,11 +219,11 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
       mbarrier_expect_tx(full, kStageBytes);  //@ wgmma-expect-tx
       const int k = work.k_begin + t * TILE_K;
 #if SWAP_AB
-      Left::issue_load(stage, args.b_map, column, k, in_column, same_column, full, of_b);
-      Right::issue_load(stage + Left::BYTES, args.a_map, row, k, in_row, same_row, full, of_a);
+      Left::issue_load(stage, args.b_map, work.column, k, in_column, same_column, full, of_b);
+      Right::issue_load(stage + Left::BYTES, args.a_map, work.row, k, in_row, same_row, full, of_a);
 #else
-      Left::issue_load(stage, args.a_map, row, k, in_row, same_row, full, of_a);
-      Right::issue_load(stage + Left::BYTES, args.b_map, column, k, in_column, same_column, full, of_b);
+      Left::issue_load(stage, args.a_map, work.row, k, in_row, same_row, full, of_a);
+      Right::issue_load(stage + Left::BYTES, args.b_map, work.column, k, in_column, same_column, full, of_b);
 #endif
       to.advance();
     }

@@ -5,6 +5,7 @@
 #include "templates/families/wgmma/layout.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/plan/multiply_plan.hpp"
+#include "templates/plan/stream_k.hpp"
 #include "templates/space/constraints.hpp"
 #include "vocabulary/configuration.hpp"
 #include "vocabulary/problem.hpp"
@@ -19,7 +20,9 @@ struct Wgmma {
   bool swap;
   int epilogue, vector_c;
   Pack pack_a, pack_b;
-  int blocks, split, group_m;
+  int blocks, split;
+  bool stream_k;
+  int group_m;
   int result, sum;  ///< bytes
   TileLayout a, b;
 
@@ -39,6 +42,7 @@ struct Wgmma {
         pack_b(Pack(value_or_1(c, "PACK_B"))),
         blocks(value_or_1(c, "BLOCKS_PER_SM")),
         split(value_or_1(c, "SPLIT_K")),
+        stream_k(c.find("STREAM_K") && c.at("STREAM_K") == 1),
         group_m(value_or_1(c, "GROUP_M")),
         result(bytes_of(p.c)),
         sum(bytes_of(p.accumulator)),
@@ -47,6 +51,14 @@ struct Wgmma {
 
   int parts(const Problem&, const DeviceInfo&) const { return split; }
   int cluster() const { return cluster_m * cluster_n; }
+  /// Clusters that run at a time, at least 1.
+  std::int64_t resident(const DeviceInfo& device) const {
+    return std::max<std::int64_t>(1, std::int64_t{device.multiprocessors} * blocks / cluster());
+  }
+  StreamK stream_k_of(const Problem& p, const DeviceInfo& device) const {
+    return tilewise::stream_k_of(p, std::int64_t{tile_m} * cluster_m,
+                                 std::int64_t{tile_n} * cluster_n, tile_k, resident(device));
+  }
   int threads() const { return (consumers + 1) * 128; }
   /// The operands as the instruction sees them: 64 rows by `width()` columns.
   const TileLayout& left() const { return swap ? b : a; }
@@ -73,18 +85,21 @@ struct Wgmma {
   StoredLayout stored() const { return epilogue_layout(false).stored(); }
   std::uint32_t shared_bytes(bool shifted) const {
     const BlockLayout block{a.bytes() + b.bytes(), stages, epilogue_layout(shifted).bytes(),
-                            consumers * 4, ping_pong ? consumers : 0};
+                            consumers * 4,
+                            barriers_of_consumers(ping_pong, swap && epilogue == 2, consumers)};
     return static_cast<std::uint32_t>(block.shared_bytes());
   }
   std::uint32_t shared_bytes() const { return shared_bytes(true); }
-  RegisterLayout register_layout() const { return {consumers, blocks}; }
-  /// Registers that ptxas needs to avoid spills: sums and addresses, and the least for one
-  /// instruction. From ptxas's messages for 120 kernels.
-  int registers() const {
-    constexpr int kInstruction = 26, kStores = 8, kSwapped = 44, kRows = 24;
-    const int addresses = epilogue == 0 && swap ? kSwapped : (epilogue == 3 ? kRows : kStores);
-    const int sums = width() / 2;
-    return std::max(row_blocks() * sums + addresses, sums + kInstruction);
+  int sums() const { return row_blocks() * width() / 2; }
+  RegisterLayout register_layout() const { return {consumers, blocks, sums()}; }
+  /// Whether ptxas compiles the kernel without spills, from its results for 330 kernels: sums and
+  /// what else a thread that multiplies holds; and one instruction, for which the registers at the
+  /// launch count (ptxas's message C7602).
+  bool registers_fit() const {
+    constexpr int kInstruction = 26;
+    constexpr int kOther[2][4] = {{32, 28, 44, 32}, {44, 30, 54, 54}};  // by SWAP_AB, EPILOGUE
+    return sums() + kOther[swap][epilogue] <= register_layout().multiplying() &&
+           width() / 2 + kInstruction <= register_layout().at_launch();
   }
 };
 

@@ -1,6 +1,7 @@
 #include "templates/families/wgmma/numbers.hpp"
 #include "templates/space/common_constraints.hpp"
 #include "vocabulary/problem.hpp"
+#include "vocabulary/rounding.hpp"
 
 namespace tilewise::wgmma {
 namespace {
@@ -31,11 +32,11 @@ std::vector<Constraint> shape_constraints() {
                  [](const Wgmma& s, const In&) { return s.b.row_bytes() % 32 == 0; }),
       constraint("tma_places_tiles",
                  {"TILE_M", "TILE_N", "TILE_K", "CLUSTER_M", "CLUSTER_N", "PACK_A", "PACK_B"},
-                 "each operand's tile is a multiple of 1024 bytes, and a block's share of it of 8 "
-                 "rows",
+                 "each operand's tile is a multiple of 1024 bytes, and a block's share of its "
+                 "panels of 128",
                  [](const Wgmma& s, const In&) {
                    const auto placed = [](const TileLayout& tile) {
-                     return tile.bytes() % 1024 == 0 && tile.rows() % (8 * tile.sharers) == 0;
+                     return tile.bytes() % 1024 == 0 && tile.placed();
                    };
                    return placed(s.a) && placed(s.b);
                  }),
@@ -64,10 +65,11 @@ std::vector<Constraint> problem_constraints() {
           }),
       constraint(
           "whole_rows_c", {"EPILOGUE", "SWAP_AB", "SPLIT_K", "TILE_M", "TILE_N"},
-          "where C is stored by TMA or in rows, SWAP_AB is no, SPLIT_K 1, and a row of the tile "
-          "a multiple of 32 bytes",
+          "where C is stored by TMA or in rows, SPLIT_K is 1, and a row of the tile a multiple of "
+          "32 bytes; SWAP_AB does not store in rows",
           [](const Wgmma& s, const In&) {
-            return s.epilogue < 2 || (!s.swap && s.split == 1 && s.tile_n * s.result % 32 == 0);
+            if (s.epilogue < 2) return true;
+            return s.split == 1 && (s.swap ? s.epilogue == 2 : s.tile_n * s.result % 32 == 0);
           }),
       constraint(
           "stores_fit_sums", {"EPILOGUE", "VECTOR_C", "SWAP_AB", "TILE_N"},
@@ -78,6 +80,17 @@ std::vector<Constraint> problem_constraints() {
             if (s.epilogue) return s.staged_columns() % s.vector_c == 0;
             return s.vector_c <= (s.swap ? 1 : 2);
           }),
+      constraint("stream_k_has_tiles",
+                 {"STREAM_K", "SPLIT_K", "TILE_M", "TILE_N", "TILE_K", "CLUSTER_M", "CLUSTER_N",
+                  "BLOCKS_PER_SM"},
+                 "STREAM_K needs a partial last wave (tiles are no multiple of the clusters that "
+                 "run at a time), less than 2^31 tiles of k in it, SPLIT_K 1 and a batch of 1",
+                 [](const Wgmma& s, const In& in) {
+                   if (!s.stream_k) return true;
+                   const StreamK stream_k = s.stream_k_of(in.problem, in.device);
+                   return s.split == 1 && in.problem.batch == 1 && stream_k.rest_tiles > 0 &&
+                          stream_k.rest_tiles * stream_k.depth < std::int64_t{1} << 31;
+                 }),
       Common::grid_fits({"TILE_M", "TILE_N", "TILE_K", "SPLIT_K"}),
   };
 }
@@ -91,10 +104,10 @@ std::vector<Constraint> resource_constraints() {
       constraint(
           "registers_fit",
           {"TILE_M", "TILE_N", "SWAP_AB", "CONSUMERS", "PING_PONG", "BLOCKS_PER_SM", "EPILOGUE"},
-          "a consumer's sums fit the registers that a thread has at the launch",
-          [](const Wgmma& s, const In&) {
-            return s.registers() <= s.register_layout().at_launch();
-          }),
+          "a consumer's sums fit its registers, and one instruction's those that a thread has at "
+          "the "
+          "launch",
+          [](const Wgmma& s, const In&) { return s.registers_fit(); }),
   };
 }
 
@@ -108,6 +121,16 @@ std::vector<Constraint> search_hints() {
            [](const Wgmma& s, const In& in) {
              return s.tile_n <= 64 || s.tile_n < 2 * in.problem.n;
            }),
+      hint("fitting_width", {"TILE_M", "TILE_N", "SWAP_AB"},
+           "a width over 48 (TILE_N; with SWAP_AB TILE_M) that is no multiple of 16 is the least "
+           "for "
+           "its number of tiles",
+           [](const Wgmma& s, const In& in) {
+             const int width = s.width();
+             const std::int64_t all = s.swap ? in.problem.m : in.problem.n;
+             return width % 16 == 0 || width <= 48 ||
+                    width == round_up(ceil_div(all, ceil_div(all, width)), 8);
+           }),
       hint("enough_stages", {"STAGES", "TILE_K"}, "the stages hold at least 128 steps of k",
            [](const Wgmma& s, const In&) { return s.stages * s.tile_k >= 128; }),
       hint("cluster_needed", {"CLUSTER_M", "CLUSTER_N", "TILE_M", "TILE_N"},
@@ -118,6 +141,14 @@ std::vector<Constraint> search_hints() {
            }),
       Common::split_needed(4),
       Common::split_has_work(),
+      hint("stream_k_has_work",
+           {"STREAM_K", "TILE_M", "TILE_N", "TILE_K", "CLUSTER_M", "CLUSTER_N", "BLOCKS_PER_SM"},
+           "a stream-K cluster has at least four tiles of k, and there are at most 16 waves",
+           [](const Wgmma& s, const In& in) {
+             if (!s.stream_k) return true;
+             const StreamK stream_k = s.stream_k_of(in.problem, in.device);
+             return stream_k.share >= 4 && stream_k.whole_tiles <= 16 * s.resident(in.device);
+           }),
       hint("pack_a_pays", {"PACK_A"}, "A is padded only where it is not aligned",
            [](const Wgmma& s, const In& in) {
              return s.pack_a == Pack::none || in.problem.alignment.a < 16;
@@ -146,8 +177,8 @@ std::vector<Constraint> search_hints() {
 }  // namespace
 
 std::vector<Parameter> parameters() {
-  const std::vector<int> spans = {8,   16,  24,  32,  40,  48,  64,  80,  96,
-                                  112, 128, 144, 160, 176, 192, 208, 224, 256};
+  std::vector<int> spans;
+  for (int span = 8; span <= 256; span += 8) spans.push_back(span);
   return {
       {"TILE_M", spans, "rows of C a block computes"},
       {"TILE_N", spans, "columns of C a block computes"},
@@ -172,6 +203,11 @@ std::vector<Parameter> parameters() {
       {"SPLIT_K",
        {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64, 128},
        "clusters that share the k of a tile"},
+      {"STREAM_K",
+       {0, 1},
+       "stream-K: the last wave's tiles are shared out evenly",
+       {"no", "yes"},
+       true},
       {"GROUP_M", {1, 2, 4, 8, 16}, "cluster rows that run together, for L2 (tile order)"},
   };
 }

@@ -64,6 +64,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   const Wgmma s(problem, c);
   MultiplyShape shape;
   shape.kernel = kernel_of("wgmma.cu", "wgmma", c, {"PACK_A", "PACK_B", "SPLIT_K", "GROUP_M"});
+  shape.kernel.defines.emplace("STREAM_K", 0);  // configurations of earlier versions lack it
   shape.kernel.defines.emplace(kNoSpills, 1);
   shape.kernel.defines.emplace("SPLIT", s.split > 1);
   shape.kernel.defines.emplace("SHIFT_C", s.shift_c(problem));
@@ -77,22 +78,28 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   // GROUP_M counts rows of clusters.
   const std::int64_t rows = std::int64_t{s.tile_m} * s.cluster_m;
   const std::int64_t columns = std::int64_t{s.tile_n} * s.cluster_n;
-  shape.group_m = static_cast<int>(group_m_of(problem, rows, s.group_m));
+  const int group_m = static_cast<int>(group_m_of(problem, rows, s.group_m));
+  shape.group_m = group_m;
   shape.pack_a = s.pack_a;
   shape.pack_b = s.pack_b;
   shape.maps = {tiles_by_tma(TileMap::Of::a, s.a), tiles_by_tma(TileMap::Of::b, s.b)};
   if (s.epilogue == 2)
-    shape.maps.push_back(
-        {TileMap::Of::c, s.stored().columns, wgmma::StoredLayout::kRows, s.stored().width()});
+    shape.maps.push_back({TileMap::Of::c, s.stored().columns, s.stored().rows, s.stored().width()});
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, problem);
   MultiplyPlan made(problem, std::move(shape));
   if (problem.batch > 1) made.add_argument({Argument::Kind::integer32, problem.batch});
   const std::int64_t items =
       ceil_div(problem.m, rows) * ceil_div(problem.n, columns) * s.split * problem.batch;
-  const std::int64_t resident =
-      std::max<std::int64_t>(1, std::int64_t{device.multiprocessors} * s.blocks / s.cluster());
-  made.set_persistent(std::min(items, resident) * s.cluster(), items * s.cluster());
+  if (s.stream_k) {
+    const StreamK stream_k = s.stream_k_of(problem, device);
+    made.set_blocks(
+        std::max(stream_k.blocks(), std::min(stream_k.whole_tiles, s.resident(device))) *
+        s.cluster());
+    add_stream_k(made, problem, stream_k, group_m);
+  } else {
+    made.set_persistent(std::min(items, s.resident(device)) * s.cluster(), items * s.cluster());
+  }
   return made.finish();
 }
 
@@ -149,6 +156,7 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo& de
                   {"VECTOR_C", rows ? 1 : (split > 1 ? 4 : 16 / bytes_of(problem.c))},
                   {"BLOCKS_PER_SM", 1},
                   {"SPLIT_K", split},
+                  {"STREAM_K", 0},
                   {"GROUP_M", 8}};
   if (rows && Wgmma(problem, c).rows_by_tma(problem)) c.set("EPILOGUE", 2);
   for (int stages = 8;

@@ -1,20 +1,24 @@
-#include "templates/families/simt/stream_k.hpp"
+#include "templates/plan/stream_k.hpp"
 
 #include <algorithm>
 
-#include "templates/families/simt/stream_k_layout.hpp"
+#include "templates/plan/steps_layout.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::simt {
+namespace tilewise {
 namespace {
 
 using Kind = Argument::Kind;
 
-LaunchStep stream_k_step(const Problem& problem, const MultiplyShape& shape,
-                         const StreamK& stream_k, std::int64_t partial) {
+LaunchStep stream_k_step(const Problem& problem, const StreamK& stream_k, int group_m,
+                         std::int64_t partial) {
   LaunchStep step;
   step.role = StepRole::reduce;
-  step.kernel = {"stream_k.cu", "stream_k", {{"TILE_M", shape.tile_m}, {"TILE_N", shape.tile_n}}};
+  const bool vectors = problem.alignment.c % (StreamKLayout::kTogether * bytes_of(problem.c)) == 0;
+  step.kernel = {"stream_k.cu",
+                 "stream_k",
+                 {{"TILE_M", stream_k.tile_m}, {"TILE_N", stream_k.tile_n}, {"VECTORS", vectors}}};
+  add_types(step.kernel, problem);
   // The fields of StreamKArgs in stream_k.cu.
   step.arguments = {{Kind::workspace, partial},
                     {Kind::c},
@@ -24,17 +28,18 @@ LaunchStep stream_k_step(const Problem& problem, const MultiplyShape& shape,
                     {Kind::integer64, problem.m},
                     {Kind::integer64, problem.n},
                     {Kind::integer64, stream_k.depth},
-                    {Kind::integer32, group_m_of(problem, shape.tile_m, shape.group_m)},
+                    {Kind::integer32, group_m_of(problem, stream_k.tile_m, group_m)},
                     {Kind::integer32, stream_k.whole_tiles},
                     {Kind::integer32, stream_k.share},
                     {Kind::alpha},
                     {Kind::beta}};
-  const std::int64_t tile = std::int64_t{shape.tile_m} * shape.tile_n;
-  step.grid.x = static_cast<std::uint32_t>(stream_k.rest_tiles *
-                                           StreamKLayout{shape.tile_m, shape.tile_n}.blocks());
+  const StreamKLayout layout{static_cast<int>(stream_k.tile_m), static_cast<int>(stream_k.tile_n)};
+  step.grid.x = static_cast<std::uint32_t>(stream_k.rest_tiles * layout.blocks());
   step.block.x = StreamKLayout::kThreads;
   const int parts = static_cast<int>(ceil_div(stream_k.depth, stream_k.share) + 1);
-  state_reduce_work(step, problem, double(stream_k.rest_tiles) * double(tile), parts, 1);
+  state_reduce_work(step, problem,
+                    double(stream_k.rest_tiles) * double(stream_k.tile_m * stream_k.tile_n), parts,
+                    1);
   return step;
 }
 
@@ -43,7 +48,7 @@ LaunchStep stream_k_step(const Problem& problem, const MultiplyShape& shape,
 StreamK stream_k_of(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
                     std::int64_t tile_k, std::int64_t slots) {
   const std::int64_t tiles = ceil_div(problem.m, tile_m) * ceil_div(problem.n, tile_n);
-  StreamK stream_k;
+  StreamK stream_k{tile_m, tile_n};
   stream_k.whole_tiles = tiles / slots * slots;
   stream_k.rest_tiles = tiles - stream_k.whole_tiles;
   stream_k.depth = std::max<std::int64_t>(1, ceil_div(problem.k, tile_k));
@@ -51,21 +56,18 @@ StreamK stream_k_of(const Problem& problem, std::int64_t tile_m, std::int64_t ti
   return stream_k;
 }
 
-void add_stream_k(MultiplyPlan& plan, const Problem& problem, const MultiplyShape& shape,
-                  std::int64_t slots) {
+void add_stream_k(MultiplyPlan& plan, const Problem& problem, const StreamK& stream_k,
+                  int group_m) {
   if (problem.batch > 1)
     throw Error(ErrorKind::unsupported,
                 "STREAM_K is for a batch of 1, not of " + std::to_string(problem.batch));
-  const StreamK stream_k = stream_k_of(problem, shape.tile_m, shape.tile_n, shape.tile_k, slots);
-  const std::int64_t partial = plan.add_workspace(stream_k.blocks() * 2 * shape.tile_m *
-                                                  shape.tile_n * bytes_of(problem.accumulator));
-  plan.set_blocks(stream_k.whole_tiles + stream_k.blocks());
-  // The fields of SimtArgs in main_loop.cuh.
+  const std::int64_t partial = plan.add_workspace(stream_k.blocks() * 2 * stream_k.tile_m *
+                                                  stream_k.tile_n * bytes_of(problem.accumulator));
   plan.add_argument({Kind::workspace, partial});
   plan.add_argument({Kind::integer64, stream_k.depth});
   plan.add_argument({Kind::integer32, stream_k.whole_tiles});
   plan.add_argument({Kind::integer32, stream_k.share});
-  plan.add_step(stream_k_step(problem, shape, stream_k, partial));
+  plan.add_step(stream_k_step(problem, stream_k, group_m, partial));
 }
 
-}  // namespace tilewise::simt
+}  // namespace tilewise

@@ -1,0 +1,383 @@
+// wgmma's epilogues: how the sums in a warpgroup's registers become results in C. See wgmma.cu.
+#pragma once
+#include "families/wgmma/main_loop.cuh"
+#include "words/mma.cuh"
+
+// The output tile of a warp's 16 rows, in block i of 64 rows, of the left operand.
+struct WarpTile {
+  const WgmmaArgs& args;
+  const Scalars& scalars;
+  const WorkItem& work;
+  int first_left;  // of the block's tile: the warp's first row of the left operand
+
+  // `width` of the right operand, from `right` on.
+  DEVICE_MEMBER Output part(int i, int right, int width) const {
+    const Int64 left = first_left + i * 64;
+    const Int64 row = work.row + (SWAP_AB ? right : left), column = work.column + (SWAP_AB ? left : right);
+    const auto inside = [](Int64 rest, int all) { return rest < all ? static_cast<int>(rest) : all; };
+    const int rows = inside(args.rows() - row, SWAP_AB ? width : 16);
+    const int columns = inside(args.columns() - column, SWAP_AB ? 16 : width);  //@ wgmma-columns
+#if SPLIT
+    const Int64 part = BATCHED ? Int64(work.product) * args.parts() + work.split : work.split;
+    Sum* partial = reinterpret_cast<Sum*>(args.c) + part * args.rows() * args.columns();
+    return {partial + row * args.columns() + column, args.columns(), rows, columns, {}};
+#else
+    Result* c = args.c + (BATCHED ? work.product * args.stride_c : 0);
+    return {c + row * args.ldc + column, args.ldc, rows, columns, scalars};
+#endif
+  }
+};
+
+[[maybe_unused]] DEVICE char* scratch_of_warp(char* shared) {
+  return shared + kLayout.scratch_at() + (int(threadIdx.x) / 32 - 4) * kEpilogue.bytes();  //@ wgmma-scratch
+}
+
+#if EPILOGUE >= 2
+static_assert(!SPLIT && (EPILOGUE == 2 || !SWAP_AB), "C is stored, in rows of C");
+
+// The results of two neighbouring sums. blended(pair): adds beta x C.
+template <class Blended>
+DEVICE void results_of(Result (&results)[2], const Output& out, const float* sums, const Blended& blended) {
+  Sum pair[2] = {product(out.scalars.alpha, sums[0]), product(out.scalars.alpha, sums[1])};
+  blended(pair);
+  UNROLL_ALL
+  for (int e = 0; e < 2; ++e) results[e] = Number<RESULT>::narrow(pair[e]);
+}
+
+// Calls each(add), where add(pair, c, next, inside) adds beta x C to two sums: those of c[0] and c[next], of which the
+// first `inside` are inside. One test of beta serves all sums.
+template <class Each>
+DEVICE void blend_each(const Scalars& scalars, const Each& each) {
+  if (scalars.beta == Sum(0)) {
+    each([](Sum (&)[2], const Result*, Int64, int) {});
+  } else {
+    each([&](Sum (&pair)[2], const Result* c, Int64 next, int inside) {
+#if EPILOGUE == 2 && !SWAP_AB
+      Result old[2];  // C's alignment allows it
+      load_part<2>(old, c, 0, inside);
+      UNROLL_ALL
+      for (int e = 0; e < 2; ++e)
+        pair[e] = multiply_add(scalars.beta, Number<RESULT>::widen(old[e]), pair[e]);
+#else
+      UNROLL_ALL
+      for (int e = 0; e < 2; ++e)
+        if (e < inside) pair[e] = multiply_add(scalars.beta, Number<RESULT>::widen(c[e * next]), pair[e]);
+#endif
+    });
+  }
+}
+
+#if SWAP_AB
+// Lays down the results of the warp's 16 columns of C, and of up to kMostRows rows: those of the right operand from
+// `first` on, of block i of 64 columns. `to`: the warpgroup's buffer.
+DEVICE void lay_down(char* to, const Output& out, const float (&sums)[WGMMA_N / 2], int first) {
+  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
+  const int column = int(threadIdx.x) / 32 % 4 * 16;  // of the buffer
+  char* panel = to + column / kStored.columns * kStored.panel_bytes();
+  const auto place = [&](int right, int left) {
+    const int byte = (column % kStored.columns + left) * int(sizeof(Result));
+    return swizzled<kStored.width()>(right * kStored.width() + byte);  //@ wgmma-place-swapped
+  };
+  blend_each(out.scalars, [&](const auto& add) {
+    const auto results_at = [&](Result (&results)[2], int j, int half) {
+      const int right = 8 * j + 2 * in_group, left = group + 8 * half;
+      const int inside = left < out.columns ? out.rows - right : 0;
+      results_of(results, out, sums + 4 * (first / 8 + j) + 2 * half,
+                 [&](Sum (&pair)[2]) { add(pair, out.row(right) + left, out.ld, inside); });
+    };
+    constexpr int TOGETHER = sizeof(Result) == 2 ? 2 : 1;  // blocks of 8 rows
+    UNROLL_ALL
+    for (int j = 0; j < kStored.kMostRows / 8; j += TOGETHER) {
+      if (first + 8 * j >= WGMMA_N) break;
+      if constexpr (sizeof(Result) == 2) {
+        unsigned words[4];
+        UNROLL_ALL
+        for (int q = 0; q < 4; ++q) {
+          if (first + 8 * (j + q / 2) >= WGMMA_N) break;
+          Result results[2];
+          results_at(results, j + q / 2, q % 2);
+          copy_bits(words[q], results);
+        }
+        // Matrix q: rows 8 (q / 2) on, columns 8 (q % 2) on.
+        char* row = panel + place(lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8) + j * 8 * kStored.width();
+        if (first + 8 * (j + 1) < WGMMA_N)
+          store_matrices<4, true>(row, words);
+        else
+          store_matrices<2, true>(row, {words[0], words[1]});
+      } else {
+        UNROLL_ALL
+        for (int half = 0; half < 2; ++half) {
+          Result results[2];
+          results_at(results, j, half);
+          UNROLL_ALL
+          for (int e = 0; e < 2; ++e)
+            *reinterpret_cast<Result*>(panel + place(8 * j + 2 * in_group + e, group + 8 * half)) = results[e];
+        }
+      }
+    }
+  });
+}
+#else
+// Lays down the results of the warp's 16 rows, and of kStored.columns of the right operand, from `first` on, of block i
+// of 64 rows.
+DEVICE void lay_down(char* to, const Output& out, const float (&sums)[WGMMA_N / 2], int first) {
+  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
+  const auto place = [&](int row, int column) {
+    return swizzled<kStored.width()>(row * kStored.width() + column * int(sizeof(Result)));  //@ wgmma-place-result
+  };
+  blend_each(out.scalars, [&](const auto& add) {
+    const Result* rows[2] = {out.row(group), out.row(8 + group)};
+    const auto results_at = [&](Result (&results)[2], int j, int half) {
+      const int column = 8 * j + 2 * in_group;
+      const int inside = 8 * half + group < out.rows ? out.columns - column : 0;
+      results_of(results, out, sums + first / 2 + 4 * j + 2 * half,
+                 [&](Sum (&pair)[2]) { add(pair, rows[half] + column, 1, inside); });
+    };
+    if constexpr (sizeof(Result) == 2) {
+      UNROLL_ALL
+      for (int j = 0; j < kStored.columns / 8; j += 2) {
+        unsigned words[4];
+        UNROLL_ALL
+        for (int q = 0; q < 4; ++q) {
+          Result results[2];
+          results_at(results, j + q / 2, q % 2);
+          copy_bits(words[q], results);
+        }
+        // Matrix q: rows 8 (q % 2) on, columns 8 (q / 2) on.
+        store_matrices<4, false>(to + place(lane % 16, 8 * j + lane / 16 * 8), words);
+      }
+    } else {
+      UNROLL_ALL
+      for (int half = 0; half < 2; ++half) {
+        UNROLL_ALL
+        for (int j = 0; j < kStored.columns / 8; ++j) {
+          Result results[2];
+          results_at(results, j, half);
+          store_part<2>(reinterpret_cast<Result*>(to + place(8 * half + group, 8 * j + 2 * in_group)), results, 0, 2);
+        }
+      }
+    }
+  });
+}
+#endif
+
+#if EPILOGUE == 2
+DEVICE void store_box(const WarpTile& to, int column, int row, const char* box) {
+#if BATCHED
+  store_tile(to.args.c_map, column, row, to.work.product, box);
+#else
+  store_tile(to.args.c_map, column, row, box);
+#endif
+}
+
+#if SWAP_AB
+// The four warps of a warpgroup wait for one another.
+struct Meeting {
+  Mbarrier* barrier;
+  int parity;
+  DEVICE_MEMBER void wait() {
+    mbarrier_arrive_warp(barrier, 0);
+    mbarrier_wait(barrier, parity);
+    parity ^= 1;
+  }
+};
+
+// stored: the number of the warpgroup's stores so far, of all work items; its two buffers take turns.
+DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stored) {
+  if (to.scalars.alpha == Sum(0)) clear(sums);
+  constexpr int BUFFER = 4 * kStored.bytes();
+  const int warpgroup = int(threadIdx.x) / kWarpgroup - 1;
+  const bool first_thread = int(threadIdx.x) % kWarpgroup == 0;
+  char* scratch = shared + kLayout.scratch_at() + warpgroup * kStored.kBuffers * BUFFER;
+  // Two meetings for each store: the parity returns to 0.
+  Meeting meeting = {meetings(shared) + warpgroup, 0};
+  UNROLL_ALL
+  for (int i = 0; i < kBlocks; ++i) {
+    UNROLL_ALL
+    for (int first = 0; first < WGMMA_N; first += kStored.kMostRows) {
+      char* buffer = scratch + stored++ % kStored.kBuffers * BUFFER;  //@ wgmma-buffer-swapped
+      if (first_thread) stores_read<kStored.kBuffers - 1>();  //@ wgmma-wait-buffer-swapped
+      meeting.wait();
+      lay_down(buffer, to.part(i, first, kStored.kMostRows), sums[i], first);
+      fence_proxy_async();  //@ wgmma-fence-swapped
+      meeting.wait();  //@ wgmma-meeting
+      if (first_thread) {
+        const int column = to.work.column + to.first_left + i * 64;  // of the warpgroup's first warp
+        UNROLL_ALL
+        for (int row = 0; row < kStored.kMostRows; row += kStored.rows) {
+          if (first + row >= WGMMA_N) break;
+          UNROLL_ALL
+          for (int p = 0; p < kStored.panels(); ++p)
+            store_box(to, column + p * kStored.columns, to.work.row + first + row,
+                      buffer + p * kStored.panel_bytes() + row * kStored.width());
+        }
+        stores_commit();
+      }
+    }
+  }
+}
+#else
+// stored: the number of the warp's stores so far, of all work items; its two buffers take turns.
+DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stored) {
+  if (to.scalars.alpha == Sum(0)) clear(sums);  // drops NaN, too; cheaper than scaled() for each sum
+  char* scratch = scratch_of_warp(shared);
+  UNROLL_ALL
+  for (int i = 0; i < kBlocks; ++i) {
+    UNROLL_ALL
+    for (int first = 0; first < WGMMA_N; first += kStored.columns) {
+      char* buffer = scratch + stored++ % kStored.kBuffers * kStored.bytes();  //@ wgmma-buffer
+      if (int(threadIdx.x) % 32 == 0) stores_read<kStored.kBuffers - 1>();  //@ wgmma-wait-buffer
+      warp_barrier();
+      lay_down(buffer, to.part(i, first, kStored.columns), sums[i], first);
+      fence_proxy_async();  //@ wgmma-fence-stores
+      warp_barrier();
+      if (int(threadIdx.x) % 32 == 0) {
+        store_box(to, to.work.column + first, to.work.row + to.first_left + i * 64, buffer);
+        stores_commit();
+      }
+    }
+  }
+}
+#endif
+#else
+// Stores the rows of a buffer. Each lane stores one word of 4 bytes of a row; where a row of 2-byte elements is not aligned
+// to words, the first word has one element of the row, and its last element is stored on its own.
+DEVICE void store_rows_of(const Output& out, const char* buffer) {
+  constexpr int WORD = 4 / int(sizeof(Result)), WORDS = kStored.columns / WORD;
+  const int lane = int(threadIdx.x) % 32;
+  const auto result = [&](int row, int column) {
+    const int byte = row * kStored.width() + column * int(sizeof(Result));
+    return *reinterpret_cast<const Result*>(buffer + swizzled<kStored.width()>(byte));
+  };
+  const auto shift_of = [](const Result* row) {
+    return static_cast<int>(reinterpret_cast<unsigned long long>(row) / sizeof(Result) % WORD);  //@ wgmma-row-shift
+  };
+  UNROLL_BY(2)
+  for (int row = 0; row < kStored.rows; ++row) {
+    if (row >= out.rows) break;
+    if (WORDS < 32 && lane >= WORDS) break;
+    Result* to = out.row(row);
+    const int first = lane * WORD - shift_of(to);
+    Result word[WORD];
+    UNROLL_ALL
+    for (int e = 0; e < WORD; ++e) word[e] = result(row, first + e < 0 ? 0 : first + e);
+    store_part<WORD>(to + first, word, -first, out.columns - first);
+  }
+  if (lane < kStored.rows && lane < out.rows && out.columns >= kStored.columns) {
+    Result* to = out.row(lane);
+    constexpr int last = kStored.columns - 1;
+    if (shift_of(to) > 0) to[last] = result(lane, last);  //@ wgmma-row-last
+  }
+}
+
+DEVICE void store_rows(const WarpTile& to, Sums& sums, char* shared) {
+  if (to.scalars.alpha == Sum(0)) clear(sums);
+  // Addresses are not computed before the main loop, which has no registers for them.
+  char* scratch = reinterpret_cast<char*>(opaque_shared_pointer(reinterpret_cast<float*>(scratch_of_warp(shared))));
+  UNROLL_ALL
+  for (int i = 0; i < kBlocks; ++i) {
+    UNROLL_ALL
+    for (int first = 0; first < WGMMA_N; first += kStored.columns) {
+      char* buffer = scratch + (i * (WGMMA_N / kStored.columns) + first / kStored.columns) % 2 * kStored.bytes();
+      const Output out = to.part(i, first, kStored.columns);
+      lay_down(buffer, out, sums[i], first);
+      warp_barrier();  //@ wgmma-rows-barrier
+      store_rows_of(out, buffer);
+    }
+  }
+  warp_barrier();  // the next work item begins with the same buffer
+}
+#endif
+#elif EPILOGUE == 1
+DEVICE void store_staged(const WarpTile& to, const Sums& sums, char* shared) {
+  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
+  constexpr int ACROSS = StagedSums::STORES, ROW = kScratch.row_stride(), STORES = kScratch.rows * ACROSS;
+  Sum* scratch = reinterpret_cast<Sum*>(scratch_of_warp(shared));
+  UNROLL_ALL
+  for (int i = 0; i < kBlocks; ++i) {
+    UNROLL_ALL
+    for (int first = 0; first < WGMMA_N; first += kStagedColumns) {
+      warp_barrier();  //@ wgmma-barrier-before-staging
+      UNROLL_ALL
+      for (int j = 0; j < kStagedColumns / 8; ++j) {
+        UNROLL_ALL
+        for (int e = 0; e < 4; ++e) {
+          const int left = group + e / 2 * 8, right = 8 * j + 2 * in_group + e % 2;
+          scratch[SWAP_AB ? right * ROW + StagedSums::slot(left) : left * ROW + StagedSums::slot(right)] =
+              sums[i][4 * (first / 8 + j) + e];
+        }
+      }
+      warp_barrier();
+      const Output out = to.part(i, first, kStagedColumns);
+      UNROLL_BY(1)
+      for (int n = 0; n < STORES; n += 32) {
+        const int s = n + lane, row = s / ACROSS;
+        if (STORES % 32 > 0 && s >= STORES) break;
+        if (row < out.rows) StagedSums::write(out, out.row(row), s % ACROSS, scratch + row * ROW);
+      }
+    }
+  }
+}
+#else
+DEVICE void store_registers(const WarpTile& to, const Sums& sums) {
+  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
+  UNROLL_ALL
+  for (int i = 0; i < kBlocks; ++i) {
+    const Output out = to.part(i, 0, WGMMA_N);
+    UNROLL_ALL
+    for (int half = 0; half < 2; ++half) {
+      const int left = half * 8 + group;
+#if SWAP_AB
+      UNROLL_ALL
+      for (int j = 0; j < WGMMA_N / 8; ++j) {
+        UNROLL_ALL
+        for (int e = 0; e < 2; ++e) {
+          const int right = 8 * j + 2 * in_group + e;
+          if (right < out.rows) out.write<1>(out.row(right), left, {sums[i][4 * j + 2 * half + e]});
+        }
+      }
+#else
+      if (left >= out.rows) continue;
+      Output::Out* row = out.row(left);
+      UNROLL_ALL
+      for (int j = 0; j < WGMMA_N / 8; ++j) {
+        const Sum pair[2] = {sums[i][4 * j + 2 * half], sums[i][4 * j + 2 * half + 1]};
+        const int right = 8 * j + 2 * in_group;
+        if constexpr (VECTOR_C > 1) {
+          out.write<2>(row, right, pair);
+        } else {
+          out.write<1>(row, right, {pair[0]});
+          out.write<1>(row, right + 1, {pair[1]});
+        }
+      }
+#endif
+    }
+  }
+}
+#endif
+
+#if STREAM_K
+// Stores the sums of a tile that several clusters share, all of them, for the stream_k step. partial: of the block's
+// first row and column; rows have `ld` sums. first_left: WarpTile's.
+DEVICE void store_partial(Sum* partial, int ld, const Sums& sums, int first_left) {
+  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
+  UNROLL_ALL
+  for (int i = 0; i < kBlocks; ++i) {
+    UNROLL_ALL
+    for (int half = 0; half < 2; ++half) {
+      const int left = first_left + i * 64 + half * 8 + group;  //@ wgmma-partial-row
+      Sum* to = opaque_pointer(partial + (SWAP_AB ? left + 2 * in_group * ld : left * ld + 2 * in_group));
+      UNROLL_ALL
+      for (int j = 0; j < WGMMA_N / 8; ++j) {
+        const Sum pair[2] = {sums[i][4 * j + 2 * half], sums[i][4 * j + 2 * half + 1]};
+        if constexpr (SWAP_AB) {
+          to[8 * j * ld] = pair[0];
+          to[(8 * j + 1) * ld] = pair[1];
+        } else {
+          store_vector<2>(to + 8 * j, pair);
+        }
+      }
+    }
+  }
+}
+#endif
