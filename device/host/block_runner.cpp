@@ -58,6 +58,14 @@ struct KernelCalls {
     const Unwatched own_list;
     return running->load_next(barrier, *load);
   }
+  static void arrival_start(const void* barrier, Site site) {
+    const Unwatched own_list;
+    running->arrival_start(barrier, site);
+  }
+  static bool arrival_next(const void* barrier, Site* site) {
+    const Unwatched own_list;
+    return running->arrival_next(barrier, *site);
+  }
   static void edge(void* at, bool release) { FiberChecks::edge(at, release); }
   static void cluster_barrier(Site site) { running->cluster_barrier(site); }
   static char* shared_of(unsigned block, Site site) { return running->shared_of(block, site); }
@@ -105,6 +113,7 @@ const Runtime& kernel_runtime() {
                                    KernelCalls::copies_commit, KernelCalls::copies_wait,
                                    KernelCalls::mbarrier_made, KernelCalls::mbarriers_ready,
                                    KernelCalls::load_start,    KernelCalls::load_next,
+                                   KernelCalls::arrival_start, KernelCalls::arrival_next,
                                    KernelCalls::edge,          KernelCalls::cluster_barrier,
                                    KernelCalls::shared_of,     KernelCalls::product_fence,
                                    KernelCalls::product_start, KernelCalls::products_commit,
@@ -197,6 +206,7 @@ void BlockRunner::prepare(const BlockWork& work, const Index& block) {
   for (unsigned rank = 0; rank < work.cluster; ++rank) prepare_block(rank, block);
   for (Warp& warp : warps_) warp.open.clear();
   loads_.clear();
+  arrivals_.clear();
   barriers_.clear();
   for (unsigned i = 0; i < live_; ++i) fibers_[order_[i]].next = &fibers_[order_[(i + 1) % live_]];
 }
@@ -259,6 +269,8 @@ void BlockRunner::run_thread() {
       return name_of(number_of(me)) + " ends while " + name_of(meeting->thread) + " waits for it " +
              text(meeting->call);
     });
+  if (block.live == 1)
+    if (const std::string late = late_arrival(block); !late.empty()) fail([&] { return late; });
   checks_.release(FiberChecks::end);
   me.ready_at = kNever;
   block.ended = number_of(me);

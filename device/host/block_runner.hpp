@@ -104,6 +104,10 @@ class BlockRunner {
     unsigned maker;
     bool ready;  ///< copies may count at it
   };
+  struct Arrival {
+    const void* barrier;
+    Site site;
+  };
   struct Copy {
     void* to;
     const void* from;
@@ -194,6 +198,10 @@ class BlockRunner {
   void load_start(const TileLoad& load);
   bool load_next(const void* barrier, TileLoad& load);
   std::string unfinished_load() const;
+  void arrival_start(const void* barrier, Site site);
+  bool arrival_next(const void* barrier, Site& site);
+  /// Non-empty for an arrival in flight to a block that has ended.
+  std::string late_arrival(const BlockState& block) const;
   std::string overwritten_barrier() const;
 
   HostOptions options_;
@@ -204,7 +212,8 @@ class BlockRunner {
   std::vector<Products> products_;
   std::vector<Stores> stores_;
   std::vector<Warp> warps_;
-  std::vector<TileLoad> loads_;  ///< in flight, oldest first
+  std::vector<TileLoad> loads_;    ///< in flight, oldest first
+  std::vector<Arrival> arrivals_;  ///< in flight, oldest first
   std::vector<Mbarrier> barriers_;
   std::vector<unsigned> order_;
   Fiber main_;

@@ -37,6 +37,31 @@ char* BlockRunner::shared_of(unsigned block, Site site) {
   return static_cast<char*>(blocks_[block].shared);
 }
 
+void BlockRunner::arrival_start(const void* barrier, Site site) {
+  arrivals_.push_back({barrier, site});
+}
+
+bool BlockRunner::arrival_next(const void* barrier, Site& site) {
+  const auto found = std::find_if(arrivals_.begin(), arrivals_.end(),
+                                  [&](const Arrival& a) { return a.barrier == barrier; });
+  if (found == arrivals_.end()) return false;
+  site = found->site;
+  arrivals_.erase(found);
+  idle_yields_ = 0;
+  return true;
+}
+
+std::string BlockRunner::late_arrival(const BlockState& block) const {
+  const auto* const begin = static_cast<const char*>(block.shared);
+  for (const Arrival& arrival : arrivals_) {
+    const auto* const at = static_cast<const char*>(arrival.barrier);
+    if (at >= begin && at < begin + block.shared_bytes)
+      return "a block of the cluster ends while the arrival at " + text(arrival.site) +
+             " is on its way to it";
+  }
+  return "";
+}
+
 void BlockRunner::product_start(const AsyncProduct& product) {
   Products& mine = products_[number_of(*current_)];
   const bool in_flight = std::any_of(mine.sums.begin(), mine.sums.end(),

@@ -11,7 +11,9 @@ inline void cluster_barrier(Site site) { runtime->cluster_barrier(site); }
 inline void mbarrier_arrive_in(void* barrier, int block, Site site) {
   mbarrier_state(barrier, site);
   const auto offset = static_cast<char*>(barrier) - static_cast<char*>(thread().block->shared);
-  arrive_at(runtime->shared_of(static_cast<unsigned>(block), site) + offset, 0, site);
+  char* const there = runtime->shared_of(static_cast<unsigned>(block), site) + offset;
+  runtime->edge(edge_in_flight(there), true);
+  runtime->arrival_start(there, site);
 }
 
 }  // namespace tilewise_host

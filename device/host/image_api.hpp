@@ -5,7 +5,7 @@
 namespace tilewise_host {
 
 /// Raised with every change below: images of another revision are not loaded.
-constexpr unsigned kImageRevision = 8;
+constexpr unsigned kImageRevision = 9;
 
 /// The section of an image's file with an ImageMark, read before any code of the file runs.
 #define TILEWISE_MARK_SECTION ".tilewise"
@@ -126,6 +126,11 @@ struct Runtime {
   void (*load_start)(const TileLoad& load);
   /// Takes the next copy for a barrier off the list; false when there is none.
   bool (*load_next)(const void* barrier, TileLoad* load);
+  /// An arrival at an mbarrier of any block of the cluster: in flight until a thread tests that
+  /// mbarrier. A fault when the block ends before.
+  void (*arrival_start)(const void* barrier, Site site);
+  /// Takes the next arrival for a barrier off the list; false when there is none.
+  bool (*arrival_next)(const void* barrier, Site* site);
   /// A happens-before edge for a thread sanitizer, from a release to a later acquire at `at`.
   void (*edge)(void* at, bool release);
   /// Waits for all threads of the cluster.

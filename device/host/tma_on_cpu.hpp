@@ -15,6 +15,8 @@ inline __attribute__((always_inline)) MbarrierState& mbarrier_state(void* barrie
 // Happens-before edges from an arrival (or a completed copy) in a phase to a thread that sees the
 // phase end. The mbarriers' own words give no order and are not checked as data.
 inline void* edge_of(void* barrier, int parity) { return static_cast<char*>(barrier) + 4 * parity; }
+// From an arrival in flight to the thread that counts it.
+inline void* edge_in_flight(void* barrier) { return static_cast<char*>(barrier) + 2; }
 
 TILEWISE_FOR_ALL inline void count_mbarrier(MbarrierState& state, int arrivals, int bytes) {
   state.missing -= arrivals;
@@ -91,6 +93,10 @@ inline bool mbarrier_try_wait(void* barrier, int parity, Site site) {
     runtime->edge(edge_of(barrier, parity_of(state)), true);
     const TensorMapData& map = load.map;
     count_mbarrier(state, 0, -map.box[0] * map.box[1] * map.element_bytes);
+  }
+  for (Site from; runtime->arrival_next(barrier, &from);) {
+    runtime->edge(edge_in_flight(barrier), false);
+    arrive_at(barrier, 0, from);
   }
   if (parity_of(state) == parity) return false;
   runtime->edge(edge_of(barrier, parity), false);

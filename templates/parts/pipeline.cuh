@@ -91,6 +91,15 @@ struct ClusterPipeline {
   }
   DEVICE_MEMBER void wait_empty(const StagePhase<Stages>& at) const { mbarrier_wait(empty + at.stage, at.phase); }  //@ cluster-wait-empty
   DEVICE_MEMBER void wait_full(const StagePhase<Stages>& at) const { mbarrier_wait(full + at.stage, at.phase); }  //@ cluster-wait-full
+  // Called by the thread that fills the stages, after the last one. A block of a cluster must not end before the arrivals
+  // of the others at its barriers, which the end of their threads does not wait for.
+  DEVICE_MEMBER void wait_all_empty(StagePhase<Stages> at) const {
+    UNROLL_BY(1)
+    for (int s = 0; s < Stages; ++s) {
+      wait_empty(at);
+      at.advance();
+    }
+  }
   // Called by a whole warp that has read the stage.
   DEVICE_MEMBER void arrive_empty(const StagePhase<Stages>& at) const {
     if constexpr (Cluster == 1) {

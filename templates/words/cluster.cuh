@@ -18,7 +18,8 @@ DEVICE int block_of_cluster() {
 }
 
 // Waits for all threads of the cluster's blocks. It orders no memory but the mbarriers that mbarriers_ready() has made
-// known: the form that orders all memory waits for every store of the block (MEMBAR.ALL.GPU).
+// known, and no arrivals (mbarrier_arrive_in): the form that orders all waits for every store of the block
+// (MEMBAR.ALL.GPU).
 DEVICE void cluster_barrier(SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::cluster_barrier(at);
@@ -30,7 +31,8 @@ DEVICE void cluster_barrier(SourceLine at = source_line()) {
 }
 
 // Arrives at the mbarrier that lies in block `block` of the cluster where `barrier` lies in this one. It orders no
-// writes of this block for the other (that form costs a fence of the whole GPU): it follows reads.
+// writes of this block for the other (that form costs a fence of the whole GPU): it follows reads. The arrival takes
+// time: that block must not end before it, so it waits for the phase.
 DEVICE void mbarrier_arrive_in(Mbarrier* barrier, int block, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::mbarrier_arrive_in(barrier, block, at);

@@ -97,6 +97,12 @@ TEST(Clusters, MistakesAreNamedWithTheirLine) {
   EXPECT_THAT(complaint("cluster_barrier();\nif (block_of_cluster() == 1) return;\n"
                         "__nanosleep(1); if (threadIdx.x == 0) mbarrier_arrive_in(there, 1);"),
               HasSubstr("bad.cu:11: reaches into a block of the cluster that has ended"));
+  EXPECT_THAT(complaint("cluster_barrier();\nif (threadIdx.x == 0) mbarrier_arrive_in(there, 1 - "
+                        "block_of_cluster());\ncluster_barrier();"),
+              HasSubstr("ends while the arrival at bad.cu:10 is on its way to it"));
+  EXPECT_EQ(complaint("cluster_barrier();\nif (threadIdx.x == 0) mbarrier_arrive_in(there, 1 - "
+                      "block_of_cluster());\nmbarrier_wait(there, 0);"),
+            "");
   EXPECT_THAT(
       complaint("if (block_of_cluster() == 0) cluster_barrier();"),
       HasSubstr("thread (0,0,0) of block 0 of the cluster waits at the barrier at bad.cu:9"));

@@ -54,6 +54,15 @@ std::vector<Round> rounds_for(const Problem& problem, bool all) {
   return rounds;
 }
 
+/// Unloads the kernels while no other thread uses the GPU.
+struct Unload {
+  std::optional<Executable>& executable;
+  ~Unload() {
+    const std::lock_guard lock(gpu_mutex());
+    executable.reset();
+  }
+};
+
 }  // namespace
 
 Checker::Checker(const Options& options, const Compiler& compiler, Device* gpu)
@@ -122,17 +131,14 @@ std::string Checker::check(const Case& c, const Run& run, bool watch) {
   if (const std::string log = images_of(plan, images); !log.empty())
     return std::string(kDoesNotCompile) + ": " + log;
   std::optional<Executable> executable;
+  const Unload unload{executable};
   {
     const std::lock_guard lock(gpu_mutex());
     executable.emplace(run.device, run.problem, plan, images);
   }
   Operands operands(run.problem, run.round, run.seed);
   const auto difference = operands.difference(run.device, *executable);
-  if (!difference) {
-    const std::lock_guard lock(gpu_mutex());
-    executable.reset();
-    return "";
-  }
+  if (!difference) return "";
   const std::string where = to_string(run.problem) + ", thread order " +
                             std::to_string(static_cast<int>(run.order)) + ", alpha " +
                             std::to_string(run.round.alpha) + ", beta " +

@@ -116,7 +116,7 @@ TEST(PlantedWgmma, ABlockThatIsToldOfNoReaderOfItsTiles) {
 }
 
 TEST(PlantedWgmma, ABlockThatLeavesItsCluster) {
-  expect_found(kCluster, removed("wgmma-end"_marker), {"a block of the cluster that has ended"});
+  expect_found(kCluster, removed("wgmma-end"_marker), {"is on its way to it", "pipeline.cuh"});
 }
 
 TEST(PlantedWgmma, ABlockThatReachesMbarriersBeforeTheyAreThere) {

@@ -21,8 +21,8 @@ inline ArgumentNames multiply_arguments(std::initializer_list<std::string_view> 
   names.insert(names.end(), appended);
   return names;
 }
-/// SimtArgs with STREAM_K (templates/families/simt/main_loop.cuh).
-inline ArgumentNames simt_stream_k_arguments() {
+/// SimtArgs and WgmmaArgs with STREAM_K (templates/families/*/main_loop.cuh).
+inline ArgumentNames multiply_stream_k_arguments() {
   return multiply_arguments({"partial", "depth", "whole_tiles", "share"});
 }
 /// StreamKArgs of templates/plan/stream_k.cu.

@@ -36,6 +36,9 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
       if (value("SMALL_OPERAND")) std::swap(tile_m, tile_n);
     }
     const bool persistent = step.kernel.entry == "wgmma";
+    const std::int64_t cluster = persistent ? value("CLUSTER_M") * value("CLUSTER_N") : 1;
+    const std::int64_t clusters_at_a_time =
+        std::max<std::int64_t>(1, device.multiprocessors * value("BLOCKS_PER_SM") / cluster);
     if (persistent) {  // a cluster's tile
       tile_m *= value("CLUSTER_M");
       tile_n *= value("CLUSTER_N");
@@ -53,24 +56,27 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
     const std::int64_t tiles_n = (problem.n + tile_n - 1) / tile_n;
     if (value("STREAM_K")) {  // blocks of whole tiles, then stream-K blocks
       const auto argument = [&](std::string_view name) {
-        return argument_named(step, name, test::simt_stream_k_arguments()).value;
+        return argument_named(step, name, test::multiply_stream_k_arguments()).value;
       };
       const std::int64_t depth = argument("depth"), whole = argument("whole_tiles");
       const std::int64_t share = argument("share"), rest = tiles_m * tiles_n - whole;
-      const std::int64_t blocks = std::int64_t(volume(step.grid)) - whole;
       ASSERT_GT(rest, 0);
       ASSERT_GE(whole, 0);
-      ASSERT_LE(share, depth);  // so a block has parts of two tiles at most
-      ASSERT_GE(blocks * share, rest * depth);
-      ASSERT_LT((blocks - 1) * share, rest * depth);
+      ASSERT_LE(share, depth);  // so a block (a cluster) has parts of two tiles at most
+      const auto blocks = std::int64_t(volume(step.grid));
+      if (persistent) {  // a cluster may have whole tiles, and then its share of the others
+        const std::int64_t clusters = blocks / std::int64_t(step.cluster.x);
+        ASSERT_EQ(clusters, std::max((rest * depth + share - 1) / share,
+                                     std::min(whole, clusters_at_a_time)));
+      } else {
+        ASSERT_GE((blocks - whole) * share, rest * depth);
+        ASSERT_LT((blocks - whole - 1) * share, rest * depth);
+      }
       ASSERT_GE(depth * value("TILE_K"), problem.k);
     } else if (persistent) {  // as many clusters as run at a time, or one for each tile
-      const std::int64_t cluster = value("CLUSTER_M") * value("CLUSTER_N");
-      const std::int64_t resident = device.multiprocessors * value("BLOCKS_PER_SM") / cluster;
+      const std::int64_t items = tiles_m * tiles_n * splits * problem.batch;
       ASSERT_EQ(step.cluster.x, cluster);
-      ASSERT_EQ(
-          volume(step.grid),
-          std::uint64_t(std::min(resident, tiles_m * tiles_n * splits * problem.batch) * cluster))
+      ASSERT_EQ(volume(step.grid), std::uint64_t(std::min(clusters_at_a_time, items) * cluster))
           << to_string(candidate);
     } else {
       ASSERT_EQ(volume(step.grid), std::uint64_t(tiles_m * tiles_n * splits * problem.batch))
@@ -101,8 +107,9 @@ struct MultiplyArgs {
   int group_m, splits;
   Sum alpha, beta;
 };
-// SimtArgs with STREAM_K, and the arguments of stream_k.cu.
-struct SimtStreamKArgs : MultiplyArgs<float> {
+// SimtArgs and WgmmaArgs with STREAM_K (wgmma's tensor maps follow), and the arguments of
+// stream_k.cu.
+struct MultiplyStreamKArgs : MultiplyArgs<float> {
   float* partial;
   long long depth;
   int whole_tiles, share;
@@ -120,32 +127,51 @@ struct SmallArgs : MultiplyArgs<Sum> {
   int products;
 };
 
-TEST(FamilyPlans, SimtsStreamKHasItsArgumentsAndMemory) {
-  std::int64_t found = 0;
-  for_random_plans(
-      [&](const Problem& problem, const Candidate& candidate, const Plan& plan, const DeviceInfo&) {
-        const int* stream_k = candidate.configuration.find("STREAM_K");
-        if (!stream_k || *stream_k == 0) return;
+TEST(FamilyPlans, StreamKHasItsArgumentsAndMemory) {
+  const auto check = [](const Problem& problem, const Plan& plan) {
+    const LaunchStep& step = multiply_of(plan);
+    const ArgumentLayout layout = layout_of(step.arguments, problem.accumulator);
+    const auto names = test::multiply_stream_k_arguments();
+    ASSERT_EQ(layout.offsets[test::index_of("partial", names)], sizeof(MultiplyArgs<float>));
+    ASSERT_EQ(layout.offsets[test::index_of("share", names)],
+              sizeof(MultiplyStreamKArgs) - sizeof(int));
+    const LaunchStep& sums = plan.steps.back();
+    ASSERT_EQ(sums.kernel.entry, "stream_k");
+    const ArgumentLayout of_sums = layout_of(sums.arguments, problem.accumulator);
+    ASSERT_EQ(of_sums.bytes, sizeof(StreamKArgs));
+    ASSERT_EQ(of_sums.offsets[test::index_of("share", test::stream_k_arguments())],
+              offsetof(StreamKArgs, share));
+    const auto of = [&](std::string_view name) {
+      return argument_named(sums, name, test::stream_k_arguments()).value;
+    };
+    for (const std::string_view name : {"partial", "depth", "whole_tiles", "share"})
+      ASSERT_EQ(of(name), argument_named(step, name, names).value) << name;
+    const std::int64_t tile_m = sums.kernel.defines.at("TILE_M");
+    const std::int64_t tile_n = sums.kernel.defines.at("TILE_N");
+    const std::int64_t tiles =
+        ((problem.m + tile_m - 1) / tile_m) * ((problem.n + tile_n - 1) / tile_n);
+    const std::int64_t all = (tiles - of("whole_tiles")) * of("depth");
+    const std::int64_t blocks = (all + of("share") - 1) / of("share");
+    ASSERT_GE(plan.workspace_bytes, of("partial") + blocks * 2 * tile_m * tile_n * 4);
+  };
+  std::mt19937_64 generator(7);
+  const DeviceInfo device = nominal_device(best_target(9, 0));
+  for (const auto& [name, type] :
+       {std::pair{"simt", DType::f32}, std::pair{"wgmma", DType::bf16}}) {
+    int found = 0;
+    for (const std::int64_t m : {700, 1300, 2100}) {
+      Problem problem = test::make_problem(Layout::nt, m, 3000, 2048);
+      set_types(problem, type, type, MathMode::strict);
+      const SearchSpace space(problem, device, select_templates({name}));
+      for (int draw = 0; draw < 200; ++draw) {
+        const auto candidate = space.random(generator);
+        if (!candidate || candidate->configuration.at("STREAM_K") == 0) continue;
         ++found;
-        const LaunchStep& step = multiply_of(plan);
-        const ArgumentLayout layout = layout_of(step.arguments, problem.accumulator);
-        const auto names = test::simt_stream_k_arguments();
-        ASSERT_EQ(layout.offsets[test::index_of("partial", names)], sizeof(MultiplyArgs<float>));
-        ASSERT_EQ(layout.offsets[test::index_of("share", names)],
-                  sizeof(SimtStreamKArgs) - sizeof(int));
-        const std::int64_t blocks =
-            std::int64_t(volume(step.grid)) - argument_named(step, "whole_tiles", names).value;
-        ASSERT_GE(plan.workspace_bytes, argument_named(step, "partial", names).value +
-                                            blocks * 2 * candidate.configuration.at("TILE_M") *
-                                                candidate.configuration.at("TILE_N") * 4);
-        const LaunchStep& sums = plan.steps.back();
-        ASSERT_EQ(sums.kernel.entry, "stream_k");
-        const ArgumentLayout of_sums = layout_of(sums.arguments, problem.accumulator);
-        ASSERT_EQ(of_sums.bytes, sizeof(StreamKArgs));
-        ASSERT_EQ(of_sums.offsets[test::index_of("share", test::stream_k_arguments())],
-                  offsetof(StreamKArgs, share));
-      });
-  EXPECT_GT(found, 0);
+        check(problem, find_template(name).plan(problem, candidate->configuration, device));
+      }
+    }
+    EXPECT_GT(found, 10) << name;
+  }
 }
 
 TEST(FamilyPlans, SmallTakesTheNumberOfItsProducts) {

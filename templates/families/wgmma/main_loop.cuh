@@ -228,6 +228,7 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
       to.advance();
     }
   } while (work.next(args, queue, block));
+  if (kCluster > 1) pipeline.wait_all_empty(to);  //@ wgmma-end
 }
 
 DEVICE void clear(Sums& sums) {

@@ -124,5 +124,4 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
     if (kRegisters.moves()) raise_registers<kRegisters.multiplying()>();
     multiply(args, pipeline, block, warpgroup - 1, shared, work);
   }
-  if (kCluster > 1) cluster_barrier();  //@ wgmma-end
 }
