@@ -31,7 +31,7 @@ double microseconds(Clock::time_point from, Clock::time_point to) {
 
 struct Options {
   std::string device = "auto", database, size = "256", layout = "nn", type = "f32";
-  int rounds = 201, calls = 64;
+  int rounds = 201, calls = 64, sets = 1;
   bool json = false;
 };
 
@@ -98,13 +98,17 @@ double per_call(Device& device, int calls, Work work) {
   return microseconds(begin, end) / calls;
 }
 
-Json host_time(Matmul& multiply, Device& device, const Problem& problem, const Call& call,
-               const Executable& executable, const Options& options) {
+/// The calls take the operands of `sets` in turn.
+Json host_time(Matmul& multiply, Device& device, const Problem& problem,
+               const std::vector<Operands>& sets, const Executable& executable,
+               const Options& options) {
   const DeviceBuffer workspace(device, executable.plan().workspace_bytes);
-  const std::vector<BoundLaunch> launches = executable.bind(call, workspace.data());
-  const auto served = [&] { multiply(problem, call); };
+  std::vector<std::vector<BoundLaunch>> launches;
+  for (const Operands& set : sets) launches.push_back(executable.bind(set.call, workspace.data()));
+  std::size_t nth = 0;
+  const auto served = [&] { multiply(problem, sets[nth++ % sets.size()].call); };
   const auto bare = [&] {
-    for (const BoundLaunch& launch : launches)
+    for (const BoundLaunch& launch : launches[nth++ % sets.size()])
       device.launch(*launch.kernel, launch.shape, launch.arguments.data(), nullptr);
   };
   std::vector<double> served_us, bare_us, ratios;
@@ -119,11 +123,17 @@ Json host_time(Matmul& multiply, Device& device, const Problem& problem, const C
   }
   const Statistics s = statistics_of(served_us), b = statistics_of(bare_us),
                    r = statistics_of(ratios);
-  return {{"served_us", s.median},       {"served_spread", s.spread},
-          {"bare_us", b.median},         {"bare_spread", b.spread},
-          {"ratio", r.median},           {"ratio_spread", r.spread},
-          {"rounds", options.rounds},    {"calls_per_round", options.calls},
-          {"launches", launches.size()}, {"workspace_bytes", executable.plan().workspace_bytes}};
+  return {{"served_us", s.median},
+          {"served_spread", s.spread},
+          {"bare_us", b.median},
+          {"bare_spread", b.spread},
+          {"ratio", r.median},
+          {"ratio_spread", r.spread},
+          {"rounds", options.rounds},
+          {"calls_per_round", options.calls},
+          {"operand_sets", sets.size()},
+          {"launches", launches.front().size()},
+          {"workspace_bytes", executable.plan().workspace_bytes}};
 }
 
 Json measure(const Options& options) {
@@ -137,7 +147,8 @@ Json measure(const Options& options) {
   bool compiler_loaded = false;
 
   // The time to the first product begins here: the context and the caller's operands exist.
-  const Operands operands(device, problem);
+  std::vector<Operands> sets;
+  for (int i = 0; i < options.sets; ++i) sets.emplace_back(device, problem);
   const auto begin = Clock::now();
   MatmulParts parts = parts_for(std::move(to_serve), asked);
   parts.load_compiler = [&compiler_loaded, load = parts.load_compiler] {
@@ -149,7 +160,7 @@ Json measure(const Options& options) {
   const auto winners_read = Clock::now();
   multiply.prepare(problem);
   const auto kernel_loaded = Clock::now();
-  multiply(problem, operands.call);
+  multiply(problem, sets.front().call);
   const auto enqueued = Clock::now();
   device.synchronize(nullptr);
   const auto done = Clock::now();
@@ -169,7 +180,7 @@ Json measure(const Options& options) {
   result["match"] = to_string(resolution.kind);
   result["why"] = resolution.why;
   const Executable executable = same_executable(device, problem, resolution, asked);
-  result["host_time"] = host_time(multiply, device, problem, operands.call, executable, options);
+  result["host_time"] = host_time(multiply, device, problem, sets, executable, options);
   return result;
 }
 
@@ -206,6 +217,11 @@ int main(int argc, char** argv) {
   app.add_option("--size", options.size, "N or MxNxK")->capture_default_str();
   app.add_option("--layout", options.layout, "nn, nt, tn, tt")->capture_default_str();
   app.add_option("--type", options.type, "kind of product: f32, tf32, bf16, bf16:f32, ...")
+      ->capture_default_str();
+  app.add_option("--sets", options.sets,
+                 "operands that calls take in turn: each has its own pointers, which a call of the "
+                 "same problem before it did not have")
+      ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--rounds", options.rounds, "samples of each")
       ->check(CLI::Range(3, 100000))

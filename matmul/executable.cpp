@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "matmul/map_cache.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {
@@ -164,7 +165,10 @@ Executable::Executable(Device& device, const Problem& problem, Plan plan,
 
 Executable::Executable(Device& device, const Problem& problem, Plan plan,
                        const std::map<KernelSpec, std::shared_ptr<LoadedKernel>>& kernels)
-    : device_(&device), problem_(problem), plan_(std::move(plan)) {
+    : device_(&device),
+      problem_(problem),
+      plan_(std::move(plan)),
+      map_owner_(plan_.tensor_maps.empty() ? 0 : next_map_owner()) {
   std::for_each(plan_.tensor_maps.begin(), plan_.tensor_maps.end(), check_recipe);
   for (const LaunchStep& step : plan_.steps)
     steps_.push_back(make_step(step, kernels.at(step.kernel)));
@@ -387,11 +391,11 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
     case Kind::tensor_map: {
       const TensorMapRecipe& recipe = plan_.tensor_maps[static_cast<std::size_t>(patch.value)];
       if (memory.zero && recipe.base.kind != Kind::c) return;
-      return device_->encode_tensor_map(
-          recipe, base_address(recipe.base, call, memory),
-          {stride_elements(recipe.stride, call) * bytes_of(recipe.type),
-           stride_elements(recipe.batch_stride, call) * bytes_of(recipe.type)},
-          field);
+      return encode_cached(*device_, recipe, map_owner_, patch.value,
+                           base_address(recipe.base, call, memory),
+                           {stride_elements(recipe.stride, call) * bytes_of(recipe.type),
+                            stride_elements(recipe.batch_stride, call) * bytes_of(recipe.type)},
+                           field);
     }
     case Kind::integer64:
     case Kind::integer32:

@@ -112,6 +112,7 @@ class Executable {
   Device* device_;
   Problem problem_;
   Plan plan_;
+  std::uint64_t map_owner_;  // of its tensor maps (map_cache.hpp)
   std::vector<Step> steps_;
   std::array<std::optional<PackedPart>, 2> parts_;  // of A and B
 };

@@ -350,6 +350,42 @@ TEST(Executable, EncodesTensorMapsFromTheCall) {
   EXPECT_EQ(got.k, 5);
 }
 
+TEST(Executable, ATensorMapIsEncodedOnceForAnAddressAndItsStrides) {
+  FakeDevice device;
+  const Plan plan = mapped_plan();
+  const Executable executable(device, problem_of(3, 4, 5), plan, images_of(plan)),
+      other(device, problem_of(3, 4, 5), plan, images_of(plan));
+  float memory[2];
+  Call call;
+  call.a = memory;
+  call.lda = 20;
+  const auto encodes = [&](const Executable& of) {
+    const int before = device.encoded_maps;
+    of.launch(call);
+    const auto got = decoded<MapFields>(device.launches.back());
+    FakeTensorMap a;
+    std::memcpy(&a, &got.a_map, sizeof a);
+    EXPECT_EQ(a.base, call.a);
+    EXPECT_EQ(a.stride_bytes, 4 * call.lda);
+    return device.encoded_maps - before;
+  };
+  device.argument_bytes = sizeof(MapFields);
+  encodes(executable);
+  const void* const workspace = device.last_workspace;
+  // A workspace elsewhere has another map.
+  const auto of_workspace = [&] { return device.last_workspace == workspace ? 0 : 1; };
+  const int again = encodes(executable);
+  EXPECT_EQ(again, of_workspace());
+  call.a = memory + 1;
+  EXPECT_GE(encodes(executable), 1) << "another address";
+  call.lda = 24;
+  EXPECT_GE(encodes(executable), 1) << "another leading dimension";
+  EXPECT_EQ(encodes(other), 2) << "another executable's maps have other dimensions";
+  int of_thread = 0;
+  std::thread([&] { of_thread = encodes(executable); }).join();
+  EXPECT_EQ(of_thread, 2) << "another thread has maps of its own";
+}
+
 TEST(Executable, TensorMapsOfOperandsThatAreNotReadStayZero) {
   FakeDevice device;
   device.argument_bytes = sizeof(MapFields);

@@ -68,7 +68,8 @@ class FakeDevice : public Device {
 
   // Read by tests.
   std::vector<FakeLaunch> launches;
-  std::atomic<int> launch_count{0}, loads{0}, live_buffers{0}, live_workspaces{0}, workspaces{0};
+  std::atomic<int> launch_count{0}, loads{0}, live_buffers{0}, live_workspaces{0}, workspaces{0},
+      encoded_maps{0};
   std::atomic<int> graphs{0}, fills{0};
   std::atomic<std::int64_t> uploaded_bytes{0}, downloaded_bytes{0};
   std::atomic<std::int64_t> host_bytes{0};                               ///< page-locked, alive
@@ -117,6 +118,7 @@ class FakeDevice : public Device {
   }
   void encode_tensor_map(const TensorMapRecipe& recipe, const void* base, const MapStrides& strides,
                          void* map) override {
+    ++encoded_maps;
     const FakeTensorMap written{base, strides.row, strides.batch,
                                 static_cast<std::int32_t>(recipe.dims.size())};
     std::memcpy(map, &written, sizeof written);
