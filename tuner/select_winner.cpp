@@ -1,6 +1,7 @@
 #include "tuner/select_winner.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "tuner/search/record_time.hpp"
 
@@ -9,6 +10,22 @@ namespace {
 
 // A race changes a single measurement by a few percent, hardly by more.
 constexpr double kWithin = 1.10;
+// Parameters in which a finalist differs from the others.
+constexpr std::size_t kDifferences = 4;
+
+std::size_t differences(const Configuration& x, const Configuration& y) {
+  std::size_t count = 0;
+  for (const auto& [name, value] : x.values()) {
+    const int* other = y.find(name);
+    count += !other || *other != value;
+  }
+  return count;
+}
+
+bool differs(const Candidate& x, const Candidate& y) {
+  return x.kernel_template != y.kernel_template ||
+         differences(x.configuration, y.configuration) >= kDifferences;
+}
 
 }  // namespace
 
@@ -16,12 +33,22 @@ std::vector<Record> pick_finalists(std::vector<Record> records, int count,
                                    const std::optional<Candidate>& incumbent) {
   std::erase_if(records, [](const Record& r) { return !is_ok(r); });
   std::stable_sort(records.begin(), records.end(), faster);
+  const auto most = static_cast<std::size_t>(std::max(1, count));
   std::vector<Record> finalists;
+  std::optional<Record> served;
   for (const Record& record : records) {
     const bool close = time_of(record) <= kWithin * time_of(records.front());
-    const bool in_front = close && finalists.size() < static_cast<std::size_t>(std::max(1, count));
-    if (in_front || record.candidate == incumbent) finalists.push_back(record);
+    const bool in_front = finalists.size() < most;
+    const bool other = finalists.size() < 2 * most &&
+                       std::all_of(finalists.begin(), finalists.end(), [&](const Record& f) {
+                         return differs(record.candidate, f.candidate);
+                       });
+    if (close && (in_front || other))
+      finalists.push_back(record);
+    else if (record.candidate == incumbent)
+      served = record;
   }
+  if (served) finalists.push_back(*std::move(served));
   return finalists;
 }
 

@@ -6,8 +6,11 @@
 
 namespace tilewise {
 
-/// The fastest `count` ok records within 10% of the best, fastest first; then the incumbent's, if
-/// it is ok and not among them: the stored winner takes part in every race.
+/// Ok records within 10% of the best: the fastest `count`; then up to `count` others, the fastest
+/// that differ from every finalist in four parameters or more, or are of another template; then the
+/// incumbent's, if it is ok and not among them: the stored winner takes part in every race. The
+/// second kind is there since the fastest are often neighbours of one another, and single
+/// measurements of a cool GPU rank candidates otherwise than a race of a hot one.
 std::vector<Record> pick_finalists(std::vector<Record> records, int count,
                                    const std::optional<Candidate>& incumbent);
 
