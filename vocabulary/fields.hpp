@@ -143,6 +143,7 @@ void fields(Visit& visit, Some<Packing> auto& x) {
   visit.required("role", x.role);
   visit("transposed", x.transposed);
   visit("rounded", x.rounded);
+  visit("split", x.split);
   visit("rows", x.rows);
   visit("columns", x.columns);
   visit("packed_rows", x.packed_rows);
@@ -177,6 +178,7 @@ void fields(Visit& visit, Some<TensorMapRecipe> auto& x) {
   visit("l2_promotion_bytes", x.l2_promotion_bytes);
   visit("row classes", x.row_classes);
   visit("row class", x.row_class);
+  visit("rounded", x.rounded);
 }
 
 template <class Visit>

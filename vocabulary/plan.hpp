@@ -99,9 +99,12 @@ struct Schedule {
 /// The result of a pack step for one operand. Equal Packings of one operand give equal bytes, also
 /// in different plans. A caller may keep the bytes (PackedOperand).
 struct Packing {
-  StepRole role = StepRole::pack_b;      ///< the operand: pack_a or pack_b
-  bool transposed = false;               ///< packed rows are the operand's columns
-  bool rounded = false;                  ///< f32 is rounded to tf32
+  StepRole role = StepRole::pack_b;  ///< the operand: pack_a or pack_b
+  bool transposed = false;           ///< packed rows are the operand's columns
+  bool rounded = false;              ///< f32 is rounded to tf32
+  /// Of an f32 x there are two matrices, one behind the other, each with `packed_rows` rows: large
+  /// parts x rounded to tf32, and small parts, the rest, rounded to tf32.
+  bool split = false;
   std::int64_t rows = 0, columns = 0;    ///< of the operand as stored
   std::int64_t packed_rows = 0, ld = 0;  ///< as packed, with the zero padding
   std::int64_t bytes = 0;                ///< of all batches together
@@ -144,6 +147,8 @@ struct TensorMapRecipe {
   int swizzle_bytes = 0;       ///< 0, 32, 64, 128
   int l2_promotion_bytes = 0;  ///< 0, 64, 128, 256
   int row_classes = 1, row_class = 0;
+  /// TMA rounds f32 to tf32 as it copies: to nearest, ties to even; NaN becomes 0x7fffe000.
+  bool rounded = false;
   auto operator<=>(const TensorMapRecipe&) const = default;
 };
 

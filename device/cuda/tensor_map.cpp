@@ -39,10 +39,10 @@ EncodeTiled encoder(const Driver& driver) {
                                                std::to_string(value) + "; allowed are " + allowed);
 }
 
-CUtensorMapDataType data_type(DType type) {
+CUtensorMapDataType data_type(DType type, bool rounded) {
   switch (type) {
     case DType::f32:
-      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+      return rounded ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     case DType::f64:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
     case DType::f16:
@@ -132,7 +132,7 @@ void CudaDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* ba
   CUtensorMap encoded;
   const CurrentContext current(*context_);
   const CUresult result = encoder(driver_)(
-      &encoded, data_type(recipe.type), static_cast<cuuint32_t>(rank),
+      &encoded, data_type(recipe.type, recipe.rounded), static_cast<cuuint32_t>(rank),
       const_cast<char*>(place.base), dims.data(), outer.data(), box.data(), kEveryElement.data(),
       CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(recipe.swizzle_bytes),
       promotion(recipe.l2_promotion_bytes), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);

@@ -120,10 +120,10 @@ class BlockRunner {
       AsyncProduct product;
       int group;
     };
-    /// Sums in flight. The thread's own hold NaN.
+    /// Sums in flight. The thread's own are NaN, in i32 -1.
     struct Sums {
-      float* at;
-      std::vector<float> values;
+      void* at;
+      std::vector<std::byte> values;
     };
     std::vector<Pending> pending;
     std::vector<Sums> sums;

@@ -1,6 +1,6 @@
 // Clusters, the asynchronous products of warpgroups, and tiles stored by TMA: parts of BlockRunner.
 #include <algorithm>
-#include <limits>
+#include <cstring>
 
 #include "device/host/block_runner.hpp"
 
@@ -68,8 +68,10 @@ void BlockRunner::product_start(const AsyncProduct& product) {
                                      [&](const auto& sums) { return sums.at == product.sums; });
   if (!in_flight) {
     if (!mine.fenced) fault(product.site, "a product without wgmma_fence() since its sums changed");
-    mine.sums.push_back({product.sums, {product.sums, product.sums + product.count}});
-    std::fill_n(product.sums, product.count, std::numeric_limits<float>::quiet_NaN());
+    const auto* const values = static_cast<const std::byte*>(product.sums);
+    mine.sums.push_back({product.sums, {values, values + product.bytes}});
+    // A NaN; 0x7f7f7f7f would be a number.
+    std::memset(product.sums, 0xff, product.bytes);
   }
   mine.pending.push_back({product, mine.groups});
 }
@@ -77,22 +79,21 @@ void BlockRunner::product_start(const AsyncProduct& product) {
 /// Computes this thread's products, oldest first, except those of the last `pending` groups.
 void BlockRunner::products_wait(int pending) {
   Products& mine = products_[number_of(*current_)];
-  const auto values_of = [&](const float* at) {
+  const auto values_of = [&](const void* at) {
     return std::find_if(mine.sums.begin(), mine.sums.end(),
                         [&](const auto& sums) { return sums.at == at; });
   };
   std::size_t done = 0;
   for (; done < mine.pending.size() && mine.pending[done].group < mine.groups - pending; ++done) {
     const AsyncProduct& product = mine.pending[done].product;
-    float* sums = values_of(product.sums)->values.data();
-    product.add(product, sums);
+    product.add(product, values_of(product.sums)->values.data());
   }
   mine.pending.erase(mine.pending.begin(),
                      mine.pending.begin() + static_cast<std::ptrdiff_t>(done));
   std::erase_if(mine.sums, [&](const Products::Sums& sums) {
     for (const auto& pending_one : mine.pending)
       if (pending_one.product.sums == sums.at) return false;
-    std::copy(sums.values.begin(), sums.values.end(), sums.at);
+    std::memcpy(sums.at, sums.values.data(), sums.values.size());
     mine.fenced = false;
     return true;
   });

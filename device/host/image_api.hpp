@@ -57,6 +57,7 @@ constexpr unsigned kTensorMapMark = 0x7457a901;
 struct TensorMapData {
   unsigned mark;
   int rank, element_bytes, swizzle_bytes;
+  bool rounded;  ///< f32 becomes tf32
   const void* base;
   long long dims[3];        ///< elements, innermost first
   long long stride, batch;  ///< bytes between rows, between matrices
@@ -99,9 +100,9 @@ struct MbarrierState {
 
 /// A product of a warpgroup, as one thread issues it: adds the thread's share to its `count` sums.
 struct AsyncProduct {
-  void (*add)(const AsyncProduct& product, float* sums);
-  float* sums;
-  unsigned count;
+  void (*add)(const AsyncProduct& product, void* sums);
+  void* sums;      ///< of 4 bytes: f32 or i32
+  unsigned bytes;  ///< of all sums
   const char *left, *right;
   unsigned long long left_bits, right_bits;  ///< PTX's matrix descriptors, without addresses
   Site site;

@@ -62,6 +62,7 @@ void HostDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* ba
   data.rank = static_cast<int>(recipe.dims.size());
   data.element_bytes = bytes_of(recipe.type);
   data.swizzle_bytes = recipe.swizzle_bytes;
+  data.rounded = recipe.rounded;
   data.base = place.base;
   std::copy(recipe.dims.begin(), recipe.dims.end(), data.dims);
   data.dims[0] = place.columns;

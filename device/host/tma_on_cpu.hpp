@@ -65,6 +65,14 @@ TILEWISE_FOR_ALL inline char* place_in_box(const TensorMapData& map, const void*
   return reinterpret_cast<char*>(at);
 }
 
+// An f32 in shared memory becomes a tf32; NaN becomes 0x7fffe000, as on an H200.
+inline void round_to_tf32(char* at) {
+  float value;
+  __builtin_memcpy(&value, at, 4);
+  const unsigned bits = tf32_of_float(value, true) & 0xffffe000u;
+  __builtin_memcpy(at, &bits, 4);
+}
+
 // Stores one box of a matrix; elements outside the matrix are zero.
 inline void land_tile(const TileLoad& load) {
   const TensorMapData& map = load.map;
@@ -82,6 +90,7 @@ inline void land_tile(const TileLoad& load) {
         __builtin_memcpy(to, matrix + y * map.stride + x * element, element);
       else
         __builtin_memset(to, 0, element);
+      if (map.rounded) round_to_tf32(to);
     }
 }
 

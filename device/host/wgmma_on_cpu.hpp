@@ -20,45 +20,68 @@ struct MatrixInShared {
         group_stride(static_cast<int>(bits >> 32 & 0x3fff) * 16),
         panel_stride(static_cast<int>(bits >> 16 & 0x3fff) * 16) {}
 
-  // The 16-bit element (index of m or n, step of k).
-  const unsigned short* at(int index, int k) const {
-    const int in_row = width / 2;  // elements
-    const long long offset = ALONG_K ? index / 8 * group_stride + index % 8 * width + 2 * k
+  // The element (index of m or n, step of k).
+  template <class Element>
+  const Element* at(int index, int k) const {
+    constexpr int kBytes = sizeof(Element);
+    const int in_row = width / kBytes;  // elements
+    const long long offset = ALONG_K ? index / 8 * group_stride + index % 8 * width + kBytes * k
                                      : index / in_row * panel_stride + k / 8 * group_stride +
-                                           k % 8 * width + index % in_row * 2;
+                                           k % 8 * width + index % in_row * kBytes;
     const long long place = start + offset;
-    return reinterpret_cast<const unsigned short*>(shared +
-                                                   (place ^ (place >> 7 & (width / 16 - 1)) << 4));
+    return reinterpret_cast<const Element*>(shared +
+                                            (place ^ (place >> 7 & (width / 16 - 1)) << 4));
   }
 };
 
-template <class Number, int N, bool LEFT_ALONG_K, bool RIGHT_ALONG_K>
-inline void add_product(const AsyncProduct& product, float* sums) {
-  constexpr int K = 16;
+// The number that is multiplied; of f32 the instruction ignores the low 13 bits.
+inline float multiplied(float value) { return float_of_bits(bits_of_float(value) & 0xffffe000u); }
+template <class Number>
+inline typename Number::Wide multiplied_number(typename Number::Stored stored) {
+  if constexpr (sizeof(stored) == 4)
+    return multiplied(stored);
+  else
+    return Number::widen(stored);
+}
+inline float sum_of(float sum, float x, float y) { return sum + x * y; }
+inline int sum_of(int sum, int x, int y) {
+  return static_cast<int>(static_cast<unsigned>(sum) + static_cast<unsigned>(x * y));
+}
+
+template <class Number, int N, bool LEFT_ALONG_K, bool RIGHT_ALONG_K, bool KEEP>
+inline void add_product(const AsyncProduct& product, void* of_thread) {
+  using Stored = typename Number::Stored;
+  using Wide = typename Number::Wide;  // also of sums
+  constexpr int K = 32 / sizeof(Stored);
+  Wide* const sums = static_cast<Wide*>(of_thread);
   const MatrixInShared<LEFT_ALONG_K> left(product.left, product.left_bits);
   const MatrixInShared<RIGHT_ALONG_K> right(product.right, product.right_bits);
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
             lane = static_cast<int>(threadIdx.x) % 32;
-  float rows[2][K];
+  Wide rows[2][K];
   for (int r = 0; r < 2; ++r)
     for (int k = 0; k < K; ++k)
-      rows[r][k] = Number::widen(*left.at(warp * 16 + r * 8 + lane / 4, k));
+      rows[r][k] =
+          multiplied_number<Number>(*left.template at<Stored>(warp * 16 + r * 8 + lane / 4, k));
   for (int j = 0; j < N / 8; ++j)
     for (int e = 0; e < 2; ++e) {
-      float column[K];
-      for (int k = 0; k < K; ++k) column[k] = Number::widen(*right.at(8 * j + lane % 4 * 2 + e, k));
+      Wide column[K];
+      for (int k = 0; k < K; ++k)
+        column[k] =
+            multiplied_number<Number>(*right.template at<Stored>(8 * j + lane % 4 * 2 + e, k));
       for (int r = 0; r < 2; ++r) {
-        float& sum = sums[4 * j + 2 * r + e];
-        for (int k = 0; k < K; ++k) sum += rows[r][k] * column[k];
+        Wide& sum = sums[4 * j + 2 * r + e];
+        if (!KEEP) sum = 0;
+        for (int k = 0; k < K; ++k) sum = sum_of(sum, rows[r][k], column[k]);
       }
     }
 }
 
-template <class Number, int N, bool LEFT_ALONG_K, bool RIGHT_ALONG_K, class Descriptor>
-inline void multiply_async(float (&sums)[N / 2], const Descriptor& left, const Descriptor& right,
-                           Site site) {
-  runtime->product_start({add_product<Number, N, LEFT_ALONG_K, RIGHT_ALONG_K>, sums, N / 2, left.at,
-                          right.at, left.bits, right.bits, site});
+template <class Number, int N, bool LEFT_ALONG_K, bool RIGHT_ALONG_K, bool KEEP, class Descriptor>
+inline void multiply_async(typename Number::Wide (&sums)[N / 2], const Descriptor& left,
+                           const Descriptor& right, Site site) {
+  runtime->product_start({add_product<Number, N, LEFT_ALONG_K, RIGHT_ALONG_K, KEEP>, sums,
+                          sizeof sums, left.at, right.at, left.bits, right.bits, site});
 }
 
 // The whole warp commits and waits together.

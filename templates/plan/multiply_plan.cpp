@@ -111,6 +111,8 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
       recipe.dims = size(problem.n, problem.k, reads_b_transposed(problem, shape.pack_b));
     else
       recipe.dims = size(problem.n, problem.m, false);
+    // The rows of the small parts follow those of the large ones.
+    if (shape.packs_split && tiles.of != TileMap::Of::c) recipe.dims[1] *= 2;
     recipe.box = {tiles.columns, tiles.rows};
     if (problem.batch > 1) {
       recipe.batch_stride = multiply.arguments[8 + place];
@@ -124,6 +126,7 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
       recipe.row_classes = tiles.row_classes;
     }
     recipe.l2_promotion_bytes = 128;
+    recipe.rounded = tiles.rounded;
     for (; recipe.row_class < tiles.row_classes; ++recipe.row_class) {
       multiply.arguments.push_back(
           {Kind::tensor_map, static_cast<std::int64_t>(plan.tensor_maps.size())});
@@ -202,7 +205,7 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
                   "tensor maps of row classes are for a batch of 1, not of " +
                       std::to_string(problem_.batch));
   if (problem_.m == 0 || problem_.n == 0) return;
-  Packs packs = plan_packs(problem_, shape_.pack_a, shape_.pack_b);
+  Packs packs = plan_packs(problem_, shape_.pack_a, shape_.pack_b, shape_.packs_split);
   plan_.workspace_bytes = packs.workspace_bytes;
   if (packs.step) plan_.steps.push_back(std::move(*packs.step));
   Argument c{Kind::c};

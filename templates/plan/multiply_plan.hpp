@@ -55,6 +55,7 @@ struct TileMap {
   /// Over 1: rows have any alignment, and each row class has a map (TensorMapRecipe::row_classes).
   /// A box is 16 bytes wider than the tile, and has 1 / row_classes of its rows.
   int row_classes = 1;
+  bool rounded = false;  ///< f32 is rounded to tf32 as it is copied
 };
 
 /// The multiply step of a template; the rest of the plan follows from it.
@@ -68,6 +69,7 @@ struct MultiplyShape {
   int splits = 1;   ///< parts of k; more than 1 adds a reduce step
   int group_m = 1;  ///< GROUP_M of the tile order: tile rows a group
   Pack pack_a = Pack::none, pack_b = Pack::none;
+  bool packs_split = false;   ///< packs split f32 into two tf32 (plan_packs())
   bool programmatic = false;  ///< programmatic dependent launch between the plan's steps
   std::vector<TileMap> maps;  ///< the kernel's last arguments, in this order
   ThreadWork thread;

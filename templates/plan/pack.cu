@@ -12,10 +12,11 @@
 // run time, so that an image serves every alignment.
 //
 // Parameters: FIRST (1 padded, 2 transposed), SECOND (the same; 0: there is none), ELEMENT_BYTES
-// (1, 2, 4, 8), BATCHED (0, 1), and where f32 is rounded to tf32 ROUND.
+// (1, 2, 4, 8), BATCHED (0, 1), where f32 is rounded to tf32 ROUND, and where it is split into two tf32 SPLIT_TF32: the
+// small parts are a matrix of their own, behind that of the large parts.
 #include "plan/steps_layout.hpp"
 #include "words/runs.cuh"
-#ifdef ROUND
+#if defined(ROUND) || defined(SPLIT_TF32)
 #include "words/mma.cuh"
 #endif
 
@@ -25,7 +26,7 @@ struct Operand {
   Int64 from_ld, to_ld;          // elements
   Int64 from_stride, to_stride;  // from one product's operand to the next one's
   Int64 rows, columns;           // of `from` as stored
-  Int64 to_rows;                 // of `to`; elements that `from` lacks are zeros
+  Int64 to_rows;                 // of `to` (of each part); elements that `from` lacks are zeros
 };
 struct PackArgs {
   Operand operands[SECOND ? 2 : 1];
@@ -162,15 +163,32 @@ DEVICE void pack_tile(const Operand& x, unsigned index) {
       store_vector<T::STORE_BYTES / 4>(  //@ pack-store
           reinterpret_cast<unsigned*>(to + (r * x.to_ld + c) * ELEMENT_BYTES), words);
   };
-  if constexpr (TRANSPOSE) {
-    unsigned chunks[kRun][T::STORE_BYTES / 4];
-    turn(chunks, runs);
-    UNROLL_ALL
-    for (int j = 0; j < kRun; ++j) write(column + j, row, chunks[j]);
-  } else {
-    UNROLL_ALL
-    for (int j = 0; j < T::RUNS; ++j) write(row + j * T::APART, column, runs[j]);  //@ pack-write-row
+  const auto write_runs = [&] {
+    if constexpr (TRANSPOSE) {
+      unsigned chunks[kRun][T::STORE_BYTES / 4];
+      turn(chunks, runs);
+      UNROLL_ALL
+      for (int j = 0; j < kRun; ++j) write(column + j, row, chunks[j]);
+    } else {
+      UNROLL_ALL
+      for (int j = 0; j < T::RUNS; ++j) write(row + j * T::APART, column, runs[j]);  //@ pack-write-row
+    }
+  };
+#ifdef SPLIT_TF32
+  unsigned small[T::RUNS][4];
+  UNROLL_ALL
+  for (int i = 0; i < T::RUNS * 4; ++i) {
+    unsigned& word = runs[i / 4][i % 4];
+    const float value = float_of(word);
+    word = tf32_of_float(value);
+    small[i / 4][i % 4] = tf32_of_float(value - float_of(word));  //@ pack-small-part
   }
+  write_runs();
+  to += x.to_rows * x.to_ld * ELEMENT_BYTES;  //@ pack-small-place
+  UNROLL_ALL
+  for (int i = 0; i < T::RUNS * 4; ++i) runs[i / 4][i % 4] = small[i / 4][i % 4];
+#endif
+  write_runs();
 }
 
 // The plan's first step: no grid_dependency_wait(), since the kernel before it belongs to the caller.

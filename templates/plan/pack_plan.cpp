@@ -20,10 +20,10 @@ struct Operand {
   int bytes;                   ///< of an element
   int alignment;               ///< Problem's
   Pack pack;
-  bool k_along;  ///< k is contiguous, as the multiply step reads the operand
+  bool split;
 };
 
-Operand operand_a(const Problem& p, Pack pack) {
+Operand operand_a(const Problem& p, Pack pack, bool split) {
   return {StepRole::pack_a,
           {{Kind::a}, {Kind::lda}, {Kind::stride_a}},
           rows_a(p),
@@ -31,9 +31,9 @@ Operand operand_a(const Problem& p, Pack pack) {
           bytes_of(p.a),
           p.alignment.a,
           pack,
-          !reads_a_transposed(p, pack)};
+          split};
 }
-Operand operand_b(const Problem& p, Pack pack) {
+Operand operand_b(const Problem& p, Pack pack, bool split) {
   return {StepRole::pack_b,
           {{Kind::b}, {Kind::ldb}, {Kind::stride_b}},
           rows_b(p),
@@ -41,12 +41,12 @@ Operand operand_b(const Problem& p, Pack pack) {
           bytes_of(p.b),
           p.alignment.b,
           pack,
-          reads_b_transposed(p, pack)};
+          split};
 }
 
 /// An operand in the workspace.
 struct Packed {
-  std::int64_t rows, ld;  ///< padding included
+  std::int64_t rows, ld;  ///< padding included; rows of one part
   std::int64_t elements;  ///< from one product's operand to the next one's
   std::int64_t bytes;     ///< of all products
 };
@@ -57,7 +57,7 @@ Packed packed_operand(const Operand& from, std::int64_t batch) {
   Packed to;
   to.rows = turn ? from.columns : from.rows;
   to.ld = round_up(std::max<std::int64_t>(1, turn ? from.rows : from.columns), line);
-  to.elements = round_up(to.rows * to.ld, 2 * line);
+  to.elements = round_up((from.split ? 2 : 1) * to.rows * to.ld, 2 * line);
   to.bytes = batch * to.elements * from.bytes;
   return to;
 }
@@ -76,10 +76,12 @@ void add_pack_work(Work& work, const Operand& from, std::int64_t batch) {
   // Loads of a run; one that is not aligned is realigned from two chunks.
   const bool shifted = from.alignment < kRunBytes;
   const double loads = shifted ? 2 : 1;
-  work.compulsory_bytes += 2 * bytes;
-  work.global_bytes += 2 * bytes;
-  work.shared_bytes += (loads + 1) * bytes;  // L1 passes whole lines, however narrow a load is
-  work.instructions += bytes / kRunBytes * (loads + (shifted ? 15 : 0) + 3 * kPerGlobalAccess);
+  const double stores = from.split ? 2 : 1;
+  work.compulsory_bytes += (1 + stores) * bytes;
+  work.global_bytes += (1 + stores) * bytes;
+  work.shared_bytes += (loads + stores) * bytes;  // L1 passes whole lines, however narrow a load is
+  work.instructions +=
+      bytes / kRunBytes * (loads + (shifted ? 15 : 0) + (2 + stores) * kPerGlobalAccess);
 }
 
 /// Adds the packing of an operand to a step; `offset`: its first byte in the workspace. Returns the
@@ -94,8 +96,8 @@ OperandArguments add_pack(LaunchStep& step, const Operand& from, const Packed& t
         Argument{Kind::integer64, from.rows}, Argument{Kind::integer64, from.columns},
         Argument{Kind::integer64, to.rows}})
     step.arguments.push_back(argument);
-  step.packs.push_back({from.role, from.pack == Pack::transpose, false, from.rows, from.columns,
-                        to.rows, to.ld, to.bytes});
+  step.packs.push_back({from.role, from.pack == Pack::transpose, false, from.split, from.rows,
+                        from.columns, to.rows, to.ld, to.bytes});
   step.grid.x += static_cast<std::uint32_t>(blocks_of(from, to, batch));
   add_pack_work(step.work, from, batch);
   return packed;
@@ -105,7 +107,7 @@ OperandArguments add_pack(LaunchStep& step, const Operand& from, const Packed& t
 
 bool packs_round(const Problem& problem) { return problem.math == MathMode::tf32; }
 
-Packs plan_packs(const Problem& problem, Pack a, Pack b) {
+Packs plan_packs(const Problem& problem, Pack a, Pack b, bool split) {
   Packs packs;
   LaunchStep step;
   step.grid.x = 0;
@@ -116,9 +118,9 @@ Packs plan_packs(const Problem& problem, Pack a, Pack b) {
         std::exchange(packs.workspace_bytes, packs.workspace_bytes + to.bytes);
     return add_pack(step, from, to, problem.batch, offset);
   };
-  packs.a = add(operand_a(problem, a));
+  packs.a = add(operand_a(problem, a, split));
   const std::uint32_t blocks_a = step.grid.x;
-  packs.b = add(operand_b(problem, b));
+  packs.b = add(operand_b(problem, b, split));
   if (step.packs.empty()) return packs;
 
   const bool both = step.packs.size() == 2;
@@ -133,6 +135,7 @@ Packs plan_packs(const Problem& problem, Pack a, Pack b) {
     step.kernel.defines.emplace("ROUND", 1);
     for (Packing& packing : step.packs) packing.rounded = true;
   }
+  if (split) step.kernel.defines.emplace("SPLIT_TF32", 1);
   if (both) step.arguments.push_back({Kind::blocks_a, blocks_a});
   step.block.x = PackLayout::kThreads;
   packs.step = std::move(step);

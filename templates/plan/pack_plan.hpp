@@ -27,6 +27,7 @@ struct Packs {
 bool packs_round(const Problem& problem);
 
 /// The operands with packs `a` and `b`. Rows of a packed operand are whole lines of 128 bytes.
-Packs plan_packs(const Problem& problem, Pack a, Pack b);
+/// split: f32 operands are split into two tf32 parts (Packing::split).
+Packs plan_packs(const Problem& problem, Pack a, Pack b, bool split = false);
 
 }  // namespace tilewise

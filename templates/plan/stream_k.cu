@@ -43,7 +43,7 @@ KERNEL(kThreads, 4) stream_k(ARGUMENTS StreamKArgs args) {
     Sum more[kTogether];
     load_sums(more, args.partial + (2 * p + nth_of_block) * TILE_M * TILE_N + element);
     UNROLL_ALL
-    for (int e = 0; e < kTogether; ++e) sums[e] += more[e];
+    for (int e = 0; e < kTogether; ++e) sums[e] = add(sums[e], more[e]);
   }
   const Scalars scalars = scalars_of(args);
   Result* c = args.c + row * args.ldc + column;

@@ -84,30 +84,55 @@ DEVICE void lower_registers() {
 #endif
 }
 
-// sums += left (64 x 16) x right (16 x WGMMA_N). Called by the whole warpgroup. LEFT_ALONG_K, RIGHT_ALONG_K:
-// MatrixLayout's. Both operands are of type ELEMENT, f16 or bf16.
+// sums += left x right, where left has 64 rows, right WGMMA_N columns, and k is 32 bytes deep. KEEP false: sums = left x
+// right. Called by the whole warpgroup. LEFT_ALONG_K, RIGHT_ALONG_K: MatrixLayout's; only operands of 16 bits may lie
+// otherwise. Operands are of type ELEMENT: f16, bf16, i8, e4m3, e5m2, or f32, of which the instruction ignores the low 13
+// bits (tf32). WGMMA_N is a multiple of 8; of i8 over 24 a multiple of 16.
 //
 // Of lane l of warp w (0 to 3), sum 4 j + e is that of row 16 w + l / 4 + e / 2 x 8 and column 8 j + l % 4 x 2 + e % 2.
-// PTX ISA, "wgmma.mma_async": figures of the fragment D.
+// Sums of i8 wrap around. Those of 8-bit floats keep about 14 bits (h200_mma_rates.txt; DeepSeek-V3 Technical Report,
+// arXiv:2412.19437). PTX ISA, "wgmma.mma_async": figures of the fragment D.
 #if ELEMENT == TYPE_BF16
-#define TILEWISE_WGMMA_TYPE "bf16"
-#else
-#define TILEWISE_WGMMA_TYPE "f16"
+#define TILEWISE_WGMMA_TYPES "k16.f32.bf16.bf16"
+#elif ELEMENT == TYPE_F16
+#define TILEWISE_WGMMA_TYPES "k16.f32.f16.f16"
+#elif ELEMENT == TYPE_F32
+#define TILEWISE_WGMMA_TYPES "k8.f32.tf32.tf32"
+#elif ELEMENT == TYPE_I8
+#define TILEWISE_WGMMA_TYPES "k32.s32.s8.s8"
+#elif ELEMENT == TYPE_E4M3
+#define TILEWISE_WGMMA_TYPES "k32.f32.e4m3.e4m3"
+#elif ELEMENT == TYPE_E5M2
+#define TILEWISE_WGMMA_TYPES "k32.f32.e5m2.e5m2"
 #endif
-#define TILEWISE_WGMMA_ASM(n, sums, left, right, left_across, right_across)                                   \
-  "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." TILEWISE_WGMMA_TYPE "." TILEWISE_WGMMA_TYPE " {" sums     \
-  "}, " left ", " right ", 1, 1, 1, " left_across ", " right_across ";"
+// What follows `keep`: the signs of the operands, which integers lack, and whether they lie across k.
+#if ELEMENT == TYPE_BF16 || ELEMENT == TYPE_F16
+#define TILEWISE_WGMMA_TAIL(left_across, right_across) ", 1, 1, " left_across ", " right_across ";"
+#elif ELEMENT == TYPE_I8
+#define TILEWISE_WGMMA_TAIL(left_across, right_across) ";"
+#else
+#define TILEWISE_WGMMA_TAIL(left_across, right_across) ", 1, 1;"
+#endif
+#if ELEMENT == TYPE_I8
+#define TILEWISE_SUM "+r"
+#else
+#define TILEWISE_SUM "+f"
+#endif
+#define TILEWISE_WGMMA_ASM(n, sums, left, right, keep, left_across, right_across)                              \
+  "wgmma.mma_async.sync.aligned.m64n" #n TILEWISE_WGMMA_TYPES " {" sums "}, " left ", " right ", " keep       \
+  TILEWISE_WGMMA_TAIL(left_across, right_across)
 #define TILEWISE_PASTE(a, b) a##b
 #define TILEWISE_OF_WIDTH(name, n) TILEWISE_PASTE(name, n)
 
-template <bool LEFT_ALONG_K, bool RIGHT_ALONG_K>
-DEVICE void multiply_async(float (&sums)[WGMMA_N / 2], const MatrixDescriptor& left, const MatrixDescriptor& right,
+template <bool LEFT_ALONG_K, bool RIGHT_ALONG_K, bool KEEP = true>
+DEVICE void multiply_async(Sum (&sums)[WGMMA_N / 2], const MatrixDescriptor& left, const MatrixDescriptor& right,
                            [[maybe_unused]] SourceLine at = source_line()) {
+  static_assert(sizeof(Element) == 2 || (LEFT_ALONG_K && RIGHT_ALONG_K), "only 16-bit operands may lie across k");
 #ifdef TILEWISE_HOST
-  tilewise_host::multiply_async<Number<ELEMENT>, WGMMA_N, LEFT_ALONG_K, RIGHT_ALONG_K>(sums, left, right, at);
+  tilewise_host::multiply_async<Number<ELEMENT>, WGMMA_N, LEFT_ALONG_K, RIGHT_ALONG_K, KEEP>(sums, left, right, at);
 #else
   asm volatile(TILEWISE_OF_WIDTH(TILEWISE_WGMMA_, WGMMA_N)(TILEWISE_WGMMA_ASM)
                : TILEWISE_OF_WIDTH(TILEWISE_OPERANDS_, WGMMA_N)(sums)
-               : "l"(left.bits), "l"(right.bits), "n"(!LEFT_ALONG_K), "n"(!RIGHT_ALONG_K));
+               : "l"(left.bits), "l"(right.bits), "n"(KEEP), "n"(!LEFT_ALONG_K), "n"(!RIGHT_ALONG_K));
 #endif
 }

@@ -38,6 +38,8 @@ TEST_P(HostTma, ABoxMayBeginWithinTheSwizzlesPattern) {
   }
 }
 
+TEST_P(HostTma, TilesOfF32AreRoundedToTf32) { test::check_rounded_tiles(machine_); }
+
 TEST_P(HostTma, RowsOfAnyLengthAreLoadedByRowClass) {
   for (const int begin : {0, 1, 2, 3}) test::check_row_classes(machine_, begin);
 }

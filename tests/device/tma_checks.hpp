@@ -75,6 +75,40 @@ inline void check_tiles(const Machine& machine, int swizzle, int place = 0) {
   }
 }
 
+/// f32 that TMA rounds to tf32 on the way: each word as found on an H200.
+inline void check_rounded_tiles(const Machine& machine) {
+  constexpr std::pair<std::uint32_t, std::uint32_t> kAnswers[] = {
+      {0x00000000, 0x00000000}, {0x80000000, 0x80000000}, {0x7f800000, 0x7f800000},
+      {0xff800000, 0xff800000}, {0x7fc00000, 0x7fffe000}, {0x7f800001, 0x7fffe000},
+      {0xffffffff, 0x7fffe000}, {0x00000001, 0x00000000}, {0x00001000, 0x00000000},
+      {0x00001001, 0x00002000}, {0x00003000, 0x00004000}, {0x007fffff, 0x00800000},
+      {0x7f7fffff, 0x7f800000}, {0x7f7fefff, 0x7f7fe000}, {0xff7fffff, 0xff800000},
+      {0x80001800, 0x80002000}, {0x3f801000, 0x3f800000}, {0x3f803000, 0x3f804000},
+      {0x3f801001, 0x3f802000}, {0xc2345fff, 0xc2346000}};
+  constexpr int kWidth = 12, kHeight = 10;
+  constexpr std::uint32_t kBytes = 4096;
+  std::vector<std::uint32_t> matrix(2 * kWidth * kHeight);
+  for (std::size_t i = 0; i < matrix.size(); ++i)
+    matrix[i] = kAnswers[i % std::size(kAnswers)].first;
+  const DeviceBuffer from = machine.upload(matrix);
+  TensorMapRecipe recipe;
+  recipe.dims = {2 * kWidth, kHeight};
+  recipe.box = {kWidth, kHeight};
+  recipe.rounded = true;
+  const auto kernel = machine.load("tiles", kTiles, tiles_defines(0), kBytes);
+  const DeviceBuffer to = machine.upload(matrix);
+  TilesArguments arguments{{}, to.data(), 0, 0};
+  machine.device.encode_tensor_map(recipe, from.data(), 2 * kWidth * 4, arguments.map);
+  machine.device.launch(*kernel, {{1, 1, 1}, {64, 1, 1}, {}, kBytes, false}, &arguments, nullptr);
+  const auto got = machine.download<std::uint32_t>(to);
+  for (int i = 0; i < 2 * kWidth * kHeight; ++i) {
+    const int column = i / (kWidth * kHeight) * kWidth + i % kWidth;
+    const int place = i % (kWidth * kHeight) / kWidth * 2 * kWidth + column;
+    const auto& [word, rounded] = kAnswers[static_cast<std::size_t>(place) % std::size(kAnswers)];
+    ASSERT_EQ(got[static_cast<std::size_t>(i)], rounded) << std::hex << "of " << word;
+  }
+}
+
 /// Stores a box of 1, 2, 3, ... at (x, y), and then one of 1001, 1002, ... at the box below.
 inline const char* const kStores = R"(#include "words/tma.cuh"
 struct Args { TensorMap map; int x; int y; };

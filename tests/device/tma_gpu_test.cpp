@@ -29,6 +29,12 @@ TEST_F(TmaGpu, ABoxMayBeginWithinTheSwizzlesPattern) {
   }
 }
 
+TEST_F(TmaGpu, TilesOfF32AreRoundedToTf32) {
+  if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
+  const auto compiler = cuda::load_compiler();
+  test::check_rounded_tiles({*device_, *compiler});
+}
+
 TEST_F(TmaGpu, RowsOfAnyLengthAreLoadedByRowClass) {
   if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
   const auto compiler = cuda::load_compiler();

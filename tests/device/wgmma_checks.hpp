@@ -1,21 +1,22 @@
 #pragma once
 // The products of templates/words/wgmma.cuh and the clusters of words/cluster.cuh, checked on any
 // machine like warp_checks.hpp.
-#include <algorithm>
-#include <cstring>
+#include <cstddef>
 
 #include "tests/device/warp_checks.hpp"
+#include "tilewise/number.hpp"
 
 namespace tilewise::test {
 
-/// One warpgroup: the product of a 64 x 64 and a 64 x WGMMA_N tile of bf16, which TMA copies in
-/// panels of SWIZZLE bytes, plus 3 where `keep`.
+/// One warpgroup: the product of a 64 x K and a K x WGMMA_N tile, K elements being 128 bytes, which
+/// TMA copies in panels of SWIZZLE bytes. ADDS: plus `before`.
 inline const char* const kProducts = R"(#include "words/cluster.cuh"
 #include "words/wgmma.cuh"
-struct Args { TensorMap left; TensorMap right; float* to; int keep; };
+struct Args { TensorMap left; TensorMap right; float* to; int before; };
 template <int SPAN, bool ALONG_K, int SWIZZLE> struct Tile {
-  static constexpr int IN_ROW = SWIZZLE / 2, PANEL = (ALONG_K ? SPAN : 64) * SWIZZLE;
-  static constexpr int PANELS = (ALONG_K ? 64 : SPAN) / IN_ROW, BYTES = PANELS * PANEL;
+  static constexpr int SIZE = sizeof(Element), DEPTH = 128 / SIZE, IN_ROW = SWIZZLE / SIZE;
+  static constexpr int PANEL = (ALONG_K ? SPAN : DEPTH) * SWIZZLE;
+  static constexpr int PANELS = (ALONG_K ? DEPTH : SPAN) / IN_ROW, BYTES = PANELS * PANEL;
   static DEVICE_MEMBER void load(char* to, const TensorMap& map, Mbarrier* full) {
     for (int p = 0; p < PANELS; ++p) load_tile(to + p * PANEL, map, p * IN_ROW, 0, full);
   }
@@ -38,12 +39,13 @@ KERNEL(128, 1) products(ARGUMENTS Args args) {
     Right::load(shared + kRight, args.right, full);
   }
   mbarrier_wait(full, 0);
-  float sums[WGMMA_N / 2];
+  Sum sums[WGMMA_N / 2];
   UNROLL_ALL
-  for (int i = 0; i < WGMMA_N / 2; ++i) sums[i] = args.keep ? 3 : 0;
+  for (int i = 0; i < WGMMA_N / 2; ++i) sums[i] = Sum(args.before);
   wgmma_fence();
+  multiply_async<LEFT_K != 0, RIGHT_K != 0, ADDS != 0>(sums, Left::at(shared, 0), Right::at(shared + kRight, 0));
   UNROLL_ALL
-  for (int step = 0; step < 4; ++step)
+  for (int step = 1; step < 4; ++step)
     multiply_async<LEFT_K != 0, RIGHT_K != 0>(
         sums, Left::at(shared, step), Right::at(shared + kRight, step));
   wgmma_commit();
@@ -51,7 +53,7 @@ KERNEL(128, 1) products(ARGUMENTS Args args) {
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   UNROLL_ALL
   for (int i = 0; i < WGMMA_N / 2; ++i)
-    args.to[(16 * warp + lane / 4 + i / 2 % 2 * 8) * WGMMA_N + i / 4 * 8 + lane % 4 * 2 + i % 2] = sums[i];
+    args.to[(16 * warp + lane / 4 + i / 2 % 2 * 8) * WGMMA_N + i / 4 * 8 + lane % 4 * 2 + i % 2] = float(sums[i]);
 }
 )";
 
@@ -61,9 +63,12 @@ struct ProductsCase {
   int left_swizzle;
   bool right_along_k;
   int right_swizzle;
+  DType type = DType::bf16;
+  bool keep = true;
 };
 
-/// Every major and swizzle of both operands, and widths that these take.
+/// Every major and swizzle of both operands of bf16, and widths that these take; the other types,
+/// whose k is contiguous, by swizzle.
 inline std::vector<ProductsCase> products_cases() {
   std::vector<ProductsCase> cases;
   for (const bool left : {true, false})
@@ -73,6 +78,10 @@ inline std::vector<ProductsCase> products_cases() {
           if (!right && n * 2 % swizzle != 0) continue;
           cases.push_back({n, left, n == 64 ? swizzle : 128, right, swizzle});
         }
+  for (const DType type : {DType::f16, DType::f32, DType::i8, DType::e4m3, DType::e5m2})
+    for (const int swizzle : {128, 64, 32})
+      cases.push_back(
+          {swizzle == 32 ? 24 : 2 * swizzle, true, 128, true, swizzle, type, swizzle != 64});
   return cases;
 }
 
@@ -80,34 +89,29 @@ inline std::vector<ProductsCase> products_cases() {
 inline int left_value(int row, int k) { return (row * 7 + k * 3) % 11 - 5; }
 inline int right_value(int column, int k) { return (column * 5 + k * 2) % 13 - 6; }
 
-inline std::uint16_t bf16_of(int value) {
-  const auto number = static_cast<float>(value);
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &number, sizeof bits);
-  return static_cast<std::uint16_t>(bits >> 16);
-}
-
 inline void check_products(const Machine& machine, const ProductsCase& c) {
   constexpr std::uint32_t kBytes = 64 * 1024;
-  constexpr int kDepth = 64, kRows = 64;
+  constexpr int kRows = 64, kBefore = 3;
+  const int element = bytes_of(c.type), depth = 128 / element;
   struct alignas(64) Arguments {
     std::uint64_t left[16], right[16];
     void* to;
-    int keep;
+    int before;
   } arguments{};
   const auto encode = [&](int span, bool along_k, int swizzle, int (*value)(int, int), void* map) {
-    std::vector<std::uint16_t> matrix(static_cast<std::size_t>(span * kDepth));
+    std::vector<std::byte> matrix(static_cast<std::size_t>(span * depth * element));
     for (int i = 0; i < span; ++i)
-      for (int k = 0; k < kDepth; ++k)
-        matrix[static_cast<std::size_t>(along_k ? i * kDepth + k : k * span + i)] =
-            bf16_of(value(i, k));
+      for (int k = 0; k < depth; ++k) {
+        const int place = along_k ? i * depth + k : k * span + i;
+        from_double(c.type, value(i, k), &matrix[static_cast<std::size_t>(place * element)]);
+      }
     DeviceBuffer buffer = machine.upload(matrix);
     TensorMapRecipe recipe;
-    recipe.type = DType::bf16;
-    recipe.dims = {along_k ? kDepth : span, along_k ? span : kDepth};
-    recipe.box = {swizzle / 2, static_cast<std::int32_t>(recipe.dims[1])};
+    recipe.type = c.type;
+    recipe.dims = {along_k ? depth : span, along_k ? span : depth};
+    recipe.box = {swizzle / element, static_cast<std::int32_t>(recipe.dims[1])};
     recipe.swizzle_bytes = swizzle;
-    machine.device.encode_tensor_map(recipe, buffer.data(), recipe.dims[0] * 2, map);
+    machine.device.encode_tensor_map(recipe, buffer.data(), recipe.dims[0] * element, map);
     return buffer;
   };
   const DeviceBuffer left =
@@ -115,29 +119,28 @@ inline void check_products(const Machine& machine, const ProductsCase& c) {
   const DeviceBuffer right =
       encode(c.n, c.right_along_k, c.right_swizzle, right_value, arguments.right);
   const auto kernel = machine.load("products", kProducts,
-                                   {{"ELEMENT", 3},
+                                   {{"ELEMENT", static_cast<int>(c.type)},
+                                    {"SUM", static_cast<int>(accumulator_of(c.type))},
                                     {"WGMMA_N", c.n},
                                     {"LEFT_K", c.left_along_k},
                                     {"LEFT_SWIZZLE", c.left_swizzle},
                                     {"RIGHT_K", c.right_along_k},
-                                    {"RIGHT_SWIZZLE", c.right_swizzle}},
+                                    {"RIGHT_SWIZZLE", c.right_swizzle},
+                                    {"ADDS", c.keep}},
                                    kBytes);
-  for (const int keep : {0, 1}) {
-    const DeviceBuffer to =
-        machine.upload(std::vector<float>(static_cast<std::size_t>(kRows * c.n), 77.0F));
-    arguments.to = to.data();
-    arguments.keep = keep;
-    machine.device.launch(*kernel, {{1, 1, 1}, {128, 1, 1}, {}, kBytes, false}, &arguments,
-                          nullptr);
-    const auto got = machine.download<float>(to);
-    for (int i = 0; i < kRows * c.n; ++i) {
-      int expected = 3 * keep;
-      for (int k = 0; k < kDepth; ++k) expected += left_value(i / c.n, k) * right_value(i % c.n, k);
-      ASSERT_EQ(got[static_cast<std::size_t>(i)], static_cast<float>(expected))
-          << "n " << c.n << ", left along k " << c.left_along_k << " swizzle " << c.left_swizzle
-          << ", right along k " << c.right_along_k << " swizzle " << c.right_swizzle << ", keep "
-          << keep << ", element " << i;
-    }
+  const DeviceBuffer to =
+      machine.upload(std::vector<float>(static_cast<std::size_t>(kRows * c.n), 77.0F));
+  arguments.to = to.data();
+  arguments.before = kBefore;
+  machine.device.launch(*kernel, {{1, 1, 1}, {128, 1, 1}, {}, kBytes, false}, &arguments, nullptr);
+  const auto got = machine.download<float>(to);
+  for (int i = 0; i < kRows * c.n; ++i) {
+    int expected = c.keep ? kBefore : 0;
+    for (int k = 0; k < depth; ++k) expected += left_value(i / c.n, k) * right_value(i % c.n, k);
+    ASSERT_EQ(got[static_cast<std::size_t>(i)], static_cast<float>(expected))
+        << to_string(c.type) << ", n " << c.n << ", left along k " << c.left_along_k << " swizzle "
+        << c.left_swizzle << ", right along k " << c.right_along_k << " swizzle " << c.right_swizzle
+        << ", keep " << c.keep << ", element " << i;
   }
 }
 

@@ -39,6 +39,13 @@ Subject turned_halves(const std::string& checker) {
 Subject turned_words(const std::string& checker) {
   return {"TurnedWords", checker, turned_b(32, 4), "--types f32 f32 tf32"};
 }
+// Both operands in two parts, B transposed.
+Subject split_words(const std::string& checker) {
+  return {"SplitWords", checker,
+          R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":32,"CONSUMERS":1,"STAGES":2,"EPILOGUE":0,)"
+          R"("VECTOR_C":1,"PACK_A":1,"PACK_B":2})",
+          "--types f32 f32 f32x3"};
+}
 Subject turned_doubles(const std::string& checker) {
   return {"TurnedDoubles", checker, turned_b(16, 8), "--types f64 f64 strict"};
 }
@@ -53,7 +60,8 @@ INSTANTIATE_TEST_SUITE_P(
     Plain, UnchangedPack,
     testing::Values(padded(TILEWISE_CHECK_PLAIN), padded_bytes(TILEWISE_CHECK_PLAIN),
                     turned_bytes(TILEWISE_CHECK_PLAIN), turned_halves(TILEWISE_CHECK_PLAIN),
-                    turned_words(TILEWISE_CHECK_PLAIN), turned_doubles(TILEWISE_CHECK_PLAIN)),
+                    turned_words(TILEWISE_CHECK_PLAIN), turned_doubles(TILEWISE_CHECK_PLAIN),
+                    split_words(TILEWISE_CHECK_PLAIN)),
     name_of);
 INSTANTIATE_TEST_SUITE_P(Address, UnchangedPack,
                          testing::Values(padded(TILEWISE_CHECK_ASAN),
@@ -130,6 +138,13 @@ TEST(PlantedPack, TheSecondOperandPackedAsTheFirstIsAWrongResult) {
 TEST(PlantedPack, AStrideOfElementsTakenForBytesIsAWrongResult) {
   expect_found(padded(TILEWISE_CHECK_PLAIN),
                changed("pack-batch-offset"_marker, "* ELEMENT_BYTES", ""), {kWrong});
+}
+
+TEST(PlantedPack, SmallPartsThatAreWrongOrMisplacedAreAWrongResult) {
+  expect_found(split_words(TILEWISE_CHECK_PLAIN),
+               changed("pack-small-part"_marker, "value - float_of(word)", "value"), {kWrong});
+  expect_found(split_words(TILEWISE_CHECK_PLAIN),
+               changed("pack-small-place"_marker, "x.to_rows *", "(x.to_rows - 1) *"), {kWrong});
 }
 
 TEST(PlantedPack, RowsWrittenSideBySideThatAreReadApartAreAWrongResult) {

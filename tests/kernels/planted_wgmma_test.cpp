@@ -37,6 +37,24 @@ const Subject kSwapped =
 // Six clusters at a time.
 const Subject kStreamK = subject("StreamK", TILEWISE_CHECK_PLAIN,
                                  R"("STREAM_K":1,"BLOCKS_PER_SM":3,"EPILOGUE":0,"VECTOR_C":1)");
+const Subject kSplitParts = {
+    "SplitParts", TILEWISE_CHECK_PLAIN,
+    R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":32,"CONSUMERS":1,"STAGES":2,"EPILOGUE":0,"VECTOR_C":1})",
+    "--types f32 f32 f32x3"};
+const Subject kPromoted = {
+    "Promoted", TILEWISE_CHECK_PLAIN,
+    R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":64,"CONSUMERS":1,"STAGES":2,"EPILOGUE":0,"VECTOR_C":1})",
+    "--types e4m3 f32 strict"};
+const Subject kOverlapped = {
+    "Overlapped", TILEWISE_CHECK_PLAIN,
+    R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":64,"CONSUMERS":1,"STAGES":3,"EPILOGUE":0,)"
+    R"("VECTOR_C":1,"PROMOTE":2})",
+    "--types e5m2 f32 strict"};
+// Two instructions of 144 columns side by side.
+const Subject kWide = {"Wide", TILEWISE_CHECK_PLAIN,
+                       R"(wgmma {"TILE_M":64,"TILE_N":288,"TILE_K":64,"CONSUMERS":1,"CLUSTER_M":2,)"
+                       R"("STAGES":2,"PACK_A":0,"PACK_B":0,"EPILOGUE":2,"VECTOR_C":1})",
+                       kTypes + " --layout nt"};
 Subject with_threads(Subject subject) {
   subject.checker = TILEWISE_CHECK_TSAN;
   return subject;
@@ -49,7 +67,8 @@ TEST_P(UnchangedWgmma, HasNothingThatIsFound) {
 }
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedWgmma,
                          testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores, kRows,
-                                         kBatch, kSwapped, kStreamK),
+                                         kBatch, kSwapped, kStreamK, kSplitParts, kPromoted,
+                                         kOverlapped, kWide),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedWgmma,
                          testing::Values(with_threads(kStores), with_threads(kSwapped),
@@ -89,8 +108,7 @@ TEST(PlantedWgmma, ProductsWithoutAFence) {
 }
 
 TEST(PlantedWgmma, ADescriptorWithAWrongOffset) {
-  expect_found(kPlain,
-               changed("wgmma-right-offset"_marker, "offset(0, step)", "offset(0, step ^ 1)"),
+  expect_found(kPlain, changed("wgmma-right-offset"_marker, "kAcross, step)", "kAcross, step ^ 1)"),
                {"instead of"});
 }
 
@@ -234,6 +252,24 @@ TEST(PlantedWgmma, AWarpgroupsResultsThatAreStoredWithoutAFence) {
 TEST(PlantedWgmma, AWarpgroupThatStoresBeforeItsWarpsMeet) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(with_threads(kSwapped), removed("wgmma-meeting"_marker), {"data race"});
+}
+
+TEST(PlantedWgmma, SmallPartsThatAreTakenFromTheLargeOnes) {
+  expect_found(kSplitParts, changed("wgmma-small-part"_marker, "args.columns()", "0"),
+               {"instead of"});
+}
+
+TEST(PlantedWgmma, SumsThatArePromotedBeforeTheyAreReady) {
+  expect_found(kPromoted, changed("wgmma-promote-wait"_marker, "0", "1"),
+               {"ends without waiting for the product"});
+}
+
+TEST(PlantedWgmma, SumsThatArePromotedWhileTheyAreComputed) {
+  expect_found(kOverlapped, changed("wgmma-overlap-wait"_marker, "1", "2"), {"instead of"});
+}
+
+TEST(PlantedWgmma, AnInstructionBesideAnotherInItsPlace) {
+  expect_found(kWide, changed("wgmma-right-of"_marker, "i % kAcross", "0"), {"instead of"});
 }
 
 TEST(PlantedWgmma, APartialSumInAWrongRow) {

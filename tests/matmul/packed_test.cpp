@@ -47,8 +47,8 @@ Plan packing_plan(std::int64_t columns = 7) {
                 step_of(StepRole::multiply, "multiply",
                         {{Kind::workspace, 0}, {Kind::workspace, 512}, {Kind::workspace, 1536}})};
   plan.steps[0].grid.x = 7;
-  plan.steps[0].packs = {{StepRole::pack_a, false, false, 3, columns, 3, 32, 512},
-                         {StepRole::pack_b, true, false, 5, columns, columns, 32, 1024}};
+  plan.steps[0].packs = {{StepRole::pack_a, false, false, false, 3, columns, 3, 32, 512},
+                         {StepRole::pack_b, true, false, false, 5, columns, columns, 32, 1024}};
   plan.steps[1].programmatic = true;
   return plan;
 }

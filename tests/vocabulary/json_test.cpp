@@ -56,7 +56,7 @@ Record full_record() {
 Plan full_plan() {
   Plan plan;
   LaunchStep pack;
-  pack.packs = {{StepRole::pack_a, true, true, 7, std::int64_t{1} << 33, 9, 64, 4096},
+  pack.packs = {{StepRole::pack_a, true, true, true, 7, std::int64_t{1} << 33, 9, 64, 4096},
                 {StepRole::pack_b, false, false, 1, 2, 3, 4, 5}};
   pack.role = StepRole::pack_both;
   pack.kernel = {"steps/pack.cu", "pack", {{"ROWS", -5}, {"TILE", std::int64_t{1} << 40}}};

@@ -3,16 +3,21 @@
 #include "families/wgmma/main_loop.cuh"
 #include "words/mma.cuh"
 
-// The output tile of a warp's 16 rows, in block i of 64 rows, of the left operand.
+// The output tile of a warp's 16 rows of the left operand, in its 64 rows of instruction i.
 struct WarpTile {
   const WgmmaArgs& args;
   const Scalars& scalars;
   const WorkItem& work;
   int first_left;  // of the block's tile: the warp's first row of the left operand
 
-  // `width` of the right operand, from `right` on.
-  DEVICE_MEMBER Output part(int i, int right, int width) const {
-    const Int64 left = first_left + i * 64;
+  // The instruction's first row of the left operand, and its first of the right one, of the block's tile.
+  static DEVICE_MEMBER int left_of(int i) { return i / kAcross * 64; }
+  static DEVICE_MEMBER int right_of(int i) { return i % kAcross * WGMMA_N; }  //@ wgmma-right-of
+
+  // `width` of the right operand, from the instruction's row `first_right` on.
+  DEVICE_MEMBER Output part(int i, int first_right, int width) const {
+    const Int64 left = first_left + left_of(i);
+    const int right = right_of(i) + first_right;
     const Int64 row = work.row + (SWAP_AB ? right : left), column = work.column + (SWAP_AB ? left : right);
     const auto inside = [](Int64 rest, int all) { return rest < all ? static_cast<int>(rest) : all; };
     const int rows = inside(args.rows() - row, SWAP_AB ? width : 16);
@@ -37,7 +42,7 @@ static_assert(!SPLIT && (EPILOGUE == 2 || !SWAP_AB), "C is stored, in rows of C"
 
 // The results of two neighbouring sums. blended(pair): adds beta x C.
 template <class Blended>
-DEVICE void results_of(Result (&results)[2], const Output& out, const float* sums, const Blended& blended) {
+DEVICE void results_of(Result (&results)[2], const Output& out, const Sum* sums, const Blended& blended) {
   Sum pair[2] = {product(out.scalars.alpha, sums[0]), product(out.scalars.alpha, sums[1])};
   blended(pair);
   UNROLL_ALL
@@ -69,8 +74,8 @@ DEVICE void blend_each(const Scalars& scalars, const Each& each) {
 
 #if SWAP_AB
 // Lays down the results of the warp's 16 columns of C, and of up to kMostRows rows: those of the right operand from
-// `first` on, of block i of 64 columns. `to`: the warpgroup's buffer.
-DEVICE void lay_down(char* to, const Output& out, const float (&sums)[WGMMA_N / 2], int first) {
+// `first` on, of one instruction. `to`: the warpgroup's buffer.
+DEVICE void lay_down(char* to, const Output& out, const Sum (&sums)[WGMMA_N / 2], int first) {
   const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
   const int column = int(threadIdx.x) / 32 % 4 * 16;  // of the buffer
   char* panel = to + column / kStored.columns * kStored.panel_bytes();
@@ -118,9 +123,9 @@ DEVICE void lay_down(char* to, const Output& out, const float (&sums)[WGMMA_N / 
   });
 }
 #else
-// Lays down the results of the warp's 16 rows, and of kStored.columns of the right operand, from `first` on, of block i
-// of 64 rows.
-DEVICE void lay_down(char* to, const Output& out, const float (&sums)[WGMMA_N / 2], int first) {
+// Lays down the results of the warp's 16 rows, and of kStored.columns of the right operand, from `first` on, of one
+// instruction.
+DEVICE void lay_down(char* to, const Output& out, const Sum (&sums)[WGMMA_N / 2], int first) {
   const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
   const auto place = [&](int row, int column) {
     return swizzled<kStored.width()>(row * kStored.width() + column * int(sizeof(Result)));  //@ wgmma-place-result
@@ -192,7 +197,7 @@ DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stor
   // Two meetings for each store: the parity returns to 0.
   Meeting meeting = {meetings(shared) + warpgroup, 0};
   UNROLL_ALL
-  for (int i = 0; i < kBlocks; ++i) {
+  for (int i = 0; i < kInstructions; ++i) {
     UNROLL_ALL
     for (int first = 0; first < WGMMA_N; first += kStored.kMostRows) {
       char* buffer = scratch + stored++ % kStored.kBuffers * BUFFER;  //@ wgmma-buffer-swapped
@@ -202,13 +207,13 @@ DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stor
       fence_proxy_async();  //@ wgmma-fence-swapped
       meeting.wait();  //@ wgmma-meeting
       if (first_thread) {
-        const int column = to.work.column + to.first_left + i * 64;  // of the warpgroup's first warp
+        const int column = to.work.column + to.first_left + to.left_of(i);  // of the warpgroup's first warp
         UNROLL_ALL
         for (int row = 0; row < kStored.kMostRows; row += kStored.rows) {
           if (first + row >= WGMMA_N) break;
           UNROLL_ALL
           for (int p = 0; p < kStored.panels(); ++p)
-            store_box(to, column + p * kStored.columns, to.work.row + first + row,
+            store_box(to, column + p * kStored.columns, to.work.row + to.right_of(i) + first + row,
                       buffer + p * kStored.panel_bytes() + row * kStored.width());
         }
         stores_commit();
@@ -222,7 +227,7 @@ DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stor
   if (to.scalars.alpha == Sum(0)) clear(sums);  // drops NaN, too; cheaper than scaled() for each sum
   char* scratch = scratch_of_warp(shared);
   UNROLL_ALL
-  for (int i = 0; i < kBlocks; ++i) {
+  for (int i = 0; i < kInstructions; ++i) {
     UNROLL_ALL
     for (int first = 0; first < WGMMA_N; first += kStored.columns) {
       char* buffer = scratch + stored++ % kStored.kBuffers * kStored.bytes();  //@ wgmma-buffer
@@ -232,7 +237,7 @@ DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stor
       fence_proxy_async();  //@ wgmma-fence-stores
       warp_barrier();
       if (int(threadIdx.x) % 32 == 0) {
-        store_box(to, to.work.column + first, to.work.row + to.first_left + i * 64, buffer);
+        store_box(to, to.work.column + to.right_of(i) + first, to.work.row + to.first_left + to.left_of(i), buffer);
         stores_commit();
       }
     }
@@ -240,8 +245,8 @@ DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stor
 }
 #endif
 #else
-// Stores the rows of a buffer. Each lane stores one word of 4 bytes of a row; where a row of 2-byte elements is not aligned
-// to words, the first word has one element of the row, and its last element is stored on its own.
+// Stores the rows of a buffer. Each lane stores one word of 4 bytes of a row; where a row is not aligned to words, the
+// first word has only some elements of the row, and the row's last elements are stored one by one.
 DEVICE void store_rows_of(const Output& out, const char* buffer) {
   constexpr int WORD = 4 / int(sizeof(Result)), WORDS = kStored.columns / WORD;
   const int lane = int(threadIdx.x) % 32;
@@ -263,10 +268,14 @@ DEVICE void store_rows_of(const Output& out, const char* buffer) {
     for (int e = 0; e < WORD; ++e) word[e] = result(row, first + e < 0 ? 0 : first + e);
     store_part<WORD>(to + first, word, -first, out.columns - first);
   }
-  if (lane < kStored.rows && lane < out.rows && out.columns >= kStored.columns) {
+  if (lane < kStored.rows && lane < out.rows) {
     Result* to = out.row(lane);
-    constexpr int last = kStored.columns - 1;
-    if (shift_of(to) > 0) to[last] = result(lane, last);  //@ wgmma-row-last
+    const int shift = shift_of(to);
+    UNROLL_ALL
+    for (int e = 1; e < WORD; ++e) {
+      const int column = kStored.columns - e;
+      if (shift >= e && column < out.columns) to[column] = result(lane, column);  //@ wgmma-row-last
+    }
   }
 }
 
@@ -275,7 +284,7 @@ DEVICE void store_rows(const WarpTile& to, Sums& sums, char* shared) {
   // Addresses are not computed before the main loop, which has no registers for them.
   char* scratch = reinterpret_cast<char*>(opaque_shared_pointer(reinterpret_cast<float*>(scratch_of_warp(shared))));
   UNROLL_ALL
-  for (int i = 0; i < kBlocks; ++i) {
+  for (int i = 0; i < kInstructions; ++i) {
     UNROLL_ALL
     for (int first = 0; first < WGMMA_N; first += kStored.columns) {
       char* buffer = scratch + (i * (WGMMA_N / kStored.columns) + first / kStored.columns) % 2 * kStored.bytes();
@@ -294,7 +303,7 @@ DEVICE void store_staged(const WarpTile& to, const Sums& sums, char* shared) {
   constexpr int ACROSS = StagedSums::STORES, ROW = kScratch.row_stride(), STORES = kScratch.rows * ACROSS;
   Sum* scratch = reinterpret_cast<Sum*>(scratch_of_warp(shared));
   UNROLL_ALL
-  for (int i = 0; i < kBlocks; ++i) {
+  for (int i = 0; i < kInstructions; ++i) {
     UNROLL_ALL
     for (int first = 0; first < WGMMA_N; first += kStagedColumns) {
       warp_barrier();  //@ wgmma-barrier-before-staging
@@ -322,7 +331,7 @@ DEVICE void store_staged(const WarpTile& to, const Sums& sums, char* shared) {
 DEVICE void store_registers(const WarpTile& to, const Sums& sums) {
   const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
   UNROLL_ALL
-  for (int i = 0; i < kBlocks; ++i) {
+  for (int i = 0; i < kInstructions; ++i) {
     const Output out = to.part(i, 0, WGMMA_N);
     UNROLL_ALL
     for (int half = 0; half < 2; ++half) {
@@ -362,11 +371,12 @@ DEVICE void store_registers(const WarpTile& to, const Sums& sums) {
 DEVICE void store_partial(Sum* partial, int ld, const Sums& sums, int first_left) {
   const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
   UNROLL_ALL
-  for (int i = 0; i < kBlocks; ++i) {
+  for (int i = 0; i < kInstructions; ++i) {
     UNROLL_ALL
     for (int half = 0; half < 2; ++half) {
-      const int left = first_left + i * 64 + half * 8 + group;  //@ wgmma-partial-row
-      Sum* to = opaque_pointer(partial + (SWAP_AB ? left + 2 * in_group * ld : left * ld + 2 * in_group));
+      const int left = first_left + WarpTile::left_of(i) + half * 8 + group;  //@ wgmma-partial-row
+      const int right = WarpTile::right_of(i) + 2 * in_group;
+      Sum* to = opaque_pointer(partial + (SWAP_AB ? left + right * ld : left * ld + right));
       UNROLL_ALL
       for (int j = 0; j < WGMMA_N / 8; ++j) {
         const Sum pair[2] = {sums[i][4 * j + 2 * half], sums[i][4 * j + 2 * half + 1]};

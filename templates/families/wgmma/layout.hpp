@@ -1,17 +1,21 @@
 // Where wgmma's tiles, epilogue scratch and mbarriers lie in shared memory, and how many registers
-// a thread has: included by its kernel and by its descriptor. Elements have 2 bytes.
+// a thread has: included by its kernel and by its descriptor.
 #pragma once
 #include "parts/layout.hpp"
 
 namespace tilewise::wgmma {
+
+// Bytes of k that one instruction multiplies, of every type.
+constexpr int kStepBytes = 32;
 
 // One operand's tile: panels of rows of at most 128 bytes, one beside the other.
 struct TileLayout {
   int span, depth;  // of m or n, and of k; elements
   bool along_k;     // k is contiguous
   int sharers;      // blocks of a cluster that use the same tile: each copies its share of the rows
+  int element;      // bytes
 
-  constexpr int row_bytes() const { return (along_k ? depth : span) * 2; }
+  constexpr int row_bytes() const { return (along_k ? depth : span) * element; }
   constexpr int rows() const { return along_k ? span : depth; }
   // Bytes of a panel's row: the swizzle.
   constexpr int width() const {
@@ -23,8 +27,10 @@ struct TileLayout {
   // Of a box of TMA.
   constexpr int box_rows() const { return rows() / sharers; }
   constexpr int box_bytes() const { return box_rows() * width(); }
-  // Whether the sharers' boxes make up the tile, each at a place that TMA takes.
-  constexpr bool placed() const { return rows() % sharers == 0 && box_bytes() % 128 == 0; }
+  // Whether the sharers' boxes make up the tile, each of a size and at a place that TMA takes.
+  constexpr bool placed() const {
+    return rows() % sharers == 0 && box_rows() <= 256 && box_bytes() % 128 == 0;
+  }
 };
 
 // A block's shared memory: stages, each a tile of A and one of B, then scratch for each warp that
@@ -69,7 +75,7 @@ constexpr int largest_part(int whole, int most) {
 //
 // A warp lays down 16 rows of `columns` elements of C, swizzled at the row's width. Swapped: a
 // warpgroup lays down up to kMostRows rows of its 64 columns of C, as panels of `columns` columns
-// (128 bytes), and TMA stores boxes of `rows` rows.
+// (at most 128 bytes), and TMA stores boxes of `rows` rows.
 struct StoredLayout {
   int rows, columns, element;
   bool swapped;
@@ -92,7 +98,9 @@ struct EpilogueLayout {
     return swapped ? ScratchLayout{staged(), 16, shifted} : ScratchLayout{16, staged(), shifted};
   }
   constexpr StoredLayout stored() const {
-    if (swapped) return {largest_part(width, StoredLayout::kMostRows), 128 / result, result, true};
+    if (swapped)
+      return {largest_part(width, StoredLayout::kMostRows), layout::smaller(64, 128 / result),
+              result, true};
     return {16, largest_part(width, 128 / result), result, false};
   }
   constexpr int bytes() const {
@@ -110,14 +118,16 @@ constexpr int barriers_of_consumers(bool ping_pong, bool meeting, int consumers)
 // that copies gives registers to those that multiply (setmaxnreg), which ptxas takes into account.
 struct RegisterLayout {
   int consumers, blocks;  // warpgroups that multiply; blocks on a multiprocessor
-  int sums;               // of a thread that multiplies
+  int sums;               // of a thread that multiplies, with those that are promoted
 
   constexpr int at_launch() const {
     const int even = 65536 / (blocks * (consumers + 1) * 128) / 8 * 8;
     return layout::smaller(even, 248);
   }
   // 40 are enough for any code that copies, 24 for most.
-  constexpr int copying() const { return consumers == 2 && sums > 176 ? 24 : 40; }
+  constexpr int copying() const {
+    return (consumers == 2 && sums > 176) || (consumers == 3 && sums > 112) ? 24 : 40;
+  }
   constexpr bool moves() const { return at_launch() > copying() && at_launch() < 232; }
   constexpr int multiplying() const {
     if (!moves()) return at_launch();

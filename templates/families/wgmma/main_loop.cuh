@@ -1,10 +1,5 @@
 // wgmma's main loops: the warp that copies tiles, and the warpgroups that multiply them. See wgmma.cu.
 #pragma once
-#if SWAP_AB
-#define WGMMA_N TILE_M
-#else
-#define WGMMA_N TILE_N
-#endif
 #include "families/wgmma/layout.hpp"
 #include "parts/epilogue.cuh"
 #include "parts/pipeline.cuh"
@@ -17,7 +12,7 @@ constexpr int kCluster = CLUSTER_M * CLUSTER_N;
 // One operand's tile. SPAN: of m or n. SHARERS: blocks of the cluster that use the tile.
 template <int SPAN, bool ALONG_K, int SHARERS>
 struct Operand {
-  static constexpr tilewise::wgmma::TileLayout kTile = {SPAN, TILE_K, ALONG_K, SHARERS};
+  static constexpr tilewise::wgmma::TileLayout kTile = {SPAN, TILE_K, ALONG_K, SHARERS, int(sizeof(Element))};
   static constexpr bool kAlongK = ALONG_K;
   static constexpr int BYTES = kTile.bytes();
   static_assert(BYTES % 1024 == 0 && kTile.placed(), "TMA lays boxes down at multiples of 128 bytes");
@@ -31,7 +26,7 @@ struct Operand {
     UNROLL_ALL
     for (int p = 0; p < kTile.panels(); ++p) {
       char* panel = to + p * kTile.panel_bytes();
-      const int column = x + p * kTile.width() / 2;
+      const int column = x + p * (kTile.width() / int(sizeof(Element)));
 #if BATCHED
       if constexpr (SHARERS > 1)
         load_tile_to(to_blocks, panel, map, column, y, product, full);
@@ -48,10 +43,13 @@ struct Operand {
   static DEVICE_MEMBER MatrixDescriptor descriptor(const char* tile) {
     return matrix_descriptor(tile, {kTile.width(), kTile.panel_bytes()});
   }
-  // Bytes from the tile's first element to that of the nth 64 rows of m (n) and of 16 steps of k from `step` x 16 on.
+  // Bytes from the tile's first element to that of the nth UNIT rows of m (n) and of a step of k. Across k elements have 2
+  // bytes.
+  template <int UNIT>
   static constexpr int offset(int nth, int step) {
-    if (!ALONG_K) return nth * 64 / (kTile.width() / 2) * kTile.panel_bytes() + step * 16 * kTile.width();
-    return nth * 64 * kTile.width() + step * 32 / kTile.width() * kTile.panel_bytes() + step * 32 % kTile.width();
+    if (!ALONG_K) return nth * UNIT / (kTile.width() / 2) * kTile.panel_bytes() + step * 16 * kTile.width();
+    const int byte = step * tilewise::wgmma::kStepBytes;
+    return nth * UNIT * kTile.width() + byte / kTile.width() * kTile.panel_bytes() + byte % kTile.width();
   }
 };
 
@@ -64,13 +62,18 @@ typedef Operand<TILE_M, !A_TRANSPOSED, CLUSTER_N> Right;
 typedef Operand<TILE_M, !A_TRANSPOSED, CLUSTER_N> Left;
 typedef Operand<TILE_N, B_TRANSPOSED, CLUSTER_M> Right;
 #endif
-constexpr int kLeftSpan = SWAP_AB ? TILE_N : TILE_M;
-constexpr int kBlocks = kLeftSpan / 64 / (PING_PONG ? 1 : CONSUMERS);  // of 64 rows, of a warpgroup
-constexpr int kSteps = TILE_K / 16;
-constexpr int kStageBytes = Left::BYTES + Right::BYTES;
+constexpr int kLeftSpan = SWAP_AB ? TILE_N : TILE_M, kRightSpan = SWAP_AB ? TILE_M : TILE_N;
+// Of a warpgroup: blocks of 64 rows, instructions side by side, and both together. The nth instruction computes rows from
+// nth / kAcross x 64 on, and columns from nth % kAcross x WGMMA_N on.
+constexpr int kBlocks = kLeftSpan / 64 / (PING_PONG ? 1 : CONSUMERS), kAcross = kRightSpan / WGMMA_N;
+constexpr int kInstructions = kBlocks * kAcross;
+constexpr int kSteps = TILE_K * int(sizeof(Element)) / tilewise::wgmma::kStepBytes;
+// f32x3: a stage has the large parts of both operands, then the small ones.
+constexpr int kPartBytes = Left::BYTES + Right::BYTES, kStageBytes = ELEMENT_PARTS * kPartBytes;
 constexpr int kThreads = (1 + CONSUMERS) * kWarpgroup;
 constexpr int kReaders = PING_PONG ? 1 : CONSUMERS;  // warpgroups that multiply a tile
 static_assert(kLeftSpan % (64 * kReaders) == 0, "each warpgroup has whole blocks of 64 rows");
+static_assert(kRightSpan == kAcross * WGMMA_N, "instructions side by side are alike");
 
 typedef OutputTile<SPLIT != 0> Output;
 constexpr tilewise::wgmma::EpilogueLayout kEpilogue = {EPILOGUE, WGMMA_N, int(sizeof(Result)), SWAP_AB != 0, SHIFT_C != 0};
@@ -82,7 +85,7 @@ constexpr bool kMeetings = EPILOGUE == 2 && SWAP_AB;  // warps of a warpgroup wa
 constexpr tilewise::wgmma::BlockLayout kLayout = {
     kStageBytes, STAGES, kEpilogue.bytes(), CONSUMERS * 4,
     tilewise::wgmma::barriers_of_consumers(PING_PONG != 0, kMeetings, CONSUMERS)};
-constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM, kBlocks * WGMMA_N / 2};
+constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM, (1 + PROMOTE) * kInstructions * WGMMA_N / 2};
 
 // Mbarriers behind those of the stages: whose turn it is (PING_PONG), and where a warpgroup's warps meet.
 [[maybe_unused]] DEVICE Mbarrier* turns_of(char* shared) {
@@ -113,7 +116,7 @@ struct WgmmaArgs : MultiplyArgs {
 #endif
   }
 };
-typedef float Sums[kBlocks][WGMMA_N / 2];
+typedef Sum Sums[kInstructions][WGMMA_N / 2];
 typedef ClusterPipeline<STAGES, kStageBytes, kCluster> TilePipeline;
 
 typedef WorkQueue<TILE_M * CLUSTER_M, TILE_N * CLUSTER_N, kCluster, SPLIT != 0> Queue;
@@ -218,13 +221,21 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
       pipeline.wait_empty(to);
       mbarrier_expect_tx(full, kStageBytes);  //@ wgmma-expect-tx
       const int k = work.k_begin + t * TILE_K;
+      UNROLL_ALL
+      for (int part = 0; part < ELEMENT_PARTS; ++part) {
+        char* left = stage + part * kPartBytes;
+        char* right = left + Left::BYTES;
+        // An operand's small parts are rows of their own, behind those of the large parts.
+        const int row = work.row + (part ? static_cast<int>(args.rows()) : 0);
+        const int column = work.column + (part ? static_cast<int>(args.columns()) : 0);  //@ wgmma-small-part
 #if SWAP_AB
-      Left::issue_load(stage, args.b_map, work.column, k, in_column, same_column, full, of_b);
-      Right::issue_load(stage + Left::BYTES, args.a_map, work.row, k, in_row, same_row, full, of_a);
+        Left::issue_load(left, args.b_map, column, k, in_column, same_column, full, of_b);
+        Right::issue_load(right, args.a_map, row, k, in_row, same_row, full, of_a);
 #else
-      Left::issue_load(stage, args.a_map, work.row, k, in_row, same_row, full, of_a);
-      Right::issue_load(stage + Left::BYTES, args.b_map, work.column, k, in_column, same_column, full, of_b);
+        Left::issue_load(left, args.a_map, row, k, in_row, same_row, full, of_a);
+        Right::issue_load(right, args.b_map, column, k, in_column, same_column, full, of_b);
 #endif
+      }
       to.advance();
     }
   } while (work.next(args, queue, block));
@@ -233,32 +244,140 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
 
 DEVICE void clear(Sums& sums) {
   UNROLL_ALL
-  for (int i = 0; i < kBlocks; ++i) {
+  for (int i = 0; i < kInstructions; ++i) {
     UNROLL_ALL
     for (int j = 0; j < WGMMA_N / 2; ++j) sums[i][j] = 0;
   }
 }
 
+// The operands' tiles in a stage, of a warpgroup.
+struct StageTiles {
+  MatrixDescriptor left, right;
+
+  // first: the warpgroup's first block of 64 rows.
+  DEVICE_MEMBER StageTiles(const char* stages, int first)
+      : left(Left::descriptor(stages + Left::offset<64>(first, 0))), right(Right::descriptor(stages + Left::BYTES)) {}
+  DEVICE_MEMBER StageTiles(const MatrixDescriptor& of_left, const MatrixDescriptor& of_right)
+      : left(of_left), right(of_right) {}
+  DEVICE_MEMBER StageTiles after(int bytes) const { return {left.after(bytes), right.after(bytes)}; }
+
+  // sums[i] += the product of a part of the left and a part of the right operand, in one step of k; KEEP false: =.
+  template <bool KEEP>
+  DEVICE_MEMBER void multiply_parts(Sums& sums, int step, int left_part, int right_part) const {
+    UNROLL_ALL
+    for (int i = 0; i < kInstructions; ++i)
+      multiply_async<Left::kAlongK, Right::kAlongK, KEEP>(
+          sums[i], left.after(Left::offset<64>(i / kAcross, step) + left_part * kPartBytes),
+          right.after(Right::offset<WGMMA_N>(i % kAcross, step) + right_part * kPartBytes));  //@ wgmma-right-offset
+  }
+  // sums += the products of all steps, or with KEEP false: =. Of operands in two parts, the product of the small parts is
+  // left out; small products come first.
+  template <bool KEEP>
+  DEVICE_MEMBER void multiply(Sums& sums) const {
+    UNROLL_ALL
+    for (int step = 0; step < kSteps; ++step) {
+      constexpr int SMALL = ELEMENT_PARTS - 1;
+      if (step == 0)
+        multiply_parts<KEEP>(sums, step, 0, SMALL);
+      else
+        multiply_parts<true>(sums, step, 0, SMALL);
+      if (ELEMENT_PARTS == 2) {
+        multiply_parts<true>(sums, step, SMALL, 0);
+        multiply_parts<true>(sums, step, 0, 0);
+      }
+    }
+  }
+};
+
 // Adds the products of one work item's tiles to the sums. first: this warpgroup's first block of 64 rows. issued():
 // called when all instructions are issued, before they have finished.
+//
+// PROMOTE: the instructions sum the products of one tile of k, and ordinary additions the tiles' sums. The instruction's
+// sums of 8-bit floats keep few bits, and all its sums of floats are truncated.
+#if PROMOTE
+DEVICE void promote(Sums& sums, const Sums& of_tile) {
+  UNROLL_ALL
+  for (int i = 0; i < kInstructions; ++i) {
+    UNROLL_ALL
+    for (int j = 0; j < WGMMA_N / 2; ++j) sums[i][j] = add(sums[i][j], of_tile[i][j]);
+  }
+}
+#endif
+#if PROMOTE == 2
+// Two tiles' sums take turns: one is added while the next tile is multiplied.
+template <class Issued>
+DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles, int first,
+                           const Issued& issued) {
+  const StageTiles first_stage(pipeline.stages, first);
+  StagePhase<STAGES> before = from;
+  Sums even, odd;
+  const auto start = [&](Sums& of_tile) {
+    pipeline.wait_full(from);
+    wgmma_fence();
+    first_stage.after(from.stage * kStageBytes).template multiply<false>(of_tile);
+    wgmma_commit();
+    from.advance();
+  };
+  const auto finish = [&](const Sums& of_tile) {
+    pipeline.arrive_empty(before);
+    before.advance();
+    promote(sums, of_tile);
+  };
+  if (tiles == 0) return issued();
+  start(even);
+  int t = 1;
+  for (; t + 1 < tiles; t += 2) {
+    start(odd);
+    wgmma_wait<1>();  //@ wgmma-overlap-wait
+    finish(even);
+    start(even);
+    wgmma_wait<1>();
+    finish(odd);
+  }
+  // ptxas serialises the instructions where it cannot follow which sums are in flight: each branch waits by itself.
+  if (t < tiles) {
+    start(odd);
+    issued();
+    wgmma_wait<1>();
+    finish(even);
+    wgmma_wait<0>();
+    finish(odd);
+  } else {
+    issued();
+    wgmma_wait<0>();
+    finish(even);
+  }
+}
+#elif PROMOTE
+template <class Issued>
+DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles, int first,
+                           const Issued& issued) {
+  const StageTiles first_stage(pipeline.stages, first);
+  for (int t = 0; t < tiles; ++t) {
+    Sums of_tile;
+    pipeline.wait_full(from);
+    wgmma_fence();
+    first_stage.after(from.stage * kStageBytes).template multiply<false>(of_tile);
+    wgmma_commit();
+    if (t == tiles - 1) issued();
+    wgmma_wait<0>();  //@ wgmma-promote-wait
+    pipeline.arrive_empty(from);
+    from.advance();
+    promote(sums, of_tile);
+  }
+  if (tiles == 0) issued();
+}
+#else
 template <class Issued>
 DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles, int first,
                            const Issued& issued) {
   StagePhase<STAGES> before = from;
-  const MatrixDescriptor left0 = Left::descriptor(pipeline.stages + Left::offset(first, 0));
-  const MatrixDescriptor right0 = Right::descriptor(pipeline.stages + Left::BYTES);
+  const StageTiles first_stage(pipeline.stages, first);
   for (int t = 0; t < tiles; ++t) {
     pipeline.wait_full(from);
-    const MatrixDescriptor left = left0.after(from.stage * kStageBytes);
-    const MatrixDescriptor right = right0.after(from.stage * kStageBytes);
+    const StageTiles stage = first_stage.after(from.stage * kStageBytes);
     wgmma_fence();  //@ wgmma-fence
-    UNROLL_ALL
-    for (int step = 0; step < kSteps; ++step) {
-      UNROLL_ALL
-      for (int i = 0; i < kBlocks; ++i)
-        multiply_async<Left::kAlongK, Right::kAlongK>(sums[i], left.after(Left::offset(i, step)),
-                                             right.after(Right::offset(0, step)));  //@ wgmma-right-offset
-    }
+    stage.multiply<true>(sums);
     wgmma_commit();
     wgmma_wait<1>();  //@ wgmma-wait
     if (t > 0) {
@@ -271,3 +390,4 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
   wgmma_wait<0>();  //@ wgmma-last-wait
   if (tiles > 0) pipeline.arrive_empty(before);
 }
+#endif

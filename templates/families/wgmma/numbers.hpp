@@ -9,6 +9,7 @@
 #include "templates/space/constraints.hpp"
 #include "vocabulary/configuration.hpp"
 #include "vocabulary/problem.hpp"
+#include "vocabulary/rounding.hpp"
 
 namespace tilewise::wgmma {
 
@@ -22,8 +23,10 @@ struct Wgmma {
   Pack pack_a, pack_b;
   int blocks, split;
   bool stream_k;
+  int promote;  ///< PROMOTE: the number of tiles of k whose sums a thread holds besides its sums
   int group_m;
-  int result, sum;  ///< bytes
+  int element, result, sum;  ///< bytes
+  int parts_of_element;      ///< 2: operands are split into a large and a small part (f32x3)
   TileLayout a, b;
 
   Wgmma(const Problem& p, const Configuration& c)
@@ -43,11 +46,14 @@ struct Wgmma {
         blocks(value_or_1(c, "BLOCKS_PER_SM")),
         split(value_or_1(c, "SPLIT_K")),
         stream_k(c.find("STREAM_K") && c.at("STREAM_K") == 1),
+        promote(c.find("PROMOTE") ? c.at("PROMOTE") : 0),
         group_m(value_or_1(c, "GROUP_M")),
+        element(bytes_of(p.a)),
         result(bytes_of(p.c)),
         sum(bytes_of(p.accumulator)),
-        a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n},
-        b{tile_n, tile_k, reads_b_transposed(p, pack_b), cluster_m} {}
+        parts_of_element(p.math == MathMode::f32x3 ? 2 : 1),
+        a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n, element},
+        b{tile_n, tile_k, reads_b_transposed(p, pack_b), cluster_m, element} {}
 
   int parts(const Problem&, const DeviceInfo&) const { return split; }
   int cluster() const { return cluster_m * cluster_n; }
@@ -63,7 +69,9 @@ struct Wgmma {
   /// The operands as the instruction sees them: 64 rows by `width()` columns.
   const TileLayout& left() const { return swap ? b : a; }
   const TileLayout& right() const { return swap ? a : b; }
-  int width() const { return right().span; }
+  /// Instructions side by side, and the columns of each.
+  int across() const { return ceil_div(right().span, 256); }
+  int width() const { return right().span / across(); }
   /// Warpgroups that multiply one tile.
   int readers() const { return ping_pong ? 1 : consumers; }
   /// Blocks of 64 rows of a warpgroup.
@@ -84,24 +92,37 @@ struct Wgmma {
   }
   StoredLayout stored() const { return epilogue_layout(false).stored(); }
   std::uint32_t shared_bytes(bool shifted) const {
-    const BlockLayout block{a.bytes() + b.bytes(), stages, epilogue_layout(shifted).bytes(),
-                            consumers * 4,
+    const BlockLayout block{parts_of_element * (a.bytes() + b.bytes()), stages,
+                            epilogue_layout(shifted).bytes(), consumers * 4,
                             barriers_of_consumers(ping_pong, swap && epilogue == 2, consumers)};
     return static_cast<std::uint32_t>(block.shared_bytes());
   }
   std::uint32_t shared_bytes() const { return shared_bytes(true); }
-  int sums() const { return row_blocks() * width() / 2; }
-  RegisterLayout register_layout() const { return {consumers, blocks, sums()}; }
+  int sums() const { return row_blocks() * right().span / 2; }
+  /// Registers of a thread's sums, with those that are promoted.
+  int sum_registers() const { return (1 + promote) * sums(); }
+  RegisterLayout register_layout() const { return {consumers, blocks, sum_registers()}; }
+  /// Steps of k, one instruction each, of a tile.
+  int steps() const { return tile_k * element / kStepBytes; }
+  /// Whether ordinary additions sum the tiles of k: the instruction alone would be too coarse.
+  static bool must_promote(const Problem& p) {
+    return p.math == MathMode::f32x3 || product_kind(p)->promoted_every > 0;
+  }
+  /// Products of the operands' parts that are summed.
+  int products() const { return parts_of_element == 2 ? 3 : 1; }
   /// Whether ptxas compiles the kernel without spills, from its results for 330 kernels: sums and
   /// what else a thread that multiplies holds; and one instruction, for which the registers at the
   /// launch count (ptxas's message C7602).
   bool registers_fit() const {
     constexpr int kInstruction = 26;
     constexpr int kOther[2][4] = {{32, 28, 44, 32}, {44, 30, 54, 54}};  // by SWAP_AB, EPILOGUE
-    return sums() + kOther[swap][epilogue] <= register_layout().multiplying() &&
+    return sum_registers() + kOther[swap][epilogue] <= register_layout().multiplying() &&
            width() / 2 + kInstruction <= register_layout().at_launch();
   }
 };
+
+/// The pack that TMA and the instruction need for an operand. along_k: k is contiguous.
+Pack needed_pack(const Problem& problem, bool along_k, int alignment);
 
 std::vector<Parameter> parameters();
 std::vector<Constraint> constraints();

@@ -17,6 +17,18 @@ std::vector<Constraint> shape_constraints() {
                  "TILE_M is a multiple of 64 for each warpgroup that shares a tile; with SWAP_AB "
                  "TILE_N is",
                  [](const Wgmma& s, const In&) { return s.left().span % (64 * s.readers()) == 0; }),
+      constraint(
+          "instruction_width", {"TILE_M", "TILE_N", "SWAP_AB", "PACK_A", "PACK_B"},
+          "TILE_N (with SWAP_AB TILE_M) is at most 256, or two instructions of equal width, which "
+          "are whole panels of 128 bytes where k is not contiguous; in i8 a width over 24 is a "
+          "multiple of 16; the other side is at most 256",
+          [](const Wgmma& s, const In& in) {
+            const int width = s.width();
+            if (s.left().span > 256 || width * s.across() != s.right().span || width % 8 != 0)
+              return false;
+            if (s.across() > 1 && !s.right().along_k && width % 64 != 0) return false;
+            return in.problem.a != DType::i8 || width <= 24 || width % 16 == 0;
+          }),
       constraint("ping_pong_turns", {"CONSUMERS", "PING_PONG"},
                  "PING_PONG needs two or more CONSUMERS",
                  [](const Wgmma& s, const In&) { return !s.ping_pong || s.consumers > 1; }),
@@ -30,10 +42,15 @@ std::vector<Constraint> shape_constraints() {
                  "a row of B's tile (TILE_K elements where k is contiguous, else TILE_N) is a "
                  "multiple of 32 bytes",
                  [](const Wgmma& s, const In&) { return s.b.row_bytes() % 32 == 0; }),
+      constraint("whole_steps", {"TILE_K"}, "TILE_K is 64 to 256 bytes deep",
+                 [](const Wgmma& s, const In&) {
+                   const int bytes = s.tile_k * s.element;
+                   return bytes >= 64 && bytes <= 256;
+                 }),
       constraint("tma_places_tiles",
                  {"TILE_M", "TILE_N", "TILE_K", "CLUSTER_M", "CLUSTER_N", "PACK_A", "PACK_B"},
                  "each operand's tile is a multiple of 1024 bytes, and a block's share of its "
-                 "panels of 128",
+                 "panels of 128 and at most 256 rows",
                  [](const Wgmma& s, const In&) {
                    const auto placed = [](const TileLayout& tile) {
                      return tile.bytes() % 1024 == 0 && tile.placed();
@@ -45,6 +62,24 @@ std::vector<Constraint> shape_constraints() {
 
 std::vector<Constraint> problem_constraints() {
   return {
+      constraint("k_contiguous_a", {"PACK_A"},
+                 "k is contiguous in A, or in its transposed copy, but in 16 bits",
+                 [](const Wgmma& s, const In&) { return s.element == 2 || s.a.along_k; }),
+      constraint("k_contiguous_b", {"PACK_B"},
+                 "k is contiguous in B, or in its transposed copy, but in 16 bits",
+                 [](const Wgmma& s, const In&) { return s.element == 2 || s.b.along_k; }),
+      constraint(
+          "packs_split", {"PACK_A", "PACK_B"}, "in f32x3 packs split both operands into two parts",
+          [](const Wgmma& s, const In&) {
+            return s.parts_of_element == 1 || (s.pack_a != Pack::none && s.pack_b != Pack::none);
+          }),
+      constraint("sums_promoted", {"PROMOTE", "TILE_K"},
+                 "PROMOTE is not no in f32x3 and 8-bit floats, whose TILE_K is at most 128, and no "
+                 "in other types",
+                 [](const Wgmma& s, const In& in) {
+                   if ((s.promote > 0) != Wgmma::must_promote(in.problem)) return false;
+                   return !is_fp8(in.problem.a) || s.tile_k <= 128;
+                 }),
       constraint("aligned_a", {"PACK_A"}, "TMA copies A where it is aligned to 16 bytes, or packed",
                  [](const Wgmma& s, const In& in) {
                    return reads_a_alignment(in.problem, s.pack_a) == 16;
@@ -69,7 +104,7 @@ std::vector<Constraint> problem_constraints() {
           "32 bytes; SWAP_AB does not store in rows",
           [](const Wgmma& s, const In&) {
             if (s.epilogue < 2) return true;
-            return s.split == 1 && (s.swap ? s.epilogue == 2 : s.tile_n * s.result % 32 == 0);
+            return s.split == 1 && (s.swap ? s.epilogue == 2 : s.width() * s.result % 32 == 0);
           }),
       constraint(
           "stores_fit_sums", {"EPILOGUE", "VECTOR_C", "SWAP_AB", "TILE_N"},
@@ -103,7 +138,8 @@ std::vector<Constraint> resource_constraints() {
       Common::threads_resident({"CONSUMERS", "BLOCKS_PER_SM"}),
       constraint(
           "registers_fit",
-          {"TILE_M", "TILE_N", "SWAP_AB", "CONSUMERS", "PING_PONG", "BLOCKS_PER_SM", "EPILOGUE"},
+          {"TILE_M", "TILE_N", "SWAP_AB", "CONSUMERS", "PING_PONG", "BLOCKS_PER_SM", "EPILOGUE",
+           "PROMOTE"},
           "a consumer's sums fit its registers, and one instruction's those that a thread has at "
           "the "
           "launch",
@@ -126,13 +162,24 @@ std::vector<Constraint> search_hints() {
            "for "
            "its number of tiles",
            [](const Wgmma& s, const In& in) {
-             const int width = s.width();
+             const int width = s.right().span;
              const std::int64_t all = s.swap ? in.problem.m : in.problem.n;
              return width % 16 == 0 || width <= 48 ||
                     width == round_up(ceil_div(all, ceil_div(all, width)), 8);
            }),
-      hint("enough_stages", {"STAGES", "TILE_K"}, "the stages hold at least 128 steps of k",
-           [](const Wgmma& s, const In&) { return s.stages * s.tile_k >= 128; }),
+      hint("wide_tiles_fill", {"TILE_M", "TILE_N", "SWAP_AB"},
+           "a tile over 256 wide leaves no multiprocessor without a tile",
+           [](const Wgmma& s, const In& in) {
+             return s.across() == 1 || ceil_div(in.problem.m, s.tile_m) *
+                                               ceil_div(in.problem.n, s.tile_n) *
+                                               in.problem.batch >=
+                                           in.device.multiprocessors;
+           }),
+      hint("enough_stages", {"STAGES", "TILE_K"}, "the stages hold at least 256 bytes of k",
+           [](const Wgmma& s, const In&) { return s.stages * s.tile_k * s.element >= 256; }),
+      hint("promotions_overlap", {"PROMOTE", "PING_PONG"},
+           "with PROMOTE warpgroups share each tile: one adds while another multiplies",
+           [](const Wgmma& s, const In&) { return s.promote == 0 || !s.ping_pong; }),
       hint("cluster_needed", {"CLUSTER_M", "CLUSTER_N", "TILE_M", "TILE_N"},
            "a cluster is no larger than the tiles there are",
            [](const Wgmma& s, const In& in) {
@@ -149,13 +196,17 @@ std::vector<Constraint> search_hints() {
              const StreamK stream_k = s.stream_k_of(in.problem, in.device);
              return stream_k.share >= 4 && stream_k.whole_tiles <= 16 * s.resident(in.device);
            }),
-      hint("pack_a_pays", {"PACK_A"}, "A is padded only where it is not aligned",
+      hint("pack_a_pays", {"PACK_A"},
+           "A is packed only where it has to be, and transposed only for k to be contiguous",
            [](const Wgmma& s, const In& in) {
-             return s.pack_a == Pack::none || in.problem.alignment.a < 16;
+             return s.pack_a == needed_pack(in.problem, !a_transposed(in.problem.layout),
+                                            in.problem.alignment.a);
            }),
-      hint("pack_b_pays", {"PACK_B"}, "B is padded only where it is not aligned",
+      hint("pack_b_pays", {"PACK_B"},
+           "B is packed only where it has to be, and transposed only for k to be contiguous",
            [](const Wgmma& s, const In& in) {
-             return s.pack_b == Pack::none || in.problem.alignment.b < 16;
+             return s.pack_b == needed_pack(in.problem, b_transposed(in.problem.layout),
+                                            in.problem.alignment.b);
            }),
       hint("wide_stores", {"EPILOGUE", "VECTOR_C", "SPLIT_K"},
            "stores from shared memory are at least as wide as C's alignment, 16 bytes at most",
@@ -176,13 +227,19 @@ std::vector<Constraint> search_hints() {
 
 }  // namespace
 
+Pack needed_pack(const Problem& problem, bool along_k, int alignment) {
+  if (bytes_of(problem.a) != 2 && !along_k) return Pack::transpose;
+  return alignment < 16 || problem.math == MathMode::f32x3 ? Pack::pad : Pack::none;
+}
+
 std::vector<Parameter> parameters() {
   std::vector<int> spans;
   for (int span = 8; span <= 256; span += 8) spans.push_back(span);
+  spans.insert(spans.end(), {288, 320, 384});
   return {
       {"TILE_M", spans, "rows of C a block computes"},
       {"TILE_N", spans, "columns of C a block computes"},
-      {"TILE_K", {32, 64, 128}, "depth of the tiles in shared memory"},
+      {"TILE_K", {16, 32, 64, 128, 256}, "depth of the tiles in shared memory"},
       {"CONSUMERS", {1, 2, 3}, "warpgroups that multiply"},
       {"PING_PONG",
        {0, 1},
@@ -192,8 +249,8 @@ std::vector<Parameter> parameters() {
       {"CLUSTER_N", {1, 2}, "tile columns of a cluster, which share A's tiles"},
       {"STAGES", {2, 3, 4, 5, 6, 7, 8, 10, 12}, "tiles in shared memory at a time"},
       {"SWAP_AB", {0, 1}, "computes C transposed, so that TILE_M can be small", {"no", "yes"}},
-      {"PACK_A", {0, 1}, "copy A beforehand", {"no", "padded"}},
-      {"PACK_B", {0, 1}, "copy B beforehand", {"no", "padded"}},
+      {"PACK_A", {0, 1, 2}, "copy A beforehand", {"no", "padded", "transposed"}},
+      {"PACK_B", {0, 1, 2}, "copy B beforehand", {"no", "padded", "transposed"}},
       {"EPILOGUE",
        {0, 1, 2, 3},
        "how C is stored: 'rows' in words of 4 bytes at any alignment",
@@ -207,6 +264,12 @@ std::vector<Parameter> parameters() {
        {0, 1},
        "stream-K: the last wave's tiles are shared out evenly",
        {"no", "yes"},
+       true},
+      {"PROMOTE",
+       {0, 1, 2},
+       "ordinary additions sum the tiles of k, the instruction only within a tile; overlapped: "
+       "while the next tile is multiplied",
+       {"no", "yes", "overlapped"},
        true},
       {"GROUP_M", {1, 2, 4, 8, 16}, "cluster rows that run together, for L2 (tile order)"},
   };

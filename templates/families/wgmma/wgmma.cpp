@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "templates/families/families.hpp"
 #include "templates/families/wgmma/numbers.hpp"
@@ -12,15 +14,19 @@ using wgmma::Wgmma;
 bool supports(const Problem& problem, const DeviceInfo& device) {
   constexpr std::int64_t limit = std::int64_t{1} << 31;
   const auto size = [](std::int64_t x, std::int64_t least) { return x >= least && x < limit; };
-  return product_kind(problem) && (problem.a == DType::f16 || problem.a == DType::bf16) &&
-         has(device.features, Feature::wgmma) && size(problem.batch, 1) && size(problem.m, 0) &&
-         size(problem.n, 0) && size(problem.k, 0);
+  const bool type =
+      problem.a == DType::f32 ? problem.math != MathMode::strict : bytes_of(problem.a) < 4;
+  // The rows of an operand in two parts are numbered through.
+  const std::int64_t parts = problem.math == MathMode::f32x3 ? 2 : 1;
+  return product_kind(problem) && type && has(device.features, Feature::wgmma) &&
+         size(problem.batch, 1) && size(parts * problem.m, 0) && size(parts * problem.n, 0) &&
+         size(problem.k, 0);
 }
 
-// wgmma's multiply-adds per clock of a multiprocessor, as a multiple of f32's on the ordinary
-// units.
+// wgmma's multiply-adds of 2-byte elements per clock of a multiprocessor, as a multiple of f32's on
+// the ordinary units. Those of 4 bytes are half, of 1 byte twice as many.
 constexpr double kRate = 16;
-// Issue slots of a warp: of a step of 16 k, of a stage's waits.
+// Issue slots of a warp: of a step of k, of a stage's waits.
 constexpr double kStepSlots = 2;
 constexpr double kStageSlots = 20;
 // Of a store of C by each EPILOGUE, and of a sum that passes through shared memory, relative to
@@ -31,15 +37,16 @@ constexpr double kStagedSum = 1.5, kLaidDownSum = 0.3;
 
 ThreadWork thread_work(const Wgmma& s, const Problem& problem) {
   ThreadWork thread;
-  const double steps = s.tile_k / 16.0;
+  const double steps = s.steps();
   // Of the block's threads those that multiply a tile.
   const double share = s.readers() * 128.0 / s.threads();
-  const double sums = share * s.row_blocks() * s.width() / 2;
+  const double sums = share * s.sums();
   // The instruction reads both operands from shared memory.
   thread.shared_loads = 1;
-  thread.load_passes = share * s.row_blocks() * (64 + s.width()) * 32.0 / 4 / 128;
-  thread.fetched_a = 1.0 / s.cluster_n;
-  thread.fetched_b = 1.0 / s.cluster_m;
+  thread.load_passes = s.products() * share * s.row_blocks() * s.across() * (64 + s.width()) *
+                       double(wgmma::kStepBytes) / 4 / 128;
+  thread.fetched_a = double(s.parts_of_element) / s.cluster_n;
+  thread.fetched_b = double(s.parts_of_element) / s.cluster_m;
   constexpr double kStores[] = {kStore, kStagedStore, kTmaStore, kRowStore};
   const double stores[] = {sums / s.vector_c, sums / s.vector_c, sums * s.result / 16,
                            sums * s.result / 4};
@@ -47,24 +54,30 @@ ThreadWork thread_work(const Wgmma& s, const Problem& problem) {
   if (s.epilogue == 1 && s.shift_c(problem)) thread.result_stores *= kShifted;
   thread.exchanged = s.epilogue == 0 ? 0 : sums * (s.epilogue == 1 ? kStagedSum : kLaidDownSum);
   thread.steps = steps;
-  thread.pass_instructions = share * (kStepSlots + kStageSlots / steps);
+  const double promoted = s.promote ? sums : 0;  // additions, a tile of k
+  thread.pass_instructions = share * (kStepSlots + kStageSlots / steps) + promoted / steps;
   thread.ahead = s.stages - 1.5;
-  thread.multiply_add_rate = kRate;
+  thread.multiply_add_rate = kRate * 2 / s.element / s.products();
   thread.registers = s.register_layout().at_launch();
   thread.resident_blocks = s.blocks;
   thread.working = share;
   return thread;
 }
 
-TileMap tiles_by_tma(TileMap::Of of, const wgmma::TileLayout& tile) {
-  return {of, tile.width() / 2, tile.box_rows(), tile.width()};
+/// rounded: TMA rounds f32 to tf32.
+TileMap tiles_by_tma(TileMap::Of of, const wgmma::TileLayout& tile, bool rounded) {
+  return {of, tile.width() / tile.element, tile.box_rows(), tile.width(), 1, rounded};
 }
 
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
   const Wgmma s(problem, c);
   MultiplyShape shape;
   shape.kernel = kernel_of("wgmma.cu", "wgmma", c, {"PACK_A", "PACK_B", "SPLIT_K", "GROUP_M"});
-  shape.kernel.defines.emplace("STREAM_K", 0);  // configurations of earlier versions lack it
+  // Configurations of earlier versions lack these.
+  shape.kernel.defines.emplace("STREAM_K", 0);
+  shape.kernel.defines.emplace("PROMOTE", 0);
+  shape.kernel.defines.emplace("ELEMENT_PARTS", s.parts_of_element);
+  shape.kernel.defines.emplace("WGMMA_N", s.width());
   shape.kernel.defines.emplace(kNoSpills, 1);
   shape.kernel.defines.emplace("SPLIT", s.split > 1);
   shape.kernel.defines.emplace("SHIFT_C", s.shift_c(problem));
@@ -82,7 +95,10 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.group_m = group_m;
   shape.pack_a = s.pack_a;
   shape.pack_b = s.pack_b;
-  shape.maps = {tiles_by_tma(TileMap::Of::a, s.a), tiles_by_tma(TileMap::Of::b, s.b)};
+  shape.packs_split = s.parts_of_element == 2;
+  const bool tf32 = problem.math == MathMode::tf32;
+  shape.maps = {tiles_by_tma(TileMap::Of::a, s.a, tf32 && s.pack_a == Pack::none),
+                tiles_by_tma(TileMap::Of::b, s.b, tf32 && s.pack_b == Pack::none)};
   if (s.epilogue == 2)
     shape.maps.push_back({TileMap::Of::c, s.stored().columns, s.stored().rows, s.stored().width()});
   shape.programmatic = has(device.features, Feature::programmatic_launch);
@@ -115,7 +131,7 @@ std::int64_t tiles_of(const DefaultTile& tile, const Problem& problem) {
   return ceil_div(problem.m, tile.m) * ceil_div(problem.n, tile.n) * problem.batch;
 }
 
-/// Cycles for all steps of 16 k of a multiprocessor's tiles: of the instruction, or of the copies
+/// Cycles for all steps of k of a multiprocessor's tiles: of the instruction, or of the copies
 /// from L2 (64 bytes a cycle).
 double default_cycles(const DefaultTile& tile, const Problem& problem, const DeviceInfo& device) {
   const double multiply = tile.m / 64.0 * tile.n / 2, copies = (tile.m + tile.n) / 2.0;
@@ -133,30 +149,31 @@ int default_split(const DefaultTile& tile, const Problem& problem, const DeviceI
   return split;
 }
 
-/// The tile with the least work for a multiprocessor. Unaligned operands are packed.
-Configuration default_configuration(const Problem& problem, const DeviceInfo& device) {
-  const DefaultTile* tile = kDefaultTiles;
-  for (const DefaultTile& other : kDefaultTiles)
-    if (default_cycles(other, problem, device) < default_cycles(*tile, problem, device))
-      tile = &other;
-  const int split = default_split(*tile, problem, device);
-  const bool rows = split == 1 && !tile->swap;  // stored by TMA, or as rows at any alignment
-  Configuration c{{"TILE_M", tile->m},
-                  {"TILE_N", tile->n},
-                  {"TILE_K", 64},
-                  {"CONSUMERS", tile->consumers},
+Configuration default_of_tile(const DefaultTile& tile, const Problem& problem,
+                              const DeviceInfo& device) {
+  const int split = default_split(tile, problem, device);
+  const bool rows = split == 1 && !tile.swap;  // stored by TMA, or as rows at any alignment
+  const auto pack = [&](bool along_k, int alignment) {
+    return static_cast<int>(wgmma::needed_pack(problem, along_k, alignment));
+  };
+  const int written = split > 1 ? bytes_of(problem.accumulator) : bytes_of(problem.c);
+  Configuration c{{"TILE_M", tile.m},
+                  {"TILE_N", tile.n},
+                  {"TILE_K", 128 / bytes_of(problem.a)},
+                  {"CONSUMERS", tile.consumers},
                   {"PING_PONG", 0},
                   {"CLUSTER_M", 1},
                   {"CLUSTER_N", 1},
                   {"STAGES", 8},
-                  {"SWAP_AB", tile->swap},
-                  {"PACK_A", problem.alignment.a < 16},
-                  {"PACK_B", problem.alignment.b < 16},
+                  {"SWAP_AB", tile.swap},
+                  {"PACK_A", pack(!a_transposed(problem.layout), problem.alignment.a)},
+                  {"PACK_B", pack(b_transposed(problem.layout), problem.alignment.b)},
                   {"EPILOGUE", rows ? 3 : 1},
-                  {"VECTOR_C", rows ? 1 : (split > 1 ? 4 : 16 / bytes_of(problem.c))},
+                  {"VECTOR_C", rows ? 1 : std::min(8, 16 / written)},
                   {"BLOCKS_PER_SM", 1},
                   {"SPLIT_K", split},
                   {"STREAM_K", 0},
+                  {"PROMOTE", Wgmma::must_promote(problem)},
                   {"GROUP_M", 8}};
   if (rows && Wgmma(problem, c).rows_by_tma(problem)) c.set("EPILOGUE", 2);
   for (int stages = 8;
@@ -165,12 +182,27 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo& de
   return c;
 }
 
+/// The tile with the least work for a multiprocessor whose sums fit the registers.
+Configuration default_configuration(const Problem& problem, const DeviceInfo& device) {
+  Configuration best;
+  double cycles = std::numeric_limits<double>::infinity();
+  for (const DefaultTile& tile : kDefaultTiles) {
+    const double of_tile = default_cycles(tile, problem, device);
+    if (!(of_tile < cycles)) continue;
+    Configuration made = default_of_tile(tile, problem, device);
+    if (!Wgmma(problem, made).registers_fit()) continue;
+    best = std::move(made);
+    cycles = of_tile;
+  }
+  return best;
+}
+
 }  // namespace
 
 KernelTemplate wgmma_template() {
   KernelTemplate t;
   t.name = "wgmma";
-  t.summary = "16-bit tensor cores of Hopper, fed by TMA, warp-specialised";
+  t.summary = "Hopper's tensor cores, fed by TMA, warp-specialised";
   t.parameters = wgmma::parameters();
   t.constraints = wgmma::constraints();
   t.supports = supports;
