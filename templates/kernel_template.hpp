@@ -79,6 +79,9 @@ std::string not_one_of(const std::string& name, int value, const std::vector<int
 /// ...".
 std::string bad_values(const KernelTemplate& kernel, const Configuration& configuration);
 
+/// The configuration with the first value of each added parameter that it lacks (Parameter::added).
+Configuration with_added(const KernelTemplate& kernel, Configuration configuration);
+
 /// Empty when valid, else the first reason: "unknown parameter X", "TILE_M=3 is not one of ...", or
 /// "constraint shared_fits: ...". Also checks supports().
 std::string rejection(const KernelTemplate& kernel, const Problem& problem,

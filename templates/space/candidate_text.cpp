@@ -244,17 +244,18 @@ std::string short_text(const Candidate& candidate) {
   });
   if (kernel == all.end() || !bad_values(*kernel, candidate.configuration).empty())
     return to_string(candidate);
+  const Configuration configuration = with_added(*kernel, candidate.configuration);
   std::string text = candidate.kernel_template;
   std::vector<const Parameter*> written;
   for (const Group& group : kGroups) {
     const auto parameters = members(group, *kernel);
     if (parameters.empty()) continue;
-    text += group_text(group, parameters, candidate.configuration);
+    text += group_text(group, parameters, configuration);
     written.insert(written.end(), parameters.begin(), parameters.end());
   }
   for (const Parameter& parameter : kernel->parameters) {
     if (std::find(written.begin(), written.end(), &parameter) != written.end()) continue;
-    const int value = candidate.configuration.at(parameter.name);
+    const int value = configuration.at(parameter.name);
     if (is_plain(parameter, value)) continue;
     text += " " + lower(parameter.name);
     if (const std::string written_value = value_text(parameter, value); written_value != "yes")

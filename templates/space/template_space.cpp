@@ -151,6 +151,10 @@ const TemplateSpace::Check* TemplateSpace::refusal(const Point& point) const {
 /// Empty when a parameter is missing, unknown, or has a value that is not in this space.
 std::optional<TemplateSpace::Point> TemplateSpace::point_of(
     const Configuration& configuration) const {
+  if (configuration.values().size() < axes_.size()) {  // stored by an earlier version
+    Configuration whole = with_added(*kernel_, configuration);
+    if (whole.values().size() == axes_.size()) return point_of(whole);
+  }
   const auto& values = configuration.values();
   if (values.size() != axes_.size()) return std::nullopt;
   Point point(axes_.size());

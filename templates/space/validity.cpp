@@ -31,6 +31,13 @@ std::string bad_values(const KernelTemplate& kernel, const Configuration& config
   return "";
 }
 
+Configuration with_added(const KernelTemplate& kernel, Configuration configuration) {
+  for (const Parameter& parameter : kernel.parameters)
+    if (parameter.added && !configuration.find(parameter.name))
+      configuration.set(parameter.name, parameter.values.front());
+  return configuration;
+}
+
 std::string rejection(const KernelTemplate& kernel, const Problem& problem,
                       const Configuration& configuration, const DeviceInfo& device) {
   if (!kernel.supports(problem, device))

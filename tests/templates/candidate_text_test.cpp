@@ -41,6 +41,16 @@ TEST(CandidateText, NamesWhatIsNotPlain) {
             "stream_k");
 }
 
+// A candidate that an earlier version stored.
+TEST(CandidateText, AnAddedParameterThatIsMissingHasItsFirstValue) {
+  const KernelTemplate& wgmma = find_template("wgmma");
+  const Configuration whole = parse_configuration("128x64x64 stages=4", wgmma);
+  Configuration before;
+  for (const auto& [name, value] : whole.values())
+    if (name != "PROMOTE" && name != "STREAM_K") before.set(name, value);
+  EXPECT_EQ(short_text({"wgmma", before}), short_text({"wgmma", whole}));
+}
+
 TEST(CandidateText, ReadsNumbersLabelsAndGroups) {
   const Configuration c = simt_candidate().configuration;
   EXPECT_EQ(c.at("TILE_M"), 128);

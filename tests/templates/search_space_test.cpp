@@ -104,6 +104,17 @@ TEST(Rejection, AConfigurationOfAnEarlierVersionMayLackAnAddedParameter) {
   EXPECT_EQ(rejection(t, problem(), before, {}), "");
 }
 
+TEST(SearchSpace, AConfigurationOfAnEarlierVersionIsInTheSpace) {
+  KernelTemplate t = small_template();
+  const Configuration before{{"TILE", 8}, {"THREAD", 2}, {"VECTOR", 1}, {"FREE", 0}};
+  t.parameters.push_back({"NEW", {0, 1}, "added", {}, true});
+  const SearchSpace space(problem(), {}, {&t});
+  EXPECT_TRUE(space.contains({"small", before}));
+  for (const Candidate& neighbour : space.neighbours({"small", before}))
+    EXPECT_TRUE(neighbour.configuration.find("NEW"));
+  EXPECT_FALSE(space.neighbours({"small", before}).empty());
+}
+
 TEST(Rejection, SaysTheFirstReason) {
   const KernelTemplate t = small_template();
   const Configuration good{{"TILE", 8}, {"THREAD", 2}, {"VECTOR", 1}, {"FREE", 0}};
