@@ -166,7 +166,7 @@ def compare_table(name):
         parts.append("\n".join(heading + compare_rows(section) + [""] + compare_summary(section) + reasons))
     timing = run["result"]["timing"]
     return "\n\n".join(parts) + (f"\n{provenance(run)}, {'cold' if timing['cold'] else 'warm'}, "
-                                 f"{timing['rounds']} rounds, {run['seconds']:.0f} s.")
+                                 f"{timing['rounds']} rounds" + (f", {run['seconds']:.0f} s." if "seconds" in run else "."))
 
 
 def types_table(names):
