@@ -131,10 +131,12 @@ MathMode mode_of(tilewise_math math) {
       return MathMode::tf32;
     case TILEWISE_F32X3:
       return MathMode::f32x3;
+    case TILEWISE_FAST:
+      return MathMode::fast;
   }
   throw Error(ErrorKind::invalid_argument,
               "math " + std::to_string(static_cast<int>(math)) +
-                  " is none of TILEWISE_STRICT, TILEWISE_TF32, TILEWISE_F32X3");
+                  " is none of TILEWISE_STRICT, TILEWISE_TF32, TILEWISE_F32X3, TILEWISE_FAST");
 }
 
 tilewise_math mode_of(MathMode mode) {
@@ -145,6 +147,8 @@ tilewise_math mode_of(MathMode mode) {
       return TILEWISE_TF32;
     case MathMode::f32x3:
       return TILEWISE_F32X3;
+    case MathMode::fast:
+      return TILEWISE_FAST;
   }
   throw Error(ErrorKind::invalid_argument, "a mode that C has no name for");
 }

@@ -16,7 +16,7 @@ struct ModeResolution {
 };
 
 // The order of modes without measurements, fastest first.
-constexpr MathMode kLikely[] = {MathMode::tf32, MathMode::f32x3, MathMode::strict};
+constexpr MathMode kLikely[] = {MathMode::tf32, MathMode::f32x3, MathMode::fast, MathMode::strict};
 
 std::string number_text(double value) {
   char text[32];
@@ -24,9 +24,10 @@ std::string number_text(double value) {
   return text;
 }
 
-/// tf32 and f32x3 need tensor cores; without them they are slower than strict and no more accurate.
+/// Modes need tensor cores of their types; without them they are not faster than strict.
 bool worth_it(MathMode mode, const DeviceInfo& device) {
-  return mode == MathMode::strict || has(device.features, Feature::mma_tf32);
+  if (mode == MathMode::strict) return true;
+  return has(device.features, mode == MathMode::fast ? Feature::mma_fp8 : Feature::mma_tf32);
 }
 
 /// Microseconds, at the rate measured for the record's own problem; infinity without one.

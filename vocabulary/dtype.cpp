@@ -20,7 +20,7 @@ constexpr std::array kTypes{
     DTypeInfo{DType::e5m2, "e5m2", 1, 0x1p-3, 57344},
 };
 
-constexpr std::array<std::string_view, 3> kMathModes{"strict", "tf32", "f32x3"};
+constexpr std::array<std::string_view, 4> kMathModes{"strict", "tf32", "f32x3", "fast"};
 
 constexpr double kTensorSum = 0x1p-23, kFp8Sum = 0x1p-13, kFp8Chunk = 128;
 constexpr auto strict = MathMode::strict;
@@ -43,6 +43,14 @@ constexpr std::array kProducts{
     ProductKind{DType::e5m2, DType::f16, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
     ProductKind{DType::e5m2, DType::bf16, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
     ProductKind{DType::e5m2, DType::e5m2, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
+    ProductKind{DType::e4m3, DType::f32, DType::f32, MathMode::fast, kFp8Sum, 0},
+    ProductKind{DType::e4m3, DType::f16, DType::f32, MathMode::fast, kFp8Sum, 0},
+    ProductKind{DType::e4m3, DType::bf16, DType::f32, MathMode::fast, kFp8Sum, 0},
+    ProductKind{DType::e4m3, DType::e4m3, DType::f32, MathMode::fast, kFp8Sum, 0},
+    ProductKind{DType::e5m2, DType::f32, DType::f32, MathMode::fast, kFp8Sum, 0},
+    ProductKind{DType::e5m2, DType::f16, DType::f32, MathMode::fast, kFp8Sum, 0},
+    ProductKind{DType::e5m2, DType::bf16, DType::f32, MathMode::fast, kFp8Sum, 0},
+    ProductKind{DType::e5m2, DType::e5m2, DType::f32, MathMode::fast, kFp8Sum, 0},
 };
 
 }  // namespace

@@ -166,7 +166,7 @@ constexpr Layout kLast<Layout> = Layout::tt;
 template <>
 constexpr DType kLast<DType> = DType::e5m2;
 template <>
-constexpr MathMode kLast<MathMode> = MathMode::f32x3;
+constexpr MathMode kLast<MathMode> = MathMode::fast;
 template <>
 constexpr Outcome kLast<Outcome> = Outcome::timeout;
 template <>

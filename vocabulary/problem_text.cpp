@@ -41,7 +41,9 @@ std::string alignment_text(const Alignment& alignment) {
 }
 
 std::string kind_name(const ProductKind& kind) {
-  std::string name(kind.math == MathMode::strict ? to_string(kind.operand) : to_string(kind.math));
+  const bool of_f32 = kind.math == MathMode::tf32 || kind.math == MathMode::f32x3;
+  std::string name(of_f32 ? to_string(kind.math) : to_string(kind.operand));
+  if (kind.math == MathMode::fast) name += "-fast";
   if (kind.c != default_result(kind.operand)) name += ":" + std::string(to_string(kind.c));
   return name;
 }

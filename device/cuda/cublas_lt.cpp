@@ -15,6 +15,7 @@ namespace {
 using Handle = void*;
 // Attributes, with the numbers of cublasLt's header.
 constexpr int kTransposeA = 3, kTransposeB = 4;   // CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB
+constexpr int kFastSums = 25;                     // CUBLASLT_MATMUL_DESC_FAST_ACCUM
 constexpr int kBatchCount = 5, kBatchStride = 6;  // CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, ..
 constexpr int kMostWorkspace = 1;                 // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
 constexpr int kAlignmentA = 5, kAlignmentB = 6, kAlignmentC = 7, kAlignmentD = 8;
@@ -157,6 +158,10 @@ void LoadedCublasLt::describe(const Call& call) {
              "telling cublasLt how B is stored");
   api_.check(api_.set_of_product(product_.get(), kTransposeB, &op_a, sizeof op_a),
              "telling cublasLt how A is stored");
+  const std::int8_t fast_sums = terms.fast_sums;
+  if (is_fp8(problem_.a))
+    api_.check(api_.set_of_product(product_.get(), kFastSums, &fast_sums, sizeof fast_sums),
+               "telling cublasLt how sums are accumulated");
   a_ = matrix(terms.operand, rows_a(problem_), min_lda(problem_), call.lda, call.stride_a);
   b_ = matrix(terms.operand, rows_b(problem_), min_ldb(problem_), call.ldb, call.stride_b);
   addend_ = matrix(terms.addend, problem_.m, problem_.n, call.ldc, call.stride_c);

@@ -67,6 +67,7 @@ BlasTerms blas_terms(const Problem& problem, CublasMath math) {
   terms.addend = blas_type(is_fp8(problem.c) ? DType::bf16 : problem.c);
   terms.compute = compute_type(problem, math);
   terms.scalar = blas_type(problem.accumulator);
+  terms.fast_sums = problem.math == MathMode::fast;
   return terms;
 }
 

@@ -21,6 +21,7 @@ struct BlasTerms {
   int addend = 0;   ///< type of the matrix that beta multiplies: C's, bf16 where C is 8-bit floats
   int compute = 0;  ///< cublasComputeType_t
   int scalar = 0;   ///< type of alpha and beta
+  bool fast_sums = false;  ///< cublasLt's fast accumulation of 8-bit floats
 };
 /// f32x3 becomes strict f32, the nearest mode of the libraries. Requires a problem of
 /// product_kinds().

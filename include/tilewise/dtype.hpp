@@ -20,7 +20,9 @@ enum class DType : std::uint8_t { f32, f64, f16, bf16, i8, i32, e4m3, e5m2 };
 /// `tf32`: f32 operands are first rounded to 11 bits of precision.
 /// `f32x3`: each f32 operand is split into a large and a small tf32 part, and three products of
 /// these parts are summed. The accuracy is about f32's, on tensor cores.
-enum class MathMode : std::uint8_t { strict, tf32, f32x3 };
+/// `fast`: of e4m3 and e5m2. The sums over all of k may be the tensor cores' own, which on Hopper
+/// keep about 14 bits; with `strict` sums of 128 products are added in f32.
+enum class MathMode : std::uint8_t { strict, tf32, f32x3, fast };
 
 /// One row of the table of types, dtypes().
 struct DTypeInfo {

@@ -69,13 +69,16 @@ typedef enum tilewise_type TILEWISE_INT {
   TILEWISE_E5M2 = 7
 } tilewise_type;
 
-/* The arithmetic of f32 products. STRICT: every product and sum is rounded once, as by IEEE. TF32:
- * operands are first rounded to 11 bits. F32X3: three TF32 products of split operands, about f32's
- * accuracy. All other types have STRICT alone. */
+/* The arithmetic of products. Of f32: STRICT: every product and sum is rounded once, as by IEEE.
+ * TF32: operands are first rounded to 11 bits. F32X3: three TF32 products of split operands, about
+ * f32's accuracy. Of e4m3 and e5m2: STRICT: sums of 128 products are added in f32. FAST: the sums
+ * over all of k may be the tensor cores' own (about 14 bits on Hopper). All other types have STRICT
+ * alone. */
 typedef enum tilewise_math TILEWISE_INT {
   TILEWISE_STRICT = 0,
   TILEWISE_TF32 = 1,
-  TILEWISE_F32X3 = 2
+  TILEWISE_F32X3 = 2,
+  TILEWISE_FAST = 3
 } tilewise_math;
 
 /* An option that is on or off. */

@@ -73,7 +73,8 @@ TEST_F(BashCompletion, Values) {
   EXPECT_THAT(offered("autotune --device ''"), AllOf(Contains("host"), Not(Contains("UUID"))));
   EXPECT_THAT(offered("autotune completion z"), ElementsAre("zsh"));
   EXPECT_THAT(offered("autotune tune --dtype e"), ElementsAre("e4m3", "e5m2"));
-  EXPECT_THAT(offered("autotune query --math ''"), UnorderedElementsAre("strict", "tf32", "f32x3"));
+  EXPECT_THAT(offered("autotune query --math ''"),
+              UnorderedElementsAre("strict", "tf32", "f32x3", "fast"));
 }
 
 TEST_F(BashCompletion, NothingOfItsOwnWhereAFileIsMeant) {

@@ -128,7 +128,7 @@ TEST_F(CliUsage, BadValuesNameWhatIsAllowed) {
            {{"--sizes", "64", "--dtype", "i8", "--out", "f32"}, "products of i8 give i32"},
            {{"--sizes", "64", "--dtype", "f16", "--out", "i32"}, "products of f16 give f16, f32"},
            {{"--sizes", "64", "--out", "wide"}, "--out: unknown"},
-           {{"--sizes", "64", "--math", "fast"}, "strict, tf32, f32x3"},
+           {{"--sizes", "64", "--math", "quick"}, "strict, tf32, f32x3, fast"},
            {{"--sizes", "64", "--dtype", "bf16", "--math", "tf32"}, "one mode, strict"},
            {{"--sizes", "64", "--math", "tf32", "--accuracy", "1"}, "excludes"},
            {{"--sizes", "64", "--accuracy", "-1"}, "above 0"},

@@ -56,6 +56,11 @@ TEST(CublasTerms, EveryKindHasItsTypesAndItsArithmetic) {
   EXPECT_EQ(numbers(problem_of(e5m2, f16)), (std::vector{29, 2, 68, 0}));
 }
 
+TEST(CublasTerms, SumsOf8BitFloatsAreFastWhereTheModeIs) {
+  EXPECT_FALSE(blas_terms(problem_of(DType::e4m3, DType::bf16)).fast_sums);
+  EXPECT_TRUE(blas_terms(problem_of(DType::e4m3, DType::bf16, MathMode::fast)).fast_sums);
+}
+
 TEST(CublasTerms, WhatBetaMultipliesIsNeverEightBits) {
   EXPECT_EQ(blas_terms(problem_of(DType::e4m3, DType::e4m3)).addend, blas_type(DType::bf16));
   EXPECT_EQ(blas_terms(problem_of(DType::e4m3, DType::f16)).addend, blas_type(DType::f16));

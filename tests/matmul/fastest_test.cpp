@@ -102,6 +102,18 @@ TEST(FastestWithin, LeavesOutWhatTheDeviceCannotDo) {
   }
 }
 
+TEST(FastestWithin, SumsOf8BitFloatsAreFastWhereTheBoundAllows) {
+  Asked x;
+  x.problem = typed_problem<e4m3, bf16>(Layout::nt, 256, 256, 512);
+  x.answers = {{MathMode::fast, 0}, {MathMode::strict, 0}};
+  const double fast = x.bound(MathMode::fast), strict = x.bound(MathMode::strict);
+  ASSERT_GT(fast, 3 * strict) << "sums over 512 of k instead of 128";
+  EXPECT_EQ(x.within(fast), MathMode::fast);
+  EXPECT_EQ(x.within(std::nextafter(fast, 0)), MathMode::strict);
+  x.device = nominal_device(parse_target("sm_80"));
+  EXPECT_EQ(x.within(1), MathMode::strict) << "without tensor cores for it, fast gains nothing";
+}
+
 TEST(FastestWithin, OtherTypesHaveOneMode) {
   Asked x;
   x.problem = typed_problem<bf16, float>(Layout::nn, 64, 64, 64);

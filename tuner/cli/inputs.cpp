@@ -108,12 +108,24 @@ auto parsed_as(const char* option, const std::string& text, const Parse& parse) 
   }
 }
 
+/// "strict, tf32, f32x3".
+std::string modes_of(DType operand) {
+  std::string names;
+  for (const ProductKind& kind : product_kinds())
+    if (kind.operand == operand && kind.c == default_result(operand))
+      names += (names.empty() ? "" : ", ") + std::string(to_string(kind.math));
+  return names;
+}
+
 /// Throws for types that do not go together.
 [[noreturn]] void refuse_kind(DType operand, DType c, MathMode math) {
   const std::string name(to_string(operand));
-  if (math != MathMode::strict && operand != DType::f32)
-    refuse("--math " + std::string(to_string(math)) + " is a way to multiply f32; products of " +
-           name + " have one mode, strict");
+  if (find_product_kind(operand, default_result(operand), MathMode::strict) &&
+      !find_product_kind(operand, default_result(operand), math)) {
+    const std::string modes = modes_of(operand);
+    refuse("--math " + std::string(to_string(math)) + " is no way to multiply " + name +
+           (modes == "strict" ? ", which has one mode, " : "; the modes are ") + modes);
+  }
   const std::string results = names_of(result_types(operand, math));
   if (results.empty())
     refuse("--dtype: " + name + " is a type of results only; A and B are " +
@@ -156,7 +168,8 @@ void add_problem_options(CLI::App& app, ProblemOptions& options, const std::stri
   CLI::Option* math =
       app.add_option("--math", options.math,
                      "How f32 is multiplied: strict; on tensor cores rounded to 11 bits (tf32), or "
-                     "in three parts, about as exact as strict (f32x3)")
+                     "in three parts, about as exact as strict (f32x3). How e4m3 and e5m2 are: "
+                     "strict, or with the hardware's own sums (fast)")
           ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.math); }))
           ->capture_default_str();
   if (with_accuracy)

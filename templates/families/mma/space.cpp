@@ -58,12 +58,13 @@ std::vector<Constraint> shape_constraints() {
       constraint(
           "promotes_where_it_helps", {"PROMOTE"},
           "PROMOTE is 1 or more for f32x3 and fp8 (within 128 of k), else 0; 0 for fp8 too where "
-          "it is multiplied as f16 and k is at most 65536",
+          "it is multiplied as f16 and k is at most 65536, and in the mode fast",
           [](const Mma& s, const In& in) {
             if (s.math == MathMode::f32x3) return s.promote > 0;
             if (!s.fp8) return s.promote == 0;
             if (s.promote == 0)
-              return s.multiplies_as_f16(in.device) && in.problem.k <= kF16SumsFp8;
+              return s.math == MathMode::fast ||
+                     (s.multiplies_as_f16(in.device) && in.problem.k <= kF16SumsFp8);
             return s.promote * s.step() <= 128;
           }),
       constraint(

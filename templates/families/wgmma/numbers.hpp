@@ -115,6 +115,10 @@ struct Wgmma {
   /// launch count (ptxas's message C7602).
   bool registers_fit() const {
     constexpr int kInstruction = 26;
+    // Of sums that are stored as single bytes: conversions and stores hold more at a time.
+    constexpr int kBytes = 48;
+    if (result == 1 && split == 1 && sum_registers() + kBytes > register_layout().at_launch())
+      return false;
     constexpr int kOther[2][4] = {{32, 28, 44, 32}, {44, 30, 54, 54}};  // by SWAP_AB, EPILOGUE
     return sum_registers() + kOther[swap][epilogue] <= register_layout().multiplying() &&
            width() / 2 + kInstruction <= register_layout().at_launch();

@@ -139,7 +139,7 @@ std::vector<Constraint> resource_constraints() {
       constraint(
           "registers_fit",
           {"TILE_M", "TILE_N", "SWAP_AB", "CONSUMERS", "PING_PONG", "BLOCKS_PER_SM", "EPILOGUE",
-           "PROMOTE"},
+           "PROMOTE", "SPLIT_K"},
           "a consumer's sums fit its registers, and one instruction's those that a thread has at "
           "the "
           "launch",
