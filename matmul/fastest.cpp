@@ -30,10 +30,13 @@ bool worth_it(MathMode mode, const DeviceInfo& device) {
   return has(device.features, mode == MathMode::fast ? Feature::mma_fp8 : Feature::mma_tf32);
 }
 
-/// Microseconds, at the rate measured for the record's own problem; infinity without one.
+/// Microseconds: as measured of this problem, as predicted from another's record, or (without a
+/// cost model) at the rate of the other. Infinity without a measurement.
 double expected_us(const ModeResolution& answer, const Problem& problem) {
   const std::optional<Record>& record = answer.resolution.record;
   if (!record || !record->measurement) return std::numeric_limits<double>::infinity();
+  if (answer.resolution.kind == MatchKind::predicted && answer.resolution.predicted_us > 0)
+    return answer.resolution.predicted_us;
   return record->measurement->median_us * flops_of(problem) / flops_of(record->problem);
 }
 

@@ -50,26 +50,23 @@ std::vector<KernelSpec> kernels_of(const KernelTemplate& kernel, const Problem& 
   return kernels;
 }
 
-/// Whether the record's size and the problem have the same kernels, at the problem's alignment. A
-/// size-specialised template would need a compile for every other size.
-bool same_kernels(const Record& record, const Problem& problem, const DeviceInfo& device) {
-  const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
-  const Configuration& configuration = record.candidate.configuration;
-  Problem own = record.problem;
+/// Whether a valid candidate needs one of the refused kernels for the problem.
+bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const Problem& problem,
+                const DeviceInfo& device) {
+  if (refused.empty()) return false;
+  const std::vector<KernelSpec> kernels = kernels_of(find_template(candidate.kernel_template),
+                                                     problem, candidate.configuration, device);
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [&](const KernelSpec& kernel) { return refused.count(kernel) > 0; });
+}
+
+/// Whether both problems have the same kernels of a candidate, at the second one's alignment.
+bool same_kernels(const KernelTemplate& kernel, const Configuration& configuration, Problem own,
+                  const Problem& problem, const DeviceInfo& device) {
   own.alignment = problem.alignment;
   return rejection(kernel, own, configuration, device).empty() &&
          kernels_of(kernel, own, configuration, device) ==
              kernels_of(kernel, problem, configuration, device);
-}
-
-bool serves(const Winner& winner, const Problem& problem, const DeviceInfo& device) {
-  const Record& record = winner.record;
-  if (!same_kind(record.problem, problem) ||
-      !no_more_aligned(record.problem.alignment, problem.alignment))
-    return false;
-  const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
-  return rejection(kernel, problem, record.candidate.configuration, device).empty() &&
-         (!kernel.size_specialised || same_kernels(record, problem, device));
 }
 
 Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device) {
@@ -84,22 +81,78 @@ std::string predict(Resolution& resolution, const Problem& problem, const Device
   return to_string(cost);
 }
 
-/// Whether `x` precedes `y`; both serve the problem.
-bool nearer(const Winner& x, const Winner& y, const Problem& problem, const DeviceInfo& device) {
-  const auto gaps = [&](const Winner& winner) {
-    const Problem& of = winner.record.problem;
-    return std::tuple(distance_between(of, problem),
-                      alignment_gap(of.alignment, problem.alignment));
-  };
-  if (gaps(x) != gaps(y)) return gaps(x) < gaps(y);
-  const auto times = [&](const Winner& winner) {
-    const Record& record = winner.record;
-    return std::tuple(cost_of(record.candidate, problem, device).seconds,
-                      record.measurement ? record.measurement->median_us
-                                         : std::numeric_limits<double>::infinity(),
-                      record.id);
-  };
-  return times(x) < times(y);
+bool same_size(Problem x, const Problem& y) {
+  x.alignment = y.alignment;
+  return x == y;
+}
+
+/// The form of a winner's candidate that serves another problem; none where nothing of it does.
+std::optional<Candidate> form_for(const Record& record, const Problem& problem,
+                                  const DeviceInfo& device) {
+  Candidate candidate = record.candidate;
+  const KernelTemplate& kernel = find_template(candidate.kernel_template);
+  if (!kernel.specialises.empty() && !same_size(record.problem, problem))
+    candidate.configuration.set(kernel.specialises, 0);
+  if (!rejection(kernel, problem, candidate.configuration, device).empty()) return {};
+  if (kernel.size_specialised &&
+      !same_kernels(kernel, candidate.configuration, record.problem, problem, device))
+    return {};
+  return candidate;
+}
+
+bool reads(const Constraint& constraint, const std::string& parameter) {
+  return std::count(constraint.reads.begin(), constraint.reads.end(), parameter) > 0;
+}
+
+/// Whether a valid candidate is still valid after a change of the parameter's value.
+bool may_set(const KernelTemplate& kernel, const Configuration& changed,
+             const std::string& parameter, const Problem& problem, const DeviceInfo& device) {
+  for (const Constraint& constraint : kernel.constraints)
+    if (!constraint.for_search_only && reads(constraint, parameter) &&
+        !constraint.holds({problem, changed, device}))
+      return false;
+  return true;
+}
+
+/// Chooses the parameters that follow from the size anew, as far as no other image is needed: each
+/// is changed by one value as long as the cost model's time decreases. `us`: that time of the
+/// candidate, which becomes that of the chosen one.
+void fit_to_size(Candidate& candidate, double& us, const Problem& problem,
+                 const DeviceInfo& device) {
+  const KernelTemplate& kernel = find_template(candidate.kernel_template);
+  std::optional<std::vector<KernelSpec>> kernels;
+  for (const Parameter& parameter : kernel.parameters) {
+    if (std::count(kernel.of_size.begin(), kernel.of_size.end(), parameter.name) == 0) continue;
+    const std::vector<int>& values = parameter.values;
+    const auto stored =
+        std::find(values.begin(), values.end(), candidate.configuration.at(parameter.name));
+    const auto start = static_cast<std::ptrdiff_t>(stored - values.begin());
+    const auto count = static_cast<std::ptrdiff_t>(values.size());
+    for (const std::ptrdiff_t step : {1, -1})
+      for (std::ptrdiff_t i = start + step; 0 <= i && i < count; i += step) {
+        Candidate other = candidate;
+        other.configuration.set(parameter.name, values[static_cast<std::size_t>(i)]);
+        if (!may_set(kernel, other.configuration, parameter.name, problem, device)) continue;
+        const double other_us = cost_of(other, problem, device).seconds * 1e6;
+        if (!(other_us < us)) break;
+        if (!kernels) kernels = kernels_of(kernel, problem, candidate.configuration, device);
+        if (kernels_of(kernel, problem, other.configuration, device) != *kernels) continue;
+        candidate = std::move(other);
+        us = other_us;
+      }
+  }
+}
+
+/// Measured over modelled time of a record's own problem; 1 where either is not known. Within
+/// limits: a model that is far off there says little of other sizes.
+double correction_of(const Record& record, const DeviceInfo& device) {
+  constexpr double kMost = 4;
+  const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
+  if (!record.measurement ||
+      !rejection(kernel, record.problem, record.candidate.configuration, device).empty())
+    return 1;
+  const double model_us = cost_of(record.candidate, record.problem, device).seconds * 1e6;
+  return model_us > 0 ? std::clamp(record.measurement->median_us / model_us, 1 / kMost, kMost) : 1;
 }
 
 std::string format(const char* pattern, double value) {
@@ -167,9 +220,9 @@ std::string staleness(const Record& record, const DeviceInfo& device, const std:
 
 }  // namespace
 
-bool same_kind(const Problem& x, const Problem& y) {
-  return x.layout == y.layout && x.a == y.a && x.b == y.b && x.c == y.c &&
-         x.accumulator == y.accumulator && x.math == y.math;
+bool same_types(const Problem& x, const Problem& y) {
+  return x.a == y.a && x.b == y.b && x.c == y.c && x.accumulator == y.accumulator &&
+         x.math == y.math;
 }
 
 double distance_between(const Problem& x, const Problem& y) {
@@ -206,6 +259,7 @@ Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::s
     if (winner.record.gpu != gpu_key(device)) continue;
     const std::string why_not = unusable(winner);
     if (why_not.empty()) {
+      corrections_.push_back(correction_of(winner.record, device));
       winners_.push_back(std::move(winner));
       continue;
     }
@@ -232,51 +286,107 @@ Resolver Resolver::with_compiler(std::string identity) const {
   return other;
 }
 
-Resolution Resolver::resolve(const Problem& problem, const std::vector<Candidate>& refused) const {
-  const Winner* winner = best(problem, refused);
-  return winner ? answer(problem, *winner) : default_answer(problem, refused);
+Resolution Resolver::resolve(const Problem& problem, const RefusedKernels& refused) const {
+  if (const Winner* winner = exact(problem, refused)) return exact_answer(problem, *winner);
+  const Choice choice = choose(problem, refused);
+  return choice.winner ? predicted_answer(problem, choice) : default_answer(problem, refused);
 }
 
-const Winner* Resolver::best(const Problem& problem, const std::vector<Candidate>& refused) const {
-  const Winner* best = nullptr;
+const Winner* Resolver::exact(const Problem& problem, const RefusedKernels& refused) const {
   for (const Winner& winner : winners_) {
-    if (std::count(refused.begin(), refused.end(), winner.record.candidate) > 0) continue;
-    // The distance rejects most winners before the costlier constraints.
-    if (best && distance_between(winner.record.problem, problem) >
-                    distance_between(best->record.problem, problem))
-      continue;
-    if (!serves(winner, problem, device_)) continue;
-    if (!best || nearer(winner, *best, problem, device_)) best = &winner;
+    const Candidate& candidate = winner.record.candidate;
+    if (winner.record.problem != problem) continue;
+    const KernelTemplate& kernel = find_template(candidate.kernel_template);
+    if (rejection(kernel, problem, candidate.configuration, device_).empty() &&
+        !has_one_of(refused, candidate, problem, device_))
+      return &winner;
   }
+  return nullptr;
+}
+
+Resolver::Choice Resolver::choose(const Problem& problem, const RefusedKernels& refused) const {
+  using Place = std::tuple<double, bool, double, std::size_t>;
+  std::vector<Place> near;
+  for (std::size_t i = 0; i < winners_.size(); ++i) {
+    const Problem& of = winners_[i].record.problem;
+    if (same_types(of, problem) && no_more_aligned(of.alignment, problem.alignment))
+      near.emplace_back(distance_between(of, problem), of.layout != problem.layout,
+                        alignment_gap(of.alignment, problem.alignment), i);
+  }
+  std::sort(near.begin(), near.end());
+  std::vector<Choice> choices;
+  for (const auto& [distance, other_layout, gap, i] : near) {
+    if (choices.size() == kCompared) break;
+    std::optional<Candidate> candidate = form_for(winners_[i].record, problem, device_);
+    if (!candidate || has_one_of(refused, *candidate, problem, device_)) continue;
+    const double model_us = cost_of(*candidate, problem, device_).seconds * 1e6;
+    if (model_us == 0 && other_layout) continue;
+    choices.push_back({&winners_[i], *std::move(candidate), model_us * corrections_[i], model_us});
+  }
+  if (choices.empty()) return {};
+  const auto faster = [](const Choice& x, const Choice& y) {
+    return x.expected_us < y.expected_us;
+  };
+  std::stable_sort(choices.begin(), choices.end(), faster);
+  const std::size_t compared = choices.size();
+  choices.resize(std::min(compared, kFitted));
+  for (Choice& choice : choices) {
+    if (choice.model_us == 0) break;
+    const double correction = choice.expected_us / choice.model_us;
+    fit_to_size(choice.candidate, choice.model_us, problem, device_);
+    choice.expected_us = choice.model_us * correction;
+  }
+  Choice best = *std::min_element(choices.begin(), choices.end(), faster);
+  best.compared = compared;
   return best;
 }
 
-Resolution Resolver::answer(const Problem& problem, const Winner& winner) const {
-  const Record& record = winner.record;
-  Resolution resolution;
-  resolution.kind = record.problem == problem ? MatchKind::exact : MatchKind::nearest;
-  resolution.candidate = record.candidate;
-  resolution.distance = distance_between(record.problem, problem);
-  resolution.record = record;
-  resolution.why = measured_text(record);
-  if (resolution.kind == MatchKind::nearest) {
-    resolution.why = "the nearest of " + std::to_string(winners_.size()) + " stored, " +
-                     format("at distance %.2f", resolution.distance) +
-                     " in log2 of the sizes: " + resolution.why;
-    if (record.problem.alignment != problem.alignment)
-      resolution.why += ", tuned for alignment " + alignment_text(record.problem.alignment) +
-                        " where this has " + alignment_text(problem.alignment);
-  }
-  const std::string expected = predict(resolution, problem, device_);
-  if (!expected.empty()) resolution.why += "; the cost model expects " + expected;
-  const std::string stale = staleness(record, device_, compiler_);
+void Resolver::tell_staleness(Resolution& resolution) const {
+  const std::string stale = staleness(*resolution.record, device_, compiler_);
   resolution.stale = !stale.empty();
   if (resolution.stale) resolution.why += "; stale: " + stale;
+}
+
+Resolution Resolver::exact_answer(const Problem& problem, const Winner& winner) const {
+  Resolution resolution;
+  resolution.kind = MatchKind::exact;
+  resolution.candidate = winner.record.candidate;
+  resolution.record = winner.record;
+  resolution.why = measured_text(winner.record);
+  const std::string expected = predict(resolution, problem, device_);
+  if (!expected.empty()) resolution.why += "; the cost model expects " + expected;
+  tell_staleness(resolution);
   return resolution;
 }
 
-Resolution Resolver::default_answer(const Problem& problem,
-                                    const std::vector<Candidate>& refused) const {
+Resolution Resolver::predicted_answer(const Problem& problem, const Choice& choice) const {
+  const Record& record = choice.winner->record;
+  const std::string stored = std::to_string(choice.compared) + " stored that can serve this";
+  Resolution resolution;
+  resolution.kind = MatchKind::predicted;
+  resolution.candidate = choice.candidate;
+  resolution.distance = distance_between(record.problem, problem);
+  resolution.record = record;
+  const std::string model = predict(resolution, problem, device_);
+  if (choice.model_us > 0) {
+    resolution.predicted_us = choice.expected_us;
+    resolution.why = "expected to be the fastest of " + stored + ": " +
+                     format("%.4g us", choice.expected_us) + " (the cost model's " + model +
+                     ", times " + format("%.2f", choice.expected_us / choice.model_us) +
+                     " as measured for the record's own problem); ";
+  } else {
+    resolution.why = "the nearest of " + stored + "; ";
+  }
+  resolution.why += measured_text(record) +
+                    format(", at distance %.2f in log2 of the sizes", resolution.distance);
+  if (record.problem.alignment != problem.alignment)
+    resolution.why += ", tuned for alignment " + alignment_text(record.problem.alignment) +
+                      " where this has " + alignment_text(problem.alignment);
+  tell_staleness(resolution);
+  return resolution;
+}
+
+Resolution Resolver::default_answer(const Problem& problem, const RefusedKernels& refused) const {
   std::vector<const KernelTemplate*> order;
   for (const KernelTemplate& kernel : catalog()) order.push_back(&kernel);
   std::stable_sort(order.begin(), order.end(),
@@ -288,7 +398,7 @@ Resolution Resolver::default_answer(const Problem& problem,
     Resolution resolution;
     resolution.candidate = {kernel->name, kernel->default_configuration(problem, device_)};
     if (!rejection(*kernel, problem, resolution.candidate.configuration, device_).empty()) continue;
-    if (std::count(refused.begin(), refused.end(), resolution.candidate) > 0) continue;
+    if (has_one_of(refused, resolution.candidate, problem, device_)) continue;
     const std::string expected = predict(resolution, problem, device_);
     resolution.why = "nothing stored for " + short_text(problem) + " serves it on this GPU, so " +
                      kernel->name + "'s default does" +

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,8 @@
 
 namespace tilewise {
 
-/// Same layout, types and math mode: a record of one problem may serve the other.
-bool same_kind(const Problem& x, const Problem& y);
+/// Same types and math mode: a record of one problem may serve the other.
+bool same_types(const Problem& x, const Problem& y);
 
 /// |log2 m'/m| + |log2 n'/n| + |log2 k'/k| + |log2 b'/b|, b being the batch. A size of 0 counts
 /// as 1.
@@ -21,6 +22,9 @@ double distance_between(const Problem& x, const Problem& y);
 /// Matmul::fastest_within() on the results of `resolve`, which may throw Error(unsupported).
 MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInfo& device,
                         const std::function<Resolution(const Problem&)>& resolve);
+
+/// Kernels whose image is missing or broken.
+using RefusedKernels = std::set<KernelSpec>;
 
 /// Problem -> resolution, without input or output. Constructed from a database's winners;
 /// immutable, thread-safe.
@@ -32,27 +36,46 @@ class Resolver {
   /// called stale.
   Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler = "");
 
-  /// The exact winner, else the nearest, else a default; always valid for `problem`. Nearest: the
-  /// smallest distance_between() among winners of the same kind whose constraints hold for this
-  /// problem; a size-specialised template serves its own size only, and a record of lower alignment
-  /// serves higher, never the reverse. Ties go to the nearer alignment, then to the faster by the
-  /// cost model, then to the faster by measurement. Default: that of the first template that
+  /// The exact winner, else the one that is expected to be fastest, else a default; always valid
+  /// for `problem`. Winners of the same types and mode, of any size and layout, are candidates
+  /// where their constraints hold for this problem. A kernel that is specialised on its size serves
+  /// other sizes by its form that is not; a template of which each kernel is, serves its own size
+  /// only. A record of lower alignment serves higher, never the reverse. The expected time is the
+  /// cost model's for this problem, with parameters that follow from the size chosen anew, times
+  /// the ratio of the record's measured time to the model's for its own problem. At most kCompared
+  /// winners are compared, the nearest by distance_between(). Ties, and a device without a cost
+  /// model: the nearest of the same layout. Default: that of the first template that
   /// supports the problem: `mma` (tensor cores, where the device has them for it), `simt`, then the
-  /// catalog's order. `refused`: candidates to leave out (their image is missing or broken). Throws
+  /// catalog's order. `refused`: candidates with such a kernel are left out. Throws
   /// Error(unsupported) when nothing is left, with the kinds of products that this device supports.
-  Resolution resolve(const Problem& problem, const std::vector<Candidate>& refused = {}) const;
+  Resolution resolve(const Problem& problem, const RefusedKernels& refused = {}) const;
 
   /// The same winners, with staleness by this compiler.
   Resolver with_compiler(std::string identity) const;
 
   const std::vector<std::string>& notes() const { return notes_; }
 
+  static constexpr std::size_t kCompared = 48;  ///< winners
+  static constexpr std::size_t kFitted = 8;     ///< of them, whose parameters are chosen anew
+
  private:
-  const Winner* best(const Problem& problem, const std::vector<Candidate>& refused) const;
-  Resolution answer(const Problem& problem, const Winner& winner) const;
-  Resolution default_answer(const Problem& problem, const std::vector<Candidate>& refused) const;
+  /// A winner that may serve a problem, in the form in which it does.
+  struct Choice {
+    const Winner* winner = nullptr;
+    Candidate candidate;
+    double expected_us = 0;  ///< 0: there is no cost model
+    double model_us = 0;     ///< the cost model's share of it
+    std::size_t compared = 0;
+  };
+  const Winner* exact(const Problem& problem, const RefusedKernels& refused) const;
+  Choice choose(const Problem& problem, const RefusedKernels& refused) const;
+  Resolution exact_answer(const Problem& problem, const Winner& winner) const;
+  Resolution predicted_answer(const Problem& problem, const Choice& choice) const;
+  void tell_staleness(Resolution& resolution) const;
+  Resolution default_answer(const Problem& problem, const RefusedKernels& refused) const;
 
   std::vector<Winner> winners_;
+  std::vector<double> corrections_;  // of each: measured over modelled time, of its own problem
   DeviceInfo device_;
   std::string compiler_;
   std::vector<std::string> notes_;

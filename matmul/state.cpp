@@ -71,7 +71,7 @@ std::unique_ptr<Executable> Matmul::State::make(const Problem& problem) {
   for (;;) {
     Resolution resolution;
     try {
-      resolution = resolver_->resolve(problem, refused(problem));
+      resolution = resolver_->resolve(problem, refused());
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::unsupported) give_up(problem);
       throw;
@@ -80,12 +80,14 @@ std::unique_ptr<Executable> Matmul::State::make(const Problem& problem) {
     if (tried.executable) {
       for (const auto& [failed, failure] : failures) {
         warn_once(described(failed) + " is set aside: " + failure.why_not);
-        if (failed.record && failure.broken) quarantine(*failed.record, failure.why_not);
+        // Another form of a record's candidate says nothing of the record.
+        if (failed.record && failed.record->candidate == failed.candidate && failure.broken)
+          quarantine(*failed.record, failure.why_not);
       }
       if (resolution.stale) warn_once(described(resolution) + " is stale: " + resolution.why);
       return std::move(tried.executable);
     }
-    refuse(problem, resolution.candidate, tried.why_not);
+    refuse(problem, tried);
     failures.emplace_back(std::move(resolution), std::move(tried));
   }
 }
@@ -99,7 +101,9 @@ Matmul::State::Attempt Matmul::State::attempt(const Problem& problem,
   std::map<KernelSpec, std::shared_ptr<LoadedKernel>> kernels;
   for (const auto& [spec, need] : kernel_needs(plan)) {
     kernels[spec] = load(spec, need, revision, attempt);
-    if (!kernels[spec]) return attempt;
+    if (kernels[spec]) continue;
+    attempt.failed = spec;
+    return attempt;
   }
   attempt.executable = std::make_unique<Executable>(*device_, problem, std::move(plan), kernels);
   return attempt;
@@ -215,7 +219,7 @@ ImageStore::Made Matmul::State::image(const KernelSpec& kernel, const std::strin
 }
 
 Resolution Matmul::State::resolution(const Problem& problem) const {
-  return resolver_->resolve(problem, refused(problem));
+  return resolver_->resolve(problem, refused());
 }
 
 void Matmul::State::pack(const Problem& problem, const Call& call,
@@ -240,21 +244,19 @@ Resolution Matmul::State::explain(const Problem& problem) {
     const Compiler* known = compiler();
     with_compiler_ = known ? resolver_->with_compiler(known->identity()) : *resolver_;
   });
-  return with_compiler_->resolve(problem, refused(problem));
+  return with_compiler_->resolve(problem, refused());
 }
 
-void Matmul::State::refuse(const Problem& problem, const Candidate& candidate,
-                           const std::string& why_not) {
+void Matmul::State::refuse(const Problem& problem, const Attempt& attempt) {
   const std::lock_guard lock(refusals_mutex_);
-  refusals_.push_back({problem, candidate, why_not});
+  refusals_.push_back({problem, attempt.failed, attempt.why_not});
 }
 
-std::vector<Candidate> Matmul::State::refused(const Problem& problem) const {
+RefusedKernels Matmul::State::refused() const {
   const std::lock_guard lock(refusals_mutex_);
-  std::vector<Candidate> candidates;
-  for (const Refusal& refusal : refusals_)
-    if (same_kind(refusal.problem, problem)) candidates.push_back(refusal.candidate);
-  return candidates;
+  RefusedKernels kernels;
+  for (const Refusal& refusal : refusals_) kernels.insert(refusal.kernel);
+  return kernels;
 }
 
 /// Marks the record, so that the next process does not try it. On a database that cannot be written
@@ -291,7 +293,7 @@ std::string Matmul::State::write_to_database(Write write) {
 void Matmul::State::give_up(const Problem& problem) const {
   const std::lock_guard lock(refusals_mutex_);
   for (const Refusal& refusal : refusals_)
-    if (same_kind(refusal.problem, problem))
+    if (same_types(refusal.problem, problem))
       throw Error(ErrorKind::compiler,
                   "no kernel for " + to_string(problem) + " can be served: " + refusal.why_not +
                       ". Tune it where there is a compiler (autotune" + tune_options(problem) +

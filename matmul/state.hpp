@@ -46,14 +46,15 @@ struct Matmul::State {
     std::shared_ptr<LoadedKernel> kernel;
   };
   struct Refusal {
-    Problem problem;  ///< its kind: other kinds have other kernels
-    Candidate candidate;
+    Problem problem;
+    KernelSpec kernel;  ///< the one whose image is missing or broken
     std::string why_not;
   };
   /// An attempt at one resolution: an executable, or the reason for its absence.
   struct Attempt {
     std::unique_ptr<Executable> executable;
     std::string why_not;
+    KernelSpec failed;              ///< the kernel that was not loaded
     bool broken = false;            ///< the image or the source is bad, not missing
     double seconds_to_compile = 0;  ///< expected, per kernel
   };
@@ -72,12 +73,12 @@ struct Matmul::State {
                          Attempt& attempt);
   std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
   double seconds_to_compile(const Resolution& resolution) const;
-  std::vector<Candidate> refused(const Problem& problem) const;
+  RefusedKernels refused() const;
   void quarantine(const Record& record, const std::string& why);
   template <class Write>
   std::string write_to_database(Write write);
   void give_up(const Problem& problem) const;
-  void refuse(const Problem& problem, const Candidate& candidate, const std::string& why_not);
+  void refuse(const Problem& problem, const Attempt& attempt);
   ImageCache* cache();
   const Compiler* compiler();
   void warn_once(const std::string& line);

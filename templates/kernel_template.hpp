@@ -56,6 +56,11 @@ struct KernelTemplate {
   std::function<Configuration(const Problem&, const DeviceInfo&)> default_configuration;
   /// m, n and k are constants of the kernel in every configuration: an image serves one size.
   bool size_specialised = false;
+  /// The parameter whose value 1 makes sizes constants of the kernel, and 0 does not; empty: none.
+  std::string specialises = {};
+  /// Parameters that follow from the size, and are arguments of the kernel as long as the plan's
+  /// kernels are equal: serving another size chooses their values anew.
+  std::vector<std::string> of_size = {};
   /// Without a stored winner, the templates' defaults are tried in the order of this number, least
   /// first. It depends on the problem, not on the device.
   std::function<int(const Problem&)> default_rank = [](const Problem&) { return 30; };

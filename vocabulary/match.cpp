@@ -6,8 +6,8 @@ std::string_view to_string(MatchKind kind) {
   switch (kind) {
     case MatchKind::exact:
       return "exact";
-    case MatchKind::nearest:
-      return "nearest";
+    case MatchKind::predicted:
+      return "predicted";
     case MatchKind::default_:
       return "default";
   }

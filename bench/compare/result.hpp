@@ -67,7 +67,7 @@ Rates rates_for(const DeviceInfo& info, const ProductKind& kind, double flops, d
 double floor_us(const Problem& problem, const Rates& rates);
 
 struct Summary {
-  int compared = 0, failed = 0, not_exact = 0;   ///< not_exact: served by nearest or default
+  int compared = 0, failed = 0, not_exact = 0;   ///< not_exact: served by prediction or default
   double geometric_mean = 0, minimum = 0;        ///< of ratio_of(); 0 when nothing was compared
   std::vector<const Row*> worst;                 ///< at most three, the smallest ratio first
   int below_100 = 0, below_097 = 0;              ///< ratios below 1.00, below 0.97

@@ -8,10 +8,10 @@
 namespace tilewise {
 
 /// Which kind of stored record serves a problem. `exact`: the winner of the problem itself.
-/// `nearest`: the winner of another problem of the same layout, types and mode. `default_`: no
-/// record; the default configuration of a kernel template.
-enum class MatchKind : std::uint8_t { exact, nearest, default_ };
-/// "exact", "nearest", "default".
+/// `predicted`: the winner of another problem of the same types and mode, the one that is expected
+/// to be fastest here. `default_`: no record; the default configuration of a kernel template.
+enum class MatchKind : std::uint8_t { exact, predicted, default_ };
+/// "exact", "predicted", "default".
 std::string_view to_string(MatchKind kind);
 
 /// The stored record that serves a problem, in values to print.
@@ -31,9 +31,11 @@ struct Match {
 
   /// |log2 m'/m| + |log2 n'/n| + |log2 k'/k| + |log2 b'/b|, b being the batch; 0 for `exact`.
   double distance = 0;
-  double predicted_us = 0;  ///< the cost model's time for the problem of the lookup; 0: not known
-  std::string limited_by;   ///< the cost model's bottleneck: "multiply-adds"; empty: not known
-  std::string why;          ///< the reason, in one sentence
+  /// The time expected for the problem of the lookup; 0: not known. The cost model's, and for
+  /// `predicted` times the ratio of the record's measured time to the model's for its own problem.
+  double predicted_us = 0;
+  std::string limited_by;  ///< the cost model's bottleneck: "multiply-adds"; empty: not known
+  std::string why;         ///< the reason, in one sentence
 };
 
 }  // namespace tilewise

@@ -145,8 +145,8 @@ tilewise_status tilewise_prepare(tilewise_matmul* matmul, tilewise_layout layout
                                  int64_t n, int64_t k);
 
 /* Writes the stored record that would serve such a product, and the reason, as JSON: {"match":
- * "exact", "nearest" or "default", "distance", "stale", "why", "predicted_us" and "limited_by" (the
- * cost model's; 0 and "" when not known), "candidate", "record" (null for default)}. At most
+ * "exact", "predicted" or "default", "distance", "stale", "why", "predicted_us" and "limited_by"
+ * (the cost model's; 0 and "" when not known), "candidate", "record" (null for default)}. At most
  * `capacity` bytes are written, the closing zero included. *needed (`needed` may be NULL) is the
  * length of the whole text with its closing zero. TILEWISE_INVALID_ARGUMENT when it does not fit;
  * `text` may be NULL when `capacity` is 0. */

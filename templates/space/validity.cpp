@@ -14,21 +14,35 @@ std::string not_one_of(const std::string& name, int value, const std::vector<int
   return name + "=" + std::to_string(value) + " is not one of " + list_of(allowed);
 }
 
-std::string bad_values(const KernelTemplate& kernel, const Configuration& configuration) {
+namespace {
+
+/// Empty unless the configuration has a parameter that the template has not.
+std::string unknown_parameter(const KernelTemplate& kernel, const Configuration& configuration) {
   for (const auto& [name, value] : configuration.values()) {
     const auto same_name = [&name = name](const Parameter& p) { return p.name == name; };
     if (std::none_of(kernel.parameters.begin(), kernel.parameters.end(), same_name))
       return "unknown parameter " + name;
   }
+  return "";
+}
+
+}  // namespace
+
+std::string bad_values(const KernelTemplate& kernel, const Configuration& configuration) {
+  std::string bad;
+  std::size_t found = 0;
   for (const Parameter& parameter : kernel.parameters) {
     const int* value = configuration.find(parameter.name);
-    if (!value && parameter.added) continue;
-    if (!value) return "parameter " + parameter.name + " is missing";
     const std::vector<int>& allowed = parameter.values;
-    if (std::find(allowed.begin(), allowed.end(), *value) == allowed.end())
-      return not_one_of(parameter.name, *value, allowed);
+    if (value) ++found;
+    if (!bad.empty() || (!value && parameter.added)) continue;
+    if (!value)
+      bad = "parameter " + parameter.name + " is missing";
+    else if (std::find(allowed.begin(), allowed.end(), *value) == allowed.end())
+      bad = not_one_of(parameter.name, *value, allowed);
   }
-  return "";
+  if (found == configuration.values().size()) return bad;
+  return unknown_parameter(kernel, configuration);
 }
 
 Configuration with_added(const KernelTemplate& kernel, Configuration configuration) {

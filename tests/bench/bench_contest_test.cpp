@@ -127,7 +127,7 @@ TEST_F(ContestOnTheCpu, WinnersAndTheirNeighboursAreServedCheckedAndTimed) {
   EXPECT_TRUE(time->host_us > 0 || !quick) << time->median_us;
   EXPECT_GT(exact.columns[0].error_ratio, 0);
   EXPECT_LE(exact.columns[0].error_ratio, 1);
-  EXPECT_EQ(contest.run(problem_of(34, 40, 17)).resolution.kind, MatchKind::nearest);
+  EXPECT_EQ(contest.run(problem_of(34, 40, 17)).resolution.kind, MatchKind::predicted);
 }
 
 TEST_F(ContestOnTheCpu, ColumnsOfLibrariesThatAreNotThereSayWhy) {

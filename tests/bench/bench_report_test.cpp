@@ -229,7 +229,7 @@ TEST(Summary, CountsMeansAndNamesTheWorst) {
   std::vector<Row> rows{row(1024, 10, 20, 30, 30),  row(2048, 10, 9.8, 30, 30),
                         row(3072, 10, 9.6, 30, 30), row(4096, 10, 5, 30, 30),
                         row(5120, 10, 0, 0, 0),     row(6144, 0, 0, 0, 0)};
-  rows[1].resolution.kind = MatchKind::nearest;
+  rows[1].resolution.kind = MatchKind::predicted;
   rows[5].error = "no memory";
   const Summary summary = summarize(rows, {});
   EXPECT_EQ(summary.compared, 4);

@@ -189,7 +189,7 @@ TEST_F(CliDatabase, AGpuThatIsNotStoredIsNamedWithThoseThatAre) {
   EXPECT_THAT(result.err, AllOf(HasSubstr("'A100'"), HasSubstr(kH200), HasSubstr(kRtx)));
 }
 
-TEST_F(CliDatabase, QueryWithSizesSaysExactNearestOrDefault) {
+TEST_F(CliDatabase, QueryWithSizesSaysExactPredictedOrDefault) {
   fill();
   const Json answers =
       run({"query", "--gpu", "H200", "--sizes", "1024,2000,3000x3000x3000", "--json"})
@@ -203,13 +203,16 @@ TEST_F(CliDatabase, QueryWithSizesSaysExactNearestOrDefault) {
   EXPECT_LT(answers[0].at("predicted_us"), 300);
   EXPECT_THAT(answers[0].at("why").get<std::string>(),
               HasSubstr("limited by " + answers[0].at("limited_by").get<std::string>()));
-  EXPECT_EQ(answers[1].at("match"), "nearest");
-  EXPECT_NEAR(answers[1].at("distance").get<double>(), 3 * std::log2(2000. / 1024), 1e-9);
-  EXPECT_EQ(answers[2].at("record").at("problem").at("m"), 4096);
-  const Json other = run({"query", "--gpu", "H200", "--sizes", "1024", "--layout", "tt", "--json"})
+  EXPECT_EQ(answers[1].at("match"), "predicted");
+  const auto served = answers[1].at("record").at("problem").at("m").get<double>();
+  EXPECT_NEAR(answers[1].at("distance").get<double>(), 3 * std::fabs(std::log2(2000. / served)),
+              1e-9);
+  EXPECT_GT(answers[1].at("predicted_us"), answers[0].at("predicted_us"));
+  EXPECT_EQ(answers[2].at("match"), "predicted");
+  const Json other = run({"query", "--gpu", "H200", "--sizes", "1024", "--dtype", "f16", "--json"})
                          .json()
                          .at("answers");
-  EXPECT_EQ(other[0].at("match"), "default") << "no winner of this layout is stored";
+  EXPECT_EQ(other[0].at("match"), "default") << "no winner of these types is stored";
   EXPECT_TRUE(other[0].at("record").is_null());
   const Result table = run({"query", "--sizes", "1024"});
   EXPECT_EQ(table.status, 0) << table.err;

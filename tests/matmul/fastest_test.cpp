@@ -23,6 +23,7 @@ struct Asked {
   DeviceInfo device = nominal_device(parse_target("sm_90a"));
   Answers answers = {{MathMode::tf32, 0}, {MathMode::f32x3, 0}, {MathMode::strict, 0}};
   std::map<MathMode, std::int64_t> record_k;  ///< where not 256
+  std::map<MathMode, double> predicted_us;    ///< of answers from another size
 
   MathMode within(double accuracy) const {
     return fastest_within(problem, accuracy, device, [this](const Problem& asked) {
@@ -33,6 +34,11 @@ struct Asked {
       resolution.record.emplace().problem = asked;
       if (record_k.count(asked.math)) resolution.record->problem.k = record_k.at(asked.math);
       resolution.record->measurement.emplace().median_us = found->second;
+      resolution.kind = MatchKind::exact;
+      if (predicted_us.count(asked.math)) {
+        resolution.kind = MatchKind::predicted;
+        resolution.predicted_us = predicted_us.at(asked.math);
+      }
       return resolution;
     });
   }
@@ -85,6 +91,16 @@ TEST(FastestWithin, RecordsOfOtherSizesCountByTheirRate) {
   EXPECT_EQ(x.within(1), MathMode::tf32);
   x.record_k = {{MathMode::tf32, 512}};
   EXPECT_EQ(x.within(1), MathMode::strict);
+}
+
+TEST(FastestWithin, APredictionCountsBeforeTheRateOfAnotherSize) {
+  Asked x;
+  x.answers = {{MathMode::tf32, 8}, {MathMode::f32x3, 30}, {MathMode::strict, 3}};
+  x.record_k = {{MathMode::tf32, 1024}};  // 2 us by its rate
+  x.predicted_us = {{MathMode::tf32, 4}};
+  EXPECT_EQ(x.within(1), MathMode::strict);
+  x.predicted_us = {{MathMode::tf32, 2.5}};
+  EXPECT_EQ(x.within(1), MathMode::tf32);
 }
 
 TEST(FastestWithin, LeavesOutWhatTheDeviceCannotDo) {

@@ -106,6 +106,34 @@ TEST_F(MatmulTest, SizesNearAWinnerOfOneSizeAreNotCompiledOneByOne) {
   EXPECT_EQ(multiply.explain(problem_of(32, 32, 32)).kind, MatchKind::exact);
 }
 
+TEST_F(MatmulTest, SizesBesideASpecialisedWinnerShareOneGeneralKernel) {
+  parts.database = Database::in_memory();
+  const Problem tuned = problem_of(64, 64, 64);
+  Candidate constant = candidate(tuned, "simt");
+  constant.configuration.set("SPECIALIZE_SIZE", 1);
+  store(*parts.database, tuned, constant, true);
+  Matmul multiply = make_matmul(std::move(parts));
+  for (std::int64_t m = 1; m <= 100; ++m) multiply.prepare(problem_of(m, 64, 64));
+  EXPECT_EQ(compiles, 1);
+  EXPECT_EQ(device->loads, 2) << "the winner's, and the general one";
+  EXPECT_EQ(multiply.explain(tuned).kind, MatchKind::exact);
+  EXPECT_EQ(multiply.explain(problem_of(65, 64, 64)).kind, MatchKind::predicted);
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
+TEST_F(MatmulTest, AKernelThatIsNotThereLeavesThoseOfOtherLayoutsInPlace) {
+  parts.database = Database::in_memory();
+  parts.load_compiler = [] { return nullptr; };
+  const Problem nn = problem_of(64, 64, 64), tt = problem_of(64, 64, 64, Layout::tt);
+  const Candidate same = candidate(nn, "naive");
+  store(*parts.database, nn, same, false);
+  store(*parts.database, tt, same, true);
+  Matmul multiply = make_matmul(std::move(parts));
+  EXPECT_THROW(multiply.prepare(nn), Error) << "neither an image nor a compiler";
+  EXPECT_NO_THROW(multiply.prepare(tt));
+  EXPECT_EQ(multiply.explain(tt).kind, MatchKind::exact);
+}
+
 TEST_F(MatmulTest, PrepareMakesTheFirstCallLikeTheNext) {
   Matmul multiply = make_matmul(std::move(parts));
   const Problem problem = problem_of(16, 16, 16);
@@ -190,16 +218,21 @@ TEST_F(MatmulTest, ExplainsWithoutLoadingKernels) {
   EXPECT_EQ(exact.measured_at, "2026-11-21T10:00:00Z");
   EXPECT_GT(exact.predicted_us, 0);
   EXPECT_TRUE(exact.stale) << "its source hash is not the compiler's";
-  const Match nearest = multiply.explain(problem_of(128, 64, 64));
-  EXPECT_EQ(nearest.kind, MatchKind::nearest);
-  EXPECT_EQ(nearest.problem, problem_of(64, 64, 64)) << "the record's, not the caller's";
-  const Match none = multiply.explain(problem_of(64, 64, 64, Layout::tt));
+  const Match unseen = multiply.explain(problem_of(128, 64, 64));
+  EXPECT_EQ(unseen.kind, MatchKind::predicted);
+  EXPECT_EQ(unseen.problem, problem_of(64, 64, 64)) << "the record's, not the caller's";
+  const Match other = multiply.explain(problem_of(64, 64, 64, Layout::tt));
+  EXPECT_EQ(other.kind, MatchKind::predicted) << "this kernel reads every layout";
+  EXPECT_EQ(other.problem, problem_of(64, 64, 64));
+  Problem f64 = problem_of(64, 64, 64);
+  set_types(f64, DType::f64, DType::f64, MathMode::strict);
+  const Match none = multiply.explain(f64);
   EXPECT_EQ(none.kind, MatchKind::default_);
-  EXPECT_EQ(none.problem, problem_of(64, 64, 64, Layout::tt));
+  EXPECT_EQ(none.problem, f64);
   EXPECT_FALSE(none.kernel_template.empty());
   EXPECT_EQ(none.measured_us, 0);
   EXPECT_EQ(none.measured_at, "");
-  EXPECT_THAT(none.why, HasSubstr("autotune --device 0 --sizes 64x64x64 --layout tt"));
+  EXPECT_THAT(none.why, HasSubstr("autotune --device 0 --sizes 64x64x64 --dtype f64"));
   EXPECT_EQ(device->loads, 0);
   EXPECT_EQ(compiles, 0);
 }
@@ -232,7 +265,7 @@ TEST_F(MatmulTest, ABrokenImageIsQuarantinedAndTheNextBestServes) {
   ASSERT_THAT(warnings, SizeIs(1));
   EXPECT_THAT(warnings[0], AllOf(HasSubstr("record " + std::to_string(bad)), HasSubstr("set aside"),
                                  HasSubstr("invalid image")));
-  EXPECT_EQ(multiply.explain(problem).kind, MatchKind::nearest);
+  EXPECT_EQ(multiply.explain(problem).kind, MatchKind::predicted);
   multiply.prepare(problem_of(65, 64, 64));  // neither tried nor reported again
   EXPECT_THAT(warnings, SizeIs(1));
 }

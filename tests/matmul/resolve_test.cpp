@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "matmul/build.hpp"
+#include "templates/cost_model.hpp"
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
@@ -75,6 +77,17 @@ Winner default_winner(std::int64_t id, const Problem& problem, double microsecon
   return winner(id, problem, candidate(problem), microseconds);
 }
 
+/// The cost model's time, in microseconds.
+double modelled(const Candidate& candidate, const Problem& problem) {
+  return estimate(plan_of(candidate, problem, device()), device()).seconds * 1e6;
+}
+
+/// A record whose measured time is `ratio` times the cost model's.
+Winner winner_by_model(std::int64_t id, const Problem& problem, const Candidate& candidate,
+                       double ratio = 1) {
+  return winner(id, problem, candidate, ratio * modelled(candidate, problem));
+}
+
 std::int64_t served(const Resolver& resolver, const Problem& problem) {
   const Resolution match = resolver.resolve(problem);
   return match.record ? match.record->id : 0;
@@ -106,29 +119,106 @@ TEST(Resolver, AnswersWithTheRecordOfTheProblemItself) {
                                              "expects "));
 }
 
-TEST(Resolver, NearestIsNearestInLogSpace) {
+TEST(Resolver, AnUnseenSizeIsServedByTheExpectedFastest) {
+  // One configuration, stored for three sizes: the cost model expects the same of each, and what
+  // was measured of each corrects it.
+  const Candidate same = candidate(problem_of(512, 512, 512));
+  const Problem near = problem_of(512, 512, 512), far = problem_of(4096, 4096, 4096);
+  const Problem asked = problem_of(1024, 512, 512);
+  const auto resolver = [&](double near_ratio, double far_ratio) {
+    return Resolver(
+        {winner_by_model(1, near, same, near_ratio), winner_by_model(2, far, same, far_ratio)},
+        device());
+  };
+  EXPECT_EQ(served(resolver(1.5, 1.2), asked), 2);
+  EXPECT_EQ(served(resolver(1.2, 1.5), asked), 1);
+  EXPECT_EQ(served(resolver(1.2, 1.2), asked), 1) << "equal: the nearer";
+  EXPECT_EQ(served(resolver(50, 5), asked), 1) << "both are corrected by 4, the limit";
+  EXPECT_EQ(served(resolver(1.5, 1.2), near), 1) << "an exact winner is never replaced";
+
+  const Resolution match = resolver(1.5, 1.25).resolve(asked);
+  EXPECT_EQ(match.kind, MatchKind::predicted);
+  EXPECT_DOUBLE_EQ(match.distance, 2 + 3 + 3);
+  EXPECT_NEAR(match.predicted_us, 1.25 * modelled(match.candidate, asked), 1e-6);
+  EXPECT_THAT(match.why,
+              AllOf(HasSubstr("expected to be the fastest of 2 stored"), HasSubstr("times 1.25"),
+                    HasSubstr("nn 4096x4096x4096 f32"), HasSubstr("distance 8.00")));
+}
+
+TEST(Resolver, AKernelForManyRowsServesManyRowsHoweverFarItsOwnSize) {
+  const Problem few = problem_of(4, 4096, 4096), many = problem_of(256, 256, 256);
+  const Resolver resolver({winner_by_model(1, few, candidate(few, "skinny")),
+                           winner_by_model(2, many, candidate(many))},
+                          device());
+  const Problem asked = problem_of(64, 4096, 4096);
+  ASSERT_LT(distance_between(few, asked), distance_between(many, asked));
+  EXPECT_EQ(served(resolver, asked), 2);
+}
+
+TEST(Resolver, AnotherLayoutServesWhereItsKernelCan) {
+  const Problem nn = problem_of(512, 512, 512), tn = problem_of(512, 512, 512, Layout::tn);
+  const Candidate either = candidate(nn, "naive");  // reads any layout
+  const Resolver resolver({winner_by_model(1, tn, either)}, device());
+  EXPECT_EQ(resolver.resolve(tn).kind, MatchKind::exact);
+  const Resolution match = resolver.resolve(nn);
+  EXPECT_EQ(match.kind, MatchKind::predicted);
+  EXPECT_EQ(match.distance, 0);
+  EXPECT_THAT(match.why, HasSubstr("tn 512x512x512 f32"));
+  // The same layout first, where both are expected to take the same time.
+  const Resolver both({winner_by_model(1, tn, either), winner_by_model(2, nn, either)}, device());
+  EXPECT_EQ(served(both, problem_of(512, 512, 640)), 2);
+}
+
+TEST(Resolver, WithoutACostModelTheNearestOfTheLayoutServes) {
+  DeviceInfo silent = device();
+  silent.clock_khz = 0;
   const Resolver resolver({default_winner(1, problem_of(512, 512, 512)),
                            default_winner(2, problem_of(4096, 4096, 4096)),
                            default_winner(3, problem_of(64, 4096, 4096))},
-                          device());
+                          silent);
   EXPECT_EQ(served(resolver, problem_of(640, 640, 640)), 1);
   EXPECT_EQ(served(resolver, problem_of(2048, 2048, 2048)), 2);
   EXPECT_EQ(served(resolver, problem_of(16, 4096, 4096)), 3);
+  EXPECT_EQ(served(resolver, problem_of(512, 512, 512, Layout::tt)), 0);
   const Resolution match = resolver.resolve(problem_of(1024, 512, 512));
-  EXPECT_EQ(match.kind, MatchKind::nearest);
-  EXPECT_DOUBLE_EQ(match.distance, 1);
+  EXPECT_EQ(match.kind, MatchKind::predicted);
+  EXPECT_EQ(match.predicted_us, 0);
   EXPECT_THAT(match.why, AllOf(HasSubstr("nearest of 3"), HasSubstr("distance 1.00"),
                                HasSubstr("nn 512x512x512 f32")));
 }
 
-TEST(Resolver, OtherLayoutsAndGpusSayNothing) {
+TEST(Resolver, PartsOfKAreChosenForTheSizeThatIsAsked) {
+  // Few tiles and a long k: parts fill the device. The kernel is the same for every number of parts
+  // above 1.
+  const Problem tuned = problem_of(1024, 1024, 1024), asked = problem_of(64, 64, 65536);
+  const Candidate two = with(candidate(tuned), "SPLIT_K", 2);
+  const Resolver resolver({winner_by_model(1, tuned, two)}, device());
+  const Candidate fitted = resolver.resolve(asked).candidate;
+  EXPECT_GT(fitted.configuration.at("SPLIT_K"), 2);
+  EXPECT_LT(modelled(fitted, asked), modelled(two, asked) / 2);
+  EXPECT_EQ(with(fitted, "SPLIT_K", 2), two) << "nothing else changes";
+  EXPECT_EQ(resolver.resolve(tuned).candidate, two) << "its own size is served as stored";
+}
+
+TEST(Resolver, ATableOfAThousandIsComparedInPart) {
+  std::vector<Winner> winners;
+  for (int i = 0; i < 1000; ++i) {
+    const Problem problem = problem_of(256 + i, 512, 512);
+    winners.push_back(winner_by_model(i + 1, problem, candidate(problem)));
+  }
+  const Resolution match =
+      Resolver(std::move(winners), device()).resolve(problem_of(2000, 512, 512));
+  EXPECT_EQ(match.kind, MatchKind::predicted);
+  EXPECT_THAT(match.why,
+              HasSubstr("fastest of " + std::to_string(Resolver::kCompared) + " stored"));
+}
+
+TEST(Resolver, OtherGpusSayNothing) {
   const Problem problem = problem_of(512, 512, 512);
   Winner elsewhere = default_winner(2, problem);
   elsewhere.record.gpu = "Other|8.0|108";
-  const Resolver resolver({default_winner(1, problem_of(512, 512, 512, Layout::tn)), elsewhere},
-                          device());
+  const Resolver resolver({elsewhere}, device());
   EXPECT_EQ(resolver.resolve(problem).kind, MatchKind::default_);
-  EXPECT_EQ(served(resolver, problem_of(512, 512, 512, Layout::tn)), 1);
   EXPECT_THAT(resolver.notes(), IsEmpty());
 }
 
@@ -138,7 +228,7 @@ TEST(Resolver, LowerAlignmentServesHigherNeverTheReverse) {
   {
     const Resolver resolver({default_winner(1, low)}, device());
     const Resolution match = resolver.resolve(high);
-    EXPECT_EQ(match.kind, MatchKind::nearest);
+    EXPECT_EQ(match.kind, MatchKind::predicted);
     EXPECT_EQ(match.distance, 0);
     EXPECT_THAT(match.why, HasSubstr("tuned for alignment 4,4,4 where this has 16,16,16"));
   }
@@ -165,31 +255,16 @@ TEST(Resolver, ConstraintsAreThoseOfTheRealProblem) {
   EXPECT_EQ(resolver.resolve(odd).kind, MatchKind::default_);
 }
 
-TEST(Resolver, TiesGoToTheNearerAlignmentThenTheFaster) {
+TEST(Resolver, BetweenEquallyFastTheNearerAlignmentServes) {
   const Problem problem = problem_of(512, 512, 512);
   Problem low = problem, lower = problem;
   low.alignment = {16, 16, 8};
   lower.alignment = {4, 4, 4};
-  EXPECT_EQ(served(Resolver({default_winner(1, lower, 10), default_winner(2, low, 20)}, device()),
-                   problem),
-            2);
-  // 256 and 1024 are equally far from 512.
-  const Winner slow = default_winner(1, problem_of(512, 512, 256), 20);
-  const Winner fast = default_winner(2, problem_of(512, 512, 1024), 10);
-  EXPECT_EQ(served(Resolver({slow, fast}, device()), problem), 2);
-  EXPECT_EQ(served(Resolver({fast, slow}, device()), problem), 2);
-}
-
-TEST(Resolver, BetweenEquallyNearTheCostModelDecides) {
-  const Problem asked = problem_of(64, 64, 16384);
-  const Problem half = problem_of(64, 64, 8192), twice = problem_of(64, 64, 32768);
-  // `whole` is faster on half the problem, but slower here: a single block does all the work.
-  const Winner whole = winner(1, half, with(candidate(half), "SPLIT_K", 1), 10);
-  const Winner split = winner(2, twice, with(candidate(twice), "SPLIT_K", 16), 20);
-  EXPECT_EQ(served(Resolver({whole, split}, device()), asked), 2);
-  EXPECT_EQ(served(Resolver({split, whole}, device()), asked), 2);
-  EXPECT_EQ(served(Resolver({whole, split}, device()), problem_of(64, 64, 8192)), 1)
-      << "but the nearer comes first";
+  const Candidate either = candidate(lower);
+  const Winner lower_winner = winner_by_model(1, lower, either);
+  const Winner low_winner = winner_by_model(2, low, either);
+  EXPECT_EQ(served(Resolver({lower_winner, low_winner}, device()), problem), 2);
+  EXPECT_EQ(served(Resolver({low_winner, lower_winner}, device()), problem), 2);
 }
 
 TEST(Resolver, SaysWhatTheCostModelExpects) {
@@ -274,13 +349,15 @@ TEST(Resolver, ValuesThatThisVersionHasNotAreNamedOnce) {
                           HasSubstr("parameter TILE_N is missing; tune again")));
 }
 
-TEST(Resolver, RefusedCandidatesGiveWayToTheNextUntilNothingIsLeft) {
+TEST(Resolver, RefusedKernelsGiveWayToTheNextUntilNothingIsLeft) {
   const Problem problem = problem_of(512, 512, 512);
-  const Candidate first = with(candidate(problem), "GROUP_M", 4);
-  const Candidate second = with(candidate(problem), "GROUP_M", 1);
+  const Candidate first = with(candidate(problem), "UNROLL", 8);
+  const Candidate second = with(candidate(problem), "UNROLL", 4);
   const Resolver resolver(
-      {winner(1, problem, first), winner(2, problem_of(1024, 512, 512), second)}, device());
-  std::vector<Candidate> refused;
+      {winner(1, problem, first), winner(2, problem_of(1024, 512, 512), second),
+       winner(3, problem_of(1024, 512, 512), with(second, "GROUP_M", 1))},  // the same kernel
+      device());
+  RefusedKernels refused;
   std::vector<std::string> order;
   std::vector<std::string> expected{"1", "2", "simt"};
   for (const KernelTemplate& kernel : catalog())
@@ -291,7 +368,8 @@ TEST(Resolver, RefusedCandidatesGiveWayToTheNextUntilNothingIsLeft) {
     const Resolution match = resolver.resolve(problem, refused);
     order.push_back(match.record ? std::to_string(match.record->id)
                                  : match.candidate.kernel_template);
-    refused.push_back(match.candidate);
+    for (const LaunchStep& step : plan_of(match.candidate, problem, device()).steps)
+      refused.insert(step.kernel);
   }
   EXPECT_EQ(order, expected);
   try {
@@ -330,7 +408,7 @@ TEST(Resolver, ABatchIsASizeLikeTheOthers) {
   const Problem one = problem_of(512, 512, 512);
   EXPECT_DOUBLE_EQ(distance_between(batch_of(one, 8), one), 3);
   const auto naive = [](std::int64_t id, const Problem& p) {
-    return winner(id, p, candidate(p, "naive"));
+    return winner_by_model(id, p, candidate(p, "naive"));
   };
   const Resolver resolver({naive(1, one), naive(2, batch_of(one, 16)),
                            naive(3, batch_of(problem_of(256, 512, 512), 4))},
@@ -339,7 +417,7 @@ TEST(Resolver, ABatchIsASizeLikeTheOthers) {
   EXPECT_EQ(served(resolver, batch_of(one, 2)), 1);
   EXPECT_EQ(served(resolver, batch_of(problem_of(256, 512, 512), 8)), 3);
   const Resolution match = resolver.resolve(batch_of(one, 64));
-  EXPECT_EQ(match.kind, MatchKind::nearest);
+  EXPECT_EQ(match.kind, MatchKind::predicted);
   EXPECT_DOUBLE_EQ(match.distance, 2);
   EXPECT_THAT(Resolver({}, device()).resolve(batch_of(one, 64)).why,
               AllOf(HasSubstr("batch 64"), HasSubstr("--batch 64")));

@@ -41,7 +41,7 @@ void setup(CLI::App& app, QueryCommand& options) {
   add_database_option(app, options.database);
   app.footer(
       "Without --sizes: the stored winners. With --sizes: how each product would be answered "
-      "(exact, nearest, default). Without --device and --gpu: for every stored GPU.\n\n" +
+      "(exact, predicted, default). Without --device and --gpu: for every stored GPU.\n\n" +
       examples({"autotune query", "autotune query --gpu \"NVIDIA H200\" --json",
                 "autotune query --device 0 --sizes 1024,3000x500x700 --layout all"}));
 }
@@ -191,6 +191,10 @@ std::string answers_json(const std::optional<Database>& database,
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string from_text(const Problem& problem) {
+  return std::string(to_string(problem.layout)) + " " + size_text(problem);
+}
+
 void print_answers(const std::vector<Answer>& answers, const Output& output) {
   Table table({{"GPU", false, true, 5},
                {"problem"},
@@ -206,7 +210,7 @@ void print_answers(const std::vector<Answer>& answers, const Output& output) {
     table.add(
         {answer.subject.info.name, table_text(answer.problem),
          std::string(to_string(resolution.kind)), format_number(resolution.distance, 2),
-         resolution.record ? size_text(resolution.record->problem) : "-",
+         resolution.record ? from_text(resolution.record->problem) : "-",
          resolution.stale ? "yes" : "-",
          resolution.predicted_us > 0 ? format_microseconds(resolution.predicted_us) : "-",
          resolution.limited_by.empty() ? "-" : resolution.limited_by,

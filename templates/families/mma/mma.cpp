@@ -217,6 +217,8 @@ KernelTemplate mma_template() {
   t.constraints = mma::constraints();
   t.supports = supports;
   t.plan = plan;
+  t.specialises = "SPECIALIZE_SIZE";
+  t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;
   t.default_rank = [](const Problem&) { return 10; };
   return t;

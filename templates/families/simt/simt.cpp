@@ -131,6 +131,8 @@ KernelTemplate simt_template() {
   t.constraints = simt::constraints();
   t.supports = supports_strict_f32;
   t.plan = make_plan;
+  t.specialises = "SPECIALIZE_SIZE";
+  t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;
   t.default_rank = [](const Problem&) { return 20; };
   return t;

@@ -205,6 +205,7 @@ KernelTemplate skinny_template() {
   t.constraints = constraints();
   t.supports = supports;
   t.plan = plan;
+  t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;
   // After `tiled`, which serves large products of types that no other family multiplies there.
   t.default_rank = [](const Problem&) { return 35; };

@@ -207,6 +207,7 @@ KernelTemplate wgmma_template() {
   t.constraints = wgmma::constraints();
   t.supports = supports;
   t.plan = plan;
+  t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;
   t.default_rank = [](const Problem&) { return 5; };
   return t;
