@@ -63,6 +63,14 @@ function(tilewise_options target)
     target_compile_options(${target} PRIVATE -Wno-restrict -Wno-maybe-uninitialized)
   endif()
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  # All sources of a target at once, not in batches: two names that clash would be found only where a batch has both.
+  if(TILEWISE_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # A tenth of the time goes into collecting memory that the compiler no longer uses.
+      target_compile_options(${target} PRIVATE --param=ggc-min-heapsize=1000000)
+    endif()
+  endif()
 endfunction()
 
 # tilewise_embed(OUTPUT HEADER NAMESPACE TYPE NAME BASE FILE...): makes the .cpp OUTPUT with the

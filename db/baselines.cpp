@@ -4,10 +4,12 @@
 namespace tilewise {
 namespace {
 
-const std::string kUpsert = upsert("baselines", "problem_id, gpu, library, version, variant",
-                                   kMeasurementColumns + ", environment_id, date, hash");
+const std::string kUpsertBaseline =
+    upsert("baselines", "problem_id, gpu, library, version, variant",
+           kMeasurementColumns + ", environment_id, date, hash");
 
-const std::string kInsert = kUpsert.substr(0, kUpsert.find(" DO UPDATE")) + " DO NOTHING";
+const std::string kInsertBaseline =
+    kUpsertBaseline.substr(0, kUpsertBaseline.find(" DO UPDATE")) + " DO NOTHING";
 
 }  // namespace
 
@@ -27,7 +29,7 @@ Baseline read_baseline(Query& row, std::string* unchecked) {
 void put_baseline(const Connection& connection, const Baseline& baseline, Replace replace) {
   const std::int64_t problem = put_problem(connection, baseline.problem);
   const std::int64_t environment = put_environment(connection, baseline.environment);
-  Query query = connection.query(replace == Replace::always ? kUpsert : kInsert);
+  Query query = connection.query(replace == Replace::always ? kUpsertBaseline : kInsertBaseline);
   query.bind(problem, baseline.gpu, baseline.library, baseline.version, baseline.variant);
   bind_measurement(query, baseline.measurement);
   query.bind(environment, baseline.environment.date, row_hash(baseline)).run();

@@ -5,7 +5,7 @@
 namespace tilewise {
 namespace {
 
-const std::string kUpsert =
+const std::string kUpsertImage =
     upsert("images", "kernel, target, launch_revision",
            "source_hash, " + kUsageColumns + ", compile_ms, log, binary, hash, refused") +
     " RETURNING id";
@@ -54,7 +54,7 @@ std::int64_t find_image(const Connection& connection, const Image& image) {
 }
 
 std::int64_t put_image_row(const Connection& connection, const Image& image) {
-  Query query = connection.query(kUpsert);
+  Query query = connection.query(kUpsertImage);
   query.bind(to_string(image.kernel), to_string(image.target), image.launch_revision,
              image.source_hash);
   bind_usage(query, image.usage);

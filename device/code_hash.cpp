@@ -1,7 +1,6 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "device/elf.hpp"
 #include "vocabulary/hash.hpp"
@@ -19,13 +18,6 @@ constexpr std::uint8_t kExternals = 0x0f, kApiVersion = 0x37;
 // PARAM_CBANK, FRAME_SIZE, MIN_STACK_SIZE, MAX_STACK_SIZE, REGCOUNT: the first word of the value is
 // the number of a symbol.
 constexpr std::uint8_t kOfSymbol[] = {0x0a, 0x11, 0x12, 0x23, 0x2f};
-
-template <class T>
-T value_at(Binary binary, std::size_t offset) {
-  T value;
-  std::memcpy(&value, binary.data() + offset, sizeof value);
-  return value;
-}
 
 bool begins_with_one_of(std::string_view name, std::initializer_list<std::string_view> beginnings) {
   return std::any_of(beginnings.begin(), beginnings.end(),

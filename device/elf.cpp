@@ -17,13 +17,6 @@ bool fits(Binary binary, std::uint64_t offset, std::uint64_t count, std::uint64_
   return offset <= binary.size() && count * entry_bytes <= binary.size() - offset;
 }
 
-template <class T>
-T value_at(Binary binary, std::uint64_t offset) {
-  T value;
-  std::memcpy(&value, binary.data() + offset, sizeof value);
-  return value;
-}
-
 bool has_bytes(const Elf64_Shdr& section) {
   return section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL;
 }

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,8 +10,17 @@
 
 namespace tilewise {
 
-/// A binary's bytes, possibly corrupt. No function below reads outside of them.
+/// A binary's bytes, possibly corrupt. But for value_at(), no function below reads outside of
+/// them.
 using Binary = std::span<const std::uint8_t>;
+
+/// The value at an offset; all of it must lie within the binary.
+template <class T>
+T value_at(Binary binary, std::size_t offset) {
+  T value;
+  std::memcpy(&value, binary.data() + offset, sizeof value);
+  return value;
+}
 
 /// Whether a binary is an ELF file (cubin or shared library) whose headers refer only to bytes
 /// within it. Loaders trust the headers, so truncated files are refused before loading.

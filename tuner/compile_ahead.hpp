@@ -14,6 +14,9 @@
 
 namespace tilewise {
 
+/// How long to wait for a build before checking the clock and Ctrl-C again.
+inline constexpr std::chrono::milliseconds kBuildPatience{50};
+
 /// A pool of threads that builds candidates while the device measures others. Results are taken in
 /// the order in which they finish. Used from one thread. The destructor waits for the compiles
 /// under way and drops candidates that wait for a thread or for another process.

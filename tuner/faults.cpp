@@ -8,7 +8,7 @@ namespace {
 // Two candidates in a row may both need more memory than the machine has; three hardly.
 constexpr int kMostWaiting = 3;
 // Further tries would cost the search more than such a candidate is worth.
-constexpr int kTries = 3;
+constexpr int kMostFaults = 3;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ Faults::Next Faults::add(const Candidate& candidate, Work work, const std::strin
                           [&](const Met& m) { return m.work == work && m.candidate == candidate; });
   if (met == met_.end()) met = met_.insert(met_.end(), {candidate, work, 0, false});
   if (++met->faults == 1) return Next::try_again;
-  if (met->faults >= kTries) return Next::give_up;
+  if (met->faults >= kMostFaults) return Next::give_up;
   met->waits = true;
   const auto waiting = std::count_if(met_.begin(), met_.end(),
                                      [&](const Met& m) { return m.work == work && m.waits; });

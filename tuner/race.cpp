@@ -12,8 +12,6 @@ namespace {
 
 // The largest number of races, when finalists turn out wrong.
 constexpr int kMostRaces = 5;
-// How long to wait for a compile before looking at Ctrl-C again.
-constexpr auto kPatience = std::chrono::milliseconds(50);
 
 const Built* find_built(const std::vector<Built>& all, const Candidate& candidate) {
   const auto found = std::find_if(all.begin(), all.end(),
@@ -30,7 +28,7 @@ std::vector<Built> Race::build_all(const std::vector<Record>& records) {
     pool.add(record.candidate, *session_.kernel_of(record.candidate));
   std::vector<Built> all;
   while (pool.under_way() > 0 && !session_.stopped())
-    if (std::optional<Built> built = pool.take(kPatience)) {
+    if (std::optional<Built> built = pool.take(kBuildPatience)) {
       if (built->compiled) ++session_.result.compiled;
       const bool whole = !built->stopped && !built->fault && built->refusal.empty();
       if (whole) all.push_back(std::move(*built));

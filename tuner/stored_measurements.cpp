@@ -8,7 +8,6 @@ namespace tilewise {
 namespace {
 
 constexpr std::size_t kFinalists = 8, kOthers = 8;
-constexpr auto kPatience = std::chrono::milliseconds(50);
 
 bool can_compare(const Record& record, const SearchSpace& space) {
   const KernelTemplate* kernel = template_of(record.candidate, space);
@@ -75,7 +74,7 @@ bool same_machine_code(const std::vector<Record>& records, const Candidate& winn
   std::vector<std::pair<std::int64_t, Built>> same;
   while (pool.under_way() > 0) {
     if (stopped()) return false;
-    const std::optional<Built> built = pool.take(kPatience);
+    const std::optional<Built> built = pool.take(kBuildPatience);
     if (!built) continue;
     const auto record = std::find_if(sample.begin(), sample.end(), [&](const Record& r) {
       return r.candidate == built->candidate;

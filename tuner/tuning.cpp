@@ -17,8 +17,6 @@ namespace {
 
 // The share of the budget kept for the race.
 constexpr double kRaceShare = 0.1;
-// How long to wait for a compile before checking the clock and Ctrl-C again.
-constexpr auto kPatience = std::chrono::milliseconds(50);
 
 // How many of the fastest candidates among possibly outdated measurements are tried early.
 constexpr std::size_t kSuggested = 4;
@@ -214,7 +212,7 @@ void Tuning::propose() {
   }
 }
 
-std::optional<Built> Tuning::next_built() { return ahead_->take(kPatience); }
+std::optional<Built> Tuning::next_built() { return ahead_->take(kBuildPatience); }
 
 Record Tuning::record_of(const Built& built) const {
   Record record;

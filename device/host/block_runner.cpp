@@ -198,11 +198,11 @@ void BlockRunner::prepare(const BlockWork& work, const Index& block) {
   in_cluster_ = 0;
   clustered_ = false;
   idle_yields_ = 0;
-  failure_.clear();
   blocks_.resize(work.cluster);
   order_threads(live_);
   stacks_.guard(live_);
-  checks_.block_begins(live_);
+  checks_.block_begins(live_, !failure_.empty());
+  failure_.clear();
   for (unsigned rank = 0; rank < work.cluster; ++rank) prepare_block(rank, block);
   for (Warp& warp : warps_) warp.open.clear();
   loads_.clear();
@@ -322,9 +322,9 @@ void BlockRunner::yield(Site site) {
   Fiber& me = *current_;
   me.file = site.file, me.line = site.line;
   if (idle_yields_++ % kYieldsBetweenLooks == 0) {
-    const auto now = std::chrono::steady_clock::now();
+    const double now = thread_seconds();
     if (idle_yields_ == 1) idle_since_ = now;
-    if (std::chrono::duration<double>(now - idle_since_).count() > options_.stall_seconds)
+    if (now - idle_since_ > options_.stall_seconds)
       fail([&] { return "deadlock: threads only wait: " + where_all_wait(); });
     std::this_thread::yield();  // to the OS threads that run other blocks
   }

@@ -1,5 +1,6 @@
 #pragma once
-#include <chrono>
+#include <time.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -33,6 +34,14 @@ inline constexpr unsigned kWarp = 32;
 
 /// The functions of kernels; they act on the block that runs on the calling OS thread.
 const Runtime& kernel_runtime();
+
+/// The processor time of the OS thread: it does not pass while the thread or the machine is held
+/// up.
+inline double thread_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 inline bool same(const Site& x, const Site& y) {
   return x.line == y.line && (x.file == y.file || std::strcmp(x.file, y.file) == 0);
@@ -227,7 +236,7 @@ class BlockRunner {
   Site cluster_site_{};      ///< of its first thread
   unsigned cluster_thread_ = 0;
   std::uint64_t idle_yields_ = 0;  ///< since the last operation that is no yield
-  std::chrono::steady_clock::time_point idle_since_;
+  double idle_since_ = 0;          ///< in the OS thread's processor time
   std::string failure_;
 };
 

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <string>
 
@@ -62,10 +63,14 @@ FiberChecks::FiberChecks(const Stacks& stacks, unsigned count)
     : stacks_(stacks), count_(count), states_(count + 1) {}
 FiberChecks::~FiberChecks() = default;
 
-// An abandoned block leaves poisoned redzones on its stacks.
-void FiberChecks::block_begins(unsigned threads) {
-  for (unsigned i = 0; i < threads; ++i) {
-    states_[i] = nullptr;
+// Frames that are never left keep their poisoned redzones: those of an abandoned block, and the
+// executor's own where it is instrumented.
+void FiberChecks::block_begins(unsigned threads, bool abandoned) {
+  std::fill_n(states_.begin(), threads, nullptr);
+#if !defined(__SANITIZE_ADDRESS__)
+  if (!abandoned) return;
+#endif
+  for (unsigned i = 0; i < (abandoned ? count_ : threads); ++i) {
     char* bottom = stacks_.bottom(i);
     __asan_unpoison_memory_region(bottom, static_cast<std::size_t>(stacks_.top(i) - bottom));
   }
@@ -103,7 +108,7 @@ FiberChecks::~FiberChecks() {
   if (proxy_) __tsan_destroy_fiber(proxy_);
 }
 
-void FiberChecks::block_begins(unsigned threads) {
+void FiberChecks::block_begins(unsigned threads, bool) {
   states_[count_] = __tsan_get_current_fiber();
   for (unsigned i = 0; i < threads; ++i) {
     if (states_[i]) continue;

@@ -66,7 +66,8 @@ class FiberChecks {
   ~FiberChecks();
   FiberChecks(const FiberChecks&) = delete;
   FiberChecks& operator=(const FiberChecks&) = delete;
-  void block_begins(unsigned threads);
+  /// `abandoned`: the block before it left fibers in the middle of their kernel.
+  void block_begins(unsigned threads, bool abandoned);
   TILEWISE_UNCOUNTED void before_switch(unsigned from, unsigned to, bool for_good);
   void after_switch(unsigned at);
   void release(unsigned slot);
@@ -86,7 +87,7 @@ class FiberChecks {
   char slots_[Slot::slots] = {};
 #else
   FiberChecks(const Stacks&, unsigned) {}
-  void block_begins(unsigned) {}
+  void block_begins(unsigned, bool) {}
   void before_switch(unsigned, unsigned, bool) {}
   void after_switch(unsigned) {}
   void release(unsigned) {}

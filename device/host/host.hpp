@@ -15,9 +15,10 @@ enum class ThreadOrder : std::uint8_t { forward, reversed, shuffled };
 
 struct HostOptions {
   ThreadOrder order = ThreadOrder::forward;
-  std::uint64_t seed = 1;     ///< of the shuffled order
-  int workers = 0;            ///< concurrent blocks; 0: one per core
-  double stall_seconds = 10;  ///< deadlock timeout: seconds in which every thread only waits
+  std::uint64_t seed = 1;  ///< of the shuffled order
+  int workers = 0;         ///< concurrent blocks; 0: one per core
+  /// Deadlock timeout: seconds of a processor in which every thread only waits.
+  double stall_seconds = 10;
 };
 
 /// Whether a name means the CPU: "host", "host:sm_90a".

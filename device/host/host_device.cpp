@@ -11,7 +11,7 @@
 namespace tilewise::host {
 namespace {
 
-constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kMemoryAlignment = 256;
 constexpr std::int64_t kMuch = std::int64_t{16} << 20;
 
 std::string text(const Dim3& d) {
@@ -117,7 +117,7 @@ void* HostDevice::allocate(std::int64_t bytes) {
 void* HostDevice::aligned_memory(std::int64_t bytes) const {
   void* pointer = nullptr;
   if ((bytes < kMuch || bytes <= memory_facts().free_bytes) &&
-      posix_memalign(&pointer, kAlignment, static_cast<std::size_t>(bytes)) == 0)
+      posix_memalign(&pointer, kMemoryAlignment, static_cast<std::size_t>(bytes)) == 0)
     return pointer;
   const MemoryFacts memory = memory_facts();
   throw Error(ErrorKind::out_of_memory, "out of memory: " + std::to_string(bytes) +

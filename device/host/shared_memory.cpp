@@ -7,7 +7,7 @@
 namespace tilewise::host {
 namespace {
 
-constexpr std::size_t kAlignment = 1024;  // of swizzled tiles
+constexpr std::size_t kTileAlignment = 1024;  // of swizzled tiles
 constexpr std::byte kPoison{0xFF}, kGuard{0xA5};
 #if defined(TILEWISE_CHECK_ADDRESS)
 constexpr std::size_t kGuardBytes = 0;
@@ -29,7 +29,7 @@ void SharedMemory::prepare(std::size_t bytes) {
   if (!memory_ || bytes != bytes_) {
     memory_.reset();
     void* made = nullptr;
-    if (posix_memalign(&made, kAlignment, bytes + 2 * kGuardBytes) != 0) throw std::bad_alloc();
+    if (posix_memalign(&made, kTileAlignment, bytes + 2 * kGuardBytes) != 0) throw std::bad_alloc();
     memory_.reset(static_cast<std::byte*>(made));
     data_ = memory_.get() + kGuardBytes;
     bytes_ = bytes;

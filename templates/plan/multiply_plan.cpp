@@ -18,7 +18,7 @@ constexpr double kPerResult = 55;
 constexpr double kPerExchange = 18;
 // Bytes of one pass through shared memory or L1, however few of them a warp uses.
 constexpr double kPassBytes = 128;
-constexpr double kWarp = 32;
+constexpr double kWarpThreads = 32;
 
 double threads_of(const LaunchStep& step) {
   return static_cast<double>(volume(step.grid)) * static_cast<double>(volume(step.block));
@@ -53,7 +53,7 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
       tiles * tiles_k * shape.threads;  // of all blocks, whatever the splits
   const double passes = thread.steps * thread.shared_loads * thread.load_passes +
                         (thread.shared_stores + thread.global_loads) * thread.copy_passes;
-  work.shared_bytes = thread_tiles / kWarp * passes * kPassBytes;
+  work.shared_bytes = thread_tiles / kWarpThreads * passes * kPassBytes;
   work.instructions =
       thread_tiles * (thread.steps * thread.shared_loads +
                       kPerGlobalAccess * (thread.global_loads + thread.shared_stores) +

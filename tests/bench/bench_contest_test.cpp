@@ -14,7 +14,7 @@
 #include "templates/kernel_template.hpp"
 #include "templates/sources.hpp"
 
-namespace tilewise::bench {
+namespace tilewise::bench::bench_contest_test {
 namespace {
 
 using testing::HasSubstr;
@@ -201,4 +201,4 @@ TEST_F(ContestOnTheCpu, WithoutADatabaseThereIsANote) {
 }
 
 }  // namespace
-}  // namespace tilewise::bench
+}  // namespace tilewise::bench::bench_contest_test

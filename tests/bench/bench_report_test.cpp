@@ -11,7 +11,7 @@
 #include "bench/compare/shapes.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::bench {
+namespace tilewise::bench::bench_report_test {
 namespace {
 
 using testing::ElementsAre;
@@ -351,4 +351,4 @@ TEST(Report, ProgressNamesKindAndShape) {
 }
 
 }  // namespace
-}  // namespace tilewise::bench
+}  // namespace tilewise::bench::bench_report_test

@@ -3,7 +3,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_compile_test {
 namespace {
 
 using testing::AllOf;
@@ -142,4 +142,4 @@ TEST_F(CliCompile, TemplatesAreListedWithParametersAndConstraintsInWords) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_compile_test

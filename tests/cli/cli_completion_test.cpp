@@ -5,7 +5,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_completion_test {
 namespace {
 
 using testing::AllOf;
@@ -193,4 +193,4 @@ TEST_F(ZshCompletion, FilesWhereAFileIsMeant) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_completion_test

@@ -7,7 +7,7 @@
 #include "db/sqlite.hpp"
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_damage_test {
 namespace {
 
 using testing::AllOf;
@@ -133,4 +133,4 @@ TEST_F(CliDamage, PruneFollowsNoLinkOfAnother) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_damage_test

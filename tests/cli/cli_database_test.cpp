@@ -6,7 +6,7 @@
 #include "vocabulary/device_info.hpp"
 #include "vocabulary/record.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_database_test {
 namespace {
 
 using testing::AllOf;
@@ -398,4 +398,4 @@ TEST_F(CliDatabase, QueryReadsWhatItMayNotWrite) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_database_test

@@ -3,7 +3,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_devices_test {
 namespace {
 
 using testing::AllOf;
@@ -110,4 +110,4 @@ TEST_F(CliDevices, AFailureInTheWorkerProcessIsReportedInItsOwnWords) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_devices_test

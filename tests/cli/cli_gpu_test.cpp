@@ -6,7 +6,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_gpu_test {
 namespace {
 
 using testing::HasSubstr;
@@ -130,4 +130,4 @@ TEST_F(CliGpu, AnInterruptKeepsWhatWasMeasured) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_gpu_test

@@ -6,7 +6,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_habits_test {
 namespace {
 
 using testing::AllOf;
@@ -182,4 +182,4 @@ TEST_F(CliHabits, TimeLeftIsReadableHoweverLong) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_habits_test

@@ -3,7 +3,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_host_test {
 namespace {
 
 using testing::HasSubstr;
@@ -104,4 +104,4 @@ TEST_F(CliHost, WithoutACompilerNothingCanBeTunedAndThatIsSaid) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_host_test

@@ -4,7 +4,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_import_test {
 namespace {
 
 using testing::AllOf;
@@ -57,4 +57,4 @@ TEST_F(CliImport, AClaimThatNoMachineMadeIsBadInput) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_import_test

@@ -3,7 +3,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_ladder_test {
 namespace {
 
 using testing::ElementsAre;
@@ -90,7 +90,7 @@ TEST_F(CliLadder, EveryRungIsRightInOrderAndComparedWithTheOneBefore) {
 }
 
 TEST_F(CliLadder, WithoutAWinnerItTunesForOneAndStoresIt) {
-  const Result result = ladder({"--budget", "5s", "--json"});
+  const Result result = ladder({"--budget", "2s", "--json"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.json().at("rungs").back().at("what").get<std::string>(),
               HasSubstr("tuned just now"));
@@ -162,4 +162,4 @@ TEST_F(CliLadder, BadInputIsRefusedWithWhatIsAllowed) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_ladder_test

@@ -8,7 +8,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_safety_test {
 namespace {
 
 using testing::AllOf;
@@ -177,4 +177,4 @@ TEST_F(CliSafety, NestedBracketsAreRefused) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_safety_test

@@ -10,7 +10,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_signals_test {
 namespace {
 
 using testing::HasSubstr;
@@ -171,4 +171,4 @@ TEST_F(CliPipes, WhatNohupIgnoresIsIgnored) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_signals_test

@@ -6,7 +6,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_types_test {
 namespace {
 
 using testing::AllOf;
@@ -165,4 +165,4 @@ TEST_F(CliTypes, StrictF32IsSeenBesideF32x3) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_types_test

@@ -6,7 +6,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_usage_test {
 namespace {
 
 using testing::AllOf;
@@ -271,4 +271,4 @@ TEST_F(CliUsage, CompletionScriptsComeAsJsonToo) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_usage_test

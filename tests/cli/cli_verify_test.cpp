@@ -3,7 +3,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test {
+namespace cli_test::cli_verify_test {
 namespace {
 
 using testing::AllOf;
@@ -116,4 +116,4 @@ TEST_F(CliVerify, ALargeSpreadHidesNoChangeAndTheToleranceIsShown) {
 }
 
 }  // namespace
-}  // namespace cli_test
+}  // namespace cli_test::cli_verify_test

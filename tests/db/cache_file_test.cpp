@@ -9,7 +9,7 @@
 #include "db/schema.hpp"
 #include "file_systems.hpp"
 
-namespace tilewise {
+namespace tilewise::cache_file_test {
 namespace {
 
 using namespace samples;
@@ -144,4 +144,4 @@ TEST_F(CacheFile, BehindALinkOfOnesOwnGoesAndTheLinkStays) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::cache_file_test

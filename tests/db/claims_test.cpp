@@ -4,7 +4,7 @@
 #include "damage.hpp"
 #include "db/process_identity.hpp"
 
-namespace tilewise {
+namespace tilewise::claims_test {
 namespace {
 
 using namespace samples;
@@ -171,4 +171,4 @@ TEST(Identity, OfAChildIsGoneWithIt) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::claims_test

@@ -8,7 +8,7 @@
 #include "damage.hpp"
 #include "file_systems.hpp"
 
-namespace tilewise {
+namespace tilewise::companions_test {
 namespace {
 
 using namespace samples;
@@ -188,4 +188,4 @@ TEST_F(SharedFolder, WhatAProcessOfThisUserHasOpenStays) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::companions_test

@@ -1,7 +1,7 @@
 // Rows changed from outside: skipped, reported, listed by check(); all other rows stay usable.
 #include "damage.hpp"
 
-namespace tilewise {
+namespace tilewise::database_damage_test {
 namespace {
 
 using namespace samples;
@@ -318,4 +318,4 @@ TEST_F(DamageTest, OfAPageIsMendedByMeasuringAgain) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::database_damage_test

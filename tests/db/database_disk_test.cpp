@@ -5,7 +5,7 @@
 #include "db/image_cache.hpp"
 #include "file_systems.hpp"
 
-namespace tilewise {
+namespace tilewise::database_disk_test {
 namespace {
 
 using namespace samples;
@@ -256,4 +256,4 @@ TEST(FullDisk, PruneSaysWhatItCouldNotDo) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::database_disk_test

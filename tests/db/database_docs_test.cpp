@@ -5,7 +5,7 @@
 #include "db/schema.hpp"
 #include "samples.hpp"
 
-namespace tilewise {
+namespace tilewise::database_docs_test {
 namespace {
 
 using namespace samples;
@@ -99,4 +99,4 @@ TEST(DatabasePage, NamesEveryTableAndColumn) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::database_docs_test

@@ -4,7 +4,7 @@
 
 #include "samples.hpp"
 
-namespace tilewise {
+namespace tilewise::database_exchange_test {
 namespace {
 
 using namespace samples;
@@ -336,4 +336,4 @@ TEST(Import, NeedsOnlyTheHeader) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::database_exchange_test

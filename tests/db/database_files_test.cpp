@@ -14,7 +14,7 @@
 #include "db/sqlite.hpp"
 #include "file_systems.hpp"
 
-namespace tilewise {
+namespace tilewise::database_files_test {
 namespace {
 
 using namespace samples;
@@ -412,4 +412,4 @@ TEST(NetworkFileSystem, TakesAFileOutOfWal) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::database_files_test

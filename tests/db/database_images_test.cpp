@@ -4,7 +4,7 @@
 #include "db/sqlite.hpp"
 #include "samples.hpp"
 
-namespace tilewise {
+namespace tilewise::database_images_test {
 namespace {
 
 using namespace samples;
@@ -158,4 +158,4 @@ TEST(Base64, RefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::database_images_test

@@ -6,7 +6,7 @@
 #include "db/tables.hpp"
 #include "file_systems.hpp"
 
-namespace tilewise {
+namespace tilewise::database_migration_test {
 namespace {
 
 using namespace samples;
@@ -228,4 +228,4 @@ TEST(Version2, AnImportTranslatesItsNames) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::database_migration_test

@@ -11,7 +11,7 @@
 // SQLite's function; the test links its library.
 extern "C" void sqlite3_randomness(int bytes, void* to);
 
-namespace tilewise {
+namespace tilewise::database_processes_test {
 namespace {
 
 using namespace samples;
@@ -279,4 +279,4 @@ TEST(Processes, ForkWhileAnotherThreadSeedsRandomNumbers) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::database_processes_test

@@ -4,7 +4,7 @@
 
 #include "samples.hpp"
 
-namespace tilewise {
+namespace tilewise::database_rows_test {
 namespace {
 
 using namespace samples;
@@ -232,4 +232,4 @@ TEST(Databases, Move) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::database_rows_test

@@ -2,7 +2,7 @@
 #include "db/schema.hpp"
 #include "samples.hpp"
 
-namespace tilewise {
+namespace tilewise::database_schema_test {
 namespace {
 
 using namespace samples;
@@ -145,4 +145,4 @@ TEST(UnknownParameters, AreServedAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::database_schema_test

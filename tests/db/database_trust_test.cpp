@@ -10,7 +10,7 @@
 #include "damage.hpp"
 #include "file_systems.hpp"
 
-namespace tilewise {
+namespace tilewise::database_trust_test {
 namespace {
 
 using namespace samples;
@@ -370,4 +370,4 @@ TEST_F(RootTest, AnotherUsersFileIsRefusedToAUser) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::database_trust_test

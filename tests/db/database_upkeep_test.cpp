@@ -1,7 +1,7 @@
 // The rows that remove() and prune() delete, and those that stay.
 #include "samples.hpp"
 
-namespace tilewise {
+namespace tilewise::database_upkeep_test {
 namespace {
 
 using namespace samples;
@@ -189,4 +189,4 @@ TEST(Remove, OfNothingAndOfEverything) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::database_upkeep_test

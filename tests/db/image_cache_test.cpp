@@ -7,7 +7,7 @@
 #include "db/schema.hpp"
 #include "file_systems.hpp"
 
-namespace tilewise {
+namespace tilewise::image_cache_test {
 namespace {
 
 using namespace samples;
@@ -363,4 +363,4 @@ TEST_F(ImageCacheTest, OfManyProcessesADamagedFileIsMadeAnew) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::image_cache_test

@@ -4,7 +4,7 @@
 
 #include "damage.hpp"
 
-namespace tilewise {
+namespace tilewise::image_damage_test {
 namespace {
 
 using namespace samples;
@@ -204,4 +204,4 @@ TEST_F(ImageDamageTest, DamagedIndexesAreNoObstacleToUpkeep) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::image_damage_test

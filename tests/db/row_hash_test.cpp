@@ -8,7 +8,7 @@
 
 #include "damage.hpp"
 
-namespace tilewise {
+namespace tilewise::row_hash_test {
 namespace {
 
 using namespace samples;
@@ -201,4 +201,4 @@ TEST(RowHash, TellsTypesAndBordersApart) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::row_hash_test

@@ -7,7 +7,7 @@
 #include "device/elf.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::code_hash_test {
 namespace {
 
 const char* const kUnrelated = R"(
@@ -98,4 +98,4 @@ INSTANTIATE_TEST_SUITE_P(Targets, CodeHash,
                          });
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::code_hash_test

@@ -2,7 +2,7 @@
 #include "gpu_fixture.hpp"
 #include "tests/device/conversions_checks.hpp"
 
-namespace tilewise {
+namespace tilewise::conversions_gpu_test {
 namespace {
 
 class ConversionsGpu : public test::GpuTest {};
@@ -13,4 +13,4 @@ TEST_F(ConversionsGpu, AreRoundedToNearestAndWidenedExactly) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::conversions_gpu_test

@@ -5,7 +5,7 @@
 #include "tests/device/conversions_checks.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::conversions_test {
 namespace {
 
 class Conversions : public testing::TestWithParam<DType> {};
@@ -37,4 +37,4 @@ INSTANTIATE_TEST_SUITE_P(Types, Conversions, testing::ValuesIn(test::kSmallTypes
                          [](const auto& of) { return std::string(to_string(of.param)); });
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::conversions_test

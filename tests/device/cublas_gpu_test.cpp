@@ -7,7 +7,7 @@
 #include "tilewise/number.hpp"
 #include "vocabulary/problem.hpp"
 
-namespace tilewise::test {
+namespace tilewise::test::cublas_gpu_test {
 namespace {
 
 constexpr Layout kLayouts[] = {Layout::nn, Layout::nt, Layout::tn, Layout::tt};
@@ -318,4 +318,4 @@ TEST_F(CublasLtGpuTest, WhatItIsNotAskedForIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace tilewise::test
+}  // namespace tilewise::test::cublas_gpu_test

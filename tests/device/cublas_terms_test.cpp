@@ -9,7 +9,7 @@
 
 #include "tilewise/error.hpp"
 
-namespace tilewise::cuda {
+namespace tilewise::cuda::cublas_terms_test {
 namespace {
 
 using testing::HasSubstr;
@@ -137,4 +137,4 @@ TEST(CublasRefusals, EmptyAndUnknownProducts) {
 }
 
 }  // namespace
-}  // namespace tilewise::cuda
+}  // namespace tilewise::cuda::cublas_terms_test

@@ -19,7 +19,7 @@
 #include "gpu_kernels.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::cuda_driver_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -349,4 +349,4 @@ TEST(RealDriver, AbsenceIsOneClearLine) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::cuda_driver_test

@@ -9,7 +9,7 @@
 
 #include "device/cuda/library.hpp"
 
-namespace tilewise::cuda {
+namespace tilewise::cuda::cuda_library_test {
 namespace {
 namespace fs = std::filesystem;
 using testing::Contains;
@@ -123,4 +123,4 @@ TEST_F(LibrarySearchTest, SymbolsAreFoundByName) {
 }
 
 }  // namespace
-}  // namespace tilewise::cuda
+}  // namespace tilewise::cuda::cuda_library_test

@@ -8,7 +8,7 @@
 
 #include "gpu_fixture.hpp"
 
-namespace tilewise::test {
+namespace tilewise::test::device_gpu_test {
 namespace {
 using testing::Each;
 using testing::HasSubstr;
@@ -269,4 +269,4 @@ TEST(DeviceGpuDeathTest, AnIllegalAddressIsAnErrorAndSticks) {
 }
 
 }  // namespace
-}  // namespace tilewise::test
+}  // namespace tilewise::test::device_gpu_test

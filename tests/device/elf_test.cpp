@@ -13,7 +13,7 @@
 #include "tests/device/host_kernels.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::elf_test {
 namespace {
 
 using test::HostKernels;
@@ -164,4 +164,4 @@ TEST(CodeHash, OfAHostImageFollowsTheCodeAndNotTheComments) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::elf_test

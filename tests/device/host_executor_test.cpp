@@ -12,7 +12,7 @@
 #include "tilewise/error.hpp"
 #include "vocabulary/record.hpp"
 
-namespace tilewise {
+namespace tilewise::host_executor_test {
 namespace {
 
 using host::HostOptions;
@@ -311,4 +311,4 @@ TEST(HostCompiler, IdentityFollowsTheFlagsAndGpusAreNotItsBusiness) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::host_executor_test

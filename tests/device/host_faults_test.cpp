@@ -7,7 +7,7 @@
 #include "tests/device/scripted_compiler.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::host_faults_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -147,4 +147,4 @@ TEST_F(HostFaults, AVersionIsAskedForTwiceWhenItsProcessIsKilled) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::host_faults_test

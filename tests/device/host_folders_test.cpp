@@ -6,7 +6,7 @@
 #include "tests/device/scripted_compiler.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::host_folders_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -168,4 +168,4 @@ TEST_F(HostFolders, CompilersHaveTheirTemporaryFilesInTheFolder) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::host_folders_test

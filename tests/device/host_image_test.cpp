@@ -12,7 +12,7 @@
 #include "tests/device/host_kernels.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::host_image_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -154,4 +154,4 @@ TEST_F(HostImageFiles, ADebuggerGetsAFileForAsLongAsTheImageIsLoaded) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::host_image_test

@@ -5,7 +5,7 @@
 #include "tests/device/tma_checks.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::host_tma_test {
 namespace {
 
 using host::ThreadOrder;
@@ -252,4 +252,4 @@ TEST(Tma, MapsThatADriverRefusesAreRefused) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::host_tma_test

@@ -5,7 +5,7 @@
 #include "tests/device/mma_checks.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::host_warp_test {
 namespace {
 
 using host::ThreadOrder;
@@ -174,4 +174,4 @@ TEST(WarpMismatch, AMultiplicationOfHalfAWarp) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::host_warp_test

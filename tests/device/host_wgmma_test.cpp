@@ -5,7 +5,7 @@
 #include "tests/device/wgmma_checks.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::host_wgmma_test {
 namespace {
 
 using host::ThreadOrder;
@@ -111,4 +111,4 @@ TEST(Clusters, MistakesAreNamedWithTheirLine) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::host_wgmma_test

@@ -7,7 +7,7 @@
 
 #include "gpu_fixture.hpp"
 
-namespace tilewise::test {
+namespace tilewise::test::launch_gpu_test {
 namespace {
 using testing::Each;
 using testing::HasSubstr;
@@ -233,4 +233,4 @@ TEST_F(LaunchGpuTest, EightThreadsLaunchAtOnce) {
 }
 
 }  // namespace
-}  // namespace tilewise::test
+}  // namespace tilewise::test::launch_gpu_test

@@ -5,7 +5,7 @@
 #include "tests/device/tma_checks.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::mma_compile_test {
 namespace {
 
 using testing::Contains;
@@ -85,4 +85,4 @@ TEST_F(MmaCompile, TileLoadsFromSm90On) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::mma_compile_test

@@ -2,7 +2,7 @@
 #include "gpu_fixture.hpp"
 #include "tests/device/mma_checks.hpp"
 
-namespace tilewise {
+namespace tilewise::mma_gpu_test {
 namespace {
 
 class MmaGpu : public test::GpuTest {
@@ -44,4 +44,4 @@ TEST_F(MmaGpu, AWholeProductIsRight) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::mma_gpu_test

@@ -14,7 +14,7 @@
 #include "gpu_kernels.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::nvrtc_test {
 namespace {
 namespace fs = std::filesystem;
 using testing::Contains;
@@ -383,4 +383,4 @@ ptxas info    : Used 128 registers, used 1 barriers, 48 bytes cumulative stack s
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::nvrtc_test

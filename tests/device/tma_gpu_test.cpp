@@ -2,7 +2,7 @@
 #include "gpu_fixture.hpp"
 #include "tests/device/tma_checks.hpp"
 
-namespace tilewise {
+namespace tilewise::tma_gpu_test {
 namespace {
 
 class TmaGpu : public test::GpuTest {};
@@ -48,4 +48,4 @@ TEST_F(TmaGpu, OneLaneOfAWarpIsChosen) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::tma_gpu_test

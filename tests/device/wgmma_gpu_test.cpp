@@ -2,7 +2,7 @@
 #include "gpu_fixture.hpp"
 #include "tests/device/wgmma_checks.hpp"
 
-namespace tilewise {
+namespace tilewise::wgmma_gpu_test {
 namespace {
 
 class WgmmaGpu : public test::GpuTest {};
@@ -21,4 +21,4 @@ TEST_F(WgmmaGpu, TheBlocksOfAClusterShareTiles) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::wgmma_gpu_test

@@ -21,6 +21,10 @@ const std::vector<KernelTemplate>& all_templates() {
   static const std::vector<KernelTemplate> all = [] {
     std::vector<KernelTemplate> templates(catalog().begin(), catalog().end());
     for (KernelTemplate& own : own_templates()) templates.push_back(std::move(own));
+    // Those that take long come first, so that all processes have work until the end.
+    std::stable_sort(templates.begin(), templates.end(), [](const auto& x, const auto& y) {
+      return x.parameters.size() > y.parameters.size();
+    });
     return templates;
   }();
   return all;
@@ -154,14 +158,15 @@ void bad_usage(const std::string& what) {
 }
 
 [[noreturn]] void show_usage() {
-  std::cout << "Checks kernels on the CPU executor: a pairwise spread of candidates, or one.\n"
-               "  --template NAME        only its share of the cases\n"
-               "  --cases N              cases in all, or of the one template\n"
-               "  --only CANDIDATE       'tiled 16x16 ...' or 'tiled {\"TILE\":8}'\n"
-               "  --layout nn|nt|tn|tt, --types A C MATH, --batch N   of --only\n"
-               "  --device host:sm_90a|gpu, --seed N, --jobs N, --longest SECONDS\n"
-               "  --mutate MARKER CODE, --mutate-in MARKER FROM TO    plant a mistake\n"
-               "TILEWISE_FULL=1 takes ten times the cases.\n";
+  std::cout
+      << "Checks kernels on the CPU executor: a pairwise spread of candidates, or one.\n"
+         "  --template NAME        only its share of the cases\n"
+         "  --cases N              cases in all, or of the one template\n"
+         "  --only CANDIDATE       'tiled 16x16 ...' or 'tiled {\"TILE\":8}'\n"
+         "  --layout nn|nt|tn|tt, --types A C MATH, --batch N   of --only\n"
+         "  --device host:sm_90a|gpu, --seed N, --jobs N, --longest SECONDS\n"
+         "  --mutate MARKER CODE, --mutate-in MARKER FROM TO    plant a mistake\n"
+         "TILEWISE_FULL=1 takes ten times the cases, and every shape in every thread order.\n";
   std::exit(0);
 }
 
@@ -213,7 +218,7 @@ Options parse_options(int argc, char** argv) {
     } else
       bad_usage("unknown option " + name);
   }
-  if (std::getenv("TILEWISE_FULL")) options.cases *= 10;
+  if (std::getenv("TILEWISE_FULL")) options.cases *= 10, options.every_order = true;
   for (const Mutation& mutation : options.mutations) expect_plantable(mutation, kernel_sources());
   return options;
 }

@@ -31,6 +31,7 @@ inline constexpr const char* kFlags = "-O1";
 struct Options {
   std::size_t cases = kCases;
   bool cases_given = false;
+  bool every_order = false;  ///< run each shape in every thread order, not in one
   std::uint64_t seed = 1;
   unsigned jobs = 0;       ///< processes at a time; 0: one per core
   unsigned longest = 120;  ///< the time limit of a case in seconds

@@ -16,14 +16,28 @@ constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},   {65, 31, 40},  {40, 64,
                             {70, 90, 33}, {150, 5, 130}, {140, 72, 20}, {20, 24, 0}};
 constexpr host::ThreadOrder kOrders[] = {host::ThreadOrder::forward, host::ThreadOrder::reversed,
                                          host::ThreadOrder::shuffled};
-/// Sizes to run a case on; its own sizes are included if they are small.
-std::vector<Size> shapes_for(const Case& c, bool gpu) {
+Problem with_sizes(Problem problem, const Size& size) {
+  problem.m = size.m, problem.n = size.n, problem.k = size.k;
+  return problem;
+}
+
+/// The problems to run a case on: those that it takes of fixed sizes, and of its own if small.
+std::vector<Problem> problems_for(const Case& c, const DeviceInfo& device, bool gpu) {
   std::vector<Size> shapes(std::begin(kShapes), std::end(kShapes));
   if (gpu) shapes.insert(shapes.end(), {{300, 520, 700}, {33, 17, 4100}});
   const Size own{c.typical.m, c.typical.n, c.typical.k};
   if (std::max({own.m, own.n, own.k}) <= 64) shapes.push_back(own);
-  return shapes;
+  const KernelTemplate& kernel = checked_template(c.candidate.kernel_template);
+  std::vector<Problem> problems;
+  for (const Size& size : shapes)
+    if (const Problem problem = with_sizes(c.typical, size);
+        rejection(kernel, problem, c.candidate.configuration, device).empty())
+      problems.push_back(problem);
+  return problems;
 }
+
+// Nothing runs beside a block that could end its wait.
+constexpr double kStallSeconds = 0.5;
 
 // A kernel for few rows takes millions of threads for many rows, which finds nothing more.
 constexpr std::uint64_t kMostThreads = kMode == "ThreadSanitizer" ? 1U << 16 : 1U << 18;
@@ -79,27 +93,30 @@ const CompileResult& Checker::image(const KernelSpec& kernel) {
       .first->second;
 }
 
-std::string Checker::check(const Case& c, std::int64_t& products) {
+std::string Checker::check(const Case& c, std::size_t number, std::int64_t& products) {
   const KernelTemplate& kernel = checked_template(c.candidate.kernel_template);
+  const std::vector<Problem> problems = problems_for(c, info_, gpu_);
   const std::int64_t before = products;
   std::string wrong;
   for (const host::ThreadOrder order : kOrders) {
     if (gpu_ && order != kOrders[0]) break;
     // One device at a time: ThreadSanitizer's memory per fiber is large and slows it down.
     const auto cpu =
-        gpu_ ? nullptr : host::open_device(options_.device, {order, options_.seed, 1, 2});
-    for (const Size& size : shapes_for(c, gpu_)) {
+        gpu_ ? nullptr
+             : host::open_device(options_.device, {order, options_.seed, 1, kStallSeconds});
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+      // Each has one order, and the two smallest begin in the first.
+      const bool in_turn = (number + i + static_cast<std::size_t>(order)) % std::size(kOrders) == 0;
+      const bool begins = order == kOrders[0] && i < 2;
+      if (!gpu_ && !options_.every_order && !in_turn && !begins) continue;
       Run run{gpu_ ? *gpu_ : *cpu,
               order,
-              c.typical,
+              problems[i],
               {},
               options_.seed + static_cast<std::uint64_t>(products)};
-      run.problem.m = size.m, run.problem.n = size.n, run.problem.k = size.k;
-      const Configuration& configuration = c.candidate.configuration;
-      if (!rejection(kernel, run.problem, configuration, info_).empty()) continue;
       const bool first = products == before;
       if (!gpu_ && !first &&
-          threads_of(kernel.plan(run.problem, configuration, info_)) > kMostThreads)
+          threads_of(kernel.plan(run.problem, c.candidate.configuration, info_)) > kMostThreads)
         continue;
       for (const Round& round : rounds_for(run.problem, order == kOrders[0])) {
         run.round = round;

@@ -22,14 +22,15 @@ inline DeviceInfo checked_info(const Options& options) {
   return info;
 }
 
-/// Runs cases in this process, blocks on the calling thread, in each thread order; or on a GPU.
+/// Runs cases in this process, blocks on the calling thread; or on a GPU.
 class Checker {
  public:
   Checker(const Options& options, const Compiler& compiler, Device* gpu = nullptr);
 
   /// Checks a case. Empty, or a description of the failure with its source line where it can be
-  /// found. Adds the number of products to `products`.
-  std::string check(const Case& c, std::int64_t& products);
+  /// found. The case's number decides which shape has which thread order. Adds the number of
+  /// products to `products`.
+  std::string check(const Case& c, std::size_t number, std::int64_t& products);
 
  private:
   struct Run {  // one product of a case

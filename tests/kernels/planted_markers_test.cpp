@@ -7,7 +7,7 @@
 #include "tests/kernels/planted.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::test {
+namespace tilewise::test::planted_markers_test {
 namespace {
 
 using check::MarkedLine;
@@ -116,4 +116,4 @@ TEST(PlantedMarkers, TheCheckerRefusesWithStatus2) {
 }
 
 }  // namespace
-}  // namespace tilewise::test
+}  // namespace tilewise::test::planted_markers_test

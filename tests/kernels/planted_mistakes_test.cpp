@@ -1,7 +1,7 @@
 // Mistakes planted in kernels that are found without a race detector, each with its line.
 #include "tests/kernels/planted.hpp"
 
-namespace tilewise::test {
+namespace tilewise::test::planted_mistakes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -89,4 +89,4 @@ TEST(Planted, ACrashAndARunawayKernelAreTheirCasesOwn) {
 }
 
 }  // namespace
-}  // namespace tilewise::test
+}  // namespace tilewise::test::planted_mistakes_test

@@ -2,7 +2,7 @@
 // in the sums.
 #include "tests/kernels/planted.hpp"
 
-namespace tilewise::test {
+namespace tilewise::test::planted_mma_test {
 namespace {
 
 const std::string kWrong = " instead of ";
@@ -221,4 +221,4 @@ TEST(PlantedMma, SumsReadBeforeTheOthersHaveWrittenAreAWrongResult) {
 }
 
 }  // namespace
-}  // namespace tilewise::test
+}  // namespace tilewise::test::planted_mma_test

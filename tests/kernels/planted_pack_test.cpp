@@ -1,7 +1,7 @@
 // Mistakes planted in the pack step, seen in products of packed operands.
 #include "tests/kernels/planted.hpp"
 
-namespace tilewise::test {
+namespace tilewise::test::planted_pack_test {
 namespace {
 
 const std::string kWrong = " instead of ";
@@ -153,4 +153,4 @@ TEST(PlantedPack, RowsWrittenSideBySideThatAreReadApartAreAWrongResult) {
 }
 
 }  // namespace
-}  // namespace tilewise::test
+}  // namespace tilewise::test::planted_pack_test

@@ -1,7 +1,7 @@
 // Mistakes planted in kernels that ThreadSanitizer finds, each with its lines.
 #include "tests/kernels/planted.hpp"
 
-namespace tilewise::test {
+namespace tilewise::test::planted_races_test {
 namespace {
 
 using testing::AnyOf;
@@ -63,4 +63,4 @@ TEST(Planted, ASumStoredInAWrongPlaceIsTracedToItsStore) {
 }
 
 }  // namespace
-}  // namespace tilewise::test
+}  // namespace tilewise::test::planted_races_test

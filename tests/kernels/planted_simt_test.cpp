@@ -3,7 +3,7 @@
 // block.
 #include "tests/kernels/planted.hpp"
 
-namespace tilewise::test {
+namespace tilewise::test::planted_simt_test {
 namespace {
 
 const std::string kWrong = " instead of ";
@@ -138,4 +138,4 @@ TEST(PlantedSimt, TilesOverSumsThatGroupsStillExchangeAreARace) {
 }
 
 }  // namespace
-}  // namespace tilewise::test
+}  // namespace tilewise::test::planted_simt_test

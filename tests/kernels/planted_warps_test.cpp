@@ -1,7 +1,7 @@
 // Mistakes planted in warp-wide operations and in TMA loads, each with its line.
 #include "tests/kernels/planted.hpp"
 
-namespace tilewise::test {
+namespace tilewise::test::planted_warps_test {
 namespace {
 
 using testing::HasSubstr;
@@ -63,4 +63,4 @@ TEST(Planted, ALaneThatLeavesItsWarp) {
 }
 
 }  // namespace
-}  // namespace tilewise::test
+}  // namespace tilewise::test::planted_warps_test

@@ -1,7 +1,7 @@
 // Mistakes planted in the family wgmma: phases, stages, descriptors, clusters.
 #include "tests/kernels/planted.hpp"
 
-namespace tilewise::test {
+namespace tilewise::test::planted_wgmma_test {
 namespace {
 
 const std::string kTypes = "--types bf16 bf16 strict";
@@ -288,4 +288,4 @@ TEST(PlantedWgmma, ARangeThatReachesIntoTheNextOne) {
 }
 
 }  // namespace
-}  // namespace tilewise::test
+}  // namespace tilewise::test::planted_wgmma_test

@@ -2,7 +2,7 @@
 
 #include "matmul_fixture.hpp"
 
-namespace tilewise {
+namespace tilewise::c_api_test {
 namespace {
 
 using testing::HasSubstr;
@@ -226,4 +226,4 @@ TEST(CApi, CreateWithoutThatDeviceIsAStatus) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::c_api_test

@@ -9,7 +9,7 @@
 #include "matmul_fixture.hpp"
 #include "tilewise/version.hpp"
 
-namespace tilewise {
+namespace tilewise::c_structs_test {
 namespace {
 
 using testing::AllOf;
@@ -255,4 +255,4 @@ TEST(CHeader, HasTheVersionOfTheLibrary) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::c_structs_test

@@ -6,7 +6,7 @@
 #include "matmul/executable.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::check_call_test {
 namespace {
 
 using testing::AllOf;
@@ -214,4 +214,4 @@ TEST(AlignmentOf, LooksAtAddressLeadingDimensionAndStride) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::check_call_test

@@ -6,7 +6,7 @@
 
 struct CUstream_st {};  // CUDA's type, complete here so that a test can have one
 
-namespace tilewise {
+namespace tilewise::column_major_test {
 namespace {
 
 // A matrix pointer as a stream does not compile.
@@ -94,4 +94,4 @@ INSTANTIATE_TEST_SUITE_P(Layouts, ColumnMajorTest,
                          [](const auto& one) { return std::string(to_string(one.param)); });
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::column_major_test

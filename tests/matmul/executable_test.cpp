@@ -7,7 +7,7 @@
 
 #include "tests/support/fake_device.hpp"
 
-namespace tilewise {
+namespace tilewise::executable_test {
 namespace {
 
 using Kind = Argument::Kind;
@@ -438,4 +438,4 @@ TEST(Executable, RefusesWhatDoesNotFitTogether) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::executable_test

@@ -9,7 +9,7 @@
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"
 
-namespace tilewise {
+namespace tilewise::fastest_test {
 namespace {
 
 using testing::AllOf;
@@ -141,4 +141,4 @@ TEST(FastestWithin, OtherTypesHaveOneMode) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::fastest_test

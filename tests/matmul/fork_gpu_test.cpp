@@ -5,7 +5,7 @@
 #include "tests/support/fork.hpp"
 #include "tilewise/matmul.hpp"
 
-namespace tilewise {
+namespace tilewise::fork_gpu_test {
 namespace {
 
 using testing::AllOf;
@@ -41,4 +41,4 @@ TEST(ForkBesideAGpu, TheParentsMatmulAndANewOneAreErrorsInTheChild) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::fork_gpu_test

@@ -17,7 +17,7 @@
 #include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
 
-namespace tilewise {
+namespace tilewise::fork_test {
 namespace {
 
 using testing::AllOf;
@@ -185,4 +185,4 @@ TEST_F(Fork, WhileOtherThreadsMultiply) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::fork_test

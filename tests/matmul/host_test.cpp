@@ -4,7 +4,7 @@
 
 #include "matmul_fixture.hpp"
 
-namespace tilewise {
+namespace tilewise::host_test {
 namespace {
 
 using testing::AllOf;
@@ -120,4 +120,4 @@ TEST_F(MatmulTest, HostRefusesABadCall) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::host_test

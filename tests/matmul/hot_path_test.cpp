@@ -22,7 +22,7 @@ thread_local int allocations = 0;
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace tilewise {
+namespace tilewise::hot_path_test {
 namespace {
 
 TEST(Counting, Counts) {
@@ -79,4 +79,4 @@ TEST_F(MatmulTest, NorDoesOneByTypeInBatchesOrWithAPackedOperand) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::hot_path_test

@@ -7,7 +7,7 @@
 #include "templates/sources.hpp"
 #include "tests/db/damage.hpp"
 
-namespace tilewise {
+namespace tilewise::image_store_test {
 namespace {
 
 using testing::AllOf;
@@ -248,4 +248,4 @@ TEST_F(ImageStoreTest, NoCacheIsNoObstacle) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::image_store_test

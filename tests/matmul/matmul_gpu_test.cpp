@@ -11,7 +11,7 @@
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"
 
-namespace tilewise {
+namespace tilewise::matmul_gpu_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -387,4 +387,4 @@ TEST_F(MatmulGpu, TheFreeFunction) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::matmul_gpu_test

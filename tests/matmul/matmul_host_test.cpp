@@ -14,7 +14,7 @@
 #include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
 
-namespace tilewise {
+namespace tilewise::matmul_host_test {
 namespace {
 
 class MatmulOnTheCpu : public testing::Test {
@@ -116,4 +116,4 @@ TEST_F(MatmulOnTheCpu, ACapturedProductRunsWithTheGraph) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::matmul_host_test

@@ -3,7 +3,7 @@
 
 #include "matmul_fixture.hpp"
 
-namespace tilewise {
+namespace tilewise::matmul_test {
 namespace {
 
 using testing::AllOf;
@@ -407,4 +407,4 @@ TEST_F(MatmulTest, LackOfMemoryIsNotTheImagesFault) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::matmul_test

@@ -1,6 +1,7 @@
 #pragma once
 // A device by name, and its compiler. Tests are skipped without the device.
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include "device/compiler.hpp"
 #include "device/machines.hpp"
@@ -12,6 +13,7 @@ class OnDevice : public testing::Test {
  protected:
   explicit OnDevice(std::string name) : name_(std::move(name)) {}
   void SetUp() override {
+    setenv("TILEWISE_HOST_FLAGS", "-O0", 0);  // faster compiles outweigh slower kernels
     try {
       device_ = open_device(name_);
       compiler_ = load_compiler(device_->info().target);

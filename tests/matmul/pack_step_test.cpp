@@ -15,7 +15,7 @@
 #include "templates/sources.hpp"
 #include "tests/support/problems.hpp"
 
-namespace tilewise {
+namespace tilewise::pack_step_test {
 namespace {
 
 constexpr const char* kDevice = "host:sm_90a";
@@ -160,4 +160,4 @@ TEST_F(PackStep, RowsReadPastTheLastAreSeen) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::pack_step_test

@@ -4,7 +4,7 @@
 
 #include "tests/matmul/served_checks.hpp"
 
-namespace tilewise {
+namespace tilewise::packed_host_test {
 namespace {
 
 struct PackedOnTheCpu : test::Served {
@@ -96,4 +96,4 @@ TEST_F(PackedOnTheCpu, NoPackInsideACaptureButProductsWithOne) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::packed_host_test

@@ -7,7 +7,7 @@
 #include "tests/support/pairwise.hpp"
 #include "tests/support/problems.hpp"
 
-namespace tilewise {
+namespace tilewise::packed_test {
 namespace {
 
 using Kind = Argument::Kind;
@@ -364,4 +364,4 @@ TEST(PackedParts, AreNamedByTheirBeginning) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::packed_test

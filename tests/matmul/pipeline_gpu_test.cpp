@@ -1,7 +1,7 @@
 // Pipelines under load on a GPU.
 #include "tests/matmul/pipeline_checks.hpp"
 
-namespace tilewise {
+namespace tilewise::pipeline_gpu_test {
 namespace {
 
 struct PipelineGpu : test::EveryPipeline {
@@ -13,4 +13,4 @@ TEST_F(PipelineGpu, WhatIsExchangedLeavesBarriersAlone) { check_epilogue(5124, 7
 TEST_F(PipelineGpu, SimtIsRightUnderPressure) { check_simt(8192, 8192, 64, 100); }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::pipeline_gpu_test

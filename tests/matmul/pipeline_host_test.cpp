@@ -2,7 +2,7 @@
 // configurations, not a GPU's order of loads (pipeline_gpu_test.cpp).
 #include "tests/matmul/pipeline_checks.hpp"
 
-namespace tilewise {
+namespace tilewise::pipeline_host_test {
 namespace {
 
 struct PipelineOnTheCpu : test::EveryPipeline {
@@ -14,4 +14,4 @@ TEST_F(PipelineOnTheCpu, WhatIsExchangedLeavesBarriersAlone) { check_epilogue(13
 TEST_F(PipelineOnTheCpu, SimtIsRight) { check_simt(64, 64, 64, 1); }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::pipeline_host_test

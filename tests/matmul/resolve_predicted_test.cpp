@@ -8,7 +8,7 @@
 #include "tests/matmul/resolver_parts.hpp"
 #include "vocabulary/problem_text.hpp"
 
-namespace tilewise {
+namespace tilewise::resolve_predicted_test {
 namespace {
 
 using namespace resolver_parts;
@@ -188,4 +188,4 @@ TEST(PredictedMatch, AWinnerWhoseKernelIsOfOneSizeAnswersThatSizeAlone) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::resolve_predicted_test

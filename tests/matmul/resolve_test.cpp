@@ -7,7 +7,7 @@
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
 
-namespace tilewise {
+namespace tilewise::resolve_test {
 namespace {
 
 using namespace resolver_parts;
@@ -265,4 +265,4 @@ TEST(Resolver, WhatNoTemplateCanDoIsRefusedWithWhatTheyCan) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::resolve_test

@@ -34,6 +34,7 @@ class Served : public testing::Test {
   }
   ~Served() override { std::filesystem::remove_all(folder); }
   void SetUp() override {
+    setenv("TILEWISE_HOST_FLAGS", "-O0", 0);  // faster compiles outweigh slower kernels
     try {
       device = open_device(options.device);
       load_compiler(device->info().target);

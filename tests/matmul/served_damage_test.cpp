@@ -9,7 +9,7 @@
 #include "matmul_fixture.hpp"
 #include "tests/db/damage.hpp"
 
-namespace tilewise {
+namespace tilewise::served_damage_test {
 namespace {
 
 using testing::AllOf;
@@ -299,4 +299,4 @@ TEST_F(MatmulTest, QuestionsAreAnsweredWhileAnotherThreadCompiles) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::served_damage_test

@@ -4,7 +4,7 @@
 #include "tests/matmul/matmul_fixture.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::shared_kernels_test {
 namespace {
 
 using testing::IsEmpty;
@@ -57,4 +57,4 @@ TEST_F(SharedKernels, AKernelThatIsNotThereLeavesThoseOfOtherLayoutsInPlace) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::shared_kernels_test

@@ -1,8 +1,9 @@
 // The winners of the template "small" on the one measured GPU compile for every architecture
-// without spills. Needs no GPU.
+// without spills: two of them for each, with TILEWISE_FULL=1 all. Needs no GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "device/cuda/cuda.hpp"
 #include "templates/kernel_template.hpp"
@@ -10,7 +11,7 @@
 #include "tests/support/problems.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::small_compile_test {
 namespace {
 
 struct Winning {
@@ -35,7 +36,7 @@ TEST(SmallCompiles, WithoutSpillsForEveryArchitecture) {
     GTEST_SKIP() << error.what();
   }
   const KernelTemplate& kernel = find_template("small");
-  int compiled = 0;
+  int architectures = 0;
   for (const Target& target : known_targets()) {
     const auto targets = compiler->targets();
     const auto same = [&](const Target& t) {
@@ -43,7 +44,10 @@ TEST(SmallCompiles, WithoutSpillsForEveryArchitecture) {
     };
     if (std::none_of(targets.begin(), targets.end(), same)) continue;
     const DeviceInfo device = nominal_device(target);
-    for (const Winning& w : winning()) {
+    std::vector<Winning> winners = winning();
+    std::rotate(winners.begin(), winners.begin() + architectures++ % 5, winners.end());
+    if (!std::getenv("TILEWISE_FULL")) winners.resize(2);
+    for (const Winning& w : winners) {
       Problem problem = test::make_problem(Layout::nn, w.size, w.size, w.size);
       set_types(problem, w.type, w.type, MathMode::strict);
       problem.batch = 4096;
@@ -56,11 +60,10 @@ TEST(SmallCompiles, WithoutSpillsForEveryArchitecture) {
       ASSERT_TRUE(made.image) << to_string(spec) << made.log;
       EXPECT_EQ(made.image->usage.spill_bytes, 0) << to_string(target) << ' ' << to_string(spec);
       EXPECT_EQ(made.image->usage.static_shared_bytes, 0);
-      ++compiled;
     }
   }
-  EXPECT_GE(compiled, 25);
+  EXPECT_GE(architectures, 5);
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::small_compile_test

@@ -1,7 +1,7 @@
 // The template "small" on the GPU.
 #include "tests/matmul/small_checks.hpp"
 
-namespace tilewise {
+namespace tilewise::small_gpu_test {
 namespace {
 
 struct SmallGpu : test::SmallProducts {
@@ -16,4 +16,4 @@ TEST_F(SmallGpu, NanStaysInItsRow) {
 TEST_F(SmallGpu, WithoutAProductOperandsAreNotTouched) { check_nothing_to_multiply(); }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::small_gpu_test

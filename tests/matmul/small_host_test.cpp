@@ -1,7 +1,7 @@
 // The template "small" on the CPU executor.
 #include "tests/matmul/small_checks.hpp"
 
-namespace tilewise {
+namespace tilewise::small_host_test {
 namespace {
 
 struct SmallOnTheCpu : test::SmallProducts {
@@ -16,4 +16,4 @@ TEST_F(SmallOnTheCpu, NanStaysInItsRow) {
 TEST_F(SmallOnTheCpu, WithoutAProductOperandsAreNotTouched) { check_nothing_to_multiply(); }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::small_host_test

@@ -9,7 +9,7 @@ struct Half {
 template <>
 struct tilewise::ElementType<Half> : tilewise::ElementType<tilewise::f16> {};
 
-namespace tilewise {
+namespace tilewise::typed_test {
 namespace {
 
 using testing::AllOf;
@@ -202,4 +202,4 @@ TEST_F(TypedTest, DefaultsAndRecordsKeepToTheirKind) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::typed_test

@@ -2,7 +2,7 @@
 #include "tests/matmul/served_checks.hpp"
 #include "vocabulary/problem.hpp"
 
-namespace tilewise {
+namespace tilewise::types_gpu_test {
 namespace {
 
 struct TypesGpu : test::Served {
@@ -62,4 +62,4 @@ TEST_F(TypesGpu, AccuracyChoosesAMode) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::types_gpu_test

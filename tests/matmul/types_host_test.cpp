@@ -1,7 +1,7 @@
 // Every kind of product on the CPU executor, through the entry points.
 #include "tests/matmul/served_checks.hpp"
 
-namespace tilewise {
+namespace tilewise::types_host_test {
 namespace {
 
 struct TypesOnTheCpu : test::Served {
@@ -102,4 +102,4 @@ TEST_F(TypesOnTheCpu, HostRefusesWhatIsOnTheDevice) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::types_host_test

@@ -9,7 +9,7 @@
 #include "db/database.hpp"
 #include "tests/proof/programs.hpp"
 
-namespace tilewise::proof {
+namespace tilewise::proof::damage_test {
 namespace {
 
 class Damage : public Programs {
@@ -104,4 +104,4 @@ TEST_F(Damage, EveryProductIsRightOrAClearError) {
 }
 
 }  // namespace
-}  // namespace tilewise::proof
+}  // namespace tilewise::proof::damage_test

@@ -11,7 +11,7 @@
 #include "tests/proof/programs.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::proof {
+namespace tilewise::proof::kills_test {
 namespace {
 
 /// Seconds of runs after a kill, and of the same runs without one.
@@ -147,4 +147,4 @@ TEST_F(Kills, NothingIsLostHeldUpOrLeft) {
 }
 
 }  // namespace
-}  // namespace tilewise::proof
+}  // namespace tilewise::proof::kills_test

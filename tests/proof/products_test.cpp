@@ -7,7 +7,7 @@
 #include "db/database.hpp"
 #include "tests/proof/programs.hpp"
 
-namespace tilewise::proof {
+namespace tilewise::proof::products_test {
 namespace {
 
 class Products : public Programs {
@@ -44,4 +44,4 @@ TEST_F(Products, OfAllFormsByWhatHopperHas) {
 }
 
 }  // namespace
-}  // namespace tilewise::proof
+}  // namespace tilewise::proof::products_test

@@ -1,7 +1,8 @@
 #pragma once
+#include <functional>
 #include <random>
 #include <set>
-#include <tuple>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,22 +25,27 @@ inline std::vector<Problem> typical_problems(const KernelTemplate& kernel, const
     Problem problem = with_kind(make_problem(layout, size.m, size.n, size.k, alignment), kind);
     problem.batch = batch;
     if (!found.empty() && (found.front().m == found.front().n || size.m == size.n)) break;
-    if (kernel.supports(problem, device) &&
+    if (!kernel.supports(problem, device)) continue;
+    // Most problems have the default, which is found without a search.
+    const Configuration usual = kernel.default_configuration(problem, device);
+    if (rejection(kernel, problem, usual, device).empty() ||
         SearchSpace(problem, device, {&kernel}).random(generator))
       found.push_back(problem);
   }
   return found;
 }
 
-/// The values of two parameters in one configuration; a parameter is paired with itself too.
-using ValuePair = std::tuple<std::string, int, std::string, int>;
+/// The values of two parameters in one configuration, as hashes of name and value; a parameter is
+/// paired with itself too.
+using ValuePair = std::pair<std::size_t, std::size_t>;
 
 inline std::vector<ValuePair> pairs_of(const Configuration& configuration) {
+  std::vector<std::size_t> hashes;
+  for (const auto& [name, value] : configuration.values())
+    hashes.push_back(std::hash<std::string>{}(name + '=' + std::to_string(value)));
   std::vector<ValuePair> pairs;
-  const auto& values = configuration.values();
-  for (std::size_t i = 0; i < values.size(); ++i)
-    for (std::size_t j = i; j < values.size(); ++j)
-      pairs.emplace_back(values[i].first, values[i].second, values[j].first, values[j].second);
+  for (std::size_t i = 0; i < hashes.size(); ++i)
+    for (std::size_t j = i; j < hashes.size(); ++j) pairs.emplace_back(hashes[i], hashes[j]);
   return pairs;
 }
 

@@ -11,7 +11,7 @@
 #include "templates/space/search_space.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::candidate_text_test {
 namespace {
 
 using testing::HasSubstr;
@@ -171,4 +171,4 @@ TEST(CandidateText, RefusesNonsense) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::candidate_text_test

@@ -3,15 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <regex>
 #include <set>
+#include <sstream>
+#include <tuple>
+#include <utility>
 
 #include "templates/kernel_template.hpp"
 #include "templates/sources.hpp"
 #include "templates/space/search_space.hpp"
 #include "tests/support/problems.hpp"
 
-namespace tilewise {
+namespace tilewise::catalog_test {
 namespace {
 
 using test::make_problem;
@@ -96,10 +100,21 @@ TEST(Catalog, NoParameterHasTheNameOfATemplateParameterOfTheDialect) {
           << " is a template parameter in templates/words or templates/parts; take another name";
 }
 
-/// Whether the text has the name as a word, outside comments that begin a line.
-bool mentions(const std::string& text, const std::string& name) {
-  const std::regex comment("(^|\\n) *//[^\\n]*"), word("\\b" + name + "\\b");
-  return std::regex_search(std::regex_replace(text, comment, "$1"), word);
+/// The words of the text outside comments that begin a line.
+std::set<std::string> words_of(const std::string& text) {
+  std::set<std::string> words;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t begin = line.find_first_not_of(' ');
+    if (begin == line.npos || line.compare(begin, 2, "//") == 0) continue;
+    std::string word;
+    for (const char c : line + '\n')
+      if (std::isalnum(static_cast<unsigned char>(c)) || c == '_')
+        word += c;
+      else
+        words.insert(std::exchange(word, ""));
+  }
+  return words;
 }
 
 TEST(Catalog, EveryConstantOfAKernelIsInItsSource) {
@@ -118,8 +133,9 @@ TEST(Catalog, EveryConstantOfAKernelIsInItsSource) {
         for (const auto& [name, header] : source.headers)
           if (!name.starts_with("families/") || name.starts_with(family + "/"))
             text += "\n" + header;
+        const std::set<std::string> words = words_of(text);
         for (const auto& [name, value] : step.kernel.defines)
-          ASSERT_TRUE(for_the_compiler.contains(name) || mentions(text, name))
+          ASSERT_TRUE(for_the_compiler.contains(name) || words.contains(name))
               << step.kernel.source << " does not read " << name;
       }
       break;
@@ -174,10 +190,22 @@ TEST(Catalog, EveryValueOfEveryParameterIsReachable) {
       problems.push_back(test::with_kind(make_problem(many.layout, size, size, size), kind));
       problems.back().batch = many.batch;
     }
+  // Most values occur in a few draws; each of the others is searched for.
+  std::set<std::tuple<std::string, std::string, int>> seen;
+  for (const KernelTemplate& kernel : catalog())
+    for (const Problem& problem : problems) {
+      if (!kernel.supports(problem, device)) continue;
+      const SearchSpace space(problem, device, {&kernel});
+      for (int draw = 0; draw < 5; ++draw)
+        if (const auto candidate = space.random(generator))
+          for (const auto& [name, value] : candidate->configuration.values())
+            seen.insert({kernel.name, name, value});
+    }
   for (const KernelTemplate& kernel : catalog())
     for (const Parameter& p : kernel.parameters)
       for (const int value : p.values)
         EXPECT_TRUE(
+            seen.contains({kernel.name, p.name, value}) ||
             std::any_of(problems.begin(), problems.end(),
                         [&](const Problem& problem) {
                           if (!kernel.supports(problem, device)) return false;
@@ -246,4 +274,4 @@ TEST(Sources, HashIgnoresCommentsAndSeesTheRest) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::catalog_test

@@ -9,7 +9,7 @@
 #include "templates/space/search_space.hpp"
 #include "tests/support/problems.hpp"
 
-namespace tilewise {
+namespace tilewise::cost_model_test {
 namespace {
 
 using test::make_problem;
@@ -446,4 +446,4 @@ TEST(RankCorrelation, IsSpearmans) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::cost_model_test

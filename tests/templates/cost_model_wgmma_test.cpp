@@ -4,7 +4,7 @@
 #include "templates/kernel_template.hpp"
 #include "tests/support/problems.hpp"
 
-namespace tilewise {
+namespace tilewise::cost_model_wgmma_test {
 namespace {
 
 const DeviceInfo& h200() {
@@ -45,4 +45,4 @@ TEST(CostModelOfWgmma, ConsumersThatTakeTurnsAreNoFasterOnATile) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::cost_model_wgmma_test

@@ -4,7 +4,7 @@
 
 #include "tests/templates/random_plans.hpp"
 
-namespace tilewise {
+namespace tilewise::family_plans_test {
 namespace {
 
 TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
@@ -190,4 +190,4 @@ TEST(FamilyPlans, SmallTakesTheNumberOfItsProducts) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::family_plans_test

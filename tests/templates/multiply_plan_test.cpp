@@ -9,7 +9,7 @@
 #include "tests/templates/argument_names.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::multiply_plan_test {
 namespace {
 
 using test::argument_named;
@@ -273,4 +273,4 @@ TEST(MultiplyPlan, RowClassesHaveAMapEach) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::multiply_plan_test

@@ -7,7 +7,7 @@
 
 #include "tests/templates/random_plans.hpp"
 
-namespace tilewise {
+namespace tilewise::plans_test {
 namespace {
 
 using test::make_problem;
@@ -241,4 +241,4 @@ TEST(Work, CountsWhatIsAskedAndWhatIsIssued) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::plans_test

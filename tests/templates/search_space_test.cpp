@@ -10,7 +10,7 @@
 
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::search_space_test {
 namespace {
 
 using testing::HasSubstr;
@@ -416,4 +416,4 @@ TEST(SelectTemplates, ByNameOnceOrAll) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::search_space_test

@@ -7,8 +7,9 @@
 
 #include "templates/kernel_template.hpp"
 #include "tests/support/problems.hpp"
+#include "tests/templates/random_plans.hpp"
 
-namespace tilewise {
+namespace tilewise::simt_plan_test {
 namespace {
 
 using test::make_problem;
@@ -30,12 +31,6 @@ Configuration simt(const Problem& problem, const std::map<std::string, int>& cha
 
 Plan plan_of(const Problem& problem, const std::map<std::string, int>& changed) {
   return find_template("simt").plan(problem, simt(problem, changed), h200());
-}
-
-const LaunchStep& multiply_of(const Plan& plan) {
-  for (const LaunchStep& step : plan.steps)
-    if (step.role == StepRole::multiply) return step;
-  throw std::logic_error("a plan without a multiply step");
 }
 
 std::map<std::string, std::int64_t> defines_of(const Plan& plan) {
@@ -191,4 +186,4 @@ TEST(SimtSlices, ThreadsExchangeFourSumsAtATime) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::simt_plan_test

@@ -10,7 +10,7 @@
 
 #include "templates/space/search_space.hpp"
 
-namespace tilewise {
+namespace tilewise::space_count_test {
 namespace {
 
 using Sizes = std::vector<std::size_t>;
@@ -259,4 +259,4 @@ TEST(CountOfATemplate, ThreadsMayCountOneSpace) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::space_count_test

@@ -11,7 +11,7 @@
 #include "tuner/reference/reference.hpp"
 #include "vocabulary/thread_pool.hpp"
 
-namespace tilewise {
+namespace tilewise::compare_test {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -244,4 +244,4 @@ TEST(ErrorBound, FailsForCoarserArithmetic) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::compare_test

@@ -7,7 +7,7 @@
 
 #include "tests/tuner/typed_product.hpp"
 
-namespace tilewise {
+namespace tilewise::compare_types_test {
 namespace {
 
 using namespace typed;
@@ -367,4 +367,4 @@ TEST(StrictError, IsThatOfStrictF32AndOnlyBesideOtherModes) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::compare_types_test

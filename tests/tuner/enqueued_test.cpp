@@ -8,7 +8,7 @@
 #include "tuner/evaluate/benchmark.hpp"
 #include "tuner/evaluate/evaluator_local.hpp"
 
-namespace tilewise {
+namespace tilewise::enqueued_test {
 namespace {
 
 using testing::HasSubstr;
@@ -89,4 +89,4 @@ TEST_F(Enqueued, AGlanceTellsFastFromSlowAndLeavesTheHopelessAtAnEstimate) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::enqueued_test

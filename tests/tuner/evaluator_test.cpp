@@ -12,7 +12,7 @@
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/benchmark.hpp"
 
-namespace tilewise {
+namespace tilewise::evaluator_test {
 namespace {
 
 using testing::HasSubstr;
@@ -397,4 +397,4 @@ TEST(Timing, TakesFewerSetsWhenMemoryRunsOut) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::evaluator_test

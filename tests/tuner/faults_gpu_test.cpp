@@ -12,7 +12,7 @@
 #include "tuner/tuner.hpp"
 #include "tuner/worker/worker.hpp"
 
-namespace tilewise {
+namespace tilewise::faults_gpu_test {
 namespace {
 
 enum Fault {
@@ -146,4 +146,4 @@ TEST(FaultsGpu, TwentyPlantedFailuresAreRecordedAndNoneIsFatal) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::faults_gpu_test

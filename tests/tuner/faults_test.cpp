@@ -8,7 +8,7 @@
 
 #include "tests/tuner/tune_fixture.hpp"
 
-namespace tilewise {
+namespace tilewise::faults_test {
 namespace {
 
 using testing::ElementsAre;
@@ -292,4 +292,4 @@ TEST_F(TuneOnDisk, WhatAnotherProcessCompilesIsWaitedForAndThatIsSaid) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::faults_test

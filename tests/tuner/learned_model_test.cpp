@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tilewise {
+namespace tilewise::learned_model_test {
 namespace {
 
 using Row = BoostedTrees::Row;
@@ -162,4 +162,4 @@ TEST(LearnedModel, LearnsFromAThousandResultsInAMoment) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::learned_model_test

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <set>
 
-namespace tilewise {
+namespace tilewise::ordered_test {
 namespace {
 
 constexpr int kParameters = 12;
@@ -259,4 +259,4 @@ TEST(Ordered, TheModelKeepsProposing) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::ordered_test

@@ -11,7 +11,7 @@
 #include "tilewise/problem.hpp"
 #include "vocabulary/problem.hpp"
 
-namespace tilewise {
+namespace tilewise::placement_test {
 namespace {
 
 int address_alignment(const Placement& place) {
@@ -153,4 +153,4 @@ TEST(Buffers, GiveEverythingBack) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::placement_test

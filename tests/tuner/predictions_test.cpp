@@ -5,7 +5,7 @@
 #include "templates/cost_model.hpp"
 #include "tests/tuner/fake_tuning.hpp"
 
-namespace tilewise {
+namespace tilewise::predictions_test {
 namespace {
 
 /// The grid's template with a plan that states work in proportion to X.
@@ -94,4 +94,4 @@ TEST_F(Predictions, DecideWhatALocalSearchBeginsWith) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::predictions_test

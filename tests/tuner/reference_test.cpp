@@ -14,7 +14,7 @@
 #include "tuner/reference/generate.hpp"
 #include "tuner/reference/product.hpp"
 
-namespace tilewise {
+namespace tilewise::reference_test {
 namespace {
 
 using Matrix = std::vector<float>;
@@ -390,4 +390,4 @@ TEST(ReferenceBlock, RefusesNegativeSizesAndTypesThatNothingComputes) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::reference_test

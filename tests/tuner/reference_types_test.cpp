@@ -12,7 +12,7 @@
 #include "tuner/reproduce.hpp"
 #include "vocabulary/problem_text.hpp"
 
-namespace tilewise {
+namespace tilewise::reference_types_test {
 namespace {
 
 using namespace typed;
@@ -273,4 +273,4 @@ TEST(Reproduce, NamesTheKindWhereItIsNotTheUsualOne) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::reference_types_test

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace tilewise {
+namespace tilewise::sampler_test {
 namespace {
 
 // Feeds samples until the sampler has enough; returns their number.
@@ -100,4 +100,4 @@ TEST(Sampler, MeasurementKeepsThe32FirstSamples) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::sampler_test

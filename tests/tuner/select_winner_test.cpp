@@ -6,7 +6,7 @@
 
 #include "tuner/reproduce.hpp"
 
-namespace tilewise {
+namespace tilewise::select_winner_test {
 namespace {
 
 Record timed(const std::string& name, double us, double spread = 0.01) {
@@ -87,4 +87,4 @@ TEST(Reproduce, QuotesForTheShell) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::select_winner_test

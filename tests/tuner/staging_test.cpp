@@ -11,7 +11,7 @@
 
 #include "tests/tuner/fake_kernels.hpp"
 
-namespace tilewise {
+namespace tilewise::staging_test {
 namespace {
 
 Problem make_problem(std::int64_t m, std::int64_t n) {
@@ -211,4 +211,4 @@ TEST(Staging, LargeMatricesOfABatchPassInPieces) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::staging_test

@@ -4,7 +4,7 @@
 #include "tests/support/elf.hpp"
 #include "tests/tuner/tune_fixture.hpp"
 
-namespace tilewise {
+namespace tilewise::stored_measurements_test {
 namespace {
 
 /// The machine code depends on X and Y alone; the compiler's name is in a note section.
@@ -124,4 +124,4 @@ TEST_F(StoredMeasurements, AClaimOfAnImpossibleTimeDisplacesNothing) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::stored_measurements_test

@@ -10,7 +10,7 @@
 
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::strategy_test {
 namespace {
 
 constexpr int kParameters = 20;
@@ -238,4 +238,4 @@ TEST(Local, WastesLittleOnTemplatesThatLose) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::strategy_test

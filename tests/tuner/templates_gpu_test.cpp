@@ -23,7 +23,7 @@
 #include "tuner/reference/reference.hpp"
 #include "vocabulary/problem.hpp"
 
-namespace tilewise {
+namespace tilewise::templates_gpu_test {
 namespace {
 
 constexpr float kCanary = 12345.0f;
@@ -297,4 +297,4 @@ void TemplatesGpu::same_from_run_to_run(const KernelTemplate& kernel) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::templates_gpu_test

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace tilewise {
+namespace tilewise::time_change_test {
 namespace {
 
 Measurement measured(double median_us, double spread) {
@@ -47,4 +47,4 @@ TEST(TimeChange, NeedsTwoTimes) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::time_change_test

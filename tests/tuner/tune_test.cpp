@@ -9,7 +9,7 @@
 #include "tilewise/error.hpp"
 #include "tuner/tuner.hpp"
 
-namespace tilewise {
+namespace tilewise::tune_test {
 namespace {
 
 using testing::HasSubstr;
@@ -364,4 +364,4 @@ TEST_F(Tune, RefusesNonsense) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::tune_test

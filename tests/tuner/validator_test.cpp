@@ -9,7 +9,7 @@
 #include "tests/tuner/fake_kernels.hpp"
 #include "tests/tuner/typed_product.hpp"
 
-namespace tilewise {
+namespace tilewise::validator_test {
 namespace {
 
 using testing::HasSubstr;
@@ -331,4 +331,4 @@ TEST(TypedValidator, StrictF32sErrorIsSeenBesideThatOfOtherModes) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::validator_test

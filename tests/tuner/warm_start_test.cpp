@@ -5,7 +5,7 @@
 
 #include "tests/tuner/fake_tuning.hpp"
 
-namespace tilewise {
+namespace tilewise::warm_start_test {
 namespace {
 
 using testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST_F(WarmStart, NothingOfTheProblemItselfOrInvalidHere) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::warm_start_test

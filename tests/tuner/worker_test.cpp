@@ -21,7 +21,7 @@
 #include "tuner/worker/protocol.hpp"
 #include "tuner/worker/worker.hpp"
 
-namespace tilewise {
+namespace tilewise::worker_test {
 namespace {
 
 using testing::HasSubstr;
@@ -390,11 +390,11 @@ TEST(Protocol, EveryKindOfErrorSurvives) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::worker_test
 
 int main(int argc, char** argv) {
   if (argc == 4 && std::strcmp(argv[1], "worker") == 0) {
-    return tilewise::run_worker(std::atoi(argv[3]), tilewise::open_fake_device);
+    return tilewise::run_worker(std::atoi(argv[3]), tilewise::worker_test::open_fake_device);
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

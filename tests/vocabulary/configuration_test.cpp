@@ -4,7 +4,7 @@
 
 #include "tilewise/error.hpp"
 
-namespace tilewise {
+namespace tilewise::configuration_test {
 namespace {
 
 using testing::HasSubstr;
@@ -74,4 +74,4 @@ TEST(Candidate, TextAndOrder) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::configuration_test

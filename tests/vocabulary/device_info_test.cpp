@@ -5,7 +5,7 @@
 #include "tilewise/error.hpp"
 #include "vocabulary/image.hpp"
 
-namespace tilewise {
+namespace tilewise::device_info_test {
 namespace {
 
 using testing::HasSubstr;
@@ -235,4 +235,4 @@ TEST(OccupancyKnownAnswers, MoreOfAnythingNeverRaisesIt) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::device_info_test

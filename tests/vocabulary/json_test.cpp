@@ -9,7 +9,7 @@
 #include "tilewise/match.hpp"
 #include "vocabulary/record.hpp"
 
-namespace tilewise {
+namespace tilewise::json_test {
 namespace {
 
 using testing::HasSubstr;
@@ -301,4 +301,4 @@ TEST(PlanText, NamesKernelsRolesAndMatches) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::json_test

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-namespace tilewise {
+namespace tilewise::number_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -170,4 +170,4 @@ TEST(Numbers, RunsAreWhatSingleOnesAre) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::number_test

@@ -9,7 +9,7 @@
 #include "vocabulary/problem.hpp"
 #include "vocabulary/record.hpp"
 
-namespace tilewise {
+namespace tilewise::problem_test {
 namespace {
 
 using testing::ElementsAre;
@@ -207,4 +207,4 @@ TEST(SumBound, CountsPromotionsApart) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::problem_test

@@ -6,7 +6,7 @@
 #include "tilewise/error.hpp"
 #include "vocabulary/hash.hpp"
 
-namespace tilewise {
+namespace tilewise::record_test {
 namespace {
 
 using testing::AllOf;
@@ -79,4 +79,4 @@ TEST(NestsDeeper, RefusesARecordBeforeItIsParsed) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::record_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tilewise {
+namespace tilewise::thread_pool_test {
 namespace {
 
 TEST(ThreadPool, RunsEverythingAndCarriesExceptions) {
@@ -102,4 +102,4 @@ TEST(ThreadPool, ParallelForTakesNoMoreWorkersThanAsked) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::thread_pool_test

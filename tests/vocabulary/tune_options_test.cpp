@@ -5,7 +5,7 @@
 #include "vocabulary/problem.hpp"
 #include "vocabulary/problem_text.hpp"
 
-namespace tilewise {
+namespace tilewise::tune_options_test {
 namespace {
 
 TEST(TuneOptions, SayWhatIsNotDefault) {
@@ -22,4 +22,4 @@ TEST(TuneOptions, SayWhatIsNotDefault) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::tune_options_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tilewise {
+namespace tilewise::version_test {
 namespace {
 
 TEST(Version, IsTheProjects) {
@@ -20,4 +20,4 @@ TEST(Version, NumberAndTextAgree) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::version_test

@@ -49,7 +49,7 @@ Gpu first_gpu_or_host() {
   }
 }
 
-std::string names_of(const std::vector<Gpu>& gpus) {
+std::string gpu_names(const std::vector<Gpu>& gpus) {
   std::string names;
   for (const Gpu& gpu : gpus)
     names += (names.empty() ? "" : ", ") + std::to_string(gpu.index) + " (" + gpu.info.name + ", " +
@@ -67,7 +67,7 @@ std::vector<Gpu> chosen(const std::string& device, const std::vector<Gpu>& gpus)
   if (matches.size() == 1) return matches;
   throw Error(ErrorKind::no_device,
               "--device " + device + (matches.empty() ? " names no GPU" : " names several GPUs") +
-                  "; there are " + names_of(gpus));
+                  "; there are " + gpu_names(gpus));
 }
 
 double host_bytes_available() {

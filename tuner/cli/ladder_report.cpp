@@ -33,7 +33,7 @@ Json rung_json(const Ladder& ladder, std::size_t index) {
   return json;
 }
 
-std::string scientific(double value) {
+std::string error_text(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1e", value);
   return text;
@@ -60,7 +60,7 @@ std::vector<std::string> row_of(const Ladder& ladder, std::size_t index) {
           share > 0 ? format_percent(share) : "-",
           rung.bytes_per_flop > 0 ? format_number(rung.bytes_per_flop, 3) : "-",
           rung.error_ratio ? format_number(*rung.error_ratio, 4) : "-",
-          rung.normwise_error ? scientific(*rung.normwise_error) : "-",
+          rung.normwise_error ? error_text(*rung.normwise_error) : "-",
           rung.detail.empty() ? rung.what : rung.detail};
 }
 

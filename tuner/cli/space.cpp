@@ -112,7 +112,7 @@ std::string json_of(const std::vector<Count>& counts) {
 }
 
 /// "8.8e10", "8.1e-6".
-std::string scientific(double value) {
+std::string power_of_ten(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1e", value);
   const std::string_view all = text;
@@ -122,7 +122,7 @@ std::string scientific(double value) {
 
 /// "324", "8.8e10".
 std::string count_text(double value) {
-  return value < 1e7 ? format_number(value, 0) : scientific(value);
+  return value < 1e7 ? format_number(value, 0) : power_of_ten(value);
 }
 
 /// "exact", "+- 1.1%"; "+- 3200" when the count is 0.
@@ -134,7 +134,7 @@ std::string error_text(const PointCount& valid) {
 
 /// "3.4%", "8.1e-6".
 std::string share_text(double share) {
-  return share > 0 && share < 0.001 ? scientific(share) : format_percent(share);
+  return share > 0 && share < 0.001 ? power_of_ten(share) : format_percent(share);
 }
 
 /// Most frequent first.

@@ -16,7 +16,7 @@
 namespace tilewise::cli {
 namespace {
 
-constexpr double kCpuBudgetSeconds = 20;
+constexpr double kCpuTuneSeconds = 20;
 
 struct TuneCommand {
   ProblemOptions problems;
@@ -84,7 +84,7 @@ void setup(CLI::App& app, TuneCommand& options) {
 /// On the CPU a product takes milliseconds, and compilers would disturb the timing: a shorter
 /// budget and half of the cores for compiling.
 void apply_cpu_defaults(TuneOptions& tune, const Gpu& host, const TuneCommand& options) {
-  if (options.budget.empty()) tune.budget_seconds = kCpuBudgetSeconds;
+  if (options.budget.empty()) tune.budget_seconds = kCpuTuneSeconds;
   if (tune.compile_threads == 0) tune.compile_threads = std::max(1, host.info.multiprocessors / 2);
 }
 

@@ -21,7 +21,7 @@ constexpr double kDropFactor = 2;
 constexpr std::size_t kSamplePercent = 10;
 constexpr std::size_t kChildPercent = 40;
 constexpr std::size_t kParents = 10;
-constexpr int kTries = 40;
+constexpr int kChildTries = 40;
 
 /// Local search from the best: its neighbours in random order, then those of the next best. The
 /// first improvement becomes the best. Results return late, so one best may have several
@@ -110,7 +110,7 @@ class Local : public Strategy {
     const std::size_t parents = std::min(kParents, ranking_.size());
     if (parents < 2) return std::nullopt;
     auto& generator = draws_.generator();
-    for (int i = 0; i < kTries; ++i) {
+    for (int i = 0; i < kChildTries; ++i) {
       // Each parent is the better of two draws.
       const Candidate& one =
           ranked(std::min(random_index(generator, parents), random_index(generator, parents)));

@@ -36,7 +36,7 @@ constexpr double kHopeless = 2;
 // can cost the whole budget.
 constexpr double kRuinous = 6;
 // After this many proposals in a row that were set aside, one of them is taken.
-constexpr int kPatience = 1000;
+constexpr int kMostSetAside = 1000;
 
 class Ordered : public Strategy {
  public:
@@ -132,7 +132,7 @@ class Ordered : public Strategy {
           if (auto taken = considered(std::move(*candidate))) return taken;
       }
     }
-    for (int i = 0; i < kPatience; ++i) {
+    for (int i = 0; i < kMostSetAside; ++i) {
       std::optional<Candidate> candidate = inner_->next();
       if (!candidate) break;
       if (auto taken = considered(std::move(*candidate))) return taken;
