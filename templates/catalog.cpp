@@ -51,7 +51,8 @@ bool supports_strict_f32(const Problem& problem, const DeviceInfo&) {
 
 bool supports_any(const Problem& problem, const DeviceInfo&) {
   const bool strictly = problem.math == MathMode::strict || problem.math == MathMode::fast;
-  return product_kind(problem) && strictly && problem.batch >= 1 && problem.m >= 0 && problem.n >= 0 && problem.k >= 0;
+  return product_kind(problem) && strictly && problem.batch >= 1 && problem.m >= 0 &&
+         problem.n >= 0 && problem.k >= 0;
 }
 
 }  // namespace tilewise
