@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "vocabulary/hash.hpp"
@@ -54,8 +55,9 @@ RowHash& operator<<(RowHash& hash, const Record& r) {
 
 void RowHash::add_bytes(char type, const void* data, std::size_t bytes) {
   const auto count = static_cast<std::uint64_t>(bytes);
-  values_ += type;
-  values_.append(reinterpret_cast<const char*>(&count), sizeof count);
+  char start[1 + sizeof count] = {type};
+  std::memcpy(start + 1, &count, sizeof count);
+  values_.append(start, sizeof start);
   values_.append(static_cast<const char*>(data), bytes);
 }
 

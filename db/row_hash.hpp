@@ -21,6 +21,7 @@ class DamagedRow : public std::runtime_error {
 /// hash: every NaN, and both zeros.
 class RowHash {
  public:
+  RowHash() { values_.reserve(2048); }  // more than most rows have
   RowHash& add(std::string_view text);
   RowHash& add(std::span<const std::uint8_t> bytes);
   RowHash& add(std::int64_t value);

@@ -122,9 +122,9 @@ void Query::get(double& out) {
 }
 
 void Query::get(std::string& out) {
-  const unsigned char* text = sqlite3_column_text(statement_, column_);
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column_));
   const auto bytes = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column_));
-  out.assign(text, text + (text ? bytes : 0));
+  out.assign(text ? text : "", text ? bytes : 0);
   ++column_;
 }
 

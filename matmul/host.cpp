@@ -140,8 +140,8 @@ void Matmul::host(const Problem& asked, const Call& given) {
   std::int64_t workspace = 0;
   try {
     const DeviceBuffer on_a(device, bytes_a), on_b(device, bytes_b), on_c(device, bytes_c);
-    const Executable& executable = state_->executable(problem, nullptr);
-    workspace = executable.plan().workspace_bytes;
+    const std::shared_ptr<const Executable> executable = state_->executable(problem, nullptr);
+    workspace = executable->plan().workspace_bytes;
     const OwnStream stream(device);
     Call call = call_of(on_a.data(), min_lda(problem), on_b.data(), min_ldb(problem), on_c.data(),
                         min_ldc(problem), given.alpha, given.beta, stream.get());
@@ -152,7 +152,7 @@ void Matmul::host(const Problem& asked, const Call& given) {
       upload(device, call.stream, on_b.data(), given.b, b);
     }
     if (reads_c(problem, given.beta)) upload(device, call.stream, on_c.data(), given.c, c);
-    executable.launch(call);
+    executable->launch(call);
     download(device, call.stream, given.c, on_c.data(), c);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory) throw;

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -23,13 +24,33 @@ namespace {
 struct Remembered {
   std::uint64_t instance = 0;
   Problem problem;
-  const Executable* executable = nullptr;
+  const Executable* executable = nullptr;  ///< alive as long as the entry: see Kept
 };
 constexpr std::size_t kRemembered = 64;  // a power of two
 constinit thread_local std::array<Remembered, kRemembered> remembered{};
+constinit thread_local bool forgets =
+    false;  // the thread is ending: nothing is remembered any more
+
+/// Keeps the executables of `remembered`. Apart from it, since each use of a thread_local that has
+/// a destructor checks whether it is constructed.
+struct Kept {
+  std::array<std::shared_ptr<const Executable>, kRemembered> executables;
+  ~Kept() {  // the thread may multiply later, in the destructor of another thread_local
+    remembered = {};
+    forgets = true;
+  }
+};
+thread_local Kept kept;
 
 Remembered& slot_of(std::uint64_t instance, const Problem& problem) {
   return remembered[(std::hash<Problem>{}(problem) + instance) % kRemembered];
+}
+
+void remember(Remembered& slot, std::uint64_t instance, const Problem& problem,
+              const std::shared_ptr<const Executable>& executable) {
+  if (forgets) return;
+  kept.executables[static_cast<std::size_t>(&slot - remembered.data())] = executable;
+  slot = {instance, problem, executable.get()};
 }
 
 bool is_there(const std::filesystem::path& path) {
@@ -150,9 +171,15 @@ void Matmul::operator()(const Problem& problem, const Call& call) {
   if (problem.k == 0) asked = as_served(problem);
   asked.alignment = alignment_of(problem, call);
   Remembered& slot = slot_of(state_->id(), asked);
-  if (slot.instance != state_->id() || slot.problem != asked)
-    slot = {state_->id(), asked, &state_->executable(asked, call.stream)};
-  slot.executable->launch(call);
+  if (slot.instance == state_->id() && slot.problem == asked) [[likely]]
+    return slot.executable->launch(call);
+  // Apart, so that the code of a served call is short.
+  const auto look_up = [&]() __attribute__((noinline)) {
+    const std::shared_ptr<const Executable> found = state_->executable(asked, call.stream);
+    remember(slot, state_->id(), asked, found);
+    found->launch(call);
+  };
+  look_up();
 }
 
 PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) {

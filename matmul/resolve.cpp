@@ -259,7 +259,6 @@ Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::s
     if (winner.record.gpu != gpu_key(device)) continue;
     const std::string why_not = unusable(winner);
     if (why_not.empty()) {
-      corrections_.push_back(correction_of(winner.record, device));
       winners_.push_back(std::move(winner));
       continue;
     }
@@ -278,6 +277,17 @@ Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::s
   for (std::size_t i = 0; i < reasons.size(); ++i)
     if (reasons[i].second > 0)
       notes_[i] += " (and " + std::to_string(reasons[i].second) + " more, for the same reason)";
+  corrections_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
+}
+
+double Resolver::correction(std::size_t winner) const {
+  std::atomic<double>& known = (*corrections_)[winner];
+  double value = known.load(std::memory_order_relaxed);
+  if (value == 0) {
+    value = correction_of(winners_[winner].record, device_);
+    known.store(value, std::memory_order_relaxed);
+  }
+  return value;
 }
 
 Resolver Resolver::with_compiler(std::string identity) const {
@@ -321,7 +331,7 @@ Resolver::Choice Resolver::choose(const Problem& problem, const RefusedKernels& 
     if (!candidate || has_one_of(refused, *candidate, problem, device_)) continue;
     const double model_us = cost_of(*candidate, problem, device_).seconds * 1e6;
     if (model_us == 0 && other_layout) continue;
-    choices.push_back({&winners_[i], *std::move(candidate), model_us * corrections_[i], model_us});
+    choices.push_back({&winners_[i], *std::move(candidate), model_us * correction(i), model_us});
   }
   if (choices.empty()) return {};
   const auto faster = [](const Choice& x, const Choice& y) {

@@ -1,5 +1,8 @@
 #pragma once
+#include <atomic>
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -71,11 +74,14 @@ class Resolver {
   Choice choose(const Problem& problem, const RefusedKernels& refused) const;
   Resolution exact_answer(const Problem& problem, const Winner& winner) const;
   Resolution predicted_answer(const Problem& problem, const Choice& choice) const;
+  double correction(std::size_t winner) const;
   void tell_staleness(Resolution& resolution) const;
   Resolution default_answer(const Problem& problem, const RefusedKernels& refused) const;
 
   std::vector<Winner> winners_;
-  std::vector<double> corrections_;  // of each: measured over modelled time, of its own problem
+  /// Of each winner: measured over modelled time of its own problem, or 0 until it is first needed.
+  /// Threads that compute one at the same time compute the same. Copies have the same winners.
+  std::shared_ptr<std::vector<std::atomic<double>>> corrections_;
   DeviceInfo device_;
   std::string compiler_;
   std::vector<std::string> notes_;

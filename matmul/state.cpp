@@ -1,5 +1,6 @@
 #include "matmul/state.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <iostream>
 
@@ -43,30 +44,20 @@ Matmul::State::State(MatmulParts parts)
   for (const std::string& note : resolver_->notes()) warn_once(note);
 }
 
-const Executable* Matmul::State::find(const Problem& problem) const {
-  const std::shared_lock lock(table_mutex_);
-  const auto found = table_.find(problem);
-  return found == table_.end() ? nullptr : found->second.get();
-}
-
-const Executable& Matmul::State::executable(const Problem& problem, Stream stream) {
-  if (const Executable* found = find(problem)) return *found;
-  if (device_->capturing(stream))
-    throw Error(ErrorKind::invalid_argument,
-                "the first product of " + to_string(problem) +
-                    " cannot be captured, since its kernel is not loaded yet: call prepare() with "
-                    "this problem (its alignment included) before the capture begins");
+std::shared_ptr<const Executable> Matmul::State::executable(const Problem& problem, Stream stream) {
+  if (auto found = choices_.find(problem)) return found;
+  const MayLoad may_load = device_->capturing(stream) ? MayLoad::no : MayLoad::yes;
   const std::lock_guard making(make_mutex_);
-  if (const Executable* found = find(problem)) return *found;
-  std::unique_ptr<Executable> made = make(problem);
-  const std::unique_lock lock(table_mutex_);
-  return *(table_[problem] = std::move(made));
+  if (auto found = choices_.find(problem)) return found;
+  std::shared_ptr<const Executable> made = make(problem, may_load);
+  choices_.add(problem, made);
+  return made;
 }
 
 /// Tries resolutions, best first, until one loads. A failed one is not tried again in this process.
 /// It is quarantined in the database only after another has loaded: before, the device may be at
 /// fault.
-std::unique_ptr<Executable> Matmul::State::make(const Problem& problem) {
+std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, MayLoad may_load) {
   std::vector<std::pair<Resolution, Attempt>> failures;
   for (;;) {
     Resolution resolution;
@@ -76,7 +67,7 @@ std::unique_ptr<Executable> Matmul::State::make(const Problem& problem) {
       if (error.kind() == ErrorKind::unsupported) give_up(problem);
       throw;
     }
-    Attempt tried = attempt(problem, resolution);
+    Attempt tried = attempt(problem, resolution, may_load);
     if (tried.executable) {
       for (const auto& [failed, failure] : failures) {
         warn_once(described(failed) + " is set aside: " + failure.why_not);
@@ -92,46 +83,68 @@ std::unique_ptr<Executable> Matmul::State::make(const Problem& problem) {
   }
 }
 
-Matmul::State::Attempt Matmul::State::attempt(const Problem& problem,
-                                              const Resolution& resolution) {
+Matmul::State::Attempt Matmul::State::attempt(const Problem& problem, const Resolution& resolution,
+                                              MayLoad may_load) {
   Plan plan = plan_of(resolution.candidate, problem, device_->info());
   const std::string revision = launch_revision(find_template(resolution.candidate.kernel_template));
   Attempt attempt;
   attempt.seconds_to_compile = seconds_to_compile(resolution);
   std::map<KernelSpec, std::shared_ptr<LoadedKernel>> kernels;
   for (const auto& [spec, need] : kernel_needs(plan)) {
-    kernels[spec] = load(spec, need, revision, attempt);
-    if (kernels[spec]) continue;
-    attempt.failed = spec;
-    return attempt;
+    LoadedKernel* kernel = loaded(spec, need);
+    if (!kernel && may_load == MayLoad::no)
+      throw Error(ErrorKind::invalid_argument,
+                  "the first product of " + to_string(problem) +
+                      " cannot be captured, since its kernel is not loaded yet: call prepare() "
+                      "with this problem (its alignment included) before the capture begins");
+    if (!kernel) kernel = load(spec, need, revision, attempt);
+    if (!kernel) {
+      attempt.failed = spec;
+      return attempt;
+    }
+    kernels[spec] = {std::shared_ptr<void>(), kernel};  // owned by loaded_
   }
-  attempt.executable = std::make_unique<Executable>(*device_, problem, std::move(plan), kernels);
+  attempt.executable =
+      std::make_shared<const Executable>(*device_, problem, std::move(plan), kernels);
   return attempt;
 }
 
-std::shared_ptr<LoadedKernel> Matmul::State::load(const KernelSpec& kernel, const KernelNeed& need,
-                                                  const std::string& launch_revision,
-                                                  Attempt& attempt) {
+/// Null when it is not loaded for that need.
+LoadedKernel* Matmul::State::loaded(const KernelSpec& kernel, const KernelNeed& need) const {
   const auto known = loaded_.find(kernel);
-  if (known != loaded_.end() && known->second.need.shared_bytes >= need.shared_bytes &&
-      known->second.need.cluster_blocks >= need.cluster_blocks)
-    return known->second.kernel;
+  if (known == loaded_.end() || known->second.need.shared_bytes < need.shared_bytes ||
+      known->second.need.cluster_blocks < need.cluster_blocks)
+    return nullptr;
+  return known->second.kernels.back().get();
+}
+
+/// Where the kernel is loaded for a smaller need, both stay loaded: captured graphs may have the
+/// first.
+LoadedKernel* Matmul::State::load(const KernelSpec& kernel, const KernelNeed& asked,
+                                  const std::string& launch_revision, Attempt& attempt) {
+  KernelNeed need = asked;
+  if (const auto known = loaded_.find(kernel); known != loaded_.end()) {
+    need.shared_bytes = std::max(need.shared_bytes, known->second.need.shared_bytes);
+    need.cluster_blocks = std::max(need.cluster_blocks, known->second.need.cluster_blocks);
+  }
   const ImageStore::Made found = image(kernel, launch_revision, attempt);
   if (!found.image) return nullptr;
   std::string why;
-  std::shared_ptr<LoadedKernel> made = try_load(*found.image, need, why);
+  std::unique_ptr<LoadedKernel> made = try_load(*found.image, need, why);
   if (!made && !found.compiled) made = load_anew(kernel, need, launch_revision, why);
   if (!made) {
     attempt.why_not = "the image of " + to_string(kernel) + " does not load: " + why;
     attempt.broken = true;
     return nullptr;
   }
-  loaded_[kernel] = {need, made};
-  return made;
+  Loaded& loaded = loaded_[kernel];
+  loaded.kernels.push_back(std::move(made));
+  loaded.need = need;
+  return loaded.kernels.back().get();
 }
 
 /// Null when the device refuses the image.
-std::shared_ptr<LoadedKernel> Matmul::State::try_load(const Image& image, const KernelNeed& need,
+std::unique_ptr<LoadedKernel> Matmul::State::try_load(const Image& image, const KernelNeed& need,
                                                       std::string& why_not) {
   try {
     return device_->load(image, need.shared_bytes, need.cluster_blocks);
@@ -144,7 +157,7 @@ std::shared_ptr<LoadedKernel> Matmul::State::try_load(const Image& image, const 
 
 /// Compiles a replacement for a stored image that does not load. If the replacement loads, the
 /// stored image is at fault and is set aside.
-std::shared_ptr<LoadedKernel> Matmul::State::load_anew(const KernelSpec& kernel,
+std::unique_ptr<LoadedKernel> Matmul::State::load_anew(const KernelSpec& kernel,
                                                        const KernelNeed& need,
                                                        const std::string& launch_revision,
                                                        const std::string& why) {
@@ -153,7 +166,7 @@ std::shared_ptr<LoadedKernel> Matmul::State::load_anew(const KernelSpec& kernel,
   const ImageStore::Made made =
       ImageStore(nullptr, cache(), compiler()).make_anew(kernel, target, launch_revision);
   std::string again;
-  std::shared_ptr<LoadedKernel> loaded = made.image ? try_load(*made.image, need, again) : nullptr;
+  std::unique_ptr<LoadedKernel> loaded = made.image ? try_load(*made.image, need, again) : nullptr;
   if (!loaded) return nullptr;
   warn_once("the stored image of " + to_string(kernel) +
             " does not load and was compiled anew: " + why);
@@ -228,12 +241,12 @@ void Matmul::State::pack(const Problem& problem, const Call& call,
     throw Error(ErrorKind::invalid_argument,
                 "an operand cannot be packed inside a stream capture: pack it before, and capture "
                 "the products that use it");
-  const Executable& packer = executable(problem, call.stream);
-  const Packing* packing = packer.packing(contents.role);
+  const std::shared_ptr<const Executable> packer = executable(problem, call.stream);
+  const Packing* packing = packer->packing(contents.role);
   if (!packing) return;
   contents.device = device_;
   contents.memory = DeviceBuffer(*device_, packing->bytes);
-  packer.pack(contents.role, call, contents.memory.data());
+  packer->pack(contents.role, call, contents.memory.data());
   device_->synchronize(call.stream);
   contents.packing = *packing;
 }
@@ -249,13 +262,13 @@ Resolution Matmul::State::explain(const Problem& problem) {
 
 void Matmul::State::refuse(const Problem& problem, const Attempt& attempt) {
   const std::lock_guard lock(refusals_mutex_);
-  refusals_.push_back({problem, attempt.failed, attempt.why_not});
+  refusals_.emplace(attempt.failed, Refusal{problem, attempt.why_not});
 }
 
 RefusedKernels Matmul::State::refused() const {
   const std::lock_guard lock(refusals_mutex_);
   RefusedKernels kernels;
-  for (const Refusal& refusal : refusals_) kernels.insert(refusal.kernel);
+  for (const auto& [kernel, refusal] : refusals_) kernels.insert(kernel);
   return kernels;
 }
 
@@ -292,7 +305,7 @@ std::string Matmul::State::write_to_database(Write write) {
 /// tried.
 void Matmul::State::give_up(const Problem& problem) const {
   const std::lock_guard lock(refusals_mutex_);
-  for (const Refusal& refusal : refusals_)
+  for (const auto& [kernel, refusal] : refusals_)
     if (same_types(refusal.problem, problem))
       throw Error(ErrorKind::compiler,
                   "no kernel for " + to_string(problem) + " can be served: " + refusal.why_not +

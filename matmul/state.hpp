@@ -4,12 +4,11 @@
 #include <memory>
 #include <mutex>
 #include <set>
-#include <shared_mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "matmul/choices.hpp"
 #include "matmul/executable.hpp"
 #include "matmul/image_store.hpp"
 #include "matmul/matmul_internal.hpp"
@@ -20,15 +19,25 @@ namespace tilewise {
 /// The problem whose kernel is served: the same one, except for products with k = 0.
 Problem as_served(Problem problem);
 
-/// A Matmul without its per-thread memory: problem -> executable, made at first need and kept.
-/// Thread-safe. One executable is made at a time; a lookup of a finished one does not wait for it.
+/// The number of problems whose choice a Matmul keeps. A choice takes about 4 KiB.
+inline constexpr std::size_t kChoices = 4096;
+
+/// A Matmul without its per-thread memory: problem -> executable, made at first need and kept for
+/// the last kChoices problems. Thread-safe. One executable is made at a time; a lookup of a
+/// finished one does not wait for it.
+///
+/// Kernels stay loaded as long as the State lives: enqueued work and captured graphs use them
+/// without the executable. An executable does not own its kernels and holds no device memory, so
+/// that its destruction frees host memory only: at any time, also after the State's, in any thread
+/// and in a child by fork().
 struct Matmul::State {
  public:
   explicit State(MatmulParts parts);
 
-  /// The executable for a problem. Throws Error(invalid_argument) when it is not made yet and
-  /// `stream` is being captured: loading and compiling are not possible in a capture.
-  const Executable& executable(const Problem& problem, Stream stream);
+  /// The executable for a problem; it may be launched while the State lives. Throws
+  /// Error(invalid_argument) when a kernel of it is not loaded yet and `stream` is being captured:
+  /// loading and compiling are not possible in a capture.
+  std::shared_ptr<const Executable> executable(const Problem& problem, Stream stream);
   /// The resolution of a problem, without a compiler.
   Resolution resolution(const Problem& problem) const;
   /// The same, with staleness where there is a compiler.
@@ -43,30 +52,31 @@ struct Matmul::State {
  private:
   struct Loaded {
     KernelNeed need;
-    std::shared_ptr<LoadedKernel> kernel;
+    std::vector<std::unique_ptr<LoadedKernel>> kernels;  ///< the last one is for `need`
   };
+  /// Of a kernel whose image is missing or broken.
   struct Refusal {
-    Problem problem;
-    KernelSpec kernel;  ///< the one whose image is missing or broken
+    Problem problem;  ///< that needed it first
     std::string why_not;
   };
   /// An attempt at one resolution: an executable, or the reason for its absence.
   struct Attempt {
-    std::unique_ptr<Executable> executable;
+    std::shared_ptr<const Executable> executable;
     std::string why_not;
     KernelSpec failed;              ///< the kernel that was not loaded
     bool broken = false;            ///< the image or the source is bad, not missing
     double seconds_to_compile = 0;  ///< expected, per kernel
   };
+  enum class MayLoad { yes, no };  ///< no: in a capture
 
-  const Executable* find(const Problem& problem) const;
-  std::unique_ptr<Executable> make(const Problem& problem);
-  Attempt attempt(const Problem& problem, const Resolution& resolution);
-  std::shared_ptr<LoadedKernel> load(const KernelSpec& kernel, const KernelNeed& need,
-                                     const std::string& launch_revision, Attempt& attempt);
-  std::shared_ptr<LoadedKernel> try_load(const Image& image, const KernelNeed& need,
+  std::shared_ptr<const Executable> make(const Problem& problem, MayLoad may_load);
+  Attempt attempt(const Problem& problem, const Resolution& resolution, MayLoad may_load);
+  LoadedKernel* loaded(const KernelSpec& kernel, const KernelNeed& need) const;
+  LoadedKernel* load(const KernelSpec& kernel, const KernelNeed& need,
+                     const std::string& launch_revision, Attempt& attempt);
+  std::unique_ptr<LoadedKernel> try_load(const Image& image, const KernelNeed& need,
                                          std::string& why_not);
-  std::shared_ptr<LoadedKernel> load_anew(const KernelSpec& kernel, const KernelNeed& need,
+  std::unique_ptr<LoadedKernel> load_anew(const KernelSpec& kernel, const KernelNeed& need,
                                           const std::string& launch_revision,
                                           const std::string& why);
   ImageStore::Made image(const KernelSpec& kernel, const std::string& launch_revision,
@@ -94,14 +104,13 @@ struct Matmul::State {
   std::optional<Resolver> with_compiler_;  ///< with the compiler's identity; for explain()
   const std::uint64_t id_;
 
-  mutable std::shared_mutex table_mutex_;
-  std::unordered_map<Problem, std::unique_ptr<Executable>> table_;
+  Choices choices_{kChoices};
 
   std::mutex make_mutex_;                ///< locked while an executable is made; guards the rest
-  std::map<KernelSpec, Loaded> loaded_;  ///< shared by all sizes of a configuration
+  std::map<KernelSpec, Loaded> loaded_;  ///< shared by all sizes of a configuration; only grows
 
   mutable std::mutex refusals_mutex_;  ///< locked only briefly: resolution() takes it
-  std::vector<Refusal> refusals_;
+  std::map<KernelSpec, Refusal> refusals_;
 
   std::mutex warn_mutex_;
   std::set<std::string> warned_;

@@ -313,6 +313,8 @@ TEST_F(MatmulGpu, CapturesIntoAGraphOncePrepared) {
     graph->launch(stream);
     job.c = before;
     expect_right(job, downloaded(job, c, stream));
+    // Many other problems: the choice of this one is replaced before the graph's next launch.
+    for (problem.m = 1001; problem.m <= 6000; ++problem.m) multiply->prepare(problem);
   }
   device->destroy_stream(stream);
 }

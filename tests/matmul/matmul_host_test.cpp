@@ -115,5 +115,23 @@ TEST_F(MatmulOnTheCpu, ACapturedProductRunsWithTheGraph) {
   device->destroy_stream(stream);
 }
 
+TEST_F(MatmulOnTheCpu, ACapturedProductRunsAfterItsChoiceWasReplaced) {
+  Matmul matmul(options_);
+  const auto device = open_device("host");
+  const std::int64_t n = 20;
+  const auto a = integers(n * n, 1), b = integers(n * n, 2);
+  std::vector<float> c(std::size_t(n * n));
+  const Stream stream = device->create_stream();
+  matmul.prepare(typed_problem<float, float>(Layout::nn, n, n, n));
+  const auto graph = device->capture(stream, [&] {
+    matmul(Layout::nn, n, n, n, 1, a.data(), n, b.data(), n, 0, c.data(), n, stream);
+  });
+  for (std::int64_t m = 1; m <= 5000; ++m)
+    matmul.prepare(typed_problem<float, float>(Layout::nn, 1000 + m, n, n));
+  graph->launch(stream);
+  EXPECT_EQ(c[3], expected(Layout::nn, a, b, n, n, n, 0, 3));
+  device->destroy_stream(stream);
+}
+
 }  // namespace
 }  // namespace tilewise::matmul_host_test

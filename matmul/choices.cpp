@@ -1,0 +1,41 @@
+#include "matmul/choices.hpp"
+
+#include <mutex>
+#include <utility>
+
+namespace tilewise {
+
+std::shared_ptr<const Executable> Choices::find(const Problem& problem) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = by_problem_.find(problem);
+  if (found == by_problem_.end()) return nullptr;
+  found->second->used.store(true, std::memory_order_relaxed);
+  return found->second->executable;
+}
+
+void Choices::add(const Problem& problem, std::shared_ptr<const Executable> executable) {
+  std::shared_ptr<const Executable> replaced;  // destroyed after the lock is released
+  const std::unique_lock lock(mutex_);
+  const bool full = entries_.size() >= capacity_;
+  Entry& entry = full ? to_be_replaced() : entries_.emplace_back();
+  by_problem_.emplace(problem, &entry);
+  if (full) by_problem_.erase(entry.problem);
+  entry.problem = problem;
+  replaced = std::exchange(entry.executable, std::move(executable));
+}
+
+std::size_t Choices::size() const {
+  const std::shared_lock lock(mutex_);
+  return by_problem_.size();
+}
+
+/// Ends within two rounds: the first clears the marks, and no lookup sets one meanwhile.
+Choices::Entry& Choices::to_be_replaced() {
+  for (;;) {
+    Entry& entry = entries_[hand_];
+    hand_ = (hand_ + 1) % entries_.size();
+    if (!entry.used.exchange(false, std::memory_order_relaxed)) return entry;
+  }
+}
+
+}  // namespace tilewise
