@@ -2,15 +2,16 @@
 
 #include <xxhash.h>
 
-#include <cstdio>
+#include <cstdint>
 
 namespace tilewise {
 
 std::string hash_text(std::string_view bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  char hex[33];
-  std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
+  std::string hex;
+  hex.reserve(32);
+  for (const std::uint64_t half : {std::uint64_t{hash.high64}, std::uint64_t{hash.low64}})
+    for (int shift = 60; shift >= 0; shift -= 4) hex += "0123456789abcdef"[half >> shift & 15];
   return hex;
 }
 

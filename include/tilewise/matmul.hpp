@@ -63,17 +63,19 @@ Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_
 /// element.hpp), C the same or a wider one; product_kinds() is the table. alpha and beta have the
 /// accumulator's type. The caller chooses the arithmetic of f32 (MathMode); the default is strict.
 ///
-/// A Matmul holds the device's primary context, the winners of its database in memory, and the
-/// kernels loaded so far. Thread-safe: any number of threads may call, each with its own stream.
-/// After a thread's first product of a problem, its next ones take no lock. Products are enqueued:
-/// a result is complete when the stream reaches it. beta = 0 never reads C; alpha = 0 or k = 0
-/// never reads A or B; m, n or batch = 0 does nothing.
+/// A Matmul holds the device's primary context, the winners of its database in memory, the kernels
+/// loaded so far, and the choices of 4,096 problems: a further problem replaces one that was not
+/// served of late, which is chosen anew when it is served again. Thread-safe: any number of threads
+/// may call, each with its own stream. After a thread's first product of a problem, its next ones
+/// take no lock, as long as the problem is among the thread's last (64 at most). Products are
+/// enqueued: a result is complete when the stream reaches it. beta = 0 never reads C; alpha = 0 or
+/// k = 0 never reads A or B; m, n or batch = 0 does nothing.
 ///
 /// Errors are tilewise::Error: invalid_argument (types that do not go together; bad sizes, leading
-/// dimensions or strides; misaligned or overlapping pointers; a first call inside a stream
-/// capture), unsupported (a type or mode that this device does not have), compiler (no kernel is
-/// stored and none can be compiled), device, out_of_memory, transient (for example a killed
-/// compiler).
+/// dimensions or strides; misaligned or overlapping pointers; a call inside a stream capture whose
+/// kernel is not loaded yet), unsupported (a type or mode that this device does not have), compiler
+/// (no kernel is stored and none can be compiled), device, out_of_memory, transient (for example a
+/// killed compiler).
 ///
 /// After fork() a Matmul and its packed operands belong to the parent. In the child every function
 /// throws Error(device), and destroying them releases nothing; the child makes its own. CUDA does
