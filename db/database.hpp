@@ -119,6 +119,15 @@ class Database {
   /// Quarantines a winner; an empty `why` lifts it. No effect when the record is no winner.
   void quarantine(std::int64_t record_id, const std::string& why);
 
+  // general records
+  // --------------------------------------------------------------------------------
+  /// Makes the record the general one of its problem and GPU: beside a winner that is specialised
+  /// on its size, the record whose kernel serves other sizes. Throws Error(invalid_argument) for a
+  /// record that is not ok or does not exist.
+  void set_general(std::int64_t record_id);
+  /// The general records of a GPU (empty = of all).
+  std::vector<Record> general(const std::string& gpu = "") const;
+
   // baselines -----------------------------------------------------------------------------------
   /// One row per problem, gpu, library, version, variant: the newest.
   void add(const Baseline& baseline);
@@ -128,7 +137,7 @@ class Database {
   // images --------------------------------------------------------------------------------------
   /// Replaces the image of the same key: kernel (canonical text), target, launch revision.
   /// `record_id`: a record whose plan launches it (one call per record). The image stays while such
-  /// a record is a winner or finalist.
+  /// a record is a winner, a general record or a finalist.
   void put_image(const Image& image, std::int64_t record_id = 0);
   /// The image of this key; the caller compares the source hash. A damaged image is not returned: a
   /// warning names it and, where the database is writable, its row is set aside until put_image().
@@ -173,9 +182,9 @@ class Database {
   std::int64_t remove(const RecordFilter& filter);
   /// Drops damaged rows (a record with its winner and its searches) and rows not needed for
   /// serving: losing records whose source hash is not among `current` (empty = keep all), images of
-  /// no winner or finalist, claims of dead processes. Finalists are the 8 fastest ok records of
-  /// each problem and GPU after the winner. An image without a record id stays while a winner or
-  /// finalist without an image has its launch revision.
+  /// no kept record, claims of dead processes. Kept are winners, general records and finalists: the
+  /// 8 fastest ok records of each problem and GPU besides them. An image without a record id stays
+  /// while a kept record without an image has its launch revision.
   struct Pruned {
     std::int64_t freed_bytes = 0;
     std::int64_t damaged_rows = 0;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "db/base64.hpp"
 #include "db/import_checks.hpp"
@@ -11,8 +12,8 @@
 #include "vocabulary/renames.hpp"
 
 // The JSON form of a database: {"format": "tilewise", "version": 1, "records": [...], "winners":
-// [...], "baselines": [...], "searches": [...], "images": [...]}. Winners and images refer to
-// records by their ids; an import assigns new ids.
+// [...], "general": [...], "baselines": [...], "searches": [...], "images": [...]}. Winners,
+// general records and images refer to records by their ids; an import assigns new ids.
 namespace tilewise {
 namespace {
 
@@ -107,6 +108,10 @@ const std::string kBaselines = "SELECT " + kBaselineColumns + " FROM " + kBaseli
 const std::string kWinners =
     "SELECT " + kWinnerColumns + " FROM " + kWinnerTables + " WHERE ? IN (r.gpu, '') ORDER BY r.id";
 
+const std::string kGeneral =
+    "SELECT g.record_id FROM general AS g JOIN records AS r ON r.id = g.record_id "
+    "WHERE ? IN (g.gpu, '') ORDER BY g.record_id";
+
 Json winner_json(const Winner& winner) {
   return {
       {"record", winner.record.id}, {"since", winner.since}, {"quarantined", winner.quarantined}};
@@ -123,6 +128,7 @@ struct ImportedWinner {
 struct Contents {
   std::vector<Record> records;
   std::vector<ImportedWinner> winners;
+  std::vector<std::int64_t> general;  // as in the text
   std::vector<Baseline> baselines;
   std::vector<StoredImage> images;
 };
@@ -224,6 +230,15 @@ void check_references(const Contents& data) {
   }
 }
 
+void check_general(const Contents& data) {
+  std::set<std::int64_t> ok;
+  for (const Record& record : data.records)
+    if (record.outcome == Outcome::ok) ok.insert(record.id);
+  for (const std::int64_t id : data.general)
+    if (!ok.contains(id))
+      throw bad_import("the general record " + std::to_string(id) + " is not there, or not ok");
+}
+
 Contents parse_import(const std::string& text) {
   // Deeper nesting would overflow the stack of recursive functions.
   if (nests_deeper(text))
@@ -233,9 +248,11 @@ Contents parse_import(const std::string& text) {
   Contents data;
   data.records = items(json, "records", record_from);
   data.winners = items(json, "winners", winner_from);
+  data.general = items(json, "general", [](const Json& id) { return id.get<std::int64_t>(); });
   data.baselines = items(json, "baselines", baseline_from);
   data.images = items(json, "images", image_from);
   check_references(data);
+  check_general(data);
   return data;
 }
 
@@ -296,6 +313,14 @@ void import_winner(const Connection& db, const ImportedWinner& winner, std::int6
   if (wanted) put_winner(db, record_id, winner.since, winner.quarantined);
 }
 
+/// A general record that is stored stays. The stored record of an imported one may be newer.
+void import_general(const Connection& db, std::int64_t record_id) {
+  Query query = db.query(
+      "SELECT 1 FROM records AS r WHERE id = ? AND outcome = 'ok' AND NOT EXISTS (SELECT 1 FROM "
+      "general AS g WHERE g.problem_id = r.problem_id AND g.gpu = r.gpu)");
+  if (query.bind(record_id).step()) put_general(db, record_id);
+}
+
 /// A stored image of the same key stays.
 void import_image(const Connection& db, const StoredImage& stored,
                   const std::map<std::int64_t, std::int64_t>& ids) {
@@ -332,6 +357,9 @@ std::string Database::export_json(const std::string& gpu, bool with_images,
   const auto whole = [](auto read) { return [read](Query& row) { return read(row, nullptr); }; };
   put("records", kRecords, "record", whole(read_record), parsed);
   put("winners", kWinners, "winner", whole(read_winner), winner_json);
+  put(
+      "general", kGeneral, "general record", [](Query& row) { return row.next<std::int64_t>(); },
+      [](std::int64_t id) { return id; });
   put("baselines", kBaselines, "baseline", whole(read_baseline), parsed);
   put("searches", kSearches, "search", whole(read_search), search_json);
   if (with_images) put("images", kImages, "image", read_stored_image, image_json);
@@ -357,6 +385,7 @@ Database::Imported Database::import_json(const std::string& text, bool with_imag
     for (const ImportedWinner& winner : data.winners) {
       import_winner(db, winner, ids.at(winner.record_id));
     }
+    for (const std::int64_t id : data.general) import_general(db, ids.at(id));
     for (const Baseline& baseline : data.baselines) put_baseline(db, baseline, Replace::never);
     for (const StoredImage& image : data.images) {
       const bool taken = with_images && !image.hash.empty();

@@ -180,10 +180,20 @@ CREATE TABLE claims (
 ) STRICT;
 )sql";
 
+constexpr const char* kVersion4 = R"sql(
+CREATE TABLE general (
+  problem_id INTEGER NOT NULL REFERENCES problems (id),
+  gpu        TEXT NOT NULL,
+  record_id  INTEGER NOT NULL UNIQUE REFERENCES records (id) ON DELETE CASCADE,
+  PRIMARY KEY (problem_id, gpu)
+) STRICT;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},
     Migration{2, kVersion2, hash_all_rows},
     Migration{3, "", rename_rows},
+    Migration{4, kVersion4},
 };
 
 }  // namespace

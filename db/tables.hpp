@@ -54,6 +54,8 @@ void put_winner(const Connection& connection, std::int64_t record_id, const std:
 /// No effect when the record is no winner.
 void quarantine_winner(const Connection& connection, std::int64_t record_id,
                        const std::string& why);
+/// Makes a record the general one of its problem and GPU.
+void put_general(const Connection& connection, std::int64_t record_id);
 enum class Replace { always, never };
 void put_baseline(const Connection& connection, const Baseline& baseline, Replace replace);
 /// The id of the image of the same key; 0 without one.

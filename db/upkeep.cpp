@@ -8,16 +8,19 @@
 namespace tilewise {
 namespace {
 
-/// Records whose images are kept: winners, and the 8 fastest others per problem and GPU.
+/// Records whose images are kept: winners, general records, and the 8 fastest others per problem
+/// and GPU.
 const std::string kWithKept = R"sql(
 WITH kept (id) AS (
   SELECT record_id FROM winners
+  UNION
+  SELECT record_id FROM general
   UNION
   SELECT id FROM (
     SELECT id, row_number() OVER (PARTITION BY problem_id, gpu ORDER BY median_us, id) AS place
     FROM records
     WHERE outcome = 'ok' AND median_us IS NOT NULL
-      AND id NOT IN (SELECT record_id FROM winners))
+      AND id NOT IN (SELECT record_id FROM winners UNION SELECT record_id FROM general))
   WHERE place <= 8)
 )sql";
 
@@ -92,7 +95,7 @@ std::int64_t drop_damaged_rows(const Connection& db) {
           "(SELECT value FROM json_each(?)))")
         .bind(rows.at("winners").dump())
         .run();
-  for (const char* table : {"winners", "baselines", "searches", "images"})
+  for (const char* table : {"winners", "general", "baselines", "searches", "images"})
     if (rows.contains(table))
       db.query(std::string("DELETE FROM ") + table +
                " WHERE rowid IN (SELECT value FROM json_each(?))")

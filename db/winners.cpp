@@ -12,7 +12,7 @@ const std::string kSelect = "SELECT " + kWinnerColumns + " FROM " + kWinnerTable
 
 Error no_winner(const Connection& db, std::int64_t record_id, const std::string& why) {
   return {ErrorKind::invalid_argument, "record " + std::to_string(record_id) + " of the database " +
-                                           db.path().string() + " cannot be a winner: " + why};
+                                           db.path().string() + " cannot be served: " + why};
 }
 
 Record record_of(const Connection& db, std::int64_t record_id) {
@@ -41,6 +41,11 @@ std::vector<Winner> in_order(std::vector<Winner> winners) {
   sorted.reserve(winners.size());
   for (Winner* winner : order) sorted.push_back(std::move(*winner));
   return sorted;
+}
+
+Error not_ok(const Connection& db, const Record& record) {
+  return no_winner(db, record.id,
+                   "its outcome is " + std::string(to_string(record.outcome)) + ", not ok");
 }
 
 }  // namespace
@@ -97,8 +102,7 @@ void Database::set_winner(std::int64_t record_id) {
   const std::lock_guard lock(state_->mutex);
   state_->write([&](const Connection& db) {
     if (const Record record = record_of(db, record_id); record.outcome != Outcome::ok)
-      throw no_winner(db, record_id,
-                      "its outcome is " + std::string(to_string(record.outcome)) + ", not ok");
+      throw not_ok(db, record);
     put_winner(db, record_id, utc_now(), "");
   });
 }
@@ -120,6 +124,36 @@ std::vector<Winner> Database::winners(const std::string& gpu) const {
   Query query = state_->connection.query(kSelect + " WHERE ? IN (w.gpu, '')");
   query.bind(gpu);
   return in_order(state_->rows(query, "winner", [](Query& row) { return read_winner(row); }));
+}
+
+void put_general(const Connection& connection, std::int64_t record_id) {
+  // The record may be another problem's in a damaged row.
+  connection.query("DELETE FROM general WHERE record_id = ?").bind(record_id).run();
+  connection
+      .query(
+          "INSERT OR REPLACE INTO general (problem_id, gpu, record_id) "
+          "SELECT problem_id, gpu, id FROM records WHERE id = ?")
+      .bind(record_id)
+      .run();
+}
+
+void Database::set_general(std::int64_t record_id) {
+  const std::lock_guard lock(state_->mutex);
+  state_->write([&](const Connection& db) {
+    if (const Record record = record_of(db, record_id); record.outcome != Outcome::ok)
+      throw not_ok(db, record);
+    put_general(db, record_id);
+  });
+}
+
+std::vector<Record> Database::general(const std::string& gpu) const {
+  const std::lock_guard lock(state_->mutex);
+  Query query = state_->connection.query(
+      "SELECT " + kRecordColumns + " FROM " + kRecordTables +
+      " JOIN general AS g ON g.record_id = r.id WHERE ? IN (r.gpu, '') AND r.outcome = 'ok' "
+      "ORDER BY r.gpu, p.m, p.n, p.k, p.layout, r.id");
+  query.bind(gpu);
+  return state_->rows(query, "general record", [](Query& row) { return read_record(row); });
 }
 
 void Database::quarantine(std::int64_t record_id, const std::string& why) {

@@ -345,6 +345,11 @@ tilewise_status tilewise_prepare_problem(tilewise_matmul* matmul, const tilewise
   return guarded([&] { checked(matmul).prepare(problem_of(problem)); });
 }
 
+tilewise_status tilewise_prepare_range(tilewise_matmul* matmul, const tilewise_problem* problem,
+                                       int64_t last_m) {
+  return guarded([&] { checked(matmul).prepare_range(problem_of(problem), last_m); });
+}
+
 tilewise_status tilewise_explain_problem(tilewise_matmul* matmul, const tilewise_problem* problem,
                                          char* text, size_t capacity, size_t* needed) {
   return guarded([&] {

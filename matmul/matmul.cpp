@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "device/cuda/cuda.hpp"
 #include "device/fork.hpp"
 #include "device/machines.hpp"
+#include "matmul/portfolio.hpp"
 #include "matmul/resolution.hpp"
 #include "matmul/state.hpp"
 #include "tilewise/error.hpp"
@@ -97,7 +99,8 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
     parts.database = Database::open(path, OpenMode::read_only, trust);
   } else {
     parts.notes.push_back("there is no database " + path.string() +
-                          ", so every product is served by a default; autotune makes one");
+                          ", so products are served by the portfolio of this version or by "
+                          "defaults; autotune makes one");
   }
   // The cache keeps compiled defaults between processes.
   parts.open_cache = [path, trust,
@@ -108,6 +111,7 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   };
   parts.load_compiler = [target, where = options.nvrtc] { return load_compiler(target, where); };
   parts.compile_missing = options.compile_missing;
+  parts.portfolio = portfolio_for;
   parts.warn = options.warn;
   return parts;
 }
@@ -243,6 +247,28 @@ void Matmul::prepare(const Problem& problem) {
   check_problem(problem);
   check_alignment(problem);
   if (!is_empty(problem)) state_->executable(as_served(problem), nullptr);
+}
+
+void Matmul::prepare_range(const Problem& problem, std::int64_t last_m) {
+  check_process();
+  if (last_m < problem.m)
+    throw Error(ErrorKind::invalid_argument, "last_m is " + std::to_string(last_m) +
+                                                 ", below the first m, " +
+                                                 std::to_string(problem.m));
+  Problem last = problem;
+  last.m = last_m;
+  for (const Problem& end : {problem, last}) {
+    check_problem(end);
+    check_alignment(end);
+  }
+  for (Problem one = problem; one.m <= last_m; ++one.m) {
+    one.alignment = problem.alignment;
+    if (a_transposed(one.layout))
+      one.alignment.a =
+          std::min(one.alignment.a,
+                   natural_alignment(one.layout, one.m, one.n, one.k, one.a, one.b, one.c).a);
+    if (!is_empty(one)) state_->prepare(as_served(one));
+  }
 }
 
 namespace {

@@ -22,6 +22,9 @@ struct MatmulParts {
   std::function<std::unique_ptr<ImageCache>()> open_cache;   ///< may be empty
   std::function<std::unique_ptr<Compiler>()> load_compiler;  ///< may be empty, may throw Error
   bool compile_missing = true;
+  /// The portfolio of a device, for problems that nothing stored serves. Called at most once; may
+  /// be empty.
+  std::function<std::vector<Record>(const DeviceInfo&)> portfolio = {};
   std::function<void(const std::string&)> warn;  ///< empty: standard error
   std::vector<std::string> notes = {};           ///< warnings from before the construction
 };

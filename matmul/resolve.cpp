@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -42,117 +43,12 @@ std::string unusable(const Winner& winner) {
   return "";
 }
 
-std::vector<KernelSpec> kernels_of(const KernelTemplate& kernel, const Problem& problem,
-                                   const Configuration& configuration, const DeviceInfo& device) {
-  const Plan plan = kernel.plan(problem, configuration, device);
-  std::vector<KernelSpec> kernels;
-  for (const LaunchStep& step : plan.steps) kernels.push_back(step.kernel);
-  return kernels;
-}
-
-/// Whether a valid candidate needs one of the refused kernels for the problem.
-bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const Problem& problem,
-                const DeviceInfo& device) {
-  if (refused.empty()) return false;
-  const std::vector<KernelSpec> kernels = kernels_of(find_template(candidate.kernel_template),
-                                                     problem, candidate.configuration, device);
-  return std::any_of(kernels.begin(), kernels.end(),
-                     [&](const KernelSpec& kernel) { return refused.count(kernel) > 0; });
-}
-
-/// Whether both problems have the same kernels of a candidate, at the second one's alignment.
-bool same_kernels(const KernelTemplate& kernel, const Configuration& configuration, Problem own,
-                  const Problem& problem, const DeviceInfo& device) {
-  own.alignment = problem.alignment;
-  return rejection(kernel, own, configuration, device).empty() &&
-         kernels_of(kernel, own, configuration, device) ==
-             kernels_of(kernel, problem, configuration, device);
-}
-
-Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device) {
-  return estimate(plan_of(candidate, problem, device), device);
-}
-
 /// Fills in the cost model's prediction, and returns it as text; empty without one.
 std::string predict(Resolution& resolution, const Problem& problem, const DeviceInfo& device) {
   const Cost cost = cost_of(resolution.candidate, problem, device);
   resolution.predicted_us = cost.seconds * 1e6;
   resolution.limited_by = cost.seconds > 0 ? to_string(cost.limit) : "";
   return to_string(cost);
-}
-
-bool same_size(Problem x, const Problem& y) {
-  x.alignment = y.alignment;
-  return x == y;
-}
-
-/// The form of a winner's candidate that serves another problem; none where nothing of it does.
-std::optional<Candidate> form_for(const Record& record, const Problem& problem,
-                                  const DeviceInfo& device) {
-  Candidate candidate = record.candidate;
-  const KernelTemplate& kernel = find_template(candidate.kernel_template);
-  if (!kernel.specialises.empty() && !same_size(record.problem, problem))
-    candidate.configuration.set(kernel.specialises, 0);
-  if (!rejection(kernel, problem, candidate.configuration, device).empty()) return {};
-  if (kernel.size_specialised &&
-      !same_kernels(kernel, candidate.configuration, record.problem, problem, device))
-    return {};
-  return candidate;
-}
-
-bool reads(const Constraint& constraint, const std::string& parameter) {
-  return std::count(constraint.reads.begin(), constraint.reads.end(), parameter) > 0;
-}
-
-/// Whether a valid candidate is still valid after a change of the parameter's value.
-bool may_set(const KernelTemplate& kernel, const Configuration& changed,
-             const std::string& parameter, const Problem& problem, const DeviceInfo& device) {
-  for (const Constraint& constraint : kernel.constraints)
-    if (!constraint.for_search_only && reads(constraint, parameter) &&
-        !constraint.holds({problem, changed, device}))
-      return false;
-  return true;
-}
-
-/// Chooses the parameters that follow from the size anew, as far as no other image is needed: each
-/// is changed by one value as long as the cost model's time decreases. `us`: that time of the
-/// candidate, which becomes that of the chosen one.
-void fit_to_size(Candidate& candidate, double& us, const Problem& problem,
-                 const DeviceInfo& device) {
-  const KernelTemplate& kernel = find_template(candidate.kernel_template);
-  std::optional<std::vector<KernelSpec>> kernels;
-  for (const Parameter& parameter : kernel.parameters) {
-    if (std::count(kernel.of_size.begin(), kernel.of_size.end(), parameter.name) == 0) continue;
-    const std::vector<int>& values = parameter.values;
-    const auto stored =
-        std::find(values.begin(), values.end(), candidate.configuration.at(parameter.name));
-    const auto start = static_cast<std::ptrdiff_t>(stored - values.begin());
-    const auto count = static_cast<std::ptrdiff_t>(values.size());
-    for (const std::ptrdiff_t step : {1, -1})
-      for (std::ptrdiff_t i = start + step; 0 <= i && i < count; i += step) {
-        Candidate other = candidate;
-        other.configuration.set(parameter.name, values[static_cast<std::size_t>(i)]);
-        if (!may_set(kernel, other.configuration, parameter.name, problem, device)) continue;
-        const double other_us = cost_of(other, problem, device).seconds * 1e6;
-        if (!(other_us < us)) break;
-        if (!kernels) kernels = kernels_of(kernel, problem, candidate.configuration, device);
-        if (kernels_of(kernel, problem, other.configuration, device) != *kernels) continue;
-        candidate = std::move(other);
-        us = other_us;
-      }
-  }
-}
-
-/// Measured over modelled time of a record's own problem; 1 where either is not known. Within
-/// limits: a model that is far off there says little of other sizes.
-double correction_of(const Record& record, const DeviceInfo& device) {
-  constexpr double kMost = 4;
-  const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
-  if (!record.measurement ||
-      !rejection(kernel, record.problem, record.candidate.configuration, device).empty())
-    return 1;
-  const double model_us = cost_of(record.candidate, record.problem, device).seconds * 1e6;
-  return model_us > 0 ? std::clamp(record.measurement->median_us / model_us, 1 / kMost, kMost) : 1;
 }
 
 std::string format(const char* pattern, double value) {
@@ -171,7 +67,12 @@ std::string short_text(const Problem& problem) {
 
 /// "measured on this GPU for nn 1024x1024x1024 f32 on 2026-11-21: 41.2 us (52.1 TFLOP/s)".
 std::string measured_text(const Record& record) {
-  std::string text = "measured on this GPU for " + short_text(record.problem);
+  std::string text = "measured on this GPU for ";
+  if (record.origin == Origin::imported)
+    text = "measured on another machine (" + record.environment.host + ") for ";
+  if (record.origin == Origin::shipped)
+    text = "of the portfolio that ships, measured on " + record.environment.host + " for ";
+  text += short_text(record.problem);
   if (!record.environment.date.empty()) text += " on " + record.environment.date.substr(0, 10);
   if (record.measurement) {
     const double us = record.measurement->median_us;
@@ -208,7 +109,7 @@ std::string staleness(const Record& record, const DeviceInfo& device, const std:
   if (record.launch_revision != revision)
     return "measured with launch revision '" + record.launch_revision + "', this version has '" +
            revision + "' and must compile it";
-  if (compiler.empty()) return "";
+  if (compiler.empty() || record.source_hash.empty()) return "";
   if (!rejection(kernel, record.problem, record.candidate.configuration, device).empty())
     return "its configuration is no longer valid for the sizes it was measured with";
   const Plan plan = plan_of(record.candidate, record.problem, device);
@@ -252,7 +153,8 @@ Match match_of(const Resolution& resolution, const Problem& problem) {
   return match;
 }
 
-Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler)
+Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler,
+                   std::vector<Record> general)
     : device_(device), compiler_(std::move(compiler)) {
   std::vector<std::pair<std::string, int>> reasons;  // of notes_, with the winners after the first
   for (Winner& winner : winners) {
@@ -277,6 +179,25 @@ Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::s
   for (std::size_t i = 0; i < reasons.size(); ++i)
     if (reasons[i].second > 0)
       notes_[i] += " (and " + std::to_string(reasons[i].second) + " more, for the same reason)";
+  add_general(std::move(general));
+}
+
+void Resolver::add_general(std::vector<Record> general) {
+  own_ = winners_.size();
+  std::set<Problem> problems;
+  for (Record& record : general) {
+    Winner as_winner{std::move(record), "", ""};
+    if (as_winner.record.gpu != gpu_key(device_) || !unusable(as_winner).empty()) continue;
+    problems.insert(as_winner.record.problem);
+    winners_.push_back(std::move(as_winner));
+  }
+  for (std::size_t i = 0; i < winners_.size(); ++i) {
+    const Candidate& candidate = winners_[i].record.candidate;
+    const std::string& specialises = find_template(candidate.kernel_template).specialises;
+    superseded_.push_back(i < own_ && !specialises.empty() &&
+                          candidate.configuration.at(specialises) != 0 &&
+                          problems.contains(winners_[i].record.problem));
+  }
   corrections_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
 }
 
@@ -298,12 +219,13 @@ Resolver Resolver::with_compiler(std::string identity) const {
 
 Resolution Resolver::resolve(const Problem& problem, const RefusedKernels& refused) const {
   if (const Winner* winner = exact(problem, refused)) return exact_answer(problem, *winner);
-  const Choice choice = choose(problem, refused);
-  return choice.winner ? predicted_answer(problem, choice) : default_answer(problem, refused);
+  const std::vector<Choice> best = choices(problem, refused, kFitted);
+  return best.empty() ? default_answer(problem, refused) : predicted_answer(problem, best.front());
 }
 
 const Winner* Resolver::exact(const Problem& problem, const RefusedKernels& refused) const {
-  for (const Winner& winner : winners_) {
+  for (std::size_t i = 0; i < own_; ++i) {
+    const Winner& winner = winners_[i];
     const Candidate& candidate = winner.record.candidate;
     if (winner.record.problem != problem) continue;
     const KernelTemplate& kernel = find_template(candidate.kernel_template);
@@ -314,41 +236,83 @@ const Winner* Resolver::exact(const Problem& problem, const RefusedKernels& refu
   return nullptr;
 }
 
-Resolver::Choice Resolver::choose(const Problem& problem, const RefusedKernels& refused) const {
+std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
+                                                const RefusedKernels& refused, std::size_t count,
+                                                bool without_own) const {
   using Place = std::tuple<double, bool, double, std::size_t>;
   std::vector<Place> near;
   for (std::size_t i = 0; i < winners_.size(); ++i) {
     const Problem& of = winners_[i].record.problem;
-    if (same_types(of, problem) && no_more_aligned(of.alignment, problem.alignment))
+    if (same_types(of, problem) && no_more_aligned(of.alignment, problem.alignment) &&
+        !superseded_[i] && !(without_own && of == problem))
       near.emplace_back(distance_between(of, problem), of.layout != problem.layout,
                         alignment_gap(of.alignment, problem.alignment), i);
   }
   std::sort(near.begin(), near.end());
   std::vector<Choice> choices;
+  std::set<Candidate> seen;
   for (const auto& [distance, other_layout, gap, i] : near) {
     if (choices.size() == kCompared) break;
+    if (seen.contains(winners_[i].record.candidate)) continue;
     std::optional<Candidate> candidate = form_for(winners_[i].record, problem, device_);
     if (!candidate || has_one_of(refused, *candidate, problem, device_)) continue;
+    if (!seen.insert(*candidate).second) continue;
     const double model_us = cost_of(*candidate, problem, device_).seconds * 1e6;
     if (model_us == 0 && other_layout) continue;
     choices.push_back({&winners_[i], *std::move(candidate), model_us * correction(i), model_us});
   }
-  if (choices.empty()) return {};
   const auto faster = [](const Choice& x, const Choice& y) {
     return x.expected_us < y.expected_us;
   };
   std::stable_sort(choices.begin(), choices.end(), faster);
   const std::size_t compared = choices.size();
-  choices.resize(std::min(compared, kFitted));
+  choices.resize(std::min(compared, count));
   for (Choice& choice : choices) {
-    if (choice.model_us == 0) break;
+    choice.compared = compared;
+    if (choice.model_us == 0) continue;
     const double correction = choice.expected_us / choice.model_us;
     fit_to_size(choice.candidate, choice.model_us, problem, device_);
     choice.expected_us = choice.model_us * correction;
   }
-  Choice best = *std::min_element(choices.begin(), choices.end(), faster);
-  best.compared = compared;
-  return best;
+  std::stable_sort(choices.begin(), choices.end(), faster);
+  return choices;
+}
+
+std::vector<Resolver::Expected> Resolver::expected(const Problem& problem,
+                                                   std::size_t count) const {
+  std::vector<Expected> expected;
+  for (Choice& choice : choices(problem, {}, count)) {
+    const auto same = [&](const Expected& one) { return one.candidate == choice.candidate; };
+    if (std::none_of(expected.begin(), expected.end(), same))
+      expected.push_back({std::move(choice.candidate), choice.expected_us});
+  }
+  return expected;
+}
+
+std::string Resolver::how_far_off(const Problem& problem) const {
+  constexpr std::size_t kNearest = 16, kLeast = 3;
+  std::vector<std::pair<double, std::size_t>> near;
+  for (std::size_t i = 0; i < own_; ++i)
+    if (same_types(winners_[i].record.problem, problem) && winners_[i].record.measurement)
+      near.emplace_back(distance_between(winners_[i].record.problem, problem), i);
+  std::sort(near.begin(), near.end());
+  near.resize(std::min(near.size(), kNearest));
+  std::vector<double> factors;  // 1 or more: longer or shorter than expected
+  for (const auto& [distance, i] : near) {
+    const Record& record = winners_[i].record;
+    const std::vector<Choice> best = choices(record.problem, {}, kFitted, true);
+    if (best.empty() || !(best.front().expected_us > 0)) continue;
+    const double ratio = best.front().expected_us / record.measurement->median_us;
+    factors.push_back(std::max(ratio, 1 / ratio));
+  }
+  if (factors.size() < kLeast) return "";
+  std::sort(factors.begin(), factors.end());
+  return "for the " + std::to_string(factors.size()) +
+         " nearest measured problems, what is expected without their own records is off by a "
+         "factor "
+         "of " +
+         format("%.2f in the median", factors[factors.size() / 2]) +
+         format(" and %.2f at most", factors.back());
 }
 
 void Resolver::tell_staleness(Resolution& resolution) const {
@@ -421,6 +385,16 @@ Resolution Resolver::default_answer(const Problem& problem, const RefusedKernels
     throw Error(ErrorKind::unsupported, "every kernel failed that does " + what);
   throw Error(ErrorKind::unsupported,
               "no kernel template does " + what + ", which can do " + kinds_done(problem, device_));
+}
+
+Resolution resolve(const Resolver& stored, const std::function<const Resolver*()>& portfolio,
+                   const Problem& problem, const RefusedKernels& refused) {
+  Resolution resolution = stored.resolve(problem, refused);
+  if (resolution.kind != MatchKind::default_) return resolution;
+  const Resolver* shipped = portfolio();
+  if (!shipped) return resolution;
+  Resolution other = shipped->resolve(problem, refused);
+  return other.kind == MatchKind::default_ ? resolution : other;
 }
 
 }  // namespace tilewise

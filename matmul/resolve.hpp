@@ -4,11 +4,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "db/database.hpp"
+#include "matmul/prediction.hpp"
 #include "matmul/resolution.hpp"
 #include "templates/kernel_template.hpp"
 #include "vocabulary/device_info.hpp"
@@ -26,9 +26,6 @@ double distance_between(const Problem& x, const Problem& y);
 MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInfo& device,
                         const std::function<Resolution(const Problem&)>& resolve);
 
-/// Kernels whose image is missing or broken.
-using RefusedKernels = std::set<KernelSpec>;
-
 /// Problem -> resolution, without input or output. Constructed from a database's winners;
 /// immutable, thread-safe.
 class Resolver {
@@ -36,8 +33,10 @@ class Resolver {
   /// Winners of another GPU are left out. Quarantined winners and those of other templates,
   /// parameters or values than this version has are skipped with a message in notes(). `compiler`:
   /// the identity of the loaded compiler, or empty; with it, a winner whose source hash differs is
-  /// called stale.
-  Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler = "");
+  /// called stale. `general`: records that serve problems other than their own, in place of
+  /// winners that are specialised on the size of the same problem.
+  Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler = "",
+           std::vector<Record> general = {});
 
   /// The exact winner, else the one that is expected to be fastest, else a default; always valid
   /// for `problem`. Winners of the same types and mode, of any size and layout, are candidates
@@ -45,20 +44,35 @@ class Resolver {
   /// other sizes by its form that is not; a template of which each kernel is, serves its own size
   /// only. A record of lower alignment serves higher, never the reverse. The expected time is the
   /// cost model's for this problem, with parameters that follow from the size chosen anew, times
-  /// the ratio of the record's measured time to the model's for its own problem. At most kCompared
-  /// winners are compared, the nearest by distance_between(). Ties, and a device without a cost
-  /// model: the nearest of the same layout. Default: that of the first template that
-  /// supports the problem: `mma` (tensor cores, where the device has them for it), `simt`, then the
-  /// catalog's order. `refused`: candidates with such a kernel are left out. Throws
-  /// Error(unsupported) when nothing is left, with the kinds of products that this device supports.
+  /// the ratio of the record's measured time to the model's for its own problem. Of several records
+  /// of one candidate the nearest by distance_between() counts. At most kCompared candidates are
+  /// compared, the nearest. Ties, and a device without a cost model: the nearest of the same
+  /// layout. Default: that of the first template that supports the problem: `mma` (tensor cores,
+  /// where the device has them for it), `simt`, then the catalog's order. `refused`: candidates
+  /// with such a kernel are left out. Throws Error(unsupported) when nothing is left, with the
+  /// kinds of products that this device supports.
   Resolution resolve(const Problem& problem, const RefusedKernels& refused = {}) const;
+
+  /// A candidate that may serve a problem, and the expected time (0 without a cost model).
+  struct Expected {
+    Candidate candidate;
+    double us = 0;
+  };
+  /// The candidates that are expected to be the fastest, fastest first: at most `count`, none
+  /// twice.
+  std::vector<Expected> expected(const Problem& problem, std::size_t count) const;
+
+  /// How far such expectations are off: for the nearest measured problems of the same types, the
+  /// time that is expected without their own record, over the measured time. In words; empty where
+  /// fewer than three can be compared. Takes some milliseconds.
+  std::string how_far_off(const Problem& problem) const;
 
   /// The same winners, with staleness by this compiler.
   Resolver with_compiler(std::string identity) const;
 
   const std::vector<std::string>& notes() const { return notes_; }
 
-  static constexpr std::size_t kCompared = 48;  ///< winners
+  static constexpr std::size_t kCompared = 48;  ///< candidates
   static constexpr std::size_t kFitted = 8;     ///< of them, whose parameters are chosen anew
 
  private:
@@ -70,15 +84,21 @@ class Resolver {
     double model_us = 0;     ///< the cost model's share of it
     std::size_t compared = 0;
   };
+  void add_general(std::vector<Record> general);
   const Winner* exact(const Problem& problem, const RefusedKernels& refused) const;
-  Choice choose(const Problem& problem, const RefusedKernels& refused) const;
+  /// At most `count` choices, those expected to be the fastest first; with `without_own`, none by a
+  /// record of this very problem.
+  std::vector<Choice> choices(const Problem& problem, const RefusedKernels& refused,
+                              std::size_t count, bool without_own = false) const;
   Resolution exact_answer(const Problem& problem, const Winner& winner) const;
   Resolution predicted_answer(const Problem& problem, const Choice& choice) const;
   double correction(std::size_t winner) const;
   void tell_staleness(Resolution& resolution) const;
   Resolution default_answer(const Problem& problem, const RefusedKernels& refused) const;
 
-  std::vector<Winner> winners_;
+  std::vector<Winner> winners_;   // then general records, as if they were winners
+  std::size_t own_ = 0;           // the number of winners before them
+  std::vector<bool> superseded_;  // of each winner: for other sizes, by a general record
   /// Of each winner: measured over modelled time of its own problem, or 0 until it is first needed.
   /// Threads that compute one at the same time compute the same. Copies have the same winners.
   std::shared_ptr<std::vector<std::atomic<double>>> corrections_;
@@ -86,5 +106,10 @@ class Resolver {
   std::string compiler_;
   std::vector<std::string> notes_;
 };
+
+/// The answer of `stored`; where that is a default, the answer of `portfolio`, which is asked for
+/// only then and may be null.
+Resolution resolve(const Resolver& stored, const std::function<const Resolver*()>& portfolio,
+                   const Problem& problem, const RefusedKernels& refused = {});
 
 }  // namespace tilewise

@@ -21,6 +21,8 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 /// "stored for nn 1024x1024x1024 ... (record 7)", "simt's default".
 std::string described(const Resolution& resolution) {
   if (!resolution.record) return resolution.candidate.kernel_template + "'s default";
+  if (resolution.record->id == 0)
+    return "the portfolio's configuration for " + to_string(resolution.record->problem);
   return "record " + std::to_string(resolution.record->id) + ", the winner for " +
          to_string(resolution.record->problem) + ",";
 }
@@ -36,11 +38,13 @@ Matmul::State::State(MatmulParts parts)
     parts_.warn = [](const std::string& line) { std::cerr << "tilewise: " + line + "\n"; };
   for (const std::string& note : parts_.notes) warn_once(note);
   std::vector<Winner> winners;
+  std::vector<Record> general;
   if (database_) {
     winners = database_->winners(gpu_key(device_->info()));
+    general = database_->general(gpu_key(device_->info()));
     for (const std::string& warning : database_->warnings()) warn_once(warning);  // damaged winners
   }
-  resolver_.emplace(std::move(winners), device_->info());
+  resolver_.emplace(std::move(winners), device_->info(), "", std::move(general));
   for (const std::string& note : resolver_->notes()) warn_once(note);
 }
 
@@ -54,15 +58,35 @@ std::shared_ptr<const Executable> Matmul::State::executable(const Problem& probl
   return made;
 }
 
+void Matmul::State::prepare(const Problem& problem) {
+  const std::lock_guard making(make_mutex_);
+  if (prepared_.contains(problem)) return;
+  Resolution served;
+  make(problem, MayLoad::yes, &served);
+  if (prepared_.size() >= kPrepared) return;
+  auto& shared = prepared_resolutions_[served.candidate];
+  if (!shared) shared = std::make_shared<const Resolution>(std::move(served));
+  prepared_[problem] = shared;
+}
+
+/// By the prepared choice where there is one.
+std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, MayLoad may_load) {
+  if (const auto known = prepared_.find(problem); known != prepared_.end())
+    if (Attempt tried = attempt(problem, *known->second, may_load); tried.executable)
+      return std::move(tried.executable);
+  return make(problem, may_load, nullptr);
+}
+
 /// Tries resolutions, best first, until one loads. A failed one is not tried again in this process.
 /// It is quarantined in the database only after another has loaded: before, the device may be at
-/// fault.
-std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, MayLoad may_load) {
+/// fault. `served`: the resolution that loaded.
+std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, MayLoad may_load,
+                                                      Resolution* served) {
   std::vector<std::pair<Resolution, Attempt>> failures;
   for (;;) {
     Resolution resolution;
     try {
-      resolution = resolver_->resolve(problem, refused());
+      resolution = resolve(*resolver_, problem);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::unsupported) give_up(problem);
       throw;
@@ -76,6 +100,7 @@ std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, Ma
           quarantine(*failed.record, failure.why_not);
       }
       if (resolution.stale) warn_once(described(resolution) + " is stale: " + resolution.why);
+      if (served) *served = std::move(resolution);
       return std::move(tried.executable);
     }
     refuse(problem, tried);
@@ -231,8 +256,21 @@ ImageStore::Made Matmul::State::image(const KernelSpec& kernel, const std::strin
   return made;
 }
 
-Resolution Matmul::State::resolution(const Problem& problem) const {
-  return resolver_->resolve(problem, refused());
+Resolution Matmul::State::resolution(const Problem& problem) {
+  return resolve(*resolver_, problem);
+}
+
+/// What is stored comes first, then the portfolio, then a default.
+Resolution Matmul::State::resolve(const Resolver& stored, const Problem& problem) {
+  const auto portfolio = [this]() -> const Resolver* {
+    if (!parts_.portfolio) return nullptr;
+    std::call_once(portfolio_once_, [this] {
+      portfolio_.emplace(std::vector<Winner>{}, device_->info(), "",
+                         parts_.portfolio(device_->info()));
+    });
+    return &*portfolio_;
+  };
+  return tilewise::resolve(stored, portfolio, problem, refused());
 }
 
 void Matmul::State::pack(const Problem& problem, const Call& call,
@@ -257,7 +295,11 @@ Resolution Matmul::State::explain(const Problem& problem) {
     const Compiler* known = compiler();
     with_compiler_ = known ? resolver_->with_compiler(known->identity()) : *resolver_;
   });
-  return with_compiler_->resolve(problem, refused());
+  Resolution resolution = resolve(*with_compiler_, problem);
+  if (resolution.kind == MatchKind::predicted)
+    if (const std::string off = with_compiler_->how_far_off(problem); !off.empty())
+      resolution.why += "; " + off;
+  return resolution;
 }
 
 void Matmul::State::refuse(const Problem& problem, const Attempt& attempt) {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@ Problem as_served(Problem problem);
 
 /// The number of problems whose choice a Matmul keeps. A choice takes about 4 KiB.
 inline constexpr std::size_t kChoices = 4096;
+/// The number of prepared problems whose resolution is kept besides, about 150 bytes each.
+inline constexpr std::size_t kPrepared = 65536;
 
 /// A Matmul without its per-thread memory: problem -> executable, made at first need and kept for
 /// the last kChoices problems. Thread-safe. One executable is made at a time; a lookup of a
@@ -38,8 +41,10 @@ struct Matmul::State {
   /// Error(invalid_argument) when a kernel of it is not loaded yet and `stream` is being captured:
   /// loading and compiling are not possible in a capture.
   std::shared_ptr<const Executable> executable(const Problem& problem, Stream stream);
+  /// Loads the kernels of a problem and keeps its choice, without an executable.
+  void prepare(const Problem& problem);
   /// The resolution of a problem, without a compiler.
-  Resolution resolution(const Problem& problem) const;
+  Resolution resolution(const Problem& problem);
   /// The same, with staleness where there is a compiler.
   Resolution explain(const Problem& problem);
   /// Packs an operand (contents.role) with the packing of the executable for `problem`, and waits
@@ -70,6 +75,8 @@ struct Matmul::State {
   enum class MayLoad { yes, no };  ///< no: in a capture
 
   std::shared_ptr<const Executable> make(const Problem& problem, MayLoad may_load);
+  std::shared_ptr<const Executable> make(const Problem& problem, MayLoad may_load,
+                                         Resolution* served);
   Attempt attempt(const Problem& problem, const Resolution& resolution, MayLoad may_load);
   LoadedKernel* loaded(const KernelSpec& kernel, const KernelNeed& need) const;
   LoadedKernel* load(const KernelSpec& kernel, const KernelNeed& need,
@@ -82,6 +89,7 @@ struct Matmul::State {
   ImageStore::Made image(const KernelSpec& kernel, const std::string& launch_revision,
                          Attempt& attempt);
   std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
+  Resolution resolve(const Resolver& stored, const Problem& problem);
   double seconds_to_compile(const Resolution& resolution) const;
   RefusedKernels refused() const;
   void quarantine(const Record& record, const std::string& why);
@@ -99,12 +107,16 @@ struct Matmul::State {
   std::unique_ptr<Compiler> compiler_;
   std::string no_compiler_;  ///< the reason when there is no compiler
   MatmulParts parts_;        ///< the remaining hooks and options
-  std::once_flag cache_once_, compiler_once_, informed_once_;
+  std::once_flag cache_once_, compiler_once_, informed_once_, portfolio_once_;
   std::optional<Resolver> resolver_;
   std::optional<Resolver> with_compiler_;  ///< with the compiler's identity; for explain()
+  std::optional<Resolver> portfolio_;      ///< read at the first problem that nothing stored serves
   const std::uint64_t id_;
 
   Choices choices_{kChoices};
+  /// Of prepared problems, guarded by make_mutex_. Problems of one candidate share a resolution.
+  std::unordered_map<Problem, std::shared_ptr<const Resolution>> prepared_;
+  std::map<Candidate, std::shared_ptr<const Resolution>> prepared_resolutions_;
 
   std::mutex make_mutex_;                ///< locked while an executable is made; guards the rest
   std::map<KernelSpec, Loaded> loaded_;  ///< shared by all sizes of a configuration; only grows

@@ -25,6 +25,10 @@ struct TuneOptions {
   bool force = false;                            ///< measure again what is stored
   std::vector<const KernelTemplate*> templates;  ///< empty = all
   Subspace subspace;
+  /// Candidates to try before those of the strategy, where they are valid.
+  std::vector<Candidate> first;
+  /// Not empty: these alone, in this order, where they are valid. No search is stored.
+  std::vector<Candidate> only;
   /// Prefix of the command that reproduces a candidate (reproduce.hpp); added to rejected records.
   std::string reproduce;
 };

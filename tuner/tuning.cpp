@@ -31,6 +31,14 @@ Record with_evaluation(Record record, const Evaluation& evaluation) {
   return record;
 }
 
+/// The candidate without its size as constants; empty where it has none.
+std::optional<Candidate> general_form(Candidate candidate, const KernelTemplate& kernel) {
+  const std::string& specialises = kernel.specialises;
+  if (specialises.empty() || candidate.configuration.at(specialises) == 0) return std::nullopt;
+  candidate.configuration.set(specialises, 0);
+  return candidate;
+}
+
 bool by_model(const std::string& strategy) {
   const auto all = strategies();
   return std::any_of(all.begin(), all.end(), [&](const StrategyInfo& info) {
@@ -54,6 +62,16 @@ double Tuning::predicted_seconds(const Candidate& candidate) const {
 /// Without a compiler only stored images can be evaluated: the candidates are the defaults and
 /// those with records of this GPU.
 std::unique_ptr<Strategy> Tuning::make_chooser() const {
+  if (!session_.options.only.empty()) {
+    std::vector<Candidate> valid = session_.options.only;
+    std::erase_if(valid, [this](const Candidate& candidate) {
+      const KernelTemplate* kernel = session_.kernel_of(candidate);
+      return !kernel ||
+             !rejection(*kernel, session_.problem, candidate.configuration, session_.device)
+                  .empty();
+    });
+    return make_list(std::move(valid));
+  }
   if (session_.context.compiler) {
     std::unique_ptr<Strategy> named =
         make_strategy(session_.options.strategy, session_.space, session_.options.seed);
@@ -86,6 +104,7 @@ Search Tuning::wanted_search() const {
 }
 
 bool Tuning::finished_before() {
+  if (!session_.options.only.empty()) return false;
   const Search wanted = wanted_search();
   const auto winner = session_.context.database.winner(session_.problem, session_.gpu);
   const bool served =
@@ -139,6 +158,8 @@ void Tuning::recall() {
         rejection(*kernel, session_.problem, candidate.configuration, session_.device).empty())
       session_.incumbent = candidate;
   }
+  for (const Candidate& candidate : session_.options.first)
+    if (session_.space.contains(candidate)) strategy_->suggest(candidate);
   StaleMeasurements of_others;  // of other machines: hints only
   RecordFilter filter;
   filter.problem = session_.problem;
@@ -321,6 +342,37 @@ void Tuning::commit(Record record) {
 void Tuning::race() {
   end_compiling();
   Race(session_).run();
+  if (!session_.stopped() && !session_.result.failure) keep_general();
+}
+
+/// Beside a winner that is specialised on its size: measures the form that serves other sizes, and
+/// keeps its images.
+void Tuning::keep_general() {
+  const auto winner = session_.context.database.winner(session_.problem, session_.gpu);
+  if (!winner || !winner->quarantined.empty()) return;
+  const KernelTemplate* kernel = session_.kernel_of(winner->record.candidate);
+  const std::optional<Candidate> general =
+      kernel ? general_form(winner->record.candidate, *kernel) : std::nullopt;
+  if (!general ||
+      !rejection(*kernel, session_.problem, general->configuration, session_.device).empty())
+    return;
+  const Built built = build(*general, *kernel, session_.problem, session_.device, session_.store);
+  if (built.compiled) ++session_.result.compiled;
+  if (built.missing || built.stopped || built.fault || !built.refusal.empty()) return;
+  const auto known =
+      std::find_if(session_.known.begin(), session_.known.end(),
+                   [&](const Record& record) { return record.candidate == general; });
+  std::int64_t id = known == session_.known.end() ? 0 : known->id;
+  if (id == 0) {
+    const Evaluation evaluation = evaluate(built);
+    if (evaluation.transient) return;
+    const Record record = with_evaluation(record_of(built), evaluation);
+    id = session_.context.database.add(record);
+    ++session_.result.evaluated;
+    if (!is_ok(record)) return;
+  }
+  for (const Image& image : built.images) session_.context.database.put_image(image, id);
+  session_.context.database.set_general(id);
 }
 
 void Tuning::note_faults() {

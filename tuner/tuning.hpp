@@ -32,7 +32,8 @@ class Tuning {
   std::optional<Built> next_built();
   /// Evaluates, commits the record, reports to the strategy.
   void judge(Built built);
-  /// Measures the finalists once more, interleaved; stores the winner and keeps the images.
+  /// Measures the finalists once more, interleaved; stores the winner, and beside a specialised one
+  /// the form that serves other sizes; keeps their images.
   void race();
   TuneResult finish();
   /// In place of finish(), while the error of a step is handled: where the database failed, returns
@@ -54,6 +55,7 @@ class Tuning {
   void meet_fault(const Candidate& candidate, Faults::Work work, const std::string& why);
   void try_again(const std::vector<Candidate>& candidates);
   void end_compiling();
+  void keep_general();
 
   Session session_;
   std::unique_ptr<Strategy> strategy_;

@@ -161,6 +161,24 @@ DeviceInfo nominal_device(const Target& target) {
   return info;
 }
 
+DeviceInfo nominal_from_key(const std::string& key) {
+  const auto count_at = key.rfind('|');
+  const auto target_at = count_at == std::string::npos || count_at == 0
+                             ? std::string::npos
+                             : key.rfind('|', count_at - 1);
+  int count = 0;
+  if (target_at != std::string::npos)
+    std::from_chars(key.data() + count_at + 1, key.data() + key.size(), count);
+  if (count <= 0)
+    throw Error(ErrorKind::invalid_argument,
+                "'" + key + "' is not a GPU key; those read NAME|CAPABILITY|MULTIPROCESSORS");
+  const Target target = parse_target(key.substr(target_at + 1, count_at - target_at - 1));
+  DeviceInfo info = nominal_device(best_target(target));
+  info.name = key.substr(0, target_at);
+  info.multiprocessors = count;
+  return info;
+}
+
 double peak_flops(const DeviceInfo& info) {
   return 2.0 * info.multiprocessors * info.fp32_lanes * info.clock_khz * 1e3;
 }

@@ -86,6 +86,10 @@ std::string gpu_key(const DeviceInfo& info);
 /// guide), for compiling and testing without a device. Throws Error(unsupported) below 7.5.
 DeviceInfo nominal_device(const Target& target);
 
+/// The facts of a gpu_key() ("NVIDIA H200|9.0|132"), typical for its capability, for use without
+/// that GPU. Throws Error(invalid_argument).
+DeviceInfo nominal_from_key(const std::string& key);
+
 /// Peak rate = multiprocessors x lanes x 2 x clock (FLOP/s). Bandwidth = bus width x memory clock x
 /// 2 (bytes/s). 0 when the clocks are not known.
 double peak_flops(const DeviceInfo& info);

@@ -217,6 +217,9 @@ tilewise_status tilewise_multiply_host(tilewise_matmul* matmul, const tilewise_p
 /* tilewise_prepare() and tilewise_explain() for any problem. The problem's alignment must be that
  * of the products to come: a product of another alignment is another problem. */
 tilewise_status tilewise_prepare_problem(tilewise_matmul* matmul, const tilewise_problem* problem);
+/* The same for every m from problem->m to `last_m`, see Matmul::prepare_range(). */
+tilewise_status tilewise_prepare_range(tilewise_matmul* matmul, const tilewise_problem* problem,
+                                       int64_t last_m);
 tilewise_status tilewise_explain_problem(tilewise_matmul* matmul, const tilewise_problem* problem,
                                          char* text, size_t capacity, size_t* needed);
 

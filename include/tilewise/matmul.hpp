@@ -181,6 +181,12 @@ class Matmul {
   /// alignment is another problem.
   void prepare(const Problem& problem);
 
+  /// The same for every m from problem.m to `last_m`: products of these compile and load nothing,
+  /// and their choice is made now (under 1 ms each; at most 65,536 are kept, the first ones).
+  /// Rows of A that are as long as m (layouts tn and tt) have the alignment of tightly packed ones,
+  /// at most problem.alignment's. Throws Error(invalid_argument) where last_m is below problem.m.
+  void prepare_range(const Problem& problem, std::int64_t last_m);
+
  private:
   struct State;
   static Call call_of(const void* a, std::int64_t lda, const void* b, std::int64_t ldb, void* c,

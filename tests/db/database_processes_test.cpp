@@ -259,7 +259,7 @@ TEST(Threads, ShareOneObject) {
 TEST(Processes, ForkWhileAnotherThreadSeedsRandomNumbers) {
   const int status = finish(start([] {
     const Connection connection(":memory:", Connection::Access::write);  // registers for forks
-    alarm(60);  // a deadlock ends by a signal
+    alarm(600);  // a deadlock ends by a signal
     std::atomic<bool> done{false};
     std::thread seeding([&] {
       char byte = 0;

@@ -287,7 +287,7 @@ TEST_F(MatmulFileTest, AMissingImageIsCompiledAndKeptForTheNextProcess) {
   EXPECT_EQ(compiles, 1);
 }
 
-TEST_F(MatmulFileTest, OptionsWithAMissingDatabaseServeDefaultsAndSaySo) {
+TEST_F(MatmulFileTest, OptionsWithAMissingDatabaseServeThePortfolioAndSaySo) {
   MatmulOptions options;
   options.database = path.string();
   options.compile_missing = false;
@@ -298,7 +298,9 @@ TEST_F(MatmulFileTest, OptionsWithAMissingDatabaseServeDefaultsAndSaySo) {
   EXPECT_FALSE(made.open_cache()) << "there is none, and reading makes none";
   EXPECT_FALSE(std::filesystem::exists(path));
   const Matmul multiply = make_matmul(std::move(made));
-  EXPECT_EQ(multiply.explain(problem_of(8, 8, 8)).kind, MatchKind::default_);
+  const Match match = multiply.explain(problem_of(500, 500, 500));
+  EXPECT_EQ(match.kind, MatchKind::predicted);
+  EXPECT_THAT(match.why, HasSubstr("portfolio"));
   EXPECT_THAT(warnings, SizeIs(1));
 }
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <random>
 
+#include "templates/space/search_space.hpp"
 #include "tests/matmul/resolver_parts.hpp"
 #include "vocabulary/problem_text.hpp"
 
@@ -16,14 +18,14 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(PredictedMatch, AnUnseenSizeIsServedByTheExpectedFastest) {
-  // One configuration, stored for three sizes: the cost model expects the same of each, and what
-  // was measured of each corrects it.
-  const Candidate same = candidate(problem_of(512, 512, 512));
+  // Two configurations of which the cost model expects the same: what was measured of each
+  // corrects it.
+  const Candidate one = candidate(problem_of(512, 512, 512)), other = with(one, "GROUP_M", 1);
   const Problem near = problem_of(512, 512, 512), far = problem_of(4096, 4096, 4096);
   const Problem asked = problem_of(1024, 512, 512);
   const auto resolver = [&](double near_ratio, double far_ratio) {
     return Resolver(
-        {winner_by_model(1, near, same, near_ratio), winner_by_model(2, far, same, far_ratio)},
+        {winner_by_model(1, near, one, near_ratio), winner_by_model(2, far, other, far_ratio)},
         device());
   };
   EXPECT_EQ(served(resolver(1.5, 1.2), asked), 2);
@@ -68,10 +70,13 @@ TEST(PredictedMatch, AnotherLayoutServesWhereItsKernelCan) {
 TEST(PredictedMatch, WithoutACostModelTheNearestOfTheLayoutServes) {
   DeviceInfo silent = device();
   silent.clock_khz = 0;
-  const Resolver resolver({default_winner(1, problem_of(512, 512, 512)),
-                           default_winner(2, problem_of(4096, 4096, 4096)),
-                           default_winner(3, problem_of(64, 4096, 4096))},
-                          silent);
+  const auto stored = [](std::int64_t id, const Problem& problem, int group_m) {
+    return winner(id, problem, with(candidate(problem), "GROUP_M", group_m));
+  };
+  const Resolver resolver(
+      {stored(1, problem_of(512, 512, 512), 1), stored(2, problem_of(4096, 4096, 4096), 4),
+       stored(3, problem_of(64, 4096, 4096), 8)},
+      silent);
   EXPECT_EQ(served(resolver, problem_of(640, 640, 640)), 1);
   EXPECT_EQ(served(resolver, problem_of(2048, 2048, 2048)), 2);
   EXPECT_EQ(served(resolver, problem_of(16, 4096, 4096)), 3);
@@ -97,11 +102,12 @@ TEST(PredictedMatch, PartsOfKAreChosenForTheSizeThatIsAsked) {
 }
 
 TEST(PredictedMatch, ATableOfAThousandIsComparedInPart) {
+  const SearchSpace space(problem_of(1024, 512, 512), device(), {&find_template("simt")},
+                          {{find_template("simt").specialises, {0}}});
+  std::mt19937_64 generator(1);
   std::vector<Winner> winners;
-  for (int i = 0; i < 1000; ++i) {
-    const Problem problem = problem_of(256 + i, 512, 512);
-    winners.push_back(winner_by_model(i + 1, problem, candidate(problem)));
-  }
+  for (int i = 0; i < 1000; ++i)
+    winners.push_back(winner(i + 1, problem_of(256 + i, 512, 512), *space.random(generator)));
   const Resolution match =
       Resolver(std::move(winners), device()).resolve(problem_of(2000, 512, 512));
   EXPECT_EQ(match.kind, MatchKind::predicted);

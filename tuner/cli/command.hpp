@@ -57,6 +57,7 @@ CLI::App* add_command(CLI::App& app, Selection& selection, const std::string& na
 }
 
 void add_tune(CLI::App& app, Selection& selection);
+void add_cover(CLI::App& app, Selection& selection);
 void add_query(CLI::App& app, Selection& selection);
 void add_devices(CLI::App& app, Selection& selection);
 void add_compile(CLI::App& app, Selection& selection);

@@ -95,14 +95,13 @@ void add_filter_options(CLI::App& app, FilterOptions& options) {
   app.add_option("--outcome", options.outcome, "With this outcome")
       ->type_name("{ok,compile_error,launch_error,wrong_result,timeout}");
   add_problem_options(app, options.problems, "", false);
-  for (const char* name : {"--layout", "--dtype", "--math", "--align"})
-    app.get_option(name)->needs("--sizes");
+  need_sizes(app);
   add_database_option(app, options.database);
 }
 
 bool has_filter(const FilterOptions& options) {
   return !options.gpu.empty() || !options.kernel_template.empty() || !options.outcome.empty() ||
-         !options.problems.sizes.empty();
+         names_problems(options.problems);
 }
 
 std::vector<RecordFilter> filters_of(const FilterOptions& options, const Database& database,
@@ -112,7 +111,7 @@ std::vector<RecordFilter> filters_of(const FilterOptions& options, const Databas
   if (!options.outcome.empty()) common.outcome = parse_outcome(options.outcome);
   common.limit = limit;
   std::vector<std::optional<Problem>> problems{std::nullopt};
-  if (!options.problems.sizes.empty()) {
+  if (names_problems(options.problems)) {
     problems.clear();
     for (const Problem& problem : problems_of(options.problems)) problems.emplace_back(problem);
   }

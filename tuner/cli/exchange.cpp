@@ -8,6 +8,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "matmul/portfolio.hpp"
+#include "tilewise/version.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/stored.hpp"
@@ -22,6 +24,7 @@ struct ExportCommand {
   std::string gpu;
   std::string database;
   bool images = false;
+  bool portfolio = false;
 };
 
 void setup_export(CLI::App& app, ExportCommand& options) {
@@ -30,6 +33,10 @@ void setup_export(CLI::App& app, ExportCommand& options) {
       ->capture_default_str();
   add_gpu_option(app, options.gpu);
   app.add_flag("--images", options.images, "With the compiled images, for machines without NVRTC");
+  app.add_flag("--portfolio", options.portfolio,
+               "Only the problems, configurations and times of what serves one GPU, in the form in "
+               "which Tilewise ships them (portfolios/)")
+      ->excludes("--images");
   add_database_option(app, options.database);
   app.footer(
       examples({"autotune export winners.json", "autotune export --gpu H200 --images h200.json",
@@ -41,6 +48,25 @@ struct Exported {
   std::int64_t left_out = 0;
 };
 
+/// What serves on a GPU: winners measured there, and general records.
+std::string portfolio_of(const Database& database, const std::string& gpu) {
+  std::vector<Record> records;
+  for (Winner& winner : database.winners(gpu))
+    if (winner.quarantined.empty() && winner.record.origin == Origin::measured)
+      records.push_back(std::move(winner.record));
+  for (Record& record : database.general(gpu))
+    if (record.origin == Origin::measured) records.push_back(std::move(record));
+  std::string newest, driver;
+  for (const Record& record : records)
+    if (record.environment.date > newest) {
+      newest = record.environment.date;
+      driver = record.environment.driver;
+    }
+  return portfolio_text(records, "autotune " + std::string(version_text()) +
+                                     " export --portfolio, measured until " + newest.substr(0, 10) +
+                                     " with driver " + driver);
+}
+
 Exported exported(const ExportCommand& options) {
   const Database database = open_to_read(options.database);
   Exported result;
@@ -48,12 +74,15 @@ Exported exported(const ExportCommand& options) {
     result.text = database.export_json(gpu, options.images, &result.left_out);
     return result;
   };
-  if (options.gpu.empty()) return of_gpu("");
+  if (options.gpu.empty() && !options.portfolio) return of_gpu("");
   const std::vector<std::string> gpus = stored_gpus(database, options.gpu);
+  if (gpus.empty())
+    throw Error(ErrorKind::not_found, "nothing is stored for any GPU: there is no portfolio");
   if (gpus.size() > 1)
     throw Error(ErrorKind::invalid_argument,
                 "--gpu: '" + options.gpu + "' names several stored GPUs: '" + gpus[0] + "', '" +
                     gpus[1] + "'; an export takes one, or all of them without --gpu");
+  if (options.portfolio) return {portfolio_of(database, gpus.front()), 0};
   return of_gpu(gpus.front());
 }
 

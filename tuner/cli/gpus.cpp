@@ -132,24 +132,6 @@ std::string device_name(const Gpu& gpu) {
   return gpu.index == kHostIndex ? gpu.which : std::to_string(gpu.index);
 }
 
-DeviceInfo nominal_from_key(const std::string& key) {
-  const auto count_at = key.rfind('|');
-  const auto target_at = count_at == std::string::npos || count_at == 0
-                             ? std::string::npos
-                             : key.rfind('|', count_at - 1);
-  int count = 0;
-  if (target_at != std::string::npos)
-    std::from_chars(key.data() + count_at + 1, key.data() + key.size(), count);
-  if (count <= 0)
-    throw Error(ErrorKind::invalid_argument,
-                "'" + key + "' is not a GPU key; those read NAME|CAPABILITY|MULTIPROCESSORS");
-  const Target target = parse_target(key.substr(target_at + 1, count_at - target_at - 1));
-  DeviceInfo info = nominal_device(best_target(target));
-  info.name = key.substr(0, target_at);
-  info.multiprocessors = count;
-  return info;
-}
-
 std::vector<Target> parse_targets(const std::string& text) {
   if (text == "all") return known_targets();
   std::vector<Target> targets;

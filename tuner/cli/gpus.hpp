@@ -33,9 +33,6 @@ std::string left_out_json(const std::vector<Gpu>& gpus);
 /// The name that --device takes: "0", "host", "host:sm_90a".
 std::string device_name(const Gpu& gpu);
 
-/// The facts of a stored gpu_key ("NVIDIA H200|9.0|132"), typical for its capability, for use
-/// without that GPU. Throws Error(invalid_argument).
-DeviceInfo nominal_from_key(const std::string& key);
 /// The targets of "sm_90,sm_80" or "all".
 std::vector<Target> parse_targets(const std::string& text);
 

@@ -8,6 +8,7 @@
 
 #include "tilewise/error.hpp"
 #include "tuner/cli/kinds.hpp"
+#include "tuner/cli/problem_list.hpp"
 #include "vocabulary/problem.hpp"
 #include "vocabulary/renames.hpp"
 
@@ -133,7 +134,20 @@ std::string modes_of(DType operand) {
   refuse("--out " + std::string(to_string(c)) + ": products of " + name + " give " + results);
 }
 
-/// A problem without sizes: types, mode and batch.
+/// The problems as the options name them, without --accuracy.
+std::vector<WeightedProblem> named_problems(const ProblemOptions& options) {
+  if (!names_problems(options))
+    refuse(
+        "--sizes is required: which products, as in --sizes 1024,4096,1024x512x2048; or --problems "
+        "with a list of them");
+  if (!options.list.empty()) return without_repeats(read_problem_list(options.list, options));
+  std::vector<WeightedProblem> problems;
+  for (const Problem& problem : problems_of_sizes(options)) problems.push_back({problem});
+  return problems;
+}
+
+}  // namespace
+
 Problem kind_of(const ProblemOptions& options) {
   const DType operand = parse_type("--dtype", options.dtype, operand_types());
   const MathMode math = parsed_as("--math", options.math, parse_math_mode);
@@ -147,15 +161,7 @@ Problem kind_of(const ProblemOptions& options) {
   return problem;
 }
 
-}  // namespace
-
-void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default,
-                         bool with_accuracy) {
-  options.sizes = sizes_default;
-  CLI::Option* sizes = app.add_option("--sizes,--size", options.sizes,
-                                      "N or MxNxK, several with commas: 1024,4096x64x512")
-                           ->type_name("SIZES");
-  if (!sizes_default.empty()) sizes->capture_default_str();
+void add_kind_options(CLI::App& app, ProblemOptions& options) {
   app.add_option("--layout,--layouts", options.layout,
                  "How A and B are stored (n as is, t transposed); a list, or all")
       ->type_name("{nn,nt,tn,tt,all}")
@@ -165,25 +171,40 @@ void add_problem_options(CLI::App& app, ProblemOptions& options, const std::stri
       ->capture_default_str();
   app.add_option("--out", options.out, "Type of C (else A's; of i8 i32, of e4m3 and e5m2 f32)")
       ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.c); }));
-  CLI::Option* math =
-      app.add_option("--math", options.math,
-                     "How f32 is multiplied: strict; on tensor cores rounded to 11 bits (tf32), or "
-                     "in three parts, about as exact as strict (f32x3). How e4m3 and e5m2 are: "
-                     "strict, or with the hardware's own sums (fast)")
-          ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.math); }))
-          ->capture_default_str();
+  app.add_option("--math", options.math,
+                 "How f32 is multiplied: strict; on tensor cores rounded to 11 bits (tf32), or "
+                 "in three parts, about as exact as strict (f32x3). How e4m3 and e5m2 are: "
+                 "strict, or with the hardware's own sums (fast)")
+      ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.math); }))
+      ->capture_default_str();
+  app.add_option("--batch", options.batch,
+                 "Products of each size in one call, their matrices one after the other")
+      ->type_name("N")
+      ->transform(whole_number(1))
+      ->capture_default_str();
+}
+
+void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default,
+                         bool with_accuracy) {
+  options.sizes = sizes_default;
+  CLI::Option* sizes = app.add_option("--sizes,--size", options.sizes,
+                                      "N or MxNxK, several with commas: 1024,4096x64x512")
+                           ->type_name("SIZES");
+  if (!sizes_default.empty()) sizes->capture_default_str();
+  app.add_option("--problems", options.list,
+                 "Instead of --sizes: a list of problems, CSV with a heading or JSON, with m, n, k "
+                 "and where they differ from these options layout, dtype, out, math, batch, align, "
+                 "and a weight")
+      ->type_name("FILE")
+      ->excludes(sizes);
+  add_kind_options(app, options);
   if (with_accuracy)
     app.add_option("--accuracy", options.accuracy,
                    "Instead of --math: the fastest mode whose error bound, relative to |A||B|, is "
                    "at most this")
         ->type_name("ERROR")
         ->check(number_above_zero())
-        ->excludes(math);
-  app.add_option("--batch", options.batch,
-                 "Products of each size in one call, their matrices one after the other")
-      ->type_name("N")
-      ->transform(whole_number(1))
-      ->capture_default_str();
+        ->excludes(app.get_option("--math"));
   app.add_option("--align", options.align,
                  "Bytes that pointers and rows are aligned to: auto, one value, or A,B,C")
       ->type_name("{auto,16,8,4,2,1}")
@@ -191,9 +212,13 @@ void add_problem_options(CLI::App& app, ProblemOptions& options, const std::stri
 }
 
 void need_sizes(CLI::App& app) {
-  for (const char* name :
-       {"--layout", "--dtype", "--out", "--math", "--accuracy", "--batch", "--align"})
-    if (CLI::Option* option = app.get_option_no_throw(name)) option->needs("--sizes");
+  app.parse_complete_callback([&app] {
+    if (app.count("--sizes") + app.count("--problems") > 0) return;
+    for (const char* name :
+         {"--layout", "--dtype", "--out", "--math", "--accuracy", "--batch", "--align", "--stale"})
+      if (const CLI::Option* option = app.get_option_no_throw(name); option && option->count() > 0)
+        throw CLI::RequiresError(name, "--sizes or --problems");
+  });
 }
 
 std::vector<Layout> parse_layouts(const std::string& text) {
@@ -212,9 +237,11 @@ std::vector<Layout> parse_layouts(const std::string& text) {
   return layouts;
 }
 
-std::vector<Problem> problems_of(const ProblemOptions& options) {
-  if (options.sizes.empty())
-    refuse("--sizes is required: which products, as in --sizes 1024,4096,1024x512x2048");
+bool names_problems(const ProblemOptions& options) {
+  return !options.sizes.empty() || !options.list.empty();
+}
+
+std::vector<Problem> problems_of_sizes(const ProblemOptions& options) {
   const std::vector<Size> sizes = sizes_of(options.sizes);
   const std::vector<Layout> layouts = parse_layouts(options.layout);
   Problem problem = kind_of(options);
@@ -230,13 +257,31 @@ std::vector<Problem> problems_of(const ProblemOptions& options) {
   return problems;
 }
 
-std::vector<Problem> problems_of(const ProblemOptions& options, const DeviceInfo& device,
-                                 const std::vector<Winner>& winners) {
-  std::vector<Problem> problems = problems_of(options);
-  for (Problem& problem : problems) {
-    if (options.accuracy) problem.math = mode_within(problem, *options.accuracy, device, winners);
+std::vector<Problem> problems_of(const ProblemOptions& options) {
+  std::vector<Problem> problems;
+  for (const WeightedProblem& weighted : named_problems(options))
+    problems.push_back(weighted.problem);
+  return problems;
+}
+
+std::vector<WeightedProblem> weighted_problems_of(const ProblemOptions& options,
+                                                  const DeviceInfo& device,
+                                                  const std::vector<Winner>& winners) {
+  std::vector<WeightedProblem> problems = named_problems(options);
+  for (WeightedProblem& weighted : problems) {
+    Problem& problem = weighted.problem;
+    if (options.accuracy && !weighted.own_math)
+      problem.math = mode_within(problem, *options.accuracy, device, winners);
     check_kind(problem, device);
   }
+  return without_repeats(std::move(problems));
+}
+
+std::vector<Problem> problems_of(const ProblemOptions& options, const DeviceInfo& device,
+                                 const std::vector<Winner>& winners) {
+  std::vector<Problem> problems;
+  for (const WeightedProblem& weighted : weighted_problems_of(options, device, winners))
+    problems.push_back(weighted.problem);
   return problems;
 }
 

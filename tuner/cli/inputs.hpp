@@ -15,9 +15,11 @@
 /// the option, the value and what is allowed.
 namespace tilewise::cli {
 
-/// The problems: every size in every layout, of one kind.
+/// The problems: every size in every layout, of one kind; or a list in a file, of which the other
+/// options are the defaults.
 struct ProblemOptions {
   std::string sizes;
+  std::string list;  ///< path of a problem list, see problem_list.hpp
   std::string layout = "nn";
   std::string dtype = "f32";
   std::string out;  ///< empty: default_result()
@@ -26,18 +28,38 @@ struct ProblemOptions {
   std::int64_t batch = 1;
   std::string align = "auto";
 };
-/// `sizes_default` is shown in --help; empty: --sizes is required. `with_accuracy` adds --accuracy.
+/// A problem with its share of the work: in lists 1 unless stated.
+struct WeightedProblem {
+  Problem problem;
+  double weight = 1;
+  bool own_math = false;  ///< its row in the list has the math mode, which --accuracy leaves alone
+};
+
+/// `sizes_default` is shown in --help; empty: --sizes or --problems is required. `with_accuracy`
+/// adds --accuracy.
 void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default,
                          bool with_accuracy = true);
-/// Makes every problem option require --sizes.
+/// Of these, the options of the kind: --layout, --dtype, --out, --math, --batch.
+void add_kind_options(CLI::App& app, ProblemOptions& options);
+/// A problem without sizes: types, mode and batch.
+Problem kind_of(const ProblemOptions& options);
+/// Makes every problem option require --sizes or --problems.
 void need_sizes(CLI::App& app);
-/// Requires --sizes. The error names every bad size. --accuracy is only checked for its value: the
-/// problems' mode is strict.
+/// Whether --sizes or --problems is given.
+bool names_problems(const ProblemOptions& options);
+/// The problems of --sizes alone: every size in every layout.
+std::vector<Problem> problems_of_sizes(const ProblemOptions& options);
+/// Requires --sizes or --problems. The error names every bad size, or the place in the list.
+/// --accuracy is only checked for its value: the problems' mode is strict.
 std::vector<Problem> problems_of(const ProblemOptions& options);
 /// The same on a device, where --accuracy chooses each problem's mode (see mode_within()). Throws
 /// Error(unsupported) for what the device cannot do.
 std::vector<Problem> problems_of(const ProblemOptions& options, const DeviceInfo& device,
                                  const std::vector<Winner>& winners);
+/// The same with weights. A problem that is named twice is there once, with the sum of its weights.
+std::vector<WeightedProblem> weighted_problems_of(const ProblemOptions& options,
+                                                  const DeviceInfo& device,
+                                                  const std::vector<Winner>& winners);
 /// The layouts of "nn,tn" or "all".
 std::vector<Layout> parse_layouts(const std::string& text);
 /// The candidates.

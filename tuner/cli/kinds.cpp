@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
@@ -139,8 +140,11 @@ void check_kind(const Problem& problem, const DeviceInfo& device) {
 MathMode mode_within(const Problem& problem, double accuracy, const DeviceInfo& device,
                      const std::vector<Winner>& winners) {
   const Resolver resolver(winners, device);
-  return fastest_within(problem, accuracy, device,
-                        [&](const Problem& asked) { return resolver.resolve(asked); });
+  const Resolver portfolio({}, device, "", portfolio_for(device));
+  return fastest_within(problem, accuracy, device, [&](const Problem& asked) {
+    return resolve(
+        resolver, [&] { return &portfolio; }, asked);
+  });
 }
 
 }  // namespace tilewise::cli

@@ -4,6 +4,7 @@
 #include "tilewise/error.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/gnuplot.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/ladder_report.hpp"
 #include "tuner/cli/progress.hpp"
@@ -109,7 +110,7 @@ int report(const Ladder& ladder, const LadderCommand& options, const Output& out
     print_document(ladder_json(ladder));
   else
     print_ladder(ladder, output);
-  if (!gnuplot.empty()) draw_figure(ladder, options.svg, gnuplot);
+  if (!gnuplot.empty()) draw(gnuplot, figure_script(ladder, options.svg), options.svg);
   if (ladder.interrupted) return kInterrupted;
   const bool all_ok = std::all_of(ladder.rungs.begin(), ladder.rungs.end(),
                                   [](const Rung& rung) { return rung.outcome == Outcome::ok; });

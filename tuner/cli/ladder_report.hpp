@@ -18,9 +18,5 @@ std::string ladder_json(const Ladder& ladder);
 
 /// The figure as a gnuplot script: a bar for each timed rung and a line for the peak.
 std::string figure_script(const Ladder& ladder, const std::string& svg);
-/// The path of gnuplot on PATH. Throws Error(unsupported) that explains how to install it.
-std::string find_gnuplot();
-/// Draws the figure into the file `svg`. Throws Error(io) with gnuplot's message.
-void draw_figure(const Ladder& ladder, const std::string& svg, const std::string& gnuplot);
 
 }  // namespace tilewise::cli

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "device/machines.hpp"
+#include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "tuner/cli/bench.hpp"
@@ -36,7 +37,6 @@ void setup(CLI::App& app, QueryCommand& options) {
   app.add_flag("--stale", options.stale, "Also say which are stale: loads the compiler");
   add_nvrtc_option(app, options.nvrtc);
   app.get_option("--nvrtc")->needs("--stale");
-  app.get_option("--stale")->needs("--sizes");
   need_sizes(app);
   add_database_option(app, options.database);
   app.footer(
@@ -158,10 +158,18 @@ std::vector<Answer> answers_for(const std::optional<Database>& database,
         options.stale ? load_compiler(subject.info.target, options.nvrtc)->identity() : "";
     const std::vector<Winner> winners =
         database ? database->winners(subject.key) : std::vector<Winner>{};
-    const Resolver resolver(winners, subject.info, compiler);
+    const Resolver resolver(winners, subject.info, compiler,
+                            database ? database->general(subject.key) : std::vector<Record>{});
+    const Resolver portfolio({}, subject.info, compiler, portfolio_for(subject.info));
     for (const std::string& line : resolver.notes()) warn(line);
-    for (const Problem& problem : problems_of(options.problems, subject.info, winners))
-      answers.push_back({subject, problem, resolver.resolve(problem)});
+    const auto shipped = [&portfolio] { return &portfolio; };
+    for (const Problem& problem : problems_of(options.problems, subject.info, winners)) {
+      answers.push_back({subject, problem, resolve(resolver, shipped, problem)});
+      Resolution& answer = answers.back().resolution;
+      const std::string off =
+          answer.kind == MatchKind::predicted ? resolver.how_far_off(problem) : "";
+      if (!off.empty()) answer.why += "; " + off;
+    }
   }
   return answers;
 }
@@ -223,7 +231,7 @@ void print_answers(const std::vector<Answer>& answers, const Output& output) {
 }
 
 int run_query(const QueryCommand& options, const Output& output) {
-  const bool asked = !options.problems.sizes.empty();
+  const bool asked = names_problems(options.problems);
   if (asked) problems_of(options.problems);  // bad problems are reported first
   const bool may_be_absent = asked && !options.device.empty();
   const std::optional<Database> database =

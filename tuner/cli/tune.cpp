@@ -4,6 +4,7 @@
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/inputs.hpp"
+#include "tuner/cli/problem_list.hpp"
 #include "tuner/cli/progress.hpp"
 #include "tuner/cli/signals.hpp"
 #include "tuner/cli/stored.hpp"
@@ -40,7 +41,8 @@ void setup(CLI::App& app, TuneCommand& options) {
   add_problem_options(app, options.problems, "");
   add_bench_options(app, options.bench);
   app.add_option("--budget", options.budget,
-                 "Time per problem, compiling counted: 60, 90s, 2m (else 60s; on the CPU 20s)")
+                 "Time per problem, compiling counted: 60, 90s, 2m (else 60s; on the CPU 20s). The "
+                 "weights of --problems share out this time times their number")
       ->type_name("TIME")
       ->check(time_span());
   app.add_option("--max-evaluations", options.tune.max_evaluations,
@@ -111,6 +113,7 @@ TuneOptions checked(const TuneCommand& options) {
 struct Task {
   Gpu gpu;
   std::vector<Problem> problems;
+  std::vector<double> budgets;  ///< seconds of each problem's search
 };
 
 struct Run {
@@ -130,9 +133,10 @@ std::string reproduce_prefix(const Run& run, const Gpu& gpu, const Problem& prob
 }
 
 Tuned tune_problem(Run& run, const Gpu& gpu, Bench& bench, const Problem& problem,
-                   Progress& progress) {
+                   double budget_seconds, Progress& progress) {
   const auto before = run.database.winner(problem, gpu_key(gpu.info));
   TuneOptions tune_options = run.tune;
+  tune_options.budget_seconds = budget_seconds;
   tune_options.reproduce = reproduce_prefix(run, gpu, problem);
   const auto show = [&](const TuneProgress& now) {
     if (now.last && run.output.verbose)
@@ -148,7 +152,9 @@ Tuned tune_problem(Run& run, const Gpu& gpu, Bench& bench, const Problem& proble
 /// size.
 Task task_for(const Gpu& gpu, const Run& run) {
   const std::vector<Winner> winners = run.database.winners(gpu_key(gpu.info));
-  Task task{gpu, problems_of(run.options.problems, gpu.info, winners)};
+  const auto weighted = weighted_problems_of(run.options.problems, gpu.info, winners);
+  Task task{gpu, {}, shares_of(run.tune.budget_seconds, weighted)};
+  for (const WeightedProblem& one : weighted) task.problems.push_back(one.problem);
   const DeviceStatus status = status_of(gpu);
   for (const Problem& problem : task.problems) check_device_memory(problem, gpu.info, status);
   for (const std::string& doubt : doubts(status)) warn(gpu.info.name + ": " + doubt);
@@ -194,11 +200,12 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   };
   try {
     Progress progress(run.output);
-    for (const auto& [gpu, problems] : tasks) {
+    for (const auto& [gpu, problems, budgets] : tasks) {
       if (!goes_on()) break;
       Bench bench(gpu, run.options.bench);
-      for (const Problem& problem : problems)
-        if (goes_on()) results.push_back(tune_problem(run, gpu, bench, problem, progress));
+      for (std::size_t i = 0; i < problems.size(); ++i)
+        if (goes_on())
+          results.push_back(tune_problem(run, gpu, bench, problems[i], budgets[i], progress));
     }
   } catch (const Error& error) {
     if (results.empty()) throw;
@@ -230,7 +237,7 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
 int try_only(Run& run, const std::vector<Task>& tasks) {
   const ImageStore images(&run.database, run.cache.get(), run.compiler.get());
   std::vector<TrialReport> reports;
-  for (const auto& [gpu, problems] : tasks) {
+  for (const auto& [gpu, problems, budgets] : tasks) {
     Bench bench(gpu, run.options.bench);
     const DeviceInfo info = bench.evaluator().device_info();
     for (const Problem& problem : problems) {
@@ -262,9 +269,9 @@ int run_tune(const TuneCommand& options, const Output& output) {
   warn_of(warned);
   run.warned = warned.size();
   const std::vector<Gpu> gpus = run.gpus = gpus_to_measure_on(options.bench.device, output);
+  if (gpus.front().info.target.host) apply_cpu_defaults(run.tune, gpus.front(), options);
   std::vector<Task> tasks;
   for (const Gpu& gpu : gpus) tasks.push_back(task_for(gpu, run));
-  if (gpus.front().info.target.host) apply_cpu_defaults(run.tune, gpus.front(), options);
   if (!options.no_cache) run.cache = open_image_cache(path, run.database);
   run.compiler = compiler_if_any(gpus.front().info.target, options.bench.nvrtc);
   catch_interrupts();

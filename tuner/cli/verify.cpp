@@ -95,7 +95,7 @@ Selected select_winners(const Database& database, const Gpu& gpu, const VerifyCo
   const std::string key = gpu_key(gpu.info);
   std::vector<Winner> stored = database.winners(key);
   Selected selected;
-  if (options.problems.sizes.empty()) {
+  if (!names_problems(options.problems)) {
     for (Winner& winner : stored)
       if (winner.quarantined.empty()) selected.winners.push_back(std::move(winner));
     return selected;
@@ -220,7 +220,7 @@ bool verify_gpu(const Gpu& gpu, const VerifyCommand& options, Database& database
 }
 
 int run_verify(const VerifyCommand& options, const Output& output) {
-  if (!options.problems.sizes.empty())
+  if (names_problems(options.problems))
     problems_of(options.problems);  // bad ones are reported first
   Database database = open_to_write(existing_database(options.database));
   const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output);

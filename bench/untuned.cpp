@@ -1,0 +1,344 @@
+// What sizes that nobody tuned lose: random problems, each served from a database (or from the
+// portfolio alone) as if it were new, beside its own search and cuBLAS, in one race.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "bench/compare/kinds.hpp"
+#include "device/machines.hpp"
+#include "matmul/build.hpp"
+#include "matmul/portfolio.hpp"
+#include "matmul/resolve.hpp"
+#include "tilewise/error.hpp"
+#include "tuner/tuner.hpp"
+#include "tuner/worker/worker.hpp"
+#include "vocabulary/problem.hpp"
+
+using namespace tilewise;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::atomic<bool> interrupted{false};
+
+struct Options {
+  std::string device = "0", database, kinds = "f32,bf16", autotune;
+  int count = 30;
+  std::uint64_t seed = 1;
+  double budget = 15, largest_m = 8192, largest_n = 8192, largest_k = 65536;
+  bool portfolio = false, json = false;
+};
+
+/// One problem's times in us, of one race; 0: not there.
+struct Row {
+  Problem problem;
+  std::string match, why_not;
+  double served = 0, tuned = 0, oracle = 0, cublas = 0;
+  Candidate served_by, tuned_by, oracle_by;
+};
+
+/// Log-uniform sizes, any layout, half of them with rows of multiples of 16 elements; at most 1e12
+/// floating-point operations and 1 GiB of operands.
+class Draw {
+ public:
+  explicit Draw(const Options& options) : options_(options), generator_(options.seed) {}
+  Problem operator()(const ProductKind& kind) {
+    for (;;) {
+      Problem problem;
+      set_types(problem, kind.operand, kind.c, kind.math);
+      problem.layout = static_cast<Layout>(std::uniform_int_distribution<int>(0, 3)(generator_));
+      const bool aligned = std::bernoulli_distribution(0.5)(generator_);
+      problem.m = size(options_.largest_m, aligned);
+      problem.n = size(options_.largest_n, aligned);
+      problem.k = size(options_.largest_k, aligned);
+      problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k,
+                                            problem.a, problem.b, problem.c);
+      if (flops_of(problem) <= 1e12 && operand_bytes(problem) <= 1 << 30) return problem;
+    }
+  }
+
+ private:
+  std::int64_t size(double largest, bool aligned) {
+    const double log = std::uniform_real_distribution<>(0, std::log2(largest))(generator_);
+    const auto any = static_cast<std::int64_t>(std::exp2(log));
+    return aligned ? (any + 15) / 16 * 16 : any;
+  }
+  const Options& options_;
+  std::mt19937_64 generator_;
+};
+
+class Bench {
+ public:
+  explicit Bench(const Options& options)
+      : options_(options),
+        device_(open_device(options.device)->info()),
+        compiler_(load_compiler(device_.target, "")),
+        portfolio_({}, device_, "", portfolio_for(device_)) {
+    if (!options.portfolio)
+      database_.emplace(
+          Database::open(default_database_path(options.database), OpenMode::read_only));
+    WorkerOptions worker;
+    worker.program = options.autotune;
+    worker.device = options.device;
+    evaluator_ = make_worker_evaluator(worker);
+  }
+
+  const DeviceInfo& device() const { return device_; }
+  std::string driver() { return evaluator_->driver_version(); }
+
+  Row run(const Problem& problem) {
+    Row row;
+    row.problem = problem;
+    // As if this very problem had not been measured.
+    const std::string gpu = gpu_key(device_);
+    std::vector<Winner> winners;
+    std::vector<Record> general;
+    if (database_) {
+      winners = database_->winners(gpu);
+      general = database_->general(gpu);
+      std::erase_if(winners, [&](const Winner& w) { return w.record.problem == problem; });
+      std::erase_if(general, [&](const Record& r) { return r.problem == problem; });
+    }
+    const Resolver stored(std::move(winners), device_, "", std::move(general));
+    const Resolution served = resolve(
+        stored, [this] { return &portfolio_; }, problem);
+    row.match = to_string(served.kind);
+    row.served_by = served.candidate;
+    std::vector<Candidate> table;
+    for (const Resolver* one : {&stored, static_cast<const Resolver*>(&portfolio_)})
+      if (table.empty())
+        for (Resolver::Expected& expected : one->expected(problem, Resolver::kCompared))
+          table.push_back(std::move(expected.candidate));
+    try {
+      measure(row, table);
+    } catch (const Error& error) {
+      row.why_not = error.what();
+    }
+    return row;
+  }
+
+ private:
+  /// Its own search in an empty database, the table's candidates, then all in one race.
+  void measure(Row& row, const std::vector<Candidate>& table) {
+    Database own = Database::in_memory();
+    TuneContext context{own, nullptr, compiler_.get(), *evaluator_, {}, &interrupted};
+    TuneOptions search;
+    search.budget_seconds = options_.budget;
+    const TuneResult tuned = tune(row.problem, search, context);
+    if (!tuned.winner) throw Error(ErrorKind::device, "the search found no valid candidate");
+    row.tuned_by = tuned.winner->record.candidate;
+    row.oracle_by = row.served_by;
+    if (!table.empty()) {
+      Database compared = Database::in_memory();
+      TuneContext of_table{compared, nullptr, compiler_.get(), *evaluator_, {}, &interrupted};
+      TuneOptions all;
+      all.only = table;
+      all.only.push_back(row.served_by);
+      all.budget_seconds = 120;
+      const TuneResult best = tune(row.problem, all, of_table);
+      if (best.winner) row.oracle_by = best.winner->record.candidate;
+    }
+    race(row);
+  }
+
+  void race(Row& row) {
+    const ImageStore images(nullptr, nullptr, compiler_.get());
+    std::vector<Candidate> runners;
+    std::vector<EvaluationRequest> requests;
+    for (const Candidate* candidate : {&row.served_by, &row.tuned_by, &row.oracle_by}) {
+      if (std::find(runners.begin(), runners.end(), *candidate) != runners.end()) continue;
+      Built built = build(*candidate, find_template(candidate->kernel_template), row.problem,
+                          device_, images);
+      if (built.fault || !built.refusal.empty())
+        throw Error(ErrorKind::compiler, to_string(*candidate) + " does not compile");
+      runners.push_back(*candidate);
+      requests.push_back({std::move(built.plan), std::move(built.images)});
+    }
+    const RaceResult result = evaluator_->race(requests, true);
+    const auto time_of = [&](const Candidate& candidate) {
+      const auto place = std::find(runners.begin(), runners.end(), candidate) - runners.begin();
+      const Evaluation& evaluation = result.finalists.at(static_cast<std::size_t>(place));
+      if (evaluation.outcome != Outcome::ok)
+        throw Error(ErrorKind::device, to_string(candidate) + ": " + evaluation.detail);
+      return evaluation.measurement->median_us;
+    };
+    row.served = time_of(row.served_by);
+    row.oracle = time_of(row.oracle_by);
+    row.tuned = time_of(row.tuned_by);
+    for (const Baseline& baseline : result.baselines)
+      if (const double us = baseline.measurement.median_us;
+          us > 0 && (row.cublas == 0 || us < row.cublas))
+        row.cublas = us;
+  }
+
+  const Options& options_;
+  DeviceInfo device_;
+  std::unique_ptr<Compiler> compiler_;
+  Resolver portfolio_;
+  std::optional<Database> database_;
+  std::unique_ptr<Evaluator> evaluator_;
+};
+
+/// Ratios above 1 mean that the second time is the shorter one.
+struct Summary {
+  std::size_t count = 0;
+  double mean = 0, least = 0;
+};
+template <class Ratio>
+Summary summarize(const std::vector<Row>& rows, Ratio ratio) {
+  Summary summary;
+  double sum = 0;
+  for (const Row& row : rows) {
+    const double value = ratio(row);
+    if (!(value > 0)) continue;
+    sum += std::log(value);
+    summary.least = summary.count == 0 ? value : std::min(summary.least, value);
+    ++summary.count;
+  }
+  if (summary.count > 0) summary.mean = std::exp(sum / static_cast<double>(summary.count));
+  return summary;
+}
+double of_tuned(const Row& row) { return row.served > 0 ? row.tuned / row.served : 0; }
+double oracle_of_tuned(const Row& row) { return row.oracle > 0 ? row.tuned / row.oracle : 0; }
+double of_cublas(const Row& row) {
+  return row.served > 0 && row.cublas > 0 ? row.cublas / row.served : 0;
+}
+
+Json json_of(const Summary& summary) {
+  return {{"problems", summary.count}, {"geometric_mean", summary.mean}, {"least", summary.least}};
+}
+
+Json json_of(const Row& row) {
+  Json json = {{"problem", Json::parse(to_json(row.problem))}, {"match", row.match}};
+  if (!row.why_not.empty()) {
+    json["error"] = row.why_not;
+    return json;
+  }
+  json["served_us"] = row.served;
+  json["tuned_us"] = row.tuned;
+  json["oracle_us"] = row.oracle;
+  json["cublas_us"] = row.cublas > 0 ? Json(row.cublas) : Json();
+  json["served_of_tuned"] = of_tuned(row);
+  json["served"] = Json::parse(to_json(row.served_by));
+  json["tuned"] = Json::parse(to_json(row.tuned_by));
+  json["oracle"] = Json::parse(to_json(row.oracle_by));
+  return json;
+}
+
+void print_line(std::ostream& out, const Row& row) {
+  char line[200];
+  if (row.why_not.empty())
+    std::snprintf(line, sizeof line, "%-40s %-9s served/tuned %.2f  oracle %.2f  cuBLAS %.2f",
+                  table_text(row.problem).c_str(), row.match.c_str(), of_tuned(row),
+                  oracle_of_tuned(row), of_cublas(row));
+  else
+    std::snprintf(line, sizeof line, "%-40s %s", table_text(row.problem).c_str(),
+                  row.why_not.c_str());
+  out << line << std::endl;
+}
+
+void print_summary(std::ostream& out, const std::string& kind, const std::vector<Row>& rows) {
+  const auto print = [&](const char* what, const Summary& summary) {
+    if (summary.count == 0) return;
+    char line[200];
+    std::snprintf(line, sizeof line, "%-6s %-34s %3zu problems  geometric mean %.3f  least %.3f",
+                  kind.c_str(), what, summary.count, summary.mean, summary.least);
+    out << line << '\n';
+  };
+  print("speed served, of its own tuning:", summarize(rows, of_tuned));
+  print("best of the table, of its own:", summarize(rows, oracle_of_tuned));
+  print("speed served, of cuBLAS:", summarize(rows, of_cublas));
+  std::vector<Row> worst = rows;
+  std::erase_if(worst, [](const Row& row) { return !(of_tuned(row) > 0); });
+  std::sort(worst.begin(), worst.end(),
+            [](const Row& x, const Row& y) { return of_tuned(x) < of_tuned(y); });
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, worst.size()); ++i)
+    print_line(out, worst[i]);
+}
+
+int run(const Options& options) {
+  std::signal(SIGINT, [](int) { interrupted = true; });
+  Bench bench(options);
+  Draw draw(options);
+  Json document = {{"device", Json::parse(to_json(bench.device()))},
+                   {"driver", bench.driver()},
+                   {"seed", options.seed},
+                   {"budget_seconds", options.budget},
+                   {"from", options.portfolio ? "portfolio" : "database"},
+                   {"kinds", Json::array()}};
+  std::ostream& text = options.json ? std::cerr : std::cout;
+  bool failed = false;
+  for (const ProductKind* kind : bench::parse_kinds(options.kinds)) {
+    std::vector<Row> rows;
+    Json problems = Json::array();
+    for (int i = 0; i < options.count && !interrupted; ++i) {
+      rows.push_back(bench.run(draw(*kind)));
+      failed |= !rows.back().why_not.empty();
+      problems.push_back(json_of(rows.back()));
+      print_line(std::cerr, rows.back());
+    }
+    print_summary(text, kind_name(*kind), rows);
+    document["kinds"].push_back({{"kind", kind_name(*kind)},
+                                 {"served_of_tuned", json_of(summarize(rows, of_tuned))},
+                                 {"oracle_of_tuned", json_of(summarize(rows, oracle_of_tuned))},
+                                 {"served_of_cublas", json_of(summarize(rows, of_cublas))},
+                                 {"problems", problems}});
+  }
+  if (options.json) std::cout << document.dump(1) << '\n';
+  return interrupted ? 130 : failed ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  options.autotune =
+      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../tuner/cli/autotune")
+          .string();
+  CLI::App app("Random problems that nobody tuned: as they are served, and tuned by themselves.");
+  app.add_option("--device", options.device, "index or UUID of a GPU; or host")
+      ->capture_default_str();
+  CLI::Option* database =
+      app.add_option("--db", options.database, "what serves (default: as autotune)");
+  app.add_flag("--portfolio", options.portfolio, "served by what ships alone: an empty database")
+      ->excludes(database);
+  app.add_option("--types", options.kinds, "kinds of products, as in compare")
+      ->capture_default_str();
+  app.add_option("--count", options.count, "problems of each kind")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of the problems")->capture_default_str();
+  app.add_option("--budget", options.budget, "seconds of each problem's own search")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--largest-m", options.largest_m, "sizes are log-uniform from 1 to this")
+      ->check(CLI::Range(1.0, 1e9))
+      ->capture_default_str();
+  app.add_option("--largest-n", options.largest_n)
+      ->check(CLI::Range(1.0, 1e9))
+      ->capture_default_str();
+  app.add_option("--largest-k", options.largest_k)
+      ->check(CLI::Range(1.0, 1e9))
+      ->capture_default_str();
+  app.add_option("--autotune", options.autotune, "the program that measures in a worker process")
+      ->capture_default_str();
+  app.add_flag("--json", options.json, "print JSON, and the table to standard error");
+  app.footer(
+      "Example:\n"
+      "  autotune cover --dtype bf16 --db cover.db\n"
+      "  bench/record.py h200_untuned_bf16 -- build/bench/untuned --db cover.db --types bf16 "
+      "--json");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(options);
+  } catch (const std::exception& error) {
+    std::cerr << "untuned: " << error.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,37 @@
+#pragma once
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "templates/cost_model.hpp"
+#include "templates/kernel_template.hpp"
+#include "vocabulary/record.hpp"
+
+/// How a stored record serves a problem of another size, and how long that is expected to take.
+namespace tilewise {
+
+/// Kernels whose image is missing or broken.
+using RefusedKernels = std::set<KernelSpec>;
+
+/// The cost model's estimate of a valid candidate.
+Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device);
+
+/// Whether a valid candidate needs one of the refused kernels for the problem.
+bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const Problem& problem,
+                const DeviceInfo& device);
+
+/// The form of a record's candidate that serves the problem; none where nothing of it does.
+std::optional<Candidate> form_for(const Record& record, const Problem& problem,
+                                  const DeviceInfo& device);
+
+/// Chooses the parameters that follow from the size anew, as far as no other image is needed: each
+/// is changed by one value as long as the cost model's time decreases. `us`: that time of the
+/// candidate, which becomes that of the chosen one.
+void fit_to_size(Candidate& candidate, double& us, const Problem& problem,
+                 const DeviceInfo& device);
+
+/// Measured over modelled time of a record's own problem; 1 where either is not known. Within
+/// limits: a model that is far off there says little of other sizes.
+double correction_of(const Record& record, const DeviceInfo& device);
+
+}  // namespace tilewise

@@ -1,0 +1,180 @@
+// Portfolios: configurations that ship, for GPUs and problems of which nothing is stored.
+#include "matmul/portfolio.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "matmul_fixture.hpp"
+#include "resolver_parts.hpp"
+
+namespace tilewise::portfolio_test {
+namespace {
+
+using resolver_parts::problem_of;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const DeviceInfo& h200() {
+  static const DeviceInfo info = nominal_from_key("NVIDIA H200|9.0|132");
+  return info;
+}
+
+Resolver portfolio_of(const DeviceInfo& device) {
+  return Resolver({}, device, "", portfolio_for(device));
+}
+
+TEST(Portfolio, EveryShippedRecordIsValidOnItsGpu) {
+  const std::vector<Record> records = portfolio_for(h200());
+  EXPECT_GE(records.size(), 100U);
+  for (const Record& record : records) {
+    EXPECT_EQ(record.gpu, gpu_key(h200()));
+    EXPECT_EQ(record.origin, Origin::shipped);
+    ASSERT_TRUE(record.measurement);
+    EXPECT_GT(record.measurement->median_us, 0);
+    const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
+    EXPECT_EQ(rejection(kernel, record.problem, record.candidate.configuration, h200()), "")
+        << to_string(record.problem);
+  }
+}
+
+TEST(Portfolio, ServesWhatNothingStoredServes) {
+  const Problem problem = problem_of(3000, 1777, 900);
+  const Resolver stored({}, h200()), portfolio = portfolio_of(h200());
+  const Resolution match = resolve(
+      stored, [&] { return &portfolio; }, problem);
+  EXPECT_EQ(match.kind, MatchKind::predicted);
+  EXPECT_GT(match.predicted_us, 0);
+  EXPECT_THAT(match.why, AllOf(HasSubstr("portfolio"), HasSubstr("NVIDIA H200"),
+                               HasSubstr("expected to be the fastest")));
+  EXPECT_FALSE(match.stale);
+  // Its own problems, too, are only predicted: nothing was measured on this GPU.
+  EXPECT_EQ(resolve(
+                stored, [&] { return &portfolio; }, portfolio_for(h200()).front().problem)
+                .kind,
+            MatchKind::predicted);
+}
+
+TEST(Portfolio, WhatIsStoredComesFirst) {
+  const Problem problem = problem_of(512, 512, 512);
+  Winner winner = resolver_parts::winner(1, problem, resolver_parts::candidate(problem), 1e6);
+  winner.record.gpu = gpu_key(h200());
+  const Resolver stored({winner}, h200());
+  int asked = 0;
+  const Resolver portfolio = portfolio_of(h200());
+  const auto ask = [&] {
+    ++asked;
+    return &portfolio;
+  };
+  EXPECT_EQ(resolve(stored, ask, problem).record->id, 1);
+  EXPECT_EQ(resolve(stored, ask, problem_of(500, 500, 500)).record->id, 1);
+  EXPECT_EQ(asked, 0);
+  Problem other = problem;  // a kind of which nothing is stored
+  set_types(other, DType::bf16, DType::bf16, MathMode::strict);
+  EXPECT_EQ(resolve(stored, ask, other).record->id, 0);
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(Portfolio, AGpuOfTheSameCapabilityHasScaledTimes) {
+  DeviceInfo smaller = h200();
+  smaller.name = "NVIDIA H100 PCIe";
+  smaller.multiprocessors = 66;
+  const std::vector<Record> own = portfolio_for(h200()), scaled = portfolio_for(smaller);
+  ASSERT_EQ(scaled.size(), own.size());
+  int slower = 0;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    EXPECT_EQ(scaled[i].gpu, gpu_key(smaller));
+    EXPECT_GT(scaled[i].measurement->median_us, 0);
+    slower += scaled[i].measurement->median_us > own[i].measurement->median_us;
+  }
+  EXPECT_GT(slower, static_cast<int>(own.size()) / 2) << "half of the multiprocessors";
+  EXPECT_EQ(portfolio_of(smaller).resolve(problem_of(4000, 4000, 4000)).kind, MatchKind::predicted);
+}
+
+TEST(Portfolio, OtherCapabilitiesAndTheCpuHaveNone) {
+  EXPECT_THAT(portfolio_for(nominal_device(parse_target("sm_80"))), IsEmpty());
+  DeviceInfo cpu = h200();
+  cpu.target.host = true;
+  EXPECT_THAT(portfolio_for(cpu), IsEmpty());
+}
+
+TEST(Portfolio, ItsTextIsReadBack) {
+  const std::vector<Record> records = portfolio_for(h200());
+  EXPECT_EQ(read_portfolio(portfolio_text(records, "a test")), records);
+  EXPECT_THAT(read_portfolio(portfolio_text({}, "")), IsEmpty());
+}
+
+TEST(Portfolio, TextThatIsNoneIsRefused) {
+  std::vector<Record> two = portfolio_for(h200());
+  two.resize(2);
+  std::string other_version = portfolio_text(two, "");
+  other_version.replace(other_version.find("\"version\": 1"), 12, "\"version\": 9");
+  for (const std::string& text : {std::string(), std::string("{}"), std::string("[1]"),
+                                  other_version, portfolio_text(two, "").substr(0, 300)})
+    EXPECT_THROW(read_portfolio(text), Error) << text.substr(0, 40);
+  two[1].gpu = "another|9.0|1";
+  EXPECT_THROW(portfolio_text(two, ""), Error);
+}
+
+class PortfolioMatmul : public MatmulTest {};
+
+TEST_F(PortfolioMatmul, IsReadOnceAndOnlyWhereNothingIsStored) {
+  int reads = 0;
+  const Problem stored = problem_of(64, 64, 64);
+  Database database = Database::in_memory();
+  store(database, stored, "simt");
+  parts.database = std::move(database);
+  parts.portfolio = [&](const DeviceInfo& own) {
+    ++reads;
+    const Problem problem =
+        typed_problem(Layout::nn, 256, 256, 256, DType::f64, DType::f64, MathMode::strict);
+    Record record;
+    record.problem = problem;
+    record.candidate = {"tiled", find_template("tiled").default_configuration(problem, own)};
+    record.gpu = gpu_key(own);
+    record.origin = Origin::shipped;
+    record.measurement.emplace();
+    record.measurement->median_us = 50;
+    return std::vector{record};
+  };
+  Matmul multiply = make_matmul(std::move(parts));
+  EXPECT_EQ(multiply.explain(problem_of(70, 64, 64)).kind, MatchKind::predicted);
+  EXPECT_EQ(reads, 0);
+  for (int size = 100; size < 103; ++size) {
+    const Problem problem =
+        typed_problem(Layout::nn, size, size, size, DType::f64, DType::f64, MathMode::strict);
+    const Match match = multiply.explain(problem);
+    EXPECT_EQ(match.kind, MatchKind::predicted);
+    EXPECT_EQ(match.kernel_template, "tiled");
+  }
+  EXPECT_EQ(reads, 1);
+}
+
+TEST_F(PortfolioMatmul, AKernelThatFailsIsReplacedByADefault) {
+  parts.portfolio = [&](const DeviceInfo& own) {
+    Record record;
+    record.problem = problem_of(256, 256, 256);
+    record.candidate = candidate(record.problem, "tiled");
+    record.gpu = gpu_key(own);
+    record.origin = Origin::shipped;
+    record.measurement.emplace();
+    record.measurement->median_us = 50;
+    return std::vector{record};
+  };
+  refused_source =
+      image_of(problem_of(256, 256, 256), candidate(problem_of(256, 256, 256), "tiled"))
+          .kernel.source;
+  Matmul multiply = make_matmul(std::move(parts));
+  const Problem problem = problem_of(64, 64, 64);
+  ASSERT_EQ(multiply.explain(problem).kernel_template, "tiled");
+  Operands operands(problem);
+  multiply(problem, operands.call);
+  EXPECT_EQ(multiply.explain(problem).kind, MatchKind::default_);
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_THAT(warnings.front(), HasSubstr("portfolio"));
+}
+
+}  // namespace
+}  // namespace tilewise::portfolio_test

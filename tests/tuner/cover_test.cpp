@@ -1,0 +1,221 @@
+// cover(): measuring a range, with a made-up compiler and times from the cost model.
+#include "tuner/cover.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <set>
+
+#include "matmul/build.hpp"
+#include "matmul/resolve.hpp"
+#include "templates/cost_model.hpp"
+#include "tests/support/fake_compiler.hpp"
+
+namespace tilewise::cover_test {
+namespace {
+
+using testing::AllOf;
+using testing::Ge;
+using testing::Le;
+
+/// Times are the cost model's, times a factor from 1 to 1.5 that depends on the kernel; with its
+/// size as constants simt is the fastest.
+class ModelEvaluator : public Evaluator {
+ public:
+  DeviceInfo device_info() override { return nominal_device({9, 0, true}); }
+  std::string driver_version() override { return "580.1"; }
+  void begin(const Problem& problem, std::shared_ptr<const Reference>) override {
+    begun.push_back(problem);
+    if (stop && static_cast<int>(begun.size()) == stop_after) stop->store(true);
+  }
+  Evaluation evaluate(const EvaluationRequest& request) override {
+    Evaluation evaluation;
+    evaluation.outcome = Outcome::ok;
+    evaluation.measurement = Measurement{};
+    const auto hash = std::hash<std::string>{}(to_string(multiply_step(request.plan)->kernel));
+    evaluation.measurement->median_us = estimate(request.plan, device_info()).seconds * 1e6 *
+                                        (1 + static_cast<double>(hash % 1000) / 2000);
+    const auto& defines = multiply_step(request.plan)->kernel.defines;
+    const auto special = defines.find("SPECIALIZE_SIZE");
+    if (special != defines.end() && special->second == 1) evaluation.measurement->median_us = 1e-3;
+    return evaluation;
+  }
+  RaceResult race(const std::vector<EvaluationRequest>& finalists, bool) override {
+    RaceResult result;
+    for (const EvaluationRequest& request : finalists)
+      result.finalists.push_back(evaluate(request));
+    return result;
+  }
+  std::vector<Problem> begun;
+  std::atomic<bool>* stop = nullptr;
+  int stop_after = -1;
+};
+
+struct Cover : testing::Test {
+  Cover() {
+    options.budget_seconds = 1;
+    options.search_seconds = 0.05;
+    options.compile_threads = 1;
+    options.templates = select_templates({"tiled", "naive"});
+    compiler.name = "fake 1";
+    range = {Problem{},
+             {Layout::nn, Layout::tn},
+             Extents::parse("1..96"),
+             Extents::parse("64,128"),
+             Extents::parse("16..512")};
+  }
+  CoverResult run() {
+    TuneContext context{database, nullptr, &compiler, evaluator, {}, &stop};
+    return cover(range, options, context, [&](const CoverProgress& now) {
+      EXPECT_LE(now.points, evaluator.begun.size());
+      EXPECT_TRUE(now.point);
+      ++reports;
+    });
+  }
+  SizeRange range;
+  CoverOptions options;
+  Database database = Database::in_memory();
+  FakeCompiler compiler;
+  ModelEvaluator evaluator;
+  std::atomic<bool> stop{false};
+  int reports = 0;
+  const std::string gpu = gpu_key(evaluator.device_info());
+};
+
+TEST_F(Cover, EveryPointHasAWinnerThatServesOtherSizes) {
+  const CoverResult result = run();
+  EXPECT_FALSE(result.interrupted);
+  EXPECT_FALSE(result.failure) << result.failure->what();
+  EXPECT_GT(reports, 0);
+  ASSERT_GE(result.points.size(), 6U);
+  for (const CoverPoint& point : result.points) {
+    EXPECT_TRUE(range.contains(point.problem));
+    const auto winner = database.winner(point.problem, gpu);
+    ASSERT_TRUE(winner);
+    const KernelTemplate& kernel = find_template(winner->record.candidate.kernel_template);
+    if (!kernel.specialises.empty()) {
+      EXPECT_EQ(winner->record.candidate.configuration.at(kernel.specialises), 0);
+    }
+    EXPECT_THAT(point.loss(), Ge(0.0));
+  }
+  EXPECT_FALSE(result.points.front().served) << "nothing was stored";
+}
+
+TEST_F(Cover, PointsAreSearchedThenComparedThenChecked) {
+  const CoverResult result = run();
+  int searched = 0, compared = 0, checked = 0;
+  for (const CoverPoint& point : result.points) {
+    EXPECT_TRUE(point.check || checked == 0) << "checks come last";
+    EXPECT_TRUE(point.step == CoverStep::search || searched > 0);
+    ++(point.check ? checked : point.step == CoverStep::compare ? compared : searched);
+    if (point.check) {
+      EXPECT_EQ(point.step, CoverStep::search);
+      EXPECT_TRUE(point.has_loss()) << "what would be served is measured too";
+    }
+  }
+  EXPECT_GT(searched, 0);
+  EXPECT_GT(compared, 0);
+  EXPECT_GT(checked, 0);
+}
+
+TEST_F(Cover, FewConfigurationsServeALayout) {
+  options.most_configurations = 2;
+  const CoverResult result = run();
+  ASSERT_EQ(result.layouts.size(), 2U);
+  for (const CoverLayout& layout : result.layouts) {
+    EXPECT_THAT(layout.configurations, AllOf(Ge(1U), Le(2U)));
+    EXPECT_GE(layout.images, layout.configurations);
+    std::set<Candidate> served;
+    std::size_t points = 0;
+    for (const Winner& winner : database.winners(gpu))
+      if (winner.record.problem.layout == layout.layout) {
+        served.insert(winner.record.candidate);
+        ++points;
+      }
+    EXPECT_EQ(served.size(), layout.configurations);
+    EXPECT_EQ(points, layout.points);
+  }
+}
+
+TEST_F(Cover, ASizeThatWasNotMeasuredIsServedByPrediction) {
+  run();
+  const Resolver resolver(database.winners(gpu), evaluator.device_info(), "",
+                          database.general(gpu));
+  Problem problem;
+  problem.m = 53, problem.n = 128, problem.k = 77;
+  EXPECT_EQ(resolver.resolve(problem).kind, MatchKind::predicted);
+}
+
+TEST_F(Cover, CtrlCKeepsWhatWasMeasured) {
+  evaluator.stop = &stop;
+  evaluator.stop_after = 3;
+  const CoverResult result = run();
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_LE(result.points.size(), 3U);
+  EXPECT_EQ(database.winners(gpu).size() >= 2, true);
+}
+
+TEST_F(Cover, ARangeOfFewSizesIsExhausted) {
+  range.layouts = {Layout::nn};
+  range.m = Extents::parse("3,5");
+  range.n = range.k = Extents::parse("16");
+  const CoverResult result = run();
+  EXPECT_TRUE(result.exhausted);
+  EXPECT_EQ(result.points.size(), 2U);
+}
+
+TEST_F(Cover, ARangeWithNothingToMeasureIsAnError) {
+  options.most_flops = 10;
+  EXPECT_THROW(run(), Error);
+}
+
+TEST_F(Cover, AFasterWinnerOfAnEarlierSearchStays) {
+  range.layouts = {Layout::nn};
+  range.m = range.n = range.k = Extents::parse("64");
+  run();
+  Problem problem;
+  problem.m = problem.n = problem.k = 64;
+  Record own = database.winner(problem, gpu)->record;
+  own.id = 0;
+  own.candidate = {"simt",
+                   find_template("simt").default_configuration(problem, evaluator.device_info())};
+  own.candidate.configuration.set(find_template("simt").specialises, 1);
+  own.measurement->median_us = 1e-3;
+  database.set_winner(database.add(own));
+  options.seed = 2;
+  run();
+  EXPECT_EQ(database.winner(problem, gpu)->record.candidate, own.candidate);
+}
+
+using Times = std::vector<std::vector<std::pair<std::size_t, double>>>;
+
+TEST(ChooseFew, EachPointsBestWhereTheLimitAllowsIt) {
+  const Times times{{{0, 2.0}, {1, 1.0}}, {{0, 1.0}, {2, 3.0}}};
+  EXPECT_EQ(choose_few(times, 2), (std::vector<std::size_t>{1, 0}));
+}
+
+TEST(ChooseFew, TheCandidateWithTheLeastLossGoesFirst) {
+  // Without 1 the first point loses 10%, without 0 the second loses a factor of 3.
+  const Times times{{{0, 1.1}, {1, 1.0}}, {{0, 1.0}, {1, 3.0}}};
+  EXPECT_EQ(choose_few(times, 1), (std::vector<std::size_t>{0, 0}));
+}
+
+TEST(ChooseFew, APointsLastCandidateStays) {
+  const Times times{{{0, 1.0}}, {{1, 1.0}}, {{2, 1.0}, {1, 5.0}}};
+  EXPECT_EQ(choose_few(times, 1), (std::vector<std::size_t>{0, 1, 1}));
+  EXPECT_TRUE(choose_few({}, 1).empty());
+}
+
+TEST(MeanLoss, IsGeometricOverPointsThatHaveOne) {
+  CoverPoint twice, same, none;
+  twice.served_us = 2, twice.best_us = 1;
+  same.served_us = 0.9, same.best_us = 1;  // a race moved it
+  none.best_us = 1;
+  EXPECT_NEAR(mean_loss({&twice, &same, &none}), std::sqrt(2.0) - 1, 1e-12);
+  EXPECT_EQ(mean_loss({&none}), 0);
+}
+
+}  // namespace
+}  // namespace tilewise::cover_test

@@ -1,0 +1,240 @@
+#include "tuner/cli/problem_list.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <unordered_map>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+constexpr const char* kColumns = "m, n, k, layout, dtype, out, math, batch, align, weight";
+
+/// The values of a row that are not empty, by column.
+using Row = std::map<std::string, std::string>;
+
+[[noreturn]] void refuse_list(const std::string& message) {
+  throw Error(ErrorKind::invalid_argument, message);
+}
+
+/// Without blanks around it and without the quotes of a CSV field.
+std::string bare(std::string text) {
+  const auto strip = [&text](const char* characters) {
+    const auto first = text.find_first_not_of(characters);
+    if (first == std::string::npos) return text.clear();
+    text = text.substr(first, text.find_last_not_of(characters) - first + 1);
+  };
+  strip(" \t\r");
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"')
+    text = text.substr(1, text.size() - 2);
+  return text;
+}
+
+/// The fields of a line of a CSV file. A comma inside quotes does not separate.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char character : line) {
+    if (character == '"') quoted = !quoted;
+    if (character == ',' && !quoted)
+      fields.emplace_back();
+    else
+      fields.back() += character;
+  }
+  for (std::string& field : fields) field = bare(field);
+  return fields;
+}
+
+void check_column(const std::string& name) {
+  std::istringstream columns(kColumns);
+  for (std::string column; std::getline(columns, column, ',');)
+    if (bare(column) == name) return;
+  refuse_list("'" + name + "' is not a column; the columns are " + kColumns);
+}
+
+double weight_of(const std::string& text) {
+  double weight = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), weight);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || !(weight > 0) ||
+      !std::isfinite(weight))
+    refuse_list("weight: '" + text + "' is not allowed; give a number above 0");
+  return weight;
+}
+
+/// The options of one row: those of the command line, and what the row says instead.
+std::vector<WeightedProblem> problems_of_row(const Row& row, const ProblemOptions& defaults) {
+  ProblemOptions options = defaults;
+  options.list.clear();
+  const auto take = [&row](const char* column, std::string& value) {
+    const auto found = row.find(column);
+    if (found != row.end()) value = found->second;
+    return found != row.end();
+  };
+  std::string extents[3];
+  for (int i = 0; i < 3; ++i) {
+    const std::string name(1, "mnk"[i]);
+    if (!take(name.c_str(), extents[i]))
+      refuse_list(name + " is missing; every problem has m, n and k");
+    if (extents[i].find_first_not_of("0123456789") != std::string::npos)
+      refuse_list(name + ": '" + extents[i] + "' is not a whole number from 1 to 2^40");
+  }
+  options.sizes = extents[0] + "x" + extents[1] + "x" + extents[2];
+  take("layout", options.layout);
+  if (take("dtype", options.dtype) && row.count("out") == 0) options.out.clear();
+  take("out", options.out);
+  take("align", options.align);
+  std::replace(options.align.begin(), options.align.end(), '/', ',');
+  if (std::string batch; take("batch", batch)) {
+    if (const std::string bad = whole_number(1)(batch); !bad.empty()) refuse_list("batch: " + bad);
+    options.batch = std::stoll(batch);
+  }
+  WeightedProblem weighted;
+  weighted.own_math = take("math", options.math);
+  if (std::string weight; take("weight", weight)) weighted.weight = weight_of(weight);
+  std::vector<WeightedProblem> problems;
+  for (const Problem& problem : problems_of_sizes(options)) {
+    weighted.problem = problem;
+    problems.push_back(weighted);
+  }
+  return problems;
+}
+
+/// The same, with the place in the message of an error.
+void add_row(std::vector<WeightedProblem>& problems, const Row& row, const ProblemOptions& defaults,
+             const std::string& place) {
+  try {
+    for (const WeightedProblem& problem : problems_of_row(row, defaults))
+      problems.push_back(problem);
+  } catch (const Error& error) {
+    std::string message = error.what();
+    if (message.starts_with("--")) message.erase(0, 2);  // a column, not an option
+    throw Error(error.kind(), place + ": " + message);
+  }
+}
+
+std::vector<WeightedProblem> read_csv(const std::string& text, const ProblemOptions& defaults) {
+  std::vector<WeightedProblem> problems;
+  std::vector<std::string> heading;
+  std::istringstream lines(text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const std::vector<std::string> fields = fields_of(line);
+    if (line.starts_with("#") || (fields.size() == 1 && fields.front().empty())) continue;
+    const std::string place = "line " + std::to_string(number);
+    if (heading.empty()) {
+      heading = fields;
+      try {
+        for (const std::string& column : heading) check_column(column);
+      } catch (const Error& error) {
+        refuse_list(place + ", the heading: " + error.what());
+      }
+      continue;
+    }
+    if (fields.size() != heading.size())
+      refuse_list(place + ": it has " + std::to_string(fields.size()) +
+                  " fields, the heading has " + std::to_string(heading.size()));
+    Row row;
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      if (!fields[i].empty()) row[heading[i]] = fields[i];
+    add_row(problems, row, defaults, place);
+  }
+  return problems;
+}
+
+/// A JSON value as a field of a CSV file.
+std::string field_of(const nlohmann::json& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string joined;
+  for (const nlohmann::json& item : value) joined += (joined.empty() ? "" : "/") + field_of(item);
+  return joined;
+}
+
+std::vector<WeightedProblem> read_json(const std::string& text, const ProblemOptions& defaults) {
+  nlohmann::json list;
+  try {
+    list = nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    refuse_list(std::string("not JSON: ") + error.what());
+  }
+  std::vector<WeightedProblem> problems;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string place = "problem " + std::to_string(i + 1);
+    if (!list[i].is_object()) refuse_list(place + ": it is not an object with m, n and k");
+    Row row;
+    for (const auto& [key, value] : list[i].items()) {
+      try {
+        check_column(key);
+      } catch (const Error& error) {
+        refuse_list(place + ": " + error.what());
+      }
+      if (const std::string field = field_of(value); !field.empty()) row[key] = field;
+    }
+    // A problem as the program prints it: the types of A, B, C and the accumulator.
+    if (const auto types = split_list(row["dtype"]); types.size() == 4) {
+      row["dtype"] = types[0];
+      row["out"] = types[2];
+    }
+    if (row["dtype"].empty()) row.erase("dtype");
+    add_row(problems, row, defaults, place);
+  }
+  return problems;
+}
+
+}  // namespace
+
+std::vector<WeightedProblem> read_problem_list(const std::string& path,
+                                               const ProblemOptions& defaults) {
+  std::ifstream file(path);
+  std::ostringstream contents;
+  if (!file || !(contents << file.rdbuf()))
+    throw Error(ErrorKind::io, "--problems: cannot read '" + path + "', or it is empty");
+  std::string text = contents.str();
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
+  const auto first = text.find_first_not_of(" \t\r\n");
+  try {
+    const bool json = first != std::string::npos && text[first] == '[';
+    std::vector<WeightedProblem> problems =
+        json ? read_json(text, defaults) : read_csv(text, defaults);
+    if (problems.empty())
+      refuse_list(std::string("there is no problem in it; it is CSV with a heading of ") +
+                  kColumns + ", or a JSON array of objects with these keys");
+    return problems;
+  } catch (const Error& error) {
+    throw Error(error.kind(), "--problems " + path + ", " + error.what());
+  }
+}
+
+std::vector<WeightedProblem> without_repeats(std::vector<WeightedProblem> problems) {
+  std::unordered_map<Problem, std::size_t> places;
+  std::vector<WeightedProblem> once;
+  for (const WeightedProblem& problem : problems) {
+    const auto [place, is_new] = places.emplace(problem.problem, once.size());
+    if (is_new)
+      once.push_back(problem);
+    else
+      once[place->second].weight += problem.weight;
+  }
+  return once;
+}
+
+std::vector<double> shares_of(double budget, const std::vector<WeightedProblem>& problems) {
+  constexpr double kLeast = 1.0 / 20;
+  double sum = 0;
+  for (const WeightedProblem& problem : problems) sum += problem.weight;
+  const double mean = sum / static_cast<double>(problems.size());
+  std::vector<double> shares;
+  for (const WeightedProblem& problem : problems)
+    shares.push_back(budget * std::max(problem.weight / mean, kLeast));
+  return shares;
+}
+
+}  // namespace tilewise::cli

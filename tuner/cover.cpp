@@ -1,0 +1,305 @@
+#include "tuner/cover.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "matmul/build.hpp"
+#include "matmul/resolve.hpp"
+#include "tilewise/error.hpp"
+#include "vocabulary/problem_text.hpp"
+
+namespace tilewise {
+namespace {
+
+using PointTimes = std::vector<std::pair<std::size_t, double>>;
+
+// Shares of the budget at which comparisons begin, and the checks.
+constexpr double kSearchedUntil = 0.35, kComparedUntil = 0.7;
+// Configurations compared at a point.
+constexpr std::size_t kCompared = 12;
+// A race of many finalists at each point would take the time of other points.
+constexpr int kPointFinalists = 2;
+
+double time_at(const std::vector<Record>& records, const Candidate& candidate) {
+  double us = 0;
+  for (const Record& record : records)
+    if (record.candidate == candidate && record.outcome == Outcome::ok && record.measurement &&
+        (us == 0 || record.measurement->median_us < us))
+      us = record.measurement->median_us;
+  return us;
+}
+
+/// One run of cover().
+class Covering {
+ public:
+  Covering(const SizeRange& range, const CoverOptions& options, TuneContext& context,
+           const std::function<void(const CoverProgress&)>& progress)
+      : range_(range),
+        options_(options),
+        context_(context),
+        progress_(progress),
+        started_(std::chrono::steady_clock::now()),
+        device_(context.evaluator.device_info()),
+        gpu_(gpu_key(device_)),
+        points_(range, options.seed, options.most_flops, options.most_bytes) {}
+
+  CoverResult run() {
+    while (goes_on()) {
+      const std::optional<Problem> problem = points_.next();
+      result_.exhausted = !problem;
+      if (!problem) break;
+      take(*problem);
+    }
+    if (result_.points.empty() && result_.exhausted)
+      throw Error(ErrorKind::invalid_argument,
+                  "the range has no size that can be measured: each "
+                  "has more work or memory than a point may have");
+    result_.interrupted = stopped();
+    if (!result_.failure) reduce();
+    result_.seconds = seconds();
+    return std::move(result_);
+  }
+
+ private:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  }
+  bool stopped() const { return context_.stop && context_.stop->load(); }
+  bool goes_on() const {
+    return !stopped() && !result_.failure && seconds() < options_.budget_seconds;
+  }
+  double search_seconds() const {
+    const double wanted = options_.search_seconds > 0
+                              ? options_.search_seconds
+                              : std::clamp(options_.budget_seconds / 60, 3.0, 10.0);
+    // The last point exceeds the budget by a second at most.
+    return std::min(wanted, std::max(1.0, options_.budget_seconds - seconds()));
+  }
+
+  /// The stored configurations that are expected to be the fastest for the problem, fastest first.
+  std::vector<Candidate> expected(const Problem& problem) const {
+    const Resolver resolver(context_.database.winners(gpu_), device_, "",
+                            context_.database.general(gpu_));
+    std::vector<Candidate> candidates;
+    for (Resolver::Expected& one : resolver.expected(problem, kCompared))
+      candidates.push_back(std::move(one.candidate));
+    return candidates;
+  }
+
+  void take(const Problem& problem) {
+    const double share = seconds() / options_.budget_seconds;
+    const std::vector<Candidate> stored = expected(problem);
+    CoverPoint point;
+    point.problem = problem;
+    const bool compare = share >= kSearchedUntil && share < kComparedUntil && stored.size() > 1;
+    point.step = compare ? CoverStep::compare : CoverStep::search;
+    point.check = share >= kComparedUntil;
+    if (!stored.empty()) point.served = stored.front();
+    TuneOptions tune_options;
+    tune_options.budget_seconds = search_seconds();
+    tune_options.finalists = kPointFinalists;
+    tune_options.compile_threads = options_.compile_threads;
+    tune_options.seed = options_.seed + result_.points.size();
+    tune_options.templates = options_.templates;
+    tune_options.subspace = general_kernels();
+    if (!options_.reproduce.empty())
+      tune_options.reproduce = options_.reproduce + " " + problem_options(problem);
+    if (compare)
+      tune_options.only = stored;
+    else
+      tune_options.first.assign(stored.begin(),
+                                stored.begin() + std::min<std::ptrdiff_t>(std::ssize(stored), 1));
+    tune_point(std::move(point), tune_options);
+  }
+
+  void tune_point(CoverPoint point, const TuneOptions& tune_options) {
+    TuneContext context = context_;
+    context.progress = [&](const TuneProgress& now) {
+      if (progress_)
+        progress_({result_.points.size(), point.step, point.check, seconds(),
+                   options_.budget_seconds, &now});
+    };
+    TuneResult tuned;
+    try {
+      tuned = tune(point.problem, tune_options, context);
+    } catch (const Error& error) {
+      if (result_.points.empty()) throw;
+      if (error.kind() != ErrorKind::out_of_memory) result_.failure = error;
+      return;  // a point without memory is left out
+    }
+    result_.failure = tuned.failure;
+    if (tuned.winner && tuned.winner->record.measurement)
+      point.best_us = tuned.winner->record.measurement->median_us;
+    for (const Baseline& baseline : tuned.baselines)
+      if (const double us = baseline.measurement.median_us;
+          us > 0 && (point.cublas_us == 0 || us < point.cublas_us))
+        point.cublas_us = us;
+    if (point.served) point.served_us = time_at(ok_records(point.problem), *point.served);
+    result_.points.push_back(std::move(point));
+  }
+
+  /// Kernels whose sizes are arguments: the parameters that make them constants are 0.
+  Subspace general_kernels() const {
+    Subspace subspace;
+    for (const KernelTemplate* kernel :
+         options_.templates.empty() ? select_templates() : options_.templates)
+      if (!kernel->specialises.empty()) subspace[kernel->specialises] = {0};
+    return subspace;
+  }
+
+  std::vector<Record> ok_records(const Problem& problem) const {
+    return context_.database.records({.problem = problem, .gpu = gpu_, .outcome = Outcome::ok});
+  }
+
+  void reduce() {
+    for (const Layout layout : range_.layouts) reduce(layout);
+  }
+
+  /// Serves the points of a layout by at most most_configurations.
+  void reduce(Layout layout) {
+    std::vector<Candidate> candidates;
+    std::vector<std::map<std::size_t, Record>> records;
+    std::vector<PointTimes> times;
+    for (const CoverPoint& point : result_.points) {
+      if (point.problem.layout != layout || point.best_us == 0) continue;
+      std::map<std::size_t, Record> own;
+      PointTimes own_times;
+      for (Record& record : ok_records(point.problem)) {
+        if (!record.measurement || record.origin != Origin::measured || !is_general(record))
+          continue;
+        const auto known = std::find(candidates.begin(), candidates.end(), record.candidate);
+        const auto index = static_cast<std::size_t>(known - candidates.begin());
+        if (known == candidates.end()) candidates.push_back(record.candidate);
+        own_times.emplace_back(index, record.measurement->median_us);
+        own[index] = std::move(record);
+      }
+      if (own_times.empty()) continue;
+      prefer_winner(point.problem, candidates, own_times);
+      times.push_back(std::move(own_times));
+      records.push_back(std::move(own));
+    }
+    if (times.empty()) return;
+    std::set<std::size_t> chosen;
+    std::set<KernelSpec> images;
+    const std::vector<std::size_t> choice = choose_few(times, options_.most_configurations);
+    for (std::size_t i = 0; i < choice.size(); ++i) {
+      const Record& record = records[i].at(choice[i]);
+      serve(record);
+      chosen.insert(choice[i]);
+      for (const LaunchStep& step : plan_of(record.candidate, record.problem, device_).steps)
+        images.insert(step.kernel);
+    }
+    result_.layouts.push_back({layout, times.size(), chosen.size(), images.size()});
+  }
+
+  /// The winner of a race comes first, though the single timing of another was shorter.
+  void prefer_winner(const Problem& problem, const std::vector<Candidate>& candidates,
+                     PointTimes& times) const {
+    const auto winner = context_.database.winner(problem, gpu_);
+    if (!winner) return;
+    double best = std::numeric_limits<double>::infinity();
+    for (const auto& [candidate, us] : times) best = std::min(best, us);
+    for (auto& [candidate, us] : times)
+      if (candidates[candidate] == winner->record.candidate) us = best * 0.999;
+  }
+
+  static bool is_general(const Record& record) {
+    const KernelTemplate* kernel = known_template(record.candidate.kernel_template);
+    return kernel && !kernel->size_specialised &&
+           (kernel->specialises.empty() ||
+            record.candidate.configuration.at(kernel->specialises) == 0);
+  }
+
+  /// Makes a record the winner, unless the stored winner is another general one that is as fast
+  /// (the race's), or is specialised: an earlier search's.
+  void serve(const Record& record) {
+    const auto stored = context_.database.winner(record.problem, gpu_);
+    if (stored && stored->quarantined.empty() &&
+        (stored->record.candidate == record.candidate || !is_general(stored->record)))
+      return;
+    const ImageStore store(&context_.database, context_.cache, context_.compiler);
+    const Built built = build(record.candidate, find_template(record.candidate.kernel_template),
+                              record.problem, device_, store);
+    if (built.missing || built.fault || !built.refusal.empty()) return;
+    for (const Image& image : built.images) context_.database.put_image(image, record.id);
+    context_.database.set_winner(record.id);
+  }
+
+  const SizeRange& range_;
+  const CoverOptions& options_;
+  TuneContext& context_;
+  const std::function<void(const CoverProgress&)>& progress_;
+  const std::chrono::steady_clock::time_point started_;
+  const DeviceInfo device_;
+  const std::string gpu_;
+  RangePoints points_;
+  CoverResult result_;
+};
+
+double best_of(const PointTimes& times, const std::vector<bool>& dropped, std::size_t without,
+               std::size_t* chosen = nullptr) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& [candidate, us] : times)
+    if (!dropped[candidate] && candidate != without && us < best) {
+      best = us;
+      if (chosen) *chosen = candidate;
+    }
+  return best;
+}
+
+}  // namespace
+
+CoverResult cover(const SizeRange& range, const CoverOptions& options, TuneContext& context,
+                  const std::function<void(const CoverProgress&)>& progress) {
+  return Covering(range, options, context, progress).run();
+}
+
+double mean_loss(const std::vector<const CoverPoint*>& points) {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const CoverPoint* point : points)
+    if (point->has_loss()) {
+      sum += std::log1p(point->loss());
+      ++count;
+    }
+  return count == 0 ? 0 : std::expm1(sum / static_cast<double>(count));
+}
+
+std::vector<std::size_t> choose_few(const std::vector<PointTimes>& times, std::size_t most) {
+  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  std::size_t candidates = 0;
+  for (const PointTimes& point : times)
+    for (const auto& [candidate, us] : point) candidates = std::max(candidates, candidate + 1);
+  std::vector<bool> dropped(candidates, false);
+  std::vector<std::size_t> choice(times.size(), kNone);
+  for (;;) {
+    std::set<std::size_t> used;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      best_of(times[i], dropped, kNone, &choice[i]);
+      used.insert(choice[i]);
+    }
+    if (used.size() <= std::max<std::size_t>(most, 1)) return choice;
+    std::size_t least = kNone;
+    double least_loss = std::numeric_limits<double>::infinity();
+    for (const std::size_t candidate : used) {
+      double loss = 0;
+      for (std::size_t i = 0; i < times.size(); ++i)
+        if (choice[i] == candidate)
+          loss +=
+              std::log(best_of(times[i], dropped, candidate) / best_of(times[i], dropped, kNone));
+      if (loss < least_loss) {
+        least_loss = loss;
+        least = candidate;
+      }
+    }
+    if (least == kNone) return choice;  // every one is some point's last
+    dropped[least] = true;
+  }
+}
+
+}  // namespace tilewise

@@ -1,0 +1,156 @@
+#include "tuner/size_range.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr std::int64_t kLargest = std::int64_t{1} << 40;
+constexpr std::int64_t kAligned = 16;  // elements: whole rows of 16 bytes in every type
+
+[[noreturn]] void refuse(std::string_view item) {
+  throw Error(ErrorKind::invalid_argument,
+              "'" + std::string(item) +
+                  "' is not allowed; give whole numbers from 1 to 2^40 and intervals of them, as "
+                  "in 4096,14336 or 1..4096");
+}
+
+std::int64_t parse_number(std::string_view text, std::string_view item) {
+  std::int64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || value < 1 ||
+      value > kLargest)
+    refuse(item);
+  return value;
+}
+
+double doublings(std::int64_t first, std::int64_t last) {
+  return std::log2(static_cast<double>(last) / static_cast<double>(first));
+}
+
+}  // namespace
+
+Extents Extents::parse(std::string_view text) {
+  Extents extents;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view item = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t dots = item.find("..");
+    const std::int64_t first = parse_number(item.substr(0, dots), item);
+    const std::int64_t last =
+        dots == std::string_view::npos ? first : parse_number(item.substr(dots + 2), item);
+    if (last < first) refuse(item);
+    extents.items_.push_back({first, last});
+  }
+  return extents;
+}
+
+std::int64_t Extents::at(double place) const {
+  double total = 0;
+  for (const Item& item : items_) total += 1 + doublings(item.first, item.last);
+  double rest = std::clamp(place, 0.0, 1.0) * total;
+  for (const Item& item : items_) {
+    const double share = 1 + doublings(item.first, item.last);
+    if (rest > share && &item != &items_.back()) {
+      rest -= share;
+      continue;
+    }
+    const double value = static_cast<double>(item.first) *
+                         std::exp2(std::min(rest / share, 1.0) * doublings(item.first, item.last));
+    return std::clamp(static_cast<std::int64_t>(std::llround(value)), item.first, item.last);
+  }
+  return items_.back().last;
+}
+
+bool Extents::contains(std::int64_t value) const {
+  return std::any_of(items_.begin(), items_.end(), [value](const Item& item) {
+    return item.first <= value && value <= item.last;
+  });
+}
+
+std::int64_t Extents::smallest() const {
+  return std::min_element(items_.begin(), items_.end(),
+                          [](const Item& x, const Item& y) { return x.first < y.first; })
+      ->first;
+}
+
+std::int64_t Extents::largest() const {
+  return std::max_element(items_.begin(), items_.end(),
+                          [](const Item& x, const Item& y) { return x.last < y.last; })
+      ->last;
+}
+
+bool Extents::fixed() const {
+  return std::all_of(items_.begin(), items_.end(),
+                     [](const Item& item) { return item.first == item.last; });
+}
+
+std::string Extents::text() const {
+  std::string text;
+  for (const Item& item : items_) {
+    text += (text.empty() ? "" : ",") + std::to_string(item.first);
+    if (item.first != item.last) text += ".." + std::to_string(item.last);
+  }
+  return text;
+}
+
+bool SizeRange::contains(const Problem& problem) const {
+  return problem.a == kind.a && problem.b == kind.b && problem.c == kind.c &&
+         problem.accumulator == kind.accumulator && problem.math == kind.math &&
+         problem.batch == kind.batch &&
+         std::count(layouts.begin(), layouts.end(), problem.layout) > 0 && m.contains(problem.m) &&
+         n.contains(problem.n) && k.contains(problem.k);
+}
+
+RangePoints::RangePoints(SizeRange range, std::uint64_t seed, double most_flops, double most_bytes)
+    : range_(std::move(range)), most_flops_(most_flops), most_bytes_(most_bytes) {
+  std::mt19937_64 generator(seed);
+  for (double& start : start_) start = static_cast<double>(generator() >> 11) / (1ULL << 53);
+}
+
+Problem RangePoints::point(std::uint64_t index) const {
+  // Powers of 1/g, g^4 = g + 1: the recurrence of least discrepancy known in three dimensions.
+  constexpr double kSteps[] = {0.8191725133961645, 0.6710436067037893, 0.5497004779019703};
+  double places[3];
+  for (int i = 0; i < 3; ++i) {
+    const double place = start_[i] + static_cast<double>(index + 1) * kSteps[i];
+    places[i] = place - std::floor(place);
+  }
+  const std::uint64_t layouts = range_.layouts.size();
+  const bool aligned = index / layouts % 2 == 1;
+  const auto value = [aligned](const Extents& extents, double place) {
+    const std::int64_t any = extents.at(place);
+    const std::int64_t rounded = std::max(kAligned, (any + kAligned / 2) / kAligned * kAligned);
+    return aligned && extents.contains(rounded) ? rounded : any;
+  };
+  Problem problem = range_.kind;
+  problem.layout = range_.layouts[index % layouts];
+  problem.m = value(range_.m, places[0]);
+  problem.n = value(range_.n, places[1]);
+  problem.k = value(range_.k, places[2]);
+  problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a,
+                                        problem.b, problem.c);
+  return problem;
+}
+
+std::optional<Problem> RangePoints::next() {
+  constexpr int kMostDraws = 10'000;
+  for (int draw = 0; draw < kMostDraws; ++draw) {
+    const Problem problem = point(index_++);
+    if (flops_of(problem) > most_flops_ || operand_bytes(problem) > most_bytes_ ||
+        std::find(taken_.begin(), taken_.end(), problem) != taken_.end())
+      continue;
+    taken_.push_back(problem);
+    return problem;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tilewise
