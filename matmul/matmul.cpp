@@ -30,8 +30,7 @@ struct Remembered {
 };
 constexpr std::size_t kRemembered = 64;  // a power of two
 constinit thread_local std::array<Remembered, kRemembered> remembered{};
-constinit thread_local bool forgets =
-    false;  // the thread is ending: nothing is remembered any more
+constinit thread_local bool thread_ends = false;  // from then on nothing is remembered
 
 /// Keeps the executables of `remembered`. Apart from it, since each use of a thread_local that has
 /// a destructor checks whether it is constructed.
@@ -39,10 +38,10 @@ struct Kept {
   std::array<std::shared_ptr<const Executable>, kRemembered> executables;
   ~Kept() {  // the thread may multiply later, in the destructor of another thread_local
     remembered = {};
-    forgets = true;
+    thread_ends = true;
   }
 };
-thread_local Kept kept;
+thread_local Kept kept_alive;
 
 Remembered& slot_of(std::uint64_t instance, const Problem& problem) {
   return remembered[(std::hash<Problem>{}(problem) + instance) % kRemembered];
@@ -50,8 +49,8 @@ Remembered& slot_of(std::uint64_t instance, const Problem& problem) {
 
 void remember(Remembered& slot, std::uint64_t instance, const Problem& problem,
               const std::shared_ptr<const Executable>& executable) {
-  if (forgets) return;
-  kept.executables[static_cast<std::size_t>(&slot - remembered.data())] = executable;
+  if (thread_ends) return;
+  kept_alive.executables[static_cast<std::size_t>(&slot - remembered.data())] = executable;
   slot = {instance, problem, executable.get()};
 }
 

@@ -43,6 +43,19 @@ TEST(Records, KeepEveryOutcome) {
   EXPECT_EQ(db.records({.outcome = Outcome::wrong_result}).size(), 1u);
 }
 
+TEST(Records, KeepEverySample) {
+  Database db = Database::in_memory();
+  Record r = record();
+  for (const std::vector<double>& samples :
+       {std::vector<double>{},
+        {0},
+        {0.1, 1e-300, 1.2345678901234567e16, 1e22, 5e-324, 1.7e308},
+        {10, -1.5, 3}}) {
+    r.measurement->samples_us = samples;
+    EXPECT_EQ(db.record(db.add(r))->measurement->samples_us, samples);
+  }
+}
+
 TEST(Records, KeepNanAndInfinity) {
   Database db = Database::in_memory();
   Record r = record();
@@ -229,6 +242,18 @@ TEST(Databases, Move) {
   EXPECT_FALSE(second.record(id));
   EXPECT_EQ(second.path(), ":memory:");
   EXPECT_FALSE(second.read_only());
+}
+
+TEST(Winners, ComeInTheOrderOfTheirSizes) {
+  Database db = Database::in_memory();
+  for (const std::int64_t size : {300, 20, 1000}) {
+    Record r = record();
+    r.problem = problem(size);
+    db.set_winner(db.add(r));
+  }
+  std::vector<std::int64_t> sizes;
+  for (const Winner& winner : db.winners()) sizes.push_back(winner.record.problem.m);
+  EXPECT_THAT(sizes, ElementsAre(20, 300, 1000));
 }
 
 }  // namespace

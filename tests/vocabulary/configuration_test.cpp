@@ -56,6 +56,21 @@ TEST(Configuration, ParseTakesBackTheText) {
   EXPECT_EQ(Configuration::parse(" { \"Z\" : 1 , \"A\" : 2 } ").text(), R"({"A":2,"Z":1})");
 }
 
+TEST(Configuration, ParseReadsAnyOrderAndTheLastOfADuplicate) {
+  EXPECT_EQ(Configuration::parse(R"({"Z":1,"A":2})").text(), R"({"A":2,"Z":1})");
+  EXPECT_EQ(Configuration::parse(R"({"A":1,"A":2})").text(), R"({"A":2})");
+  EXPECT_EQ(Configuration::parse(R"({"A":-0,"B":0,"C":-7})").text(), R"({"A":0,"B":0,"C":-7})");
+  EXPECT_EQ(Configuration::parse("{}"), Configuration{});
+}
+
+TEST(Configuration, ParseRefusesWhatIsAlmostTheText) {
+  for (const char* json :
+       {"", "{", "}", "{,}", R"({"A":1,})", R"({,"A":1})", R"({"A":1"B":2})", R"({"A":01})",
+        R"({"A":-})", R"({"A":-01})", R"({"A":})", R"({"A"})", R"({"A:1})", R"({A:1})",
+        R"({"A":1}})", R"({"A":+1})", R"({"A" 1})", R"({"A":1;"B":2})"})
+    EXPECT_THAT(refusal(json), HasSubstr("not JSON")) << json;
+}
+
 TEST(Configuration, ParseSaysWhatIsWrong) {
   EXPECT_THAT(refusal("{"), HasSubstr("not JSON"));
   EXPECT_THAT(refusal("[1]"), HasSubstr("not an object"));
