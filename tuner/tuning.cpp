@@ -43,6 +43,10 @@ bool by_model(const std::string& strategy) {
 Tuning::Tuning(const Problem& problem, const TuneOptions& options, TuneContext& context)
     : session_(problem, options, context), strategy_(make_chooser()) {}
 
+Tuning::~Tuning() {
+  if (session_.context.shared) session_.context.shared->close();
+}
+
 double Tuning::predicted_seconds(const Candidate& candidate) const {
   const KernelTemplate* kernel = session_.kernel_of(candidate);
   if (!kernel) return 0;
@@ -182,6 +186,7 @@ void Tuning::prepare() {
     if (error.kind() != ErrorKind::transient) throw;
     session_.context.evaluator.begin(session_.problem, reference);
   }
+  if (session_.context.shared) session_.context.shared->begin(session_.problem, reference);
 }
 
 bool Tuning::goes_on() {
@@ -212,7 +217,27 @@ void Tuning::propose() {
   }
 }
 
-std::optional<Built> Tuning::next_built() { return ahead_->take(kBuildPatience); }
+bool Tuning::nothing_under_way() const {
+  const EvaluationQueue* shared = session_.context.shared;
+  return ahead_->under_way() == 0 && (!shared || shared->under_way() == 0);
+}
+
+/// Candidates that wait for further devices keep this one busy while none is built.
+void Tuning::step() {
+  EvaluationQueue* shared = session_.context.shared;
+  if (!shared) {
+    if (std::optional<Built> built = ahead_->take(kBuildPatience)) judge(std::move(*built));
+    return;
+  }
+  while (std::optional<EvaluationQueue::Done> done = shared->take())
+    conclude(done->built, done->evaluation);
+  if (std::optional<Built> built = ahead_->take(std::chrono::milliseconds(0)))
+    judge(std::move(*built));
+  else if (std::optional<Built> waiting = shared->take_back())
+    conclude(*waiting, evaluate(*waiting));
+  else if ((built = ahead_->take(kBuildPatience)))
+    judge(std::move(*built));
+}
 
 Record Tuning::record_of(const Built& built) const {
   Record record;
@@ -245,16 +270,22 @@ void Tuning::judge(Built built) {
     add_known(std::move(*same));
     return session_.report("search");
   }
-  Record record = record_of(built);
   if (!built.refusal.empty()) {
+    Record record = record_of(built);
     record.outcome = Outcome::compile_error;
     record.detail = built.refusal;
     return commit(std::move(record));
   }
-  const Evaluation evaluation = evaluate(built);
+  EvaluationQueue* shared = session_.context.shared;
+  if (shared && shared->wants_more()) return shared->add(std::move(built), session_.best_us());
+  conclude(built, evaluate(built));
+}
+
+/// Commits the record of an evaluation.
+void Tuning::conclude(const Built& built, const Evaluation& evaluation) {
   if (evaluation.transient)
     return meet_fault(built.candidate, Faults::Work::evaluation, evaluation.detail);
-  commit(with_evaluation(std::move(record), evaluation));
+  commit(with_evaluation(record_of(built), evaluation));
   try_again(faults_.got_through(built.candidate, Faults::Work::evaluation));
 }
 
@@ -318,7 +349,15 @@ void Tuning::commit(Record record) {
   session_.report("search", &record);
 }
 
+/// Ends the work of further devices, and commits what they have measured.
+void Tuning::end_sharing() {
+  if (!session_.context.shared) return;
+  for (const EvaluationQueue::Done& done : session_.context.shared->close())
+    conclude(done.built, done.evaluation);
+}
+
 void Tuning::race() {
+  end_sharing();
   end_compiling();
   Race(session_).run();
 }
