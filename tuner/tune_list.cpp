@@ -88,7 +88,10 @@ class ListTuning {
       search->close();
       if (again(device, job, error)) return error;
       end(error);
-      queue_.stop();
+      if (!may_be_the_devices(error.kind()))
+        queue_.stop();
+      else if (!queue_.has_alike(device))
+        (void)queue_.lost(device);  // which ends the jobs of its kind
     }
     queue_.finished(job);
     return std::nullopt;

@@ -47,8 +47,8 @@ struct ListContext {
 /// Tunes every problem once. Each device works in a thread of its own. Alike devices share the
 /// problems, and the candidates of a search where no problem waits. The searches under way share
 /// TuneOptions::compile_threads (0 = all cores). What fails on a device is done by another of its
-/// kind. Returns the error that ended the work early, if any: of the last device of a kind, or one
-/// that another device would meet too.
+/// kind. Returns the first error that left problems without a result, if any. An error that every
+/// device would meet ends the work.
 std::optional<Error> tune_list(const std::vector<ListProblem>& problems,
                                const std::vector<ListDevice>& devices, JobQueue& queue,
                                const ListContext& context);

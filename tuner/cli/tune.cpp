@@ -57,7 +57,8 @@ void setup(CLI::App& app, TuneCommand& options) {
       ->type_name("N")
       ->transform(whole_number(1, 64))
       ->capture_default_str();
-  app.add_option("--jobs", options.tune.compile_threads, "Compiler threads; 0: all cores")
+  app.add_option("--jobs", options.tune.compile_threads,
+                 "Compiler threads, of all searches together; 0: all cores")
       ->type_name("N")
       ->transform(whole_number(0, 1024));
   app.add_flag("--force", options.tune.force, "Measure again what is stored");
