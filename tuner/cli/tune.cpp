@@ -74,8 +74,8 @@ void setup(CLI::App& app, TuneCommand& options) {
   app.footer(
       kCandidateLegend + std::string("\n\n") +
       examples({"autotune --device 0 --sizes 1024,4096",
-                "autotune --device all --sizes 1024,2048,4096,8192",
-                "autotune tune --sizes 1024x512x2048 --dtype bf16 --layout nn,nt --budget 2m",
+                "autotune tune --device all --sizes 4096x512x2048 --dtype bf16 --layout nn,nt "
+                "--budget 2m",
                 "autotune tune --sizes 4096 --templates simt --subspace 'TILE_M=64,128' "
                 "--strategy exhaustive",
                 "autotune tune --device host --sizes 512 --only tiled --in-process"}));
