@@ -12,7 +12,7 @@ constexpr std::chrono::milliseconds kBetweenLooks{50};  // at the flag that Ctrl
 
 }  // namespace
 
-JobQueue::JobQueue(std::vector<Job> jobs, std::vector<std::size_t> kind_of_device,
+JobQueue::JobQueue(std::vector<QueuedJob> jobs, std::vector<std::size_t> kind_of_device,
                    double host_bytes)
     : jobs_(std::move(jobs)),
       kind_of_device_(std::move(kind_of_device)),
@@ -59,7 +59,7 @@ std::optional<std::size_t> JobQueue::choose_job(std::size_t device) const {
   const bool shared = std::count(kind_of_device_.begin(), kind_of_device_.end(), kind) > 1;
   std::optional<std::size_t> chosen;
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    const Job& job = jobs_[i];
+    const QueuedJob& job = jobs_[i];
     if (job.kind != kind || progress_[i].stage != Stage::waits || left_to_others(i, device))
       continue;
     if (any_runs && !(used + job.host_bytes <= host_bytes_)) continue;
@@ -159,7 +159,7 @@ std::size_t JobQueue::most_at_once() const {
   for (std::size_t kind = 0; kind < kinds(); ++kind) {
     const auto devices = std::count(kind_of_device_.begin(), kind_of_device_.end(), kind);
     const auto jobs = std::count_if(jobs_.begin(), jobs_.end(),
-                                    [kind](const Job& job) { return job.kind == kind; });
+                                    [kind](const QueuedJob& job) { return job.kind == kind; });
     count += static_cast<std::size_t>(std::min(devices, jobs));
   }
   return std::max<std::size_t>(count, 1);

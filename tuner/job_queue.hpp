@@ -14,7 +14,7 @@
 namespace tilewise {
 
 /// Work for any device of a kind.
-struct Job {
+struct QueuedJob {
   std::size_t kind = 0;
   double seconds = 0;     ///< expected
   double order = 0;       ///< among jobs of equal `seconds`: the largest begins first
@@ -28,7 +28,7 @@ struct Job {
 /// run. Thread-safe.
 class JobQueue {
  public:
-  JobQueue(std::vector<Job> jobs, std::vector<std::size_t> kind_of_device,
+  JobQueue(std::vector<QueuedJob> jobs, std::vector<std::size_t> kind_of_device,
            double host_bytes = std::numeric_limits<double>::infinity());
 
   struct Turn {
@@ -77,7 +77,7 @@ class JobQueue {
   std::size_t working(std::size_t kind) const;
   std::size_t kinds() const;
 
-  const std::vector<Job> jobs_;
+  const std::vector<QueuedJob> jobs_;
   const std::vector<std::size_t> kind_of_device_;
   const double host_bytes_;
   mutable std::mutex mutex_;  // guards all below

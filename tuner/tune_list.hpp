@@ -22,7 +22,7 @@ struct ListDevice {
 /// A problem for the devices of a kind.
 struct ListProblem {
   Problem problem;
-  Job job;
+  QueuedJob job;
 };
 
 /// What tune_list() uses and whom it tells. The functions are called in the devices' threads, some

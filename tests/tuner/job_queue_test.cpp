@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-Job job(double seconds, double order = 0, std::size_t kind = 0, double host_bytes = 0) {
+QueuedJob job(double seconds, double order = 0, std::size_t kind = 0, double host_bytes = 0) {
   return {kind, seconds, order, host_bytes};
 }
 

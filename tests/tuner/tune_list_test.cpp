@@ -98,7 +98,7 @@ struct TuneList : testing::Test {
   }
 
   std::optional<Error> run() {
-    std::vector<Job> jobs;
+    std::vector<QueuedJob> jobs;
     for (const ListProblem& problem : problems) jobs.push_back(problem.job);
     std::vector<std::size_t> kinds;
     for (const ListDevice& device : devices) kinds.push_back(device.kind);

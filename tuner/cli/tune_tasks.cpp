@@ -24,7 +24,7 @@ class TasksRun {
   }
 
   TasksResult run() {
-    std::vector<Job> jobs;
+    std::vector<QueuedJob> jobs;
     for (const ListProblem& problem : problems_) jobs.push_back(problem.job);
     std::vector<std::size_t> kinds;
     std::vector<std::string> names;
@@ -58,7 +58,8 @@ class TasksRun {
 
   void add(std::size_t kind, const Problem& problem) {
     const Task& task = tasks_[kind];
-    const Job job{kind, task.tune.budget_seconds, flops_of(problem), host_bytes_needed(problem)};
+    const QueuedJob job{kind, task.tune.budget_seconds, flops_of(problem),
+                        host_bytes_needed(problem)};
     problems_.push_back({problem, job});
     before_.push_back(database_.winner(problem, gpu_key(task.gpus.front().info)));
   }
