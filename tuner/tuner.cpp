@@ -15,7 +15,7 @@ TuneResult tune(const Problem& problem, const TuneOptions& options, TuneContext&
     while (run.goes_on()) {
       run.propose();
       if (run.nothing_under_way()) break;  // the space is used up
-      if (std::optional<Built> built = run.next_built()) run.judge(std::move(*built));
+      run.step();
     }
     run.race();
     return run.finish();

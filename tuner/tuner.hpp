@@ -12,6 +12,7 @@
 #include "templates/space/search_space.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/evaluator.hpp"
+#include "tuner/evaluation_queue.hpp"
 
 namespace tilewise {
 
@@ -76,6 +77,9 @@ struct TuneContext {
   std::function<void(const TuneProgress&)> progress;
   const std::atomic<bool>* stop =
       nullptr;  ///< set by Ctrl-C: finish the current candidate, keep all
+  /// Further devices, alike with the evaluator's, take candidates from it; may be null. The race is
+  /// on the evaluator's device alone. Closed at the end of the search.
+  EvaluationQueue* shared = nullptr;
 };
 
 /// The loop: problem -> candidates -> images -> evaluations -> records -> race -> winner. Every

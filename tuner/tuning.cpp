@@ -21,6 +21,15 @@ constexpr double kRaceShare = 0.1;
 // How many of the fastest candidates among possibly outdated measurements are tried early.
 constexpr std::size_t kSuggested = 4;
 
+bool by_model(const std::string& strategy) {
+  const auto all = strategies();
+  return std::any_of(all.begin(), all.end(), [&](const StrategyInfo& info) {
+    return info.name == strategy && info.by_model;
+  });
+}
+
+}  // namespace
+
 Record with_evaluation(Record record, const Evaluation& evaluation) {
   record.outcome = evaluation.outcome;
   record.detail = evaluation.detail;
@@ -31,25 +40,12 @@ Record with_evaluation(Record record, const Evaluation& evaluation) {
   return record;
 }
 
-/// The candidate without its size as constants; empty where it has none.
-std::optional<Candidate> general_form(Candidate candidate, const KernelTemplate& kernel) {
-  const std::string& specialises = kernel.specialises;
-  if (specialises.empty() || candidate.configuration.at(specialises) == 0) return std::nullopt;
-  candidate.configuration.set(specialises, 0);
-  return candidate;
-}
-
-bool by_model(const std::string& strategy) {
-  const auto all = strategies();
-  return std::any_of(all.begin(), all.end(), [&](const StrategyInfo& info) {
-    return info.name == strategy && info.by_model;
-  });
-}
-
-}  // namespace
-
 Tuning::Tuning(const Problem& problem, const TuneOptions& options, TuneContext& context)
     : session_(problem, options, context), strategy_(make_chooser()) {}
+
+Tuning::~Tuning() {
+  if (session_.context.shared) session_.context.shared->close();
+}
 
 double Tuning::predicted_seconds(const Candidate& candidate) const {
   const KernelTemplate* kernel = session_.kernel_of(candidate);
@@ -203,6 +199,7 @@ void Tuning::prepare() {
     if (error.kind() != ErrorKind::transient) throw;
     session_.context.evaluator.begin(session_.problem, reference);
   }
+  if (session_.context.shared) session_.context.shared->begin(session_.problem, reference);
 }
 
 bool Tuning::goes_on() {
@@ -233,7 +230,27 @@ void Tuning::propose() {
   }
 }
 
-std::optional<Built> Tuning::next_built() { return ahead_->take(kBuildPatience); }
+bool Tuning::nothing_under_way() const {
+  const EvaluationQueue* shared = session_.context.shared;
+  return ahead_->under_way() == 0 && (!shared || shared->under_way() == 0);
+}
+
+/// Candidates that wait for further devices keep this one busy while none is built.
+void Tuning::step() {
+  EvaluationQueue* shared = session_.context.shared;
+  if (!shared) {
+    if (std::optional<Built> built = ahead_->take(kBuildPatience)) judge(std::move(*built));
+    return;
+  }
+  while (std::optional<EvaluationQueue::Done> done = shared->take())
+    conclude(done->built, done->evaluation);
+  if (std::optional<Built> built = ahead_->take(std::chrono::milliseconds(0)))
+    judge(std::move(*built));
+  else if (std::optional<Built> waiting = shared->take_back())
+    conclude(*waiting, evaluate(*waiting));
+  else if ((built = ahead_->take(kBuildPatience)))
+    judge(std::move(*built));
+}
 
 Record Tuning::record_of(const Built& built) const {
   Record record;
@@ -266,16 +283,22 @@ void Tuning::judge(Built built) {
     add_known(std::move(*same));
     return session_.report("search");
   }
-  Record record = record_of(built);
   if (!built.refusal.empty()) {
+    Record record = record_of(built);
     record.outcome = Outcome::compile_error;
     record.detail = built.refusal;
     return commit(std::move(record));
   }
-  const Evaluation evaluation = evaluate(built);
+  EvaluationQueue* shared = session_.context.shared;
+  if (shared && shared->wants_more()) return shared->add(std::move(built), session_.best_us());
+  conclude(built, evaluate(built));
+}
+
+/// Commits the record of an evaluation.
+void Tuning::conclude(const Built& built, const Evaluation& evaluation) {
   if (evaluation.transient)
     return meet_fault(built.candidate, Faults::Work::evaluation, evaluation.detail);
-  commit(with_evaluation(std::move(record), evaluation));
+  commit(with_evaluation(record_of(built), evaluation));
   try_again(faults_.got_through(built.candidate, Faults::Work::evaluation));
 }
 
@@ -337,103 +360,6 @@ void Tuning::commit(Record record) {
   strategy_->observe(record.candidate,
                      ok ? std::optional(record.measurement->median_us) : std::nullopt);
   session_.report("search", &record);
-}
-
-void Tuning::race() {
-  end_compiling();
-  Race(session_).run();
-  if (!session_.stopped() && !session_.result.failure) keep_general();
-}
-
-/// Beside a winner that is specialised on its size: measures the form that serves other sizes, and
-/// keeps its images.
-void Tuning::keep_general() {
-  const auto winner = session_.context.database.winner(session_.problem, session_.gpu);
-  if (!winner || !winner->quarantined.empty()) return;
-  const KernelTemplate* kernel = session_.kernel_of(winner->record.candidate);
-  const std::optional<Candidate> general =
-      kernel ? general_form(winner->record.candidate, *kernel) : std::nullopt;
-  if (!general ||
-      !rejection(*kernel, session_.problem, general->configuration, session_.device).empty())
-    return;
-  const Built built = build(*general, *kernel, session_.problem, session_.device, session_.store);
-  if (built.compiled) ++session_.result.compiled;
-  if (built.missing || built.stopped || built.fault || !built.refusal.empty()) return;
-  const auto known =
-      std::find_if(session_.known.begin(), session_.known.end(),
-                   [&](const Record& record) { return record.candidate == general; });
-  std::int64_t id = known == session_.known.end() ? 0 : known->id;
-  if (id == 0) {
-    const Evaluation evaluation = evaluate(built);
-    if (evaluation.transient) return;
-    const Record record = with_evaluation(record_of(built), evaluation);
-    id = session_.context.database.add(record);
-    ++session_.result.evaluated;
-    if (!is_ok(record)) return;
-  }
-  for (const Image& image : built.images) session_.context.database.put_image(image, id);
-  session_.context.database.set_general(id);
-}
-
-void Tuning::note_faults() {
-  session_.result.faults = faults_.count();
-  session_.result.given_up = faults_.without_outcome();
-  session_.result.last_fault = faults_.last();
-}
-
-TuneResult Tuning::finish() {
-  note_faults();
-  if (session_.result.failure && session_.known.empty()) throw Error(*session_.result.failure);
-  if (!session_.context.compiler && !session_.result.already_done && !session_.result.interrupted &&
-      session_.known.empty() && session_.result.evaluated == 0)
-    throw Error(ErrorKind::compiler, "nothing can be tuned for " + to_string(session_.problem) +
-                                         ": no image is stored, and there is no compiler to make "
-                                         "one");
-  if (session_.known.empty() && session_.result.given_up > 0 && !session_.result.interrupted)
-    session_.result.failure.emplace(
-        ErrorKind::transient,
-        "no valid candidate was found for " + to_string(session_.problem) +
-            ", and faults of the system left " + std::to_string(session_.result.given_up) +
-            " candidates without an outcome; the last fault: " + session_.result.last_fault);
-  session_.result.winner = session_.context.database.winner(session_.problem, session_.gpu);
-  session_.result.baselines = session_.context.database.baselines(session_.problem, session_.gpu);
-  session_.result.seconds = session_.seconds();
-  rank_predictions();
-  if (search_) {
-    const bool waited_only = session_.known.empty() && session_.result.waited > 0;
-    search_->finished = !session_.result.interrupted && !session_.result.failure &&
-                        session_.result.given_up == 0 && !waited_only;
-    search_->evaluations += session_.result.evaluated;
-    search_->seconds += session_.result.seconds;
-    search_->date = now_text();
-    session_.context.database.update(*search_);
-  }
-  session_.report("done");
-  return session_.result;
-}
-
-TuneResult Tuning::finish_unstored(const Error& error) {
-  if (error.kind() != ErrorKind::database || !session_.best()) throw;
-  session_.result.failure = error;
-  if (!session_.result.winner) {
-    session_.result.winner = Winner{*session_.best(), "", ""};
-    session_.result.stored = false;
-  }
-  note_faults();
-  session_.result.seconds = session_.seconds();
-  rank_predictions();
-  return session_.result;
-}
-
-void Tuning::rank_predictions() {
-  std::vector<double> predicted, measured;
-  for (const Record& record : session_.known) {
-    if (!(record.predicted_us > 0)) continue;
-    predicted.push_back(record.predicted_us);
-    measured.push_back(time_of(record));
-  }
-  session_.result.ranked = static_cast<std::int64_t>(predicted.size());
-  session_.result.rank_correlation = rank_correlation(predicted, measured);
 }
 
 }  // namespace tilewise

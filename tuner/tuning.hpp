@@ -11,10 +11,16 @@
 
 namespace tilewise {
 
+/// The record of a candidate with the outcome and the measurement of its evaluation.
+Record with_evaluation(Record record, const Evaluation& evaluation);
+
 /// One run of tune(): its steps, in the order tune() takes them. Not thread-safe.
 class Tuning {
  public:
   Tuning(const Problem& problem, const TuneOptions& options, TuneContext& context);
+  Tuning(const Tuning&) = delete;
+  Tuning& operator=(const Tuning&) = delete;
+  ~Tuning();
 
   /// Whether an identical search had finished and its winner is still served.
   bool finished_before();
@@ -27,11 +33,9 @@ class Tuning {
   bool goes_on();
   /// Adds candidates from the strategy to the compile pool until it is full.
   void propose();
-  bool nothing_under_way() const { return ahead_->under_way() == 0; }
-  /// A finished build; empty when none finished within a moment.
-  std::optional<Built> next_built();
-  /// Evaluates, commits the record, reports to the strategy.
-  void judge(Built built);
+  bool nothing_under_way() const;
+  /// Takes what has been built and evaluated within a moment.
+  void step();
   /// Measures the finalists once more, interleaved; stores the winner, and beside a specialised one
   /// the form that serves other sizes; keeps their images.
   void race();
@@ -50,10 +54,14 @@ class Tuning {
   void rank_predictions();
   Search wanted_search() const;
   Record record_of(const Built& built) const;
+  /// Evaluates, or hands the candidate to a further device.
+  void judge(Built built);
   Evaluation evaluate(const Built& built);
+  void conclude(const Built& built, const Evaluation& evaluation);
   void commit(Record record);
   void meet_fault(const Candidate& candidate, Faults::Work work, const std::string& why);
   void try_again(const std::vector<Candidate>& candidates);
+  void end_sharing();
   void end_compiling();
   void keep_general();
 

@@ -98,7 +98,38 @@ TEST_F(CliDevices, AlikeGpusThatAreLeftOutAreNamed) {
   const Result one = run({"query", "--device", "1", "--json"});
   EXPECT_EQ(one.err, "");
   EXPECT_EQ(one.json().at("left_out"), Json::array());
-  EXPECT_THAT(run({"--device", "all", "--sizes", "64"}).err, HasSubstr("3 more GPUs"));
+  const Result tuned = run({"--device", "all", "--sizes", "64"});
+  EXPECT_THAT(tuned.err, testing::Not(HasSubstr("left out"))) << "alike GPUs share the work";
+}
+
+TEST_F(CliDevices, AListNamesEachGpuOnce) {
+  const Json devices = run({"devices", "--device", "1,0", "--json"}).json().at("devices");
+  ASSERT_EQ(devices.size(), 2U);
+  EXPECT_EQ(devices[0].at("index"), 1);
+  const std::string uuid = devices[1].at("uuid");
+  for (const std::string& list : {std::string("0,0"), "0," + uuid, "1,host," + uuid + ",0"}) {
+    const Result twice = run({"--device", list, "--sizes", "64"});
+    EXPECT_EQ(twice.status, 2) << list;
+    EXPECT_THAT(twice.err, AllOf(HasSubstr("GPU 0 (NVIDIA"), HasSubstr("twice")));
+  }
+  EXPECT_EQ(run({"--device", "0,9", "--sizes", "64"}).status, 3);
+  for (const char* list : {"0,auto", "all,1", "0,x", ","}) {
+    const Result wrong = run({"--device", list, "--sizes", "64"});
+    EXPECT_EQ(wrong.status, 2) << list;
+    EXPECT_THAT(wrong.err, AllOf(HasSubstr("--device"), HasSubstr("an index (0, 1, ...)")));
+  }
+  EXPECT_EQ(
+      run({"query", "--device", "0,1", "--sizes", "64", "--json"}).json().at("answers").size(),
+      1U + (devices[0].at("gpu") != devices[1].at("gpu")));
+}
+
+TEST_F(CliDevices, WhatTakesOneDeviceRefusesSeveral) {
+  const Result ladder = run({"ladder", "--device", "0,1"});
+  EXPECT_EQ(ladder.status, 2);
+  EXPECT_THAT(ladder.err, AllOf(HasSubstr("one GPU"), HasSubstr("not 0,1")));
+  const Result inside = run({"--device", "0,1", "--sizes", "64", "--in-process"});
+  EXPECT_EQ(inside.status, 2);
+  EXPECT_THAT(inside.err, AllOf(HasSubstr("--in-process"), HasSubstr("one device")));
 }
 
 TEST_F(CliDevices, AFailureInTheWorkerProcessIsReportedInItsOwnWords) {

@@ -34,17 +34,19 @@ void add_database_option(CLI::App& app, std::string& database) {
 void add_bench_options(CLI::App& app, BenchOptions& options) {
   add_device_option(
       app, options.device,
-      "GPU: auto (the first, else the CPU), all, an index, a UUID; or the CPU: host, host:sm_90");
+      "GPU: auto (the first, else the CPU), all, an index, a UUID; or the CPU: host, host:sm_90; "
+      "several as 0,1");
   app.add_flag("--in-process", options.in_process,
                "Measure in this process, not in a worker that may die (for debuggers)");
   app.add_flag("--warm", options.warm, "Time with operands left in the cache");
   add_nvrtc_option(app, options.nvrtc);
 }
 
-std::vector<Gpu> gpus_to_measure_on(const std::string& device, const Output& output) {
+std::vector<Gpu> gpus_to_measure_on(const std::string& device, const Output& output,
+                                    bool one_of_each_kind) {
   std::vector<Gpu> gpus;
   try {
-    gpus = choose_gpus(device, true);
+    gpus = choose_gpus(device, one_of_each_kind);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::no_device || device != "all") throw;
     throw Error(ErrorKind::no_device,
@@ -52,8 +54,8 @@ std::vector<Gpu> gpus_to_measure_on(const std::string& device, const Output& out
                     "; without a GPU, kernels can be compiled (autotune compile --arch sm_90 "
                     "--sizes 1024), and run on the CPU (--device host)");
   }
-  for (const Gpu& gpu : gpus)
-    if (gpu.info.target.host)
+  for (const auto& alike : group_alike(gpus))
+    if (const Gpu& gpu = alike.front(); gpu.info.target.host)
       warn((gpu.why_host.empty() ? "" : gpu.why_host + ", so ") + "kernels run on the CPU, as " +
            to_string(gpu.info.target).substr(5) +
            "; times are the CPU's and say nothing about a GPU");

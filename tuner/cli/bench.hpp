@@ -24,9 +24,10 @@ void add_nvrtc_option(CLI::App& app, std::string& nvrtc);
 /// --db and --trust-files.
 void add_database_option(CLI::App& app, std::string& database);
 
-/// choose_gpus(), one of each kind. Prints a note when the CPU is chosen, and which alike GPUs are
-/// left out. The error of "all" without a GPU names what works without one.
-std::vector<Gpu> gpus_to_measure_on(const std::string& device, const Output& output);
+/// choose_gpus(). Prints a note when the CPU is chosen, and which alike GPUs are left out. The
+/// error of "all" without a GPU names what works without one.
+std::vector<Gpu> gpus_to_measure_on(const std::string& device, const Output& output,
+                                    bool one_of_each_kind);
 
 /// The target's compiler; null with a warning where there is none, since stored images may suffice.
 /// Throws when --nvrtc names an NVRTC that is not there.

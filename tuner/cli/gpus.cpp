@@ -70,6 +70,49 @@ std::vector<Gpu> chosen(const std::string& device, const std::vector<Gpu>& gpus)
                   "; there are " + gpu_names(gpus));
 }
 
+constexpr const char* kDeviceNames = "an index (0, 1, ...), a UUID (GPU-...) or host";
+
+/// Every device of a list. The CPU may be named several times: each is a worker of its own.
+std::vector<Gpu> listed(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (!host::is_host(name) && !is_index(name) && !is_uuid(name))
+      throw Error(ErrorKind::invalid_argument,
+                  "--device: '" + name + "' in a list is not " + kDeviceNames +
+                      (name == "all" || name == "auto" ? "; " + name + " stands alone" : ""));
+  std::vector<Gpu> present, devices;
+  for (const std::string& name : names) {
+    if (host::is_host(name)) {
+      devices.push_back(the_host(name));
+      continue;
+    }
+    if (present.empty()) present = all_gpus();
+    const Gpu gpu = chosen(name, present).front();
+    for (const Gpu& other : devices)
+      if (other.index == gpu.index)
+        throw Error(ErrorKind::invalid_argument, "--device: GPU " + gpu_names({gpu}) +
+                                                     " is twice in the list, the second time as " +
+                                                     name + "; each GPU once");
+    devices.push_back(gpu);
+  }
+  return devices;
+}
+
+std::vector<Gpu> every_gpu_of(const std::string& device) {
+  if (device.find(',') != std::string::npos) {
+    const std::vector<std::string> names = split_list(device);
+    if (!names.empty()) return listed(names);
+  }
+  if (host::is_host(device)) return {the_host(device)};
+  if (device == "auto") return {first_gpu_or_host()};
+  if (device != "all" && !is_index(device) && !is_uuid(device))
+    throw Error(ErrorKind::invalid_argument, "--device: '" + device + "' is not auto, all, " +
+                                                 kDeviceNames + ", nor a list as 0,1");
+  const std::vector<Gpu> gpus = all_gpus();
+  return device == "all" ? gpus : chosen(device, gpus);
+}
+
+}  // namespace
+
 double host_bytes_available() {
   std::ifstream meminfo("/proc/meminfo");
   std::string name;
@@ -78,27 +121,27 @@ double host_bytes_available() {
   return std::numeric_limits<double>::infinity();  // not known: the allocation decides
 }
 
-}  // namespace
-
 std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind) {
-  if (host::is_host(device)) return {the_host(device)};
-  if (device == "auto") return {first_gpu_or_host()};
-  if (device != "all" && !is_index(device) && !is_uuid(device))
-    throw Error(ErrorKind::invalid_argument,
-                "--device: '" + device +
-                    "' is not auto, all, an index (0, 1, ...), a UUID (GPU-...) or host");
-  const std::vector<Gpu> gpus = all_gpus();
-  if (device != "all") return chosen(device, gpus);
+  const std::vector<Gpu> gpus = every_gpu_of(device);
   if (!one_of_each_kind) return gpus;
   std::vector<Gpu> kinds;
+  for (std::vector<Gpu>& alike : group_alike(gpus)) {
+    kinds.push_back(alike.front());
+    kinds.back().left_out.assign(alike.begin() + 1, alike.end());
+  }
+  return kinds;
+}
+
+std::vector<std::vector<Gpu>> group_alike(const std::vector<Gpu>& gpus) {
+  std::vector<std::vector<Gpu>> kinds;
   for (const Gpu& gpu : gpus) {
-    const auto alike = std::find_if(kinds.begin(), kinds.end(), [&](const Gpu& kind) {
-      return gpu_key(kind.info) == gpu_key(gpu.info);
+    const auto alike = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) {
+      return gpu_key(kind.front().info) == gpu_key(gpu.info);
     });
     if (alike == kinds.end())
-      kinds.push_back(gpu);
+      kinds.push_back({gpu});
     else
-      alike->left_out.push_back(gpu);
+      alike->push_back(gpu);
   }
   return kinds;
 }

@@ -16,14 +16,17 @@ struct Gpu {
   std::string which;  ///< for open_device() and the worker
   DeviceInfo info;
   std::string why_host = {};       ///< for the CPU chosen by "auto": why no GPU was
-  std::vector<Gpu> left_out = {};  ///< alike GPUs that "all" left out in favour of this one
+  std::vector<Gpu> left_out = {};  ///< alike ones that choose_gpus() left out in favour of this one
 };
 
-/// "auto" (the first, else the CPU), an index, a UUID, "all" (every GPU, or one of each kind when
-/// `one_of_each_kind`: alike GPUs share their records), "host" or "host:sm_90". Creates no context.
-/// Throws Error(invalid_argument) for a malformed name, Error(no_device) for a device that is not
+/// "auto" (the first, else the CPU), an index, a UUID, "host" or "host:sm_90", a list of these but
+/// auto ("0,1"), or "all" GPUs. With `one_of_each_kind` the first of those with the same gpu_key():
+/// alike GPUs share their records. Creates no context. Throws Error(invalid_argument) for a
+/// malformed name and for a GPU that is twice in a list, Error(no_device) for a device that is not
 /// there.
 std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind);
+/// Devices with the same gpu_key() together, each in the order given.
+std::vector<std::vector<Gpu>> group_alike(const std::vector<Gpu>& gpus);
 
 /// Prints a note for each GPU that represents alike ones, with their number and the reason.
 void print_left_out(const std::vector<Gpu>& gpus, const Output& output);
@@ -41,6 +44,8 @@ std::vector<Target> parse_targets(const std::string& text);
 double device_bytes_needed(const Problem& problem);
 /// Bytes of host memory for its test data and reference.
 double host_bytes_needed(const Problem& problem);
+/// Of host memory, now; infinite when not known.
+double host_bytes_available();
 /// Throws Error(out_of_memory) with both numbers.
 void check_host_memory(const Problem& problem);
 void check_device_memory(const Problem& problem, const DeviceInfo& info,

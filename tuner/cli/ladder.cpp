@@ -84,10 +84,11 @@ Problem problem_for(const LadderCommand& options, const Gpu& gpu) {
 }
 
 Gpu gpu_for(const std::string& device, const Output& output) {
-  if (device == "all")
-    throw Error(ErrorKind::invalid_argument,
-                "--device: the ladder takes one GPU (auto, an index, a UUID or host), not all");
-  return gpus_to_measure_on(device, output).front();
+  if (device == "all" || device.find(',') != std::string::npos)
+    throw Error(
+        ErrorKind::invalid_argument,
+        "--device: the ladder takes one GPU (auto, an index, a UUID or host), not " + device);
+  return gpus_to_measure_on(device, output, true).front();
 }
 
 /// Tunes in a separate worker process.

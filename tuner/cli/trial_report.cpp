@@ -1,5 +1,6 @@
 #include "tuner/cli/trial_report.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "matmul/build.hpp"
@@ -87,10 +88,14 @@ void print_measurement(const TrialReport& report) {
 }  // namespace
 
 void print_trials(const std::vector<TrialReport>& reports) {
+  const bool several = std::any_of(reports.begin(), reports.end(), [&](const TrialReport& report) {
+    return report.device_name != reports.front().device_name;
+  });
   for (const TrialReport& report : reports) {
     const Evaluation& evaluation = report.trial.evaluation;
     const Plan plan = plan_of(report);
-    print_line(to_string(report.problem) + " on " + report.device.name);
+    print_line(to_string(report.problem) + " on " + report.device.name +
+               (several ? " (device " + report.device_name + ")" : ""));
     print_line("candidate: " + short_text(report.candidate));
     print_steps(report, plan);
     print_line("workspace: " + format_bytes(static_cast<double>(plan.workspace_bytes)));
@@ -107,14 +112,15 @@ void print_trials(const std::vector<TrialReport>& reports) {
   }
 }
 
-std::string trials_json(const std::vector<TrialReport>& reports, const std::vector<Gpu>& gpus) {
+std::string trials_json(const std::vector<TrialReport>& reports) {
   Json document;
-  document["left_out"] = Json::parse(left_out_json(gpus));
+  document["left_out"] = Json::array();
   document["results"] = Json::array();
   for (const TrialReport& report : reports) {
     const Evaluation& evaluation = report.trial.evaluation;
     Json json;
     json["gpu"] = gpu_key(report.device);
+    json["measured_on"] = Json::array({report.device_name});
     json["problem"] = Json::parse(to_json(report.problem));
     json["error_bound"] = error_bound(report.problem);
     json["candidate"] = Json::parse(to_json(report.candidate));

@@ -13,10 +13,11 @@ struct TrialReport {
   Candidate candidate;
   DeviceInfo device;
   Trial trial;
+  std::string device_name;  ///< as --device takes it
 };
 /// Prints each trial in full: plan, compiler's resource usage, results of validation and timing.
 void print_trials(const std::vector<TrialReport>& reports);
-/// {"left_out":[...],"results":[...]}; `gpus` are those chosen by --device.
-std::string trials_json(const std::vector<TrialReport>& reports, const std::vector<Gpu>& gpus);
+/// {"left_out":[],"results":[...]}.
+std::string trials_json(const std::vector<TrialReport>& reports);
 
 }  // namespace tilewise::cli

@@ -5,14 +5,12 @@
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/problem_list.hpp"
-#include "tuner/cli/progress.hpp"
 #include "tuner/cli/signals.hpp"
 #include "tuner/cli/stored.hpp"
 #include "tuner/cli/trial_report.hpp"
 #include "tuner/cli/tune_report.hpp"
-#include "tuner/reproduce.hpp"
+#include "tuner/cli/tune_tasks.hpp"
 #include "tuner/search/strategy.hpp"
-#include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -61,7 +59,8 @@ void setup(CLI::App& app, TuneCommand& options) {
       ->type_name("N")
       ->transform(whole_number(1, 64))
       ->capture_default_str();
-  app.add_option("--jobs", options.tune.compile_threads, "Compiler threads; 0: all cores")
+  app.add_option("--jobs", options.tune.compile_threads,
+                 "Compiler threads, of all searches together; 0: all cores")
       ->type_name("N")
       ->transform(whole_number(0, 1024));
   app.add_flag("--force", options.tune.force, "Measure again what is stored");
@@ -77,7 +76,8 @@ void setup(CLI::App& app, TuneCommand& options) {
   app.footer(
       kCandidateLegend + std::string("\n\n") +
       examples({"autotune --device 0 --sizes 1024,4096",
-                "autotune tune --sizes 1024x512x2048 --dtype bf16 --layout nn,nt --budget 2m",
+                "autotune tune --device all --sizes 4096x512x2048 --dtype bf16 --layout nn,nt "
+                "--budget 2m",
                 "autotune tune --sizes 4096 --templates simt --subspace 'TILE_M=64,128' "
                 "--strategy exhaustive",
                 "autotune tune --device host --sizes 512 --only tiled --in-process"}));
@@ -109,56 +109,57 @@ TuneOptions checked(const TuneCommand& options) {
   return tune_options;
 }
 
-/// A GPU and its problems: --accuracy may choose another mode on another GPU.
-struct Task {
-  Gpu gpu;
-  std::vector<Problem> problems;
-  std::vector<double> budgets;  ///< seconds of each problem's search
-};
-
 struct Run {
   const TuneCommand& options;
   const Output& output;
   TuneOptions tune;
   Database database;
   std::unique_ptr<ImageCache> cache;
-  std::unique_ptr<Compiler> compiler;
-  std::vector<Gpu> gpus;
   std::size_t warned = 0;  ///< index into the database's warnings
 };
 
-std::string reproduce_prefix(const Run& run, const Gpu& gpu, const Problem& problem) {
-  return "autotune tune --device " + device_name(gpu) + " " + problem_options(problem) +
-         (run.options.bench.warm ? " --warm" : "");
-}
-
-Tuned tune_problem(Run& run, const Gpu& gpu, Bench& bench, const Problem& problem,
-                   double budget_seconds, Progress& progress) {
-  const auto before = run.database.winner(problem, gpu_key(gpu.info));
-  TuneOptions tune_options = run.tune;
-  tune_options.budget_seconds = budget_seconds;
-  tune_options.reproduce = reproduce_prefix(run, gpu, problem);
-  const auto show = [&](const TuneProgress& now) {
-    if (now.last && run.output.verbose)
-      progress.say(record_line(*now.last, tune_options.reproduce));
-    progress.show(progress_line(now));
-  };
-  TuneContext context{run.database, run.cache.get(), run.compiler.get(), bench.evaluator(),
-                      show,         &interrupted()};
-  return summarize(gpu, problem, tune(problem, tune_options, context), before, run.database);
-}
-
 /// Checks memory before anything is tuned, so that a long run cannot fail for its last problem's
 /// size.
-Task task_for(const Gpu& gpu, const Run& run) {
-  const std::vector<Winner> winners = run.database.winners(gpu_key(gpu.info));
-  const auto weighted = weighted_problems_of(run.options.problems, gpu.info, winners);
-  Task task{gpu, {}, shares_of(run.tune.budget_seconds, weighted)};
+Task task_for(const std::vector<Gpu>& alike, const Run& run) {
+  const DeviceInfo& info = alike.front().info;
+  const std::vector<Winner> winners = run.database.winners(gpu_key(info));
+  Task task{alike, {}, {}, run.tune, nullptr};
+  if (info.target.host) apply_cpu_defaults(task.tune, alike.front(), run.options);
+  const auto weighted = weighted_problems_of(run.options.problems, info, winners);
   for (const WeightedProblem& one : weighted) task.problems.push_back(one.problem);
-  const DeviceStatus status = status_of(gpu);
-  for (const Problem& problem : task.problems) check_device_memory(problem, gpu.info, status);
-  for (const std::string& doubt : doubts(status)) warn(gpu.info.name + ": " + doubt);
+  task.budgets = shares_of(task.tune.budget_seconds, weighted);
+  for (const Gpu& gpu : alike) {
+    const DeviceStatus status = status_of(gpu);
+    for (const Problem& problem : task.problems) check_device_memory(problem, info, status);
+    for (const std::string& doubt : doubts(status)) warn(gpu.info.name + ": " + doubt);
+  }
   return task;
+}
+
+std::vector<Task> tasks_for(const std::vector<Gpu>& gpus, const Run& run) {
+  if (gpus.size() > 1 && run.options.bench.in_process)
+    throw Error(ErrorKind::invalid_argument, "--in-process measures on one device; --device " +
+                                                 run.options.bench.device + " names " +
+                                                 std::to_string(gpus.size()));
+  std::vector<Task> tasks;
+  for (const std::vector<Gpu>& alike : group_alike(gpus)) tasks.push_back(task_for(alike, run));
+  return tasks;
+}
+
+/// One compiler serves all GPUs.
+void load_compilers(std::vector<Task>& tasks, const std::string& nvrtc) {
+  std::shared_ptr<const Compiler> of_gpus;
+  bool loaded = false;
+  for (Task& task : tasks) {
+    const Target& target = task.gpus.front().info.target;
+    if (target.host) {
+      task.compiler = compiler_if_any(target, nvrtc);
+      continue;
+    }
+    if (!loaded) of_gpus = compiler_if_any(target, nvrtc);
+    loaded = true;
+    task.compiler = of_gpus;
+  }
 }
 
 /// Warns of what the result table omits: faults, and kernels of other processes.
@@ -193,24 +194,9 @@ std::optional<Error> failure_of(const std::vector<Tuned>& results) {
 }
 
 int tune_all(Run& run, const std::vector<Task>& tasks) {
-  std::vector<Tuned> results;
-  std::optional<Error> failure;
-  const auto goes_on = [&results] {
-    return !interrupted() && (results.empty() || !database_failed(results.back().result));
-  };
-  try {
-    Progress progress(run.output);
-    for (const auto& [gpu, problems, budgets] : tasks) {
-      if (!goes_on()) break;
-      Bench bench(gpu, run.options.bench);
-      for (std::size_t i = 0; i < problems.size(); ++i)
-        if (goes_on())
-          results.push_back(tune_problem(run, gpu, bench, problems[i], budgets[i], progress));
-    }
-  } catch (const Error& error) {
-    if (results.empty()) throw;
-    failure = error;  // earlier results are printed first
-  }
+  auto [results, failure, lost] =
+      tune_tasks(tasks, run.database, run.cache.get(), run.options.bench, run.output);
+  if (failure && results.empty()) throw Error(*failure);
   std::vector<std::string> warnings = run.database.warnings();
   warnings.erase(warnings.begin(), warnings.begin() + static_cast<std::ptrdiff_t>(run.warned));
   warn_of(warnings);
@@ -218,7 +204,7 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   for (const Tuned& tuned : results) warn_about(tuned);
   if (!failure) failure = failure_of(results);
   if (run.output.json)
-    print_document(tuned_json(results, run.gpus, interrupted(), failure));
+    print_document(tuned_json(results, lost, interrupted(), failure));
   else
     print_tuned(results, run.output);
   if (failure) {
@@ -232,25 +218,30 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   return all_won ? kOk : kNoWinner;
 }
 
-/// --only: reports one candidate on every problem and GPU in full, with a command that reproduces a
-/// rejection.
-int try_only(Run& run, const std::vector<Task>& tasks) {
-  const ImageStore images(&run.database, run.cache.get(), run.compiler.get());
-  std::vector<TrialReport> reports;
-  for (const auto& [gpu, problems, budgets] : tasks) {
-    Bench bench(gpu, run.options.bench);
-    const DeviceInfo info = bench.evaluator().device_info();
-    for (const Problem& problem : problems) {
-      if (interrupted()) break;
-      const Candidate candidate = parse_candidate(run.options.only, problem, info);
-      bench.evaluator().begin(problem,
-                              std::make_shared<const Reference>(Reference::compute(problem)));
-      reports.push_back({problem, candidate, info,
-                         try_candidate(problem, candidate, info, images, bench.evaluator(), true)});
-    }
+/// --only on one device.
+void try_on(Run& run, const Gpu& gpu, const Task& task, std::vector<TrialReport>& reports) {
+  const ImageStore images(&run.database, run.cache.get(), task.compiler.get());
+  Bench bench(gpu, run.options.bench);
+  const DeviceInfo info = bench.evaluator().device_info();
+  for (const Problem& problem : task.problems) {
+    if (interrupted()) break;
+    const Candidate candidate = parse_candidate(run.options.only, problem, info);
+    bench.evaluator().begin(problem,
+                            std::make_shared<const Reference>(Reference::compute(problem)));
+    reports.push_back({problem, candidate, info,
+                       try_candidate(problem, candidate, info, images, bench.evaluator(), true),
+                       device_name(gpu)});
   }
+}
+
+/// --only: reports one candidate on every problem and device, alike ones too, in full, with a
+/// command that reproduces a rejection.
+int try_only(Run& run, const std::vector<Task>& tasks) {
+  std::vector<TrialReport> reports;
+  for (const Task& task : tasks)
+    for (const Gpu& gpu : task.gpus) try_on(run, gpu, task, reports);
   if (run.output.json)
-    print_document(trials_json(reports, run.gpus));
+    print_document(trials_json(reports));
   else
     print_trials(reports);
   if (interrupted()) return kInterrupted;
@@ -264,16 +255,13 @@ int run_tune(const TuneCommand& options, const Output& output) {
   const TuneOptions tune_options = checked(options);
   for (const Problem& problem : problems_of(options.problems)) check_host_memory(problem);
   const auto path = default_database_path(options.database);
-  Run run{options, output, tune_options, Database::open(path), nullptr, nullptr, {}};
+  Run run{options, output, tune_options, Database::open(path), nullptr};
   const std::vector<std::string> warned = run.database.warnings();
   warn_of(warned);
   run.warned = warned.size();
-  const std::vector<Gpu> gpus = run.gpus = gpus_to_measure_on(options.bench.device, output);
-  if (gpus.front().info.target.host) apply_cpu_defaults(run.tune, gpus.front(), options);
-  std::vector<Task> tasks;
-  for (const Gpu& gpu : gpus) tasks.push_back(task_for(gpu, run));
+  std::vector<Task> tasks = tasks_for(gpus_to_measure_on(options.bench.device, output, false), run);
   if (!options.no_cache) run.cache = open_image_cache(path, run.database);
-  run.compiler = compiler_if_any(gpus.front().info.target, options.bench.nvrtc);
+  load_compilers(tasks, options.bench.nvrtc);
   catch_interrupts();
   return options.only.empty() ? tune_all(run, tasks) : try_only(run, tasks);
 }

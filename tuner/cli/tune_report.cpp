@@ -100,9 +100,13 @@ std::vector<Field> fields_for(bool with_gpu, bool verbose, RateUnit unit) {
 }
 
 void print_detail(const Tuned& tuned) {
-  print_line("\n" + to_string(tuned.problem) + " on " + tuned.gpu.info.name + ": " +
-             std::to_string(tuned.result.evaluated) + " evaluated, " +
-             std::to_string(tuned.result.rejected) + " rejected, " +
+  std::string devices;
+  if (tuned.measured_on.size() > 1)
+    for (const std::string& name : tuned.measured_on)
+      devices += (devices.empty() ? " (devices " : ", ") + name;
+  print_line("\n" + to_string(tuned.problem) + " on " + tuned.gpu.info.name + devices +
+             (devices.empty() ? ": " : "): ") + std::to_string(tuned.result.evaluated) +
+             " evaluated, " + std::to_string(tuned.result.rejected) + " rejected, " +
              std::to_string(tuned.result.compiled) + " compiled, " +
              std::to_string(tuned.result.reused) + " reused in " +
              format_seconds(tuned.result.seconds));
@@ -140,6 +144,7 @@ Json result_json(const Tuned& tuned) {
   const TuneResult& result = tuned.result;
   Json json;
   json["gpu"] = gpu_key(tuned.gpu.info);
+  json["measured_on"] = tuned.measured_on;
   json["problem"] = Json::parse(to_json(tuned.problem));
   json["error_bound"] = error_bound(tuned.problem);
   json["winner"] = nullptr;
@@ -189,7 +194,7 @@ bool database_failed(const TuneResult& result) {
 
 Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
                 const std::optional<Winner>& before, const Database& database) {
-  Tuned tuned{gpu, problem, std::move(result), {}, "none", {}, {}};
+  Tuned tuned{gpu, problem, std::move(result), {}, "none", {}, {}, {}};
   if (tuned.result.winner)
     tuned.stored = !tuned.result.stored ? "not stored"
                    : !before            ? "new"
@@ -246,7 +251,8 @@ std::string record_line(const Record& record, const std::string& reproduce) {
 
 void print_tuned(const std::vector<Tuned>& results, const Output& output) {
   bool with_gpu = false;
-  for (const Tuned& tuned : results) with_gpu |= tuned.gpu.index != results.front().gpu.index;
+  for (const Tuned& tuned : results)
+    with_gpu |= gpu_key(tuned.gpu.info) != gpu_key(results.front().gpu.info);
   const std::vector<Field> fields = fields_for(with_gpu, output.verbose, rate_unit(results));
   std::vector<Column> columns;
   for (const Field& field : fields) columns.push_back(field.column);
@@ -261,7 +267,7 @@ void print_tuned(const std::vector<Tuned>& results, const Output& output) {
     for (const Tuned& tuned : results) print_detail(tuned);
 }
 
-std::string tuned_json(const std::vector<Tuned>& results, const std::vector<Gpu>& gpus,
+std::string tuned_json(const std::vector<Tuned>& results, const std::vector<LostGpu>& lost,
                        bool interrupted_run, const std::optional<Error>& failure) {
   Json document;
   document["devices"] = Json::array();
@@ -272,7 +278,11 @@ std::string tuned_json(const std::vector<Tuned>& results, const std::vector<Gpu>
     seen.push_back(key);
     document["devices"].push_back(Json::parse(to_json(tuned.gpu.info)));
   }
-  document["left_out"] = Json::parse(left_out_json(gpus));
+  document["left_out"] = Json::array();  // alike GPUs share the work
+  document["lost"] = Json::array();
+  for (const LostGpu& one : lost)
+    document["lost"].push_back(
+        {{"device", device_name(one.gpu)}, {"uuid", one.gpu.info.uuid}, {"why", one.why}});
   document["results"] = Json::array();
   for (const Tuned& tuned : results) document["results"].push_back(result_json(tuned));
   document["interrupted"] = interrupted_run;

@@ -11,9 +11,15 @@
 
 namespace tilewise::cli {
 
-/// The result of tuning one problem on one GPU.
-struct Tuned {
+/// A GPU that failed while others went on, and why.
+struct LostGpu {
   Gpu gpu;
+  std::string why;
+};
+
+/// The result of tuning one problem on one GPU, or on several alike.
+struct Tuned {
+  Gpu gpu;  ///< that of the race
   Problem problem;
   TuneResult result;
   std::vector<Baseline> baselines;  ///< of this run, else the stored ones
@@ -21,6 +27,7 @@ struct Tuned {
                        ///< "not stored": the database failed; "none": no winner
   std::vector<Record> fastest;               ///< at most five, fastest first
   std::map<Outcome, std::int64_t> outcomes;  ///< of all stored records of the problem
+  std::vector<std::string> measured_on;  ///< device_name() of each GPU that took part, `gpu` first
 };
 /// Whether the database failed: it cannot serve further problems.
 bool database_failed(const TuneResult& result);
@@ -34,9 +41,9 @@ std::string progress_line(const TuneProgress& progress);
 std::string record_line(const Record& record, const std::string& reproduce);
 
 void print_tuned(const std::vector<Tuned>& results, const Output& output);
-/// {"devices":[...],"left_out":[...],"results":[...]} with "interrupted", and "error" when
-/// `failure` is given. `gpus` are those that --device chose.
-std::string tuned_json(const std::vector<Tuned>& results, const std::vector<Gpu>& gpus,
+/// {"devices":[...],"left_out":[],"lost":[...],"results":[...]} with "interrupted", and "error"
+/// when `failure` is given.
+std::string tuned_json(const std::vector<Tuned>& results, const std::vector<LostGpu>& lost,
                        bool interrupted, const std::optional<Error>& failure);
 
 }  // namespace tilewise::cli

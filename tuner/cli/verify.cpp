@@ -223,7 +223,7 @@ int run_verify(const VerifyCommand& options, const Output& output) {
   if (names_problems(options.problems))
     problems_of(options.problems);  // bad ones are reported first
   Database database = open_to_write(existing_database(options.database));
-  const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output);
+  const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output, true);
   catch_interrupts();
   std::vector<Verdict> verdicts;
   bool all_same = true;

@@ -1,0 +1,129 @@
+// The end of a run of tune(): race, general form, result.
+#include <algorithm>
+#include <utility>
+
+#include "tilewise/error.hpp"
+#include "tuner/race.hpp"
+#include "tuner/search/record_time.hpp"
+#include "tuner/search/search_memory.hpp"
+#include "tuner/tuning.hpp"
+
+namespace tilewise {
+namespace {
+
+/// The candidate without its size as constants; empty where it has none.
+std::optional<Candidate> general_form(Candidate candidate, const KernelTemplate& kernel) {
+  const std::string& specialises = kernel.specialises;
+  if (specialises.empty() || candidate.configuration.at(specialises) == 0) return std::nullopt;
+  candidate.configuration.set(specialises, 0);
+  return candidate;
+}
+
+}  // namespace
+
+/// Ends the work of further devices, and commits what they have measured.
+void Tuning::end_sharing() {
+  if (!session_.context.shared) return;
+  for (const EvaluationQueue::Done& done : session_.context.shared->close())
+    conclude(done.built, done.evaluation);
+}
+
+void Tuning::race() {
+  end_sharing();
+  end_compiling();
+  Race(session_).run();
+  if (!session_.stopped() && !session_.result.failure) keep_general();
+}
+
+/// Beside a winner that is specialised on its size: measures the form that serves other sizes, and
+/// keeps its images.
+void Tuning::keep_general() {
+  const auto winner = session_.context.database.winner(session_.problem, session_.gpu);
+  if (!winner || !winner->quarantined.empty()) return;
+  const KernelTemplate* kernel = session_.kernel_of(winner->record.candidate);
+  const std::optional<Candidate> general =
+      kernel ? general_form(winner->record.candidate, *kernel) : std::nullopt;
+  if (!general ||
+      !rejection(*kernel, session_.problem, general->configuration, session_.device).empty())
+    return;
+  const Built built = build(*general, *kernel, session_.problem, session_.device, session_.store);
+  if (built.compiled) ++session_.result.compiled;
+  if (built.missing || built.stopped || built.fault || !built.refusal.empty()) return;
+  const auto known =
+      std::find_if(session_.known.begin(), session_.known.end(),
+                   [&](const Record& record) { return record.candidate == general; });
+  std::int64_t id = known == session_.known.end() ? 0 : known->id;
+  if (id == 0) {
+    const Evaluation evaluation = evaluate(built);
+    if (evaluation.transient) return;
+    const Record record = with_evaluation(record_of(built), evaluation);
+    id = session_.context.database.add(record);
+    ++session_.result.evaluated;
+    if (!is_ok(record)) return;
+  }
+  for (const Image& image : built.images) session_.context.database.put_image(image, id);
+  session_.context.database.set_general(id);
+}
+
+void Tuning::note_faults() {
+  session_.result.faults = faults_.count();
+  session_.result.given_up = faults_.without_outcome();
+  session_.result.last_fault = faults_.last();
+}
+
+TuneResult Tuning::finish() {
+  note_faults();
+  if (session_.result.failure && session_.known.empty()) throw Error(*session_.result.failure);
+  if (!session_.context.compiler && !session_.result.already_done && !session_.result.interrupted &&
+      session_.known.empty() && session_.result.evaluated == 0)
+    throw Error(ErrorKind::compiler, "nothing can be tuned for " + to_string(session_.problem) +
+                                         ": no image is stored, and there is no compiler to make "
+                                         "one");
+  if (session_.known.empty() && session_.result.given_up > 0 && !session_.result.interrupted)
+    session_.result.failure.emplace(
+        ErrorKind::transient,
+        "no valid candidate was found for " + to_string(session_.problem) +
+            ", and faults of the system left " + std::to_string(session_.result.given_up) +
+            " candidates without an outcome; the last fault: " + session_.result.last_fault);
+  session_.result.winner = session_.context.database.winner(session_.problem, session_.gpu);
+  session_.result.baselines = session_.context.database.baselines(session_.problem, session_.gpu);
+  session_.result.seconds = session_.seconds();
+  rank_predictions();
+  if (search_) {
+    const bool waited_only = session_.known.empty() && session_.result.waited > 0;
+    search_->finished = !session_.result.interrupted && !session_.result.failure &&
+                        session_.result.given_up == 0 && !waited_only;
+    search_->evaluations += session_.result.evaluated;
+    search_->seconds += session_.result.seconds;
+    search_->date = now_text();
+    session_.context.database.update(*search_);
+  }
+  session_.report("done");
+  return session_.result;
+}
+
+TuneResult Tuning::finish_unstored(const Error& error) {
+  if (error.kind() != ErrorKind::database || !session_.best()) throw;
+  session_.result.failure = error;
+  if (!session_.result.winner) {
+    session_.result.winner = Winner{*session_.best(), "", ""};
+    session_.result.stored = false;
+  }
+  note_faults();
+  session_.result.seconds = session_.seconds();
+  rank_predictions();
+  return session_.result;
+}
+
+void Tuning::rank_predictions() {
+  std::vector<double> predicted, measured;
+  for (const Record& record : session_.known) {
+    if (!(record.predicted_us > 0)) continue;
+    predicted.push_back(record.predicted_us);
+    measured.push_back(time_of(record));
+  }
+  session_.result.ranked = static_cast<std::int64_t>(predicted.size());
+  session_.result.rank_correlation = rank_correlation(predicted, measured);
+}
+
+}  // namespace tilewise
