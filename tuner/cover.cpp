@@ -105,7 +105,7 @@ class Covering {
     tune_options.finalists = kPointFinalists;
     tune_options.compile_threads = options_.compile_threads;
     tune_options.seed = options_.seed + result_.points.size();
-    tune_options.templates = options_.templates;
+    tune_options.templates = templates();
     tune_options.subspace = general_kernels();
     if (!options_.reproduce.empty())
       tune_options.reproduce = options_.reproduce + " " + problem_options(problem);
@@ -143,11 +143,18 @@ class Covering {
     result_.points.push_back(std::move(point));
   }
 
+  /// Those whose kernels serve more than one size.
+  std::vector<const KernelTemplate*> templates() const {
+    std::vector<const KernelTemplate*> templates =
+        options_.templates.empty() ? select_templates() : options_.templates;
+    std::erase_if(templates, [](const KernelTemplate* kernel) { return kernel->size_specialised; });
+    return templates;
+  }
+
   /// Kernels whose sizes are arguments: the parameters that make them constants are 0.
   Subspace general_kernels() const {
     Subspace subspace;
-    for (const KernelTemplate* kernel :
-         options_.templates.empty() ? select_templates() : options_.templates)
+    for (const KernelTemplate* kernel : templates())
       if (!kernel->specialises.empty()) subspace[kernel->specialises] = {0};
     return subspace;
   }

@@ -209,11 +209,18 @@ TEST_F(CliDatabase, QueryWithSizesSaysExactPredictedOrDefault) {
               1e-9);
   EXPECT_GT(answers[1].at("predicted_us"), answers[0].at("predicted_us"));
   EXPECT_EQ(answers[2].at("match"), "predicted");
-  const Json other = run({"query", "--gpu", "H200", "--sizes", "1024", "--dtype", "f16", "--json"})
-                         .json()
-                         .at("answers");
-  EXPECT_EQ(other[0].at("match"), "default") << "no winner of these types is stored";
-  EXPECT_TRUE(other[0].at("record").is_null());
+  const auto of_f16 = [&](const std::string& out) {
+    return run({"query", "--gpu", "H200", "--sizes", "1024", "--dtype", "f16", "--out", out,
+                "--json"})
+        .json()
+        .at("answers")
+        .at(0);
+  };
+  const Json shipped = of_f16("f16"), other = of_f16("f32");
+  EXPECT_EQ(shipped.at("match"), "predicted") << "by the portfolio";
+  EXPECT_EQ(shipped.at("record").at("origin"), "shipped");
+  EXPECT_EQ(other.at("match"), "default") << "no winner of these types is stored or shipped";
+  EXPECT_TRUE(other.at("record").is_null());
   const Result table = run({"query", "--sizes", "1024"});
   EXPECT_EQ(table.status, 0) << table.err;
   EXPECT_THAT(table.out, AllOf(HasSubstr("H200"), HasSubstr("RTX 3090"), HasSubstr("exact")));

@@ -70,7 +70,9 @@ TEST_F(CliDevices, QueryAnswersForAGpuOfThisMachine) {
   ASSERT_EQ(run({"db", "info", "--db", file("none.db")}).status, 5);
   unset("TILEWISE_DB");
   const Json answers =
-      run({"query", "--device", "all", "--sizes", "64", "--json"}).json().at("answers");
+      run({"query", "--device", "all", "--sizes", "64", "--dtype", "f16", "--out", "f32", "--json"})
+          .json()
+          .at("answers");
   ASSERT_EQ(answers.size(), 2U);
   for (const Json& answer : answers) EXPECT_EQ(answer.at("match"), "default");
   EXPECT_NE(answers[0].at("gpu"), answers[1].at("gpu"));

@@ -15,7 +15,10 @@ using testing::HasSubstr;
 
 class CliProblems : public ProgramTest {
  protected:
-  CliProblems() { hide_gpus(); }
+  CliProblems() {
+    hide_gpus();
+    tilewise::Database::open(database());
+  }
   std::string list(const std::string& text, const std::string& name = "list.csv") {
     std::ofstream(file(name)) << text;
     return file(name).string();
@@ -72,13 +75,14 @@ TEST_F(CliProblems, AJsonArraySaysTheSame) {
 TEST_F(CliProblems, AProblemThatTheProgramPrintedIsReadBack) {
   const Result printed = run({"query", "--device", "host:sm_90", "--sizes", "24x16x8", "--dtype",
                               "bf16", "--out", "f32", "--layout", "tn", "--json"});
+  const Json document = printed.json();
   Json problems = Json::array();
-  for (const Json& answer : printed.json().at("answers")) problems.push_back(answer.at("problem"));
+  for (const Json& answer : document.at("answers")) problems.push_back(answer.at("problem"));
   const Result again = run({"query", "--device", "host:sm_90", "--problems",
                             list(problems.dump(), "list.json"), "--json"});
   ASSERT_EQ(again.status, 0) << again.err;
   EXPECT_EQ(again.json().at("answers").at(0).at("problem"),
-            printed.json().at("answers").at(0).at("problem"));
+            document.at("answers").at(0).at("problem"));
 }
 
 TEST_F(CliProblems, ARepeatedProblemIsThereOnce) {

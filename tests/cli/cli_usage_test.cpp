@@ -185,7 +185,7 @@ TEST_F(CliUsage, UnknownOptionsAndSubcommandsAreErrorsWithTheNearest) {
   EXPECT_THAT(command.err, HasSubstr("did you mean 'query'?"));
   const Result far = run({"benchmark"});
   EXPECT_EQ(far.status, 2);
-  EXPECT_THAT(far.err, AllOf(HasSubstr("tune, query"), Not(HasSubstr("worker"))));
+  EXPECT_THAT(far.err, AllOf(HasSubstr("tune, cover, query"), Not(HasSubstr("worker"))));
   const Result below = run({"db", "frobnicate"});
   EXPECT_EQ(below.status, 2);
   EXPECT_THAT(below.err, AllOf(HasSubstr("'frobnicate'"),

@@ -101,7 +101,7 @@ int run_cover(const CoverCommand& options, const Output& output) {
   cover_options.budget_seconds = parse_seconds("--budget", options.budget);
   if (!options.templates.empty())
     cover_options.templates = select_templates(split_list(options.templates));
-  const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output);
+  const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output, true);
   if (gpus.size() > 1)
     throw Error(ErrorKind::invalid_argument,
                 "--device: cover takes one GPU (auto, an index, a UUID or host), and these are " +

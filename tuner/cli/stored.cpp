@@ -64,7 +64,8 @@ std::optional<Database> open_if_there(const std::string& option) {
   const std::filesystem::path path = default_database_path(option);
   if (!is_default_place(option) || !is_absent(path)) return open_to_read(option);
   warn("no database at " + path.string() +
-       ": answers are the default kernels; autotune --sizes ... makes one");
+       ": answers are of the portfolio that ships or default kernels; autotune --sizes ... makes "
+       "one");
   return std::nullopt;
 }
 
