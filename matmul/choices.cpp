@@ -5,22 +5,22 @@
 
 namespace tilewise {
 
-std::shared_ptr<const Executable> Choices::find(const Problem& problem) const {
+std::shared_ptr<const Executable> Choices::find(const Asked& asked) const {
   const std::shared_lock lock(mutex_);
-  const auto found = by_problem_.find(problem);
+  const auto found = by_problem_.find(asked);
   if (found == by_problem_.end()) return nullptr;
   found->second->used.store(true, std::memory_order_relaxed);
   return found->second->executable;
 }
 
-void Choices::add(const Problem& problem, std::shared_ptr<const Executable> executable) {
+void Choices::add(const Asked& asked, std::shared_ptr<const Executable> executable) {
   std::shared_ptr<const Executable> replaced;  // destroyed after the lock is released
   const std::unique_lock lock(mutex_);
   const bool full = entries_.size() >= capacity_;
   Entry& entry = full ? to_be_replaced() : entries_.emplace_back();
-  by_problem_.emplace(problem, &entry);
-  if (full) by_problem_.erase(entry.problem);
-  entry.problem = problem;
+  by_problem_.emplace(asked, &entry);
+  if (full) by_problem_.erase(entry.asked);
+  entry.asked = asked;
   replaced = std::exchange(entry.executable, std::move(executable));
 }
 

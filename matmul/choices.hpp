@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <shared_mutex>
@@ -8,6 +9,26 @@
 
 #include "matmul/executable.hpp"
 #include "tilewise/problem.hpp"
+
+namespace tilewise {
+
+/// A problem as it is asked for: with the packings of the packed operands of the call.
+struct Asked {
+  Asked() = default;
+  Asked(const Problem& asked, std::uint64_t given = 0) : problem(asked), packings(given) {}
+  Problem problem;
+  std::uint64_t packings = 0;  ///< GivenPackings::key(); 0: none
+  bool operator==(const Asked&) const = default;
+};
+
+}  // namespace tilewise
+
+template <>
+struct std::hash<tilewise::Asked> {
+  std::size_t operator()(const tilewise::Asked& asked) const noexcept {
+    return std::hash<tilewise::Problem>{}(asked.problem) ^ asked.packings;
+  }
+};
 
 namespace tilewise {
 
@@ -19,15 +40,15 @@ class Choices {
   /// `capacity`: of problems, 1 or more.
   explicit Choices(std::size_t capacity) : capacity_(capacity) {}
 
-  /// Null when the table does not have the problem.
-  std::shared_ptr<const Executable> find(const Problem& problem) const;
-  /// The problem must not be in the table.
-  void add(const Problem& problem, std::shared_ptr<const Executable> executable);
+  /// Null when the table does not have it.
+  std::shared_ptr<const Executable> find(const Asked& asked) const;
+  /// It must not be in the table.
+  void add(const Asked& asked, std::shared_ptr<const Executable> executable);
   std::size_t size() const;
 
  private:
   struct Entry {
-    Problem problem;
+    Asked asked;
     std::shared_ptr<const Executable> executable;
     mutable std::atomic<bool> used = false;  ///< looked up since the hand passed
   };
@@ -37,7 +58,7 @@ class Choices {
   const std::size_t capacity_;
   mutable std::shared_mutex mutex_;
   std::deque<Entry> entries_;
-  std::unordered_map<Problem, const Entry*> by_problem_;
+  std::unordered_map<Asked, const Entry*> by_problem_;
   std::size_t hand_ = 0;  ///< of the clock: the next entry to be considered
 };
 

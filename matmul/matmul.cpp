@@ -13,6 +13,7 @@
 #include "device/cuda/cuda.hpp"
 #include "device/fork.hpp"
 #include "device/machines.hpp"
+#include "matmul/packed_contents.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolution.hpp"
 #include "matmul/state.hpp"
@@ -26,6 +27,7 @@ namespace {
 struct Remembered {
   std::uint64_t instance = 0;
   Problem problem;
+  std::uint64_t packings = 0;              ///< see key_of()
   const Executable* executable = nullptr;  ///< alive as long as the entry: see Kept
 };
 constexpr std::size_t kRemembered = 64;  // a power of two
@@ -47,11 +49,35 @@ Remembered& slot_of(std::uint64_t instance, const Problem& problem) {
   return remembered[(std::hash<Problem>{}(problem) + instance) % kRemembered];
 }
 
+const PackedOperand::Contents* contents_of(const PackedOperand* operand) {
+  return operand ? operand->contents() : nullptr;
+}
+
+/// Of the packings of a call's packed operands; 0 without any.
+std::uint64_t key_of(const Call& call) {
+  if (!call.packed_a && !call.packed_b) [[likely]]
+    return 0;
+  const PackedOperand::Contents* a = contents_of(call.packed_a);
+  const PackedOperand::Contents* b = contents_of(call.packed_b);
+  return (a ? a->packing_key : 0) + 3 * (b ? b->packing_key : 0);
+}
+
+/// The packings of a call's packed operands on this device.
+GivenPackings given_in(const Call& call, const Device& device) {
+  GivenPackings given;
+  for (const PackedOperand* operand : {call.packed_a, call.packed_b}) {
+    const PackedOperand::Contents* contents = contents_of(operand);
+    if (contents && contents->packing && contents->device.get() == &device)
+      (contents->role == StepRole::pack_a ? given.a : given.b) = contents->packing;
+  }
+  return given;
+}
+
 void remember(Remembered& slot, std::uint64_t instance, const Problem& problem,
-              const std::shared_ptr<const Executable>& executable) {
+              std::uint64_t packings, const std::shared_ptr<const Executable>& executable) {
   if (thread_ends) return;
   kept_alive.executables[static_cast<std::size_t>(&slot - remembered.data())] = executable;
-  slot = {instance, problem, executable.get()};
+  slot = {instance, problem, packings, executable.get()};
 }
 
 bool is_there(const std::filesystem::path& path) {
@@ -174,12 +200,15 @@ void Matmul::operator()(const Problem& problem, const Call& call) {
   if (problem.k == 0) asked = as_served(problem);
   asked.alignment = alignment_of(problem, call);
   Remembered& slot = slot_of(state_->id(), asked);
-  if (slot.instance == state_->id() && slot.problem == asked) [[likely]]
+  const std::uint64_t packings = key_of(call);
+  if (slot.instance == state_->id() && slot.problem == asked && slot.packings == packings)
+      [[likely]]
     return slot.executable->launch(call);
   // Apart, so that the code of a served call is short.
   const auto look_up = [&]() __attribute__((noinline)) {
-    const std::shared_ptr<const Executable> found = state_->executable(asked, call.stream);
-    remember(slot, state_->id(), asked, found);
+    const std::shared_ptr<const Executable> found =
+        state_->executable(asked, call.stream, given_in(call, state_->device()));
+    remember(slot, state_->id(), asked, packings, found);
     found->launch(call);
   };
   look_up();

@@ -19,6 +19,7 @@ struct PackedOperand::Contents {
   // Set when there is a copy. `memory` is freed before `device`.
   std::shared_ptr<Device> device = {};
   std::optional<Packing> packing = {};
+  std::uint64_t packing_key = 0;  ///< of `packing` alone, see GivenPackings::key()
   DeviceBuffer memory = {};
 };
 

@@ -46,8 +46,30 @@ bool may_set(const KernelTemplate& kernel, const Configuration& changed,
 
 }  // namespace
 
-Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device) {
-  return estimate(plan_of(candidate, problem, device), device);
+std::uint64_t GivenPackings::key() const {
+  std::uint64_t key = 0;
+  const auto mix = [&key](std::uint64_t value) {  // as boost::hash_combine does
+    key ^= value + 0x9e3779b97f4a7c15 + (key << 6) + (key >> 2);
+  };
+  for (const std::optional<Packing>& packing : {a, b}) {
+    if (!packing) continue;
+    const Packing& p = *packing;
+    mix(static_cast<std::uint64_t>(p.role) * 8 + p.transposed * 4 + p.rounded * 2 + p.split);
+    for (const std::int64_t value : {p.rows, p.columns, p.packed_rows, p.ld, p.bytes})
+      mix(static_cast<std::uint64_t>(value));
+  }
+  return none() ? 0 : key | 1;
+}
+
+Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device,
+             const GivenPackings& given) {
+  Plan plan = plan_of(candidate, problem, device);
+  std::erase_if(plan.steps, [&](const LaunchStep& step) {
+    return !step.packs.empty() &&
+           std::all_of(step.packs.begin(), step.packs.end(),
+                       [&](const Packing& packing) { return given.has(packing); });
+  });
+  return estimate(plan, device);
 }
 
 bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const Problem& problem,
@@ -72,8 +94,8 @@ std::optional<Candidate> form_for(const Record& record, const Problem& problem,
   return candidate;
 }
 
-void fit_to_size(Candidate& candidate, double& us, const Problem& problem,
-                 const DeviceInfo& device) {
+void fit_to_size(Candidate& candidate, double& us, const Problem& problem, const DeviceInfo& device,
+                 const GivenPackings& given) {
   const KernelTemplate& kernel = find_template(candidate.kernel_template);
   std::optional<std::vector<KernelSpec>> kernels;
   for (const Parameter& parameter : kernel.parameters) {
@@ -88,7 +110,7 @@ void fit_to_size(Candidate& candidate, double& us, const Problem& problem,
         Candidate other = candidate;
         other.configuration.set(parameter.name, values[static_cast<std::size_t>(i)]);
         if (!may_set(kernel, other.configuration, parameter.name, problem, device)) continue;
-        const double other_us = cost_of(other, problem, device).seconds * 1e6;
+        const double other_us = cost_of(other, problem, device, given).seconds * 1e6;
         if (!(other_us < us)) break;
         if (!kernels) kernels = kernels_of(kernel, problem, candidate.configuration, device);
         if (kernels_of(kernel, problem, other.configuration, device) != *kernels) continue;

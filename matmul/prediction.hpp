@@ -1,10 +1,12 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"
+#include "vocabulary/plan.hpp"
 #include "vocabulary/record.hpp"
 
 /// How a stored record serves a problem of another size, and how long that is expected to take.
@@ -13,8 +15,19 @@ namespace tilewise {
 /// Kernels whose image is missing or broken.
 using RefusedKernels = std::set<KernelSpec>;
 
-/// The cost model's estimate of a valid candidate.
-Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device);
+/// Packed operands that a call has: a plan with such a packing does not pack that operand.
+struct GivenPackings {
+  std::optional<Packing> a, b;
+  bool none() const { return !a && !b; }
+  bool has(const Packing& packing) const { return packing == a || packing == b; }
+  /// Not 0 unless there are none. Different packings have different keys but by chance.
+  std::uint64_t key() const;
+};
+
+/// The cost model's estimate of a valid candidate, without the pack steps whose operands are all
+/// given.
+Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device,
+             const GivenPackings& given = {});
 
 /// Whether a valid candidate needs one of the refused kernels for the problem.
 bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const Problem& problem,
@@ -27,8 +40,8 @@ std::optional<Candidate> form_for(const Record& record, const Problem& problem,
 /// Chooses the parameters that follow from the size anew, as far as no other image is needed: each
 /// is changed by one value as long as the cost model's time decreases. `us`: that time of the
 /// candidate, which becomes that of the chosen one.
-void fit_to_size(Candidate& candidate, double& us, const Problem& problem,
-                 const DeviceInfo& device);
+void fit_to_size(Candidate& candidate, double& us, const Problem& problem, const DeviceInfo& device,
+                 const GivenPackings& given = {});
 
 /// Measured over modelled time of a record's own problem; 1 where either is not known. Within
 /// limits: a model that is far off there says little of other sizes.

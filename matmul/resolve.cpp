@@ -217,9 +217,10 @@ Resolver Resolver::with_compiler(std::string identity) const {
   return other;
 }
 
-Resolution Resolver::resolve(const Problem& problem, const RefusedKernels& refused) const {
+Resolution Resolver::resolve(const Problem& problem, const RefusedKernels& refused,
+                             const GivenPackings& given) const {
   if (const Winner* winner = exact(problem, refused)) return exact_answer(problem, *winner);
-  const std::vector<Choice> best = choices(problem, refused, kFitted);
+  const std::vector<Choice> best = choices(problem, refused, kFitted, given);
   return best.empty() ? default_answer(problem, refused) : predicted_answer(problem, best.front());
 }
 
@@ -238,6 +239,7 @@ const Winner* Resolver::exact(const Problem& problem, const RefusedKernels& refu
 
 std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
                                                 const RefusedKernels& refused, std::size_t count,
+                                                const GivenPackings& given,
                                                 bool without_own) const {
   using Place = std::tuple<double, bool, double, std::size_t>;
   std::vector<Place> near;
@@ -257,7 +259,7 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
     std::optional<Candidate> candidate = form_for(winners_[i].record, problem, device_);
     if (!candidate || has_one_of(refused, *candidate, problem, device_)) continue;
     if (!seen.insert(*candidate).second) continue;
-    const double model_us = cost_of(*candidate, problem, device_).seconds * 1e6;
+    const double model_us = cost_of(*candidate, problem, device_, given).seconds * 1e6;
     if (model_us == 0 && other_layout) continue;
     choices.push_back({&winners_[i], *std::move(candidate), model_us * correction(i), model_us});
   }
@@ -271,7 +273,7 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
     choice.compared = compared;
     if (choice.model_us == 0) continue;
     const double correction = choice.expected_us / choice.model_us;
-    fit_to_size(choice.candidate, choice.model_us, problem, device_);
+    fit_to_size(choice.candidate, choice.model_us, problem, device_, given);
     choice.expected_us = choice.model_us * correction;
   }
   std::stable_sort(choices.begin(), choices.end(), faster);
@@ -300,7 +302,7 @@ std::string Resolver::how_far_off(const Problem& problem) const {
   std::vector<double> factors;  // 1 or more: longer or shorter than expected
   for (const auto& [distance, i] : near) {
     const Record& record = winners_[i].record;
-    const std::vector<Choice> best = choices(record.problem, {}, kFitted, true);
+    const std::vector<Choice> best = choices(record.problem, {}, kFitted, {}, true);
     if (best.empty() || !(best.front().expected_us > 0)) continue;
     const double ratio = best.front().expected_us / record.measurement->median_us;
     factors.push_back(std::max(ratio, 1 / ratio));
@@ -388,12 +390,13 @@ Resolution Resolver::default_answer(const Problem& problem, const RefusedKernels
 }
 
 Resolution resolve(const Resolver& stored, const std::function<const Resolver*()>& portfolio,
-                   const Problem& problem, const RefusedKernels& refused) {
-  Resolution resolution = stored.resolve(problem, refused);
+                   const Problem& problem, const RefusedKernels& refused,
+                   const GivenPackings& given) {
+  Resolution resolution = stored.resolve(problem, refused, given);
   if (resolution.kind != MatchKind::default_) return resolution;
   const Resolver* shipped = portfolio();
   if (!shipped) return resolution;
-  Resolution other = shipped->resolve(problem, refused);
+  Resolution other = shipped->resolve(problem, refused, given);
   return other.kind == MatchKind::default_ ? resolution : other;
 }
 

@@ -51,7 +51,10 @@ class Resolver {
   /// where the device has them for it), `simt`, then the catalog's order. `refused`: candidates
   /// with such a kernel are left out. Throws Error(unsupported) when nothing is left, with the
   /// kinds of products that this device supports.
-  Resolution resolve(const Problem& problem, const RefusedKernels& refused = {}) const;
+  /// `given`: the expected times are without the packing of these operands; an exact winner serves
+  /// all the same.
+  Resolution resolve(const Problem& problem, const RefusedKernels& refused = {},
+                     const GivenPackings& given = {}) const;
 
   /// A candidate that may serve a problem, and the expected time (0 without a cost model).
   struct Expected {
@@ -89,7 +92,8 @@ class Resolver {
   /// At most `count` choices, those expected to be the fastest first; with `without_own`, none by a
   /// record of this very problem.
   std::vector<Choice> choices(const Problem& problem, const RefusedKernels& refused,
-                              std::size_t count, bool without_own = false) const;
+                              std::size_t count, const GivenPackings& given = {},
+                              bool without_own = false) const;
   Resolution exact_answer(const Problem& problem, const Winner& winner) const;
   Resolution predicted_answer(const Problem& problem, const Choice& choice) const;
   double correction(std::size_t winner) const;
@@ -110,6 +114,7 @@ class Resolver {
 /// The answer of `stored`; where that is a default, the answer of `portfolio`, which is asked for
 /// only then and may be null.
 Resolution resolve(const Resolver& stored, const std::function<const Resolver*()>& portfolio,
-                   const Problem& problem, const RefusedKernels& refused = {});
+                   const Problem& problem, const RefusedKernels& refused = {},
+                   const GivenPackings& given = {});
 
 }  // namespace tilewise

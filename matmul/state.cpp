@@ -48,13 +48,18 @@ Matmul::State::State(MatmulParts parts)
   for (const std::string& note : resolver_->notes()) warn_once(note);
 }
 
-std::shared_ptr<const Executable> Matmul::State::executable(const Problem& problem, Stream stream) {
-  if (auto found = choices_.find(problem)) return found;
+std::shared_ptr<const Executable> Matmul::State::executable(const Problem& problem, Stream stream,
+                                                            const GivenPackings& given) {
+  const Asked asked(problem, given.key());
+  if (auto found = choices_.find(asked)) return found;
   const MayLoad may_load = device_->capturing(stream) ? MayLoad::no : MayLoad::yes;
+  if (may_load == MayLoad::no && !given.none()) return executable(problem, stream);
   const std::lock_guard making(make_mutex_);
-  if (auto found = choices_.find(problem)) return found;
-  std::shared_ptr<const Executable> made = make(problem, may_load);
-  choices_.add(problem, made);
+  if (auto found = choices_.find(asked)) return found;
+  std::shared_ptr<const Executable> made = given.none() || prepared_.contains(problem)
+                                               ? make(problem, may_load)
+                                               : make(problem, may_load, given, nullptr);
+  choices_.add(asked, made);
   return made;
 }
 
@@ -62,7 +67,7 @@ void Matmul::State::prepare(const Problem& problem) {
   const std::lock_guard making(make_mutex_);
   if (prepared_.contains(problem)) return;
   Resolution served;
-  make(problem, MayLoad::yes, &served);
+  make(problem, MayLoad::yes, {}, &served);
   if (prepared_.size() >= kPrepared) return;
   auto& shared = prepared_resolutions_[served.candidate];
   if (!shared) shared = std::make_shared<const Resolution>(std::move(served));
@@ -74,19 +79,20 @@ std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, Ma
   if (const auto known = prepared_.find(problem); known != prepared_.end())
     if (Attempt tried = attempt(problem, *known->second, may_load); tried.executable)
       return std::move(tried.executable);
-  return make(problem, may_load, nullptr);
+  return make(problem, may_load, {}, nullptr);
 }
 
 /// Tries resolutions, best first, until one loads. A failed one is not tried again in this process.
 /// It is quarantined in the database only after another has loaded: before, the device may be at
 /// fault. `served`: the resolution that loaded.
 std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, MayLoad may_load,
+                                                      const GivenPackings& given,
                                                       Resolution* served) {
   std::vector<std::pair<Resolution, Attempt>> failures;
   for (;;) {
     Resolution resolution;
     try {
-      resolution = resolve(*resolver_, problem);
+      resolution = resolve(*resolver_, problem, given);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::unsupported) give_up(problem);
       throw;
@@ -261,7 +267,8 @@ Resolution Matmul::State::resolution(const Problem& problem) {
 }
 
 /// What is stored comes first, then the portfolio, then a default.
-Resolution Matmul::State::resolve(const Resolver& stored, const Problem& problem) {
+Resolution Matmul::State::resolve(const Resolver& stored, const Problem& problem,
+                                  const GivenPackings& given) {
   const auto portfolio = [this]() -> const Resolver* {
     if (!parts_.portfolio) return nullptr;
     std::call_once(portfolio_once_, [this] {
@@ -270,7 +277,7 @@ Resolution Matmul::State::resolve(const Resolver& stored, const Problem& problem
     });
     return &*portfolio_;
   };
-  return tilewise::resolve(stored, portfolio, problem, refused());
+  return tilewise::resolve(stored, portfolio, problem, refused(), given);
 }
 
 void Matmul::State::pack(const Problem& problem, const Call& call,
@@ -287,6 +294,9 @@ void Matmul::State::pack(const Problem& problem, const Call& call,
   packer->pack(contents.role, call, contents.memory.data());
   device_->synchronize(call.stream);
   contents.packing = *packing;
+  GivenPackings alone;
+  (contents.role == StepRole::pack_a ? alone.a : alone.b) = *packing;
+  contents.packing_key = alone.key();
 }
 
 Resolution Matmul::State::explain(const Problem& problem) {

@@ -40,7 +40,10 @@ struct Matmul::State {
   /// The executable for a problem; it may be launched while the State lives. Throws
   /// Error(invalid_argument) when a kernel of it is not loaded yet and `stream` is being captured:
   /// loading and compiling are not possible in a capture.
-  std::shared_ptr<const Executable> executable(const Problem& problem, Stream stream);
+  /// `given` counts in the choice for a problem that was neither tuned nor prepared, outside of a
+  /// capture.
+  std::shared_ptr<const Executable> executable(const Problem& problem, Stream stream,
+                                               const GivenPackings& given = {});
   /// Loads the kernels of a problem and keeps its choice, without an executable.
   void prepare(const Problem& problem);
   /// The resolution of a problem, without a compiler.
@@ -76,7 +79,7 @@ struct Matmul::State {
 
   std::shared_ptr<const Executable> make(const Problem& problem, MayLoad may_load);
   std::shared_ptr<const Executable> make(const Problem& problem, MayLoad may_load,
-                                         Resolution* served);
+                                         const GivenPackings& given, Resolution* served);
   Attempt attempt(const Problem& problem, const Resolution& resolution, MayLoad may_load);
   LoadedKernel* loaded(const KernelSpec& kernel, const KernelNeed& need) const;
   LoadedKernel* load(const KernelSpec& kernel, const KernelNeed& need,
@@ -89,7 +92,8 @@ struct Matmul::State {
   ImageStore::Made image(const KernelSpec& kernel, const std::string& launch_revision,
                          Attempt& attempt);
   std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
-  Resolution resolve(const Resolver& stored, const Problem& problem);
+  Resolution resolve(const Resolver& stored, const Problem& problem,
+                     const GivenPackings& given = {});
   double seconds_to_compile(const Resolution& resolution) const;
   RefusedKernels refused() const;
   void quarantine(const Record& record, const std::string& why);
