@@ -30,7 +30,8 @@ if(TILEWISE_SHARED)
   target_link_libraries(tilewise_shared PRIVATE $<BUILD_INTERFACE:tilewise_sqlite_shared>
                         $<BUILD_INTERFACE:tilewise_fibers> $<BUILD_INTERFACE:Threads::Threads> ${CMAKE_DL_LIBS})
   set(_map ${tilewise_SOURCE_DIR}/cmake/libtilewise.map)
-  target_link_options(tilewise_shared PRIVATE -Wl,--version-script=${_map})
+  # Never unloaded: default_matmul() and its threads live until the process ends.
+  target_link_options(tilewise_shared PRIVATE -Wl,--version-script=${_map} -Wl,-z,nodelete)
   # A sanitizer's functions are in the program.
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
     target_link_options(tilewise_shared PRIVATE -Wl,--no-undefined)
