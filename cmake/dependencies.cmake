@@ -14,6 +14,11 @@ find_library(SQLITE3_LIBRARY NAMES ${_sqlite_names} REQUIRED)
 add_library(tilewise_sqlite INTERFACE)
 target_include_directories(tilewise_sqlite SYSTEM INTERFACE ${SQLITE3_INCLUDE_DIR})
 target_link_libraries(tilewise_sqlite INTERFACE ${SQLITE3_LIBRARY} m ${CMAKE_DL_LIBS} Threads::Threads)
+if(TILEWISE_SHARED)
+  find_library(SQLITE3_SHARED_LIBRARY NAMES sqlite3 REQUIRED)
+  add_library(tilewise_sqlite_shared INTERFACE)
+  target_link_libraries(tilewise_sqlite_shared INTERFACE ${SQLITE3_SHARED_LIBRARY})
+endif()
 
 # Boost.Context: the fibers of the CPU executor. Static where possible, for the same reason.
 set(Boost_USE_STATIC_LIBS ${TILEWISE_STATIC_SQLITE})

@@ -1,18 +1,22 @@
-# cmake --install: the program, the headers of include/tilewise and, for find_package(tilewise), the
-# static libraries behind tilewise::matmul.
-include(GNUInstallDirs)
+# cmake --install: the program, the headers of include/tilewise and the library, with files for find_package(tilewise)
+# and pkg-config. The components runtime, dev and autotune are the packages of packages.cmake.
 include(CMakePackageConfigHelpers)
 
 set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/tilewise)
-foreach(room vocabulary templates device db matmul)
-  set_target_properties(tilewise_${room} PROPERTIES EXPORT_NAME ${room})
-  install(TARGETS tilewise_${room} EXPORT tilewise-targets
-          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set(_kinds static)
+if(TILEWISE_SHARED)
+  list(APPEND _kinds shared)
+endif()
+foreach(kind ${_kinds})
+  install(TARGETS tilewise_${kind} EXPORT tilewise-${kind}
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT dev)
+  install(EXPORT tilewise-${kind} FILE tilewise-${kind}-targets.cmake NAMESPACE tilewise::
+          DESTINATION ${_package} COMPONENT dev)
 endforeach()
-install(TARGETS autotune RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY include/tilewise DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(EXPORT tilewise-targets NAMESPACE tilewise:: DESTINATION ${_package})
+install(TARGETS autotune RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT autotune)
+install(DIRECTORY include/tilewise DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
 
 configure_package_config_file(cmake/tilewise-config.cmake.in
                               ${CMAKE_CURRENT_BINARY_DIR}/tilewise-config.cmake
@@ -20,4 +24,16 @@ configure_package_config_file(cmake/tilewise-config.cmake.in
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/tilewise-config-version.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tilewise-config.cmake
-              ${CMAKE_CURRENT_BINARY_DIR}/tilewise-config-version.cmake DESTINATION ${_package})
+              ${CMAKE_CURRENT_BINARY_DIR}/tilewise-config-version.cmake DESTINATION ${_package} COMPONENT dev)
+
+# Paths from the file's own place: the installed tree may be moved. pkg-config escapes blanks in it.
+file(RELATIVE_PATH TILEWISE_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" TILEWISE_PC_PREFIX ${TILEWISE_PC_PREFIX})
+set(TILEWISE_PC_LIBS "-lsqlite3 -lboost_context -lstdc++ -lm -ldl -pthread")
+if(TILEWISE_SHARED)
+  set(TILEWISE_PC_LIBS "\nLibs.private: ${TILEWISE_PC_LIBS}")
+else()
+  set(TILEWISE_PC_LIBS " ${TILEWISE_PC_LIBS}")
+endif()
+configure_file(cmake/tilewise.pc.in tilewise.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tilewise.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)

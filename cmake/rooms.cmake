@@ -62,7 +62,9 @@ function(tilewise_options target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE -Wno-restrict -Wno-maybe-uninitialized)
   endif()
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  # libtilewise.so is linked from the same objects as the programs: position-independent, and it exports TILEWISE_API alone.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                        VISIBILITY_INLINES_HIDDEN ON)
   # All sources of a target at once, not in batches: two names that clash would be found only where a batch has both.
   if(TILEWISE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)

@@ -1,7 +1,7 @@
 # The rules that no compiler checks, read off the source text:
 #   - rooms include only rooms below them: include <- vocabulary <- {templates, device, db} <- matmul <- tuner;
 #     within tuner/: reference <- evaluate <- worker, {evaluate, search} <- the loop <- ladder <- cli;
-#   - include/, which is installed, includes itself only, and so do examples/ and tests/consumer/, which stand for programs
+#   - include/, which is installed, includes itself only, and so do examples/ and tests/install/, which stand for programs
 #     of others;
 #   - sqlite3.h only in db/, cuda.h and nvrtc.h only in device/cuda/, Boost only in device/host/, CLI11 only in tuner/cli/ and
 #     in bench/, whose programs read arguments too;
@@ -60,7 +60,7 @@ foreach(room ${rooms} examples bench tests)
       if(NOT who IN_LIST inner_rooms)
         complain(${file} "tuner/ has the rooms ${inner_rooms}")
       endif()
-    elseif(file MATCHES "^tests/consumer/")
+    elseif(file MATCHES "^tests/install/")
       set(who examples)
     endif()
     file(READ "${ROOT}/${file}" text)

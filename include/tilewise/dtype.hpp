@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "tilewise/export.h"
+
 namespace tilewise {
 
 /// Element types. On-disk names are those of dtype_info(), and kernels are compiled with these
@@ -33,14 +35,14 @@ struct DTypeInfo {
   double largest;        ///< the largest finite number
 };
 
-const DTypeInfo& dtype_info(DType type);
-std::string_view to_string(DType type);
-std::string_view to_string(MathMode mode);
-std::span<const DTypeInfo> dtypes();
+TILEWISE_API const DTypeInfo& dtype_info(DType type);
+TILEWISE_API std::string_view to_string(DType type);
+TILEWISE_API std::string_view to_string(MathMode mode);
+TILEWISE_API std::span<const DTypeInfo> dtypes();
 
 /// Parses a name. Throws Error(invalid_argument) for any other name; the message lists them all.
-DType parse_dtype(std::string_view name);
-MathMode parse_math_mode(std::string_view name);
+TILEWISE_API DType parse_dtype(std::string_view name);
+TILEWISE_API MathMode parse_math_mode(std::string_view name);
 
 inline int bytes_of(DType type) { return dtype_info(type).bytes; }
 inline bool is_integer(DType type) { return type == DType::i8 || type == DType::i32; }
@@ -64,11 +66,11 @@ struct ProductKind {
 };
 
 /// Every kind. The first of each operand type is its default.
-std::span<const ProductKind> product_kinds();
+TILEWISE_API std::span<const ProductKind> product_kinds();
 /// The kind of these types and this mode; null where there is none.
-const ProductKind* find_product_kind(DType operand, DType c, MathMode math);
+TILEWISE_API const ProductKind* find_product_kind(DType operand, DType c, MathMode math);
 /// The usual type of C: the operand's own, i32 for i8, f32 for fp8.
-DType default_result(DType operand);
-DType accumulator_of(DType operand);
+TILEWISE_API DType default_result(DType operand);
+TILEWISE_API DType accumulator_of(DType operand);
 
 }  // namespace tilewise

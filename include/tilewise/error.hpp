@@ -2,6 +2,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "tilewise/export.h"
+
 namespace tilewise {
 
 /// The kind of a failure. The command line maps each kind to an exit status.
@@ -20,11 +22,11 @@ enum class ErrorKind {
 };
 
 /// "invalid_argument", "no_device", ...
-const char* to_string(ErrorKind kind);
+TILEWISE_API const char* to_string(ErrorKind kind);
 
 /// A failure. what() is one line for people: what was tried, what was wrong, what is allowed, and
 /// the message of the driver, SQLite or the operating system. Immutable, thread-safe to read.
-class Error : public std::runtime_error {
+class TILEWISE_API Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
   ErrorKind kind() const noexcept { return kind_; }

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "tilewise/export.h"
 #include "tilewise/problem.hpp"
 
 namespace tilewise {
@@ -12,7 +13,7 @@ namespace tilewise {
 /// to be fastest here. `default_`: no record; the default configuration of a kernel template.
 enum class MatchKind : std::uint8_t { exact, predicted, default_ };
 /// "exact", "predicted", "default".
-std::string_view to_string(MatchKind kind);
+TILEWISE_API std::string_view to_string(MatchKind kind);
 
 /// The stored record that serves a problem, in values to print.
 struct Match {

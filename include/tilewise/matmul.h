@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tilewise/export.h"
 #include "tilewise/version.h"
 
 /* In C an enum holds every int; in C++ it does so only with this type. A number without a name is
@@ -93,8 +94,8 @@ typedef struct CUstream_st* tilewise_stream;
 
 /* The version of the library that the program is linked with: 100 and "0.1.0". The version of this
  * header is in version.h. */
-int tilewise_version(void);
-const char* tilewise_version_text(void);
+TILEWISE_API int tilewise_version(void);
+TILEWISE_API const char* tilewise_version_text(void);
 
 /* The tuned matrix product of one GPU. Any number of threads may use one handle at a time. After
  * fork() it belongs to the parent: in the child its functions return TILEWISE_DEVICE_ERROR,
@@ -120,29 +121,32 @@ typedef struct tilewise_options {
 
 /* `options` may be NULL: the defaults. On success *matmul is a handle; tilewise_destroy() ends it.
  */
-tilewise_status tilewise_create(const tilewise_options* options, tilewise_matmul** matmul);
+TILEWISE_API tilewise_status tilewise_create(const tilewise_options* options,
+                                             tilewise_matmul** matmul);
 
 /* Ends a handle, once the work enqueued through it is done. NULL does nothing. */
-void tilewise_destroy(tilewise_matmul* matmul);
+TILEWISE_API void tilewise_destroy(tilewise_matmul* matmul);
 
 /* C (m x n) = alpha op(A) op(B) + beta C in f32, on device pointers, enqueued on `stream`. beta = 0
  * never reads C; alpha = 0 or k = 0 never reads A or B. */
-tilewise_status tilewise_sgemm(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
-                               int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
-                               const float* b, int64_t ldb, float beta, float* c, int64_t ldc,
-                               tilewise_stream stream);
+TILEWISE_API tilewise_status tilewise_sgemm(tilewise_matmul* matmul, tilewise_layout layout,
+                                            int64_t m, int64_t n, int64_t k, float alpha,
+                                            const float* a, int64_t lda, const float* b,
+                                            int64_t ldb, float beta, float* c, int64_t ldc,
+                                            tilewise_stream stream);
 
 /* The same on host pointers: copies there and back, and waits. */
-tilewise_status tilewise_sgemm_host(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
-                                    int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
-                                    const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
+TILEWISE_API tilewise_status tilewise_sgemm_host(tilewise_matmul* matmul, tilewise_layout layout,
+                                                 int64_t m, int64_t n, int64_t k, float alpha,
+                                                 const float* a, int64_t lda, const float* b,
+                                                 int64_t ldb, float beta, float* c, int64_t ldc);
 
 /* Loads (and where necessary compiles) the kernels of strict f32 products of these sizes now, so
  * that the first product is as fast as the next and can be captured into a CUDA graph. The matrices
  * of those products are tightly packed at 16-byte aligned addresses; tilewise_prepare_problem()
  * takes any other alignment. */
-tilewise_status tilewise_prepare(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
-                                 int64_t n, int64_t k);
+TILEWISE_API tilewise_status tilewise_prepare(tilewise_matmul* matmul, tilewise_layout layout,
+                                              int64_t m, int64_t n, int64_t k);
 
 /* Writes the stored record that would serve such a product, and the reason, as JSON: {"match":
  * "exact", "predicted" or "default", "distance", "stale", "why", "predicted_us" and "limited_by"
@@ -150,8 +154,9 @@ tilewise_status tilewise_prepare(tilewise_matmul* matmul, tilewise_layout layout
  * `capacity` bytes are written, the closing zero included. *needed (`needed` may be NULL) is the
  * length of the whole text with its closing zero. TILEWISE_INVALID_ARGUMENT when it does not fit;
  * `text` may be NULL when `capacity` is 0. */
-tilewise_status tilewise_explain(tilewise_matmul* matmul, tilewise_layout layout, int64_t m,
-                                 int64_t n, int64_t k, char* text, size_t capacity, size_t* needed);
+TILEWISE_API tilewise_status tilewise_explain(tilewise_matmul* matmul, tilewise_layout layout,
+                                              int64_t m, int64_t n, int64_t k, char* text,
+                                              size_t capacity, size_t* needed);
 
 /* One operand packed for its kernel, see tilewise_pack_b(). Any number of threads may use one at
  * the same time. */
@@ -206,50 +211,58 @@ typedef struct tilewise_call {
 /* Any product on device pointers, enqueued on the call's stream. TILEWISE_INVALID_ARGUMENT for
  * types that do not go together (the message lists those that do), TILEWISE_UNSUPPORTED for a type
  * or mode that this device does not have. */
-tilewise_status tilewise_multiply(tilewise_matmul* matmul, const tilewise_problem* problem,
-                                  const tilewise_call* call);
+TILEWISE_API tilewise_status tilewise_multiply(tilewise_matmul* matmul,
+                                               const tilewise_problem* problem,
+                                               const tilewise_call* call);
 
 /* The same on host pointers: copies there and back, and waits. Scalars in device memory and packed
  * operands are TILEWISE_INVALID_ARGUMENT; the stream is ignored. */
-tilewise_status tilewise_multiply_host(tilewise_matmul* matmul, const tilewise_problem* problem,
-                                       const tilewise_call* call);
+TILEWISE_API tilewise_status tilewise_multiply_host(tilewise_matmul* matmul,
+                                                    const tilewise_problem* problem,
+                                                    const tilewise_call* call);
 
 /* tilewise_prepare() and tilewise_explain() for any problem. The problem's alignment must be that
  * of the products to come: a product of another alignment is another problem. */
-tilewise_status tilewise_prepare_problem(tilewise_matmul* matmul, const tilewise_problem* problem);
+TILEWISE_API tilewise_status tilewise_prepare_problem(tilewise_matmul* matmul,
+                                                      const tilewise_problem* problem);
 /* The same for every m from problem->m to `last_m`, see Matmul::prepare_range(). */
-tilewise_status tilewise_prepare_range(tilewise_matmul* matmul, const tilewise_problem* problem,
-                                       int64_t last_m);
-tilewise_status tilewise_explain_problem(tilewise_matmul* matmul, const tilewise_problem* problem,
-                                         char* text, size_t capacity, size_t* needed);
+TILEWISE_API tilewise_status tilewise_prepare_range(tilewise_matmul* matmul,
+                                                    const tilewise_problem* problem,
+                                                    int64_t last_m);
+TILEWISE_API tilewise_status tilewise_explain_problem(tilewise_matmul* matmul,
+                                                      const tilewise_problem* problem, char* text,
+                                                      size_t capacity, size_t* needed);
 
 /* Packs A (B) once for many products: of `problem`, and of other problems whose kernel needs the
  * same form of it (another m, for example). The original must not change; products whose kernel
  * needs another form read it. Runs on `stream` and is done on return. On success *packed is a
  * handle; tilewise_packed_destroy() ends it, after the products that use it are done. */
-tilewise_status tilewise_pack_a(tilewise_matmul* matmul, const tilewise_problem* problem,
-                                const void* a, int64_t lda, int64_t stride_a,
-                                tilewise_stream stream, tilewise_packed** packed);
-tilewise_status tilewise_pack_b(tilewise_matmul* matmul, const tilewise_problem* problem,
-                                const void* b, int64_t ldb, int64_t stride_b,
-                                tilewise_stream stream, tilewise_packed** packed);
+TILEWISE_API tilewise_status tilewise_pack_a(tilewise_matmul* matmul,
+                                             const tilewise_problem* problem, const void* a,
+                                             int64_t lda, int64_t stride_a, tilewise_stream stream,
+                                             tilewise_packed** packed);
+TILEWISE_API tilewise_status tilewise_pack_b(tilewise_matmul* matmul,
+                                             const tilewise_problem* problem, const void* b,
+                                             int64_t ldb, int64_t stride_b, tilewise_stream stream,
+                                             tilewise_packed** packed);
 
 /* Device memory of a packed operand in bytes; 0 when its kernel reads the original, and for NULL.
  */
-int64_t tilewise_packed_bytes(const tilewise_packed* packed);
+TILEWISE_API int64_t tilewise_packed_bytes(const tilewise_packed* packed);
 
 /* NULL does nothing. */
-void tilewise_packed_destroy(tilewise_packed* packed);
+TILEWISE_API void tilewise_packed_destroy(tilewise_packed* packed);
 
 /* *math is the mode in which `problem` (its own mode is ignored) is fastest with an error of at
  * most `accuracy`, relative to |A| |B| element by element. TILEWISE_INVALID_ARGUMENT when no mode
  * is that accurate; the message has the bound of every mode. */
-tilewise_status tilewise_fastest_within(tilewise_matmul* matmul, const tilewise_problem* problem,
-                                        double accuracy, tilewise_math* math);
+TILEWISE_API tilewise_status tilewise_fastest_within(tilewise_matmul* matmul,
+                                                     const tilewise_problem* problem,
+                                                     double accuracy, tilewise_math* math);
 
 /* The message of this thread's last call that did not return TILEWISE_OK: one line, valid until the
  * thread's next call. Empty when there was no such call. */
-const char* tilewise_last_error(void);
+TILEWISE_API const char* tilewise_last_error(void);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include "tilewise/call.hpp"
 #include "tilewise/element.hpp"
 #include "tilewise/error.hpp"
+#include "tilewise/export.h"
 #include "tilewise/match.hpp"
 #include "tilewise/packed_operand.hpp"
 #include "tilewise/problem.hpp"
@@ -41,8 +42,9 @@ struct MatmulOptions {
 /// 16-byte aligned addresses; prepare(), explain() and pack_b() use it. `c` is the result's type
 /// (default_result() is the usual one). Throws Error(invalid_argument) for types that do not go
 /// together; the message lists those that do.
-Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
-                      DType c, MathMode math = MathMode::strict, std::int64_t batch = 1);
+TILEWISE_API Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
+                                   DType operand, DType c, MathMode math = MathMode::strict,
+                                   std::int64_t batch = 1);
 
 /// The same for the C++ types T of A and B and R of C.
 template <Element T, Element R>
@@ -82,16 +84,16 @@ Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_
 /// not work in the child of a process that has used it: that, too, is Error(device).
 class Matmul {
  public:
-  explicit Matmul(MatmulOptions options = {});
-  ~Matmul();
-  Matmul(Matmul&&) noexcept;
-  Matmul& operator=(Matmul&&) noexcept;
+  TILEWISE_API explicit Matmul(MatmulOptions options = {});
+  TILEWISE_API ~Matmul();
+  TILEWISE_API Matmul(Matmul&&) noexcept;
+  TILEWISE_API Matmul& operator=(Matmul&&) noexcept;
 
   /// f32 on device pointers; leading dimensions in elements.
-  void operator()(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
-                  const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta,
-                  float* c, std::int64_t ldc, Stream stream = nullptr,
-                  MathMode math = MathMode::strict);
+  TILEWISE_API void operator()(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
+                               float alpha, const float* a, std::int64_t lda, const float* b,
+                               std::int64_t ldb, float beta, float* c, std::int64_t ldc,
+                               Stream stream = nullptr, MathMode math = MathMode::strict);
 
   /// The same of any types that go together.
   template <Element T, Element R>
@@ -129,14 +131,14 @@ class Matmul {
 
   /// The general form: every type, batches, scalars in device memory, packed operands.
   /// `problem.alignment` is ignored: the alignment is read off the call.
-  void operator()(const Problem& problem, const Call& call);
+  TILEWISE_API void operator()(const Problem& problem, const Call& call);
 
   /// f32 on host pointers: copies to the device, multiplies, copies back, waits. Memory between the
   /// rows of C is not written. Throws Error(out_of_memory) when the matrices do not fit; the
   /// message has the bytes needed and the bytes free.
-  void host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
-            const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta,
-            float* c, std::int64_t ldc, MathMode math = MathMode::strict);
+  TILEWISE_API void host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
+                         const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
+                         float beta, float* c, std::int64_t ldc, MathMode math = MathMode::strict);
 
   /// The same of any types that go together.
   template <Element T, Element R>
@@ -149,7 +151,7 @@ class Matmul {
 
   /// The general form of host(), batches included. The call's stream is ignored; scalars in device
   /// memory and packed operands are Error(invalid_argument).
-  void host(const Problem& problem, const Call& call);
+  TILEWISE_API void host(const Problem& problem, const Call& call);
 
   /// Packs A (B) once for many products: of `problem`, and of other problems whose kernel needs the
   /// same form of it (another m, for example). Every other product packs for itself. The kernel
@@ -157,10 +159,10 @@ class Matmul {
   /// other two are those of `problem.alignment`. The pack runs on `stream` and is done on return;
   /// the result may be used on any stream. Throws as a product does, and Error(invalid_argument)
   /// inside a stream capture.
-  PackedOperand pack_a(const Problem& problem, const void* a, std::int64_t lda,
-                       std::int64_t stride_a = 0, Stream stream = nullptr);
-  PackedOperand pack_b(const Problem& problem, const void* b, std::int64_t ldb,
-                       std::int64_t stride_b = 0, Stream stream = nullptr);
+  TILEWISE_API PackedOperand pack_a(const Problem& problem, const void* a, std::int64_t lda,
+                                    std::int64_t stride_a = 0, Stream stream = nullptr);
+  TILEWISE_API PackedOperand pack_b(const Problem& problem, const void* b, std::int64_t ldb,
+                                    std::int64_t stride_b = 0, Stream stream = nullptr);
 
   /// The mode in which `problem` (its own mode is ignored) is fastest with an error of at most
   /// `accuracy`. The error is error_bound(): relative to |A| |B| element by element, before C is
@@ -168,29 +170,30 @@ class Matmul {
   /// else it is the first of tf32, f32x3 (on a device with tensor cores for them), strict. Throws
   /// Error(invalid_argument) when no mode is accurate enough (the message has every mode's bound),
   /// and Error(unsupported) when the device has none of those that are.
-  MathMode fastest_within(const Problem& problem, double accuracy) const;
+  TILEWISE_API MathMode fastest_within(const Problem& problem, double accuracy) const;
 
   /// The stored record that would serve this problem, and the reason. Compiles and loads no kernel.
   /// The first call loads the run-time compiler where there is one: Match::stale depends on its
   /// version.
-  Match explain(const Problem& problem) const;
+  TILEWISE_API Match explain(const Problem& problem) const;
 
   /// Loads (and where necessary compiles) the problem's kernels now, so that its first product is
   /// as fast as the next and can be captured into a CUDA graph. `problem.alignment` must be that of
   /// the calls to come; typed_problem() sets it for tightly packed matrices. A call of another
   /// alignment is another problem.
-  void prepare(const Problem& problem);
+  TILEWISE_API void prepare(const Problem& problem);
 
   /// The same for every m from problem.m to `last_m`: products of these compile and load nothing,
   /// and their choice is made now (under 1 ms each; at most 65,536 are kept, the first ones).
   /// Rows of A that are as long as m (layouts tn and tt) have the alignment of tightly packed ones,
   /// at most problem.alignment's. Throws Error(invalid_argument) where last_m is below problem.m.
-  void prepare_range(const Problem& problem, std::int64_t last_m);
+  TILEWISE_API void prepare_range(const Problem& problem, std::int64_t last_m);
 
  private:
   struct State;
-  static Call call_of(const void* a, std::int64_t lda, const void* b, std::int64_t ldb, void* c,
-                      std::int64_t ldc, double alpha, double beta, Stream stream);
+  TILEWISE_API static Call call_of(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
+                                   void* c, std::int64_t ldc, double alpha, double beta,
+                                   Stream stream);
   PackedOperand pack(const Problem& problem, const Call& call, bool is_a);
   explicit Matmul(std::unique_ptr<State> state);
   friend Matmul make_matmul(MatmulParts parts);
@@ -205,12 +208,13 @@ class Matmul {
 
 /// The process-wide instance with default options. It is made on first use, for the device that is
 /// current on the calling thread then, and never destroyed. The child of a fork() has its own.
-Matmul& default_matmul();
+TILEWISE_API Matmul& default_matmul();
 
 /// A product on default_matmul().
-void matmul(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
-            const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta,
-            float* c, std::int64_t ldc, Stream stream = nullptr, MathMode math = MathMode::strict);
+TILEWISE_API void matmul(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
+                         const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
+                         float beta, float* c, std::int64_t ldc, Stream stream = nullptr,
+                         MathMode math = MathMode::strict);
 
 /// The same of any types that go together.
 template <Element T, Element R>

@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "tilewise/export.h"
+
 namespace tilewise {
 
 /// One operand in the form that its kernel needs, for example weights. Matmul::pack_a() and
@@ -20,18 +22,18 @@ class PackedOperand {
   struct Contents;  // matmul/packed_contents.hpp
 
   /// Holds nothing; a call with it is Error(invalid_argument).
-  PackedOperand() noexcept;
+  TILEWISE_API PackedOperand() noexcept;
   explicit PackedOperand(std::unique_ptr<const Contents> contents) noexcept;
-  ~PackedOperand();
-  PackedOperand(PackedOperand&&) noexcept;
-  PackedOperand& operator=(PackedOperand&&) noexcept;
+  TILEWISE_API ~PackedOperand();
+  TILEWISE_API PackedOperand(PackedOperand&&) noexcept;
+  TILEWISE_API PackedOperand& operator=(PackedOperand&&) noexcept;
 
   /// Device memory of the copy; 0 when there is none.
-  std::int64_t bytes() const noexcept;
+  TILEWISE_API std::int64_t bytes() const noexcept;
   /// The arguments of pack_a() or pack_b().
-  const void* original() const noexcept;
-  std::int64_t leading_dimension() const noexcept;
-  std::int64_t batch_stride() const noexcept;
+  TILEWISE_API const void* original() const noexcept;
+  TILEWISE_API std::int64_t leading_dimension() const noexcept;
+  TILEWISE_API std::int64_t batch_stride() const noexcept;
 
   /// Internal; null when it holds nothing.
   const Contents* contents() const noexcept { return contents_.get(); }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "tilewise/dtype.hpp"
+#include "tilewise/export.h"
 
 namespace tilewise {
 
@@ -14,9 +15,9 @@ enum class Layout : std::uint8_t { nn, nt, tn, tt };
 
 inline bool a_transposed(Layout l) { return l == Layout::tn || l == Layout::tt; }
 inline bool b_transposed(Layout l) { return l == Layout::nt || l == Layout::tt; }
-std::string_view to_string(Layout layout);
+TILEWISE_API std::string_view to_string(Layout layout);
 /// Throws Error(invalid_argument) naming nn, nt, tn, tt.
-Layout parse_layout(std::string_view name);
+TILEWISE_API Layout parse_layout(std::string_view name);
 
 /// Per operand, the largest power of two up to 16 (bytes) that divides the address, the leading
 /// dimension in bytes and the batch stride in bytes.
@@ -39,41 +40,41 @@ struct Problem {
 
 /// The row of product_kinds() with a problem's types and mode. Null where there is none: then no
 /// kernel computes the problem.
-const ProductKind* product_kind(const Problem& problem);
+TILEWISE_API const ProductKind* product_kind(const Problem& problem);
 /// Sets all four types and the mode. Throws Error(invalid_argument) for types that do not go
 /// together; the message lists those that do.
-void set_types(Problem& problem, DType operand, DType c, MathMode math);
+TILEWISE_API void set_types(Problem& problem, DType operand, DType c, MathMode math);
 /// Bound of a problem's error relative to |A| |B|, element by element, before C is rounded: that of
 /// the sums, about (k + 2) u, plus that of rounding the operands (docs/measuring.md). At most 1.
 /// Throws Error(unsupported) for types without a product_kind().
-double error_bound(const Problem& problem);
+TILEWISE_API double error_bound(const Problem& problem);
 
 /// "1024x512x2048" (MxNxK).
-std::string size_text(const Problem& problem);
+TILEWISE_API std::string size_text(const Problem& problem);
 /// "nn 1024x512x2048 f32 strict align 16,16,16" (batch only when not 1): one line for people.
-std::string to_string(const Problem& problem);
+TILEWISE_API std::string to_string(const Problem& problem);
 
 /// 2 m n k batch, as double (it passes 2^63 before memory does).
-double flops_of(const Problem& problem);
+TILEWISE_API double flops_of(const Problem& problem);
 /// Bytes of A, B and C with the smallest leading dimensions, as double.
-double operand_bytes(const Problem& problem);
+TILEWISE_API double operand_bytes(const Problem& problem);
 
 /// Alignment of a problem whose matrices are tightly packed (leading dimension = row length) at
 /// 16-byte aligned addresses.
-Alignment natural_alignment(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType a,
-                            DType b, DType c);
+TILEWISE_API Alignment natural_alignment(Layout layout, std::int64_t m, std::int64_t n,
+                                         std::int64_t k, DType a, DType b, DType c);
 
 /// Smallest leading dimension, in elements, of each operand as stored.
-std::int64_t min_lda(const Problem& problem);
-std::int64_t min_ldb(const Problem& problem);
-std::int64_t min_ldc(const Problem& problem);
+TILEWISE_API std::int64_t min_lda(const Problem& problem);
+TILEWISE_API std::int64_t min_ldb(const Problem& problem);
+TILEWISE_API std::int64_t min_ldc(const Problem& problem);
 /// Rows of A and B as stored (C has m).
-std::int64_t rows_a(const Problem& problem);
-std::int64_t rows_b(const Problem& problem);
+TILEWISE_API std::int64_t rows_a(const Problem& problem);
+TILEWISE_API std::int64_t rows_b(const Problem& problem);
 
 }  // namespace tilewise
 
 template <>
 struct std::hash<tilewise::Problem> {
-  std::size_t operator()(const tilewise::Problem& problem) const noexcept;
+  TILEWISE_API std::size_t operator()(const tilewise::Problem& problem) const noexcept;
 };

@@ -1,6 +1,7 @@
 #pragma once
 #include <string_view>
 
+#include "tilewise/export.h"
 #include "tilewise/version.h"
 
 namespace tilewise {
@@ -10,7 +11,7 @@ inline constexpr int kVersion = TILEWISE_VERSION_NUMBER;
 inline constexpr std::string_view kVersionText = TILEWISE_VERSION_TEXT;
 
 /// The version of the library that a program is linked with.
-int version() noexcept;
-std::string_view version_text() noexcept;
+TILEWISE_API int version() noexcept;
+TILEWISE_API std::string_view version_text() noexcept;
 
 }  // namespace tilewise

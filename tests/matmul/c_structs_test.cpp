@@ -86,6 +86,13 @@ TEST_F(CStructsTest, AStructOfALaterVersionIsReadWhereWhatItAddsIsZero) {
   EXPECT_THAT(c, testing::Each(8.0F));
   call.added = 1;
   EXPECT_EQ(tilewise_multiply(handle, &problem.known, &call.known), TILEWISE_INVALID_ARGUMENT);
+
+  Later<tilewise_options> options{TILEWISE_OPTIONS_INIT, 1};
+  options.known.struct_size = sizeof options;
+  tilewise_matmul* made = nullptr;
+  EXPECT_EQ(tilewise_create(&options.known, &made), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("byte " + std::to_string(sizeof(tilewise_options)) +
+                                               " of the tilewise_options is 1"));
 }
 
 /// A product of 64 x 64 x 64; its matrices are `skipped` elements after a 16-byte boundary.

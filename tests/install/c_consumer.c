@@ -6,6 +6,7 @@
 int main(void) {
   tilewise_matmul* matmul = NULL;
   printf("version %s\n", tilewise_version_text());
+  if (tilewise_version() != TILEWISE_VERSION_NUMBER) return 1;
   const tilewise_status status = tilewise_create(NULL, &matmul);
   printf("status %d: %s\n", (int)status,
          status == TILEWISE_OK ? "a device is here" : tilewise_last_error());
