@@ -109,8 +109,9 @@ const std::string kWinners =
     "SELECT " + kWinnerColumns + " FROM " + kWinnerTables + " WHERE ? IN (r.gpu, '') ORDER BY r.id";
 
 const std::string kGeneral =
-    "SELECT g.record_id FROM general AS g JOIN records AS r ON r.id = g.record_id "
-    "WHERE ? IN (g.gpu, '') ORDER BY g.record_id";
+    "SELECT " + kRecordColumns + " FROM " + kRecordTables +
+    " JOIN general AS g ON g.record_id = r.id WHERE ? IN (g.gpu, '') AND r.outcome = 'ok' "
+    "ORDER BY r.id";
 
 Json winner_json(const Winner& winner) {
   return {
@@ -357,9 +358,8 @@ std::string Database::export_json(const std::string& gpu, bool with_images,
   const auto whole = [](auto read) { return [read](Query& row) { return read(row, nullptr); }; };
   put("records", kRecords, "record", whole(read_record), parsed);
   put("winners", kWinners, "winner", whole(read_winner), winner_json);
-  put(
-      "general", kGeneral, "general record", [](Query& row) { return row.next<std::int64_t>(); },
-      [](std::int64_t id) { return id; });
+  put("general", kGeneral, "general record", whole(read_record),
+      [](const Record& record) { return record.id; });
   put("baselines", kBaselines, "baseline", whole(read_baseline), parsed);
   put("searches", kSearches, "search", whole(read_search), search_json);
   if (with_images) put("images", kImages, "image", read_stored_image, image_json);

@@ -279,10 +279,12 @@ void Matmul::prepare(const Problem& problem) {
 
 void Matmul::prepare_range(const Problem& problem, std::int64_t last_m) {
   check_process();
-  if (last_m < problem.m)
+  const auto most = static_cast<std::int64_t>(kPrepared);
+  if (last_m < problem.m || (problem.m >= 0 && last_m - problem.m >= most))
     throw Error(ErrorKind::invalid_argument, "last_m is " + std::to_string(last_m) +
-                                                 ", below the first m, " +
-                                                 std::to_string(problem.m));
+                                                 "; from the first m, " +
+                                                 std::to_string(problem.m) + ", a range has 1 to " +
+                                                 std::to_string(most) + " sizes");
   Problem last = problem;
   last.m = last_m;
   for (const Problem& end : {problem, last}) {

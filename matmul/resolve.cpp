@@ -392,12 +392,19 @@ Resolution Resolver::default_answer(const Problem& problem, const RefusedKernels
 Resolution resolve(const Resolver& stored, const std::function<const Resolver*()>& portfolio,
                    const Problem& problem, const RefusedKernels& refused,
                    const GivenPackings& given) {
+  constexpr double kNear = 2;  // in log2 of the sizes: a measurement on this GPU that near decides
+  constexpr double kMargin = 1.1;  // by which the portfolio must be ahead of a farther one
   Resolution resolution = stored.resolve(problem, refused, given);
-  if (resolution.kind != MatchKind::default_) return resolution;
+  if (resolution.kind == MatchKind::exact) return resolution;
+  const bool predicted = resolution.kind == MatchKind::predicted;
+  if (predicted && resolution.distance <= kNear) return resolution;
   const Resolver* shipped = portfolio();
   if (!shipped) return resolution;
   Resolution other = shipped->resolve(problem, refused, given);
-  return other.kind == MatchKind::default_ ? resolution : other;
+  if (other.kind == MatchKind::default_) return resolution;
+  const bool ahead =
+      other.predicted_us > 0 && other.predicted_us * kMargin < resolution.predicted_us;
+  return !predicted || ahead ? other : resolution;
 }
 
 }  // namespace tilewise

@@ -49,18 +49,27 @@ class Covering {
         points_(range, options.seed, options.most_flops, options.most_bytes) {}
 
   CoverResult run() {
-    while (goes_on()) {
-      const std::optional<Problem> problem = points_.next();
-      result_.exhausted = !problem;
-      if (!problem) break;
-      take(*problem);
+    check_templates();
+    try {
+      while (goes_on()) {
+        const std::optional<Problem> problem = points_.next();
+        result_.exhausted = !problem;
+        if (!problem) break;
+        if (is_tuned(*problem))
+          ++result_.tuned_before;
+        else
+          take(*problem);
+      }
+      if (!result_.failure) reduce();
+    } catch (const Error& error) {
+      if (result_.points.empty()) throw;
+      result_.failure = error;
     }
-    if (result_.points.empty() && result_.exhausted)
+    if (result_.points.empty() && result_.exhausted && result_.tuned_before == 0)
       throw Error(ErrorKind::invalid_argument,
-                  "the range has no size that can be measured: each "
-                  "has more work or memory than a point may have");
+                  "the range has no size that can be measured: each has more work or memory than a "
+                  "point may have");
     result_.interrupted = stopped();
-    if (!result_.failure) reduce();
     result_.seconds = seconds();
     return std::move(result_);
   }
@@ -77,8 +86,21 @@ class Covering {
     const double wanted = options_.search_seconds > 0
                               ? options_.search_seconds
                               : std::clamp(options_.budget_seconds / 60, 3.0, 10.0);
-    // The last point exceeds the budget by a second at most.
+    // The last search has what is left of the budget, but at least a second.
     return std::min(wanted, std::max(1.0, options_.budget_seconds - seconds()));
+  }
+
+  void check_templates() const {
+    if (templates().empty())
+      throw Error(ErrorKind::invalid_argument,
+                  "the kernels of these templates serve one size each; covering a range takes "
+                  "templates whose kernels serve every size");
+  }
+
+  /// Whether a search of before has a winner for the problem, which stays.
+  bool is_tuned(const Problem& problem) const {
+    const auto winner = context_.database.winner(problem, gpu_);
+    return winner && winner->quarantined.empty() && winner->record.origin == Origin::measured;
   }
 
   /// The stored configurations that are expected to be the fastest for the problem, fastest first.
@@ -128,9 +150,9 @@ class Covering {
     try {
       tuned = tune(point.problem, tune_options, context);
     } catch (const Error& error) {
-      if (result_.points.empty()) throw;
-      if (error.kind() != ErrorKind::out_of_memory) result_.failure = error;
-      return;  // a point without memory is left out
+      if (error.kind() != ErrorKind::out_of_memory) throw;
+      ++result_.left_out;
+      return;
     }
     result_.failure = tuned.failure;
     if (tuned.winner && tuned.winner->record.measurement)
@@ -159,8 +181,20 @@ class Covering {
     return subspace;
   }
 
+  /// Measured here, with the kernels that would be built now, which serve every size.
   std::vector<Record> ok_records(const Problem& problem) const {
-    return context_.database.records({.problem = problem, .gpu = gpu_, .outcome = Outcome::ok});
+    const ImageStore store(&context_.database, context_.cache, context_.compiler);
+    std::vector<Record> records =
+        context_.database.records({.problem = problem, .gpu = gpu_, .outcome = Outcome::ok});
+    std::erase_if(records, [&](const Record& record) {
+      if (!record.measurement || record.origin != Origin::measured || !is_general(record))
+        return true;
+      const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
+      return !rejection(kernel, problem, record.candidate.configuration, device_).empty() ||
+             record.source_hash !=
+                 current_source_hash(record.candidate, kernel, problem, device_, store);
+    });
+    return records;
   }
 
   void reduce() {
@@ -172,13 +206,12 @@ class Covering {
     std::vector<Candidate> candidates;
     std::vector<std::map<std::size_t, Record>> records;
     std::vector<PointTimes> times;
+    std::vector<double> best;
     for (const CoverPoint& point : result_.points) {
       if (point.problem.layout != layout || point.best_us == 0) continue;
       std::map<std::size_t, Record> own;
       PointTimes own_times;
       for (Record& record : ok_records(point.problem)) {
-        if (!record.measurement || record.origin != Origin::measured || !is_general(record))
-          continue;
         const auto known = std::find(candidates.begin(), candidates.end(), record.candidate);
         const auto index = static_cast<std::size_t>(known - candidates.begin());
         if (known == candidates.end()) candidates.push_back(record.candidate);
@@ -186,6 +219,7 @@ class Covering {
         own[index] = std::move(record);
       }
       if (own_times.empty()) continue;
+      best.push_back(point.best_us);
       prefer_winner(point.problem, candidates, own_times);
       times.push_back(std::move(own_times));
       records.push_back(std::move(own));
@@ -193,15 +227,18 @@ class Covering {
     if (times.empty()) return;
     std::set<std::size_t> chosen;
     std::set<KernelSpec> images;
+    double logs = 0;
     const std::vector<std::size_t> choice = choose_few(times, options_.most_configurations);
     for (std::size_t i = 0; i < choice.size(); ++i) {
       const Record& record = records[i].at(choice[i]);
       serve(record);
       chosen.insert(choice[i]);
+      logs += std::log(std::max(1.0, record.measurement->median_us / best[i]));
       for (const LaunchStep& step : plan_of(record.candidate, record.problem, device_).steps)
         images.insert(step.kernel);
     }
-    result_.layouts.push_back({layout, times.size(), chosen.size(), images.size()});
+    result_.layouts.push_back({layout, times.size(), chosen.size(), images.size(),
+                               std::expm1(logs / static_cast<double>(times.size()))});
   }
 
   /// The winner of a race comes first, though the single timing of another was shorter.
@@ -222,12 +259,10 @@ class Covering {
             record.candidate.configuration.at(kernel->specialises) == 0);
   }
 
-  /// Makes a record the winner, unless the stored winner is another general one that is as fast
-  /// (the race's), or is specialised: an earlier search's.
+  /// Makes a record the winner, unless its candidate is that already.
   void serve(const Record& record) {
     const auto stored = context_.database.winner(record.problem, gpu_);
-    if (stored && stored->quarantined.empty() &&
-        (stored->record.candidate == record.candidate || !is_general(stored->record)))
+    if (stored && stored->quarantined.empty() && stored->record.candidate == record.candidate)
       return;
     const ImageStore store(&context_.database, context_.cache, context_.compiler);
     const Built built = build(record.candidate, find_template(record.candidate.kernel_template),

@@ -14,10 +14,11 @@ struct CoverOptions {
   double budget_seconds = 600;
   double search_seconds = 0;  ///< of each search; 0: a sixtieth of the budget, from 3 to 10 s
   std::uint64_t seed = 1;
-  std::size_t most_configurations = 32;  ///< that serve the points of one layout
-  double most_flops = 2e12;              ///< of a point; larger sizes are served by prediction
-  double most_bytes = 1 << 30;           ///< of A, B and C of a point
-  int compile_threads = 0;               ///< 0 = all cores
+  /// That serve the points of one layout, as far as other candidates were measured at each point.
+  std::size_t most_configurations = 32;
+  double most_flops = 2e12;     ///< of a point; larger sizes are served by prediction
+  double most_bytes = 1 << 30;  ///< of A, B and C of a point
+  int compile_threads = 0;      ///< 0 = all cores
   std::vector<const KernelTemplate*> templates;  ///< empty = all
   /// Prefix of the command that reproduces a candidate, before the problem; see TuneOptions.
   std::string reproduce;
@@ -51,11 +52,16 @@ struct CoverLayout {
   std::size_t points = 0;
   std::size_t configurations = 0;
   std::size_t images = 0;
+  /// By the limit of configurations: what serves the points, over the best measured there, in the
+  /// geometric mean, less 1.
+  double limit_loss = 0;
 };
 
 struct CoverResult {
   std::vector<CoverPoint> points;
   std::vector<CoverLayout> layouts;
+  std::size_t tuned_before = 0;  ///< sizes that had a winner: they are left as they are
+  std::size_t left_out = 0;      ///< sizes for which memory did not suffice
   double seconds = 0;
   bool interrupted = false;
   bool exhausted = false;  ///< the range has no other point
@@ -76,10 +82,11 @@ struct CoverProgress {
 /// every size; then the stored configurations that are expected to be the fastest are compared at
 /// more points; at last further points are searched, and what would have been served there is
 /// compared with what the search finds. Every measurement is stored as tune() stores it, and each
-/// point's winner serves by prediction. At the end, where more than most_configurations serve the
-/// points of a layout, those whose loss is least are replaced by others that were measured there.
-/// Throws as tune() does when nothing was measured. Returns early, with all that was measured, when
-/// TuneContext::stop is set or the database fails.
+/// point's winner serves by prediction. A size that has a winner is left out: a second run goes on
+/// with other sizes. At the end, where more than most_configurations serve the points of a layout,
+/// those whose loss is least are replaced by others that were measured there. Throws as tune() does
+/// when nothing was measured. Returns early, with all that was measured, when TuneContext::stop is
+/// set, or with the failure of the device or the database.
 CoverResult cover(const SizeRange& range, const CoverOptions& options, TuneContext& context,
                   const std::function<void(const CoverProgress&)>& progress = {});
 

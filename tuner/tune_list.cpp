@@ -70,7 +70,7 @@ class ListTuning {
     }
   }
 
-  /// Returns an error after which the problem is tried again.
+  /// Returns an error after which the device is opened anew.
   std::optional<Error> tune_one(std::size_t device, std::size_t job, Evaluator& evaluator) {
     const auto search = std::make_shared<EvaluationQueue>();
     const bool shared = queue_.has_alike(device);
@@ -88,10 +88,11 @@ class ListTuning {
       search->close();
       if (again(device, job, error)) return error;
       end(error);
-      if (!may_be_the_devices(error.kind()))
-        queue_.stop();
-      else if (!queue_.has_alike(device))
-        (void)queue_.lost(device);  // which ends the jobs of its kind
+      if (!may_be_the_devices(error.kind())) queue_.stop();
+      if (error.kind() == ErrorKind::device) {  // the device is opened anew for the next job
+        queue_.finished(job);
+        return error;
+      }
     }
     queue_.finished(job);
     return std::nullopt;

@@ -40,7 +40,7 @@ struct ListContext {
   std::function<void(std::size_t device, const TuneProgress&)> progress = {};
   /// The device begins to evaluate candidates of another one's search, or ends it (no problem).
   std::function<void(std::size_t device, std::optional<std::size_t> problem)> serves = {};
-  /// The device failed, and its work is done again. `lost`: it takes no further part.
+  /// The device failed and is opened anew. `lost`: it takes no further part.
   std::function<void(std::size_t device, const Error&, bool lost)> failed = {};
 };
 

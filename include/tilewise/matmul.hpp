@@ -184,9 +184,11 @@ class Matmul {
   TILEWISE_API void prepare(const Problem& problem);
 
   /// The same for every m from problem.m to `last_m`: products of these compile and load nothing,
-  /// and their choice is made now (under 1 ms each; at most 65,536 are kept, the first ones).
+  /// and their choice is made now (under 1 ms each). A range has at most 65,536 sizes, and a Matmul
+  /// keeps as many choices in all, the first ones; later ranges are only loaded.
   /// Rows of A that are as long as m (layouts tn and tt) have the alignment of tightly packed ones,
-  /// at most problem.alignment's. Throws Error(invalid_argument) where last_m is below problem.m.
+  /// at most problem.alignment's. Throws Error(invalid_argument) where the range is empty or
+  /// larger.
   TILEWISE_API void prepare_range(const Problem& problem, std::int64_t last_m);
 
  private:

@@ -192,7 +192,7 @@ TEST_F(CliDatabase, AGpuThatIsNotStoredIsNamedWithThoseThatAre) {
 TEST_F(CliDatabase, QueryWithSizesSaysExactPredictedOrDefault) {
   fill();
   const Json answers =
-      run({"query", "--gpu", "H200", "--sizes", "1024,2000,3000x3000x3000", "--json"})
+      run({"query", "--gpu", "H200", "--sizes", "1024,1300,3000x3000x3000", "--json"})
           .json()
           .at("answers");
   ASSERT_EQ(answers.size(), 3U);
@@ -205,7 +205,7 @@ TEST_F(CliDatabase, QueryWithSizesSaysExactPredictedOrDefault) {
               HasSubstr("limited by " + answers[0].at("limited_by").get<std::string>()));
   EXPECT_EQ(answers[1].at("match"), "predicted");
   const auto served = answers[1].at("record").at("problem").at("m").get<double>();
-  EXPECT_NEAR(answers[1].at("distance").get<double>(), 3 * std::fabs(std::log2(2000. / served)),
+  EXPECT_NEAR(answers[1].at("distance").get<double>(), 3 * std::fabs(std::log2(1300. / served)),
               1e-9);
   EXPECT_GT(answers[1].at("predicted_us"), answers[0].at("predicted_us"));
   EXPECT_EQ(answers[2].at("match"), "predicted");

@@ -1,5 +1,8 @@
 // --problems FILE: lists of problems, their defaults, weights and mistakes.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <thread>
 
 #include "db/database.hpp"
 #include "tests/cli/program.hpp"
@@ -103,7 +106,7 @@ TEST_F(CliProblems, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(error_of("m,n\n8,8\n"), HasSubstr("k is missing"));
   EXPECT_THAT(error_of("m,n,k,wieght\n8,8,8,2\n"),
               AllOf(HasSubstr("heading"), HasSubstr("wieght"), HasSubstr("weight")));
-  for (const char* weight : {"0", "-1", "nan", "inf", "2x"})
+  for (const char* weight : {"0", "-1", "nan", "inf", "2x", "1e308"})
     EXPECT_THAT(error_of(std::string("m,n,k,weight\n8,8,8,") + weight + "\n"),
                 AllOf(HasSubstr("weight"), HasSubstr(weight), HasSubstr("above 0")));
   EXPECT_THAT(error_of("m,n,k,batch\n8,8,8,0\n"), AllOf(HasSubstr("batch"), HasSubstr("'0'")));
@@ -115,6 +118,9 @@ TEST_F(CliProblems, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(error_of("[{\"m\":8,\"n\":8}]"), AllOf(HasSubstr("problem 1"), HasSubstr("k")));
   EXPECT_THAT(error_of("[8]"), AllOf(HasSubstr("problem 1"), HasSubstr("object")));
   EXPECT_THAT(error_of("[{\"m\":8,"), HasSubstr("not JSON"));
+  EXPECT_THAT(error_of("[{\"m\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}]"),
+              HasSubstr("nested"));
+  EXPECT_THAT(error_of("m,n,k,m\n8,8,8,8\n"), HasSubstr("twice"));
 }
 
 TEST_F(CliProblems, AFileThatIsNotThereIsAnErrorOfItsOwn) {
@@ -122,6 +128,15 @@ TEST_F(CliProblems, AFileThatIsNotThereIsAnErrorOfItsOwn) {
   EXPECT_NE(result.status, 0);
   EXPECT_THAT(result.err, AllOf(HasSubstr("none.csv"), HasSubstr("cannot read")));
   EXPECT_NE(run({"query", "--device", "host", "--problems", file("").string()}).status, 0);
+}
+
+TEST_F(CliProblems, AListMayComeThroughAPipe) {
+  const std::string pipe = file("pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << "m,n,k\n8,8,8\n"; });
+  const Result result = run({"query", "--device", "host", "--problems", pipe, "--json"});
+  writer.join();
+  EXPECT_EQ(result.status, 0) << result.err;
 }
 
 TEST_F(CliProblems, SizesAndAListExcludeEachOtherAndOptionsNeedOne) {

@@ -75,6 +75,24 @@ TEST(DatabaseGeneral, IsExportedAndImported) {
   EXPECT_EQ(other.general(kGpu).front().candidate, record(64).candidate);
 }
 
+TEST(DatabaseGeneral, ADamagedOneIsLeftOutOfAnExport) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  {
+    Database db = Database::open(path);
+    db.add(record(32));
+    db.set_general(db.add(record(64)));
+  }
+  change(path, "UPDATE records SET median_us = 1 WHERE id = (SELECT record_id FROM general)");
+  std::int64_t left_out = 0;
+  const std::string text = Database::open(path).export_json("", false, &left_out);
+  EXPECT_EQ(left_out, 2) << "the record, and that it is general";
+  Database other = Database::in_memory();
+  other.import_json(text);
+  EXPECT_EQ(other.counts().records, 1);
+  EXPECT_THAT(ids(other), IsEmpty());
+}
+
 TEST(DatabaseGeneral, AnImportLeavesTheStoredOne) {
   Database db = Database::in_memory();
   db.set_general(db.add(record(64)));

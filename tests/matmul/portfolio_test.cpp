@@ -77,6 +77,22 @@ TEST(Portfolio, WhatIsStoredComesFirst) {
   EXPECT_EQ(asked, 1);
 }
 
+TEST(Portfolio, IsAskedWhereOnlyAFarWinnerServes) {
+  // Four times as slow as the model expects, the most that a correction takes over.
+  Winner slow = resolver_parts::winner(1, problem_of(64, 64, 64),
+                                       resolver_parts::candidate(problem_of(64, 64, 64)), 1e6);
+  slow.record.gpu = gpu_key(h200());
+  const Resolver stored({slow}, h200()), portfolio = portfolio_of(h200());
+  const auto ask = [&] { return &portfolio; };
+  EXPECT_EQ(resolve(stored, ask, problem_of(64, 128, 64)).record->id, 1) << "near";
+  const Problem far = problem_of(4000, 4000, 4000);
+  EXPECT_EQ(resolve(stored, ask, far).record->origin, Origin::shipped);
+  EXPECT_EQ(resolve(
+                stored, [] { return nullptr; }, far)
+                .record->id,
+            1);
+}
+
 TEST(Portfolio, AGpuOfTheSameCapabilityHasScaledTimes) {
   DeviceInfo smaller = h200();
   smaller.name = "NVIDIA H100 PCIe";

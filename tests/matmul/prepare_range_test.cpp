@@ -75,6 +75,8 @@ TEST_F(PrepareRange, ARangeThatEndsBeforeItBeginsIsRefused) {
     EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
     EXPECT_THAT(error.what(), AllOf(HasSubstr("7"), HasSubstr("8")));
   }
+  for (const std::int64_t last : {std::int64_t{1} << 40, INT64_MAX, std::int64_t{8 + 65536}})
+    EXPECT_THROW(multiply.prepare_range(problem_of(8, 48, 32), last), Error);
   multiply.prepare_range(problem_of(0, 48, 32), 0);  // an empty product needs nothing
   EXPECT_EQ(loads, 0);
 }

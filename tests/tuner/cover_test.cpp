@@ -29,6 +29,7 @@ class ModelEvaluator : public Evaluator {
   void begin(const Problem& problem, std::shared_ptr<const Reference>) override {
     begun.push_back(problem);
     if (stop && static_cast<int>(begun.size()) == stop_after) stop->store(true);
+    if (on_begin) on_begin(static_cast<int>(begun.size()));
   }
   Evaluation evaluate(const EvaluationRequest& request) override {
     Evaluation evaluation;
@@ -51,6 +52,7 @@ class ModelEvaluator : public Evaluator {
   std::vector<Problem> begun;
   std::atomic<bool>* stop = nullptr;
   int stop_after = -1;
+  std::function<void(int)> on_begin;  ///< with the number of problems begun; may throw
 };
 
 struct Cover : testing::Test {
@@ -171,22 +173,58 @@ TEST_F(Cover, ARangeWithNothingToMeasureIsAnError) {
   EXPECT_THROW(run(), Error);
 }
 
-TEST_F(Cover, AFasterWinnerOfAnEarlierSearchStays) {
+TEST_F(Cover, WinnersOfBeforeStayAndASecondRunGoesOnWithOtherSizes) {
   range.layouts = {Layout::nn};
-  range.m = range.n = range.k = Extents::parse("64");
-  run();
-  Problem problem;
-  problem.m = problem.n = problem.k = 64;
-  Record own = database.winner(problem, gpu)->record;
-  own.id = 0;
-  own.candidate = {"simt",
-                   find_template("simt").default_configuration(problem, evaluator.device_info())};
-  own.candidate.configuration.set(find_template("simt").specialises, 1);
-  own.measurement->median_us = 1e-3;
-  database.set_winner(database.add(own));
-  options.seed = 2;
-  run();
-  EXPECT_EQ(database.winner(problem, gpu)->record.candidate, own.candidate);
+  range.m = Extents::parse("64,80,96");
+  range.n = range.k = Extents::parse("64");
+  options.most_configurations = 1;
+  options.budget_seconds = 0.02;  // one point
+  EXPECT_EQ(run().points.size(), 1U);
+  const std::vector<Winner> before = database.winners(gpu);
+  ASSERT_EQ(before.size(), 1U);
+  options.budget_seconds = 5;
+  const CoverResult second = run();
+  EXPECT_EQ(second.points.size(), 2U);
+  EXPECT_EQ(second.tuned_before, 1U);
+  EXPECT_TRUE(second.exhausted);
+  EXPECT_EQ(database.winner(before.front().record.problem, gpu)->record.id,
+            before.front().record.id);
+  const CoverResult third = run();
+  EXPECT_TRUE(third.points.empty());
+  EXPECT_EQ(third.tuned_before, 3U);
+}
+
+TEST_F(Cover, TheLossByTheLimitIsStated) {
+  options.most_configurations = 1;
+  for (const CoverLayout& layout : run().layouts) EXPECT_GE(layout.limit_loss, 0);
+  options.seed = 5;
+  options.most_configurations = 1000;
+  for (const CoverLayout& layout : run().layouts) EXPECT_NEAR(layout.limit_loss, 0, 0.05);
+}
+
+TEST_F(Cover, TemplatesOfOneSizeCannotCoverARange) {
+  options.templates = select_templates({"small"});
+  EXPECT_THROW(run(), Error);
+  EXPECT_TRUE(database.winners(gpu).empty());
+}
+
+TEST_F(Cover, ADatabaseThatFailsLosesNoPoint) {
+  evaluator.on_begin = [&](int begun) {
+    if (begun == 3) throw Error(ErrorKind::database, "the disk is full");
+  };
+  const CoverResult result = run();
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.points.size(), 2U);
+}
+
+TEST_F(Cover, ASizeWithoutMemoryIsLeftOut) {
+  evaluator.on_begin = [&](int begun) {
+    if (begun % 2 == 1) throw Error(ErrorKind::out_of_memory, "too large");
+  };
+  const CoverResult result = run();
+  EXPECT_FALSE(result.failure);
+  EXPECT_GE(result.points.size(), 1U);
+  EXPECT_GE(result.left_out, 1U);
 }
 
 using Times = std::vector<std::vector<std::pair<std::size_t, double>>>;

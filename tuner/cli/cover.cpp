@@ -43,7 +43,8 @@ void setup(CLI::App& app, CoverCommand& options) {
       ->check(time_span())
       ->capture_default_str();
   app.add_option("--configurations", options.cover.most_configurations,
-                 "The most configurations that serve the range in one layout")
+                 "The most configurations that serve the range in one layout, where each size that "
+                 "was measured has another")
       ->type_name("N")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
@@ -101,7 +102,7 @@ int run_cover(const CoverCommand& options, const Output& output) {
   cover_options.budget_seconds = parse_seconds("--budget", options.budget);
   if (!options.templates.empty())
     cover_options.templates = select_templates(split_list(options.templates));
-  const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output, true);
+  const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output, false);
   if (gpus.size() > 1)
     throw Error(ErrorKind::invalid_argument,
                 "--device: cover takes one GPU (auto, an index, a UUID or host), and these are " +
@@ -135,12 +136,21 @@ int run_cover(const CoverCommand& options, const Output& output) {
     print_document(covered_json(covered));
   else
     print_covered(covered, output);
-  if (!gnuplot.empty()) draw(gnuplot, cover_figure(covered, options.svg), options.svg);
+  if (!gnuplot.empty()) {
+    if (has_losses(covered))
+      draw(gnuplot, cover_figure(covered, options.svg), options.svg);
+    else
+      warn("--svg: no point has a loss, so nothing is drawn");
+  }
   if (const auto& failure = covered.result.failure) {
     note(Output{}, std::string("autotune: error: ") + failure->what());
     return exit_code(failure->kind());
   }
-  return covered.result.interrupted ? kInterrupted : kOk;
+  if (covered.result.interrupted) return kInterrupted;
+  const auto& points = covered.result.points;
+  const bool any = std::any_of(points.begin(), points.end(),
+                               [](const CoverPoint& point) { return point.best_us > 0; });
+  return any || points.empty() ? kOk : kNoWinner;
 }
 
 }  // namespace

@@ -85,10 +85,15 @@ std::string range_text(const SizeRange& range) {
 }
 
 void print_layouts(const Covered& covered, const Output& output) {
-  Table table({{"layout"}, {"points", true}, {"configurations", true}, {"images", true}});
+  Table table({{"layout"},
+               {"points", true},
+               {"configurations", true},
+               {"images", true},
+               {"loss by the limit", true}});
   for (const CoverLayout& layout : covered.result.layouts)
     table.add({std::string(to_string(layout.layout)), std::to_string(layout.points),
-               std::to_string(layout.configurations), std::to_string(layout.images)});
+               std::to_string(layout.configurations), std::to_string(layout.images),
+               format_percent(layout.limit_loss)});
   if (!table.empty()) table.print(output);
 }
 
@@ -172,6 +177,11 @@ void print_covered(const Covered& covered, const Output& output) {
   if (const Ratios ratios = ratios_of(result); ratios.count > 0)
     print_line("against cuBLAS at " + std::to_string(ratios.count) + " points: geometric mean " +
                format_number(ratios.mean, 2) + "x, least " + format_number(ratios.least, 2) + "x");
+  if (result.tuned_before > 0)
+    note(output,
+         std::to_string(result.tuned_before) + " sizes had a winner and are left as they are");
+  if (result.left_out > 0)
+    note(output, std::to_string(result.left_out) + " sizes are left out: memory did not suffice");
   if (result.exhausted) note(output, "the range has no other sizes: each is tuned");
 }
 
@@ -183,7 +193,8 @@ std::string covered_json(const Covered& covered) {
     layouts.push_back({{"layout", to_string(layout.layout)},
                        {"points", layout.points},
                        {"configurations", layout.configurations},
-                       {"images", layout.images}});
+                       {"images", layout.images},
+                       {"limit_loss", layout.limit_loss}});
   for (const CoverPoint& point : result.points) points.push_back(point_json(point));
   const Ratios ratios = ratios_of(result);
   Json json = {{"gpu", gpu_key(covered.gpu.info)},
@@ -198,6 +209,8 @@ std::string covered_json(const Covered& covered) {
                {"seconds", result.seconds},
                {"interrupted", result.interrupted},
                {"exhausted", result.exhausted},
+               {"tuned_before", result.tuned_before},
+               {"left_out", result.left_out},
                {"layouts", layouts},
                {"loss",
                 {{"checks", loss_json(points_of(result, true))},
@@ -212,12 +225,12 @@ std::string covered_json(const Covered& covered) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
+bool has_losses(const Covered& covered) { return !points_of(covered.result, false).empty(); }
+
 std::string cover_figure(const Covered& covered, const std::string& svg) {
   std::ostringstream data, script;
   for (const CoverPoint* point : points_of(covered.result, false))
     data << point->problem.m << ' ' << point->problem.n << ' ' << 100 * point->loss() << '\n';
-  if (data.str().empty())
-    throw Error(ErrorKind::invalid_argument, "--svg: no point has a loss to draw yet");
   script << "set terminal svg size 720,600 font 'sans-serif,14' background 'white' noenhanced\n"
          << "set output " << gnuplot_quoted(svg) << "\nset title "
          << gnuplot_quoted("Loss of sizes that are not tuned, " + range_text(covered.range) +

@@ -56,6 +56,10 @@ std::string portfolio_of(const Database& database, const std::string& gpu) {
       records.push_back(std::move(winner.record));
   for (Record& record : database.general(gpu))
     if (record.origin == Origin::measured) records.push_back(std::move(record));
+  if (records.empty())
+    throw Error(ErrorKind::not_found, "no winner was measured on " + gpu +
+                                          ": there is no portfolio to write (imported winners are "
+                                          "another machine's)");
   std::string newest, driver;
   for (const Record& record : records)
     if (record.environment.date > newest) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include <unordered_map>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -62,8 +62,8 @@ double weight_of(const std::string& text) {
   double weight = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), weight);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || !(weight > 0) ||
-      !std::isfinite(weight))
-    refuse_list("weight: '" + text + "' is not allowed; give a number above 0");
+      !(weight <= 1e12))
+    refuse_list("weight: '" + text + "' is not allowed; give a number above 0, at most 1e12");
   return weight;
 }
 
@@ -118,6 +118,17 @@ void add_row(std::vector<WeightedProblem>& problems, const Row& row, const Probl
   }
 }
 
+/// The text of a file, read once: it may be a pipe, and a command takes the list for each device.
+const std::string& list_text(const std::string& path) {
+  static std::map<std::string, std::string> texts;
+  if (const auto known = texts.find(path); known != texts.end()) return known->second;
+  std::ifstream file(path);
+  std::ostringstream contents;
+  if (!file || !(contents << file.rdbuf()))
+    throw Error(ErrorKind::io, "--problems: cannot read '" + path + "', or it is empty");
+  return texts[path] = contents.str();
+}
+
 std::vector<WeightedProblem> read_csv(const std::string& text, const ProblemOptions& defaults) {
   std::vector<WeightedProblem> problems;
   std::vector<std::string> heading;
@@ -131,7 +142,11 @@ std::vector<WeightedProblem> read_csv(const std::string& text, const ProblemOpti
     if (heading.empty()) {
       heading = fields;
       try {
-        for (const std::string& column : heading) check_column(column);
+        for (const std::string& column : heading) {
+          check_column(column);
+          if (std::count(heading.begin(), heading.end(), column) > 1)
+            refuse_list("'" + column + "' is there twice");
+        }
       } catch (const Error& error) {
         refuse_list(place + ", the heading: " + error.what());
       }
@@ -159,6 +174,8 @@ std::string field_of(const nlohmann::json& value) {
 }
 
 std::vector<WeightedProblem> read_json(const std::string& text, const ProblemOptions& defaults) {
+  if (nests_deeper(text))
+    refuse_list("brackets are nested more than " + std::to_string(kMostJsonDepth) + " deep");
   nlohmann::json list;
   try {
     list = nlohmann::json::parse(text);
@@ -193,11 +210,7 @@ std::vector<WeightedProblem> read_json(const std::string& text, const ProblemOpt
 
 std::vector<WeightedProblem> read_problem_list(const std::string& path,
                                                const ProblemOptions& defaults) {
-  std::ifstream file(path);
-  std::ostringstream contents;
-  if (!file || !(contents << file.rdbuf()))
-    throw Error(ErrorKind::io, "--problems: cannot read '" + path + "', or it is empty");
-  std::string text = contents.str();
+  std::string text = list_text(path);
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
   const auto first = text.find_first_not_of(" \t\r\n");
   try {

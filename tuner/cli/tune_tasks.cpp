@@ -122,7 +122,7 @@ class TasksRun {
     progress.show(device, "");
     progress.warn("device " + device_name(gpu) + " (" + gpu.info.name + ") " +
                   (lost ? "is not used any more, and others do its work: "
-                        : "failed, and its work is done again: ") +
+                        : "failed and is opened anew: ") +
                   error.what());
     if (!lost) return;
     const std::lock_guard lock(mutex_);
