@@ -120,10 +120,10 @@ class TasksRun {
   void fail(std::size_t device, const Error& error, bool lost, DevicesProgress& progress) {
     const Gpu& gpu = gpus_[device];
     progress.show(device, "");
-    progress.warn("device " + device_name(gpu) + " (" + gpu.info.name + ") " +
-                  (lost ? "is not used any more, and others do its work: "
-                        : "failed and is opened anew: ") +
-                  error.what());
+    progress.warn(
+        "device " + device_name(gpu) + " (" + gpu.info.name + ") " +
+        (lost ? "is not used any more, and others do its work: " : "failed and is opened anew: ") +
+        error.what());
     if (!lost) return;
     const std::lock_guard lock(mutex_);
     lost_.push_back({gpu, error.what()});
