@@ -155,8 +155,7 @@ tilewise_math mode_of(MathMode mode) {
 
 // The sizes of the structs' first versions. No struct has padding at its end: an older caller's
 // padding bytes would be read as a later field.
-constexpr std::size_t kFirstOptions =
-    offsetof(tilewise_options, trust_files) + sizeof(tilewise_choice);
+constexpr std::size_t kFirstOptions = offsetof(tilewise_options, missed_list) + sizeof(const char*);
 constexpr std::size_t kFirstProblem =
     offsetof(tilewise_problem, alignment_c) + sizeof(std::int32_t);
 constexpr std::size_t kFirstCall = offsetof(tilewise_call, stream) + sizeof(tilewise_stream);
@@ -266,6 +265,20 @@ std::string json_of(const Resolution& resolution) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+OnMiss on_miss_of(tilewise_on_miss on_miss) {
+  switch (on_miss) {
+    case TILEWISE_SERVE:
+      return OnMiss::serve;
+    case TILEWISE_RECORD:
+      return OnMiss::record;
+    case TILEWISE_ERROR_ON_MISS:
+      return OnMiss::error;
+  }
+  throw Error(ErrorKind::invalid_argument,
+              "on_miss is " + std::to_string(static_cast<int>(on_miss)) +
+                  "; it is TILEWISE_SERVE, TILEWISE_RECORD or TILEWISE_ERROR_ON_MISS");
+}
+
 MatmulOptions options_of(const tilewise_options* given) {
   MatmulOptions options;
   if (!given) return options;
@@ -276,6 +289,11 @@ MatmulOptions options_of(const tilewise_options* given) {
   options.compile_missing =
       choice_of(x.compile_missing, "compile_missing").value_or(options.compile_missing);
   options.trust_files = choice_of(x.trust_files, "trust_files");
+  options.on_miss = on_miss_of(x.on_miss);
+  if (x.reserved != 0)
+    throw Error(ErrorKind::invalid_argument,
+                "reserved is " + std::to_string(x.reserved) + "; it must be 0");
+  if (x.missed_list) options.missed_list = x.missed_list;
   return options;
 }
 

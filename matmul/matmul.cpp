@@ -137,6 +137,10 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   parts.load_compiler = [target, where = options.nvrtc] { return load_compiler(target, where); };
   parts.compile_missing = options.compile_missing;
   parts.portfolio = portfolio_for;
+  parts.on_miss = options.on_miss;
+  parts.missed_list = options.missed_list.empty()
+                          ? std::filesystem::path(path.string() + ".missed.csv")
+                          : std::filesystem::absolute(options.missed_list);
   parts.warn = options.warn;
   return parts;
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,6 +26,8 @@ struct MatmulParts {
   /// The portfolio of a device, for problems that nothing stored serves. Called at most once; may
   /// be empty.
   std::function<std::vector<Record>(const DeviceInfo&)> portfolio = {};
+  OnMiss on_miss = OnMiss::serve;
+  std::filesystem::path missed_list = {};        ///< of OnMiss::record
   std::function<void(const std::string&)> warn;  ///< empty: standard error
   std::vector<std::string> notes = {};           ///< warnings from before the construction
 };

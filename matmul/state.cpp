@@ -46,6 +46,7 @@ Matmul::State::State(MatmulParts parts)
   }
   resolver_.emplace(std::move(winners), device_->info(), "", std::move(general));
   for (const std::string& note : resolver_->notes()) warn_once(note);
+  if (parts_.on_miss == OnMiss::record) missed_.emplace(parts_.missed_list);
 }
 
 std::shared_ptr<const Executable> Matmul::State::executable(const Problem& problem, Stream stream,
@@ -93,6 +94,7 @@ std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, Ma
     Resolution resolution;
     try {
       resolution = resolve(*resolver_, problem, given);
+      if (resolution.kind != MatchKind::exact) meet_miss(problem);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::unsupported) give_up(problem);
       throw;
@@ -112,6 +114,18 @@ std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, Ma
     refuse(problem, tried);
     failures.emplace_back(std::move(resolution), std::move(tried));
   }
+}
+
+/// What OnMiss says of a problem that was not tuned.
+void Matmul::State::meet_miss(const Problem& problem) {
+  if (parts_.on_miss == OnMiss::error)
+    throw Error(ErrorKind::not_found,
+                "nothing was tuned for " + to_string(problem) + " on " + device_->info().name +
+                    ", and on_miss is error; to tune it: autotune" + tune_options(problem));
+  if (!missed_) return;
+  if (const std::string why = missed_->add(problem); !why.empty())
+    warn_once("problems that were not tuned are not written to " + parts_.missed_list.string() +
+              " any more: " + why);
 }
 
 Matmul::State::Attempt Matmul::State::attempt(const Problem& problem, const Resolution& resolution,

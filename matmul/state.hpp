@@ -13,6 +13,7 @@
 #include "matmul/executable.hpp"
 #include "matmul/image_store.hpp"
 #include "matmul/matmul_internal.hpp"
+#include "matmul/missed.hpp"
 #include "matmul/resolve.hpp"
 
 namespace tilewise {
@@ -94,6 +95,7 @@ struct Matmul::State {
   std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
   Resolution resolve(const Resolver& stored, const Problem& problem,
                      const GivenPackings& given = {});
+  void meet_miss(const Problem& problem);
   double seconds_to_compile(const Resolution& resolution) const;
   RefusedKernels refused() const;
   void quarantine(const Record& record, const std::string& why);
@@ -127,6 +129,8 @@ struct Matmul::State {
 
   mutable std::mutex refusals_mutex_;  ///< locked only briefly: resolution() takes it
   std::map<KernelSpec, Refusal> refusals_;
+
+  std::optional<MissedProblems> missed_;  ///< with OnMiss::record
 
   std::mutex warn_mutex_;
   std::set<std::string> warned_;

@@ -89,6 +89,13 @@ typedef enum tilewise_choice TILEWISE_INT {
   TILEWISE_NO = 2
 } tilewise_choice;
 
+/* What the first product of a problem does that was not tuned. */
+typedef enum tilewise_on_miss TILEWISE_INT {
+  TILEWISE_SERVE = 0,        /* it is served by prediction or by a default */
+  TILEWISE_RECORD = 1,       /* the same, and the problem is appended to a list file */
+  TILEWISE_ERROR_ON_MISS = 2 /* it is TILEWISE_NOT_FOUND */
+} tilewise_on_miss;
+
 /* A CUDA stream: CUstream and cudaStream_t are this type. NULL is the default stream. */
 typedef struct CUstream_st* tilewise_stream;
 
@@ -114,10 +121,17 @@ typedef struct tilewise_options {
   /* Whether to use a database and a cache that other users own or may write; their images are run
    * as part of this program. DEFAULT is NO unless the environment has TILEWISE_TRUST_FILES=1. */
   tilewise_choice trust_files;
+  /* What the first product of a problem does that was not tuned; see OnMiss in matmul.hpp. */
+  tilewise_on_miss on_miss;
+  int32_t reserved;        /* 0 */
+  const char* missed_list; /* the file of TILEWISE_RECORD; NULL: beside the database */
 } tilewise_options;
 
-#define TILEWISE_OPTIONS_INIT \
-  { sizeof(tilewise_options), NULL, NULL, NULL, TILEWISE_DEFAULT, TILEWISE_DEFAULT }
+#define TILEWISE_OPTIONS_INIT                                                       \
+  {                                                                                 \
+    sizeof(tilewise_options), NULL, NULL, NULL, TILEWISE_DEFAULT, TILEWISE_DEFAULT, \
+        TILEWISE_SERVE, 0, NULL                                                     \
+  }
 
 /* `options` may be NULL: the defaults. On success *matmul is a handle; tilewise_destroy() ends it.
  */

@@ -18,6 +18,14 @@ namespace tilewise {
 struct MatmulParts;  // matmul/matmul_internal.hpp
 struct Resolution;   // matmul/resolution.hpp
 
+/// What the first product of a problem does that was not tuned: whose Match::kind is not exact.
+/// prepare() does the same. None of these tunes.
+enum class OnMiss : std::uint8_t {
+  serve,   ///< it is served by prediction or by a default
+  record,  ///< the same, and the problem is appended to MatmulOptions::missed_list
+  error,   ///< it throws Error(not_found)
+};
+
 /// Options of a Matmul.
 struct MatmulOptions {
   /// "current" (this thread's CUDA context, else 0), an index, a UUID, or "host". "host" is the
@@ -32,6 +40,12 @@ struct MatmulOptions {
   /// as part of this program (docs/security.md). Not set: true where the environment has
   /// TILEWISE_TRUST_FILES=1, else false.
   std::optional<bool> trust_files;
+  OnMiss on_miss = OnMiss::serve;
+  /// The file of OnMiss::record, CSV as `autotune --problems` reads it; made where there is none.
+  /// Any number of processes may share it. A process writes a problem once, at most 10,000 problems
+  /// and up to a file of 1 MiB; a file that cannot be written is a warning. Empty: the database's
+  /// path with ".missed.csv" behind it.
+  std::string missed_list;
   /// Called once for each warning, with one line: a stale or quarantined record, a missing
   /// database. The call is made by a thread that uses the Matmul, one at a time. It must not call
   /// the Matmul. Empty: warnings go to standard error.

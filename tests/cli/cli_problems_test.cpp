@@ -5,7 +5,9 @@
 #include <thread>
 
 #include "db/database.hpp"
+#include "matmul/missed.hpp"
 #include "tests/cli/program.hpp"
+#include "tilewise/matmul.hpp"
 #include "tilewise/problem.hpp"
 #include "vocabulary/record.hpp"
 
@@ -137,6 +139,21 @@ TEST_F(CliProblems, AListMayComeThroughAPipe) {
   const Result result = run({"query", "--device", "host", "--problems", pipe, "--json"});
   writer.join();
   EXPECT_EQ(result.status, 0) << result.err;
+}
+
+TEST_F(CliProblems, WhatAProgramMissedIsRead) {
+  tilewise::MissedProblems missed(file("missed.csv"));
+  const auto problem =
+      tilewise::typed_problem(tilewise::Layout::tn, 8, 24, 40, tilewise::DType::bf16,
+                              tilewise::DType::f32, tilewise::MathMode::strict, 3);
+  ASSERT_EQ(missed.add(problem), "");
+  const Result result =
+      run({"query", "--device", "host:sm_90", "--problems", file("missed.csv").string(), "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json document = result.json();
+  ASSERT_EQ(document.at("answers").size(), 1U);
+  EXPECT_EQ(tilewise::problem_from_json(document.at("answers").at(0).at("problem").dump()),
+            problem);
 }
 
 TEST_F(CliProblems, SizesAndAListExcludeEachOtherAndOptionsNeedOne) {

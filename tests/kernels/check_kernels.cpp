@@ -216,10 +216,15 @@ void report_found() {
 
 }  // namespace tilewise::check
 
+// The sanitizer's library finds it by name.
 #if defined(TILEWISE_CHECK_THREADS)
-extern "C" void __tsan_on_report(void*) { tilewise::check::report_found(); }
+extern "C" [[gnu::visibility("default")]] void __tsan_on_report(void*) {
+  tilewise::check::report_found();
+}
 #elif defined(TILEWISE_CHECK_ADDRESS)
-extern "C" void __asan_on_error() { tilewise::check::report_found(); }
+extern "C" [[gnu::visibility("default")]] void __asan_on_error() {
+  tilewise::check::report_found();
+}
 #endif
 
 int main(int argc, char** argv) try {

@@ -19,7 +19,9 @@
 
 #ifdef __SANITIZE_THREAD__
 // NVRTC is not built for ThreadSanitizer, which misses how its threads synchronise.
-extern "C" const char* __tsan_default_suppressions() { return "called_from_lib:libnvrtc.so\n"; }
+extern "C" [[gnu::visibility("default")]] const char* __tsan_default_suppressions() {
+  return "called_from_lib:libnvrtc.so\n";
+}
 #endif
 
 namespace tilewise::compile_test {

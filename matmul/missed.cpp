@@ -1,0 +1,78 @@
+#include "matmul/missed.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace tilewise {
+namespace {
+
+/// An open file, closed (and thereby unlocked) by the destructor.
+class LockedFile {
+ public:
+  explicit LockedFile(const std::filesystem::path& path)
+      : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
+    while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0)
+      if (errno != EINTR) break;
+  }
+  LockedFile(const LockedFile&) = delete;
+  LockedFile& operator=(const LockedFile&) = delete;
+  ~LockedFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+std::string missed_heading() { return "layout,m,n,k,dtype,out,math,batch,align"; }
+
+std::string missed_line(const Problem& problem) {
+  std::string line(to_string(problem.layout));
+  for (const std::int64_t value : {problem.m, problem.n, problem.k})
+    line += "," + std::to_string(value);
+  for (const std::string_view name :
+       {to_string(problem.a), to_string(problem.c), to_string(problem.math)})
+    line += "," + std::string(name);
+  const Alignment& align = problem.alignment;
+  return line + "," + std::to_string(problem.batch) + "," + std::to_string(align.a) + "/" +
+         std::to_string(align.b) + "/" + std::to_string(align.c);
+}
+
+std::string MissedProblems::add(const Problem& problem) {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || written_.contains(problem)) return "";
+  std::string why = written_.size() >= kMostProblems
+                        ? "it has " + std::to_string(kMostProblems) + " problems of this process"
+                        : append(missed_line(problem));
+  if (why.empty())
+    written_.insert(problem);
+  else
+    ended_ = true;
+  return why;
+}
+
+std::string MissedProblems::append(const std::string& line) const {
+  const LockedFile file(file_);
+  struct stat status {};
+  if (file.descriptor() < 0 || fstat(file.descriptor(), &status) != 0) return std::strerror(errno);
+  if (!S_ISREG(status.st_mode)) return "it is no regular file";
+  const std::string text = (status.st_size == 0 ? missed_heading() + "\n" : "") + line + "\n";
+  if (static_cast<std::size_t>(status.st_size) + text.size() > kMostBytes)
+    return "it has reached " + std::to_string(kMostBytes >> 20) + " MiB";
+  const ssize_t count = ::write(file.descriptor(), text.data(), text.size());
+  if (count == static_cast<ssize_t>(text.size())) return "";
+  const std::string why = count < 0 ? std::strerror(errno) : "the disk is full";
+  // Without a part of a line.
+  if (count > 0 && ftruncate(file.descriptor(), status.st_size) != 0) return why;
+  return why;
+}
+
+}  // namespace tilewise
