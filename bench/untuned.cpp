@@ -1,5 +1,5 @@
-// What sizes that nobody tuned lose: random problems, each served from a database (or from the
-// portfolio alone) as if it were new, beside its own search and cuBLAS, in one race.
+// The loss of sizes that were not tuned. Each random problem is served from a database, or from the
+// portfolio alone, as if it were new. Its own search's winner and cuBLAS run in the same race.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Portfolios: configurations that ship, for GPUs and problems of which nothing is stored.
+// Portfolios: configurations that ship, for GPUs and problems without a stored record.
 #include "matmul/portfolio.hpp"
 
 #include <gmock/gmock.h>

@@ -18,8 +18,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(PredictedMatch, AnUnseenSizeIsServedByTheExpectedFastest) {
-  // Two configurations of which the cost model expects the same: what was measured of each
-  // corrects it.
+  // The cost model expects the same of both configurations. The measured times correct it.
   const Candidate one = candidate(problem_of(512, 512, 512)), other = with(one, "GROUP_M", 1);
   const Problem near = problem_of(512, 512, 512), far = problem_of(4096, 4096, 4096);
   const Problem asked = problem_of(1024, 512, 512);

@@ -15,8 +15,8 @@
 /// the option, the value and what is allowed.
 namespace tilewise::cli {
 
-/// The problems: every size in every layout, of one kind; or a list in a file, of which the other
-/// options are the defaults.
+/// The problems: every size in every layout, of one kind; or a list in a file, with the other
+/// options as its defaults.
 struct ProblemOptions {
   std::string sizes;
   std::string list;  ///< path of a problem list, see problem_list.hpp
