@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "templates/cost_model.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/race.hpp"
 #include "tuner/search/record_time.hpp"
