@@ -71,7 +71,7 @@ TEST(Portfolio, WhatIsStoredComesFirst) {
   EXPECT_EQ(resolve(stored, ask, problem).record->id, 1);
   EXPECT_EQ(resolve(stored, ask, problem_of(500, 500, 500)).record->id, 1);
   EXPECT_EQ(asked, 0);
-  Problem other = problem;  // a kind of which nothing is stored
+  Problem other = problem;  // without a stored record of its types
   set_types(other, DType::bf16, DType::bf16, MathMode::strict);
   EXPECT_EQ(resolve(stored, ask, other).record->id, 0);
   EXPECT_EQ(asked, 1);
