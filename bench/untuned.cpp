@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 std::atomic<bool> interrupted{false};
 
 struct Options {
-  std::string device = "0", database, kinds = "f32,bf16", autotune;
+  std::string device = "0", database, kinds = "f32,bf16", autotune, tuned;
   int count = 30;
   std::uint64_t seed = 1;
   double budget = 15, largest_m = 8192, largest_n = 8192, largest_k = 65536;
@@ -41,6 +41,9 @@ struct Row {
   std::string match, why_not;
   double served = 0, tuned = 0, oracle = 0, cublas = 0;
   Candidate served_by, tuned_by, oracle_by;
+  /// The table's candidates: expected, and measured (0: not valid) outside the race.
+  std::vector<Resolver::Expected> table;
+  std::vector<double> measured;
 };
 
 /// Log-uniform sizes, any layout, half of them with rows of multiples of 16 elements; at most 1e12
@@ -79,7 +82,8 @@ class Bench {
       : options_(options),
         device_(open_device(options.device)->info()),
         compiler_(load_compiler(device_.target, "")),
-        portfolio_({}, device_, "", portfolio_for(device_)) {
+        portfolio_({}, device_, "", portfolio_for(device_)),
+        own_(options.tuned.empty() ? Database::in_memory() : Database::open(options.tuned)) {
     if (!options.portfolio)
       database_.emplace(
           Database::open(default_database_path(options.database), OpenMode::read_only));
@@ -110,13 +114,10 @@ class Bench {
         stored, [this] { return &portfolio_; }, problem);
     row.match = to_string(served.kind);
     row.served_by = served.candidate;
-    std::vector<Candidate> table;
     for (const Resolver* one : {&stored, static_cast<const Resolver*>(&portfolio_)})
-      if (table.empty())
-        for (Resolver::Expected& expected : one->expected(problem, Resolver::kCompared))
-          table.push_back(std::move(expected.candidate));
+      if (row.table.empty()) row.table = one->expected(problem, Resolver::kCompared);
     try {
-      measure(row, table);
+      measure(row);
     } catch (const Error& error) {
       row.why_not = error.what();
     }
@@ -124,26 +125,31 @@ class Bench {
   }
 
  private:
-  /// Its own search in an empty database, the table's candidates, then all in one race.
-  void measure(Row& row, const std::vector<Candidate>& table) {
-    Database own = Database::in_memory();
-    TuneContext context{own, nullptr, compiler_.get(), *evaluator_, {}, &interrupted};
-    TuneOptions search;
-    search.budget_seconds = options_.budget;
-    const TuneResult tuned = tune(row.problem, search, context);
-    if (!tuned.winner) throw Error(ErrorKind::device, "the search found no valid candidate");
-    row.tuned_by = tuned.winner->record.candidate;
-    row.oracle_by = row.served_by;
-    if (!table.empty()) {
-      Database compared = Database::in_memory();
-      TuneContext of_table{compared, nullptr, compiler_.get(), *evaluator_, {}, &interrupted};
-      TuneOptions all;
-      all.only = table;
-      all.only.push_back(row.served_by);
-      all.budget_seconds = 120;
-      const TuneResult best = tune(row.problem, all, of_table);
-      if (best.winner) row.oracle_by = best.winner->record.candidate;
+  /// Its own search, from nothing; the table's candidates; then the best of each in one race.
+  void measure(Row& row) {
+    std::optional<Winner> own = own_.winner(row.problem, gpu_key(device_));
+    if (!own) {
+      TuneContext context{own_, nullptr, compiler_.get(), *evaluator_, {}, &interrupted};
+      TuneOptions search;
+      search.budget_seconds = options_.budget;
+      own = tune(row.problem, search, context).winner;
     }
+    if (!own) throw Error(ErrorKind::device, "the search found no valid candidate");
+    row.tuned_by = own->record.candidate;
+    row.oracle_by = row.served_by;
+    Database compared = Database::in_memory();
+    TuneContext context{compared, nullptr, compiler_.get(), *evaluator_, {}, &interrupted};
+    TuneOptions all;
+    for (const Resolver::Expected& one : row.table) all.only.push_back(one.candidate);
+    all.only.push_back(row.served_by);
+    all.budget_seconds = 120;
+    if (const std::optional<Winner> best = tune(row.problem, all, context).winner)
+      row.oracle_by = best->record.candidate;
+    row.measured.resize(row.table.size());
+    for (const Record& record : compared.records({}))
+      for (std::size_t i = 0; i < row.table.size(); ++i)
+        if (record.candidate == row.table[i].candidate && record.measurement)
+          row.measured[i] = record.measurement->median_us;
     race(row);
   }
 
@@ -182,6 +188,7 @@ class Bench {
   std::unique_ptr<Compiler> compiler_;
   Resolver portfolio_;
   std::optional<Database> database_;
+  Database own_;
   std::unique_ptr<Evaluator> evaluator_;
 };
 
@@ -228,6 +235,11 @@ Json json_of(const Row& row) {
   json["served"] = Json::parse(to_json(row.served_by));
   json["tuned"] = Json::parse(to_json(row.tuned_by));
   json["oracle"] = Json::parse(to_json(row.oracle_by));
+  json["table"] = Json::array();
+  for (std::size_t i = 0; i < row.table.size(); ++i)
+    json["table"].push_back({{"candidate", Json::parse(to_json(row.table[i].candidate))},
+                             {"expected_us", row.table[i].us},
+                             {"measured_us", row.measured[i]}});
   return json;
 }
 
@@ -317,6 +329,9 @@ int main(int argc, char** argv) {
   app.add_option("--budget", options.budget, "seconds of each problem's own search")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--tuned", options.tuned,
+                 "database of the problems' own searches: those in it are not repeated, new ones "
+                 "are added");
   app.add_option("--largest-m", options.largest_m, "sizes are log-uniform from 1 to this")
       ->check(CLI::Range(1.0, 1e9))
       ->capture_default_str();

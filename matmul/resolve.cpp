@@ -24,10 +24,6 @@ double log_ratio(std::int64_t x, std::int64_t y) {
   return std::abs(std::log2(at_least_1(x) / at_least_1(y)));
 }
 
-bool no_more_aligned(const Alignment& tuned, const Alignment& asked) {
-  return tuned.a <= asked.a && tuned.b <= asked.b && tuned.c <= asked.c;
-}
-
 double alignment_gap(const Alignment& x, const Alignment& y) {
   return log_ratio(x.a, y.a) + log_ratio(x.b, y.b) + log_ratio(x.c, y.c);
 }
@@ -245,8 +241,7 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
   std::vector<Place> near;
   for (std::size_t i = 0; i < winners_.size(); ++i) {
     const Problem& of = winners_[i].record.problem;
-    if (same_types(of, problem) && no_more_aligned(of.alignment, problem.alignment) &&
-        !superseded_[i] && !(without_own && of == problem))
+    if (same_types(of, problem) && !superseded_[i] && !(without_own && of == problem))
       near.emplace_back(distance_between(of, problem), of.layout != problem.layout,
                         alignment_gap(of.alignment, problem.alignment), i);
   }

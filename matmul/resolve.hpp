@@ -39,19 +39,19 @@ class Resolver {
            std::vector<Record> general = {});
 
   /// The exact winner, else the one that is expected to be fastest, else a default; always valid
-  /// for `problem`. Winners of the same types and mode, of any size and layout, are candidates
-  /// where their constraints hold for this problem. A kernel that is specialised on its size serves
-  /// other sizes by its form that is not; a template whose kernels all are specialised serves its
-  /// own size only. A record of lower alignment serves higher, never the reverse. The expected time
-  /// is the cost model's for this problem, with parameters that follow from the size chosen anew,
-  /// times the ratio of the record's measured time to the model's for its own problem. Of several
-  /// records of one candidate the nearest by distance_between() counts. At most kCompared
-  /// candidates are compared, the nearest. Ties, and a device without a cost model: the nearest of
-  /// the same layout. Default: that of the first template that supports the problem: `mma` (tensor
-  /// cores, where the device has them for it), `simt`, then the catalog's order. `refused`:
-  /// candidates with such a kernel are left out. Throws Error(unsupported) when nothing is left,
-  /// with the kinds of products that this device supports. `given`: the expected times are without
-  /// the packing of these operands; an exact winner serves all the same.
+  /// for `problem`. Winners of the same types and mode, of any size, layout and alignment, are
+  /// candidates where their constraints hold for this problem. A kernel that is specialised on its
+  /// size serves other sizes by its form that is not; a template whose kernels all are specialised
+  /// serves its own size only. The expected time is the cost model's for this problem, with
+  /// parameters that follow from the size chosen anew, times the ratio of the record's measured
+  /// time to the model's for its own problem. Of several records of one candidate the nearest by
+  /// distance_between() counts. At most kCompared candidates are compared, the nearest. Ties, and a
+  /// device without a cost model: the nearest of the same layout. Default: that of the first
+  /// template that supports the problem: `mma` (tensor cores, where the device has them for it),
+  /// `simt`, then the catalog's order. `refused`: candidates with such a kernel are left out.
+  /// Throws Error(unsupported) when nothing is left, with the kinds of products that this device
+  /// supports. `given`: the expected times are without the packing of these operands; an exact
+  /// winner serves all the same.
   Resolution resolve(const Problem& problem, const RefusedKernels& refused = {},
                      const GivenPackings& given = {}) const;
 

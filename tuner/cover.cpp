@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "matmul/build.hpp"
+#include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
@@ -18,10 +19,11 @@ namespace {
 
 using PointTimes = std::vector<std::pair<std::size_t, double>>;
 
-// Shares of the budget at which comparisons begin, and the checks.
-constexpr double kSearchedUntil = 0.35, kComparedUntil = 0.7;
-// Configurations compared at a point.
-constexpr std::size_t kCompared = 12;
+// Points after this share of the budget are checks.
+constexpr double kChecksFrom = 0.7;
+// Configurations that a point's search begins with: of the stored ones, whose images exist, and of
+// the portfolio.
+constexpr std::size_t kStored = 8, kOfPortfolio = 4;
 // A race of many finalists at each point would take the time of other points.
 constexpr int kPointFinalists = 2;
 
@@ -46,6 +48,7 @@ class Covering {
         started_(std::chrono::steady_clock::now()),
         device_(context.evaluator.device_info()),
         gpu_(gpu_key(device_)),
+        portfolio_({}, device_, "", portfolio_for(device_)),
         points_(range, options.seed, options.most_flops, options.most_bytes) {}
 
   CoverResult run() {
@@ -85,7 +88,7 @@ class Covering {
   double search_seconds() const {
     const double wanted = options_.search_seconds > 0
                               ? options_.search_seconds
-                              : std::clamp(options_.budget_seconds / 60, 3.0, 10.0);
+                              : std::clamp(options_.budget_seconds / 150, 2.0, 10.0);
     // The last search has what is left of the budget, but at least a second.
     return std::min(wanted, std::max(1.0, options_.budget_seconds - seconds()));
   }
@@ -104,25 +107,26 @@ class Covering {
   }
 
   /// The stored configurations that are expected to be the fastest for the problem, fastest first.
-  std::vector<Candidate> expected(const Problem& problem) const {
-    const Resolver resolver(context_.database.winners(gpu_), device_, "",
-                            context_.database.general(gpu_));
+  std::vector<Candidate> expected(const Resolver& resolver, const Problem& problem,
+                                  std::size_t count) const {
     std::vector<Candidate> candidates;
-    for (Resolver::Expected& one : resolver.expected(problem, kCompared))
+    for (Resolver::Expected& one : resolver.expected(problem, count))
       candidates.push_back(std::move(one.candidate));
     return candidates;
   }
 
   void take(const Problem& problem) {
-    const double share = seconds() / options_.budget_seconds;
-    const std::vector<Candidate> stored = expected(problem);
+    const Resolver stored(context_.database.winners(gpu_), device_, "",
+                          context_.database.general(gpu_));
     CoverPoint point;
     point.problem = problem;
-    const bool compare = share >= kSearchedUntil && share < kComparedUntil && stored.size() > 1;
-    point.step = compare ? CoverStep::compare : CoverStep::search;
-    point.check = share >= kComparedUntil;
-    if (!stored.empty()) point.served = stored.front();
+    point.check = seconds() >= kChecksFrom * options_.budget_seconds;
     TuneOptions tune_options;
+    tune_options.first = expected(stored, problem, kStored);
+    if (!tune_options.first.empty()) point.served = tune_options.first.front();
+    for (Candidate& candidate : expected(portfolio_, problem, kOfPortfolio))
+      tune_options.first.push_back(std::move(candidate));
+    tune_options.brief = true;
     tune_options.budget_seconds = search_seconds();
     tune_options.finalists = kPointFinalists;
     tune_options.compile_threads = options_.compile_threads;
@@ -131,11 +135,6 @@ class Covering {
     tune_options.subspace = general_kernels();
     if (!options_.reproduce.empty())
       tune_options.reproduce = options_.reproduce + " " + problem_options(problem);
-    if (compare)
-      tune_options.only = stored;
-    else
-      tune_options.first.assign(stored.begin(),
-                                stored.begin() + std::min<std::ptrdiff_t>(std::ssize(stored), 1));
     tune_point(std::move(point), tune_options);
   }
 
@@ -143,8 +142,7 @@ class Covering {
     TuneContext context = context_;
     context.progress = [&](const TuneProgress& now) {
       if (progress_)
-        progress_({result_.points.size(), point.step, point.check, seconds(),
-                   options_.budget_seconds, &now});
+        progress_({result_.points.size(), point.check, seconds(), options_.budget_seconds, &now});
     };
     TuneResult tuned;
     try {
@@ -279,6 +277,7 @@ class Covering {
   const std::chrono::steady_clock::time_point started_;
   const DeviceInfo device_;
   const std::string gpu_;
+  const Resolver portfolio_;
   RangePoints points_;
   CoverResult result_;
 };

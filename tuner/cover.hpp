@@ -12,7 +12,7 @@ namespace tilewise {
 
 struct CoverOptions {
   double budget_seconds = 600;
-  double search_seconds = 0;  ///< of each search; 0: a sixtieth of the budget, from 3 to 10 s
+  double search_seconds = 0;  ///< of a point; 0: 1/150 of the budget, from 2 to 10 s
   std::uint64_t seed = 1;
   /// That serve the points of one layout, as far as other candidates were measured at each point.
   std::size_t most_configurations = 32;
@@ -24,21 +24,15 @@ struct CoverOptions {
   std::string reproduce;
 };
 
-/// What happens at a point: its own search, or a comparison of the stored configurations that are
-/// expected to be the fastest.
-enum class CoverStep { search, compare };
-
 struct CoverPoint {
   Problem problem;
-  CoverStep step = CoverStep::search;
   /// The candidate that would have been served, had the point not been measured, and its time, in
   /// us. None where nothing could be predicted, or the candidate was not measured.
   std::optional<Candidate> served;
   double served_us = 0;
   double best_us = 0;    ///< of the winner; 0: no valid candidate
   double cublas_us = 0;  ///< the fastest baseline of this run; 0 without one
-  /// Whether the point was searched after the table was complete: its loss is that of a size that
-  /// was not tuned.
+  /// Whether the point is one of the last: its loss is that of a size that was not tuned.
   bool check = false;
 
   bool has_loss() const { return served_us > 0 && best_us > 0; }
@@ -71,22 +65,21 @@ struct CoverResult {
 /// For display: the points so far, and what tune() reports of the current one.
 struct CoverProgress {
   std::size_t points = 0;
-  CoverStep step = CoverStep::search;
   bool check = false;
   double seconds = 0, budget_seconds = 0;
   const TuneProgress* point = nullptr;
 };
 
 /// Measures a range so that every size in it is served near its best. Points of the range are taken
-/// from RangePoints until the budget ends: at first each has a short search of kernels that serve
-/// every size; then the stored configurations that are expected to be the fastest are compared at
-/// more points; at last further points are searched, and what would have been served there is
-/// compared with what the search finds. Every measurement is stored as tune() stores it, and each
-/// point's winner serves by prediction. A size that has a winner is left out: a second run goes on
-/// with other sizes. At the end, where more than most_configurations serve the points of a layout,
-/// those whose loss is least are replaced by others that were measured there. Throws as tune() does
-/// when nothing was measured. Returns early, with all that was measured, when TuneContext::stop is
-/// set, or with the failure of the device or the database.
+/// from RangePoints until the budget ends. At each, the configurations that are expected to be the
+/// fastest of those that are stored, and of the portfolio, are measured, then a short search of
+/// kernels that serve every size goes on from the best of them. Every measurement is stored as
+/// tune() stores it, and each point's winner serves other sizes by prediction. A size that has a
+/// winner is left out: a second run goes on with other sizes. At the end, where more than
+/// most_configurations serve the points of a layout, those whose loss is least are replaced by
+/// others that were measured there. Throws as tune() does when nothing was measured. Returns early,
+/// with all that was measured, when TuneContext::stop is set, or with the failure of the device or
+/// the database.
 CoverResult cover(const SizeRange& range, const CoverOptions& options, TuneContext& context,
                   const std::function<void(const CoverProgress&)>& progress = {});
 

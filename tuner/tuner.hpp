@@ -26,6 +26,9 @@ struct TuneOptions {
   bool force = false;                            ///< measure again what is stored
   std::vector<const KernelTemplate*> templates;  ///< empty = all
   Subspace subspace;
+  /// For a budget of a few seconds: the strategy's start has fewer candidates, so that the
+  /// neighbours of the best ones are tried.
+  bool brief = false;
   /// Candidates to try before those of the strategy, where they are valid.
   std::vector<Candidate> first;
   /// Not empty: these alone, in this order, where they are valid. No search is stored.

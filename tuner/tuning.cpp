@@ -69,12 +69,13 @@ std::unique_ptr<Strategy> Tuning::make_chooser() const {
     return make_list(std::move(valid));
   }
   if (session_.context.compiler) {
-    std::unique_ptr<Strategy> named =
-        make_strategy(session_.options.strategy, session_.space, session_.options.seed);
+    std::unique_ptr<Strategy> named = make_strategy(session_.options.strategy, session_.space,
+                                                    session_.options.seed, session_.options.brief);
     if (!by_model(session_.options.strategy) || !can_estimate(session_.device)) return named;
     return make_ordered(
         std::move(named), session_.space, session_.options.seed,
-        [this](const Candidate& candidate) { return predicted_seconds(candidate); });
+        [this](const Candidate& candidate) { return predicted_seconds(candidate); },
+        session_.options.brief);
   }
   std::vector<Candidate> candidates = session_.space.defaults();
   RecordFilter filter;
@@ -154,8 +155,6 @@ void Tuning::recall() {
         rejection(*kernel, session_.problem, candidate.configuration, session_.device).empty())
       session_.incumbent = candidate;
   }
-  for (const Candidate& candidate : session_.options.first)
-    if (session_.space.contains(candidate)) strategy_->suggest(candidate);
   StaleMeasurements of_others;  // of other machines: hints only
   RecordFilter filter;
   filter.problem = session_.problem;
@@ -169,10 +168,15 @@ void Tuning::recall() {
       else
         stale_.add(std::move(record));
     }
-  const bool incumbent_known =
-      std::any_of(session_.known.begin(), session_.known.end(),
-                  [this](const Record& record) { return record.candidate == session_.incumbent; });
-  if (!incumbent_known) first_ = session_.incumbent;
+  std::vector<Candidate> wanted = session_.options.first;
+  std::erase_if(wanted, [this](const Candidate& one) { return !session_.space.contains(one); });
+  if (session_.incumbent) wanted.insert(wanted.begin(), *session_.incumbent);
+  for (const Candidate& candidate : wanted) {
+    const bool known =
+        std::any_of(session_.known.begin(), session_.known.end(),
+                    [&](const Record& record) { return record.candidate == candidate; });
+    if (!known && proposed_first_.insert(candidate).second) first_.push_back(candidate);
+  }
   for (const StaleMeasurements* hints : {&stale_, &of_others})
     for (const Candidate& candidate : hints->fastest(kSuggested))
       if (session_.space.contains(candidate)) strategy_->suggest(candidate);
@@ -216,15 +220,16 @@ void Tuning::propose() {
     return !ahead_->full() &&
            (session_.options.max_evaluations == 0 || proposed_ < session_.options.max_evaluations);
   };
-  if (first_) {
-    ahead_->add(*first_, *session_.kernel_of(*first_));
-    first_.reset();
-    ++proposed_;
-  }
   while (may()) {
+    if (!first_.empty()) {
+      ahead_->add(first_.front(), *session_.kernel_of(first_.front()));
+      first_.pop_front();
+      ++proposed_;
+      continue;
+    }
     const std::optional<Candidate> candidate = strategy_->next();
     if (!candidate) return;
-    if (candidate == session_.incumbent) continue;  // was proposed first
+    if (proposed_first_.count(*candidate) > 0) continue;
     ahead_->add(*candidate, *session_.kernel_of(*candidate));
     ++proposed_;
   }

@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "tuner/compile_ahead.hpp"
 #include "tuner/faults.hpp"
@@ -69,8 +71,10 @@ class Tuning {
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<CompileAhead> ahead_;
   std::optional<Search> search_;
-  std::optional<Candidate> first_;  ///< the incumbent, until it is proposed
-  StaleMeasurements stale_;         ///< of other sources than the current ones
+  /// To propose before the strategy's: TuneOptions::first, and the incumbent.
+  std::deque<Candidate> first_;
+  std::set<Candidate> proposed_first_;
+  StaleMeasurements stale_;  ///< of other sources than the current ones
   Faults faults_;
   std::int64_t proposed_ = 0;
 };

@@ -11,6 +11,23 @@
 #define SPECIALIZE_SIZE 0
 #endif
 
+// Division by a number that the host knows, of a number below 2^31 (plan/divisor.hpp). Division by one that it does not
+// know takes some 100 cycles, and a block divides before its first copy.
+struct Divisor {
+  unsigned multiplier, shift;
+  DEVICE_MEMBER unsigned quotient(unsigned number) const {
+    return static_cast<unsigned>(static_cast<UInt64>(number) * multiplier >> shift);
+  }
+};
+
+// How C is cut into tiles (those of whole clusters), and their order: see parts/schedule.cuh.
+struct TileOrder {
+  int splits;                 // blocks that share the k of one tile
+  unsigned tiles_m, tiles_n;
+  unsigned group_m;           // tile rows of a group; the last group may have fewer
+  Divisor by_tiles_of_product, by_tiles, by_tiles_of_group, by_group_m, by_last_group_m;
+};
+
 struct MultiplyArgs {
   const Element* a;
   const Element* b;
@@ -20,8 +37,7 @@ struct MultiplyArgs {
   Int64 lda, ldb, ldc;  // elements
   Int64 stride_a, stride_b, stride_c;
   Int64 m, n, k;
-  int group_m;  // the tile order's tile rows a group: tile_at()
-  int splits;   // blocks that share the k of one tile
+  TileOrder order;
   Sum alpha, beta;
 
   // 0 where k is below 2^32, unknown to the compiler: see mbarrier_arrive_warp() of mbarrier.cuh.
@@ -34,14 +50,12 @@ struct MultiplyArgs {
   DEVICE_MEMBER Int64 columns() const { return SIZE_N; }
   DEVICE_MEMBER Int64 steps() const { return SIZE_K; }
   DEVICE_MEMBER int parts() const { return SPLITS; }
-  DEVICE_MEMBER int tile_rows_together() const { return TILE_ROWS_TOGETHER; }
   DEVICE_MEMBER bool has_product() const { return k > 0; }
 #else
   DEVICE_MEMBER Int64 rows() const { return m; }
   DEVICE_MEMBER Int64 columns() const { return n; }
   DEVICE_MEMBER Int64 steps() const { return k; }
-  DEVICE_MEMBER int parts() const { return splits; }
-  DEVICE_MEMBER int tile_rows_together() const { return group_m; }
+  DEVICE_MEMBER int parts() const { return order.splits; }
   DEVICE_MEMBER bool has_product() const { return true; }
 #endif
 };

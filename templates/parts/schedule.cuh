@@ -2,6 +2,11 @@
 #pragma once
 #include "parts/arguments.cuh"
 
+// SPLIT 1: the blocks of one tile of C share its k.
+#ifndef SPLIT
+#define SPLIT 0
+#endif
+
 // The tile of C with number `index`. The tile order has groups of GROUP_M tile rows, and goes down each column of a group
 // before the next column: blocks that run at the same time share operand tiles in L2. The grid is one-dimensional, since
 // its x alone may exceed 65535.
@@ -10,10 +15,6 @@ struct Tile {
   int split;
   int batch = 0;  // the product's number
 };
-
-DEVICE Int64 tile_count(Int64 m, Int64 n, int tile_m, int tile_n) {
-  return (m + tile_m - 1) / tile_m * ((n + tile_n - 1) / tile_n);
-}
 
 // A tile's row and column, counted in tiles.
 struct TilePlace {
@@ -26,19 +27,66 @@ DEVICE TilePlace tile_place(unsigned tiles_m, unsigned tiles_n, unsigned group_m
   const unsigned inside = index - first * tiles_n;
   return {first + inside % rows, inside / rows};
 }
+DEVICE TilePlace tile_place(const TileOrder& order, unsigned index) {
+  const unsigned first = order.by_tiles_of_group.quotient(index) * order.group_m;
+  const bool last = order.tiles_m - first < order.group_m;
+  const unsigned rows = last ? order.tiles_m - first : order.group_m;
+  const unsigned inside = index - first * order.tiles_n;
+  const unsigned column = (last ? order.by_last_group_m : order.by_group_m).quotient(inside);
+  return {first + inside - column * rows, column};
+}
 
-DEVICE Tile tile_at(Int64 m, Int64 n, int tile_rows_together, unsigned index, int tile_m, int tile_n) {
+// The same without a TileOrder.
+DEVICE Tile tile_at(Int64 m, Int64 n, int group_m, unsigned index, int tile_m, int tile_n) {
   const unsigned tiles_m = static_cast<unsigned>((m + tile_m - 1) / tile_m);
   const unsigned tiles_n = static_cast<unsigned>((n + tile_n - 1) / tile_n);
   const unsigned split = index / (tiles_m * tiles_n);
   index -= split * tiles_m * tiles_n;
-  const TilePlace place = tile_place(tiles_m, tiles_n, static_cast<unsigned>(tile_rows_together), index);
+  const TilePlace place = tile_place(tiles_m, tiles_n, static_cast<unsigned>(group_m), index);
   return {static_cast<Int64>(place.row) * tile_m, static_cast<Int64>(place.column) * tile_n,
           static_cast<int>(split)};
 }
 
+// Tiles of C of one product.
+DEVICE unsigned tile_count(const MultiplyArgs& args, [[maybe_unused]] int tile_m, [[maybe_unused]] int tile_n) {
+#if SPECIALIZE_SIZE
+  return unsigned((SIZE_M + tile_m - 1) / tile_m) * unsigned((SIZE_N + tile_n - 1) / tile_n);
+#else
+  return args.order.tiles_m * args.order.tiles_n;
+#endif
+}
+
+// A tile of one product, by tile + tiles x split.
+DEVICE Tile tile_of_product(const MultiplyArgs& args, unsigned index, int tile_m, int tile_n) {
+#if SPECIALIZE_SIZE
+  return tile_at(SIZE_M, SIZE_N, TILE_ROWS_TOGETHER, index, tile_m, tile_n);
+#else
+  const unsigned split = SPLIT ? args.order.by_tiles.quotient(index) : 0;
+  if (SPLIT) index -= split * tile_count(args, tile_m, tile_n);
+  const TilePlace place = tile_place(args.order, index);
+  return {static_cast<Int64>(place.row) * tile_m, static_cast<Int64>(place.column) * tile_n,
+          static_cast<int>(split)};
+#endif
+}
+
+// The block's tile, by its number: tile + tiles x (split + splits x product).
+DEVICE Tile tile_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
+  unsigned index = blockIdx.x, product = 0;
+#if BATCHED
+  const unsigned tiles = tile_count(args, tile_m, tile_n) * unsigned(args.parts());
+#if SPECIALIZE_SIZE
+  product = index / tiles;
+#else
+  product = args.order.by_tiles_of_product.quotient(index);
+#endif
+  index -= product * tiles;
+#endif
+  Tile tile = tile_of_product(args, index, tile_m, tile_n);
+  tile.batch = static_cast<int>(product);
+  return tile;
+}
+
 // A block's work: a tile of C of one product, for all of k or for one part of it (split).
-// A block's number is tile + tiles x (split + splits x batch).
 struct WorkTile {
   Tile tile;
   const Element* a;  // the product's operands
@@ -48,18 +96,11 @@ struct WorkTile {
 };
 
 DEVICE WorkTile work_tile_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
-  unsigned index = blockIdx.x;
-  Int64 batch = 0;
-#if BATCHED
-  const unsigned blocks = // of one product
-      static_cast<unsigned>(tile_count(args.rows(), args.columns(), tile_m, tile_n)) * unsigned(args.parts());
-  batch = index / blocks;
-  index %= blocks;
-#endif
-  const Tile tile = tile_at(args.rows(), args.columns(), args.tile_rows_together(), index, tile_m, tile_n);
-  return {tile, args.a + batch * args.stride_a, args.b + batch * args.stride_b,
-          args.c + batch * args.stride_c,
-          reinterpret_cast<Sum*>(args.c) + (batch * args.parts() + tile.split) * args.rows() * args.columns()};
+  const Tile tile = tile_of_block(args, tile_m, tile_n);
+  const Int64 product = tile.batch;
+  return {tile, args.a + product * args.stride_a, args.b + product * args.stride_b,
+          args.c + product * args.stride_c,
+          reinterpret_cast<Sum*>(args.c) + (product * args.parts() + tile.split) * args.rows() * args.columns()};
 }
 
 // Tiles of k, TileK steps each, of one of args.parts() parts (Split), else of all of k. The last part may be short or
@@ -71,32 +112,28 @@ DEVICE Int64 k_share(const MultiplyArgs& args) {
 }
 
 // Persistent clusters of `Blocks` blocks: there may be fewer than work items. Cluster i takes items i, i + step,
-// i + 2 step, ... below `items`. An item's number is tile + tiles x (split + splits x batch); a tile, TileM x TileN, is
-// that of a whole cluster. Sizes are below 2^31: numbers of 32 bits take fewer instructions before the first copy.
-template <int TileM, int TileN, int Blocks, bool Split>
+// i + 2 step, ... below `items`. An item's number is tile + tiles x (split + splits x product); a tile, TileM x TileN, is
+// that of a whole cluster.
+template <int TileM, int TileN, int Blocks>
 struct WorkQueue {
-  unsigned tiles_m, tiles_n, group_m;
+  const MultiplyArgs& args;
   unsigned first, step, items;
-  unsigned of_product;  // items
 
   // batch: the number of products.
-  DEVICE_MEMBER WorkQueue(const MultiplyArgs& args, int batch)
-      : tiles_m((static_cast<unsigned>(args.rows()) + TileM - 1) / TileM),
-        tiles_n((static_cast<unsigned>(args.columns()) + TileN - 1) / TileN),
-        group_m(static_cast<unsigned>(args.tile_rows_together())),
-        first(blockIdx.x / Blocks),
-        step(gridDim.x / Blocks),
-        items(tiles_m * tiles_n * (Split ? unsigned(args.parts()) : 1)),
-        of_product(items) {
+  DEVICE_MEMBER WorkQueue(const MultiplyArgs& of, int batch)
+      : args(of), first(blockIdx.x / Blocks), step(gridDim.x / Blocks), items(of_product()) {
     if (BATCHED) items *= static_cast<unsigned>(batch);
   }
   DEVICE_MEMBER Tile tile(unsigned index) const {
-    const unsigned product = BATCHED ? index / of_product : 0;
-    index -= product * of_product;
-    const unsigned tiles = tiles_m * tiles_n, split = Split ? index / tiles : 0;
-    const TilePlace place = tile_place(tiles_m, tiles_n, group_m, index - split * tiles);
-    return {static_cast<Int64>(place.row) * TileM, static_cast<Int64>(place.column) * TileN,
-            static_cast<int>(split), static_cast<int>(product)};
+    const unsigned product = BATCHED ? args.order.by_tiles_of_product.quotient(index) : 0;
+    Tile tile = tile_of_product(args, BATCHED ? index - product * of_product() : index, TileM, TileN);
+    tile.batch = static_cast<int>(product);
+    return tile;
+  }
+
+ private:
+  DEVICE_MEMBER unsigned of_product() const {  // items
+    return tile_count(args, TileM, TileN) * (SPLIT ? unsigned(args.parts()) : 1);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "templates/plan/divisor.hpp"
 #include "templates/plan/pack_plan.hpp"
 #include "templates/plan/steps_layout.hpp"
 #include "tilewise/error.hpp"
@@ -241,10 +242,26 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
                          {Kind::integer64, problem_.m},
                          {Kind::integer64, problem_.n},
                          {Kind::k},
-                         {Kind::integer32, group_m_of(problem_, shape_.tile_m, shape_.group_m)},
-                         {Kind::integer32, shape_.splits},
-                         {Kind::alpha},
-                         {Kind::beta}};
+                         {Kind::integer32, shape_.splits}};
+  add_tile_order();
+  multiply_.arguments.insert(multiply_.arguments.end(), {{Kind::alpha}, {Kind::beta}});
+}
+
+/// The fields of TileOrder in parts/arguments.cuh, from tiles_m on.
+void MultiplyPlan::add_tile_order() {
+  const std::int64_t tile_m = shape_.tile_m * std::int64_t{shape_.clusters_m};
+  const std::int64_t tile_n = shape_.tile_n * std::int64_t{shape_.clusters_n};
+  const std::int64_t tiles_m = ceil_div(problem_.m, tile_m), tiles_n = ceil_div(problem_.n, tile_n);
+  const std::int64_t group_m = group_m_of(problem_, tile_m, shape_.group_m);
+  const std::int64_t last_group_m = tiles_m - (tiles_m - 1) / group_m * group_m;
+  for (const std::int64_t value : {tiles_m, tiles_n, group_m})
+    add_argument({Kind::integer32, value});
+  for (const std::int64_t number : {tiles_m * tiles_n * shape_.splits, tiles_m * tiles_n,
+                                    group_m * tiles_n, group_m, last_group_m}) {
+    const Divisor divisor = divisor_of(number);
+    add_argument({Kind::integer32, std::int64_t{divisor.multiplier}});
+    add_argument({Kind::integer32, std::int64_t{divisor.shift}});
+  }
 }
 
 std::int64_t MultiplyPlan::add_workspace(std::int64_t bytes) {

@@ -63,6 +63,7 @@ struct MultiplyShape {
   /// Without the constants that MultiplyPlan adds: A_TRANSPOSED, B_TRANSPOSED, types, BATCHED.
   KernelSpec kernel;
   int tile_m = 1, tile_n = 1, tile_k = 1;
+  int clusters_m = 1, clusters_n = 1;  ///< blocks of a cluster, whose tiles the tile order numbers
   int threads = 1;
   std::uint32_t shared_bytes = 0;
   Dim3 cluster;
@@ -122,6 +123,8 @@ class MultiplyPlan {
   Plan finish();
 
  private:
+  void add_tile_order();
+
   const Problem problem_;
   const MultiplyShape shape_;
   Plan plan_;  // the pack step; finish() adds the others

@@ -8,6 +8,7 @@
 #pragma once
 
 typedef long long Int64;  // offsets: m x ld passes 2^31
+typedef unsigned long long UInt64;
 
 #define TILEWISE_PRAGMA(text) _Pragma(#text)
 #ifdef TILEWISE_HOST  // the CPU executor, device/host/cuda_on_cpu.hpp, leaves unrolling to its compiler

@@ -63,11 +63,16 @@ TEST_F(CApiTest, ExplainsAsJson) {
   EXPECT_EQ(json.at("distance"), 0);
   EXPECT_TRUE(json.at("record").is_object());
   EXPECT_TRUE(json.at("stale").is_boolean());
+}
 
-  text.assign(100000, ' ');
+TEST_F(CApiTest, ExplainsADefaultAsJson) {
+  parts.database = Database::in_memory();
+  make();
+  size_t needed = 0;
+  std::string text(100000, ' ');
   ASSERT_EQ(tilewise_explain(handle, TILEWISE_TT, 1, 2, 3, text.data(), text.size(), &needed),
             TILEWISE_OK);
-  json = nlohmann::json::parse(text.c_str());
+  const auto json = nlohmann::json::parse(text.c_str());
   EXPECT_EQ(json.at("match"), "default");
   EXPECT_TRUE(json.at("record").is_null());
   EXPECT_THAT(json.at("why").get<std::string>(), HasSubstr("autotune"));
@@ -120,7 +125,7 @@ TEST_F(CApiTest, BatchesOnHostPointersAndOnDevicePointers) {
       const double *a, *b;
       double *c, *alpha_device, *beta_device;
       std::int64_t ld[3], stride_a, stride_b, stride_c, m, n, k;
-      std::int32_t group_m, splits;
+      std::int32_t splits, tiles_m, tiles_n, group_m, divisors[10];
       double alpha, beta;
     } x;
     std::memcpy(&x, arguments, sizeof x);

@@ -54,6 +54,17 @@ class MatmulTest : public testing::Test {
   }
 
   /// Stores a winner, with its image by default. Returns the record's id.
+  /// That cannot serve the problem at a lower alignment.
+  Candidate with_vectors(const Problem& problem) const {
+    Candidate vectors = candidate(problem, "simt");
+    vectors.configuration.set("VECTOR_A", 4);
+    const KernelTemplate& simt = find_template("simt");
+    Problem unaligned = problem;
+    unaligned.alignment = {4, 4, 4};
+    EXPECT_EQ(rejection(simt, problem, vectors.configuration, device->facts), "");
+    EXPECT_NE(rejection(simt, unaligned, vectors.configuration, device->facts), "");
+    return vectors;
+  }
   std::int64_t store(Database& database, const Problem& problem, const std::string& kernel,
                      bool with_image = true) {
     return store(database, problem, candidate(problem, kernel), with_image);

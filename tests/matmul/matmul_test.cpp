@@ -76,7 +76,7 @@ TEST_F(MatmulTest, RefusesABadCallBeforeAnythingElse) {
 TEST_F(MatmulTest, AlignmentIsReadOffTheCall) {
   parts.database = Database::in_memory();
   const Problem problem = problem_of(16, 16, 16);
-  store(*parts.database, problem, "naive");
+  store(*parts.database, problem, with_vectors(problem));
   Matmul multiply = make_matmul(std::move(parts));
   std::vector<float> a(300), b(300), c(300);
   const auto aligned = [](std::vector<float>& v) {
@@ -84,7 +84,7 @@ TEST_F(MatmulTest, AlignmentIsReadOffTheCall) {
   };
   multiply(Layout::nn, 16, 16, 16, 1, aligned(a), 16, aligned(b), 16, 0, aligned(c), 16);
   EXPECT_EQ(device->loaded.size(), 1u);
-  // Off by one element: the record does not serve it.
+  // Off by one element: the record, which loads 4 at a time, does not serve it.
   multiply(Layout::nn, 16, 16, 16, 1, aligned(a) + 1, 16, aligned(b), 16, 0, aligned(c), 16);
   EXPECT_EQ(device->loaded.size(), 2u);
 }

@@ -114,7 +114,7 @@ TEST(PredictedMatch, ATableOfAThousandIsComparedInPart) {
               HasSubstr("fastest of " + std::to_string(Resolver::kCompared) + " stored"));
 }
 
-TEST(PredictedMatch, LowerAlignmentServesHigherNeverTheReverse) {
+TEST(PredictedMatch, ConstraintsDecideWhetherAnotherAlignmentIsServed) {
   Problem low = problem_of(512, 512, 512), high = low;
   low.alignment = {4, 4, 4};
   {
@@ -124,14 +124,15 @@ TEST(PredictedMatch, LowerAlignmentServesHigherNeverTheReverse) {
     EXPECT_EQ(match.distance, 0);
     EXPECT_THAT(match.why, HasSubstr("tuned for alignment 4,4,4 where this has 16,16,16"));
   }
-  {
-    const Resolver resolver({default_winner(1, high)}, device());
-    EXPECT_EQ(resolver.resolve(low).kind, MatchKind::default_);
-    Problem mixed = high;  // one operand is enough
-    mixed.alignment.b = 8;
-    EXPECT_EQ(resolver.resolve(mixed).kind, MatchKind::default_);
-    EXPECT_EQ(resolver.resolve(high).kind, MatchKind::exact);
-  }
+  EXPECT_EQ(served({{winner(1, high, candidate(high, "naive"))}, device()}, low), 1);
+  const Candidate vectors = with(with(candidate(high), "VECTOR_A", 4), "VECTOR_B", 4);
+  ASSERT_NE(rejection(find_template("simt"), low, vectors.configuration, device()), "");
+  const Resolver resolver({winner(1, high, vectors)}, device());
+  EXPECT_EQ(resolver.resolve(low).kind, MatchKind::default_);
+  Problem mixed = high;  // one operand is enough
+  mixed.alignment.b = 8;
+  EXPECT_EQ(resolver.resolve(mixed).kind, MatchKind::default_);
+  EXPECT_EQ(resolver.resolve(high).kind, MatchKind::exact);
 }
 
 TEST(PredictedMatch, BetweenEquallyFastTheNearerAlignmentServes) {

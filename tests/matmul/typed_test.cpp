@@ -160,7 +160,7 @@ TEST_F(TypedTest, BatchesGiveTheKernelTheirStridesAndAlignment) {
     double* c;
     const double *alpha_device, *beta_device;
     std::int64_t lda, ldb, ldc, stride_a, stride_b, stride_c, m, n, k;
-    std::int32_t group_m, splits;
+    std::int32_t splits, tiles_m, tiles_n, group_m, divisors[10];
     double alpha, beta;
   } got{};
   device->on_launch = [&](const KernelSpec& kernel, const LaunchShape&, const void* arguments,

@@ -15,9 +15,36 @@ using ArgumentNames = std::vector<std::string_view>;
 
 /// MultiplyArgs of templates/parts/arguments.cuh, followed by what a family appends.
 inline ArgumentNames multiply_arguments(std::initializer_list<std::string_view> appended = {}) {
-  ArgumentNames names{"a",   "b",   "c",        "alpha_device", "beta_device", "lda",
-                      "ldb", "ldc", "stride_a", "stride_b",     "stride_c",    "m",
-                      "n",   "k",   "group_m",  "splits",       "alpha",       "beta"};
+  ArgumentNames names{"a",
+                      "b",
+                      "c",
+                      "alpha_device",
+                      "beta_device",
+                      "lda",
+                      "ldb",
+                      "ldc",
+                      "stride_a",
+                      "stride_b",
+                      "stride_c",
+                      "m",
+                      "n",
+                      "k",
+                      "splits",
+                      "tiles_m",
+                      "tiles_n",
+                      "group_m",
+                      "by_tiles_of_product",
+                      "by_tiles_of_product shift",
+                      "by_tiles",
+                      "by_tiles shift",
+                      "by_tiles_of_group",
+                      "by_tiles_of_group shift",
+                      "by_group_m",
+                      "by_group_m shift",
+                      "by_last_group_m",
+                      "by_last_group_m shift",
+                      "alpha",
+                      "beta"};
   names.insert(names.end(), appended);
   return names;
 }

@@ -45,13 +45,13 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
     }
     // Tiles of another kind. The kernel checkers see a tile that no block computes.
     if (tile_m == 0 || tile_n == 0) return;
-    std::vector<std::int64_t> counts;  // group_m, splits
-    for (const Argument& a : step.arguments)
-      if (a.kind == Argument::Kind::integer32) counts.push_back(a.value);
-    ASSERT_GE(counts.size(), 2u);
+    const auto order = [&](std::string_view name) { return argument_named(step, name).value; };
+    const auto quotient = [&](const std::string& divisor, std::int64_t number) {
+      return number * order(divisor) >> order(divisor + " shift");
+    };
     const int* split = candidate.configuration.find("SPLIT_K");
     // SPLIT_K 0: as many splits as fill the device.
-    const std::int64_t splits = split ? (*split > 0 ? *split : counts[1]) : 1;
+    const std::int64_t splits = split ? (*split > 0 ? *split : order("splits")) : 1;
     const std::int64_t tiles_m = (problem.m + tile_m - 1) / tile_m;
     const std::int64_t tiles_n = (problem.n + tile_n - 1) / tile_n;
     if (value("STREAM_K")) {  // blocks of whole tiles, then stream-K blocks
@@ -83,16 +83,21 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
           << to_string(candidate);
     }
     // The tile order (tile_of_block) must visit each tile once.
-    const std::int64_t group_m = counts[0];
+    ASSERT_EQ(order("tiles_m"), tiles_m);
+    ASSERT_EQ(order("tiles_n"), tiles_n);
+    const std::int64_t group_m = order("group_m");
     ASSERT_GE(group_m, 1);
     ASSERT_LE(group_m, tiles_m);
     if (tiles_m * tiles_n > 4000) return;
     std::set<std::pair<std::int64_t, std::int64_t>> hit;
     for (std::int64_t block = 0; block < tiles_m * tiles_n; ++block) {
-      const std::int64_t first = block / (group_m * tiles_n) * group_m;
+      const std::int64_t first = quotient("by_tiles_of_group", block) * group_m;
       const std::int64_t rows = std::min(tiles_m - first, group_m);
       const std::int64_t inside = block - first * tiles_n;
-      hit.emplace(first + inside % rows, inside / rows);
+      const std::int64_t column =
+          quotient(rows < group_m ? "by_last_group_m" : "by_group_m", inside);
+      hit.emplace(first + inside - column * rows, column);
+      ASSERT_EQ(quotient("by_tiles", block + tiles_m * tiles_n), 1);
     }
     ASSERT_EQ(std::int64_t(hit.size()), tiles_m * tiles_n);
     ASSERT_EQ(std::prev(hit.end())->first, tiles_m - 1);
@@ -104,7 +109,7 @@ template <class Sum>
 struct MultiplyArgs {
   const void* pointers[5];
   long long sizes[9];
-  int group_m, splits;
+  int splits, tiles_m, tiles_n, group_m, divisors[10];
   Sum alpha, beta;
 };
 // SimtArgs and WgmmaArgs with STREAM_K (wgmma's tensor maps follow), and the arguments of
@@ -183,7 +188,7 @@ TEST(FamilyPlans, SmallTakesTheNumberOfItsProducts) {
         const ArgumentLayout layout = layout_of(multiply_of(plan).arguments, problem.accumulator);
         const bool doubles = problem.accumulator == DType::f64;
         ASSERT_EQ(layout.bytes, doubles ? sizeof(SmallArgs<double>) : sizeof(SmallArgs<float>));
-        ASSERT_EQ(layout.offsets[18],
+        ASSERT_EQ(layout.offsets[test::multiply_arguments().size()],
                   doubles ? sizeof(MultiplyArgs<double>) : sizeof(MultiplyArgs<float>));
       });
   EXPECT_GT(found, 10);

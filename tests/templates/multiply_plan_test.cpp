@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
 
+#include "templates/plan/divisor.hpp"
 #include "tests/support/problems.hpp"
 #include "tests/templates/argument_names.hpp"
 #include "tilewise/error.hpp"
@@ -61,6 +65,51 @@ TEST(MultiplyPlan, KernelsAreToldTypesAndWhetherThereIsABatch) {
     EXPECT_EQ(define(plan.steps[0], "ELEMENT_BYTES"), 1);
     EXPECT_EQ(define(plan.steps[0], "BATCHED"), batch > 1);
     EXPECT_EQ(volume(plan.steps[1].grid), std::uint64_t(4 * 5 * 4 * batch));
+  }
+}
+
+TEST(Divisor, DividesEveryNumberBelow2To31) {
+  std::mt19937_64 generator(3);
+  const auto any = [&](std::int64_t most) {  // log-uniform
+    const double bits = std::uniform_real_distribution<>(0, std::log2(double(most)))(generator);
+    return static_cast<std::int64_t>(std::exp2(bits));
+  };
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const auto check = [](std::int64_t d, std::int64_t n) {
+    const Divisor by = divisor_of(d);
+    const auto quotient = static_cast<std::uint64_t>(n) * by.multiplier >> by.shift;
+    ASSERT_EQ(static_cast<std::int64_t>(quotient), n / d) << n << " / " << d;
+  };
+  for (std::int64_t d = 1; d <= 600; ++d)
+    for (std::int64_t n = 0; n <= 1500; ++n) check(d, n);
+  for (int i = 0; i < 200'000; ++i) {
+    const std::int64_t d = any(kMost);
+    for (const std::int64_t multiple : {any(kMost) / d * d, kMost / d * d})
+      for (const std::int64_t n : {multiple - 1, multiple, multiple + 1, kMost})
+        if (n >= 0 && n <= kMost) check(d, n);
+  }
+}
+
+TEST(MultiplyPlan, TheTileOrderIsStatedInTilesOfClusters) {
+  MultiplyShape shape = shape_of();
+  shape.clusters_m = 2, shape.group_m = 3, shape.splits = 4;
+  Problem problem = typed_problem(Layout::nn, DType::f16, DType::f16);
+  problem.m = 64 * 10 - 5, problem.n = 16 * 7;  // 10 tile rows: groups of 3, 3, 3 and 1
+  const Plan plan = multiply_plan(problem, shape);
+  const LaunchStep& multiply = plan.steps[0];
+  const auto value = [&](const char* name) { return argument_named(multiply, name).value; };
+  EXPECT_EQ(value("splits"), 4);
+  EXPECT_EQ(value("tiles_m"), 10);
+  EXPECT_EQ(value("tiles_n"), 7);
+  EXPECT_EQ(value("group_m"), 3);
+  const std::pair<std::string, std::int64_t> divisors[] = {{"by_tiles_of_product", 280},
+                                                           {"by_tiles", 70},
+                                                           {"by_tiles_of_group", 21},
+                                                           {"by_group_m", 3},
+                                                           {"by_last_group_m", 1}};
+  for (const auto& [name, number] : divisors) {
+    EXPECT_EQ(value(name.c_str()), divisor_of(number).multiplier) << name;
+    EXPECT_EQ(value((name + " shift").c_str()), divisor_of(number).shift) << name;
   }
 }
 

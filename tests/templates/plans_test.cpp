@@ -90,7 +90,7 @@ struct MultiplyArgs {
   const void *a, *b, *c;
   const Sum *alpha_device, *beta_device;
   long long lda, ldb, ldc, stride_a, stride_b, stride_c, m, n, k;
-  int group_m, splits;
+  int splits, tiles_m, tiles_n, group_m, divisors[10];
   Sum alpha, beta;
 };
 struct alignas(64) TensorMap {

@@ -105,21 +105,18 @@ TEST_F(Cover, EveryPointHasAWinnerThatServesOtherSizes) {
   EXPECT_FALSE(result.points.front().served) << "nothing was stored";
 }
 
-TEST_F(Cover, PointsAreSearchedThenComparedThenChecked) {
+TEST_F(Cover, WhatWouldHaveBeenServedIsMeasuredAndTheLastPointsAreChecks) {
   const CoverResult result = run();
-  int searched = 0, compared = 0, checked = 0;
+  int others = 0, checks = 0;
   for (const CoverPoint& point : result.points) {
-    EXPECT_TRUE(point.check || checked == 0) << "checks come last";
-    EXPECT_TRUE(point.step == CoverStep::search || searched > 0);
-    ++(point.check ? checked : point.step == CoverStep::compare ? compared : searched);
-    if (point.check) {
-      EXPECT_EQ(point.step, CoverStep::search);
-      EXPECT_TRUE(point.has_loss()) << "what would be served is measured too";
+    EXPECT_TRUE(point.check || checks == 0) << "checks come last";
+    ++(point.check ? checks : others);
+    if (point.served) {
+      EXPECT_TRUE(point.has_loss());
     }
   }
-  EXPECT_GT(searched, 0);
-  EXPECT_GT(compared, 0);
-  EXPECT_GT(checked, 0);
+  EXPECT_GT(others, 0);
+  EXPECT_GT(checks, 0);
 }
 
 TEST_F(Cover, FewConfigurationsServeALayout) {

@@ -157,7 +157,7 @@ TEST(Strategies, AreATableAndUnknownNamesAreRefused) {
   const SearchSpace space({}, {}, {&one});
   std::string names;
   for (const StrategyInfo& info : strategies()) {
-    EXPECT_TRUE(info.make(space, 1)->next());
+    EXPECT_TRUE(info.make(space, 1, false)->next());
     EXPECT_FALSE(info.summary.empty());
     names += info.name + " ";
   }
@@ -205,6 +205,27 @@ TEST(Local, TriesWhatIsSuggestedRightAfterTheDefaults) {
   EXPECT_EQ(strategy->next(), one);
   EXPECT_EQ(strategy->next(), other);
   EXPECT_FALSE(std::set<Candidate>({known, one, other}).count(*strategy->next()));
+}
+
+TEST(Local, ABriefSearchSoonTriesNeighboursOfTheBest) {
+  const KernelTemplate large = large_template(), one = small_template("one", 40);
+  const SearchSpace space({}, {}, {&large, &one});
+  int soon[2] = {};  // neighbours of the best among the first candidates
+  for (const bool brief : {false, true}) {
+    const auto strategy = make_strategy("local", space, 1, brief);
+    std::optional<Candidate> best;
+    for (int i = 0; i < 24; ++i) {
+      const auto candidate = strategy->next();
+      if (best) {
+        const std::vector<Candidate> near = space.neighbours(*best);
+        soon[brief] += std::find(near.begin(), near.end(), *candidate) != near.end();
+      }
+      if (!best || microseconds(*candidate) < microseconds(*best)) best = candidate;
+      strategy->observe(*candidate, microseconds(*candidate));
+    }
+  }
+  EXPECT_LE(soon[false], 2);
+  EXPECT_GE(soon[true], 4);
 }
 
 TEST(Local, IsClearlyBetterThanRandomOnALargeCoupledSpace) {

@@ -200,6 +200,19 @@ TEST_F(Tune, AWinnerIsReplacedOnlyByMoreThanTheSpread) {
   EXPECT_EQ(winner(), Point(4, 4));
 }
 
+TEST_F(Tune, FirstCandidatesComeBeforeTheStrategysAndOnce) {
+  const auto candidate = [](int x, int y) {
+    return Candidate{"grid", Configuration{{"X", x}, {"Y", y}}};
+  };
+  options.first = {candidate(7, 3), candidate(5, 1), candidate(7, 3), candidate(1000, 1)};
+  options.compile_threads = 1;
+  run();
+  ASSERT_GE(evaluator.evaluated.size(), 2U);
+  EXPECT_EQ(evaluator.evaluated[0], Point(7, 3));
+  EXPECT_EQ(evaluator.evaluated[1], Point(5, 1));
+  EXPECT_EQ(std::count(evaluator.evaluated.begin(), evaluator.evaluated.end(), Point(7, 3)), 1);
+}
+
 TEST_F(Tune, TheRaceDecidesNotTheSearch) {
   evaluator.race_time = [this](Point p) {
     return p == Point(6, 2) ? 109.0 : evaluator.time(p);  // its search measurement was too fast

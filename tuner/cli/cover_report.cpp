@@ -61,19 +61,9 @@ Ratios ratios_of(const CoverResult& result) {
   return ratios;
 }
 
-std::size_t count_of(const CoverResult& result, bool (*is)(const CoverPoint&)) {
-  return static_cast<std::size_t>(std::count_if(result.points.begin(), result.points.end(), is));
-}
-std::size_t searched(const CoverResult& result) {
-  return count_of(result,
-                  [](const CoverPoint& p) { return p.step == CoverStep::search && !p.check; });
-}
-std::size_t compared(const CoverResult& result) {
-  return count_of(result,
-                  [](const CoverPoint& p) { return p.step == CoverStep::compare && !p.check; });
-}
-std::size_t checked(const CoverResult& result) {
-  return count_of(result, [](const CoverPoint& p) { return p.check; });
+std::size_t checks(const CoverResult& result) {
+  return static_cast<std::size_t>(std::count_if(result.points.begin(), result.points.end(),
+                                                [](const CoverPoint& p) { return p.check; }));
 }
 
 std::string range_text(const SizeRange& range) {
@@ -128,7 +118,6 @@ std::string loss_text(const Points& points) {
 
 Json point_json(const CoverPoint& point) {
   Json json = {{"problem", Json::parse(to_json(point.problem))},
-               {"step", point.step == CoverStep::search ? "search" : "compare"},
                {"check", point.check},
                {"best_us", point.best_us > 0 ? Json(point.best_us) : Json()},
                {"served_us", point.served_us > 0 ? Json(point.served_us) : Json()},
@@ -150,12 +139,9 @@ Json loss_json(const Points& points) {
 }  // namespace
 
 std::string cover_line(const CoverProgress& progress) {
-  const char* step = progress.check                       ? "check"
-                     : progress.step == CoverStep::search ? "search"
-                                                          : "compare";
   std::string line =
       "cover: " + format_seconds(std::max(0.0, progress.budget_seconds - progress.seconds)) +
-      " left, " + std::to_string(progress.points) + " points; " + step;
+      " left, " + std::to_string(progress.points) + " points" + (progress.check ? "; check" : "");
   if (progress.point) line += ": " + progress_line(*progress.point);
   return line;
 }
@@ -163,9 +149,8 @@ std::string cover_line(const CoverProgress& progress) {
 void print_covered(const Covered& covered, const Output& output) {
   const CoverResult& result = covered.result;
   print_line("covered " + range_text(covered.range) + " on " + covered.gpu.info.name + " in " +
-             format_seconds(result.seconds) + ": " + std::to_string(searched(result)) +
-             " points searched, " + std::to_string(compared(result)) + " compared, " +
-             std::to_string(checked(result)) + " checked");
+             format_seconds(result.seconds) + ": " + std::to_string(result.points.size()) +
+             " points, the last " + std::to_string(checks(result)) + " as checks");
   print_layouts(covered, output);
   print_losses(covered, output);
   if (const Points checks = points_of(result, true); !checks.empty())

@@ -11,7 +11,7 @@ namespace {
 
 // Random samples at the start, per template, in addition to defaults and warm-start candidates.
 // Fewer leave the search in the first valley; more cost more than they gain (docs/measuring.md).
-constexpr int kSamplesPerTemplate = 20;
+constexpr int kSamplesPerTemplate = 20, kSamplesWhenBrief = 1;
 // A template is no longer sampled when this many of its candidates are known and the best of them
 // takes kDropFactor times as long as the best of all.
 constexpr int kDropAfter = 8;
@@ -29,10 +29,11 @@ constexpr int kChildTries = 40;
 /// share of random samples lets it leave a valley.
 class Local : public Strategy {
  public:
-  Local(const SearchSpace& space, std::uint64_t seed) : space_(space), draws_(space, seed) {
+  Local(const SearchSpace& space, std::uint64_t seed, bool brief)
+      : space_(space), draws_(space, seed) {
     for (Candidate& candidate : space.defaults()) defaults_.push_back(std::move(candidate));
     for (const KernelTemplate* kernel : space.templates()) tallies_[kernel->name].kernel = kernel;
-    for (int i = 0; i < kSamplesPerTemplate; ++i)
+    for (int i = 0; i < (brief ? kSamplesWhenBrief : kSamplesPerTemplate); ++i)
       for (const KernelTemplate* kernel : space.templates()) samples_.push_back(kernel);
   }
 
@@ -157,8 +158,8 @@ class Local : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed) {
-  return std::make_unique<Local>(space, seed);
+std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed, bool brief) {
+  return std::make_unique<Local>(space, seed, brief);
 }
 
 }  // namespace tilewise

@@ -14,14 +14,15 @@
 namespace tilewise {
 namespace {
 
-// The model's share of the start: kFirst candidates. Each is the best predicted of kDraws draws,
-// improved by up to kSteps steps to the best predicted neighbour while a step gains kGain.
-constexpr int kFirst = 24;
+// The model's share of the start: kFirst candidates (kFirstWhenBrief). Each is the best predicted
+// of kDraws draws, improved by up to kSteps steps to the best predicted neighbour while a step
+// gains kGain.
+constexpr std::size_t kFirst = 24, kFirstWhenBrief = 8;
 constexpr int kDraws = 16;
 constexpr int kSteps = 12;
 constexpr double kGain = 0.003;
 // One of this many candidates at the start is a uniform draw.
-constexpr int kUniformShare = 4;
+constexpr std::size_t kUniformShare = 4;
 // After the start, one of kModelEvery proposals is the model's, from new draws: it reaches valleys
 // that the strategy, which stays near good measurements, does not. Once the learned model is ready,
 // kLearnedPercent of the proposals are its own, and kFromFastPercent of these start from a fast
@@ -41,8 +42,9 @@ constexpr int kMostSetAside = 1000;
 class Ordered : public Strategy {
  public:
   Ordered(std::unique_ptr<Strategy> inner, const SearchSpace& space, std::uint64_t seed,
-          Predict predict)
-      : inner_(std::move(inner)),
+          Predict predict, bool brief)
+      : first_count_(brief ? kFirstWhenBrief : kFirst),
+        inner_(std::move(inner)),
         space_(space),
         predict_(std::move(predict)),
         learned_(predict_),
@@ -74,7 +76,8 @@ class Ordered : public Strategy {
     begun_ = true;
     std::map<double, Candidate> found;  // by prediction
     Seen taken;
-    for (int i = 0; i < 2 * kFirst && found.size() < kFirst - kFirst / kUniformShare; ++i) {
+    for (std::size_t i = 0;
+         i < 2 * first_count_ && found.size() < first_count_ - first_count_ / kUniformShare; ++i) {
       std::optional<Candidate> candidate = model_proposal(taken);
       if (!candidate) break;  // the space is nearly used up
       if (!taken.add(*candidate)) continue;
@@ -207,6 +210,7 @@ class Ordered : public Strategy {
     return best;
   }
 
+  std::size_t first_count_;
   std::unique_ptr<Strategy> inner_;
   const SearchSpace& space_;
   Predict predict_;
@@ -227,8 +231,8 @@ class Ordered : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_ordered(std::unique_ptr<Strategy> inner, const SearchSpace& space,
-                                       std::uint64_t seed, Predict predict) {
-  return std::make_unique<Ordered>(std::move(inner), space, seed, std::move(predict));
+                                       std::uint64_t seed, Predict predict, bool brief) {
+  return std::make_unique<Ordered>(std::move(inner), space, seed, std::move(predict), brief);
 }
 
 }  // namespace tilewise

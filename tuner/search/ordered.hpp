@@ -20,8 +20,8 @@ using Predict = std::function<double(const Candidate&)>;
 /// aside, with a probability that grows with the predicted time; over six times, always, until
 /// nothing else is left (or after a thousand such proposals in a row). No candidate is lost. Which
 /// ones are set aside depends on seed and results alone. Without predictions (0) `inner` goes first
-/// and nothing is set aside. `space` must outlive the strategy.
+/// and nothing is set aside. `space` must outlive the strategy. `brief`: as for make_strategy().
 std::unique_ptr<Strategy> make_ordered(std::unique_ptr<Strategy> inner, const SearchSpace& space,
-                                       std::uint64_t seed, Predict predict);
+                                       std::uint64_t seed, Predict predict, bool brief = false);
 
 }  // namespace tilewise

@@ -63,7 +63,7 @@ std::optional<Candidate> RandomDraws::next_of(const KernelTemplate& kernel, cons
   return std::nullopt;
 }
 
-std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed) {
+std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed, bool) {
   return std::make_unique<Random>(space, seed);
 }
 

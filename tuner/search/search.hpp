@@ -8,9 +8,9 @@
 
 namespace tilewise {
 
-std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_t seed);
-std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed);
-std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed);
+std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_t seed, bool brief);
+std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed, bool brief);
+std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed, bool brief);
 /// Proposes these candidates in order; also exhaustive search over its list.
 std::unique_ptr<Strategy> make_list(std::vector<Candidate> candidates);
 

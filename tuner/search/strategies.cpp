@@ -16,10 +16,10 @@ std::span<const StrategyInfo> strategies() {
 }
 
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
-                                        std::uint64_t seed) {
+                                        std::uint64_t seed, bool brief) {
   std::string names;
   for (const StrategyInfo& info : strategies()) {
-    if (info.name == name) return info.make(space, seed);
+    if (info.name == name) return info.make(space, seed, brief);
     names += (names.empty() ? "" : ", ") + info.name;
   }
   throw Error(ErrorKind::invalid_argument,

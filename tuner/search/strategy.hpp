@@ -29,14 +29,15 @@ class Strategy {
 struct StrategyInfo {
   std::string name;
   std::string summary;
-  std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed);
+  std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed, bool brief);
   bool by_model = false;  ///< tuning combines it with the cost model (ordered.hpp)
 };
 
 /// exhaustive, random, local: one explicit table.
 std::span<const StrategyInfo> strategies();
 /// Throws Error(invalid_argument) naming the strategies. `space` must outlive the strategy.
+/// `brief`: for a search of a few dozen candidates, which would end before the usual start does.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
-                                        std::uint64_t seed);
+                                        std::uint64_t seed, bool brief = false);
 
 }  // namespace tilewise

@@ -22,14 +22,6 @@ struct SimtArgs : MultiplyArgs {
 #if B_BY_TMA
   TensorMap b_map;
 #endif
-
-  DEVICE_MEMBER Tile tile(unsigned index) const {
-    return tile_at(rows(), columns(), tile_rows_together(), index, TILE_M, TILE_N);
-  }
-  // Blocks of one product of a batch.
-  DEVICE_MEMBER unsigned blocks() const {
-    return static_cast<unsigned>(tile_count(rows(), columns(), TILE_M, TILE_N)) * unsigned(parts());
-  }
 };
 static_assert(bool(A_BY_TMA) == OperandA::BY_TMA && bool(B_BY_TMA) == OperandB::BY_TMA,
               "the arguments have the maps that the tiles need");

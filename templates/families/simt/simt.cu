@@ -162,10 +162,10 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
   grid_dependency_wait();
   if (SPLIT || STREAM_K) launch_dependents();
 #if STREAM_K
-  StreamKRange range(args.whole_tiles, args.depth, args.share, tile_count(args.rows(), args.columns(), TILE_M, TILE_N));
+  StreamKRange range(args.whole_tiles, args.depth, args.share, tile_count(args, TILE_M, TILE_N));
   for (int nth = 0; range.any(); ++nth) {
     const StreamKPart part = range.part();
-    const Tile tile = args.tile(static_cast<unsigned>(part.index));
+    const Tile tile = tile_of_product(args, static_cast<unsigned>(part.index), TILE_M, TILE_N);
     const Int64 k_end = part.last * TILE_K < args.steps() ? part.last * TILE_K : args.steps();
     const Int64 k_size = k_end - part.first * TILE_K;
     const WorkUnit work = {tile.row, tile.column, part.first * TILE_K, k_size > 0 ? k_size : 0, args.a, args.b};
@@ -180,8 +180,8 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
     range.advance(part);
   }
 #else
-  const Int64 batch = BATCHED ? blockIdx.x / args.blocks() : 0;
-  const Tile tile = args.tile(BATCHED ? blockIdx.x % args.blocks() : blockIdx.x);
+  const Tile tile = tile_of_block(args, TILE_M, TILE_N);
+  const Int64 batch = tile.batch;
   const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
   const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
   const Int64 end = begin + share * TILE_K < args.steps() ? begin + share * TILE_K : args.steps();

@@ -119,7 +119,7 @@ struct WgmmaArgs : MultiplyArgs {
 typedef Sum Sums[kInstructions][WGMMA_N / 2];
 typedef ClusterPipeline<STAGES, kStageBytes, kCluster> TilePipeline;
 
-typedef WorkQueue<TILE_M * CLUSTER_M, TILE_N * CLUSTER_N, kCluster, SPLIT != 0> Queue;
+typedef WorkQueue<TILE_M * CLUSTER_M, TILE_N * CLUSTER_N, kCluster> Queue;
 
 // A cluster's work: a tile of C of all its blocks together, and a part of k.
 //

@@ -84,6 +84,8 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.tile_m = s.tile_m;
   shape.tile_n = s.tile_n;
   shape.tile_k = s.tile_k;
+  shape.clusters_m = s.cluster_m;
+  shape.clusters_n = s.cluster_n;
   shape.threads = s.threads();
   shape.shared_bytes = s.shared_bytes(s.shift_c(problem));
   shape.cluster.x = static_cast<std::uint32_t>(s.cluster());
