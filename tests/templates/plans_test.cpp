@@ -240,5 +240,13 @@ TEST(Work, CountsWhatIsAskedAndWhatIsIssued) {
   EXPECT_DOUBLE_EQ(plan.work.global_bytes, (2 * (64 + 64) * 100 + 65 * 64) * 4.0);
 }
 
+// Images of another layout would be launched with the wrong arguments.
+TEST(PlanRevision, IsRaisedWithTheLayoutOfTheArguments) {
+  EXPECT_EQ(kPlanRevision, 5);
+  EXPECT_EQ(sizeof(MultiplyArgs<float>), 176U);
+  EXPECT_EQ(sizeof(ReduceArgs<float>), 80U);
+  EXPECT_EQ(sizeof(PackArgs), 72U);
+}
+
 }  // namespace
 }  // namespace tilewise::plans_test
