@@ -290,7 +290,9 @@ int run(const Options& options) {
     std::vector<Row> rows;
     Json problems = Json::array();
     for (int i = 0; i < options.count && !interrupted; ++i) {
-      rows.push_back(bench.run(draw(*kind)));
+      Row row = bench.run(draw(*kind));
+      if (interrupted) break;  // it was cut short
+      rows.push_back(std::move(row));
       failed |= !rows.back().why_not.empty();
       problems.push_back(json_of(rows.back()));
       print_line(std::cerr, rows.back());

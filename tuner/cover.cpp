@@ -21,8 +21,8 @@ using PointTimes = std::vector<std::pair<std::size_t, double>>;
 
 // Points after this share of the budget are checks.
 constexpr double kChecksFrom = 0.7;
-// Configurations that a point's search begins with: of the stored ones, whose images exist, and of
-// the portfolio.
+// Configurations that a point's search begins with: of the stored ones, most of which need no
+// compile, and of the portfolio.
 constexpr std::size_t kStored = 8, kOfPortfolio = 4;
 // A race of many finalists at each point would take the time of other points.
 constexpr int kPointFinalists = 2;
@@ -106,9 +106,9 @@ class Covering {
     return winner && winner->quarantined.empty() && winner->record.origin == Origin::measured;
   }
 
-  /// The stored configurations that are expected to be the fastest for the problem, fastest first.
-  std::vector<Candidate> expected(const Resolver& resolver, const Problem& problem,
-                                  std::size_t count) const {
+  /// Those that are expected to be the fastest for the problem, fastest first.
+  static std::vector<Candidate> expected(const Resolver& resolver, const Problem& problem,
+                                         std::size_t count) {
     std::vector<Candidate> candidates;
     for (Resolver::Expected& one : resolver.expected(problem, count))
       candidates.push_back(std::move(one.candidate));
