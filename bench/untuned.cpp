@@ -14,6 +14,7 @@
 #include "matmul/build.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
+#include "matmul/stored_corrections.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/tuner.hpp"
 #include "tuner/worker/worker.hpp"
@@ -109,7 +110,11 @@ class Bench {
       std::erase_if(winners, [&](const Winner& w) { return w.record.problem == problem; });
       std::erase_if(general, [&](const Record& r) { return r.problem == problem; });
     }
-    const Resolver stored(std::move(winners), device_, "", std::move(general));
+    const Resolver stored(std::move(winners), device_, "", std::move(general),
+                          [this](const Problem& kind) -> std::optional<Corrections> {
+                            if (!database_) return std::nullopt;
+                            return load_corrections(*database_, kind, device_);
+                          });
     const Resolution served = resolve(
         stored, [this] { return &portfolio_; }, problem);
     row.match = to_string(served.kind);

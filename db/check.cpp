@@ -139,6 +139,8 @@ std::vector<DamagedPlace> damaged_rows(const Connection& db) {
         [](Query& row) { read_baseline(row); });
   check("searches", "SELECT s.id, " + kSearchColumns + " FROM " + kSearchTables,
         [](Query& row) { read_search(row); });
+  check("corrections", "SELECT rowid, " + kCorrectionColumns + " FROM corrections",
+        read_corrections);
   check("images", "SELECT id, " + kImageColumns + ", log, binary, hash, refused FROM images",
         read_checked_image);
   return damage.take();

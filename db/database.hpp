@@ -54,12 +54,22 @@ struct Winner {
   std::string quarantined;  ///< empty, or why it is no longer served
 };
 
+/// What the measurements of a GPU say of the cost model, for one kind of products.
+struct StoredCorrections {
+  std::string gpu;
+  std::string kind;          ///< kind_text(): "bf16"
+  std::int64_t samples = 0;  ///< the records that it was made of
+  std::vector<std::uint8_t> trees;
+  bool operator==(const StoredCorrections&) const = default;
+};
+
 struct RecordFilter {
   std::optional<Problem> problem = {};
   std::string gpu = {};              ///< empty = any; else exact gpu_key
   std::string kernel_template = {};  ///< empty = any
   std::optional<Outcome> outcome = {};
-  std::int64_t limit = 0;  ///< 0 = all; newest first when set
+  std::int64_t limit = 0;             ///< 0 = all; newest first when set
+  std::optional<Problem> types = {};  ///< of the types and the math mode of this one
 };
 
 struct DatabaseCounts {
@@ -102,6 +112,7 @@ class Database {
   std::int64_t add(const Record& record);
   std::vector<Record> records(const RecordFilter& filter) const;
   std::optional<Record> record(std::int64_t id) const;
+  std::int64_t count(const RecordFilter& filter) const;
   /// Confirms a measurement: its kernels compile to the same machine code from sources, or by a
   /// compiler, with this hash. No effect when a record with that hash exists.
   void renew(std::int64_t record_id, const std::string& source_hash,
@@ -127,6 +138,12 @@ class Database {
   void set_general(std::int64_t record_id);
   /// The general records of a GPU (empty = of all).
   std::vector<Record> general(const std::string& gpu = "") const;
+
+  // corrections ---------------------------------------------------------------------------------
+  /// Replaces those of the same GPU and kind.
+  void put(const StoredCorrections& corrections);
+  std::optional<StoredCorrections> corrections(const std::string& gpu,
+                                               const std::string& kind) const;
 
   // baselines -----------------------------------------------------------------------------------
   /// One row per problem, gpu, library, version, variant: the newest.
@@ -177,8 +194,8 @@ class Database {
   /// Empty when there is none.
   std::vector<std::string> check() const;
   /// Deletes records with their winners and unneeded images; returns their number. Also deletes the
-  /// searches of their problems, whose results are incomplete without them, and the baselines of
-  /// problems without records.
+  /// searches of their problems, whose results are incomplete without them, the baselines of
+  /// problems without records, and the corrections of their GPUs.
   std::int64_t remove(const RecordFilter& filter);
   /// Drops damaged rows (a record with its winner and its searches) and rows not needed for
   /// serving: losing records whose source hash is not among `current` (empty = keep all), images of

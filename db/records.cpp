@@ -40,6 +40,13 @@ RecordCondition::RecordCondition(const Connection& connection, const RecordFilte
     problem_ = find_problem(connection, *filter.problem).value_or(0);  // 0 matches no row
     add("r.problem_id = ?");
   }
+  if (filter.types) {
+    const Problem& p = *filter.types;
+    for (const DType type : {p.a, p.b, p.c, p.accumulator}) types_.emplace_back(to_string(type));
+    types_.emplace_back(to_string(p.math));
+    for (const char* column : {"a_type", "b_type", "c_type", "accumulator", "math"})
+      add((std::string("p.") + column + " = ?").c_str());
+  }
   if (!gpu_.empty()) add("r.gpu = ?");
   if (!kernel_template_.empty()) add("r.kernel_template = ?");
   if (filter.outcome) {
@@ -51,6 +58,7 @@ RecordCondition::RecordCondition(const Connection& connection, const RecordFilte
 
 void RecordCondition::bind(Query& query) const {
   if (problem_) query.bind(*problem_);
+  for (const std::string& type : types_) query.bind(type);
   for (const std::string* text : {&gpu_, &kernel_template_, &outcome_}) {
     if (!text->empty()) query.bind(*text);
   }
@@ -131,6 +139,15 @@ std::optional<Record> Database::record(std::int64_t id) const {
   auto found = state_->rows(query, "record", [](Query& row) { return read_record(row); });
   if (found.empty()) return {};
   return std::move(found.front());
+}
+
+std::int64_t Database::count(const RecordFilter& filter) const {
+  const std::lock_guard lock(state_->mutex);
+  const RecordCondition condition(state_->connection, filter);
+  Query query = state_->connection.query("SELECT count(*) FROM (SELECT r.id FROM " + kRecordTables +
+                                         condition.sql() + ")");
+  condition.bind(query);
+  return query.step() ? query.next<std::int64_t>() : 0;
 }
 
 std::vector<std::string> Database::gpus() const {

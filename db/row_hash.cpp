@@ -114,6 +114,12 @@ std::string row_hash(const Search& s) {
   return hash.add(s.evaluations).add(s.seconds).add(s.date).hex();
 }
 
+std::string row_hash(const StoredCorrections& corrections) {
+  RowHash hash;
+  hash.add(corrections.gpu).add(corrections.kind).add(corrections.samples);
+  return hash.add(std::span<const std::uint8_t>(corrections.trees)).hex();
+}
+
 std::string row_hash(const Image& image) {
   RowHash hash;
   hash.add(to_string(image.kernel)).add(to_string(image.target)).add(image.launch_revision);

@@ -189,11 +189,21 @@ CREATE TABLE general (
 ) STRICT;
 )sql";
 
+constexpr const char* kVersion5 = R"sql(
+CREATE TABLE corrections (
+  gpu     TEXT NOT NULL,
+  kind    TEXT NOT NULL,
+  samples INTEGER NOT NULL,
+  trees   BLOB NOT NULL,
+  hash    TEXT NOT NULL,
+  PRIMARY KEY (gpu, kind)
+) STRICT;
+)sql";
+
 constexpr std::array kMigrations{
-    Migration{1, kVersion1},
-    Migration{2, kVersion2, hash_all_rows},
-    Migration{3, "", rename_rows},
-    Migration{4, kVersion4},
+    Migration{1, kVersion1},       Migration{2, kVersion2, hash_all_rows},
+    Migration{3, "", rename_rows}, Migration{4, kVersion4},
+    Migration{5, kVersion5},
 };
 
 }  // namespace

@@ -42,6 +42,7 @@ class RecordCondition {
 
  private:
   std::optional<std::int64_t> problem_;
+  std::vector<std::string> types_;
   std::string gpu_, kernel_template_, outcome_;
   std::int64_t limit_;
   std::string sql_;
@@ -92,6 +93,10 @@ inline const std::string kBaselineTables =
     "baselines AS b JOIN problems AS p ON p.id = b.problem_id "
     "JOIN environments AS e ON e.id = b.environment_id";
 Baseline read_baseline(Query& row, std::string* hash = nullptr);
+
+StoredCorrections read_corrections(Query& row);
+/// Columns of whole corrections, for the read function.
+inline const std::string kCorrectionColumns = "gpu, kind, samples, trees, hash";
 
 /// Columns of a whole search, for "SELECT ... FROM kSearchTables".
 inline const std::string kSearchColumns = "s.id, " + kProblemColumns +

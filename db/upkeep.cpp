@@ -67,6 +67,10 @@ constexpr const char* kRemovals[] = {
     R"sql(DELETE FROM searches
           WHERE (problem_id, gpu) IN (SELECT problem_id, gpu FROM records
                                       WHERE id IN (SELECT value FROM json_each(?1))))sql",
+    // corrections that were made of them
+    R"sql(DELETE FROM corrections
+          WHERE gpu IN (SELECT gpu FROM records
+                        WHERE id IN (SELECT value FROM json_each(?1))))sql",
     "DELETE FROM records WHERE id IN (SELECT value FROM json_each(?1))",
 };
 
@@ -95,7 +99,7 @@ std::int64_t drop_damaged_rows(const Connection& db) {
           "(SELECT value FROM json_each(?)))")
         .bind(rows.at("winners").dump())
         .run();
-  for (const char* table : {"winners", "general", "baselines", "searches", "images"})
+  for (const char* table : {"winners", "general", "baselines", "searches", "images", "corrections"})
     if (rows.contains(table))
       db.query(std::string("DELETE FROM ") + table +
                " WHERE rowid IN (SELECT value FROM json_each(?))")

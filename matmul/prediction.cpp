@@ -95,7 +95,7 @@ std::optional<Candidate> form_for(const Record& record, const Problem& problem,
 }
 
 void fit_to_size(Candidate& candidate, double& us, const Problem& problem, const DeviceInfo& device,
-                 const GivenPackings& given) {
+                 const ExpectedUs& expected_us) {
   const KernelTemplate& kernel = find_template(candidate.kernel_template);
   std::optional<std::vector<KernelSpec>> kernels;
   for (const Parameter& parameter : kernel.parameters) {
@@ -110,7 +110,7 @@ void fit_to_size(Candidate& candidate, double& us, const Problem& problem, const
         Candidate other = candidate;
         other.configuration.set(parameter.name, values[static_cast<std::size_t>(i)]);
         if (!may_set(kernel, other.configuration, parameter.name, problem, device)) continue;
-        const double other_us = cost_of(other, problem, device, given).seconds * 1e6;
+        const double other_us = expected_us(other);
         if (!(other_us < us)) break;
         if (!kernels) kernels = kernels_of(kernel, problem, candidate.configuration, device);
         if (kernels_of(kernel, problem, other.configuration, device) != *kernels) continue;
@@ -120,7 +120,7 @@ void fit_to_size(Candidate& candidate, double& us, const Problem& problem, const
   }
 }
 
-double correction_of(const Record& record, const DeviceInfo& device) {
+double measured_over_modelled(const Record& record, const DeviceInfo& device) {
   constexpr double kMost = 4;
   const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
   if (!record.measurement ||

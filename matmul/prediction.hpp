@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <vector>
@@ -37,14 +38,17 @@ bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const
 std::optional<Candidate> form_for(const Record& record, const Problem& problem,
                                   const DeviceInfo& device);
 
+/// The time that is expected of a valid candidate, in microseconds.
+using ExpectedUs = std::function<double(const Candidate&)>;
+
 /// Chooses the parameters that follow from the size anew, as far as no other image is needed: each
-/// is changed by one value as long as the cost model's time decreases. `us`: that time of the
+/// is changed by one value as long as the expected time decreases. `us`: that time of the
 /// candidate, which becomes that of the chosen one.
 void fit_to_size(Candidate& candidate, double& us, const Problem& problem, const DeviceInfo& device,
-                 const GivenPackings& given = {});
+                 const ExpectedUs& expected_us);
 
 /// Measured over modelled time of a record's own problem; 1 where either is not known. Within
 /// limits: a model that is far off there says little of other sizes.
-double correction_of(const Record& record, const DeviceInfo& device);
+double measured_over_modelled(const Record& record, const DeviceInfo& device);
 
 }  // namespace tilewise

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -149,9 +151,18 @@ Match match_of(const Resolution& resolution, const Problem& problem) {
   return match;
 }
 
+struct Resolver::Learned {
+  explicit Learned(CorrectionsSource read) : source(std::move(read)) {}
+  const CorrectionsSource source;
+  std::mutex mutex;
+  std::map<std::string, std::optional<Corrections>> of_kind;  // never removed
+};
+
 Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler,
-                   std::vector<Record> general)
-    : device_(device), compiler_(std::move(compiler)) {
+                   std::vector<Record> general, CorrectionsSource corrections)
+    : learned_(std::make_shared<Learned>(std::move(corrections))),
+      device_(device),
+      compiler_(std::move(compiler)) {
   std::vector<std::pair<std::string, int>> reasons;  // of notes_, with the winners after the first
   for (Winner& winner : winners) {
     if (winner.record.gpu != gpu_key(device)) continue;
@@ -194,17 +205,59 @@ void Resolver::add_general(std::vector<Record> general) {
                           candidate.configuration.at(specialises) != 0 &&
                           problems.contains(winners_[i].record.problem));
   }
-  corrections_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
+  own_ratios_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
+  residuals_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
 }
 
-double Resolver::correction(std::size_t winner) const {
-  std::atomic<double>& known = (*corrections_)[winner];
+double Resolver::own_ratio(std::size_t winner) const {
+  std::atomic<double>& known = (*own_ratios_)[winner];
   double value = known.load(std::memory_order_relaxed);
   if (value == 0) {
-    value = correction_of(winners_[winner].record, device_);
+    value = measured_over_modelled(winners_[winner].record, device_);
     known.store(value, std::memory_order_relaxed);
   }
   return value;
+}
+
+/// Null where there are none for the problem's types.
+const Corrections* Resolver::corrections_for(const Problem& problem) const {
+  if (!learned_->source) return nullptr;
+  const std::lock_guard lock(learned_->mutex);
+  const auto [known, fresh] = learned_->of_kind.try_emplace(kind_text(problem));
+  if (fresh) known->second = learned_->source(problem);
+  return known->second ? &*known->second : nullptr;
+}
+
+/// By how much a winner's measured time differs from what corrections of many measurements say.
+double Resolver::residual(std::size_t winner, const Corrections& corrections) const {
+  std::atomic<double>& known = (*residuals_)[winner];
+  double value = known.load(std::memory_order_relaxed);
+  if (value == 0) {
+    const Record& record = winners_[winner].record;
+    const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
+    value = 1;
+    if (record.measurement &&
+        rejection(kernel, record.problem, record.candidate.configuration, device_).empty())
+      value = own_ratio(winner) /
+              corrections.factor(record.candidate, record.problem,
+                                 cost_of(record.candidate, record.problem, device_));
+    known.store(value, std::memory_order_relaxed);
+  }
+  return value;
+}
+
+/// The expected time of a choice's candidate, in us; sets the cost model's share.
+double Resolver::expect(Choice& choice, const Problem& problem, const GivenPackings& given,
+                        const Corrections* corrections) const {
+  const auto winner = static_cast<std::size_t>(choice.winner - winners_.data());
+  const Cost cost = cost_of(choice.candidate, problem, device_);
+  choice.model_us =
+      1e6 * (given.none() ? cost : cost_of(choice.candidate, problem, device_, given)).seconds;
+  if (!corrections || !corrections->has(choice.candidate.kernel_template))
+    return choice.model_us * own_ratio(winner);
+  choice.samples = corrections->samples();
+  return choice.model_us * corrections->factor(choice.candidate, problem, cost) *
+         std::pow(residual(winner, *corrections), std::exp(-choice.distance));
 }
 
 Resolver Resolver::with_compiler(std::string identity) const {
@@ -246,6 +299,7 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
                         alignment_gap(of.alignment, problem.alignment), i);
   }
   std::sort(near.begin(), near.end());
+  const Corrections* corrections = corrections_for(problem);
   std::vector<Choice> choices;
   std::set<Candidate> seen;
   for (const auto& [distance, other_layout, gap, i] : near) {
@@ -254,9 +308,10 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
     std::optional<Candidate> candidate = form_for(winners_[i].record, problem, device_);
     if (!candidate || has_one_of(refused, *candidate, problem, device_)) continue;
     if (!seen.insert(*candidate).second) continue;
-    const double model_us = cost_of(*candidate, problem, device_, given).seconds * 1e6;
-    if (model_us == 0 && other_layout) continue;
-    choices.push_back({&winners_[i], *std::move(candidate), model_us * correction(i), model_us});
+    Choice choice{.winner = &winners_[i], .candidate = *std::move(candidate), .distance = distance};
+    choice.expected_us = expect(choice, problem, given, corrections);
+    if (choice.model_us == 0 && other_layout) continue;
+    choices.push_back(std::move(choice));
   }
   const auto faster = [](const Choice& x, const Choice& y) {
     return x.expected_us < y.expected_us;
@@ -267,9 +322,13 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
   for (Choice& choice : choices) {
     choice.compared = compared;
     if (choice.model_us == 0) continue;
-    const double correction = choice.expected_us / choice.model_us;
-    fit_to_size(choice.candidate, choice.model_us, problem, device_, given);
-    choice.expected_us = choice.model_us * correction;
+    Choice fitted = choice;
+    fit_to_size(choice.candidate, choice.expected_us, problem, device_,
+                [&](const Candidate& other) {
+                  fitted.candidate = other;
+                  return expect(fitted, problem, given, corrections);
+                });
+    choice.expected_us = expect(choice, problem, given, corrections);
   }
   std::stable_sort(choices.begin(), choices.end(), faster);
   return choices;
@@ -287,6 +346,13 @@ std::vector<Resolver::Expected> Resolver::expected(const Problem& problem,
 }
 
 std::string Resolver::how_far_off(const Problem& problem) const {
+  if (const Corrections* corrections = corrections_for(problem);
+      corrections && corrections->accuracy().problems > 0)
+    return "for problems that were not measured, such expectations are off by a factor of " +
+           format("%.2f in the median", corrections->accuracy().median) +
+           format(" and %.2f in the worst tenth", corrections->accuracy().ninth_decile) +
+           " (cross-validation over " + std::to_string(corrections->accuracy().problems) +
+           " problems)";
   constexpr std::size_t kNearest = 16, kLeast = 3;
   std::vector<std::pair<double, std::size_t>> near;
   for (std::size_t i = 0; i < own_; ++i)
@@ -344,7 +410,10 @@ Resolution Resolver::predicted_answer(const Problem& problem, const Choice& choi
     resolution.why = "expected to be the fastest of " + stored + ": " +
                      format("%.4g us", choice.expected_us) + " (the cost model's " + model +
                      ", times " + format("%.2f", choice.expected_us / choice.model_us) +
-                     " as measured for the record's own problem); ";
+                     (choice.samples > 0 ? " as " + std::to_string(choice.samples) +
+                                               " measurements on this GPU say"
+                                         : " as measured for the record's own problem") +
+                     "); ";
   } else {
     resolution.why = "the nearest of " + stored + "; ";
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "db/database.hpp"
+#include "matmul/corrections.hpp"
 #include "matmul/prediction.hpp"
 #include "matmul/resolution.hpp"
 #include "templates/kernel_template.hpp"
@@ -26,8 +27,12 @@ double distance_between(const Problem& x, const Problem& y);
 MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInfo& device,
                         const std::function<Resolution(const Problem&)>& resolve);
 
-/// Problem -> resolution, without input or output. Constructed from a database's winners;
-/// immutable, thread-safe.
+/// Corrections for the types of a problem, read where they are kept. Called once for each kind of
+/// products, at the first prediction.
+using CorrectionsSource = std::function<std::optional<Corrections>(const Problem&)>;
+
+/// Problem -> resolution, without input or output but `corrections`. Constructed from a database's
+/// winners; immutable, thread-safe.
 class Resolver {
  public:
   /// Winners of another GPU are left out. Quarantined winners and those of other templates,
@@ -36,15 +41,17 @@ class Resolver {
   /// called stale. `general`: records that serve problems other than their own, in place of
   /// winners that are specialised on the size of the same problem.
   Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler = "",
-           std::vector<Record> general = {});
+           std::vector<Record> general = {}, CorrectionsSource corrections = {});
 
   /// The exact winner, else the one that is expected to be fastest, else a default; always valid
   /// for `problem`. Winners of the same types and mode, of any size, layout and alignment, are
   /// candidates where their constraints hold for this problem. A kernel that is specialised on its
   /// size serves other sizes by its form that is not; a template whose kernels all are specialised
   /// serves its own size only. The expected time is the cost model's for this problem, with
-  /// parameters that follow from the size chosen anew, times the ratio of the record's measured
-  /// time to the model's for its own problem. Of several records of one candidate the nearest by
+  /// parameters that follow from the size chosen anew, times the factor of the Corrections and, the
+  /// nearer the more, the factor by which the record's own problem differs from that. Without
+  /// corrections it is times the ratio of the record's measured time to the model's. Of several
+  /// records of one candidate the nearest by
   /// distance_between() counts. At most kCompared candidates are compared, the nearest. Ties, and a
   /// device without a cost model: the nearest of the same layout. Default: that of the first
   /// template that supports the problem: `mma` (tensor cores, where the device has them for it),
@@ -64,9 +71,10 @@ class Resolver {
   /// twice.
   std::vector<Expected> expected(const Problem& problem, std::size_t count) const;
 
-  /// How far such expectations are off: for the nearest measured problems of the same types, the
-  /// time that is expected without their own record, over the measured time. In words; empty where
-  /// fewer than three can be compared. Takes some milliseconds.
+  /// How far such expectations are off: as the corrections were assessed; else for the nearest
+  /// measured problems of the same types, the time that is expected without their own record, over
+  /// the measured time. In words; empty where fewer than three can be compared. Takes some
+  /// milliseconds.
   std::string how_far_off(const Problem& problem) const;
 
   /// The same winners, with staleness by this compiler.
@@ -84,7 +92,9 @@ class Resolver {
     Candidate candidate;
     double expected_us = 0;  ///< 0: there is no cost model
     double model_us = 0;     ///< the cost model's share of it
+    double distance = 0;     ///< from the record's problem
     std::size_t compared = 0;
+    std::size_t samples = 0;  ///< of the corrections; 0: by the record's own measurement
   };
   void add_general(std::vector<Record> general);
   const Winner* exact(const Problem& problem, const RefusedKernels& refused) const;
@@ -95,7 +105,11 @@ class Resolver {
                               bool without_own = false) const;
   Resolution exact_answer(const Problem& problem, const Winner& winner) const;
   Resolution predicted_answer(const Problem& problem, const Choice& choice) const;
-  double correction(std::size_t winner) const;
+  double own_ratio(std::size_t winner) const;
+  const Corrections* corrections_for(const Problem& problem) const;
+  double residual(std::size_t winner, const Corrections& corrections) const;
+  double expect(Choice& choice, const Problem& problem, const GivenPackings& given,
+                const Corrections* corrections) const;
   void tell_staleness(Resolution& resolution) const;
   Resolution default_answer(const Problem& problem, const RefusedKernels& refused) const;
 
@@ -104,7 +118,11 @@ class Resolver {
   std::vector<bool> superseded_;  // of each winner: for other sizes, by a general record
   /// Of each winner: measured over modelled time of its own problem, or 0 until it is first needed.
   /// Threads that compute one at the same time compute the same. Copies have the same winners.
-  std::shared_ptr<std::vector<std::atomic<double>>> corrections_;
+  std::shared_ptr<std::vector<std::atomic<double>>> own_ratios_;
+  std::shared_ptr<std::vector<std::atomic<double>>> residuals_;  // likewise, with corrections
+  /// By kind_text(). Shared by copies.
+  struct Learned;
+  std::shared_ptr<Learned> learned_;
   DeviceInfo device_;
   std::string compiler_;
   std::vector<std::string> notes_;

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "matmul/build.hpp"
+#include "matmul/stored_corrections.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
 
@@ -44,7 +45,16 @@ Matmul::State::State(MatmulParts parts)
     general = database_->general(gpu_key(device_->info()));
     for (const std::string& warning : database_->warnings()) warn_once(warning);  // damaged winners
   }
-  resolver_.emplace(std::move(winners), device_->info(), "", std::move(general));
+  resolver_.emplace(std::move(winners), device_->info(), "", std::move(general),
+                    [this](const Problem& problem) -> std::optional<Corrections> {
+                      if (!database_) return std::nullopt;
+                      try {
+                        return load_corrections(*database_, problem, device_->info());
+                      } catch (const Error& error) {
+                        warn_once(std::string("corrections are not used: ") + error.what());
+                        return std::nullopt;
+                      }
+                    });
   for (const std::string& note : resolver_->notes()) warn_once(note);
   if (parts_.on_miss == OnMiss::record) missed_.emplace(parts_.missed_list);
 }

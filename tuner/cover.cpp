@@ -11,6 +11,7 @@
 #include "matmul/build.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
+#include "matmul/stored_corrections.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
 
@@ -26,6 +27,8 @@ constexpr double kChecksFrom = 0.7;
 constexpr std::size_t kStored = 8, kOfPortfolio = 4;
 // A race of many finalists at each point would take the time of other points.
 constexpr int kPointFinalists = 2;
+// The corrections are fitted again where there are this many times as many measurements.
+constexpr double kGrowth = 1.25;
 
 double time_at(const std::vector<Record>& records, const Candidate& candidate) {
   double us = 0;
@@ -63,7 +66,11 @@ class Covering {
         else
           take(*problem);
       }
-      if (!result_.failure) reduce();
+      if (!result_.failure) {
+        reduce();
+        if (!result_.points.empty())
+          refresh_corrections(context_.database, result_.points.front().problem, device_, 1);
+      }
     } catch (const Error& error) {
       if (result_.points.empty()) throw;
       result_.failure = error;
@@ -116,8 +123,10 @@ class Covering {
   }
 
   void take(const Problem& problem) {
-    const Resolver stored(context_.database.winners(gpu_), device_, "",
-                          context_.database.general(gpu_));
+    refresh_corrections(context_.database, problem, device_, kGrowth, Assess::no);
+    const Resolver stored(
+        context_.database.winners(gpu_), device_, "", context_.database.general(gpu_),
+        [this](const Problem& p) { return load_corrections(context_.database, p, device_); });
     CoverPoint point;
     point.problem = problem;
     point.check = seconds() >= kChecksFrom * options_.budget_seconds;

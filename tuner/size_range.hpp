@@ -43,8 +43,8 @@ struct SizeRange {
 
 /// Points of a range that are spread evenly in the logarithms of the sizes, from any number of them
 /// on: an additive recurrence (M. Roberts, "The unreasonable effectiveness of quasirandom
-/// sequences", 2018). Layouts take turns. In every other round of the layouts, extents that are not
-/// fixed are rounded to multiples of 16 elements, where the interval allows, so that rows are
+/// sequences", 2018). Layouts take turns. In two of five rounds of the layouts, extents that are
+/// not fixed are rounded to multiples of 16 elements, where the interval allows, so that rows are
 /// aligned. Deterministic for a seed. Not thread-safe.
 class RangePoints {
  public:

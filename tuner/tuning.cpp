@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "matmul/stored_corrections.hpp"
 #include "templates/cost_model.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/race.hpp"
@@ -41,7 +42,9 @@ Record with_evaluation(Record record, const Evaluation& evaluation) {
 }
 
 Tuning::Tuning(const Problem& problem, const TuneOptions& options, TuneContext& context)
-    : session_(problem, options, context), strategy_(make_chooser()) {}
+    : session_(problem, options, context),
+      corrections_(load_corrections(context.database, problem, session_.device)),
+      strategy_(make_chooser()) {}
 
 Tuning::~Tuning() {
   if (session_.context.shared) session_.context.shared->close();
@@ -50,9 +53,10 @@ Tuning::~Tuning() {
 double Tuning::predicted_seconds(const Candidate& candidate) const {
   const KernelTemplate* kernel = session_.kernel_of(candidate);
   if (!kernel) return 0;
-  return estimate(kernel->plan(session_.problem, candidate.configuration, session_.device),
-                  session_.device)
-      .seconds;
+  const Cost cost = estimate(
+      kernel->plan(session_.problem, candidate.configuration, session_.device), session_.device);
+  return corrections_ ? cost.seconds * corrections_->factor(candidate, session_.problem, cost)
+                      : cost.seconds;
 }
 
 /// Without a compiler only stored images can be evaluated: the candidates are the defaults and

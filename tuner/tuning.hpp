@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "matmul/corrections.hpp"
 #include "tuner/compile_ahead.hpp"
 #include "tuner/faults.hpp"
 #include "tuner/search/strategy.hpp"
@@ -68,6 +69,7 @@ class Tuning {
   void keep_general();
 
   Session session_;
+  std::optional<Corrections> corrections_;  ///< of earlier measurements on this GPU
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<CompileAhead> ahead_;
   std::optional<Search> search_;

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tilewise/error.hpp"
+
 namespace tilewise::learned_model_test {
 namespace {
 
@@ -53,6 +55,20 @@ TEST(BoostedTrees, AreTheSameForTheSameGenerator) {
   };
   EXPECT_EQ(answer(7), answer(7));
   EXPECT_NE(answer(7), answer(8));
+}
+
+TEST(BoostedTrees, AreTheSameAfterStorage) {
+  std::mt19937_64 generator(4);
+  const std::vector<Row> rows = random_rows(generator, 300);
+  BoostedTrees trees;
+  trees.fit(rows, generator, {.trees = 30, .depth = 6, .least_rows = 2});
+  const std::vector<std::uint8_t> bytes = trees.to_bytes();
+  const BoostedTrees again = BoostedTrees::from_bytes(bytes, 4);
+  for (const Row& row : rows) EXPECT_EQ(again(row.features), trees(row.features));
+  EXPECT_EQ(again.to_bytes(), bytes);
+  EXPECT_THROW(BoostedTrees::from_bytes(bytes, 2), Error)
+      << "splits on a feature that is not there";
+  EXPECT_THROW(BoostedTrees::from_bytes(std::span(bytes).first(bytes.size() - 1), 4), Error);
 }
 
 TEST(BoostedTrees, ForgetWhatTheyWereFittedToBefore) {

@@ -83,8 +83,8 @@ TEST(RangePoints, AreSpreadEvenlyOverTheOctavesAndLayouts) {
     for (int octave = 5; octave < 12; ++octave)  // rounding to 16 moves smaller sizes
       EXPECT_NEAR(axis[octave], kPoints / 12.0, 8) << octave;
   EXPECT_NEAR(layouts[0], kPoints / 2, 5) << "but for repeated problems, which are left out";
-  EXPECT_GT(aligned, kPoints * 2 / 5);
-  EXPECT_LT(aligned, kPoints * 3 / 5);
+  EXPECT_GT(aligned, kPoints / 3);
+  EXPECT_LT(aligned, kPoints / 2);
 }
 
 TEST(RangePoints, AreNeverRepeatedAndEndWithTheRange) {

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <set>
 
+#include "matmul/stored_corrections.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
@@ -11,6 +13,7 @@
 #include "tuner/cli/tune_report.hpp"
 #include "tuner/cli/tune_tasks.hpp"
 #include "tuner/search/strategy.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -193,10 +196,26 @@ std::optional<Error> failure_of(const std::vector<Tuned>& results) {
   return failure;
 }
 
+/// Of each kind of products that was tuned on each model of a GPU. A failure is a warning: what was
+/// measured is stored.
+void refresh_corrections_of(const std::vector<Task>& tasks, Database& database) {
+  try {
+    for (const Task& task : tasks) {
+      std::set<std::string> kinds;
+      for (const Problem& problem : task.problems)
+        if (kinds.insert(kind_text(problem)).second)
+          refresh_corrections(database, problem, task.gpus.front().info);
+    }
+  } catch (const Error& error) {
+    warn(std::string("what the measurements say of other sizes is not stored: ") + error.what());
+  }
+}
+
 int tune_all(Run& run, const std::vector<Task>& tasks) {
   auto [results, failure, lost] =
       tune_tasks(tasks, run.database, run.cache.get(), run.options.bench, run.output);
   if (failure && results.empty()) throw Error(*failure);
+  if (!failure) refresh_corrections_of(tasks, run.database);
   std::vector<std::string> warnings = run.database.warnings();
   warnings.erase(warnings.begin(), warnings.begin() + static_cast<std::ptrdiff_t>(run.warned));
   warn_of(warnings);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/search/boosted_trees.hpp"
+#include "matmul/boosted_trees.hpp"
 #include "tuner/search/ordered.hpp"
 
 namespace tilewise {

@@ -18,18 +18,32 @@ class BoostedTrees {
     double weight = 1;  ///< above 0
   };
 
+  struct Options {
+    int trees = 120;
+    int depth = 4;
+    std::size_t least_rows = 3;  ///< in a leaf
+    double row_share = 0.8, feature_share = 0.6;
+  };
+
   /// Discards the previous fit. Requires at least one row.
-  void fit(std::span<const Row> rows, std::mt19937_64& generator);
+  void fit(std::span<const Row> rows, std::mt19937_64& generator, const Options& options);
+  void fit(std::span<const Row> rows, std::mt19937_64& generator) { fit(rows, generator, {}); }
   bool fitted() const { return !roots_.empty(); }
   /// Predicts. Requires fitted(), and as many features as the rows had.
   double operator()(const std::vector<int>& features) const;
 
+  /// The fit as bytes. Leaves are rounded to 24 bits.
+  std::vector<std::uint8_t> to_bytes() const;
+  /// The inverse of to_bytes(). Throws Error(invalid_argument) where the bytes are no trees over
+  /// `features` features.
+  static BoostedTrees from_bytes(std::span<const std::uint8_t> bytes, std::size_t features);
+
  private:
   struct Node {
-    int feature = -1;  ///< -1: a leaf
-    int limit = 0;     ///< values up to this go left
-    std::size_t left = 0, right = 0;
-    double value = 0;
+    std::int32_t feature = -1;  ///< -1: a leaf
+    std::int32_t limit = 0;     ///< values up to this go left, to the next node
+    std::uint32_t right = 0;    ///< always a later node
+    float value = 0;            ///< of a leaf
   };
   struct Growing;
   struct Split {
@@ -42,7 +56,7 @@ class BoostedTrees {
 
   double mean_ = 0;
   std::vector<Node> nodes_;
-  std::vector<std::size_t> roots_;
+  std::vector<std::uint32_t> roots_;
 };
 
 }  // namespace tilewise

@@ -1,23 +1,22 @@
-#include "tuner/search/boosted_trees.hpp"
+#include "matmul/boosted_trees.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <cstring>
+
+#include "tilewise/error.hpp"
 
 namespace tilewise {
 namespace {
 
-constexpr int kTrees = 120;
 constexpr double kRate = 0.08;  // the learning rate: the weight of each tree
-constexpr int kDepth = 4;
-constexpr std::size_t kLeastRows = 3;  // in a leaf
-constexpr double kRowShare = 0.8, kFeatureShare = 0.6;
-constexpr double kShrink = 1;  // regularisation: rows of value 0 added to each leaf
+constexpr double kShrink = 1;   // regularisation: rows of value 0 added to each leaf
 
 }  // namespace
 
 /// Data that all nodes of a fit share.
 struct BoostedTrees::Growing {
   std::span<const Row> rows;
+  const Options& options;
   std::vector<std::vector<int>> values;  // of each feature, ascending
   std::vector<std::vector<std::uint8_t>>
       ranks;                          // [feature][row]: index of the row's value in `values`
@@ -25,10 +24,11 @@ struct BoostedTrees::Growing {
   std::vector<std::size_t> features;  // that this tree may split on
 };
 
-void BoostedTrees::fit(std::span<const Row> rows, std::mt19937_64& generator) {
+void BoostedTrees::fit(std::span<const Row> rows, std::mt19937_64& generator,
+                       const Options& options) {
   nodes_.clear();
   roots_.clear();
-  Growing growing{rows, {}, {}, {}, {}};
+  Growing growing{rows, options, {}, {}, {}, {}};
   const std::size_t features = rows.front().features.size();
   for (std::size_t f = 0; f < features; ++f) {
     std::vector<int> values;
@@ -52,14 +52,15 @@ void BoostedTrees::fit(std::span<const Row> rows, std::mt19937_64& generator) {
   const auto chance = [&](double share) {
     return std::uniform_real_distribution<double>()(generator) < share;
   };
-  for (int t = 0; t < kTrees; ++t) {
+  for (int t = 0; t < options.trees; ++t) {
     std::vector<std::size_t> some;
     for (std::size_t i = 0; i < rows.size(); ++i)
-      if (chance(kRowShare)) some.push_back(i);
+      if (chance(options.row_share)) some.push_back(i);
     growing.features.clear();
     for (std::size_t f = 0; f < features; ++f)
-      if (growing.values[f].size() > 1 && chance(kFeatureShare)) growing.features.push_back(f);
-    roots_.push_back(grow(growing, some, 0));
+      if (growing.values[f].size() > 1 && chance(options.feature_share))
+        growing.features.push_back(f);
+    roots_.push_back(static_cast<std::uint32_t>(grow(growing, some, 0)));
     for (std::size_t i = 0; i < rows.size(); ++i)
       growing.left[i] -= leaf_of(roots_.back(), rows[i].features);
   }
@@ -72,8 +73,8 @@ std::size_t BoostedTrees::grow(Growing& growing, std::span<std::size_t> rows, in
     sum += growing.rows[i].weight * growing.left[i];
   }
   const std::size_t node = nodes_.size();
-  nodes_.push_back({-1, 0, 0, 0, kRate * sum / (weight + kShrink)});
-  if (depth == kDepth || rows.size() < 2 * kLeastRows) return node;
+  nodes_.push_back({-1, 0, 0, static_cast<float>(kRate * sum / (weight + kShrink))});
+  if (depth == growing.options.depth || rows.size() < 2 * growing.options.least_rows) return node;
   const Split split = best_split(growing, rows);
   if (split.feature < 0) return node;
   const auto feature = static_cast<std::size_t>(split.feature);
@@ -81,12 +82,11 @@ std::size_t BoostedTrees::grow(Growing& growing, std::span<std::size_t> rows, in
     return growing.ranks[feature][i] <= split.rank;
   });
   const auto lefts = static_cast<std::size_t>(middle - rows.begin());
-  const std::size_t left = grow(growing, rows.first(lefts), depth + 1);
+  grow(growing, rows.first(lefts), depth + 1);
   const std::size_t right = grow(growing, rows.subspan(lefts), depth + 1);
   nodes_[node].feature = split.feature;
   nodes_[node].limit = growing.values[feature][split.rank];
-  nodes_[node].left = left;
-  nodes_[node].right = right;
+  nodes_[node].right = static_cast<std::uint32_t>(right);
   return node;
 }
 
@@ -98,6 +98,7 @@ BoostedTrees::Split BoostedTrees::best_split(const Growing& growing,
     std::size_t count = 0;
     double gain() const { return value * value / (weight + kShrink); }
   };
+  const std::size_t least = growing.options.least_rows;
   Split best;
   double most = 1e-9;
   for (const std::size_t f : growing.features) {
@@ -112,7 +113,7 @@ BoostedTrees::Split BoostedTrees::best_split(const Growing& growing,
     Sum low;
     for (std::size_t rank = 0; rank + 1 < of.size(); ++rank) {
       low.weight += of[rank].weight, low.value += of[rank].value, low.count += of[rank].count;
-      if (low.count < kLeastRows || all.count - low.count < kLeastRows) continue;
+      if (low.count < least || all.count - low.count < least) continue;
       const Sum high{all.weight - low.weight, all.value - low.value, 0};
       const double gain = low.gain() + high.gain() - all.gain();
       if (gain <= most) continue;
@@ -126,15 +127,70 @@ BoostedTrees::Split BoostedTrees::best_split(const Growing& growing,
 double BoostedTrees::leaf_of(std::size_t node, const std::vector<int>& features) const {
   while (nodes_[node].feature >= 0) {
     const Node& at = nodes_[node];
-    node = features[static_cast<std::size_t>(at.feature)] <= at.limit ? at.left : at.right;
+    node = features[static_cast<std::size_t>(at.feature)] <= at.limit ? node + 1 : at.right;
   }
   return nodes_[node].value;
 }
 
 double BoostedTrees::operator()(const std::vector<int>& features) const {
   double sum = mean_;
-  for (const std::size_t root : roots_) sum += leaf_of(root, features);
+  for (const std::uint32_t root : roots_) sum += leaf_of(root, features);
   return sum;
+}
+
+namespace {
+
+// Bytes are those of this machine: a GPU's measurements do not leave it in this form.
+template <class T>
+void append(std::vector<std::uint8_t>& bytes, const T* values, std::size_t count) {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(values);
+  bytes.insert(bytes.end(), first, first + count * sizeof(T));
+}
+
+template <class T>
+void take(std::span<const std::uint8_t>& bytes, T* values, std::size_t count) {
+  if (bytes.size() / sizeof(T) < count)
+    throw Error(ErrorKind::invalid_argument, "boosted trees: the bytes end too early");
+  std::memcpy(values, bytes.data(), count * sizeof(T));
+  bytes = bytes.subspan(count * sizeof(T));
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> BoostedTrees::to_bytes() const {
+  std::vector<std::uint8_t> bytes;
+  const std::uint32_t counts[] = {static_cast<std::uint32_t>(nodes_.size()),
+                                  static_cast<std::uint32_t>(roots_.size())};
+  append(bytes, counts, 2);
+  append(bytes, &mean_, 1);
+  append(bytes, nodes_.data(), nodes_.size());
+  append(bytes, roots_.data(), roots_.size());
+  return bytes;
+}
+
+BoostedTrees BoostedTrees::from_bytes(std::span<const std::uint8_t> bytes, std::size_t features) {
+  BoostedTrees trees;
+  std::uint32_t counts[2] = {};
+  take(bytes, counts, 2);
+  take(bytes, &trees.mean_, 1);
+  if (bytes.size() != counts[0] * sizeof(Node) + counts[1] * sizeof(std::uint32_t))
+    throw Error(ErrorKind::invalid_argument, "boosted trees: the bytes are of another length");
+  trees.nodes_.resize(counts[0]);
+  trees.roots_.resize(counts[1]);
+  take(bytes, trees.nodes_.data(), trees.nodes_.size());
+  take(bytes, trees.roots_.data(), trees.roots_.size());
+  // A walk only goes forward, so it ends.
+  for (std::size_t i = 0; i < trees.nodes_.size(); ++i) {
+    const Node& node = trees.nodes_[i];
+    if (node.feature < 0) continue;
+    if (static_cast<std::size_t>(node.feature) >= features || node.right <= i ||
+        node.right >= trees.nodes_.size() || i + 1 >= trees.nodes_.size())
+      throw Error(ErrorKind::invalid_argument, "boosted trees: a node leads nowhere");
+  }
+  for (const std::uint32_t root : trees.roots_)
+    if (root >= trees.nodes_.size())
+      throw Error(ErrorKind::invalid_argument, "boosted trees: a root leads nowhere");
+  return trees;
 }
 
 }  // namespace tilewise

@@ -1,0 +1,194 @@
+#include "matmul/corrections.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "matmul/build.hpp"
+#include "tilewise/error.hpp"
+#include "vocabulary/hash.hpp"
+
+namespace tilewise {
+namespace {
+
+using Json = nlohmann::json;
+
+const double kMost = std::log(5.0);
+constexpr BoostedTrees::Options kTrees{
+    .trees = 160, .depth = 5, .least_rows = 12, .row_share = 0.8, .feature_share = 0.5};
+constexpr int kSizeFeatures = 13;
+
+/// Steps of an eighth of a doubling.
+int eighths(double value) {
+  return static_cast<int>(std::lround(8 * std::log2(std::max(value, 1e-3))));
+}
+
+/// Whole numbers, since the trees are of those: what of the problem and the estimate, then the
+/// parameters in the order of their names.
+std::vector<int> features_of(const Candidate& candidate, const Problem& p, const Cost& cost) {
+  double waves = 0;
+  for (const StepCost& step : cost.steps)
+    if (step.role == StepRole::multiply) waves = step.waves;
+  const auto size = [](std::int64_t value) {
+    return eighths(static_cast<double>(std::max<std::int64_t>(value, 1)));
+  };
+  std::vector<int> features = {size(p.m),
+                               size(p.n),
+                               size(p.k),
+                               size(p.batch),
+                               p.alignment.a,
+                               p.alignment.b,
+                               p.alignment.c,
+                               p.layout == Layout::tn || p.layout == Layout::tt,
+                               p.layout == Layout::nt || p.layout == Layout::tt,
+                               eighths(cost.seconds * 1e6),
+                               eighths(waves),
+                               static_cast<int>(cost.steps.size()),
+                               static_cast<int>(cost.limit)};
+  for (const auto& [name, value] : candidate.configuration.values()) features.push_back(value);
+  return features;
+}
+
+/// Of a few estimates of products of this kind: changes with the model, the plans or the device.
+std::string fingerprint(Problem problem, const DeviceInfo& device) {
+  std::string text;
+  for (const std::int64_t size : {64, 1000, 4096}) {
+    problem.m = problem.n = problem.k = size;
+    problem.batch = 1;
+    problem.layout = Layout::nn;
+    problem.alignment =
+        natural_alignment(problem.layout, size, size, size, problem.a, problem.b, problem.c);
+    for (const KernelTemplate& kernel : catalog()) {
+      if (!kernel.supports(problem, device)) continue;
+      const Configuration configuration = kernel.default_configuration(problem, device);
+      if (!rejection(kernel, problem, configuration, device).empty()) continue;
+      const Cost cost = estimate(kernel.plan(problem, configuration, device), device);
+      text += kernel.name + " " + std::to_string(std::llround(cost.seconds * 1e12)) + "\n";
+    }
+  }
+  return hash_text(text);
+}
+
+/// What the bytes of a template's trees depend on.
+Json identity_of(const KernelTemplate& kernel) {
+  Json names = Json::array();
+  for (const Parameter& parameter : kernel.parameters) names.push_back(parameter.name);
+  std::sort(names.begin(), names.end());
+  return {{"revision", launch_revision(kernel)}, {"parameters", std::move(names)}};
+}
+
+}  // namespace
+
+Corrections Corrections::fit(std::span<const Sample> samples, const DeviceInfo& device) {
+  Corrections corrections;
+  if (samples.empty() || !can_estimate(device)) return corrections;
+  std::set<Problem> problems;
+  std::map<std::string, std::vector<BoostedTrees::Row>> rows;
+  for (const Sample& sample : samples) {
+    const KernelTemplate* kernel = known_template(sample.candidate.kernel_template);
+    if (!(sample.us > 0) || !kernel ||
+        !rejection(*kernel, sample.problem, sample.candidate.configuration, device).empty())
+      continue;
+    const Cost cost = estimate(plan_of(sample.candidate, sample.problem, device), device);
+    if (!(cost.seconds > 0)) continue;
+    problems.insert(sample.problem);
+    const double error = std::log(sample.us * 1e-6 / cost.seconds);
+    ++corrections.samples_;
+    rows[kernel->name].push_back(
+        {features_of(sample.candidate, sample.problem, cost), std::clamp(error, -kMost, kMost), 1});
+  }
+  if (problems.size() < kLeastProblems) return corrections;
+  corrections.model_ = fingerprint(samples.front().problem, device);
+  std::mt19937_64 generator(1);
+  for (const auto& [name, of_template] : rows)
+    if (of_template.size() >= kLeastSamples)
+      corrections.of_template_[name].fit(of_template, generator, kTrees);
+  return corrections;
+}
+
+Corrections::Accuracy Corrections::assess(std::span<const Sample> samples,
+                                          const DeviceInfo& device) {
+  constexpr std::size_t kFolds = 3;
+  std::map<Problem, std::size_t> folds;
+  for (const Sample& sample : samples) folds.emplace(sample.problem, folds.size() % kFolds);
+  Accuracy accuracy;
+  std::vector<double> factors;
+  for (std::size_t fold = 0; fold < kFolds; ++fold) {
+    std::vector<Sample> others;
+    for (const Sample& sample : samples)
+      if (folds.at(sample.problem) != fold) others.push_back(sample);
+    const Corrections fitted = fit(others, device);
+    if (fitted.empty()) return {};
+    for (const Sample& sample : samples) {
+      const KernelTemplate* kernel = known_template(sample.candidate.kernel_template);
+      if (folds.at(sample.problem) != fold || !kernel ||
+          !rejection(*kernel, sample.problem, sample.candidate.configuration, device).empty())
+        continue;
+      const Cost cost = estimate(plan_of(sample.candidate, sample.problem, device), device);
+      const double expected =
+          cost.seconds * 1e6 * fitted.factor(sample.candidate, sample.problem, cost);
+      if (expected > 0 && sample.us > 0)
+        factors.push_back(std::max(expected / sample.us, sample.us / expected));
+    }
+  }
+  if (factors.empty()) return {};
+  std::sort(factors.begin(), factors.end());
+  return {folds.size(), factors[factors.size() / 2], factors[factors.size() * 9 / 10]};
+}
+
+bool Corrections::has(const std::string& kernel_template) const {
+  return of_template_.contains(kernel_template);
+}
+
+double Corrections::factor(const Candidate& candidate, const Problem& problem,
+                           const Cost& cost) const {
+  const auto trees = of_template_.find(candidate.kernel_template);
+  if (trees == of_template_.end() || !(cost.seconds > 0)) return 1;
+  return std::exp(std::clamp(trees->second(features_of(candidate, problem, cost)), -kMost, kMost));
+}
+
+std::vector<std::uint8_t> Corrections::to_bytes() const {
+  Json json = {{"model", model_},
+               {"samples", samples_},
+               {"accuracy", {accuracy_.problems, accuracy_.median, accuracy_.ninth_decile}},
+               {"templates", Json::object()}};
+  for (const auto& [name, trees] : of_template_) {
+    Json& one = json["templates"][name] = identity_of(find_template(name));
+    one["trees"] = Json::binary(trees.to_bytes());
+  }
+  return Json::to_cbor(json);
+}
+
+Corrections Corrections::from_bytes(std::span<const std::uint8_t> bytes, const Problem& kind,
+                                    const DeviceInfo& device) {
+  Corrections corrections;
+  try {
+    const Json json = Json::from_cbor(bytes);
+    json.at("model").get_to(corrections.model_);
+    json.at("samples").get_to(corrections.samples_);
+    const Json& accuracy = json.at("accuracy");
+    accuracy.at(0).get_to(corrections.accuracy_.problems);
+    accuracy.at(1).get_to(corrections.accuracy_.median);
+    accuracy.at(2).get_to(corrections.accuracy_.ninth_decile);
+    if (corrections.model_ != fingerprint(kind, device)) return corrections;
+    for (const auto& [name, one] : json.at("templates").items()) {
+      const KernelTemplate* kernel = known_template(name);
+      if (!kernel) continue;
+      const Json identity = identity_of(*kernel);
+      if (one.at("revision") != identity["revision"] ||
+          one.at("parameters") != identity["parameters"])
+        continue;
+      const std::vector<std::uint8_t>& trees = one.at("trees").get_binary();
+      corrections.of_template_[name] =
+          BoostedTrees::from_bytes(trees, kSizeFeatures + kernel->parameters.size());
+    }
+  } catch (const Json::exception& error) {
+    throw Error(ErrorKind::invalid_argument, std::string("bad corrections: ") + error.what());
+  }
+  return corrections;
+}
+
+}  // namespace tilewise

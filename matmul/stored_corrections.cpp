@@ -1,0 +1,63 @@
+#include "matmul/stored_corrections.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "tilewise/error.hpp"
+#include "vocabulary/problem_text.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr std::int64_t kMostRecords = 20'000;
+
+RecordFilter measured(const Problem& problem, const DeviceInfo& device) {
+  RecordFilter filter;
+  filter.types = problem;
+  filter.gpu = gpu_key(device);
+  filter.outcome = Outcome::ok;
+  return filter;
+}
+
+}  // namespace
+
+std::optional<Corrections> load_corrections(const Database& database, const Problem& problem,
+                                            const DeviceInfo& device) {
+  const std::optional<StoredCorrections> stored =
+      database.corrections(gpu_key(device), kind_text(problem));
+  if (!stored) return std::nullopt;
+  try {
+    Corrections corrections = Corrections::from_bytes(stored->trees, problem, device);
+    if (corrections.empty()) return std::nullopt;
+    return corrections;
+  } catch (const Error& error) {
+    database.warn("the corrections of " + stored->kind + " on " + stored->gpu +
+                  " are not used: " + error.what());
+    return std::nullopt;
+  }
+}
+
+bool refresh_corrections(Database& database, const Problem& problem, const DeviceInfo& device,
+                         double growth, Assess assess) {
+  if (!can_estimate(device)) return false;
+  RecordFilter filter = measured(problem, device);
+  const std::int64_t count = database.count(filter);
+  if (count < static_cast<std::int64_t>(Corrections::kLeastSamples)) return false;
+  const auto stored = database.corrections(gpu_key(device), kind_text(problem));
+  if (stored && static_cast<double>(count) < growth * static_cast<double>(stored->samples) &&
+      load_corrections(database, problem, device))
+    return false;
+  filter.limit = kMostRecords;
+  std::vector<Corrections::Sample> samples;
+  for (Record& record : database.records(filter))
+    if (record.measurement)
+      samples.push_back(
+          {record.problem, std::move(record.candidate), record.measurement->median_us});
+  Corrections corrections = Corrections::fit(samples, device);
+  if (corrections.empty()) return false;
+  if (assess == Assess::yes) corrections.set_accuracy(Corrections::assess(samples, device));
+  database.put({gpu_key(device), kind_text(problem), count, corrections.to_bytes()});
+  return true;
+}
+
+}  // namespace tilewise
