@@ -33,7 +33,7 @@ struct Options {
   int count = 30;
   std::uint64_t seed = 1;
   double budget = 15, largest_m = 8192, largest_n = 8192, largest_k = 65536;
-  bool portfolio = false, json = false;
+  bool portfolio = false, without_best = false, json = false;
 };
 
 /// One problem's times in us, of one race; 0: not there.
@@ -83,7 +83,8 @@ class Bench {
       : options_(options),
         device_(open_device(options.device)->info()),
         compiler_(load_compiler(device_.target, "")),
-        portfolio_({}, device_, "", portfolio_for(device_)),
+        portfolio_({}, device_, "", portfolio_for(device_),
+                   [this](const Problem& kind) { return portfolio_corrections(kind, device_); }),
         own_(options.tuned.empty() ? Database::in_memory() : Database::open(options.tuned)) {
     if (!options.portfolio)
       database_.emplace(
@@ -145,7 +146,8 @@ class Bench {
     Database compared = Database::in_memory();
     TuneContext context{compared, nullptr, compiler_.get(), *evaluator_, {}, &interrupted};
     TuneOptions all;
-    for (const Resolver::Expected& one : row.table) all.only.push_back(one.candidate);
+    if (!options_.without_best)
+      for (const Resolver::Expected& one : row.table) all.only.push_back(one.candidate);
     all.only.push_back(row.served_by);
     all.budget_seconds = 120;
     if (const std::optional<Winner> best = tune(row.problem, all, context).winner)
@@ -327,6 +329,8 @@ int main(int argc, char** argv) {
       app.add_option("--db", options.database, "what serves (default: as autotune)");
   app.add_flag("--portfolio", options.portfolio, "served by what ships alone: an empty database")
       ->excludes(database);
+  app.add_flag("--without-best", options.without_best,
+               "Do not measure all that the table allows, which takes longest");
   app.add_option("--types", options.kinds, "kinds of products, as in compare")
       ->capture_default_str();
   app.add_option("--count", options.count, "problems of each kind")

@@ -132,8 +132,8 @@ class Database {
 
   // general records
   // --------------------------------------------------------------------------------
-  /// Makes the record the general one of its problem and GPU: beside a winner that is specialised
-  /// on its size, the record whose kernel serves other sizes. Throws Error(invalid_argument) for a
+  /// Makes the record the general one of its problem and GPU: what serves other sizes beside the
+  /// winner, whose kernel may be specialised on its size. Throws Error(invalid_argument) for a
   /// record that is not ok or does not exist.
   void set_general(std::int64_t record_id);
   /// The general records of a GPU (empty = of all).

@@ -140,56 +140,79 @@ double BoostedTrees::operator()(const std::vector<int>& features) const {
 
 namespace {
 
-// Bytes are those of this machine: a GPU's measurements do not leave it in this form.
+// Bytes are in this machine's order, which is that of every machine with an NVIDIA GPU.
 template <class T>
-void append(std::vector<std::uint8_t>& bytes, const T* values, std::size_t count) {
-  const auto* first = reinterpret_cast<const std::uint8_t*>(values);
-  bytes.insert(bytes.end(), first, first + count * sizeof(T));
+void append(std::vector<std::uint8_t>& bytes, T value) {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(&value);
+  bytes.insert(bytes.end(), first, first + sizeof value);
 }
 
 template <class T>
-void take(std::span<const std::uint8_t>& bytes, T* values, std::size_t count) {
-  if (bytes.size() / sizeof(T) < count)
+T take(std::span<const std::uint8_t>& bytes) {
+  if (bytes.size() < sizeof(T))
     throw Error(ErrorKind::invalid_argument, "boosted trees: the bytes end too early");
-  std::memcpy(values, bytes.data(), count * sizeof(T));
-  bytes = bytes.subspan(count * sizeof(T));
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  bytes = bytes.subspan(sizeof value);
+  return value;
 }
+
+constexpr std::uint8_t kLeaf = 0xff;
 
 }  // namespace
 
+// The mean, then each tree's number of nodes and its nodes: a leaf is kLeaf and its value, another
+// node its feature, its limit and the distance to its right node.
 std::vector<std::uint8_t> BoostedTrees::to_bytes() const {
   std::vector<std::uint8_t> bytes;
-  const std::uint32_t counts[] = {static_cast<std::uint32_t>(nodes_.size()),
-                                  static_cast<std::uint32_t>(roots_.size())};
-  append(bytes, counts, 2);
-  append(bytes, &mean_, 1);
-  append(bytes, nodes_.data(), nodes_.size());
-  append(bytes, roots_.data(), roots_.size());
+  append(bytes, mean_);
+  append(bytes, static_cast<std::uint32_t>(roots_.size()));
+  for (std::size_t t = 0; t < roots_.size(); ++t) {
+    const std::size_t end = t + 1 < roots_.size() ? roots_[t + 1] : nodes_.size();
+    append(bytes, static_cast<std::uint16_t>(end - roots_[t]));
+    for (std::size_t i = roots_[t]; i < end; ++i) {
+      const Node& node = nodes_[i];
+      append(bytes, node.feature < 0 ? kLeaf : static_cast<std::uint8_t>(node.feature));
+      if (node.feature < 0) {
+        append(bytes, node.value);
+        continue;
+      }
+      append(bytes, node.limit);
+      append(bytes, static_cast<std::uint16_t>(node.right - i));
+    }
+  }
   return bytes;
 }
 
 BoostedTrees BoostedTrees::from_bytes(std::span<const std::uint8_t> bytes, std::size_t features) {
+  const auto require = [](bool holds) {
+    if (!holds) throw Error(ErrorKind::invalid_argument, "boosted trees: the bytes are damaged");
+  };
   BoostedTrees trees;
-  std::uint32_t counts[2] = {};
-  take(bytes, counts, 2);
-  take(bytes, &trees.mean_, 1);
-  if (bytes.size() != counts[0] * sizeof(Node) + counts[1] * sizeof(std::uint32_t))
-    throw Error(ErrorKind::invalid_argument, "boosted trees: the bytes are of another length");
-  trees.nodes_.resize(counts[0]);
-  trees.roots_.resize(counts[1]);
-  take(bytes, trees.nodes_.data(), trees.nodes_.size());
-  take(bytes, trees.roots_.data(), trees.roots_.size());
-  // A walk only goes forward, so it ends.
-  for (std::size_t i = 0; i < trees.nodes_.size(); ++i) {
-    const Node& node = trees.nodes_[i];
-    if (node.feature < 0) continue;
-    if (static_cast<std::size_t>(node.feature) >= features || node.right <= i ||
-        node.right >= trees.nodes_.size() || i + 1 >= trees.nodes_.size())
-      throw Error(ErrorKind::invalid_argument, "boosted trees: a node leads nowhere");
+  trees.mean_ = take<double>(bytes);
+  const auto count = take<std::uint32_t>(bytes);
+  for (std::uint32_t t = 0; t < count; ++t) {
+    trees.roots_.push_back(static_cast<std::uint32_t>(trees.nodes_.size()));
+    const auto nodes = take<std::uint16_t>(bytes);
+    require(nodes > 0);
+    for (std::uint32_t i = 0; i < nodes; ++i) {
+      Node node;
+      const auto feature = take<std::uint8_t>(bytes);
+      if (feature == kLeaf) {
+        node.value = take<float>(bytes);
+      } else {
+        node.feature = feature;
+        node.limit = take<std::int32_t>(bytes);
+        const auto right = take<std::uint16_t>(bytes);
+        // A walk goes forward inside its tree, so it ends at a leaf of it.
+        require(feature < features && right > 1 && i + right < nodes);
+        node.right = static_cast<std::uint32_t>(trees.nodes_.size()) + right;
+      }
+      trees.nodes_.push_back(node);
+    }
+    require(trees.nodes_.back().feature < 0);
   }
-  for (const std::uint32_t root : trees.roots_)
-    if (root >= trees.nodes_.size())
-      throw Error(ErrorKind::invalid_argument, "boosted trees: a root leads nowhere");
+  require(bytes.empty());
   return trees;
 }
 

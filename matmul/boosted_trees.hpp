@@ -32,7 +32,7 @@ class BoostedTrees {
   /// Predicts. Requires fitted(), and as many features as the rows had.
   double operator()(const std::vector<int>& features) const;
 
-  /// The fit as bytes. Leaves are rounded to 24 bits.
+  /// The fit as bytes. Requires fewer than 255 features and trees of fewer than 65,536 nodes.
   std::vector<std::uint8_t> to_bytes() const;
   /// The inverse of to_bytes(). Throws Error(invalid_argument) where the bytes are no trees over
   /// `features` features.

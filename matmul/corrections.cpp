@@ -52,8 +52,10 @@ std::vector<int> features_of(const Candidate& candidate, const Problem& p, const
   return features;
 }
 
-/// Of a few estimates of products of this kind: changes with the model, the plans or the device.
-std::string fingerprint(Problem problem, const DeviceInfo& device) {
+/// Of a few estimates of products of this kind on a GPU with this key: changes with the model and
+/// with the plans, not with the exact clocks of one board.
+std::string fingerprint(Problem problem, const DeviceInfo& of) {
+  const DeviceInfo device = nominal_from_key(gpu_key(of));
   std::string text;
   for (const std::int64_t size : {64, 1000, 4096}) {
     problem.m = problem.n = problem.k = size;

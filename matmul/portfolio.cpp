@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
+#include "db/base64.hpp"
 #include "matmul/build.hpp"
 #include "matmul/embedded_portfolios.hpp"
 #include "matmul/prediction.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem_text.hpp"
 #include "vocabulary/renames.hpp"
 
 namespace tilewise {
@@ -19,11 +22,17 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kPortfolioFormat = "tilewise portfolio";
 constexpr int kPortfolioVersion = 1;
 
+// What follows the records in a text that portfolio_text() made. Records and corrections are needed
+// at different times, and each takes milliseconds to read.
+constexpr std::string_view kThenCorrections = ",\n \"corrections\": ";
+
 Record record_from(const Json& json, const std::string& gpu) {
   Record record;
   record.problem = problem_from_json(json.at("problem").dump());
-  record.candidate = renamed({json.at("template").get<std::string>(),
-                              Configuration::parse(json.at("configuration").dump())});
+  Candidate candidate{json.at("template").get<std::string>(), {}};
+  for (const auto& [name, value] : json.at("configuration").items())
+    candidate.configuration.set(name, value.get<int>());
+  record.candidate = renamed(std::move(candidate));
   record.gpu = gpu;
   record.origin = Origin::shipped;
   record.outcome = Outcome::ok;
@@ -51,25 +60,35 @@ void scale(std::vector<Record>& records, const DeviceInfo& from, const DeviceInf
   }
 }
 
-/// The portfolios by GPU key.
-std::map<std::string, std::vector<Record>> shipped() {
-  std::map<std::string, std::vector<Record>> portfolios;
-  for (int i = 0; i < kEmbeddedPortfolioCount; ++i)
-    for (Record& record : read_portfolio(kEmbeddedPortfolios[i].text))
-      portfolios[record.gpu].push_back(std::move(record));
-  return portfolios;
+/// The embedded text of a GPU's portfolio; empty without one.
+std::string_view shipped_text(const std::string& gpu) {
+  const std::string quoted = "\"gpu\": " + Json(gpu).dump();
+  for (int i = 0; i < kEmbeddedPortfolioCount; ++i) {
+    const std::string_view text = kEmbeddedPortfolios[i].text;
+    if (text.substr(0, text.find("\"records\"")).find(quoted) != std::string_view::npos)
+      return text;
+  }
+  return {};
+}
+
+std::vector<Record> records_of(std::string_view text) {
+  const std::size_t end = text.rfind(kThenCorrections);
+  return read_portfolio(end == std::string_view::npos ? std::string(text)
+                                                      : std::string(text.substr(0, end)) + "}")
+      .records;
 }
 
 }  // namespace
 
 std::vector<Record> portfolio_for(const DeviceInfo& device) {
   if (device.target.host) return {};
-  std::map<std::string, std::vector<Record>> portfolios = shipped();
-  if (const auto own = portfolios.find(gpu_key(device)); own != portfolios.end())
-    return std::move(own->second);
+  if (const std::string_view own = shipped_text(gpu_key(device)); !own.empty())
+    return records_of(own);
   std::vector<Record> alike;
-  for (auto& [gpu, records] : portfolios) {
-    const DeviceInfo other = nominal_from_key(gpu);
+  for (int i = 0; i < kEmbeddedPortfolioCount; ++i) {
+    std::vector<Record> records = records_of(kEmbeddedPortfolios[i].text);
+    if (records.empty()) continue;
+    const DeviceInfo other = nominal_from_key(records.front().gpu);
     if (other.target.major != device.target.major || other.target.minor != device.target.minor)
       continue;
     scale(records, other, device);
@@ -78,21 +97,38 @@ std::vector<Record> portfolio_for(const DeviceInfo& device) {
   return alike;
 }
 
-std::vector<Record> read_portfolio(const std::string& text) {
+std::optional<Corrections> portfolio_corrections(const Problem& problem, const DeviceInfo& device) {
+  const std::string_view text = shipped_text(gpu_key(device));
+  const std::size_t place = text.rfind(kThenCorrections);
+  if (place == std::string_view::npos) return std::nullopt;
+  const Json json = Json::parse("{" + std::string(text.substr(place + 1)));
+  const auto trees = json.at("corrections").find(kind_text(problem));
+  if (trees == json.at("corrections").end()) return std::nullopt;
+  Corrections corrections =
+      Corrections::from_bytes(from_base64(trees->get<std::string>()), problem, device);
+  if (corrections.empty()) return std::nullopt;
+  return corrections;
+}
+
+Portfolio read_portfolio(const std::string& text) {
   try {
     const Json json = Json::parse(text);
     if (json.at("format") != kPortfolioFormat || json.at("version") != kPortfolioVersion)
       throw Error(ErrorKind::invalid_argument, "it is no portfolio of version 1");
-    std::vector<Record> records;
+    Portfolio portfolio;
     for (const Json& record : json.at("records"))
-      records.push_back(record_from(record, json.at("gpu").get<std::string>()));
-    return records;
+      portfolio.records.push_back(record_from(record, json.at("gpu").get<std::string>()));
+    if (json.contains("corrections"))
+      for (const auto& [kind, bytes] : json.at("corrections").items())
+        portfolio.corrections[kind] = from_base64(bytes.get<std::string>());
+    return portfolio;
   } catch (const std::exception& error) {  // of ours, or of the JSON library
     throw Error(ErrorKind::invalid_argument, std::string("not a portfolio: ") + error.what());
   }
 }
 
-std::string portfolio_text(const std::vector<Record>& records, const std::string& made_by) {
+std::string portfolio_text(const Portfolio& portfolio, const std::string& made_by) {
+  const std::vector<Record>& records = portfolio.records;
   Json json = {{"format", kPortfolioFormat},
                {"version", kPortfolioVersion},
                {"gpu", records.empty() ? "" : records.front().gpu},
@@ -112,7 +148,11 @@ std::string portfolio_text(const std::vector<Record>& records, const std::string
                  {"us", record.measurement ? record.measurement->median_us : 0}}
                 .dump();
   }
-  return text + "\n ]\n}\n";
+  text += "\n ]";
+  Json corrections = Json::object();
+  for (const auto& [kind, bytes] : portfolio.corrections) corrections[kind] = to_base64(bytes);
+  if (!corrections.empty()) text += std::string(kThenCorrections) + corrections.dump(1);
+  return text + "\n}\n";
 }
 
 }  // namespace tilewise

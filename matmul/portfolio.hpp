@@ -1,7 +1,11 @@
 #pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "matmul/corrections.hpp"
 #include "vocabulary/device_info.hpp"
 #include "vocabulary/record.hpp"
 
@@ -14,10 +18,21 @@ namespace tilewise {
 /// are scaled by the cost model's ratio of the two GPUs.
 std::vector<Record> portfolio_for(const DeviceInfo& device);
 
-/// The records of a portfolio's text. Throws Error(invalid_argument).
-std::vector<Record> read_portfolio(const std::string& text);
-/// The text of a portfolio: the problem, the candidate and the time of each record, whose GPU is
-/// the same for all. `made_by`: how, for readers.
-std::string portfolio_text(const std::vector<Record>& records, const std::string& made_by);
+/// The corrections of the cost model that ship for the GPU and the problem's types; none for
+/// another GPU than those that were measured.
+std::optional<Corrections> portfolio_corrections(const Problem& problem, const DeviceInfo& device);
+
+/// What a portfolio's file holds.
+struct Portfolio {
+  std::vector<Record> records;  ///< of one GPU
+  /// By kind_text(): Corrections::to_bytes().
+  std::map<std::string, std::vector<std::uint8_t>> corrections;
+};
+/// The portfolio of a text. Throws Error(invalid_argument).
+Portfolio read_portfolio(const std::string& text);
+/// The text of a portfolio: the problem, the candidate and the time of each record, and the
+/// corrections. `made_by`: how, for readers. Throws Error(invalid_argument) for records of several
+/// GPUs.
+std::string portfolio_text(const Portfolio& portfolio, const std::string& made_by);
 
 }  // namespace tilewise

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "matmul/build.hpp"
+#include "matmul/portfolio.hpp"
 #include "matmul/stored_corrections.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
@@ -46,17 +47,20 @@ Matmul::State::State(MatmulParts parts)
     for (const std::string& warning : database_->warnings()) warn_once(warning);  // damaged winners
   }
   resolver_.emplace(std::move(winners), device_->info(), "", std::move(general),
-                    [this](const Problem& problem) -> std::optional<Corrections> {
-                      if (!database_) return std::nullopt;
-                      try {
-                        return load_corrections(*database_, problem, device_->info());
-                      } catch (const Error& error) {
-                        warn_once(std::string("corrections are not used: ") + error.what());
-                        return std::nullopt;
-                      }
-                    });
+                    [this](const Problem& kind) { return corrections(kind); });
   for (const std::string& note : resolver_->notes()) warn_once(note);
   if (parts_.on_miss == OnMiss::record) missed_.emplace(parts_.missed_list);
+}
+
+/// Of the database.
+std::optional<Corrections> Matmul::State::corrections(const Problem& kind) {
+  if (!database_) return std::nullopt;
+  try {
+    return load_corrections(*database_, kind, device_->info());
+  } catch (const Error& error) {
+    warn_once(std::string("corrections of the cost model are not used: ") + error.what());
+    return std::nullopt;
+  }
 }
 
 std::shared_ptr<const Executable> Matmul::State::executable(const Problem& problem, Stream stream,
@@ -297,7 +301,11 @@ Resolution Matmul::State::resolve(const Resolver& stored, const Problem& problem
     if (!parts_.portfolio) return nullptr;
     std::call_once(portfolio_once_, [this] {
       portfolio_.emplace(std::vector<Winner>{}, device_->info(), "",
-                         parts_.portfolio(device_->info()));
+                         parts_.portfolio(device_->info()), [this](const Problem& kind) {
+                           std::optional<Corrections> own = corrections(kind);
+                           return own ? std::move(own)
+                                      : portfolio_corrections(kind, device_->info());
+                         });
     });
     return &*portfolio_;
   };

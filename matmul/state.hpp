@@ -95,6 +95,7 @@ struct Matmul::State {
   std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
   Resolution resolve(const Resolver& stored, const Problem& problem,
                      const GivenPackings& given = {});
+  std::optional<Corrections> corrections(const Problem& kind);
   void meet_miss(const Problem& problem);
   double seconds_to_compile(const Resolution& resolution) const;
   RefusedKernels refused() const;

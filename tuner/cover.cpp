@@ -13,6 +13,8 @@
 #include "matmul/resolve.hpp"
 #include "matmul/stored_corrections.hpp"
 #include "tilewise/error.hpp"
+#include "tuner/additions.hpp"
+#include "tuner/search/record_time.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise {
@@ -29,6 +31,12 @@ constexpr std::size_t kStored = 8, kOfPortfolio = 4;
 constexpr int kPointFinalists = 2;
 // The corrections are fitted again where there are this many times as many measurements.
 constexpr double kGrowth = 1.25;
+// Kept for the end: the last fit and the choice of additions.
+constexpr double kEndSeconds = 6, kEndShare = 0.02;
+// For the additions: other sizes of the range, and the candidates of each point, up to this many
+// times as slow as its best.
+constexpr int kOtherSizes = 300, kOfPoint = 20;
+constexpr double kNearBest = 1.4;
 
 double time_at(const std::vector<Record>& records, const Candidate& candidate) {
   double us = 0;
@@ -51,13 +59,14 @@ class Covering {
         started_(std::chrono::steady_clock::now()),
         device_(context.evaluator.device_info()),
         gpu_(gpu_key(device_)),
-        portfolio_({}, device_, "", portfolio_for(device_)),
+        portfolio_({}, device_, "", portfolio_for(device_),
+                   [this](const Problem& kind) { return any_corrections(kind); }),
         points_(range, options.seed, options.most_flops, options.most_bytes) {}
 
   CoverResult run() {
     check_templates();
     try {
-      while (goes_on()) {
+      while (goes_on() || (taken_ == 0 && !stopped())) {
         const std::optional<Problem> problem = points_.next();
         result_.exhausted = !problem;
         if (!problem) break;
@@ -68,8 +77,7 @@ class Covering {
       }
       if (!result_.failure) {
         reduce();
-        if (!result_.points.empty())
-          refresh_corrections(context_.database, result_.points.front().problem, device_, 1);
+        if (!result_.points.empty()) add_for_other_sizes();
       }
     } catch (const Error& error) {
       if (result_.points.empty()) throw;
@@ -90,7 +98,9 @@ class Covering {
   }
   bool stopped() const { return context_.stop && context_.stop->load(); }
   bool goes_on() const {
-    return !stopped() && !result_.failure && seconds() < options_.budget_seconds;
+    return !stopped() && !result_.failure &&
+           seconds() <
+               options_.budget_seconds - std::min(kEndSeconds, kEndShare * options_.budget_seconds);
   }
   double search_seconds() const {
     const double wanted = options_.search_seconds > 0
@@ -122,7 +132,14 @@ class Covering {
     return candidates;
   }
 
+  /// Those of this GPU's measurements, else those that ship.
+  std::optional<Corrections> any_corrections(const Problem& kind) const {
+    std::optional<Corrections> own = load_corrections(context_.database, kind, device_);
+    return own ? std::move(own) : portfolio_corrections(kind, device_);
+  }
+
   void take(const Problem& problem) {
+    ++taken_;
     refresh_corrections(context_.database, problem, device_, kGrowth, Assess::no);
     const Resolver stored(
         context_.database.winners(gpu_), device_, "", context_.database.general(gpu_),
@@ -233,7 +250,7 @@ class Covering {
     }
     if (times.empty()) return;
     std::set<std::size_t> chosen;
-    std::set<KernelSpec> images;
+    std::set<KernelSpec>& images = images_[layout];
     double logs = 0;
     const std::vector<std::size_t> choice = choose_few(times, options_.most_configurations);
     for (std::size_t i = 0; i < choice.size(); ++i) {
@@ -244,8 +261,85 @@ class Covering {
       for (const LaunchStep& step : plan_of(record.candidate, record.problem, device_).steps)
         images.insert(step.kernel);
     }
-    result_.layouts.push_back({layout, times.size(), chosen.size(), images.size(),
+    result_.layouts.push_back({layout, times.size(), chosen.size(), 0, images.size(),
                                std::expm1(logs / static_cast<double>(times.size()))});
+  }
+
+  /// The winners are the best at the points. Where the limit of configurations leaves room, those
+  /// join them that are expected to gain most at sizes between the points.
+  void add_for_other_sizes() {
+    const Problem& kind = result_.points.front().problem;
+    refresh_corrections(context_.database, kind, device_, 1);
+    const auto corrections = load_corrections(context_.database, kind, device_);
+    if (!corrections || stopped()) return;
+    std::map<Layout, std::size_t> room;
+    for (const CoverLayout& layout : result_.layouts)
+      room[layout.layout] = options_.most_configurations -
+                            std::min(options_.most_configurations, layout.configurations);
+    const ImageStore store(&context_.database, context_.cache, context_.compiler);
+    for (const Record& record :
+         choose_additions(serving(kind), near_the_best(), other_sizes(), std::move(room),
+                          *corrections, device_, options_.compile_threads)) {
+      if (stopped()) return;
+      const Built built = build(record.candidate, find_template(record.candidate.kernel_template),
+                                record.problem, device_, store);
+      if (built.missing || built.fault || !built.refusal.empty()) continue;
+      for (const Image& image : built.images) context_.database.put_image(image, record.id);
+      context_.database.set_general(record.id);
+      for (CoverLayout& layout : result_.layouts)
+        if (layout.layout == record.problem.layout) {
+          for (const LaunchStep& step : built.plan.steps)
+            images_[layout.layout].insert(step.kernel);
+          ++layout.configurations;
+          ++layout.added;
+          layout.images = images_[layout.layout].size();
+        }
+    }
+  }
+
+  /// The candidates that serve the kind of products now.
+  std::vector<Candidate> serving(const Problem& kind) const {
+    std::vector<Candidate> candidates;
+    for (Winner& winner : context_.database.winners(gpu_))
+      if (same_types(winner.record.problem, kind) && winner.quarantined.empty() &&
+          is_general(winner.record))
+        candidates.push_back(std::move(winner.record.candidate));
+    for (Record& record : context_.database.general(gpu_))
+      if (same_types(record.problem, kind)) candidates.push_back(std::move(record.candidate));
+    return candidates;
+  }
+
+  /// The fastest records of each point without a general one, of candidates that are different.
+  std::vector<Record> near_the_best() const {
+    std::set<Problem> have;
+    for (const Record& record : context_.database.general(gpu_)) have.insert(record.problem);
+    std::vector<Record> near;
+    std::set<Candidate> seen;
+    for (const CoverPoint& point : result_.points) {
+      if (have.contains(point.problem)) continue;
+      std::vector<Record> records = ok_records(point.problem);
+      std::stable_sort(records.begin(), records.end(), faster);
+      int of_point = 0;
+      for (Record& record : records) {
+        if (of_point == kOfPoint || record.measurement->median_us > kNearBest * point.best_us)
+          break;
+        if (!seen.insert(record.candidate).second) continue;
+        near.push_back(std::move(record));
+        ++of_point;
+      }
+    }
+    return near;
+  }
+
+  std::vector<Problem> other_sizes() const {
+    RangePoints points(range_, ~options_.seed, options_.most_flops, options_.most_bytes);
+    std::vector<Problem> problems;
+    while (problems.size() < kOtherSizes) {
+      std::optional<Problem> problem = points.next();
+      if (!problem) break;
+      problems.push_back(*std::move(problem));
+    }
+    return problems;
   }
 
   /// The winner of a race comes first, though the single timing of another was shorter.
@@ -288,6 +382,8 @@ class Covering {
   const std::string gpu_;
   const Resolver portfolio_;
   RangePoints points_;
+  int taken_ = 0;
+  std::map<Layout, std::set<KernelSpec>> images_;
   CoverResult result_;
 };
 

@@ -45,6 +45,7 @@ struct CoverLayout {
   Layout layout = Layout::nn;
   std::size_t points = 0;
   std::size_t configurations = 0;
+  std::size_t added = 0;  ///< of the configurations: for sizes between the points
   std::size_t images = 0;
   /// By the limit of configurations: what serves the points, over the best measured there, in the
   /// geometric mean, less 1.
@@ -77,9 +78,10 @@ struct CoverProgress {
 /// tune() stores it, and each point's winner serves other sizes by prediction. A size that has a
 /// winner is left out: a second run goes on with other sizes. At the end, where more than
 /// most_configurations serve the points of a layout, those whose loss is least are replaced by
-/// others that were measured there. Throws as tune() does when nothing was measured. Returns early,
-/// with all that was measured, when TuneContext::stop is set, or with the failure of the device or
-/// the database.
+/// others that were measured there. Where there is room, other measured configurations are added as
+/// general records: those that are expected to gain most at sizes between the points. Throws as
+/// tune() does when nothing was measured. Returns early, with all that was measured, when
+/// TuneContext::stop is set, or with the failure of the device or the database.
 CoverResult cover(const SizeRange& range, const CoverOptions& options, TuneContext& context,
                   const std::function<void(const CoverProgress&)>& progress = {});
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "matmul/stored_corrections.hpp"
@@ -144,14 +145,25 @@ TEST(Corrections, SurviveStorage) {
               factor_of(corrections, sample.candidate, sample.problem));
 }
 
-TEST(Corrections, OfAnotherModelOrGpuAreNotUsed) {
+TEST(Corrections, OfAnotherCostModelOrTemplateAreNotUsed) {
   const std::vector<Sample> samples = measured(20);
   const Problem kind = samples.front().problem;
-  const std::vector<std::uint8_t> bytes = Corrections::fit(samples, device()).to_bytes();
-  DeviceInfo other = device();
-  other.clock_khz *= 2;  // the model expects other times
-  EXPECT_TRUE(Corrections::from_bytes(bytes, kind, other).empty());
+  const auto bytes = Corrections::fit(samples, device()).to_bytes();
   EXPECT_FALSE(Corrections::from_bytes(bytes, kind, device()).empty());
+  const auto changed = [&](auto change) {
+    nlohmann::json json = nlohmann::json::from_cbor(bytes);
+    change(json);
+    return Corrections::from_bytes(nlohmann::json::to_cbor(json), kind, device()).empty();
+  };
+  EXPECT_FALSE(changed([](nlohmann::json&) {}));
+  EXPECT_TRUE(changed([](nlohmann::json& json) { json["model"] = "of a newer version"; }));
+  EXPECT_TRUE(changed(
+      [](nlohmann::json& json) { json["templates"]["simt"]["revision"] = "simt.99 plan.99"; }));
+  EXPECT_TRUE(changed(
+      [](nlohmann::json& json) { json["templates"]["simt"]["parameters"].push_back("ZZZ"); }));
+  EXPECT_TRUE(changed([](nlohmann::json& json) {
+    json["templates"] = {{"of a newer version", json["templates"]["simt"]}};
+  }));
 }
 
 TEST(Corrections, DamagedBytesAreAnErrorOrHarmless) {

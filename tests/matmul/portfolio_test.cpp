@@ -118,20 +118,24 @@ TEST(Portfolio, OtherCapabilitiesAndTheCpuHaveNone) {
 
 TEST(Portfolio, ItsTextIsReadBack) {
   const std::vector<Record> records = portfolio_for(h200());
-  EXPECT_EQ(read_portfolio(portfolio_text(records, "a test")), records);
-  EXPECT_THAT(read_portfolio(portfolio_text({}, "")), IsEmpty());
+  const std::map<std::string, std::vector<std::uint8_t>> corrections{{"bf16", {1, 2, 255}},
+                                                                     {"f32 by tf32", {}}};
+  const Portfolio again = read_portfolio(portfolio_text({records, corrections}, "a test"));
+  EXPECT_EQ(again.records, records);
+  EXPECT_EQ(again.corrections, corrections);
+  EXPECT_THAT(read_portfolio(portfolio_text({}, "")).records, IsEmpty());
 }
 
 TEST(Portfolio, TextThatIsNoneIsRefused) {
   std::vector<Record> two = portfolio_for(h200());
   two.resize(2);
-  std::string other_version = portfolio_text(two, "");
+  std::string other_version = portfolio_text({two, {}}, "");
   other_version.replace(other_version.find("\"version\": 1"), 12, "\"version\": 9");
   for (const std::string& text : {std::string(), std::string("{}"), std::string("[1]"),
-                                  other_version, portfolio_text(two, "").substr(0, 300)})
+                                  other_version, portfolio_text({two, {}}, "").substr(0, 300)})
     EXPECT_THROW(read_portfolio(text), Error) << text.substr(0, 40);
   two[1].gpu = "another|9.0|1";
-  EXPECT_THROW(portfolio_text(two, ""), Error);
+  EXPECT_THROW(portfolio_text({two, {}}, ""), Error);
 }
 
 class PortfolioMatmul : public MatmulTest {};

@@ -133,6 +133,9 @@ TEST_F(Cover, FewConfigurationsServeALayout) {
         served.insert(winner.record.candidate);
         ++points;
       }
+    EXPECT_EQ(served.size(), layout.configurations - layout.added);
+    for (const Record& record : database.general(gpu))
+      if (record.problem.layout == layout.layout) served.insert(record.candidate);
     EXPECT_EQ(served.size(), layout.configurations);
     EXPECT_EQ(points, layout.points);
   }

@@ -178,6 +178,7 @@ std::string covered_json(const Covered& covered) {
     layouts.push_back({{"layout", to_string(layout.layout)},
                        {"points", layout.points},
                        {"configurations", layout.configurations},
+                       {"added", layout.added},
                        {"images", layout.images},
                        {"limit_loss", layout.limit_loss}});
   for (const CoverPoint& point : result.points) points.push_back(point_json(point));

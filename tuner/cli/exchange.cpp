@@ -13,6 +13,7 @@
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/stored.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -48,9 +49,11 @@ struct Exported {
   std::int64_t left_out = 0;
 };
 
-/// What serves on a GPU: winners measured there, and general records.
+/// What serves on a GPU: winners measured there, general records, and the corrections of their
+/// kinds.
 std::string portfolio_of(const Database& database, const std::string& gpu) {
-  std::vector<Record> records;
+  Portfolio portfolio;
+  std::vector<Record>& records = portfolio.records;
   for (Winner& winner : database.winners(gpu))
     if (winner.quarantined.empty() && winner.record.origin == Origin::measured)
       records.push_back(std::move(winner.record));
@@ -60,15 +63,19 @@ std::string portfolio_of(const Database& database, const std::string& gpu) {
     throw Error(ErrorKind::not_found, "no winner was measured on " + gpu +
                                           ": there is no portfolio to write (imported winners are "
                                           "another machine's)");
+  for (const Record& record : records)
+    if (const std::string kind = kind_text(record.problem); !portfolio.corrections.contains(kind))
+      if (const auto stored = database.corrections(gpu, kind))
+        portfolio.corrections[kind] = stored->trees;
   std::string newest, driver;
   for (const Record& record : records)
     if (record.environment.date > newest) {
       newest = record.environment.date;
       driver = record.environment.driver;
     }
-  return portfolio_text(records, "autotune " + std::string(version_text()) +
-                                     " export --portfolio, measured until " + newest.substr(0, 10) +
-                                     " with driver " + driver);
+  return portfolio_text(portfolio, "autotune " + std::string(version_text()) +
+                                       " export --portfolio, measured until " +
+                                       newest.substr(0, 10) + " with driver " + driver);
 }
 
 Exported exported(const ExportCommand& options) {

@@ -140,7 +140,9 @@ void check_kind(const Problem& problem, const DeviceInfo& device) {
 MathMode mode_within(const Problem& problem, double accuracy, const DeviceInfo& device,
                      const std::vector<Winner>& winners) {
   const Resolver resolver(winners, device);
-  const Resolver portfolio({}, device, "", portfolio_for(device));
+  const Resolver portfolio({}, device, "", portfolio_for(device), [&](const Problem& kind) {
+    return portfolio_corrections(kind, device);
+  });
   return fastest_within(problem, accuracy, device, [&](const Problem& asked) {
     return resolve(
         resolver, [&] { return &portfolio; }, asked);

@@ -160,7 +160,9 @@ std::vector<Answer> answers_for(const std::optional<Database>& database,
         database ? database->winners(subject.key) : std::vector<Winner>{};
     const Resolver resolver(winners, subject.info, compiler,
                             database ? database->general(subject.key) : std::vector<Record>{});
-    const Resolver portfolio({}, subject.info, compiler, portfolio_for(subject.info));
+    const Resolver portfolio(
+        {}, subject.info, compiler, portfolio_for(subject.info),
+        [&](const Problem& kind) { return portfolio_corrections(kind, subject.info); });
     for (const std::string& line : resolver.notes()) warn(line);
     const auto shipped = [&portfolio] { return &portfolio; };
     for (const Problem& problem : problems_of(options.problems, subject.info, winners)) {

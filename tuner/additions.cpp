@@ -1,0 +1,90 @@
+#include "tuner/additions.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "matmul/build.hpp"
+#include "vocabulary/thread_pool.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+// An image for less than this is not worth its place.
+constexpr double kLeastGain = 2e-4;
+
+double expected_seconds(const Candidate& candidate, const Problem& problem,
+                        const Corrections& corrections, const DeviceInfo& device) {
+  const KernelTemplate& kernel = find_template(candidate.kernel_template);
+  if (!rejection(kernel, problem, candidate.configuration, device).empty()) return kNever;
+  const Cost cost = estimate(plan_of(candidate, problem, device), device);
+  return cost.seconds > 0 ? cost.seconds * corrections.factor(candidate, problem, cost) : kNever;
+}
+
+}  // namespace
+
+void choose_gaining(std::vector<double> base, const std::vector<std::vector<double>>& times,
+                    const std::function<bool(std::size_t)>& may_add,
+                    const std::function<void(std::size_t)>& add, double least) {
+  const std::size_t columns = times.empty() ? 0 : times.front().size();
+  // A row that nothing serves gains as by a factor of 100.
+  const auto gain = [&](std::size_t row, std::size_t column) {
+    const double time = times[row][column];
+    if (!(time < base[row])) return 0.0;
+    return std::isfinite(base[row]) ? std::log(base[row] / time) : std::log(100.0);
+  };
+  for (;;) {
+    std::size_t best = columns;
+    double most = least * static_cast<double>(times.size());
+    for (std::size_t column = 0; column < columns; ++column) {
+      if (!may_add(column)) continue;
+      double sum = 0;
+      for (std::size_t row = 0; row < times.size(); ++row) sum += gain(row, column);
+      if (sum <= most) continue;
+      most = sum;
+      best = column;
+    }
+    if (best == columns) return;
+    for (std::size_t row = 0; row < times.size(); ++row)
+      base[row] = std::min(base[row], times[row][best]);
+    add(best);
+  }
+}
+
+std::vector<Record> choose_additions(const std::vector<Candidate>& serving,
+                                     const std::vector<Record>& measured,
+                                     const std::vector<Problem>& problems,
+                                     std::map<Layout, std::size_t> room,
+                                     const Corrections& corrections, const DeviceInfo& device,
+                                     int threads) {
+  std::vector<double> base(problems.size(), kNever);
+  std::vector<std::vector<double>> times(problems.size());
+  parallel_for(static_cast<std::int64_t>(problems.size()), threads, [&](std::int64_t i, int) {
+    const auto row = static_cast<std::size_t>(i);
+    const auto time = [&](const Candidate& candidate) {
+      return expected_seconds(candidate, problems[row], corrections, device);
+    };
+    for (const Candidate& candidate : serving) base[row] = std::min(base[row], time(candidate));
+    for (const Record& record : measured) times[row].push_back(time(record.candidate));
+  });
+  std::set<Problem> taken;
+  std::vector<Record> additions;
+  choose_gaining(
+      std::move(base), times,
+      [&](std::size_t i) {
+        const Problem& problem = measured[i].problem;
+        return room[problem.layout] > 0 && !taken.contains(problem);
+      },
+      [&](std::size_t i) {
+        --room[measured[i].problem.layout];
+        taken.insert(measured[i].problem);
+        additions.push_back(measured[i]);
+      },
+      kLeastGain);
+  return additions;
+}
+
+}  // namespace tilewise
