@@ -155,7 +155,7 @@ tilewise_math mode_of(MathMode mode) {
 
 // The sizes of the structs' first versions. No struct has padding at its end: an older caller's
 // padding bytes would be read as a later field.
-constexpr std::size_t kFirstOptions = offsetof(tilewise_options, missed_list) + sizeof(const char*);
+constexpr std::size_t kFirstOptions = offsetof(tilewise_options, bundle) + sizeof(const char*);
 constexpr std::size_t kFirstProblem =
     offsetof(tilewise_problem, alignment_c) + sizeof(std::int32_t);
 constexpr std::size_t kFirstCall = offsetof(tilewise_call, stream) + sizeof(tilewise_stream);
@@ -294,6 +294,7 @@ MatmulOptions options_of(const tilewise_options* given) {
     throw Error(ErrorKind::invalid_argument,
                 "reserved is " + std::to_string(x.reserved) + "; it must be 0");
   if (x.missed_list) options.missed_list = x.missed_list;
+  if (x.bundle) options.bundle = x.bundle;
   return options;
 }
 

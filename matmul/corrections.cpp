@@ -14,7 +14,7 @@
 namespace tilewise {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 const double kMost = std::log(5.0);
 constexpr BoostedTrees::Options kTrees{

@@ -120,9 +120,12 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   const Trust trust = !options.trust_files.has_value() ? default_trust()
                       : *options.trust_files           ? Trust::anyone
                                                        : Trust::owner;
+  if (!options.bundle.empty())
+    parts.bundle =
+        Database::open(std::filesystem::absolute(options.bundle), OpenMode::read_only, trust);
   if (is_there(path)) {
     parts.database = Database::open(path, OpenMode::read_only, trust);
-  } else {
+  } else if (!parts.bundle) {
     parts.notes.push_back("there is no database " + path.string() +
                           ", so products are served by the portfolio of this version or by "
                           "defaults; autotune makes one");

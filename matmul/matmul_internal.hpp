@@ -19,6 +19,7 @@ namespace tilewise {
 struct MatmulParts {
   std::unique_ptr<Device> device;
   std::optional<Database> database;  ///< winners and their images; without it, defaults are served
+  std::optional<Database> bundle = {};  ///< the same for what the database does not have
   /// Each is called at most once, when the database lacks the image of a kernel.
   std::function<std::unique_ptr<ImageCache>()> open_cache;   ///< may be empty
   std::function<std::unique_ptr<Compiler>()> load_compiler;  ///< may be empty, may throw Error

@@ -69,7 +69,7 @@ std::string measured_text(const Record& record) {
   if (record.origin == Origin::imported)
     text = "measured on another machine (" + record.environment.host + ") for ";
   if (record.origin == Origin::shipped)
-    text = "of the portfolio that ships, measured on " + record.environment.host + " for ";
+    text = "that ships, measured on " + record.environment.host + " for ";
   text += short_text(record.problem);
   if (!record.environment.date.empty()) text += " on " + record.environment.date.substr(0, 10);
   if (record.measurement) {

@@ -24,7 +24,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 std::string described(const Resolution& resolution) {
   if (!resolution.record) return resolution.candidate.kernel_template + "'s default";
   if (resolution.record->id == 0)
-    return "the portfolio's configuration for " + to_string(resolution.record->problem);
+    return "the configuration that ships for " + to_string(resolution.record->problem);
   return "record " + std::to_string(resolution.record->id) + ", the winner for " +
          to_string(resolution.record->problem) + ",";
 }
@@ -34,6 +34,7 @@ std::string described(const Resolution& resolution) {
 Matmul::State::State(MatmulParts parts)
     : device_(std::move(parts.device)),
       database_(std::move(parts.database)),
+      bundle_(std::move(parts.bundle)),
       parts_(std::move(parts)),
       id_(next_id()) {
   if (!parts_.warn)
@@ -46,21 +47,44 @@ Matmul::State::State(MatmulParts parts)
     general = database_->general(gpu_key(device_->info()));
     for (const std::string& warning : database_->warnings()) warn_once(warning);  // damaged winners
   }
+  if (bundle_) read_bundle(winners, general);
   resolver_.emplace(std::move(winners), device_->info(), "", std::move(general),
                     [this](const Problem& kind) { return corrections(kind); });
   for (const std::string& note : resolver_->notes()) warn_once(note);
   if (parts_.on_miss == OnMiss::record) missed_.emplace(parts_.missed_list);
 }
 
-/// Of the database.
-std::optional<Corrections> Matmul::State::corrections(const Problem& kind) {
-  if (!database_) return std::nullopt;
-  try {
-    return load_corrections(*database_, kind, device_->info());
-  } catch (const Error& error) {
-    warn_once(std::string("corrections of the cost model are not used: ") + error.what());
-    return std::nullopt;
+/// Adds what the bundle has for this GPU, behind what the database has: of two for one problem the
+/// first serves. Its records have no id, since none of this database is theirs.
+void Matmul::State::read_bundle(std::vector<Winner>& winners, std::vector<Record>& general) {
+  const std::string gpu = gpu_key(device_->info());
+  std::vector<Winner> shipped = bundle_->winners(gpu);
+  if (shipped.empty()) {
+    std::string gpus;
+    for (const std::string& other : bundle_->gpus()) gpus += (gpus.empty() ? "" : ", ") + other;
+    warn_once("the bundle " + bundle_->path().string() + " has nothing for " + gpu +
+              "; it has: " + (gpus.empty() ? "nothing" : gpus));
   }
+  for (Winner& winner : shipped) {
+    winner.record.id = 0;
+    winners.push_back(std::move(winner));
+  }
+  for (Record& record : bundle_->general(gpu)) {
+    record.id = 0;
+    general.push_back(std::move(record));
+  }
+  for (const std::string& warning : bundle_->warnings()) warn_once(warning);
+}
+
+/// Of the database, else of the bundle.
+std::optional<Corrections> Matmul::State::corrections(const Problem& kind) {
+  for (const std::optional<Database>* from : {&database_, &bundle_}) try {
+      if (!*from) continue;
+      if (auto found = load_corrections(**from, kind, device_->info())) return found;
+    } catch (const Error& error) {
+      warn_once(std::string("corrections of the cost model are not used: ") + error.what());
+    }
+  return std::nullopt;
 }
 
 std::shared_ptr<const Executable> Matmul::State::executable(const Problem& problem, Stream stream,
@@ -260,6 +284,11 @@ std::optional<Image> Matmul::State::stored_image(const KernelSpec& kernel,
     if (warnings.size() > known)
       write_to_database(
           [&](Database& database) { database.image(kernel, target, launch_revision); });
+  }
+  if (bundle_) {
+    auto found = ImageStore(&*bundle_, nullptr, nullptr).stored(kernel, target, launch_revision);
+    for (const std::string& warning : bundle_->warnings()) warn_once(warning);
+    if (found) return found;
   }
   if (!cache()) return std::nullopt;
   auto found = ImageStore(nullptr, cache(), nullptr).stored(kernel, target, launch_revision);

@@ -96,6 +96,7 @@ struct Matmul::State {
   Resolution resolve(const Resolver& stored, const Problem& problem,
                      const GivenPackings& given = {});
   std::optional<Corrections> corrections(const Problem& kind);
+  void read_bundle(std::vector<Winner>& winners, std::vector<Record>& general);
   void meet_miss(const Problem& problem);
   double seconds_to_compile(const Resolution& resolution) const;
   RefusedKernels refused() const;
@@ -110,6 +111,7 @@ struct Matmul::State {
 
   std::shared_ptr<Device> device_;  ///< shared with packed operands
   std::optional<Database> database_;
+  std::optional<Database> bundle_;
   std::unique_ptr<ImageCache> cache_;
   std::unique_ptr<Compiler> compiler_;
   std::string no_compiler_;  ///< the reason when there is no compiler

@@ -125,12 +125,13 @@ typedef struct tilewise_options {
   tilewise_on_miss on_miss;
   int32_t reserved;        /* 0 */
   const char* missed_list; /* the file of TILEWISE_RECORD; NULL: beside the database */
+  const char* bundle;      /* a file of `autotune bundle`, read beside the database; NULL: none */
 } tilewise_options;
 
 #define TILEWISE_OPTIONS_INIT                                                       \
   {                                                                                 \
     sizeof(tilewise_options), NULL, NULL, NULL, TILEWISE_DEFAULT, TILEWISE_DEFAULT, \
-        TILEWISE_SERVE, 0, NULL                                                     \
+        TILEWISE_SERVE, 0, NULL, NULL                                               \
   }
 
 /* `options` may be NULL: the defaults. On success *matmul is a handle; tilewise_destroy() ends it.

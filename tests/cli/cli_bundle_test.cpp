@@ -1,0 +1,48 @@
+// `autotune bundle`, from a search on the CPU to a program that has nothing but the file.
+#include <gmock/gmock.h>
+
+#include "tests/cli/program.hpp"
+
+namespace cli_test::cli_bundle_test {
+namespace {
+
+using testing::HasSubstr;
+
+class CliBundle : public ProgramTest {
+ protected:
+  std::string bundle() const { return file("app.tilewise").string(); }
+};
+
+TEST_F(CliBundle, HoldsWhatASearchFound) {
+  ASSERT_EQ(run({"tune", "--device", "host", "--sizes", "33", "--budget", "3s", "--max-evaluations",
+                 "3", "--templates", "naive"})
+                .status,
+            0);
+  const Result written = run({"bundle", "--sizes", "33", "-o", bundle(), "--json"});
+  ASSERT_EQ(written.status, 0) << written.err;
+  const Json json = written.json();
+  EXPECT_EQ(json.at("records"), 1);
+  EXPECT_EQ(json.at("compiled"), 0) << "the search has stored the images";
+  EXPECT_EQ(json.at("problems").at(0).at("match"), "exact");
+  EXPECT_EQ(json.at("bytes"), fs::file_size(bundle()));
+  const Json stored = run({"query", "--db", bundle(), "--json"}).json();
+  EXPECT_FALSE(stored.empty());
+}
+
+TEST_F(CliBundle, BadInputIsAnErrorAndWritesNothing) {
+  EXPECT_EQ(run({"bundle", "--sizes", "33"}).status, 2) << "no file";
+  EXPECT_NE(run({"bundle", "--sizes", "33", "-o", bundle()}).status, 0) << "no database";
+  ASSERT_EQ(run({"tune", "--device", "host", "--sizes", "33", "--budget", "3s", "--max-evaluations",
+                 "1", "--templates", "naive"})
+                .status,
+            0);
+  EXPECT_EQ(run({"bundle", "-o", bundle()}).status, 2) << "no problem";
+  const Result other = run({"bundle", "--gpu", "H900", "--sizes", "33", "-o", bundle()});
+  EXPECT_NE(other.status, 0);
+  EXPECT_THAT(other.err, HasSubstr("H900"));
+  EXPECT_NE(run({"bundle", "--sizes", "33", "-o", "/nowhere/x"}).status, 0);
+  EXPECT_FALSE(fs::exists(bundle()));
+}
+
+}  // namespace
+}  // namespace cli_test::cli_bundle_test

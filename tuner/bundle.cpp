@@ -1,0 +1,165 @@
+#include "tuner/bundle.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "db/seal.hpp"
+#include "matmul/build.hpp"
+#include "matmul/executable.hpp"
+#include "matmul/portfolio.hpp"
+#include "matmul/resolve.hpp"
+#include "matmul/stored_corrections.hpp"
+#include "tilewise/error.hpp"
+#include "vocabulary/problem_text.hpp"
+
+namespace tilewise {
+namespace {
+
+/// Writes the part of one GPU.
+class Bundling {
+ public:
+  Bundling(const Database& from, const ImageStore& images, Database& to, const std::string& gpu,
+           BundleResult& result)
+      : from_(from),
+        images_(images),
+        to_(to),
+        gpu_(gpu),
+        device_(nominal_from_key(gpu)),
+        result_(result) {}
+
+  void add(const std::vector<Problem>& problems, bool other_sizes) {
+    const Resolver stored(
+        from_.winners(gpu_), device_, "", from_.general(gpu_),
+        [this](const Problem& kind) { return load_corrections(from_, kind, device_); });
+    const Resolver portfolio({}, device_, "", portfolio_for(device_), [this](const Problem& kind) {
+      return portfolio_corrections(kind, device_);
+    });
+    for (const Problem& problem : problems) {
+      BundledProblem bundled{gpu_, problem, MatchKind::default_, 0, ""};
+      try {
+        const Resolution resolution = resolve(
+            stored, [&portfolio] { return &portfolio; }, problem);
+        bundled.kind = resolution.kind;
+        bundled.us = resolution.kind == MatchKind::exact && resolution.record->measurement
+                         ? resolution.record->measurement->median_us
+                         : resolution.predicted_us;
+        add(resolution, problem);
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::database) throw;
+        bundled.why_not = error.what();
+      }
+      result_.problems.push_back(std::move(bundled));
+    }
+    std::map<std::string, Problem> kinds;
+    for (const Problem& problem : problems) kinds.emplace(kind_text(problem), problem);
+    for (const auto& [kind, problem] : kinds) {
+      if (other_sizes) add_others(problem);
+      if (const auto corrections = from_.corrections(gpu_, kind)) to_.put(*corrections);
+    }
+  }
+
+ private:
+  void add(const Resolution& resolution, const Problem& problem) {
+    std::int64_t id = 0;
+    if (resolution.record && resolution.record->id != 0) {
+      const auto winner = from_.winner(resolution.record->problem, gpu_);
+      id = put(*resolution.record, winner && winner->record.id == resolution.record->id);
+    }
+    put_images(resolution.candidate, problem, id);
+  }
+
+  void add_others(const Problem& kind) {
+    for (const Winner& winner : from_.winners(gpu_))
+      if (winner.quarantined.empty() && same_types(winner.record.problem, kind))
+        add_other(winner.record, true);
+    for (const Record& record : from_.general(gpu_))
+      if (same_types(record.problem, kind)) add_other(record, false);
+  }
+
+  void add_other(const Record& record, bool wins) {
+    const KernelTemplate* kernel = known_template(record.candidate.kernel_template);
+    if (!kernel ||
+        !rejection(*kernel, record.problem, record.candidate.configuration, device_).empty())
+      return;
+    put_images(record.candidate, record.problem, put(record, wins));
+  }
+
+  /// Returns the record's id in the bundle.
+  std::int64_t put(Record record, bool wins) {
+    const auto [known, fresh] = ids_.emplace(record.id, 0);
+    if (!fresh) return known->second;
+    record.id = 0;
+    record.origin = Origin::shipped;
+    const std::int64_t id = known->second = to_.add(record);
+    wins ? to_.set_winner(id) : to_.set_general(id);
+    ++result_.records;
+    return id;
+  }
+
+  void put_images(const Candidate& candidate, const Problem& problem, std::int64_t id) {
+    const Plan plan = plan_of(candidate, problem, device_);
+    const std::string revision = launch_revision(find_template(candidate.kernel_template));
+    for (const auto& [kernel, need] : kernel_needs(plan)) {
+      if (there_.contains(kernel)) continue;
+      const ImageStore::Made made = images_.make(kernel, device_.target, revision);
+      if (!made.image)
+        throw Error(ErrorKind::compiler, to_string(kernel) + " does not compile: " + made.log);
+      to_.put_image(*made.image, id);
+      there_.insert(kernel);
+      ++result_.images;
+      result_.compiled += made.compiled;
+    }
+  }
+
+  const Database& from_;
+  const ImageStore& images_;
+  Database& to_;
+  const std::string gpu_;
+  const DeviceInfo device_;
+  BundleResult& result_;
+  std::map<std::int64_t, std::int64_t> ids_;  // of records: here -> in the bundle
+  std::set<KernelSpec> there_;
+};
+
+/// Removes a file that was not finished.
+class Unfinished {
+ public:
+  explicit Unfinished(std::filesystem::path path) : path_(std::move(path)) { remove(); }
+  ~Unfinished() { remove(); }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void remove() const {
+    std::error_code ignored;
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"})
+      std::filesystem::remove(path_.string() + suffix, ignored);
+  }
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+BundleResult write_bundle(const Database& from, const ImageStore& images,
+                          const BundleOptions& options, const std::filesystem::path& path) {
+  if (options.gpus.empty() || options.problems.empty())
+    throw Error(ErrorKind::invalid_argument, "a bundle takes a GPU and a problem at least");
+  BundleResult result;
+  const Unfinished unfinished(path.string() + ".part");
+  {
+    Database to = Database::open(unfinished.path());
+    for (const std::string& gpu : options.gpus)
+      Bundling(from, images, to, gpu, result).add(options.problems, options.other_sizes);
+  }
+  seal(unfinished.path());
+  std::error_code error;
+  std::filesystem::rename(unfinished.path(), path, error);
+  if (error) throw Error(ErrorKind::io, "cannot write '" + path.string() + "': " + error.message());
+  result.bytes = std::filesystem::file_size(path);
+  return result;
+}
+
+}  // namespace tilewise
