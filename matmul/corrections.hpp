@@ -25,8 +25,8 @@ class Corrections {
   };
   /// Samples that this version cannot plan on the device are left out, and so are templates with
   /// fewer than kLeastSamples. Has no templates where the device has no cost model, or where the
-  /// samples are of fewer than kLeastProblems problems. Deterministic. 10,000 samples take about 2
-  /// s.
+  /// samples are of fewer than kLeastProblems problems. Deterministic. 10,000 samples take
+  /// half a second.
   static Corrections fit(std::span<const Sample> samples, const DeviceInfo& device);
   static constexpr std::size_t kLeastSamples = 40, kLeastProblems = 8;
 

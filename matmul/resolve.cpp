@@ -19,17 +19,6 @@
 namespace tilewise {
 namespace {
 
-double log_ratio(std::int64_t x, std::int64_t y) {
-  const auto at_least_1 = [](std::int64_t v) {
-    return static_cast<double>(std::max<std::int64_t>(v, 1));
-  };
-  return std::abs(std::log2(at_least_1(x) / at_least_1(y)));
-}
-
-double alignment_gap(const Alignment& x, const Alignment& y) {
-  return log_ratio(x.a, y.a) + log_ratio(x.b, y.b) + log_ratio(x.c, y.c);
-}
-
 /// Why this version cannot serve a winner; empty when it can.
 std::string unusable(const Winner& winner) {
   const Candidate& candidate = winner.record.candidate;
@@ -69,7 +58,9 @@ std::string measured_text(const Record& record) {
   if (record.origin == Origin::imported)
     text = "measured on another machine (" + record.environment.host + ") for ";
   if (record.origin == Origin::shipped)
-    text = "that ships, measured on " + record.environment.host + " for ";
+    text = std::string(record.environment.date.empty() ? "of the portfolio that ships"
+                                                       : "of the bundle") +
+           ", measured on " + record.environment.host + " for ";
   text += short_text(record.problem);
   if (!record.environment.date.empty()) text += " on " + record.environment.date.substr(0, 10);
   if (record.measurement) {
@@ -124,11 +115,6 @@ bool same_types(const Problem& x, const Problem& y) {
          x.math == y.math;
 }
 
-double distance_between(const Problem& x, const Problem& y) {
-  return log_ratio(x.m, y.m) + log_ratio(x.n, y.n) + log_ratio(x.k, y.k) +
-         log_ratio(x.batch, y.batch);
-}
-
 Match match_of(const Resolution& resolution, const Problem& problem) {
   Match match;
   match.kind = resolution.kind;
@@ -151,18 +137,10 @@ Match match_of(const Resolution& resolution, const Problem& problem) {
   return match;
 }
 
-struct Resolver::Learned {
-  explicit Learned(CorrectionsSource read) : source(std::move(read)) {}
-  const CorrectionsSource source;
-  std::mutex mutex;
-  std::map<std::string, std::optional<Corrections>> of_kind;  // never removed
-};
-
 Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler,
                    std::vector<Record> general, CorrectionsSource corrections)
-    : learned_(std::make_shared<Learned>(std::move(corrections))),
-      device_(device),
-      compiler_(std::move(compiler)) {
+    : learned_(std::make_shared<Learned>()), device_(device), compiler_(std::move(compiler)) {
+  learned_->source = std::move(corrections);
   std::vector<std::pair<std::string, int>> reasons;  // of notes_, with the winners after the first
   for (Winner& winner : winners) {
     if (winner.record.gpu != gpu_key(device)) continue;
@@ -209,57 +187,6 @@ void Resolver::add_general(std::vector<Record> general) {
   residuals_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
 }
 
-double Resolver::own_ratio(std::size_t winner) const {
-  std::atomic<double>& known = (*own_ratios_)[winner];
-  double value = known.load(std::memory_order_relaxed);
-  if (value == 0) {
-    value = measured_over_modelled(winners_[winner].record, device_);
-    known.store(value, std::memory_order_relaxed);
-  }
-  return value;
-}
-
-/// Null where there are none for the problem's types.
-const Corrections* Resolver::corrections_for(const Problem& problem) const {
-  if (!learned_->source) return nullptr;
-  const std::lock_guard lock(learned_->mutex);
-  const auto [known, fresh] = learned_->of_kind.try_emplace(kind_text(problem));
-  if (fresh) known->second = learned_->source(problem);
-  return known->second ? &*known->second : nullptr;
-}
-
-/// By how much a winner's measured time differs from what corrections of many measurements say.
-double Resolver::residual(std::size_t winner, const Corrections& corrections) const {
-  std::atomic<double>& known = (*residuals_)[winner];
-  double value = known.load(std::memory_order_relaxed);
-  if (value == 0) {
-    const Record& record = winners_[winner].record;
-    const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
-    value = 1;
-    if (record.measurement &&
-        rejection(kernel, record.problem, record.candidate.configuration, device_).empty())
-      value = own_ratio(winner) /
-              corrections.factor(record.candidate, record.problem,
-                                 cost_of(record.candidate, record.problem, device_));
-    known.store(value, std::memory_order_relaxed);
-  }
-  return value;
-}
-
-/// The expected time of a choice's candidate, in us; sets the cost model's share.
-double Resolver::expect(Choice& choice, const Problem& problem, const GivenPackings& given,
-                        const Corrections* corrections) const {
-  const auto winner = static_cast<std::size_t>(choice.winner - winners_.data());
-  const Cost cost = cost_of(choice.candidate, problem, device_);
-  choice.model_us =
-      1e6 * (given.none() ? cost : cost_of(choice.candidate, problem, device_, given)).seconds;
-  if (!corrections || !corrections->has(choice.candidate.kernel_template))
-    return choice.model_us * own_ratio(winner);
-  choice.samples = corrections->samples();
-  return choice.model_us * corrections->factor(choice.candidate, problem, cost) *
-         std::pow(residual(winner, *corrections), std::exp(-choice.distance));
-}
-
 Resolver Resolver::with_compiler(std::string identity) const {
   Resolver other = *this;
   other.compiler_ = std::move(identity);
@@ -284,65 +211,6 @@ const Winner* Resolver::exact(const Problem& problem, const RefusedKernels& refu
       return &winner;
   }
   return nullptr;
-}
-
-std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
-                                                const RefusedKernels& refused, std::size_t count,
-                                                const GivenPackings& given,
-                                                bool without_own) const {
-  using Place = std::tuple<double, bool, double, std::size_t>;
-  std::vector<Place> near;
-  for (std::size_t i = 0; i < winners_.size(); ++i) {
-    const Problem& of = winners_[i].record.problem;
-    if (same_types(of, problem) && !superseded_[i] && !(without_own && of == problem))
-      near.emplace_back(distance_between(of, problem), of.layout != problem.layout,
-                        alignment_gap(of.alignment, problem.alignment), i);
-  }
-  std::sort(near.begin(), near.end());
-  const Corrections* corrections = corrections_for(problem);
-  std::vector<Choice> choices;
-  std::set<Candidate> seen;
-  for (const auto& [distance, other_layout, gap, i] : near) {
-    if (choices.size() == kCompared) break;
-    if (seen.contains(winners_[i].record.candidate)) continue;
-    std::optional<Candidate> candidate = form_for(winners_[i].record, problem, device_);
-    if (!candidate || has_one_of(refused, *candidate, problem, device_)) continue;
-    if (!seen.insert(*candidate).second) continue;
-    Choice choice{.winner = &winners_[i], .candidate = *std::move(candidate), .distance = distance};
-    choice.expected_us = expect(choice, problem, given, corrections);
-    if (choice.model_us == 0 && other_layout) continue;
-    choices.push_back(std::move(choice));
-  }
-  const auto faster = [](const Choice& x, const Choice& y) {
-    return x.expected_us < y.expected_us;
-  };
-  std::stable_sort(choices.begin(), choices.end(), faster);
-  const std::size_t compared = choices.size();
-  choices.resize(std::min(compared, count));
-  for (Choice& choice : choices) {
-    choice.compared = compared;
-    if (choice.model_us == 0) continue;
-    Choice fitted = choice;
-    fit_to_size(choice.candidate, choice.expected_us, problem, device_,
-                [&](const Candidate& other) {
-                  fitted.candidate = other;
-                  return expect(fitted, problem, given, corrections);
-                });
-    choice.expected_us = expect(choice, problem, given, corrections);
-  }
-  std::stable_sort(choices.begin(), choices.end(), faster);
-  return choices;
-}
-
-std::vector<Resolver::Expected> Resolver::expected(const Problem& problem,
-                                                   std::size_t count) const {
-  std::vector<Expected> expected;
-  for (Choice& choice : choices(problem, {}, count)) {
-    const auto same = [&](const Expected& one) { return one.candidate == choice.candidate; };
-    if (std::none_of(expected.begin(), expected.end(), same))
-      expected.push_back({std::move(choice.candidate), choice.expected_us});
-  }
-  return expected;
 }
 
 std::string Resolver::how_far_off(const Problem& problem) const {

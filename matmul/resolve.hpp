@@ -2,7 +2,9 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -120,9 +122,12 @@ class Resolver {
   /// Threads that compute one at the same time compute the same. Copies have the same winners.
   std::shared_ptr<std::vector<std::atomic<double>>> own_ratios_;
   std::shared_ptr<std::vector<std::atomic<double>>> residuals_;  // likewise, with corrections
-  /// By kind_text(). Shared by copies.
-  struct Learned;
-  std::shared_ptr<Learned> learned_;
+  struct Learned {
+    CorrectionsSource source;
+    std::mutex mutex;
+    std::map<std::string, std::optional<Corrections>> of_kind;  // by kind_text(); never removed
+  };
+  std::shared_ptr<Learned> learned_;  // shared by copies
   DeviceInfo device_;
   std::string compiler_;
   std::vector<std::string> notes_;

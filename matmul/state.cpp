@@ -24,7 +24,9 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 std::string described(const Resolution& resolution) {
   if (!resolution.record) return resolution.candidate.kernel_template + "'s default";
   if (resolution.record->id == 0)
-    return "the configuration that ships for " + to_string(resolution.record->problem);
+    return (resolution.record->environment.date.empty() ? "the portfolio's configuration for "
+                                                        : "the bundle's record for ") +
+           to_string(resolution.record->problem);
   return "record " + std::to_string(resolution.record->id) + ", the winner for " +
          to_string(resolution.record->problem) + ",";
 }
@@ -52,39 +54,6 @@ Matmul::State::State(MatmulParts parts)
                     [this](const Problem& kind) { return corrections(kind); });
   for (const std::string& note : resolver_->notes()) warn_once(note);
   if (parts_.on_miss == OnMiss::record) missed_.emplace(parts_.missed_list);
-}
-
-/// Adds what the bundle has for this GPU, behind what the database has: of two for one problem the
-/// first serves. Its records have no id, since none of this database is theirs.
-void Matmul::State::read_bundle(std::vector<Winner>& winners, std::vector<Record>& general) {
-  const std::string gpu = gpu_key(device_->info());
-  std::vector<Winner> shipped = bundle_->winners(gpu);
-  if (shipped.empty()) {
-    std::string gpus;
-    for (const std::string& other : bundle_->gpus()) gpus += (gpus.empty() ? "" : ", ") + other;
-    warn_once("the bundle " + bundle_->path().string() + " has nothing for " + gpu +
-              "; it has: " + (gpus.empty() ? "nothing" : gpus));
-  }
-  for (Winner& winner : shipped) {
-    winner.record.id = 0;
-    winners.push_back(std::move(winner));
-  }
-  for (Record& record : bundle_->general(gpu)) {
-    record.id = 0;
-    general.push_back(std::move(record));
-  }
-  for (const std::string& warning : bundle_->warnings()) warn_once(warning);
-}
-
-/// Of the database, else of the bundle.
-std::optional<Corrections> Matmul::State::corrections(const Problem& kind) {
-  for (const std::optional<Database>* from : {&database_, &bundle_}) try {
-      if (!*from) continue;
-      if (auto found = load_corrections(**from, kind, device_->info())) return found;
-    } catch (const Error& error) {
-      warn_once(std::string("corrections of the cost model are not used: ") + error.what());
-    }
-  return std::nullopt;
 }
 
 std::shared_ptr<const Executable> Matmul::State::executable(const Problem& problem, Stream stream,

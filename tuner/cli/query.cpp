@@ -4,6 +4,7 @@
 #include "device/machines.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
+#include "matmul/stored_corrections.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
@@ -158,11 +159,17 @@ std::vector<Answer> answers_for(const std::optional<Database>& database,
         options.stale ? load_compiler(subject.info.target, options.nvrtc)->identity() : "";
     const std::vector<Winner> winners =
         database ? database->winners(subject.key) : std::vector<Winner>{};
+    const auto learned = [&](const Problem& kind) {
+      return database ? load_corrections(*database, kind, subject.info) : std::nullopt;
+    };
     const Resolver resolver(winners, subject.info, compiler,
-                            database ? database->general(subject.key) : std::vector<Record>{});
+                            database ? database->general(subject.key) : std::vector<Record>{},
+                            learned);
     const Resolver portfolio(
-        {}, subject.info, compiler, portfolio_for(subject.info),
-        [&](const Problem& kind) { return portfolio_corrections(kind, subject.info); });
+        {}, subject.info, compiler, portfolio_for(subject.info), [&](const Problem& kind) {
+          auto own = learned(kind);
+          return own ? std::move(own) : portfolio_corrections(kind, subject.info);
+        });
     for (const std::string& line : resolver.notes()) warn(line);
     const auto shipped = [&portfolio] { return &portfolio; };
     for (const Problem& problem : problems_of(options.problems, subject.info, winners)) {
