@@ -1,8 +1,8 @@
 // What a Resolver expects of stored candidates, and its choice among them.
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 
 #include "matmul/build.hpp"
@@ -97,13 +97,19 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
   std::sort(near.begin(), near.end());
   const Corrections* corrections = corrections_for(problem);
   std::vector<Choice> choices;
-  std::set<Candidate> seen;
+  std::unordered_set<std::size_t> seen;  // hashes: equal ones of different candidates are rare
   for (const auto& [distance, other_layout, gap, i] : near) {
     if (choices.size() == kCompared) break;
-    if (seen.contains(winners_[i].record.candidate)) continue;
+    // What does not serve this problem is not asked again, but for kernels that serve one size
+    // each.
+    const Candidate& stored = winners_[i].record.candidate;
+    if (seen.contains(hashes_[i])) continue;
+    if (!find_template(stored.kernel_template).size_specialised) seen.insert(hashes_[i]);
     std::optional<Candidate> candidate = form_for(winners_[i].record, problem, device_);
     if (!candidate || has_one_of(refused, *candidate, problem, device_)) continue;
-    if (!seen.insert(*candidate).second) continue;
+    // Forms of two candidates may be one.
+    if (*candidate != stored && !seen.insert(hash_of(*candidate)).second) continue;
+    seen.insert(hashes_[i]);
     Choice choice{.winner = &winners_[i], .candidate = *std::move(candidate), .distance = distance};
     choice.expected_us = expect(choice, problem, given, corrections);
     if (choice.model_us == 0 && other_layout) continue;

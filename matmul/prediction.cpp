@@ -1,6 +1,7 @@
 #include "matmul/prediction.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "matmul/build.hpp"
@@ -79,6 +80,13 @@ bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const
                                                      problem, candidate.configuration, device);
   return std::any_of(kernels.begin(), kernels.end(),
                      [&](const KernelSpec& kernel) { return refused.count(kernel) > 0; });
+}
+
+std::size_t hash_of(const Candidate& candidate) {
+  std::size_t hash = std::hash<std::string>{}(candidate.kernel_template);
+  for (const auto& [name, value] : candidate.configuration.values())  // names sorted
+    hash ^= static_cast<std::size_t>(value) + 0x9e3779b97f4a7c15 + (hash << 6) + (hash >> 2);
+  return hash;
 }
 
 std::optional<Candidate> form_for(const Record& record, const Problem& problem,

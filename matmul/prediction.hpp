@@ -34,6 +34,9 @@ Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInf
 bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const Problem& problem,
                 const DeviceInfo& device);
 
+/// Of the template and all values.
+std::size_t hash_of(const Candidate& candidate);
+
 /// The form of a record's candidate that serves the problem; none where nothing of it does.
 std::optional<Candidate> form_for(const Record& record, const Problem& problem,
                                   const DeviceInfo& device);

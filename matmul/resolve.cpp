@@ -183,6 +183,7 @@ void Resolver::add_general(std::vector<Record> general) {
                           candidate.configuration.at(specialises) != 0 &&
                           problems.contains(winners_[i].record.problem));
   }
+  for (const Winner& winner : winners_) hashes_.push_back(hash_of(winner.record.candidate));
   own_ratios_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
   residuals_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
 }

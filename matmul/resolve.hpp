@@ -115,9 +115,10 @@ class Resolver {
   void tell_staleness(Resolution& resolution) const;
   Resolution default_answer(const Problem& problem, const RefusedKernels& refused) const;
 
-  std::vector<Winner> winners_;   // then general records, as if they were winners
-  std::size_t own_ = 0;           // the number of winners before them
-  std::vector<bool> superseded_;  // of each winner: for other sizes, by a general record
+  std::vector<Winner> winners_;      // then general records, as if they were winners
+  std::size_t own_ = 0;              // the number of winners before them
+  std::vector<bool> superseded_;     // of each winner: for other sizes, by a general record
+  std::vector<std::size_t> hashes_;  // hash_of() each winner's candidate
   /// Of each winner: measured over modelled time of its own problem, or 0 until it is first needed.
   /// Threads that compute one at the same time compute the same. Copies have the same winners.
   std::shared_ptr<std::vector<std::atomic<double>>> own_ratios_;

@@ -74,11 +74,13 @@ int Configuration::at(std::string_view name) const {
 }
 
 // Linear search by equality: there are few names. Hot in constraints, where most names of the same
-// length differ in their last character.
+// length differ in their last character or in the middle.
 const int* Configuration::find(std::string_view name) const {
   if (name.empty()) return nullptr;
   for (const auto& [own, value] : values_)
-    if (own.size() == name.size() && own.back() == name.back() && own == name) return &value;
+    if (own.size() == name.size() && own.back() == name.back() &&
+        own[name.size() / 2] == name[name.size() / 2] && own == name)
+      return &value;
   return nullptr;
 }
 
