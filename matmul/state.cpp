@@ -101,7 +101,8 @@ std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, Ma
     Resolution resolution;
     try {
       resolution = resolve(*resolver_, problem, given);
-      if (resolution.kind != MatchKind::exact) meet_miss(problem);
+      if (resolution.kind != MatchKind::exact)
+        meet_miss(problem, failures.empty() ? "" : failures.front().second.why_not);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::unsupported) give_up(problem);
       throw;
@@ -123,12 +124,15 @@ std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, Ma
   }
 }
 
-/// What OnMiss says of a problem that was not tuned.
-void Matmul::State::meet_miss(const Problem& problem) {
-  if (parts_.on_miss == OnMiss::error)
+/// What OnMiss says of a problem that was not tuned, or whose record failed (`why_not`).
+void Matmul::State::meet_miss(const Problem& problem, const std::string& why_not) {
+  if (parts_.on_miss == OnMiss::error) {
+    const std::string what = to_string(problem) + " on " + device_->info().name;
     throw Error(ErrorKind::not_found,
-                "nothing was tuned for " + to_string(problem) + " on " + device_->info().name +
+                (why_not.empty() ? "nothing was tuned for " + what
+                                 : "what was tuned for " + what + " cannot be served: " + why_not) +
                     ", and on_miss is error; to tune it: autotune" + tune_options(problem));
+  }
   if (!missed_) return;
   if (const std::string why = missed_->add(problem); !why.empty())
     warn_once("problems that were not tuned are not written to " + parts_.missed_list.string() +

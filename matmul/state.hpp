@@ -97,7 +97,7 @@ struct Matmul::State {
                      const GivenPackings& given = {});
   std::optional<Corrections> corrections(const Problem& kind);
   void read_bundle(std::vector<Winner>& winners, std::vector<Record>& general);
-  void meet_miss(const Problem& problem);
+  void meet_miss(const Problem& problem, const std::string& why_not);
   double seconds_to_compile(const Resolution& resolution) const;
   RefusedKernels refused() const;
   void quarantine(const Record& record, const std::string& why);

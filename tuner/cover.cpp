@@ -13,6 +13,8 @@
 #include "matmul/stored_corrections.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/additions.hpp"
+#include "tuner/expected_loss.hpp"
+#include "tuner/points_ahead.hpp"
 #include "tuner/search/record_time.hpp"
 #include "vocabulary/problem_text.hpp"
 
@@ -22,7 +24,9 @@ namespace {
 using PointTimes = std::vector<std::pair<std::size_t, double>>;
 
 // Points after this share of the budget are checks.
-constexpr double kChecksFrom = 0.7;
+constexpr double kChecksFrom = 0.8;
+// After these, points are chosen by the loss that is expected there.
+constexpr std::size_t kFirstPoints = 16;
 // Configurations that a point's search begins with: of the stored ones, most of which need no
 // compile, and of the portfolio.
 constexpr std::size_t kStored = 8, kOfPortfolio = 4;
@@ -66,7 +70,7 @@ class Covering {
     check_templates();
     try {
       while (goes_on() || (taken_ == 0 && !stopped())) {
-        const std::optional<Problem> problem = points_.next();
+        const std::optional<Problem> problem = next_point();
         result_.exhausted = !problem;
         if (!problem) break;
         if (is_tuned(*problem))
@@ -109,6 +113,25 @@ class Covering {
     return std::min(wanted, std::max(1.0, options_.budget_seconds - seconds()));
   }
 
+  bool is_check_time() const { return seconds() >= kChecksFrom * options_.budget_seconds; }
+  /// The first points and the checks are those of the range in its order. The others are those of
+  /// the points ahead at which a search is expected to gain most.
+  std::optional<Problem> next_point() {
+    if (is_check_time() || result_.points.size() < kFirstPoints) {
+      if (std::optional<Problem> in_order = points_.next()) return in_order;
+    } else if (const auto corrections = load_corrections(context_.database, range_.kind, device_)) {
+      const Resolver stored = what_is_stored();
+      ahead_.fill([this] { return points_.next(); }, corrections->samples(),
+                  [&](const Problem& problem) {
+                    return expected_loss(problem, stored, *corrections, device_, templates(),
+                                         general_kernels());
+                  },
+                  options_.compile_threads);
+    }
+    std::optional<Problem> point = ahead_.take();
+    return point ? point : points_.next();
+  }
+
   void check_templates() const {
     if (templates().empty())
       throw Error(ErrorKind::invalid_argument,
@@ -137,15 +160,19 @@ class Covering {
     return own ? std::move(own) : portfolio_corrections(kind, device_);
   }
 
+  Resolver what_is_stored() const {
+    return Resolver(
+        context_.database.winners(gpu_), device_, "", context_.database.general(gpu_),
+        [this](const Problem& kind) { return load_corrections(context_.database, kind, device_); });
+  }
+
   void take(const Problem& problem) {
     ++taken_;
     refresh_corrections(context_.database, problem, device_, kGrowth, Assess::no);
-    const Resolver stored(
-        context_.database.winners(gpu_), device_, "", context_.database.general(gpu_),
-        [this](const Problem& p) { return load_corrections(context_.database, p, device_); });
+    const Resolver stored = what_is_stored();
     CoverPoint point;
     point.problem = problem;
-    point.check = seconds() >= kChecksFrom * options_.budget_seconds;
+    point.check = is_check_time();
     TuneOptions tune_options;
     tune_options.first = expected(stored, problem, kStored);
     if (!tune_options.first.empty()) point.served = tune_options.first.front();
@@ -381,6 +408,7 @@ class Covering {
   const std::string gpu_;
   const Resolver portfolio_;
   RangePoints points_;
+  PointsAhead ahead_;
   int taken_ = 0;
   std::map<Layout, std::set<KernelSpec>> images_;
   CoverResult result_;

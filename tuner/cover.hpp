@@ -72,7 +72,8 @@ struct CoverProgress {
 };
 
 /// Measures a range so that every size in it is served near its best. Points of the range are taken
-/// from RangePoints until the budget ends. At each, the configurations that are expected to be the
+/// from RangePoints until the budget ends: in order, or of those ahead the one at which
+/// expected_loss() is greatest. At each, the configurations that are expected to be the
 /// fastest of those that are stored, and of the portfolio, are measured, then a short search of
 /// kernels that serve every size goes on from the best of them. Every measurement is stored as
 /// tune() stores it, and each point's winner serves other sizes by prediction. A size that has a

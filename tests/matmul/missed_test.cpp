@@ -62,6 +62,21 @@ TEST_F(Missed, IsWrittenOnceAndNotWhereItWasTuned) {
   EXPECT_THAT(warnings, IsEmpty());
 }
 
+TEST_F(Missed, ARecordThatFailsIsNamedWithItsReason) {
+  break_images_of("simt.cu");
+  parts.on_miss = OnMiss::error;
+  Matmul multiply = make_matmul(std::move(parts));
+  try {
+    serve(multiply, problem_of(64, 64, 64));
+    FAIL() << "it was served";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::not_found);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("what was tuned for nn 64x64x64"),
+                                    HasSubstr("cannot be served"), HasSubstr("invalid image"),
+                                    HasSubstr("to tune it: autotune")));
+  }
+}
+
 TEST_F(Missed, IsAnErrorWhereThatIsAskedFor) {
   parts.on_miss = OnMiss::error;
   Matmul multiply = make_matmul(std::move(parts));
