@@ -73,7 +73,7 @@ std::size_t BoostedTrees::grow(Growing& growing, std::span<std::size_t> rows, in
     sum += growing.rows[i].weight * growing.left[i];
   }
   const std::size_t node = nodes_.size();
-  nodes_.push_back({-1, 0, 0, static_cast<float>(kRate * sum / (weight + kShrink))});
+  nodes_.push_back(Node::leaf(kRate * sum / (weight + kShrink)));
   if (depth == growing.options.depth || rows.size() < 2 * growing.options.least_rows) return node;
   const Split split = best_split(growing, rows);
   if (split.feature < 0) return node;
@@ -84,9 +84,8 @@ std::size_t BoostedTrees::grow(Growing& growing, std::span<std::size_t> rows, in
   const auto lefts = static_cast<std::size_t>(middle - rows.begin());
   grow(growing, rows.first(lefts), depth + 1);
   const std::size_t right = grow(growing, rows.subspan(lefts), depth + 1);
-  nodes_[node].feature = split.feature;
-  nodes_[node].limit = growing.values[feature][split.rank];
-  nodes_[node].right = static_cast<std::uint32_t>(right);
+  nodes_[node] = {growing.values[feature][split.rank], static_cast<std::uint16_t>(right - node),
+                  static_cast<std::uint8_t>(feature)};
   return node;
 }
 
@@ -125,11 +124,9 @@ BoostedTrees::Split BoostedTrees::best_split(const Growing& growing,
 }
 
 double BoostedTrees::leaf_of(std::size_t node, const std::vector<int>& features) const {
-  while (nodes_[node].feature >= 0) {
-    const Node& at = nodes_[node];
-    node = features[static_cast<std::size_t>(at.feature)] <= at.limit ? node + 1 : at.right;
-  }
-  return nodes_[node].value;
+  const Node* at = &nodes_[node];
+  while (!at->is_leaf()) at += features[at->feature] <= at->limit ? 1 : at->right;
+  return at->value();
 }
 
 double BoostedTrees::operator()(const std::vector<int>& features) const {
@@ -157,12 +154,10 @@ T take(std::span<const std::uint8_t>& bytes) {
   return value;
 }
 
-constexpr std::uint8_t kLeaf = 0xff;
-
 }  // namespace
 
-// The mean, then each tree's number of nodes and its nodes: a leaf is kLeaf and its value, another
-// node its feature, its limit and the distance to its right node.
+// The mean, then each tree's number of nodes and its nodes: feature, limit (of a leaf the value)
+// and, but for a leaf, the distance to the right node.
 std::vector<std::uint8_t> BoostedTrees::to_bytes() const {
   std::vector<std::uint8_t> bytes;
   append(bytes, mean_);
@@ -172,13 +167,9 @@ std::vector<std::uint8_t> BoostedTrees::to_bytes() const {
     append(bytes, static_cast<std::uint16_t>(end - roots_[t]));
     for (std::size_t i = roots_[t]; i < end; ++i) {
       const Node& node = nodes_[i];
-      append(bytes, node.feature < 0 ? kLeaf : static_cast<std::uint8_t>(node.feature));
-      if (node.feature < 0) {
-        append(bytes, node.value);
-        continue;
-      }
+      append(bytes, node.feature);
       append(bytes, node.limit);
-      append(bytes, static_cast<std::uint16_t>(node.right - i));
+      if (!node.is_leaf()) append(bytes, node.right);
     }
   }
   return bytes;
@@ -197,20 +188,16 @@ BoostedTrees BoostedTrees::from_bytes(std::span<const std::uint8_t> bytes, std::
     require(nodes > 0);
     for (std::uint32_t i = 0; i < nodes; ++i) {
       Node node;
-      const auto feature = take<std::uint8_t>(bytes);
-      if (feature == kLeaf) {
-        node.value = take<float>(bytes);
-      } else {
-        node.feature = feature;
-        node.limit = take<std::int32_t>(bytes);
-        const auto right = take<std::uint16_t>(bytes);
+      node.feature = take<std::uint8_t>(bytes);
+      node.limit = take<std::int32_t>(bytes);
+      if (!node.is_leaf()) {
+        node.right = take<std::uint16_t>(bytes);
         // A walk goes forward inside its tree, so it ends at a leaf of it.
-        require(feature < features && right > 1 && i + right < nodes);
-        node.right = static_cast<std::uint32_t>(trees.nodes_.size()) + right;
+        require(node.feature < features && node.right > 1 && i + node.right < nodes);
       }
       trees.nodes_.push_back(node);
     }
-    require(trees.nodes_.back().feature < 0);
+    require(trees.nodes_.back().is_leaf());
   }
   require(bytes.empty());
   return trees;

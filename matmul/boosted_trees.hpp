@@ -1,4 +1,5 @@
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <random>
 #include <span>
@@ -39,11 +40,17 @@ class BoostedTrees {
   static BoostedTrees from_bytes(std::span<const std::uint8_t> bytes, std::size_t features);
 
  private:
+  /// Eight bytes: a prediction visits a thousand nodes.
   struct Node {
-    std::int32_t feature = -1;  ///< -1: a leaf
-    std::int32_t limit = 0;     ///< values up to this go left, to the next node
-    std::uint32_t right = 0;    ///< always a later node
-    float value = 0;            ///< of a leaf
+    static constexpr std::uint8_t kLeaf = 0xff;
+    std::int32_t limit = 0;   ///< values up to this go left, to the next node
+    std::uint16_t right = 0;  ///< the distance to the right node, which is always later
+    std::uint8_t feature = kLeaf;
+    bool is_leaf() const { return feature == kLeaf; }
+    float value() const { return std::bit_cast<float>(limit); }  ///< of a leaf
+    static Node leaf(double value) {
+      return {std::bit_cast<std::int32_t>(static_cast<float>(value)), 0, kLeaf};
+    }
   };
   struct Growing;
   struct Split {

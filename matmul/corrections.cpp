@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 const double kMost = std::log(5.0);
 constexpr BoostedTrees::Options kTrees{
-    .trees = 160, .depth = 5, .least_rows = 12, .row_share = 0.8, .feature_share = 0.5};
+    .trees = 120, .depth = 5, .least_rows = 12, .row_share = 0.8, .feature_share = 0.5};
 constexpr int kSizeFeatures = 13;
 
 /// Steps of an eighth of a doubling.

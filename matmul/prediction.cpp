@@ -95,7 +95,7 @@ std::optional<Candidate> form_for(const Record& record, const Problem& problem,
   const KernelTemplate& kernel = find_template(candidate.kernel_template);
   if (!kernel.specialises.empty() && !same_size(record.problem, problem))
     candidate.configuration.set(kernel.specialises, 0);
-  if (!rejection(kernel, problem, candidate.configuration, device).empty()) return {};
+  if (!is_valid(kernel, problem, candidate.configuration, device)) return {};
   if (kernel.size_specialised &&
       !same_kernels(kernel, candidate.configuration, record.problem, problem, device))
     return {};

@@ -92,6 +92,10 @@ Configuration with_added(const KernelTemplate& kernel, Configuration configurati
 std::string rejection(const KernelTemplate& kernel, const Problem& problem,
                       const Configuration& configuration, const DeviceInfo& device);
 
+/// Whether rejection() is empty, without the words.
+bool is_valid(const KernelTemplate& kernel, const Problem& problem,
+              const Configuration& configuration, const DeviceInfo& device);
+
 /// Raised when the meaning of plans changes: argument layout, step roles.
 inline constexpr int kPlanRevision = 5;
 /// "simt.1 plan.2": a stored image may be served where it has the same text. Needs no compiler.

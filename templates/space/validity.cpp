@@ -64,6 +64,15 @@ std::string rejection(const KernelTemplate& kernel, const Problem& problem,
   return "";
 }
 
+bool is_valid(const KernelTemplate& kernel, const Problem& problem,
+              const Configuration& configuration, const DeviceInfo& device) {
+  if (!kernel.supports(problem, device) || !bad_values(kernel, configuration).empty()) return false;
+  return std::all_of(
+      kernel.constraints.begin(), kernel.constraints.end(), [&](const Constraint& constraint) {
+        return constraint.for_search_only || constraint.holds({problem, configuration, device});
+      });
+}
+
 std::string launch_revision(const KernelTemplate& kernel) {
   return kernel.name + "." + std::to_string(kernel.revision) + " plan." +
          std::to_string(kPlanRevision);

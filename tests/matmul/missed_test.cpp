@@ -71,9 +71,9 @@ TEST_F(Missed, ARecordThatFailsIsNamedWithItsReason) {
     FAIL() << "it was served";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::not_found);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("what was tuned for nn 64x64x64"),
-                                    HasSubstr("cannot be served"), HasSubstr("invalid image"),
-                                    HasSubstr("to tune it: autotune")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("what was tuned for nn 64x64x64"), HasSubstr("cannot be served"),
+                      HasSubstr("invalid image"), HasSubstr("to tune it: autotune")));
   }
 }
 
