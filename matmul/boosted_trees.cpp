@@ -1,6 +1,7 @@
 #include "matmul/boosted_trees.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "tilewise/error.hpp"
@@ -181,6 +182,7 @@ BoostedTrees BoostedTrees::from_bytes(std::span<const std::uint8_t> bytes, std::
   };
   BoostedTrees trees;
   trees.mean_ = take<double>(bytes);
+  require(std::isfinite(trees.mean_));
   const auto count = take<std::uint32_t>(bytes);
   for (std::uint32_t t = 0; t < count; ++t) {
     trees.roots_.push_back(static_cast<std::uint32_t>(trees.nodes_.size()));
@@ -190,7 +192,9 @@ BoostedTrees BoostedTrees::from_bytes(std::span<const std::uint8_t> bytes, std::
       Node node;
       node.feature = take<std::uint8_t>(bytes);
       node.limit = take<std::int32_t>(bytes);
-      if (!node.is_leaf()) {
+      if (node.is_leaf()) {
+        require(std::isfinite(node.value()));  // times are compared with one another
+      } else {
         node.right = take<std::uint16_t>(bytes);
         // A walk goes forward inside its tree, so it ends at a leaf of it.
         require(node.feature < features && node.right > 1 && i + node.right < nodes);

@@ -147,6 +147,12 @@ BundleResult write_bundle(const Database& from, const ImageStore& images,
                           const BundleOptions& options, const std::filesystem::path& path) {
   if (options.gpus.empty() || options.problems.empty())
     throw Error(ErrorKind::invalid_argument, "a bundle takes a GPU and a problem at least");
+  std::error_code absent;
+  if (std::filesystem::equivalent(from.path(), path, absent))
+    throw Error(ErrorKind::invalid_argument,
+                "'" + path.string() +
+                    "' is the database that the bundle is made of, and would be replaced by it; "
+                    "name another file");
   BundleResult result;
   const Unfinished unfinished(path.string() + ".part");
   {

@@ -39,7 +39,7 @@ struct BundleOptions {
 /// corrections and images that serve the problems on GPUs with these keys, chosen as `matmul` would
 /// there, without losing records, searches and baselines. Images that `images` has not stored are
 /// compiled. A failure leaves the file that was there. Throws Error(database), and
-/// Error(invalid_argument) without a GPU or a problem.
+/// Error(invalid_argument) without a GPU or a problem, or where `path` is the database itself.
 BundleResult write_bundle(const Database& from, const ImageStore& images,
                           const BundleOptions& options, const std::filesystem::path& path);
 

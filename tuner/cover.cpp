@@ -27,8 +27,7 @@ using PointTimes = std::vector<std::pair<std::size_t, double>>;
 constexpr double kChecksFrom = 0.8;
 // After these, points are chosen by the loss that is expected there.
 constexpr std::size_t kFirstPoints = 16;
-// Configurations that a point's search begins with: of the stored ones, most of which need no
-// compile, and of the portfolio.
+// The numbers of stored configurations and of the portfolio's that a point's search begins with.
 constexpr std::size_t kStored = 8, kOfPortfolio = 4;
 // A race of many finalists at each point would take the time of other points.
 constexpr int kPointFinalists = 2;
@@ -80,7 +79,7 @@ class Covering {
       }
       if (!result_.failure) {
         reduce();
-        if (!result_.points.empty()) add_for_other_sizes();
+        if (!result_.points.empty() && !stopped()) add_for_other_sizes();
       }
     } catch (const Error& error) {
       if (result_.points.empty()) throw;

@@ -41,6 +41,12 @@ TEST_F(CliBundle, BadInputIsAnErrorAndWritesNothing) {
   EXPECT_NE(other.status, 0);
   EXPECT_THAT(other.err, HasSubstr("H900"));
   EXPECT_NE(run({"bundle", "--sizes", "33", "-o", "/nowhere/x"}).status, 0);
+  const auto bytes = fs::file_size(database());
+  const Result itself = run({"bundle", "--sizes", "33", "-o", database().string()});
+  EXPECT_EQ(itself.status, 2);
+  EXPECT_THAT(itself.err, HasSubstr("is the database that the bundle is made of"));
+  EXPECT_EQ(fs::file_size(database()), bytes);
+  EXPECT_EQ(run({"query", "--json"}).status, 0) << "nothing is lost";
   EXPECT_FALSE(fs::exists(bundle()));
 }
 

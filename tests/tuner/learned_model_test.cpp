@@ -69,6 +69,9 @@ TEST(BoostedTrees, AreTheSameAfterStorage) {
   EXPECT_THROW(BoostedTrees::from_bytes(bytes, 2), Error)
       << "splits on a feature that is not there";
   EXPECT_THROW(BoostedTrees::from_bytes(std::span(bytes).first(bytes.size() - 1), 4), Error);
+  std::vector<std::uint8_t> not_finite = bytes;  // the mean comes first
+  for (std::size_t i = 0; i < sizeof(double); ++i) not_finite[i] = 0xff;
+  EXPECT_THROW(BoostedTrees::from_bytes(not_finite, 4), Error);
 }
 
 TEST(BoostedTrees, ForgetWhatTheyWereFittedToBefore) {

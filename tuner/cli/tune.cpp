@@ -215,7 +215,7 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   auto [results, failure, lost] =
       tune_tasks(tasks, run.database, run.cache.get(), run.options.bench, run.output);
   if (failure && results.empty()) throw Error(*failure);
-  if (!failure) refresh_corrections_of(tasks, run.database);
+  if (!failure && !interrupted()) refresh_corrections_of(tasks, run.database);
   std::vector<std::string> warnings = run.database.warnings();
   warnings.erase(warnings.begin(), warnings.begin() + static_cast<std::ptrdiff_t>(run.warned));
   warn_of(warnings);
