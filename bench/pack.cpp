@@ -25,8 +25,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// One type per element size.
-constexpr DType kTypes[] = {DType::i8, DType::f16, DType::f32, DType::f64};
+// One type per element size; f32 also rounded to tf32, and split into two parts (f32x3).
+struct Kind {
+  DType type;
+  MathMode math;
+};
+constexpr Kind kKinds[] = {{DType::i8, MathMode::strict},  {DType::f16, MathMode::strict},
+                           {DType::f32, MathMode::strict}, {DType::f64, MathMode::strict},
+                           {DType::f32, MathMode::tf32},   {DType::f32, MathMode::f32x3}};
 /// How A and B of a product are packed.
 struct Packed {
   const char* name;
@@ -44,10 +50,10 @@ struct Options {
 };
 
 /// A product whose A and B are rows x columns and columns x rows as stored.
-Problem problem_of(DType type, std::int64_t rows, std::int64_t columns) {
+Problem problem_of(const Kind& kind, std::int64_t rows, std::int64_t columns) {
   Problem problem;
   problem.m = problem.n = rows, problem.k = columns;
-  set_types(problem, type, default_result(type), MathMode::strict);
+  set_types(problem, kind.type, default_result(kind.type), kind.math);
   problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a,
                                         problem.b, problem.c);
   return problem;
@@ -59,6 +65,7 @@ Plan pack_plan(const Problem& problem, const Packed& packed) {
   shape.kernel = {"naive.cu", "naive", {}};
   shape.pack_a = packed.a;
   shape.pack_b = packed.b;
+  shape.packs_split = problem.math == MathMode::f32x3;
   Plan plan = multiply_plan(problem, shape);
   std::erase_if(plan.steps, [](const LaunchStep& step) { return step.packs.empty(); });
   return plan;
@@ -167,11 +174,20 @@ Json measure(Device& device, const Compiler& compiler, const Problem& problem, c
     copy_us.push_back(copies.run());
   }
   const double pack_time = median(pack_us), copy_time = median(copy_us);
-  const double moved = 2e-6 * static_cast<double>(bytes);  // TB/s times microseconds; no padding
-  return {
-      {"rows", problem.m},    {"columns", problem.k},           {"type", to_string(problem.a)},
-      {"pack", packed.name},  {"pack_us", pack_time},           {"pack_tbps", moved / pack_time},
-      {"copy_us", copy_time}, {"copy_tbps", moved / copy_time}, {"share", copy_time / pack_time}};
+  // TB/s times microseconds; no padding. A pack that splits writes two parts.
+  const double moved = 2e-6 * static_cast<double>(bytes);
+  const double packed_bytes = problem.math == MathMode::f32x3 ? 1.5 * moved : moved;
+  const double pack_rate = packed_bytes / pack_time, copy_rate = moved / copy_time;
+  return {{"rows", problem.m},
+          {"columns", problem.k},
+          {"type", to_string(problem.a)},
+          {"math", to_string(problem.math)},
+          {"pack", packed.name},
+          {"pack_us", pack_time},
+          {"pack_tbps", pack_rate},
+          {"copy_us", copy_time},
+          {"copy_tbps", copy_rate},
+          {"share", pack_rate / copy_rate}};
 }
 
 Json measure_all(const Options& options) {
@@ -179,10 +195,10 @@ Json measure_all(const Options& options) {
   const std::unique_ptr<Compiler> compiler = load_compiler(device->info().target, options.nvrtc);
   Json packs = Json::array();
   for (const Size& size : parse_sizes(options.sizes))
-    for (const DType type : kTypes)
+    for (const Kind& kind : kKinds)
       for (const Packed& packed : kPacks)
         packs.push_back(
-            measure(*device, *compiler, problem_of(type, size.m, size.k), packed, options.rounds));
+            measure(*device, *compiler, problem_of(kind, size.m, size.k), packed, options.rounds));
   return {{"gpu", device->info().name},
           {"toolkit", compiler->version()},
           {"rounds", options.rounds},
@@ -190,18 +206,18 @@ Json measure_all(const Options& options) {
 }
 
 void print(const Json& result) {
-  std::printf("%s, %s\n%12s  %4s  %-9s  %9s  %6s  %9s  %6s  %s\n",
+  std::printf("%s, %s\n%12s  %4s  %-6s  %-9s  %9s  %6s  %9s  %6s  %s\n",
               result["gpu"].get<std::string>().c_str(),
-              result["toolkit"].get<std::string>().c_str(), "operand", "type", "pack", "pack us",
-              "TB/s", "copy us", "TB/s", "of the copy rate");
+              result["toolkit"].get<std::string>().c_str(), "operand", "type", "math", "pack",
+              "pack us", "TB/s", "copy us", "TB/s", "of the copy rate");
   for (const Json& row : result["packs"]) {
     const std::string operand =
         std::to_string(row["rows"].get<int>()) + "x" + std::to_string(row["columns"].get<int>());
-    std::printf("%12s  %4s  %-9s  %9.2f  %6.2f  %9.2f  %6.2f  %3.0f%%\n", operand.c_str(),
-                row["type"].get<std::string>().c_str(), row["pack"].get<std::string>().c_str(),
-                row["pack_us"].get<double>(), row["pack_tbps"].get<double>(),
-                row["copy_us"].get<double>(), row["copy_tbps"].get<double>(),
-                100 * row["share"].get<double>());
+    std::printf("%12s  %4s  %-6s  %-9s  %9.2f  %6.2f  %9.2f  %6.2f  %3.0f%%\n", operand.c_str(),
+                row["type"].get<std::string>().c_str(), row["math"].get<std::string>().c_str(),
+                row["pack"].get<std::string>().c_str(), row["pack_us"].get<double>(),
+                row["pack_tbps"].get<double>(), row["copy_us"].get<double>(),
+                row["copy_tbps"].get<double>(), 100 * row["share"].get<double>());
   }
 }
 

@@ -1,13 +1,19 @@
 // The host's cost of serving: a served call compared with bare launches of the same plan,
-// alternating; and the time to the first product in a new process.
+// alternating, from one thread and from several; the time to the first product in a new process;
+// choices for problems that were not tuned; device memory.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "bench/compare/kinds.hpp"
+#include "bench/serve/operands.hpp"
+#include "bench/serve/run_filled.hpp"
+#include "bench/serve/table.hpp"
+#include "bench/serve/threads.hpp"
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
 #include "matmul/executable.hpp"
@@ -19,6 +25,9 @@
 #include "vocabulary/record.hpp"
 
 using namespace tilewise;
+using bench::Operands;
+using bench::Statistics;
+using bench::statistics_of;
 
 namespace {
 
@@ -31,20 +40,11 @@ double microseconds(Clock::time_point from, Clock::time_point to) {
 
 struct Options {
   std::string device = "auto", database, size = "256", layout = "nn", type = "f32";
-  int rounds = 201, calls = 64, sets = 1;
+  int rounds = 201, calls = 64, sets = 1, choices = 0;
+  std::int64_t records = 0;
+  std::vector<int> threads;
   bool json = false;
 };
-
-struct Statistics {
-  double median = 0, spread = 0;  ///< spread: half the interquartile range over the median
-};
-Statistics statistics_of(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  const auto at = [&](double part) {
-    return samples[static_cast<std::size_t>(part * static_cast<double>(samples.size() - 1))];
-  };
-  return {at(0.5), (at(0.75) - at(0.25)) / 2 / at(0.5)};
-}
 
 Problem problem_of(const Options& options) {
   const std::vector<Size> sizes = parse_sizes(options.size);
@@ -60,22 +60,6 @@ Problem problem_of(const Options& options) {
     throw Error(ErrorKind::invalid_argument, "--type takes one type, not " + options.type);
   return bench::of_kind({problem}, *kinds.front()).front();
 }
-
-/// Packed operands of a problem, all zero.
-struct Operands {
-  Operands(Device& device, const Problem& p)
-      : a(device, p.m * p.k * bytes_of(p.a)),
-        b(device, p.k * p.n * bytes_of(p.b)),
-        c(device, p.m * p.n * bytes_of(p.c)) {
-    for (const DeviceBuffer* buffer : {&a, &b, &c})
-      device.fill32(buffer->data(), 0, buffer->bytes() / 4, nullptr);
-    device.synchronize(nullptr);
-    call.a = a.data(), call.b = b.data(), call.c = c.data();
-    call.lda = min_lda(p), call.ldb = min_ldb(p), call.ldc = min_ldc(p);
-  }
-  DeviceBuffer a, b, c;
-  Call call;
-};
 
 /// The executable that serves a problem, made without the Matmul.
 Executable same_executable(Device& device, const Problem& problem, const Resolution& resolution,
@@ -136,6 +120,51 @@ Json host_time(Matmul& multiply, Device& device, const Problem& problem,
           {"workspace_bytes", executable.plan().workspace_bytes}};
 }
 
+Json thread_times(Matmul& multiply, Device& device, const Problem& problem,
+                  const Executable& executable, const Options& options) {
+  Json list = Json::array();
+  for (const int threads : options.threads) {
+    const bench::ThreadTimes times = bench::time_threads(multiply, device, problem, executable,
+                                                         threads, options.rounds, options.calls);
+    list.push_back({{"threads", threads},
+                    {"served_us", times.served.median},
+                    {"served_spread", times.served.spread},
+                    {"bare_us", times.bare.median},
+                    {"bare_spread", times.bare.spread},
+                    {"ratio", times.ratio.median},
+                    {"ratio_spread", times.ratio.spread}});
+  }
+  return list;
+}
+
+/// Free device memory before the Matmul, and what was taken by its first product and by 10,000
+/// more.
+Json memory_use(Matmul& multiply, Device& device, const Problem& problem, const Operands& operands,
+                std::int64_t free_before) {
+  constexpr int kCalls = 10000, kTogether = 50;
+  const std::int64_t after_first = device.free_memory();
+  for (int i = 0; i < kCalls; ++i) {
+    multiply(problem, operands.call);
+    if (i % kTogether == 0) device.synchronize(nullptr);
+  }
+  device.synchronize(nullptr);
+  return {{"free_bytes_before", free_before},
+          {"first_product_bytes", free_before - after_first},
+          {"calls", kCalls},
+          {"calls_bytes", after_first - device.free_memory()}};
+}
+
+Json table_of(const std::string& path, const DeviceInfo& info, const Problem& kind, int choices) {
+  const Database database = Database::open(default_database_path(path), OpenMode::read_only);
+  Json table = {{"records", database.count({.gpu = gpu_key(info)})}};
+  if (choices < 2) return table;
+  const bench::ChoiceTimes times = bench::time_choices(database, info, kind, choices);
+  table["choices"] = {{"winners", times.winners},  {"corrections", times.corrections},
+                      {"count", choices},          {"first_us", times.first},
+                      {"median_us", times.median}, {"most_us", times.most}};
+  return table;
+}
+
 Json measure(const Options& options) {
   MatmulOptions asked;
   asked.database = options.database;
@@ -149,6 +178,7 @@ Json measure(const Options& options) {
   // The time to the first product begins here: the context and the caller's operands exist.
   std::vector<Operands> sets;
   for (int i = 0; i < options.sets; ++i) sets.emplace_back(device, problem);
+  const std::int64_t free_before = device.free_memory();
   const auto begin = Clock::now();
   MatmulParts parts = parts_for(std::move(to_serve), asked);
   parts.load_compiler = [&compiler_loaded, load = parts.load_compiler] {
@@ -179,9 +209,28 @@ Json measure(const Options& options) {
   const Resolution resolution = resolution_of(multiply, problem);
   result["match"] = to_string(resolution.kind);
   result["why"] = resolution.why;
+  Json memory = memory_use(multiply, device, problem, sets.front(), free_before);
   const Executable executable = same_executable(device, problem, resolution, asked);
+  memory["workspace_bytes"] = executable.plan().workspace_bytes;
+  result["memory"] = std::move(memory);
   result["host_time"] = host_time(multiply, device, problem, sets, executable, options);
+  if (!options.threads.empty()) {
+    result["cpus"] = std::thread::hardware_concurrency();
+    result["threads"] = thread_times(multiply, device, problem, executable, options);
+  }
+  if (options.choices > 0)
+    result["table"] = table_of(options.database, device.info(), problem, options.choices);
   return result;
+}
+
+void print_threads(const Json& result) {
+  if (!result.contains("threads")) return;
+  std::printf("threads, each with its own stream, on %d cores\n%9s %12s %12s %8s\n",
+              result["cpus"].get<int>(), "threads", "served us", "bare us", "ratio");
+  for (const Json& row : result["threads"])
+    std::printf("%9d %12.2f %12.2f %8.3f\n", row["threads"].get<int>(),
+                row["served_us"].get<double>(), row["bare_us"].get<double>(),
+                row["ratio"].get<double>());
 }
 
 void print(const Json& result) {
@@ -205,13 +254,29 @@ void print(const Json& result) {
   line("served call", host["served_us"], "us");
   line("bare launches of the same plan", host["bare_us"], "us");
   line("ratio", host["ratio"], "");
+  const Json& memory = result["memory"];
+  const auto mebibytes = [](const Json& bytes) { return bytes.get<double>() / (1 << 20); };
+  std::printf("device memory\n");
+  line("kernels and first product", mebibytes(memory["first_product_bytes"]), "MiB");
+  line("10,000 further products", mebibytes(memory["calls_bytes"]), "MiB");
+  line("the plan's workspace", mebibytes(memory["workspace_bytes"]), "MiB");
+  print_threads(result);
+  if (!result.contains("table")) return;
+  const Json& table = result["table"];
+  std::printf("choices for problems that were not tuned, %lld records\n",
+              table["records"].get<long long>());
+  if (!table.contains("choices")) return;
+  line("winners of these types", table["choices"]["winners"], "");
+  line("the first, reads corrections", table["choices"]["first_us"], "us");
+  line("median", table["choices"]["median_us"], "us");
+  line("most", table["choices"]["most_us"], "us");
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Options options;
-  CLI::App app("Host time of served products, and time to the first one.");
+namespace {
+
+void add_options(CLI::App& app, Options& options) {
   app.add_option("--device", options.device, "index, UUID or auto")->capture_default_str();
   app.add_option("--db", options.database, "database (default: as autotune)");
   app.add_option("--size", options.size, "N or MxNxK")->capture_default_str();
@@ -229,9 +294,58 @@ int main(int argc, char** argv) {
   app.add_option("--calls", options.calls, "calls a sample; a full launch queue would block")
       ->check(CLI::Range(1, 250))
       ->capture_default_str();
+  app.add_option("--threads", options.threads,
+                 "also from so many threads at once, each with its own stream: 1,2,4,8,16")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 256));
+  app.add_option("--records", options.records,
+                 "measure on a copy of the database with so many more records, 1,000 of them "
+                 "winners at most, in a new process; with --choices 200")
+      ->check(CLI::Range(1, 10'000'000));
+  app.add_option("--choices", options.choices, "also choose for so many problems without a winner")
+      ->check(CLI::Range(2, 100'000));
   app.add_flag("--json", options.json, "print JSON");
+}
+
+/// The command line without --records, on `database`.
+std::vector<std::string> words_on(const std::string& database, const Options& options) {
+  std::vector<std::string> words = {"serve",
+                                    "--device",
+                                    options.device,
+                                    "--db",
+                                    database,
+                                    "--size",
+                                    options.size,
+                                    "--layout",
+                                    options.layout,
+                                    "--type",
+                                    options.type,
+                                    "--sets",
+                                    std::to_string(options.sets),
+                                    "--rounds",
+                                    std::to_string(options.rounds),
+                                    "--calls",
+                                    std::to_string(options.calls),
+                                    "--choices",
+                                    std::to_string(options.choices > 0 ? options.choices : 200)};
+  for (const int threads : options.threads)
+    words.insert(words.end(), {"--threads", std::to_string(threads)});
+  if (options.json) words.emplace_back("--json");
+  return words;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Host time of served products, and time to the first one.");
+  add_options(app, options);
   CLI11_PARSE(app, argc, argv);
   try {
+    if (options.records > 0)
+      return bench::run_filled(
+          options.database, options.device, problem_of(options), options.records,
+          [&](const std::string& database) { return words_on(database, options); });
     const Json result = measure(options);
     if (options.json)
       std::cout << result.dump(2) << '\n';

@@ -110,6 +110,8 @@ class Database {
   /// source hash, with the same id. A winner whose record is replaced by one that is not ok is
   /// quarantined with that reason.
   std::int64_t add(const Record& record);
+  /// The same for many, in one transaction. Returns their ids.
+  std::vector<std::int64_t> add_all(const std::vector<Record>& records);
   std::vector<Record> records(const RecordFilter& filter) const;
   std::optional<Record> record(std::int64_t id) const;
   std::int64_t count(const RecordFilter& filter) const;

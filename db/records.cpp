@@ -97,6 +97,16 @@ std::int64_t Database::add(const Record& record) {
   return id;
 }
 
+std::vector<std::int64_t> Database::add_all(const std::vector<Record>& records) {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<std::int64_t> ids;
+  state_->write([&](const Connection& db) {
+    ids.clear();  // of an attempt that failed
+    for (const Record& record : records) ids.push_back(put_record(db, record));
+  });
+  return ids;
+}
+
 void Database::renew(std::int64_t record_id, const std::string& source_hash,
                      const std::string& launch_revision) {
   const std::optional<Record> stored = record(record_id);

@@ -148,9 +148,10 @@ void Database::set_general(std::int64_t record_id) {
 
 std::vector<Record> Database::general(const std::string& gpu) const {
   const std::lock_guard lock(state_->mutex);
+  // By the ids: of a join SQLite reads all records.
   Query query = state_->connection.query(
       "SELECT " + kRecordColumns + " FROM " + kRecordTables +
-      " JOIN general AS g ON g.record_id = r.id WHERE ? IN (r.gpu, '') AND r.outcome = 'ok' "
+      " WHERE r.id IN (SELECT record_id FROM general) AND ? IN (r.gpu, '') AND r.outcome = 'ok' "
       "ORDER BY r.gpu, p.m, p.n, p.k, p.layout, r.id");
   query.bind(gpu);
   return state_->rows(query, "general record", [](Query& row) { return read_record(row); });

@@ -34,7 +34,10 @@ class Event {
  public:
   virtual ~Event() = default;
   virtual void record(Stream stream) = 0;
-  virtual void wait() = 0;           ///< blocks the host until reached
+  virtual void wait() = 0;  ///< blocks the host until reached
+  /// Later work of `stream` begins after what was recorded last; the host does not wait. An event
+  /// that was never recorded delays nothing.
+  virtual void delay(Stream stream) = 0;
   virtual bool reached() const = 0;  ///< polls
   /// Microseconds from `start` to this event; both reached.
   virtual double microseconds_since(const Event& start) const = 0;
@@ -96,9 +99,25 @@ class Device {
   /// Page-locked host memory, for fast copies.
   virtual void* allocate_host(std::int64_t bytes) = 0;
   virtual void free_host(void* pointer) noexcept = 0;
+  /// Free device memory in bytes, without the rest of status().
+  virtual std::int64_t free_memory() const { return status().free_bytes; }
+  /// Whether all of a range of host memory is one page-locked allocation, which the device copies
+  /// at full speed.
+  virtual bool page_locked(const void* from, std::int64_t bytes) const {
+    static_cast<void>(from), static_cast<void>(bytes);
+    return false;
+  }
 
   virtual void copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
   virtual void copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
+  /// Copies rows; pitches are the bytes from one row to the next, each below 2^31. The bytes
+  /// between rows are neither read nor written.
+  virtual void copy_rows_to_device(void* to, std::int64_t to_pitch, const void* from,
+                                   std::int64_t from_pitch, std::int64_t row_bytes,
+                                   std::int64_t rows, Stream stream);
+  virtual void copy_rows_to_host(void* to, std::int64_t to_pitch, const void* from,
+                                 std::int64_t from_pitch, std::int64_t row_bytes, std::int64_t rows,
+                                 Stream stream);
   virtual void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
   /// Whether two ranges of device memory hold the same bytes; waits for the work on `stream`. False
   /// when bytes differ and when the device cannot compare them: then compare on the host.
@@ -116,6 +135,21 @@ class Device {
                                                const std::function<void()>& enqueue) = 0;
   virtual bool capturing(Stream stream) const = 0;
 };
+
+inline void Device::copy_rows_to_device(void* to, std::int64_t to_pitch, const void* from,
+                                        std::int64_t from_pitch, std::int64_t row_bytes,
+                                        std::int64_t rows, Stream stream) {
+  for (std::int64_t i = 0; i < rows; ++i)
+    copy_to_device(static_cast<std::byte*>(to) + i * to_pitch,
+                   static_cast<const std::byte*>(from) + i * from_pitch, row_bytes, stream);
+}
+inline void Device::copy_rows_to_host(void* to, std::int64_t to_pitch, const void* from,
+                                      std::int64_t from_pitch, std::int64_t row_bytes,
+                                      std::int64_t rows, Stream stream) {
+  for (std::int64_t i = 0; i < rows; ++i)
+    copy_to_host(static_cast<std::byte*>(to) + i * to_pitch,
+                 static_cast<const std::byte*>(from) + i * from_pitch, row_bytes, stream);
+}
 
 /// Device memory with an owner. Move-only; releasing never throws.
 class DeviceBuffer {

@@ -156,10 +156,10 @@ tilewise_math mode_of(MathMode mode) {
 // The sizes of the structs' first versions. No struct has padding at its end: an older caller's
 // padding bytes would be read as a later field.
 constexpr std::size_t kFirstOptions = offsetof(tilewise_options, bundle) + sizeof(const char*);
-constexpr std::size_t kFirstProblem =
-    offsetof(tilewise_problem, alignment_c) + sizeof(std::int32_t);
+constexpr std::size_t kFirstProblem = offsetof(tilewise_problem, reserved) + sizeof(std::int32_t);
 constexpr std::size_t kFirstCall = offsetof(tilewise_call, stream) + sizeof(tilewise_stream);
-static_assert(sizeof(tilewise_options) == kFirstOptions);
+static_assert(sizeof(tilewise_options) ==
+              offsetof(tilewise_options, host_memory_limit) + sizeof(std::int64_t));
 static_assert(sizeof(tilewise_problem) == kFirstProblem);
 static_assert(sizeof(tilewise_call) == kFirstCall);
 /// Above the size of every version of a struct; a larger size is uninitialised memory.
@@ -214,6 +214,14 @@ Problem problem_of(const tilewise_problem* given) {
   Problem problem =
       typed_problem(layout_of(p.layout), p.m, p.n, p.k, type_of(p.operand, "operand"),
                     type_of(p.result, "result"), mode_of(p.math), p.batch == 0 ? 1 : p.batch);
+  if ((p.pointers != 0 && p.pointers != 1) || p.reserved != 0)
+    throw Error(ErrorKind::invalid_argument,
+                "pointers = " + std::to_string(p.pointers) +
+                    " of a tilewise_problem is neither 0 nor 1, or its "
+                    "reserved field is not 0");
+  problem.pointers = p.pointers == 1;
+  if (problem.pointers)  // nothing is known of the addresses in the arrays
+    problem.alignment = {bytes_of(problem.a), bytes_of(problem.b), bytes_of(problem.c)};
   if (p.alignment_a != 0) problem.alignment.a = p.alignment_a;
   if (p.alignment_b != 0) problem.alignment.b = p.alignment_b;
   if (p.alignment_c != 0) problem.alignment.c = p.alignment_c;
@@ -265,6 +273,19 @@ std::string json_of(const Resolution& resolution) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+/// Copies a text for a function that takes its place and capacity.
+void write_text(const std::string& from, const char* name, char* text, std::size_t capacity,
+                std::size_t* needed) {
+  if (!text && capacity > 0)
+    throw Error(ErrorKind::invalid_argument, "text is null, but its capacity is not 0");
+  if (needed) *needed = from.size() + 1;
+  if (capacity < from.size() + 1)
+    throw Error(ErrorKind::invalid_argument,
+                std::string(name) + " takes " + std::to_string(from.size() + 1) +
+                    " bytes; there is room for " + std::to_string(capacity));
+  std::memcpy(text, from.c_str(), from.size() + 1);
+}
+
 OnMiss on_miss_of(tilewise_on_miss on_miss) {
   switch (on_miss) {
     case TILEWISE_SERVE:
@@ -273,10 +294,13 @@ OnMiss on_miss_of(tilewise_on_miss on_miss) {
       return OnMiss::record;
     case TILEWISE_ERROR_ON_MISS:
       return OnMiss::error;
+    case TILEWISE_TUNE_ON_MISS:
+      return OnMiss::tune;
   }
   throw Error(ErrorKind::invalid_argument,
               "on_miss is " + std::to_string(static_cast<int>(on_miss)) +
-                  "; it is TILEWISE_SERVE, TILEWISE_RECORD or TILEWISE_ERROR_ON_MISS");
+                  "; it is TILEWISE_SERVE, TILEWISE_RECORD, TILEWISE_ERROR_ON_MISS or "
+                  "TILEWISE_TUNE_ON_MISS");
 }
 
 MatmulOptions options_of(const tilewise_options* given) {
@@ -295,6 +319,9 @@ MatmulOptions options_of(const tilewise_options* given) {
                 "reserved is " + std::to_string(x.reserved) + "; it must be 0");
   if (x.missed_list) options.missed_list = x.missed_list;
   if (x.bundle) options.bundle = x.bundle;
+  if (x.tune_seconds != 0) options.tune_seconds = x.tune_seconds;
+  if (x.autotune) options.autotune = x.autotune;
+  options.host_memory_limit = x.host_memory_limit;
   return options;
 }
 
@@ -372,15 +399,16 @@ tilewise_status tilewise_prepare_range(tilewise_matmul* matmul, const tilewise_p
 tilewise_status tilewise_explain_problem(tilewise_matmul* matmul, const tilewise_problem* problem,
                                          char* text, size_t capacity, size_t* needed) {
   return guarded([&] {
-    if (!text && capacity > 0)
-      throw Error(ErrorKind::invalid_argument, "text is null, but its capacity is not 0");
-    const std::string json = json_of(resolution_of(checked(matmul), problem_of(problem)));
-    if (needed) *needed = json.size() + 1;
-    if (capacity < json.size() + 1)
-      throw Error(ErrorKind::invalid_argument,
-                  "the explanation takes " + std::to_string(json.size() + 1) +
-                      " bytes; there is room for " + std::to_string(capacity));
-    std::memcpy(text, json.c_str(), json.size() + 1);
+    write_text(json_of(resolution_of(checked(matmul), problem_of(problem))), "the explanation",
+               text, capacity, needed);
+  });
+}
+
+tilewise_status tilewise_host_split(tilewise_matmul* matmul, const tilewise_problem* problem,
+                                    char* text, size_t capacity, size_t* needed) {
+  return guarded([&] {
+    write_text(to_json(checked(matmul).host_split(problem_of(problem))), "the split", text,
+               capacity, needed);
   });
 }
 

@@ -87,6 +87,35 @@ Range check_pointer(const Operand& x, std::int64_t batch) {
   return {address, end};
 }
 
+/// An array of pointers in device memory, which the host cannot read.
+void check_pointer_array(const Operand& x) {
+  if (!x.pointer)
+    refuse("the array of pointers to " + std::string(x.name) +
+           " is a null pointer, but it would be read");
+  if (reinterpret_cast<std::uintptr_t>(x.pointer) % sizeof(void*) != 0)
+    refuse("the address of the array of pointers to " + std::string(x.name) +
+           " is not a multiple of " + std::to_string(sizeof(void*)) + " bytes");
+}
+
+/// What can be said of a batch by pointers: each matrix fits the address space, and no packed
+/// operand is given.
+void check_by_pointers(const Operand& a, const Operand& b, const Operand& c, const Problem& problem,
+                       const Call& call) {
+  check_alignment(problem);
+  if (call.packed_a || call.packed_b)
+    refuse(
+        "a batch by pointers takes no packed operand; pack_a() and pack_b() are for one matrix "
+        "and for batches at even distances");
+  const bool reads = reads_operands(problem, call);
+  for (const Operand* x : {&a, &b, &c}) {
+    if (x != &c && !reads) continue;
+    check_pointer_array(*x);
+    if (!span_bytes(*x, 1))
+      refuse("the extent of " + std::string(x->name) + " passes the address space: " +
+             number(x->rows) + " rows with a leading dimension of " + number(x->ld) + " elements");
+  }
+}
+
 void check_scalar(const char* name, const void* pointer, DType type) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   if (address % static_cast<std::uint64_t>(bytes_of(type)) != 0)
@@ -140,8 +169,12 @@ void check_packed(const Operand& x, const PackedOperand* packed, StepRole role,
            number(x.stride) + ")");
 }
 
+/// An operand whose strides are too large for a tensor map counts as not aligned, so that plans
+/// copy it without one.
 int alignment_of(const Operand& x, std::int64_t batch) {
   const auto element = static_cast<std::uint64_t>(bytes_of(x.type));
+  if (x.ld >= kFarElements || (batch > 1 && x.stride >= kFarElements)) [[unlikely]]
+    return bytes_of(x.type);
   return common_alignment({reinterpret_cast<std::uintptr_t>(x.pointer),
                            static_cast<std::uint64_t>(x.ld) * element,
                            batch > 1 ? static_cast<std::uint64_t>(x.stride) * element : 0});
@@ -194,6 +227,10 @@ void check_alignment(const Problem& problem) {
 }
 
 void check_operand(const Problem& problem, const Call& call, StepRole role) {
+  if (problem.pointers)
+    refuse(
+        "the operands of a batch by pointers cannot be packed once; each product packs for "
+        "itself");
   const bool is_a = role == StepRole::pack_a;
   const Operand x = is_a ? operand_a(problem, call) : operand_b(problem, call);
   check_problem(problem);
@@ -209,18 +246,21 @@ void check_call(const Problem& problem, const Call& call) {
   check_leading_dimension(a, "a");
   check_leading_dimension(b, "b");
   check_leading_dimension(c, "c");
-  check_stride(a, problem.batch);
-  check_stride(b, problem.batch);
-  check_stride(c, problem.batch);
+  if (!problem.pointers) {
+    check_stride(a, problem.batch);
+    check_stride(b, problem.batch);
+    check_stride(c, problem.batch);
+  }
   if (is_empty(problem)) return;
 
-  check_batches_of_c(c, problem.batch);
+  if (!problem.pointers) check_batches_of_c(c, problem.batch);
   if (problem.accumulator == DType::i32) {
     check_whole("alpha", call.alpha_device, call.alpha);
     check_whole("beta", call.beta_device, call.beta);
   }
   check_scalar("alpha", call.alpha_device, problem.accumulator);
   check_scalar("beta", call.beta_device, problem.accumulator);
+  if (problem.pointers) return check_by_pointers(a, b, c, problem, call);
   const Range written = check_pointer(c, problem.batch);
   if (!reads_operands(problem, call)) return;
   check_packed(a, call.packed_a, StepRole::pack_a, problem.batch);
@@ -231,7 +271,27 @@ void check_call(const Problem& problem, const Call& call) {
              ": their address ranges, first to last element, intersect; C must be apart from both");
 }
 
+/// Of a batch by pointers: what `problem` says of the addresses, as far as leading dimensions
+/// allow.
+Alignment alignment_by_pointers(const Problem& problem, const Call& call) {
+  const auto of = [](int address, std::int64_t ld, DType type) {
+    return common_alignment(
+        {static_cast<std::uint64_t>(address),
+         static_cast<std::uint64_t>(ld) * static_cast<std::uint64_t>(bytes_of(type))});
+  };
+  return {of(problem.alignment.a, call.lda, problem.a),
+          of(problem.alignment.b, call.ldb, problem.b),
+          of(problem.alignment.c, call.ldc, problem.c)};
+}
+
+bool is_far(const Problem& problem, const Call& call) {
+  const std::int64_t rows = call.lda | call.ldb | call.ldc;
+  const bool strides = problem.batch > 1 && !problem.pointers;
+  return (strides ? rows | call.stride_a | call.stride_b | call.stride_c : rows) >= kFarElements;
+}
+
 Alignment alignment_of(const Problem& problem, const Call& call) {
+  if (problem.pointers) return alignment_by_pointers(problem, call);
   return {alignment_of(operand_a(problem, call), problem.batch),
           alignment_of(operand_b(problem, call), problem.batch),
           alignment_of(operand_c(problem, call), problem.batch)};

@@ -1,6 +1,8 @@
 // What a Resolver expects of stored candidates, and its choice among them.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <optional>
 #include <tuple>
 #include <unordered_set>
 #include <utility>
@@ -14,6 +16,7 @@ namespace tilewise {
 namespace {
 
 double log_ratio(std::int64_t x, std::int64_t y) {
+  if (x == y) return 0;
   const auto at_least_1 = [](std::int64_t v) {
     return static_cast<double>(std::max<std::int64_t>(v, 1));
   };
@@ -35,7 +38,8 @@ double Resolver::own_ratio(std::size_t winner) const {
   std::atomic<double>& known = (*own_ratios_)[winner];
   double value = known.load(std::memory_order_relaxed);
   if (value == 0) {
-    value = measured_over_modelled(winners_[winner].record, device_);
+    const Record& record = winners_[winner].record;
+    value = measured_over_modelled(record, own_cost(record, device_));
     known.store(value, std::memory_order_relaxed);
   }
   return value;
@@ -56,25 +60,21 @@ double Resolver::residual(std::size_t winner, const Corrections& corrections) co
   double value = known.load(std::memory_order_relaxed);
   if (value == 0) {
     const Record& record = winners_[winner].record;
-    const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
-    value = 1;
-    if (record.measurement &&
-        rejection(kernel, record.problem, record.candidate.configuration, device_).empty())
-      value = own_ratio(winner) /
-              corrections.factor(record.candidate, record.problem,
-                                 cost_of(record.candidate, record.problem, device_));
+    const std::optional<Cost> cost = own_cost(record, device_);
+    value = cost ? measured_over_modelled(record, cost) /
+                       corrections.factor(record.candidate, record.problem, *cost)
+                 : 1;
     known.store(value, std::memory_order_relaxed);
   }
   return value;
 }
 
 /// The expected time of a choice's candidate, in us; sets the cost model's share.
-double Resolver::expect(Choice& choice, const Problem& problem, const GivenPackings& given,
-                        const Corrections* corrections) const {
+double Resolver::expect(Choice& choice, const Plan& plan, const Problem& problem,
+                        const GivenPackings& given, const Corrections* corrections) const {
   const auto winner = static_cast<std::size_t>(choice.winner - winners_.data());
-  const Cost cost = cost_of(choice.candidate, problem, device_);
-  choice.model_us =
-      1e6 * (given.none() ? cost : cost_of(choice.candidate, problem, device_, given)).seconds;
+  const Cost cost = estimate(plan, device_);
+  choice.model_us = 1e6 * (given.none() ? cost : cost_of(plan, device_, given)).seconds;
   if (!corrections || !corrections->has(choice.candidate.kernel_template))
     return choice.model_us * own_ratio(winner);
   choice.samples = corrections->samples();
@@ -88,18 +88,20 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
                                                 bool without_own) const {
   using Place = std::tuple<double, bool, double, std::size_t>;
   std::vector<Place> near;
-  for (std::size_t i = 0; i < winners_.size(); ++i) {
-    const Problem& of = winners_[i].record.problem;
+  for (std::size_t i = 0; i < problems_.size(); ++i) {
+    const Problem& of = problems_[i];
     if (same_types(of, problem) && !superseded_[i] && !(without_own && of == problem))
       near.emplace_back(distance_between(of, problem), of.layout != problem.layout,
                         alignment_gap(of.alignment, problem.alignment), i);
   }
-  std::sort(near.begin(), near.end());
+  // A heap: of a thousand winners the nearest hundred or so are looked at.
+  std::make_heap(near.begin(), near.end(), std::greater<>());
   const Corrections* corrections = corrections_for(problem);
   std::vector<Choice> choices;
   std::unordered_set<std::size_t> seen;  // hashes: equal ones of different candidates are rare
-  for (const auto& [distance, other_layout, gap, i] : near) {
-    if (choices.size() == kCompared) break;
+  for (; !near.empty() && choices.size() < kCompared; near.pop_back()) {
+    std::pop_heap(near.begin(), near.end(), std::greater<>());
+    const auto& [distance, other_layout, gap, i] = near.back();
     // What does not serve this problem is not asked again, but for kernels that serve one size
     // each.
     const Candidate& stored = winners_[i].record.candidate;
@@ -111,7 +113,8 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
     if (*candidate != stored && !seen.insert(hash_of(*candidate)).second) continue;
     seen.insert(hashes_[i]);
     Choice choice{.winner = &winners_[i], .candidate = *std::move(candidate), .distance = distance};
-    choice.expected_us = expect(choice, problem, given, corrections);
+    const Plan plan = plan_of(choice.candidate, problem, device_);
+    choice.expected_us = expect(choice, plan, problem, given, corrections);
     if (choice.model_us == 0 && other_layout) continue;
     choices.push_back(std::move(choice));
   }
@@ -125,12 +128,13 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
     choice.compared = compared;
     if (choice.model_us == 0) continue;
     Choice fitted = choice;
-    fit_to_size(choice.candidate, choice.expected_us, problem, device_,
-                [&](const Candidate& other) {
-                  fitted.candidate = other;
-                  return expect(fitted, problem, given, corrections);
-                });
-    choice.expected_us = expect(choice, problem, given, corrections);
+    const auto expect_of = [&](const Candidate& other, const Plan& plan) {
+      fitted.candidate = other;
+      return expect(fitted, plan, problem, given, corrections);
+    };
+    if (!fit_to_size(choice.candidate, choice.expected_us, problem, device_, expect_of)) continue;
+    const Plan plan = plan_of(choice.candidate, problem, device_);
+    choice.expected_us = expect(choice, plan, problem, given, corrections);
   }
   std::stable_sort(choices.begin(), choices.end(), faster);
   return choices;

@@ -26,8 +26,8 @@ int eighths(double value) {
   return static_cast<int>(std::lround(8 * std::log2(std::max(value, 1e-3))));
 }
 
-/// Whole numbers, since the trees are of those: what of the problem and the estimate, then the
-/// parameters in the order of their names.
+/// Whole numbers, since the trees are of those: what of the problem and the estimate, then all
+/// parameters of the template in the order of their names.
 std::vector<int> features_of(const Candidate& candidate, const Problem& p, const Cost& cost) {
   double waves = 0;
   for (const StepCost& step : cost.steps)
@@ -48,7 +48,12 @@ std::vector<int> features_of(const Candidate& candidate, const Problem& p, const
                                eighths(waves),
                                static_cast<int>(cost.steps.size()),
                                static_cast<int>(cost.limit)};
-  for (const auto& [name, value] : candidate.configuration.values()) features.push_back(value);
+  const auto add = [&features](const Configuration& configuration) {
+    for (const auto& [name, value] : configuration.values()) features.push_back(value);
+  };
+  const KernelTemplate& kernel = find_template(candidate.kernel_template);
+  const bool whole = candidate.configuration.values().size() == kernel.parameters.size();
+  whole ? add(candidate.configuration) : add(with_added(kernel, candidate.configuration));
   return features;
 }
 

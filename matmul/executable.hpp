@@ -54,6 +54,9 @@ class Executable {
   /// stream-ordered.
   void launch(const Call& call) const;
 
+  /// Whether the plan's tensor maps take the call's strides.
+  bool encodes(const Call& call) const;
+
   /// This plan's packing of A (StepRole::pack_a) or B; null without one.
   const Packing* packing(StepRole role) const;
   /// Enqueues the pack of that operand alone, into `memory` of packing(role)->bytes. Checks
@@ -136,13 +139,22 @@ void check_alignment(const Problem& problem);
 /// space, overlapping matrices of C, and C overlapping A or B. Overlap is decided by address ranges
 /// from first to last element, so a C between the rows of A is refused too. A packed operand must
 /// be of the call's own A or B. Throws Error(invalid_argument) with the value and the allowed
-/// range. Cheap enough for every call.
+/// range. Of a batch by pointers the arrays' addresses are checked, not the pointers in them: they
+/// are in device memory. Cheap enough for every call.
 void check_call(const Problem& problem, const Call& call);
 
 /// The same for one operand that is to be packed.
 void check_operand(const Problem& problem, const Call& call, StepRole role);
 
-/// The alignment of a call's pointers, leading dimensions and strides.
+/// A leading dimension or batch stride that tensor maps may not take. Their limit is 2^40 bytes.
+/// These are at most 2^36 bytes, of which a row class has up to 4 between its rows.
+inline constexpr std::int64_t kFarElements = std::int64_t{1} << 33;
+/// Whether the call has such a stride.
+bool is_far(const Problem& problem, const Call& call);
+
+/// The alignment of a call's pointers, leading dimensions and strides: one element where one of
+/// these is far. Of a batch by pointers: problem.alignment, as far as the leading dimensions allow
+/// it.
 Alignment alignment_of(const Problem& problem, const Call& call);
 
 }  // namespace tilewise

@@ -1,7 +1,12 @@
+// Products on host pointers: small ones by one copy each way, others by tiles.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <vector>
 
+#include "matmul/build.hpp"
+#include "matmul/host_plan.hpp"
+#include "matmul/host_stream.hpp"
 #include "matmul/state.hpp"
 #include "tilewise/error.hpp"
 
@@ -11,19 +16,6 @@ namespace {
 /// Strided rows are copied in parts of about this many bytes, gathered on the host, so that neither
 /// padding nor a full copy of the matrix is needed.
 constexpr std::int64_t kPartBytes = std::int64_t{8} << 20;
-
-class OwnStream {
- public:
-  explicit OwnStream(Device& device) : device_(device), stream_(device.create_stream()) {}
-  OwnStream(const OwnStream&) = delete;
-  OwnStream& operator=(const OwnStream&) = delete;
-  ~OwnStream() { device_.destroy_stream(stream_); }
-  Stream get() const { return stream_; }
-
- private:
-  Device& device_;
-  Stream stream_;
-};
 
 /// The matrices of one operand in host memory; in device memory they are contiguous. Lengths in
 /// bytes. A stride of 0 is one matrix for all products.
@@ -97,19 +89,110 @@ void download(Device& device, Stream stream, void* to, const void* from, const M
   });
 }
 
-std::string mebibytes(std::int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
-
 /// Whether C is read: beta in the accumulator's type is not 0.
 bool reads_c(const Problem& problem, double beta) {
   return problem.accumulator == DType::f32 ? static_cast<float>(beta) != 0.0F : beta != 0.0;
 }
 
 void check_host_call(const Problem& problem, const Call& call) {
-  if (call.alpha_device || call.beta_device || call.packed_a || call.packed_b)
+  if (call.alpha_device || call.beta_device || call.packed_a || call.packed_b || problem.pointers)
     throw Error(ErrorKind::invalid_argument,
                 "a product on host pointers takes neither alpha and beta on the device nor packed "
-                "operands");
+                "operands nor a batch by pointers");
   check_call(problem, call);
+}
+
+HostTask task_of(const Problem& problem, const Call& call) {
+  HostTask task;
+  task.problem = problem;
+  if (!reads_operands(problem, call)) task.problem.k = 0;
+  task.problem = as_served(task.problem);
+  task.shares_a = problem.batch > 1 && call.stride_a == 0;
+  task.shares_b = problem.batch > 1 && call.stride_b == 0;
+  task.reads_c = reads_c(problem, call.beta);
+  return task;
+}
+
+/// Device memory that a product may use. Without a limit the driver and other threads keep 1/16 of
+/// what is free, at most 512 MiB.
+std::int64_t budget_of(const HostSettings& settings, std::int64_t free_bytes) {
+  const std::int64_t rest = free_bytes - std::min(free_bytes / 16, std::int64_t{512} << 20);
+  return settings.memory_limit > 0 ? std::min(settings.memory_limit, rest) : rest;
+}
+
+using WorkspaceOf = std::function<std::int64_t(const Problem&)>;
+
+/// A split with its order. Tiles are made smaller until their kernels' workspace fits, too.
+struct Planned {
+  HostPlan plan;
+  std::int64_t workspace = 0;
+};
+Planned planned(const HostTask& task, const HostSettings& settings, const HostRates& rates,
+                std::int64_t free_bytes, const WorkspaceOf& workspace_of) {
+  const std::int64_t budget = budget_of(settings, free_bytes);
+  Planned made;
+  for (;;) {
+    try {
+      made.plan = chosen_split(task, budget - made.workspace, settings, rates);
+    } catch (const Error& error) {
+      throw Error(
+          error.kind(),
+          std::string(error.what()) + ": " + std::to_string(free_bytes) +
+              " bytes are free, the limit is " +
+              (settings.memory_limit > 0 ? std::to_string(settings.memory_limit) : "what is free") +
+              ", and workspace takes " + std::to_string(made.workspace));
+    }
+    std::int64_t workspace = 0;
+    for (const Problem& problem : made.plan.problems())
+      workspace = std::max(workspace, workspace_of(problem));
+    const bool fits = made.plan.slots_bytes() + workspace <= budget;
+    made.workspace = workspace;
+    if (fits) break;
+  }
+  put_in_order(made.plan);
+  return made;
+}
+
+/// The device's rate for this product, by its expected time. Small products need none.
+HostRates rates_of(const HostTask& task, const HostSettings& settings, const DeviceInfo& info,
+                   const std::function<double(const Problem&)>& expected_us) {
+  HostRates rates;
+  rates.multiprocessors = info.multiprocessors;
+  const Problem& problem = task.problem;
+  if (problem.k == 0 || operand_bytes(problem) <= static_cast<double>(settings.single_bytes))
+    return rates;
+  Problem whole = problem;
+  whole.alignment = {16, 16, 16};
+  const double microseconds = expected_us(whole);
+  if (microseconds > 0) rates.flops = flops_of(whole) / microseconds * 1e6;
+  return rates;
+}
+
+/// One copy each way.
+void multiply_at_once(Device& device, const HostPlan& plan, const Executable& executable,
+                      const Call& given) {
+  const Problem& p = plan.task.problem;
+  const std::int64_t batch = p.batch;
+  const Matrices a(batch, rows_a(p), min_lda(p), given.lda, given.stride_a, p.a);
+  const Matrices b(batch, rows_b(p), min_ldb(p), given.ldb, given.stride_b, p.b);
+  const Matrices c(batch, p.m, p.n, given.ldc, given.stride_c, p.c);
+  const bool reads = p.k > 0;
+  const DeviceBuffer on_a(device, a.bytes()), on_b(device, b.bytes()), on_c(device, c.bytes());
+  const OwnStream stream(device);
+  Call call;
+  call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
+  call.lda = min_lda(p), call.ldb = min_ldb(p), call.ldc = min_ldc(p);
+  call.stride_a = a.device_stride(p.a), call.stride_b = b.device_stride(p.b);
+  call.stride_c = c.device_stride(p.c);
+  call.alpha = given.alpha, call.beta = given.beta;
+  call.stream = stream.get();
+  if (reads) {
+    upload(device, call.stream, on_a.data(), given.a, a);
+    upload(device, call.stream, on_b.data(), given.b, b);
+  }
+  if (plan.task.reads_c) upload(device, call.stream, on_c.data(), given.c, c);
+  executable.launch(call);
+  download(device, call.stream, given.c, on_c.data(), c);
 }
 
 }  // namespace
@@ -121,49 +204,68 @@ void Matmul::host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
        call_of(a, lda, b, ldb, c, ldc, alpha, beta, nullptr));
 }
 
-/// The matrices are contiguous on the device, whatever their leading dimensions on the host.
 void Matmul::host(const Problem& asked, const Call& given) {
   check_process();
   check_host_call(asked, given);
   if (is_empty(asked)) return;
-  Problem problem = as_served(asked);
-  problem.alignment =
-      natural_alignment(asked.layout, asked.m, asked.n, asked.k, asked.a, asked.b, asked.c);
-  const std::int64_t batch = problem.batch;
-  const Matrices a(batch, rows_a(problem), min_lda(problem), given.lda, given.stride_a, problem.a);
-  const Matrices b(batch, rows_b(problem), min_ldb(problem), given.ldb, given.stride_b, problem.b);
-  const Matrices c(batch, problem.m, problem.n, given.ldc, given.stride_c, problem.c);
-  const bool reads = reads_operands(problem, given);
-  const std::int64_t bytes_a = reads ? a.bytes() : 0, bytes_b = reads ? b.bytes() : 0,
-                     bytes_c = c.bytes();
   Device& device = state_->device();
-  std::int64_t workspace = 0;
+  const HostSettings& settings = state_->host_settings();
+  const HostTask task = task_of(asked, given);
+  StreamedProduct::Executables executables;
+  const auto workspace_of = [&](const Problem& problem) {
+    auto& executable = executables[problem];
+    if (!executable) executable = state_->executable(as_served(problem), nullptr);
+    return executable->plan().workspace_bytes;
+  };
+  const HostRates rates = rates_of(task, settings, device.info(), [&](const Problem& whole) {
+    return state_->resolution(whole).predicted_us;
+  });
+  const auto [plan, workspace] = planned(task, settings, rates, device.free_memory(), workspace_of);
   try {
-    const DeviceBuffer on_a(device, bytes_a), on_b(device, bytes_b), on_c(device, bytes_c);
-    const std::shared_ptr<const Executable> executable = state_->executable(problem, nullptr);
-    workspace = executable->plan().workspace_bytes;
-    const OwnStream stream(device);
-    Call call = call_of(on_a.data(), min_lda(problem), on_b.data(), min_ldb(problem), on_c.data(),
-                        min_ldc(problem), given.alpha, given.beta, stream.get());
-    call.stride_a = a.device_stride(problem.a), call.stride_b = b.device_stride(problem.b);
-    call.stride_c = c.device_stride(problem.c);
-    if (reads) {
-      upload(device, call.stream, on_a.data(), given.a, a);
-      upload(device, call.stream, on_b.data(), given.b, b);
-    }
-    if (reads_c(problem, given.beta)) upload(device, call.stream, on_c.data(), given.c, c);
-    executable->launch(call);
-    download(device, call.stream, given.c, on_c.data(), c);
+    if (plan.shape.single)
+      return multiply_at_once(device, plan, *executables.at(plan.problem_of({})), given);
+    std::unique_ptr<HostStaging> staging = state_->staging().take(device, settings);
+    StreamedProduct(device, *staging, plan, executables, given).run();
+    state_->staging().put_back(std::move(staging));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory) throw;
-    const double needed = static_cast<double>(bytes_a) + static_cast<double>(bytes_b) +
-                          static_cast<double>(bytes_c) + static_cast<double>(workspace);
-    throw Error(ErrorKind::out_of_memory,
-                to_string(problem) + " on host pointers needs " +
-                    std::to_string(static_cast<std::int64_t>(needed / (1 << 20))) +
-                    " MiB of device memory, and " + mebibytes(device.status().free_bytes) +
-                    " are free: " + error.what());
+    throw Error(ErrorKind::out_of_memory, to_string(asked) + " on host pointers takes " +
+                                              std::to_string(plan.slots_bytes() + workspace) +
+                                              " bytes of device memory, and " +
+                                              std::to_string(device.free_memory()) +
+                                              " are free: " + error.what());
   }
+}
+
+HostSplit Matmul::host_split(const Problem& problem) const {
+  Call tight;
+  tight.stride_a = rows_a(problem) * min_lda(problem);
+  tight.stride_b = rows_b(problem) * min_ldb(problem);
+  return host_split(problem, tight);
+}
+
+HostSplit Matmul::host_split(const Problem& problem, const Call& call) const {
+  check_process();
+  check_problem(problem);
+  if (problem.pointers)
+    throw Error(ErrorKind::invalid_argument,
+                "a batch by pointers is not a product on host pointers");
+  if (is_empty(problem)) return {};
+  const HostSettings& settings = state_->host_settings();
+  const DeviceInfo& info = state_->device().info();
+  const HostTask task = task_of(problem, call);
+  const HostRates rates = rates_of(task, settings, info, [&](const Problem& whole) {
+    return state_->resolution(whole).predicted_us;
+  });
+  const auto [plan, workspace] =
+      planned(task, settings, rates, state_->device().free_memory(), [&](const Problem& tile) {
+        const Problem served = as_served(tile);
+        return plan_of(state_->resolution(served).candidate, served, info).workspace_bytes;
+      });
+  HostSplit split = plan.split();
+  split.device_bytes += workspace;
+  if (!plan.shape.single) split.staging_bytes = HostStaging::bytes(settings);
+  return split;
 }
 
 }  // namespace tilewise

@@ -13,10 +13,12 @@
 #include "device/cuda/cuda.hpp"
 #include "device/fork.hpp"
 #include "device/machines.hpp"
+#include "matmul/folded.hpp"
 #include "matmul/packed_contents.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolution.hpp"
 #include "matmul/state.hpp"
+#include "matmul/tuning_program.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {
@@ -123,6 +125,7 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   if (!options.bundle.empty())
     parts.bundle =
         Database::open(std::filesystem::absolute(options.bundle), OpenMode::read_only, trust);
+  if (options.on_miss == OnMiss::tune) add_tuning(parts, options, path, trust);
   if (is_there(path)) {
     parts.database = Database::open(path, OpenMode::read_only, trust);
   } else if (!parts.bundle) {
@@ -140,6 +143,11 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   parts.load_compiler = [target, where = options.nvrtc] { return load_compiler(target, where); };
   parts.compile_missing = options.compile_missing;
   parts.portfolio = portfolio_for;
+  if (options.host_memory_limit < 0)
+    throw Error(ErrorKind::invalid_argument, "host_memory_limit is " +
+                                                 std::to_string(options.host_memory_limit) +
+                                                 " bytes; it is 0 (what is free) or more");
+  parts.host.memory_limit = options.host_memory_limit;
   parts.on_miss = options.on_miss;
   parts.missed_list = options.missed_list.empty()
                           ? std::filesystem::path(path.string() + ".missed.csv")
@@ -206,6 +214,10 @@ void Matmul::operator()(const Problem& problem, const Call& call) {
   Problem asked = problem;
   if (problem.k == 0) asked = as_served(problem);
   asked.alignment = alignment_of(problem, call);
+  if (is_far(problem, call)) [[unlikely]]
+    return state_->multiply_far(asked, call, given_in(call, state_->device()));
+  if (asked.batch > 1 && (call.stride_a == 0 || call.stride_b == 0)) [[unlikely]]
+    if (multiply_folded(asked, call)) return;
   Remembered& slot = slot_of(state_->id(), asked);
   const std::uint64_t packings = key_of(call);
   if (slot.instance == state_->id() && slot.problem == asked && slot.packings == packings)
@@ -219,6 +231,30 @@ void Matmul::operator()(const Problem& problem, const Call& call) {
     found->launch(call);
   };
   look_up();
+}
+
+/// Serves a batch that is one product. False for other batches.
+bool Matmul::multiply_folded(const Problem& batch, const Call& call) {
+  const std::optional<FoldedBatch> folded = folded_batch(batch, call);
+  if (!folded) return false;
+  const Problem& product = folded->problem;
+  Remembered& slot = slot_of(state_->id(), product);
+  const std::uint64_t key = std::hash<Problem>{}(batch) | 1;
+  // Equal keys of two batches are possible, so the executable's own problem decides.
+  const auto is_of_call = [&](const Executable& one) {
+    return one.problem() == product || one.problem() == batch;
+  };
+  if (slot.instance != state_->id() || slot.problem != product || slot.packings != key ||
+      !is_of_call(*slot.executable)) {
+    const std::shared_ptr<const Executable> found = state_->folded(product, batch, call.stream);
+    // In a capture the batch may serve only because the product is not prepared yet.
+    if (found->problem() == product || !state_->device().capturing(call.stream))
+      remember(slot, state_->id(), product, key, found);
+    found->launch(found->problem() == product ? folded->call : call);
+    return true;
+  }
+  slot.executable->launch(slot.executable->problem() == product ? folded->call : call);
+  return true;
 }
 
 PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) {

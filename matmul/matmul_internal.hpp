@@ -10,6 +10,7 @@
 #include "db/image_cache.hpp"
 #include "device/compiler.hpp"
 #include "device/device.hpp"
+#include "matmul/host_plan.hpp"
 #include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
 
@@ -28,7 +29,11 @@ struct MatmulParts {
   /// be empty.
   std::function<std::vector<Record>(const DeviceInfo&)> portfolio = {};
   OnMiss on_miss = OnMiss::serve;
-  std::filesystem::path missed_list = {};        ///< of OnMiss::record
+  std::filesystem::path missed_list = {};  ///< of OnMiss::record
+  /// Of OnMiss::tune: tunes a problem, so that the database has its winner. Returns "", or why it
+  /// failed. One call at a time. May be empty.
+  std::function<std::string(const Problem&, const DeviceInfo&)> tune = {};
+  HostSettings host = {};                        ///< of products on host pointers
   std::function<void(const std::string&)> warn;  ///< empty: standard error
   std::vector<std::string> notes = {};           ///< warnings from before the construction
 };

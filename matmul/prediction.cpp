@@ -1,6 +1,7 @@
 #include "matmul/prediction.hpp"
 
 #include <algorithm>
+#include <any>
 #include <functional>
 #include <utility>
 
@@ -9,25 +10,24 @@
 namespace tilewise {
 namespace {
 
-std::vector<KernelSpec> kernels_of(const KernelTemplate& kernel, const Problem& problem,
-                                   const Configuration& configuration, const DeviceInfo& device) {
-  const Plan plan = kernel.plan(problem, configuration, device);
-  std::vector<KernelSpec> kernels;
-  for (const LaunchStep& step : plan.steps) kernels.push_back(step.kernel);
-  return kernels;
+bool same_kernels(const Plan& x, const Plan& y) {
+  return std::equal(x.steps.begin(), x.steps.end(), y.steps.begin(), y.steps.end(),
+                    [](const LaunchStep& a, const LaunchStep& b) { return a.kernel == b.kernel; });
 }
 
 /// Whether both problems have the same kernels of a candidate, at the second one's alignment.
 bool same_kernels(const KernelTemplate& kernel, const Configuration& configuration, Problem own,
                   const Problem& problem, const DeviceInfo& device) {
   own.alignment = problem.alignment;
-  return rejection(kernel, own, configuration, device).empty() &&
-         kernels_of(kernel, own, configuration, device) ==
-             kernels_of(kernel, problem, configuration, device);
+  own.pointers = problem.pointers;
+  return is_valid(kernel, own, configuration, device) &&
+         same_kernels(kernel.plan(own, configuration, device),
+                      kernel.plan(problem, configuration, device));
 }
 
 bool same_size(Problem x, const Problem& y) {
   x.alignment = y.alignment;
+  x.pointers = y.pointers;
   return x == y;
 }
 
@@ -38,9 +38,10 @@ bool reads(const Constraint& constraint, const std::string& parameter) {
 /// Whether a valid candidate is still valid after a change of the parameter's value.
 bool may_set(const KernelTemplate& kernel, const Configuration& changed,
              const std::string& parameter, const Problem& problem, const DeviceInfo& device) {
+  std::any numbers;
   for (const Constraint& constraint : kernel.constraints)
     if (!constraint.for_search_only && reads(constraint, parameter) &&
-        !constraint.holds({problem, changed, device}))
+        !constraint.holds({problem, changed, device, &numbers}))
       return false;
   return true;
 }
@@ -64,22 +65,26 @@ std::uint64_t GivenPackings::key() const {
 
 Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device,
              const GivenPackings& given) {
-  Plan plan = plan_of(candidate, problem, device);
-  std::erase_if(plan.steps, [&](const LaunchStep& step) {
+  return cost_of(plan_of(candidate, problem, device), device, given);
+}
+
+Cost cost_of(const Plan& plan, const DeviceInfo& device, const GivenPackings& given) {
+  if (given.none()) return estimate(plan, device);
+  Plan rest = plan;
+  std::erase_if(rest.steps, [&](const LaunchStep& step) {
     return !step.packs.empty() &&
            std::all_of(step.packs.begin(), step.packs.end(),
                        [&](const Packing& packing) { return given.has(packing); });
   });
-  return estimate(plan, device);
+  return estimate(rest, device);
 }
 
 bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const Problem& problem,
                 const DeviceInfo& device) {
   if (refused.empty()) return false;
-  const std::vector<KernelSpec> kernels = kernels_of(find_template(candidate.kernel_template),
-                                                     problem, candidate.configuration, device);
-  return std::any_of(kernels.begin(), kernels.end(),
-                     [&](const KernelSpec& kernel) { return refused.count(kernel) > 0; });
+  const Plan plan = plan_of(candidate, problem, device);
+  return std::any_of(plan.steps.begin(), plan.steps.end(),
+                     [&](const LaunchStep& step) { return refused.count(step.kernel) > 0; });
 }
 
 std::size_t hash_of(const Candidate& candidate) {
@@ -102,10 +107,11 @@ std::optional<Candidate> form_for(const Record& record, const Problem& problem,
   return candidate;
 }
 
-void fit_to_size(Candidate& candidate, double& us, const Problem& problem, const DeviceInfo& device,
+bool fit_to_size(Candidate& candidate, double& us, const Problem& problem, const DeviceInfo& device,
                  const ExpectedUs& expected_us) {
+  bool changed = false;
   const KernelTemplate& kernel = find_template(candidate.kernel_template);
-  std::optional<std::vector<KernelSpec>> kernels;
+  std::optional<Plan> plan;
   for (const Parameter& parameter : kernel.parameters) {
     if (std::count(kernel.of_size.begin(), kernel.of_size.end(), parameter.name) == 0) continue;
     const std::vector<int>& values = parameter.values;
@@ -118,23 +124,30 @@ void fit_to_size(Candidate& candidate, double& us, const Problem& problem, const
         Candidate other = candidate;
         other.configuration.set(parameter.name, values[static_cast<std::size_t>(i)]);
         if (!may_set(kernel, other.configuration, parameter.name, problem, device)) continue;
-        const double other_us = expected_us(other);
+        const Plan other_plan = kernel.plan(problem, other.configuration, device);
+        const double other_us = expected_us(other, other_plan);
         if (!(other_us < us)) break;
-        if (!kernels) kernels = kernels_of(kernel, problem, candidate.configuration, device);
-        if (kernels_of(kernel, problem, other.configuration, device) != *kernels) continue;
+        if (!plan) plan = kernel.plan(problem, candidate.configuration, device);
+        if (!same_kernels(*plan, other_plan)) continue;
         candidate = std::move(other);
         us = other_us;
+        changed = true;
       }
   }
+  return changed;
 }
 
-double measured_over_modelled(const Record& record, const DeviceInfo& device) {
-  constexpr double kMost = 4;
+std::optional<Cost> own_cost(const Record& record, const DeviceInfo& device) {
   const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
   if (!record.measurement ||
-      !rejection(kernel, record.problem, record.candidate.configuration, device).empty())
-    return 1;
-  const double model_us = cost_of(record.candidate, record.problem, device).seconds * 1e6;
+      !is_valid(kernel, record.problem, record.candidate.configuration, device))
+    return {};
+  return cost_of(record.candidate, record.problem, device);
+}
+
+double measured_over_modelled(const Record& record, const std::optional<Cost>& own) {
+  constexpr double kMost = 4;
+  const double model_us = own ? own->seconds * 1e6 : 0;
   return model_us > 0 ? std::clamp(record.measurement->median_us / model_us, 1 / kMost, kMost) : 1;
 }
 

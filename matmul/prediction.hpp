@@ -29,6 +29,7 @@ struct GivenPackings {
 /// given.
 Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device,
              const GivenPackings& given = {});
+Cost cost_of(const Plan& plan, const DeviceInfo& device, const GivenPackings& given);
 
 /// Whether a valid candidate needs one of the refused kernels for the problem.
 bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const Problem& problem,
@@ -41,17 +42,21 @@ std::size_t hash_of(const Candidate& candidate);
 std::optional<Candidate> form_for(const Record& record, const Problem& problem,
                                   const DeviceInfo& device);
 
-/// The time that is expected of a valid candidate, in microseconds.
-using ExpectedUs = std::function<double(const Candidate&)>;
+/// The time that is expected of a valid candidate with this plan, in microseconds.
+using ExpectedUs = std::function<double(const Candidate&, const Plan&)>;
 
 /// Chooses the parameters that follow from the size anew, as far as no other image is needed: each
 /// is changed by one value as long as the expected time decreases. `us`: that time of the
-/// candidate, which becomes that of the chosen one.
-void fit_to_size(Candidate& candidate, double& us, const Problem& problem, const DeviceInfo& device,
+/// candidate, which becomes that of the chosen one. Returns whether it is another candidate.
+bool fit_to_size(Candidate& candidate, double& us, const Problem& problem, const DeviceInfo& device,
                  const ExpectedUs& expected_us);
 
-/// Measured over modelled time of a record's own problem; 1 where either is not known. Within
-/// limits: a model that is far off there says little of other sizes.
-double measured_over_modelled(const Record& record, const DeviceInfo& device);
+/// The estimate for a record's own problem; none without a measurement, and where its candidate is
+/// not valid any more.
+std::optional<Cost> own_cost(const Record& record, const DeviceInfo& device);
+
+/// Measured time over its own_cost(); 1 without an estimate. Between 1/4 and 4: a model that is far
+/// off there says little of other sizes.
+double measured_over_modelled(const Record& record, const std::optional<Cost>& own);
 
 }  // namespace tilewise

@@ -72,10 +72,8 @@ std::string measured_text(const Record& record) {
 
 std::string tune_command(const Problem& problem, const DeviceInfo& device) {
   // A UUID's first digits name a device independently of its index.
-  const std::string name = device.target == default_host_target() ? "host"
-                           : device.target.host                   ? to_string(device.target)
-                           : device.uuid.empty()                  ? "0"
-                                                                  : device.uuid.substr(0, 12);
+  std::string name = device_option(device);
+  if (name == device.uuid) name = name.substr(0, 12);
   return "autotune --device " + name + tune_options(problem);
 }
 
@@ -109,6 +107,12 @@ std::string staleness(const Record& record, const DeviceInfo& device, const std:
 }
 
 }  // namespace
+
+std::string device_option(const DeviceInfo& device) {
+  if (device.target == default_host_target()) return "host";
+  if (device.target.host) return to_string(device.target);
+  return device.uuid.empty() ? "0" : device.uuid;
+}
 
 bool same_types(const Problem& x, const Problem& y) {
   return x.a == y.a && x.b == y.b && x.c == y.c && x.accumulator == y.accumulator &&
@@ -183,7 +187,10 @@ void Resolver::add_general(std::vector<Record> general) {
                           candidate.configuration.at(specialises) != 0 &&
                           problems.contains(winners_[i].record.problem));
   }
-  for (const Winner& winner : winners_) hashes_.push_back(hash_of(winner.record.candidate));
+  for (const Winner& winner : winners_) {
+    problems_.push_back(winner.record.problem);
+    hashes_.push_back(hash_of(winner.record.candidate));
+  }
   own_ratios_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
   residuals_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
 }
@@ -203,9 +210,9 @@ Resolution Resolver::resolve(const Problem& problem, const RefusedKernels& refus
 
 const Winner* Resolver::exact(const Problem& problem, const RefusedKernels& refused) const {
   for (std::size_t i = 0; i < own_; ++i) {
+    if (problems_[i] != problem) continue;
     const Winner& winner = winners_[i];
     const Candidate& candidate = winner.record.candidate;
-    if (winner.record.problem != problem) continue;
     const KernelTemplate& kernel = find_template(candidate.kernel_template);
     if (rejection(kernel, problem, candidate.configuration, device_).empty() &&
         !has_one_of(refused, candidate, problem, device_))

@@ -25,6 +25,9 @@ bool same_types(const Problem& x, const Problem& y);
 /// as 1.
 double distance_between(const Problem& x, const Problem& y);
 
+/// The device as `autotune --device` takes it.
+std::string device_option(const DeviceInfo& device);
+
 /// Matmul::fastest_within() on the results of `resolve`, which may throw Error(unsupported).
 MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInfo& device,
                         const std::function<Resolution(const Problem&)>& resolve);
@@ -44,6 +47,9 @@ class Resolver {
   /// winners that are specialised on the size of the same problem.
   Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler = "",
            std::vector<Record> general = {}, CorrectionsSource corrections = {});
+
+  /// Whether the problem has a winner of its own that is valid.
+  bool has_winner(const Problem& problem) const { return exact(problem, {}) != nullptr; }
 
   /// The exact winner, else the one that is expected to be fastest, else a default; always valid
   /// for `problem`. Winners of the same types and mode, of any size, layout and alignment, are
@@ -110,13 +116,14 @@ class Resolver {
   double own_ratio(std::size_t winner) const;
   const Corrections* corrections_for(const Problem& problem) const;
   double residual(std::size_t winner, const Corrections& corrections) const;
-  double expect(Choice& choice, const Problem& problem, const GivenPackings& given,
-                const Corrections* corrections) const;
+  double expect(Choice& choice, const Plan& plan, const Problem& problem,
+                const GivenPackings& given, const Corrections* corrections) const;
   void tell_staleness(Resolution& resolution) const;
   Resolution default_answer(const Problem& problem, const RefusedKernels& refused) const;
 
   std::vector<Winner> winners_;      // then general records, as if they were winners
   std::size_t own_ = 0;              // the number of winners before them
+  std::vector<Problem> problems_;    // of each winner, close together: all are looked at
   std::vector<bool> superseded_;     // of each winner: for other sizes, by a general record
   std::vector<std::size_t> hashes_;  // hash_of() each winner's candidate
   /// Of each winner: measured over modelled time of its own problem, or 0 until it is first needed.

@@ -42,17 +42,7 @@ Matmul::State::State(MatmulParts parts)
   if (!parts_.warn)
     parts_.warn = [](const std::string& line) { std::cerr << "tilewise: " + line + "\n"; };
   for (const std::string& note : parts_.notes) warn_once(note);
-  std::vector<Winner> winners;
-  std::vector<Record> general;
-  if (database_) {
-    winners = database_->winners(gpu_key(device_->info()));
-    general = database_->general(gpu_key(device_->info()));
-    for (const std::string& warning : database_->warnings()) warn_once(warning);  // damaged winners
-  }
-  if (bundle_) read_bundle(winners, general);
-  resolver_.emplace(std::move(winners), device_->info(), "", std::move(general),
-                    [this](const Problem& kind) { return corrections(kind); });
-  for (const std::string& note : resolver_->notes()) warn_once(note);
+  read_stored();
   if (parts_.on_miss == OnMiss::record) missed_.emplace(parts_.missed_list);
 }
 
@@ -62,6 +52,7 @@ std::shared_ptr<const Executable> Matmul::State::executable(const Problem& probl
   if (auto found = choices_.find(asked)) return found;
   const MayLoad may_load = device_->capturing(stream) ? MayLoad::no : MayLoad::yes;
   if (may_load == MayLoad::no && !given.none()) return executable(problem, stream);
+  if (may_load == MayLoad::yes) tune(problem);
   const std::lock_guard making(make_mutex_);
   if (auto found = choices_.find(asked)) return found;
   std::shared_ptr<const Executable> made = given.none() || prepared_.contains(problem)
@@ -100,7 +91,7 @@ std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, Ma
   for (;;) {
     Resolution resolution;
     try {
-      resolution = resolve(*resolver_, problem, given);
+      resolution = resolve(*stored(), problem, given);
       if (resolution.kind != MatchKind::exact)
         meet_miss(problem, failures.empty() ? "" : failures.front().second.why_not);
     } catch (const Error& error) {
@@ -292,9 +283,7 @@ ImageStore::Made Matmul::State::image(const KernelSpec& kernel, const std::strin
   return made;
 }
 
-Resolution Matmul::State::resolution(const Problem& problem) {
-  return resolve(*resolver_, problem);
-}
+Resolution Matmul::State::resolution(const Problem& problem) { return resolve(*stored(), problem); }
 
 /// What is stored comes first, then the portfolio, then a default.
 Resolution Matmul::State::resolve(const Resolver& stored, const Problem& problem,
@@ -334,14 +323,10 @@ void Matmul::State::pack(const Problem& problem, const Call& call,
 }
 
 Resolution Matmul::State::explain(const Problem& problem) {
-  // The source hash depends on the compiler.
-  std::call_once(informed_once_, [this] {
-    const Compiler* known = compiler();
-    with_compiler_ = known ? resolver_->with_compiler(known->identity()) : *resolver_;
-  });
-  Resolution resolution = resolve(*with_compiler_, problem);
+  const std::shared_ptr<const Resolver> known = stored_with_compiler();
+  Resolution resolution = resolve(*known, problem);
   if (resolution.kind == MatchKind::predicted)
-    if (const std::string off = with_compiler_->how_far_off(problem); !off.empty())
+    if (const std::string off = known->how_far_off(problem); !off.empty())
       resolution.why += "; " + off;
   return resolution;
 }

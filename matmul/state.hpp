@@ -6,11 +6,13 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "matmul/choices.hpp"
 #include "matmul/executable.hpp"
+#include "matmul/host_staging.hpp"
 #include "matmul/image_store.hpp"
 #include "matmul/matmul_internal.hpp"
 #include "matmul/missed.hpp"
@@ -45,6 +47,13 @@ struct Matmul::State {
   /// capture.
   std::shared_ptr<const Executable> executable(const Problem& problem, Stream stream,
                                                const GivenPackings& given = {});
+  /// The executable of `product` or of `batch`, which compute the same (folded_batch()): see
+  /// Executable::problem().
+  std::shared_ptr<const Executable> folded(const Problem& product, const Problem& batch,
+                                           Stream stream);
+  /// Multiplies where is_far(): by the problem's executable if its tensor maps take the call's
+  /// strides, else by a default that does not use them.
+  void multiply_far(const Problem& problem, const Call& call, const GivenPackings& given);
   /// Loads the kernels of a problem and keeps its choice, without an executable.
   void prepare(const Problem& problem);
   /// The resolution of a problem, without a compiler.
@@ -55,6 +64,9 @@ struct Matmul::State {
   /// for it. Without such a packing, `contents` gets no copy.
   void pack(const Problem& problem, const Call& call, PackedOperand::Contents& contents);
   Device& device() const { return *device_; }
+  const HostSettings& host_settings() const { return parts_.host; }
+  /// The staging buffers of products on host pointers.
+  HostStagingShelf& staging() { return staging_; }
   /// Unique in the process, also after destruction.
   std::uint64_t id() const { return id_; }
 
@@ -93,10 +105,18 @@ struct Matmul::State {
   ImageStore::Made image(const KernelSpec& kernel, const std::string& launch_revision,
                          Attempt& attempt);
   std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
+  std::shared_ptr<const Executable> without_maps(const Problem& problem, Stream stream);
+  bool serves_folded(const Problem& product, const Problem& batch);
   Resolution resolve(const Resolver& stored, const Problem& problem,
                      const GivenPackings& given = {});
   std::optional<Corrections> corrections(const Problem& kind);
   void read_bundle(std::vector<Winner>& winners, std::vector<Record>& general);
+  void read_stored();
+  std::shared_ptr<const Resolver> stored() const;
+  std::shared_ptr<const Resolver> stored_with_compiler();
+  void tune(const Problem& problem);
+  std::string search_for(const Problem& problem);
+  bool is_to_be_tuned(const Problem& problem);
   void meet_miss(const Problem& problem, const std::string& why_not);
   double seconds_to_compile(const Resolution& resolution) const;
   RefusedKernels refused() const;
@@ -116,10 +136,8 @@ struct Matmul::State {
   std::unique_ptr<Compiler> compiler_;
   std::string no_compiler_;  ///< the reason when there is no compiler
   MatmulParts parts_;        ///< the remaining hooks and options
-  std::once_flag cache_once_, compiler_once_, informed_once_, portfolio_once_;
-  std::optional<Resolver> resolver_;
-  std::optional<Resolver> with_compiler_;  ///< with the compiler's identity; for explain()
-  std::optional<Resolver> portfolio_;      ///< read at the first problem that nothing stored serves
+  std::once_flag cache_once_, compiler_once_, portfolio_once_;
+  std::optional<Resolver> portfolio_;  ///< read at the first problem that nothing stored serves
   const std::uint64_t id_;
 
   Choices choices_{kChoices};
@@ -133,7 +151,20 @@ struct Matmul::State {
   mutable std::mutex refusals_mutex_;  ///< locked only briefly: resolution() takes it
   std::map<KernelSpec, Refusal> refusals_;
 
+  mutable std::mutex stored_mutex_;         ///< locked only briefly; guards the next
+  std::shared_ptr<const Resolver> stored_;  ///< replaced after a search, never changed
+  std::mutex informed_mutex_;               ///< guards the next two
+  std::shared_ptr<const Resolver> informed_of_, informed_;  ///< stored_ and, with the compiler's
+                                                            ///< identity for explain(), the same
+
   std::optional<MissedProblems> missed_;  ///< with OnMiss::record
+
+  std::mutex search_mutex_;    ///< locked during a search: two would disturb each other's times
+  std::mutex searched_mutex_;  ///< locked only briefly; guards the next two
+  std::unordered_set<Problem> searched_;
+  int failed_searches_ = 0;  ///< in a row
+
+  HostStagingShelf staging_;
 
   std::mutex warn_mutex_;
   std::set<std::string> warned_;

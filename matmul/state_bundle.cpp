@@ -1,4 +1,4 @@
-// What a Matmul reads of a bundle, and the corrections of database and bundle.
+// What a Matmul reads of a database and a bundle.
 #include <utility>
 
 #include "matmul/state.hpp"
@@ -27,6 +27,43 @@ void Matmul::State::read_bundle(std::vector<Winner>& winners, std::vector<Record
     general.push_back(std::move(record));
   }
   for (const std::string& warning : bundle_->warnings()) warn_once(warning);
+}
+
+/// Reads winners and general records, once more after a search.
+void Matmul::State::read_stored() {
+  std::vector<Winner> winners;
+  std::vector<Record> general;
+  if (database_) {
+    winners = database_->winners(gpu_key(device_->info()));
+    general = database_->general(gpu_key(device_->info()));
+    for (const std::string& warning : database_->warnings()) warn_once(warning);  // damaged winners
+  }
+  if (bundle_) read_bundle(winners, general);
+  auto read =
+      std::make_shared<const Resolver>(std::move(winners), device_->info(), "", std::move(general),
+                                       [this](const Problem& kind) { return corrections(kind); });
+  for (const std::string& note : read->notes()) warn_once(note);
+  const std::lock_guard lock(stored_mutex_);
+  stored_ = std::move(read);
+}
+
+/// As read last. The resolver stays as it is while the pointer is held.
+std::shared_ptr<const Resolver> Matmul::State::stored() const {
+  const std::lock_guard lock(stored_mutex_);
+  return stored_;
+}
+
+/// The same with staleness, where there is a compiler: the source hash depends on it.
+std::shared_ptr<const Resolver> Matmul::State::stored_with_compiler() {
+  const Compiler* known = compiler();
+  auto current = stored();
+  if (!known) return current;
+  const std::lock_guard lock(informed_mutex_);
+  if (informed_of_ != current) {
+    informed_ = std::make_shared<const Resolver>(current->with_compiler(known->identity()));
+    informed_of_ = std::move(current);
+  }
+  return informed_;
 }
 
 /// Of the database, else of the bundle.

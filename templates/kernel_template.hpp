@@ -1,4 +1,5 @@
 #pragma once
+#include <any>
 #include <functional>
 #include <span>
 #include <string>
@@ -21,11 +22,13 @@ struct Parameter {
   bool added = false;
 };
 
-/// The input of a constraint: plain values, no device is needed.
+/// The input of a constraint: plain values, no device is needed. `numbers`: a place for what the
+/// constraints of one input compute alike, empty before the first; or null.
 struct ConstraintInput {
   const Problem& problem;
   const Configuration& configuration;
   const DeviceInfo& device;
+  std::any* numbers = nullptr;
 };
 
 /// A named condition on configurations. `reads` lists every parameter that `holds` reads, so that a

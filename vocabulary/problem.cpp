@@ -138,6 +138,7 @@ std::string to_string(const Problem& problem) {
   std::string text = std::string(to_string(problem.layout)) + " " + size_text(problem) + " " +
                      types_text(problem) + " " + std::string(to_string(problem.math));
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
+  if (problem.pointers) text += " by pointers";
   return text + " align " + std::to_string(problem.alignment.a) + "," +
          std::to_string(problem.alignment.b) + "," + std::to_string(problem.alignment.c);
 }
@@ -211,7 +212,8 @@ std::size_t std::hash<tilewise::Problem>::operator()(const tilewise::Problem& p)
   mix(static_cast<std::uint64_t>(p.batch));
   mix(static_cast<std::uint64_t>(p.layout) | static_cast<std::uint64_t>(p.a) << 8 |
       static_cast<std::uint64_t>(p.b) << 16 | static_cast<std::uint64_t>(p.c) << 24 |
-      static_cast<std::uint64_t>(p.accumulator) << 32 | static_cast<std::uint64_t>(p.math) << 40);
+      static_cast<std::uint64_t>(p.accumulator) << 32 | static_cast<std::uint64_t>(p.math) << 40 |
+      static_cast<std::uint64_t>(p.pointers) << 48);
   mix(static_cast<std::uint64_t>(p.alignment.a) | static_cast<std::uint64_t>(p.alignment.b) << 16 |
       static_cast<std::uint64_t>(p.alignment.c) << 32);
   return static_cast<std::size_t>(h);

@@ -45,9 +45,16 @@ class CudaDevice final : public Device {
   void free_async(void* pointer, Stream stream) override;
   void* allocate_host(std::int64_t bytes) override;
   void free_host(void* pointer) noexcept override;
+  std::int64_t free_memory() const override;
+  bool page_locked(const void* from, std::int64_t bytes) const override;
 
   void copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) override;
   void copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) override;
+  void copy_rows_to_device(void* to, std::int64_t to_pitch, const void* from,
+                           std::int64_t from_pitch, std::int64_t row_bytes, std::int64_t rows,
+                           Stream stream) override;
+  void copy_rows_to_host(void* to, std::int64_t to_pitch, const void* from, std::int64_t from_pitch,
+                         std::int64_t row_bytes, std::int64_t rows, Stream stream) override;
   void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) override;
   bool known_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) override;
   void fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) override;

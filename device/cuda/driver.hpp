@@ -42,6 +42,8 @@
   X(memcpy_to_device, "cuMemcpyHtoDAsync", 3020, CUdeviceptr, const void*, std::size_t, CUstream)  \
   X(memcpy_to_host, "cuMemcpyDtoHAsync", 3020, void*, CUdeviceptr, std::size_t, CUstream)          \
   X(memcpy_on_device, "cuMemcpyDtoDAsync", 3020, CUdeviceptr, CUdeviceptr, std::size_t, CUstream)  \
+  X(memcpy_rows, "cuMemcpy2DAsync", 3020, const CUDA_MEMCPY2D*, CUstream)                          \
+  X(pointer_get_attribute, "cuPointerGetAttribute", 4000, void*, CUpointer_attribute, CUdeviceptr) \
   X(memset_d32, "cuMemsetD32Async", 3020, CUdeviceptr, unsigned, std::size_t, CUstream)            \
   X(pool_create, "cuMemPoolCreate", 11020, CUmemoryPool*, const CUmemPoolProps*)                   \
   X(pool_destroy, "cuMemPoolDestroy", 11020, CUmemoryPool)                                         \
@@ -53,6 +55,7 @@
   X(stream_create, "cuStreamCreate", 2000, CUstream*, unsigned)                                    \
   X(stream_destroy, "cuStreamDestroy", 4000, CUstream)                                             \
   X(stream_synchronize, "cuStreamSynchronize", 2000, CUstream)                                     \
+  X(stream_wait_event, "cuStreamWaitEvent", 3020, CUstream, CUevent, unsigned)                     \
   X(stream_is_capturing, "cuStreamIsCapturing", 10000, CUstream, CUstreamCaptureStatus*)           \
   X(stream_begin_capture, "cuStreamBeginCapture", 10010, CUstream, CUstreamCaptureMode)            \
   X(stream_end_capture, "cuStreamEndCapture", 10000, CUstream, CUgraph*)                           \

@@ -117,6 +117,31 @@ void CudaDevice::free_host(void* pointer) noexcept {
   driver_.mem_free_host(pointer);
 }
 
+std::int64_t CudaDevice::free_memory() const {
+  const CurrentContext current(*context_);
+  std::size_t free_bytes = 0, total_bytes = 0;
+  driver_.check(driver_.mem_get_info(&free_bytes, &total_bytes), "asking for free device memory");
+  return static_cast<std::int64_t>(free_bytes);
+}
+
+/// By the range of the allocation or registration that the first address is in. Managed memory is
+/// not page-locked.
+bool CudaDevice::page_locked(const void* from, std::int64_t bytes) const {
+  const CurrentContext current(*context_);
+  CUmemorytype type{};
+  int managed = 0;
+  CUdeviceptr start = 0;
+  std::size_t size = 0;
+  const auto get = [&](void* value, CUpointer_attribute attribute) {
+    return driver_.pointer_get_attribute(value, attribute, address(from)) == CUDA_SUCCESS;
+  };
+  return get(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE) && type == CU_MEMORYTYPE_HOST &&
+         get(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED) && !managed &&
+         get(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) &&
+         get(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE) && address(from) >= start &&
+         address(from) + static_cast<std::size_t>(bytes) <= start + size;
+}
+
 void CudaDevice::copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) {
   if (bytes <= 0) return;
   const CurrentContext current(*context_);
@@ -131,6 +156,40 @@ void CudaDevice::copy_to_host(void* to, const void* from, std::int64_t bytes, St
   driver_.check(driver_.memcpy_to_host(to, address(from), static_cast<std::size_t>(bytes),
                                        stream_handle(stream)),
                 "copying from the device");
+}
+
+void CudaDevice::copy_rows_to_device(void* to, std::int64_t to_pitch, const void* from,
+                                     std::int64_t from_pitch, std::int64_t row_bytes,
+                                     std::int64_t rows, Stream stream) {
+  if (row_bytes <= 0 || rows <= 0) return;
+  const CurrentContext current(*context_);
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = from;
+  copy.srcPitch = static_cast<std::size_t>(from_pitch);
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = address(to);
+  copy.dstPitch = static_cast<std::size_t>(to_pitch);
+  copy.WidthInBytes = static_cast<std::size_t>(row_bytes);
+  copy.Height = static_cast<std::size_t>(rows);
+  driver_.check(driver_.memcpy_rows(&copy, stream_handle(stream)), "copying rows to the device");
+}
+
+void CudaDevice::copy_rows_to_host(void* to, std::int64_t to_pitch, const void* from,
+                                   std::int64_t from_pitch, std::int64_t row_bytes,
+                                   std::int64_t rows, Stream stream) {
+  if (row_bytes <= 0 || rows <= 0) return;
+  const CurrentContext current(*context_);
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = address(from);
+  copy.srcPitch = static_cast<std::size_t>(from_pitch);
+  copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+  copy.dstHost = to;
+  copy.dstPitch = static_cast<std::size_t>(to_pitch);
+  copy.WidthInBytes = static_cast<std::size_t>(row_bytes);
+  copy.Height = static_cast<std::size_t>(rows);
+  driver_.check(driver_.memcpy_rows(&copy, stream_handle(stream)), "copying rows from the device");
 }
 
 void CudaDevice::copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) {

@@ -26,6 +26,11 @@ class CudaEvent final : public Event {
     const CurrentContext current(*context_);
     driver_.check(driver_.event_synchronize(event_), "waiting for an event");
   }
+  void delay(Stream stream) override {
+    const CurrentContext current(*context_);
+    driver_.check(driver_.stream_wait_event(stream_handle(stream), event_, 0),
+                  "making a stream wait for an event");
+  }
   bool reached() const override {
     const CurrentContext current(*context_);
     const CUresult result = driver_.event_query(event_);

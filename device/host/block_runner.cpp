@@ -83,6 +83,9 @@ struct KernelCalls {
     const CallerFrame frame(__builtin_return_address(0));
     running->products_wait(pending);
   }
+  static bool set_registers(int registers, bool raises, unsigned blocks, Site site) {
+    return running->set_registers(registers, raises, blocks, site);
+  }
 
   static void store_start(const TileStore& store) {
     const Unwatched own_list;
@@ -117,9 +120,9 @@ const Runtime& kernel_runtime() {
                                    KernelCalls::edge,          KernelCalls::cluster_barrier,
                                    KernelCalls::shared_of,     KernelCalls::product_fence,
                                    KernelCalls::product_start, KernelCalls::products_commit,
-                                   KernelCalls::products_wait, KernelCalls::store_start,
-                                   KernelCalls::stores_commit, KernelCalls::store_next,
-                                   KernelCalls::async_proxy};
+                                   KernelCalls::products_wait, KernelCalls::set_registers,
+                                   KernelCalls::store_start,   KernelCalls::stores_commit,
+                                   KernelCalls::store_next,    KernelCalls::async_proxy};
   return runtime;
 }
 
@@ -166,6 +169,7 @@ void BlockRunner::prepare_block(unsigned rank, const Index& index) {
   block.live = count_;
   block.arrived = 0;
   block.phase = 1;
+  block.warpgroups.assign((count_ + kWarpgroup - 1) / kWarpgroup, {});
   for (unsigned i = 0; i < count_; ++i) {
     const unsigned thread = rank * count_ + i, row = i / work_->threads.x;
     Fiber& fiber = fibers_[thread];
@@ -243,6 +247,7 @@ std::string BlockRunner::run(const BlockWork& work, const Index& block) {
   if (failure_.empty()) failure_ = unfinished_load();
   if (failure_.empty()) failure_ = overwritten_barrier();
   if (failure_.empty()) failure_ = unfinished_product();
+  if (failure_.empty()) failure_ = partial_warpgroup();
   if (failure_.empty()) failure_ = unfinished_store();
   for (const BlockState& state : blocks_)
     if (failure_.empty()) failure_ = state.memory.damage();
@@ -395,51 +400,6 @@ void BlockRunner::copies_wait(int pending) {
   }
   copies.pending.clear();
   copies.first = 0;
-}
-
-void BlockRunner::mbarriers_ready() {
-  for (Mbarrier& barrier : barriers_)
-    if (barrier.maker == number_of(*current_)) barrier.ready = true;
-}
-
-void BlockRunner::load_start(const TileLoad& load) {
-  const auto found = std::find_if(barriers_.begin(), barriers_.end(),
-                                  [&](const Mbarrier& m) { return m.at == load.barrier; });
-  if (found != barriers_.end() && !found->ready)
-    fault(load.site,
-          "a copy counts at an mbarrier without mbarriers_ready() after its mbarrier_init()");
-  loads_.push_back(load);
-}
-
-bool BlockRunner::load_next(const void* barrier, TileLoad& load) {
-  const auto found = std::find_if(loads_.begin(), loads_.end(),
-                                  [&](const TileLoad& t) { return t.barrier == barrier; });
-  if (found == loads_.end()) return false;
-  load = *found;
-  loads_.erase(found);
-  idle_yields_ = 0;
-  return true;
-}
-
-/// Non-empty for a tile copy in flight at the block's end: a GPU could write it into the shared
-/// memory of another block.
-std::string BlockRunner::unfinished_load() const {
-  return loads_.empty() ? ""
-                        : "ends without waiting for the tile that load_tile copies at " +
-                              text(loads_.front().site);
-}
-
-/// Non-empty for an mbarrier that was overwritten or still awaits bytes. A GPU may count an arrival
-/// after a later barrier(), over what other threads wrote there.
-std::string BlockRunner::overwritten_barrier() const {
-  for (const Mbarrier& barrier : barriers_) {
-    MbarrierState state;
-    std::memcpy(&state, barrier.at, sizeof state);
-    if (!state.at_rest())
-      return "has written over the mbarrier that was initialised at " + text(barrier.site) +
-             ", or leaves it with bytes to come";
-  }
-  return "";
 }
 
 }  // namespace tilewise::host

@@ -30,7 +30,7 @@ using tilewise_host::WarpCall;
 inline constexpr unsigned kMostThreads = 1024;         // of a block
 inline constexpr unsigned kMostClusterThreads = 2048;  // of a cluster with more than one block
 inline constexpr unsigned kMostClusterBlocks = 8;
-inline constexpr unsigned kWarp = 32;
+inline constexpr unsigned kWarp = 32, kWarpgroup = 128;
 
 /// The functions of kernels; they act on the block that runs on the calling OS thread.
 const Runtime& kernel_runtime();
@@ -88,8 +88,15 @@ class BlockRunner {
   static constexpr std::uint32_t kNever = UINT32_MAX;       ///< ready_at of a thread that has ended
   static constexpr std::uint32_t kForLanes = kNever - 1;    ///< of a thread that waits in a Meeting
   static constexpr std::uint32_t kForCluster = kNever - 2;  ///< in a cluster_barrier()
+  /// The registers of a warpgroup's threads.
+  struct Warpgroup {
+    int registers[kWarpgroup / kWarp] = {};  ///< of each warp; 0: as at the launch
+    unsigned warps = 0;                      ///< that have executed it, one bit each
+    Site site{};
+  };
   /// A block of the cluster, and its barrier().
   struct BlockState : Block {
+    std::vector<Warpgroup> warpgroups;
     unsigned live = 0, arrived = 0, ended = 0;  ///< ended: an ended thread
     std::uint32_t phase = 1;
     Site first_site{};  ///< of the barrier in progress
@@ -200,6 +207,8 @@ class BlockRunner {
   void product_start(const AsyncProduct& product);
   void products_wait(int pending);
   std::string unfinished_product() const;
+  bool set_registers(int registers, bool raises, unsigned blocks, Site site);
+  std::string partial_warpgroup() const;
   void store_start(const TileStore& store);
   bool store_next(int pending, TileStore& store);
   std::string unfinished_store() const;

@@ -29,6 +29,16 @@ namespace tilewise_host {
 
 inline const Runtime* runtime = nullptr;
 
+// Blocks that a multiprocessor holds at a time, by the kernel's launch bounds. Set when the image
+// is loaded.
+inline unsigned resident_blocks = 1;
+inline bool set_bounds(unsigned blocks) {
+  resident_blocks = blocks;
+  return true;
+}
+#define TILEWISE_BOUNDS(blocks) \
+  [[maybe_unused]] static const bool tilewise_bounds = tilewise_host::set_bounds(blocks);
+
 // A fiber's record does not move and the fiber stays on its OS thread, so the compiler may reuse
 // the result. (The attribute applies to the function, not to the pointer.)
 __attribute__((const, noinline)) static const Thread& thread() { return *runtime->thread(); }

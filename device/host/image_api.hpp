@@ -5,7 +5,7 @@
 namespace tilewise_host {
 
 /// Raised with every change below: images of another revision are not loaded.
-constexpr unsigned kImageRevision = 9;
+constexpr unsigned kImageRevision = 10;
 
 /// The section of an image's file with an ImageMark, read before any code of the file runs.
 #define TILEWISE_MARK_SECTION ".tilewise"
@@ -145,6 +145,10 @@ struct Runtime {
   void (*product_start)(const AsyncProduct& product);
   void (*products_commit)();
   void (*products_wait)(int pending);
+  /// Raises or lowers the registers of each thread of a warp, by one of its lanes. `blocks`: of a
+  /// multiprocessor, which have equal shares of registers. False where the block has too few left
+  /// to raise now.
+  bool (*set_registers)(int registers, bool raises, unsigned blocks, Site site);
   void (*store_start)(const TileStore& store);
   void (*stores_commit)();
   /// Takes the thread's oldest store off the list, except those of the last `pending` groups; false

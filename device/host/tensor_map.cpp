@@ -46,8 +46,9 @@ void check_matrix(const TensorMapRecipe& recipe, const MapPlace& place, std::int
   if (reinterpret_cast<std::uintptr_t>(place.base) % 16 != 0)
     refuse("an address that is no multiple of 16 bytes");
   for (const std::int64_t stride : {place.stride, batch})
-    if (stride % 16 != 0 || stride < 0)
-      refuse("a stride of " + std::to_string(stride) + " bytes; it must be a multiple of 16");
+    if (stride % 16 != 0 || stride < 0 || stride >= std::int64_t{1} << 40)
+      refuse("a stride of " + std::to_string(stride) +
+             " bytes; it must be a multiple of 16 below 2^40");
 }
 
 }  // namespace

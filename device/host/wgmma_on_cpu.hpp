@@ -43,9 +43,33 @@ inline typename Number::Wide multiplied_number(typename Number::Stored stored) {
   else
     return Number::widen(stored);
 }
-inline float sum_of(float sum, float x, float y) { return sum + x * y; }
-inline int sum_of(int sum, int x, int y) {
-  return static_cast<int>(static_cast<unsigned>(sum) + static_cast<unsigned>(x * y));
+// The sum and K products, as one instruction adds them.
+template <int BYTES, int K>
+inline void add_products(int& sum, const int (&x)[K], const int (&y)[K]) {
+  for (int k = 0; k < K; ++k)
+    sum = static_cast<int>(static_cast<unsigned>(sum) + static_cast<unsigned>(x[k] * y[k]));
+}
+// Of 8-bit floats Hopper aligns all to the largest one's exponent and keeps 14 bits of each, those
+// down to 13 below the largest one's leading bit (DeepSeek-V3 Technical Report, arXiv:2412.19437,
+// 3.5.2). Products and sums are far from subnormal.
+template <int BYTES, int K>
+inline void add_products(float& sum, const float (&x)[K], const float (&y)[K]) {
+  constexpr unsigned kKept = 13, kExponent = 0x7f800000u;
+  float plain = sum, largest = __builtin_fabsf(sum);
+  for (int k = 0; k < K; ++k) {
+    plain += x[k] * y[k];
+    largest = __builtin_fmaxf(largest, __builtin_fabsf(x[k] * y[k]));
+  }
+  const unsigned exponent = bits_of_float(largest) & kExponent;
+  // Infinity and NaN propagate as in other types.
+  if (BYTES > 1 || !(plain - plain == 0) || exponent <= kKept << 23) {
+    sum = plain;
+    return;
+  }
+  const float unit = float_of_bits(exponent - (kKept << 23));
+  int units = static_cast<int>(sum / unit);
+  for (int k = 0; k < K; ++k) units += static_cast<int>(x[k] * y[k] / unit);
+  sum = static_cast<float>(units) * unit;
 }
 
 template <class Number, int N, bool LEFT_ALONG_K, bool RIGHT_ALONG_K, bool KEEP>
@@ -72,7 +96,7 @@ inline void add_product(const AsyncProduct& product, void* of_thread) {
       for (int r = 0; r < 2; ++r) {
         Wide& sum = sums[4 * j + 2 * r + e];
         if (!KEEP) sum = 0;
-        for (int k = 0; k < K; ++k) sum = sum_of(sum, rows[r][k], column[k]);
+        add_products<sizeof(Stored)>(sum, rows[r], column);
       }
     }
 }
@@ -87,6 +111,12 @@ inline void multiply_async(typename Number::Wide (&sums)[N / 2], const Descripto
 // The whole warp commits and waits together.
 inline void meet(const char* name, Site site) {
   runtime->warp({site, name, ~0u, false, nullptr, [](void* const*, const WarpCall&) {}});
+}
+inline void set_registers(int registers, bool raises, Site site) {
+  meet("setmaxnreg", site);
+  if (thread().lane == 0)
+    while (!runtime->set_registers(registers, raises, resident_blocks, site)) runtime->yield(site);
+  meet("setmaxnreg", site);
 }
 inline void wgmma_commit(Site site) {
   meet("wgmma_commit", site);

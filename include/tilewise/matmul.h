@@ -91,9 +91,10 @@ typedef enum tilewise_choice TILEWISE_INT {
 
 /* What the first product of a problem does that was not tuned. */
 typedef enum tilewise_on_miss TILEWISE_INT {
-  TILEWISE_SERVE = 0,        /* it is served by prediction or by a default */
-  TILEWISE_RECORD = 1,       /* the same, and the problem is appended to a list file */
-  TILEWISE_ERROR_ON_MISS = 2 /* it is TILEWISE_NOT_FOUND */
+  TILEWISE_SERVE = 0,         /* it is served by prediction or by a default */
+  TILEWISE_RECORD = 1,        /* the same, and the problem is appended to a list file */
+  TILEWISE_ERROR_ON_MISS = 2, /* it is TILEWISE_NOT_FOUND */
+  TILEWISE_TUNE_ON_MISS = 3   /* it is tuned first, which takes tune_seconds and more */
 } tilewise_on_miss;
 
 /* A CUDA stream: CUstream and cudaStream_t are this type. NULL is the default stream. */
@@ -126,12 +127,18 @@ typedef struct tilewise_options {
   int32_t reserved;        /* 0 */
   const char* missed_list; /* the file of TILEWISE_RECORD; NULL: beside the database */
   const char* bundle;      /* a file of `autotune bundle`, read beside the database; NULL: none */
+  /* Of TILEWISE_TUNE_ON_MISS: the budget of one problem's search in seconds; 0: 10. */
+  double tune_seconds;
+  const char* autotune; /* the program `autotune`; NULL: beside the library, else on PATH */
+  /* The most device memory in bytes that one product on host pointers uses; 0: what is free, less
+   * 1/16 (at most 512 MiB). */
+  int64_t host_memory_limit;
 } tilewise_options;
 
 #define TILEWISE_OPTIONS_INIT                                                       \
   {                                                                                 \
     sizeof(tilewise_options), NULL, NULL, NULL, TILEWISE_DEFAULT, TILEWISE_DEFAULT, \
-        TILEWISE_SERVE, 0, NULL, NULL                                               \
+        TILEWISE_SERVE, 0, NULL, NULL, 0, NULL, 0                                   \
   }
 
 /* `options` may be NULL: the defaults. On success *matmul is a handle; tilewise_destroy() ends it.
@@ -189,17 +196,23 @@ typedef struct tilewise_problem {
   tilewise_math math;
   /* The largest power of two up to 16 (bytes) that divides the address, the leading dimension and
    * the batch stride of A (B, C). 0: that of a tightly packed matrix at a 16-byte aligned address.
-   * Products read the alignment off their call and ignore these. */
+   * Products read the alignment off their call and ignore these, but for batches by pointers. */
   int32_t alignment_a, alignment_b, alignment_c;
+  /* 1: a batch by pointers. The call's a, b and c are arrays in device memory of `batch` pointers
+   * to matrices there; the strides are ignored. The alignments then are those that the caller
+   * states of all addresses in an array; 0: of one element. */
+  int32_t pointers;
+  int32_t reserved; /* 0 */
 } tilewise_problem;
 
 #define TILEWISE_PROBLEM_INIT                                                      \
   {                                                                                \
     sizeof(tilewise_problem), TILEWISE_NN, 0, 0, 0, 0, TILEWISE_F32, TILEWISE_F32, \
-        TILEWISE_STRICT, 0, 0, 0                                                   \
+        TILEWISE_STRICT, 0, 0, 0, 0, 0                                             \
   }
 
-/* One call of a problem. Matrix i of a batch is at a + i stride_a. alpha and beta have values of
+/* One call of a problem. Matrix i of a batch is at a + i stride_a; of a batch by pointers at the
+ * i-th pointer of the array a. alpha and beta have values of
  * the accumulator's type (f32; f64 for F64; whole numbers for I8). Where alpha_device (beta_device)
  * is set, the kernel reads the value from that device address instead. */
 typedef struct tilewise_call {
@@ -231,10 +244,20 @@ TILEWISE_API tilewise_status tilewise_multiply(tilewise_matmul* matmul,
                                                const tilewise_call* call);
 
 /* The same on host pointers: copies there and back, and waits. Scalars in device memory and packed
- * operands are TILEWISE_INVALID_ARGUMENT; the stream is ignored. */
+ * operands are TILEWISE_INVALID_ARGUMENT; the stream is ignored. Large products are split into
+ * tiles, with copies beside the products of tiles. */
 TILEWISE_API tilewise_status tilewise_multiply_host(tilewise_matmul* matmul,
                                                     const tilewise_problem* problem,
                                                     const tilewise_call* call);
+
+/* Writes how tilewise_multiply_host() splits such a product (tightly packed, alpha = 1, beta = 0)
+ * as JSON: {"tile": [m, n, k], "tile_batch", "tiles", "device_bytes", "staging_bytes" (page-locked
+ * host memory), "bytes_up", "bytes_down", "expected_seconds" (0: not known)}. `text`, `capacity`
+ * and `needed` are those of tilewise_explain(). TILEWISE_OUT_OF_MEMORY when the smallest split does
+ * not fit. */
+TILEWISE_API tilewise_status tilewise_host_split(tilewise_matmul* matmul,
+                                                 const tilewise_problem* problem, char* text,
+                                                 size_t capacity, size_t* needed);
 
 /* tilewise_prepare() and tilewise_explain() for any problem. The problem's alignment must be that
  * of the products to come: a product of another alignment is another problem. */

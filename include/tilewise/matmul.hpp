@@ -9,6 +9,7 @@
 #include "tilewise/element.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/export.h"
+#include "tilewise/host_split.hpp"
 #include "tilewise/match.hpp"
 #include "tilewise/packed_operand.hpp"
 #include "tilewise/problem.hpp"
@@ -19,11 +20,19 @@ struct MatmulParts;  // matmul/matmul_internal.hpp
 struct Resolution;   // matmul/resolution.hpp
 
 /// What the first product of a problem does that was not tuned: whose Match::kind is not exact.
-/// prepare() does the same. None of these tunes.
+/// prepare() does the same. None but `tune` tunes.
 enum class OnMiss : std::uint8_t {
   serve,   ///< it is served by prediction or by a default
   record,  ///< the same, and the problem is appended to MatmulOptions::missed_list
   error,   ///< it throws Error(not_found)
+  /// It waits while the program `autotune` searches, for MatmulOptions::tune_seconds and what comes
+  /// beside them, in a process of its own; then the winner serves it, here and in later processes.
+  /// The search shares the GPU and its memory with this process. One search runs at a time;
+  /// products of problems that are known do not wait for it. Where a search fails, a warning says
+  /// why, the product is served as by `serve`, and the problem is not searched for again by this
+  /// Matmul; after three failures in a row no problem is. Nothing is tuned in a stream capture, by
+  /// prepare_range(), for the sizes that it prepared, and for k = 0.
+  tune,
 };
 
 /// Options of a Matmul.
@@ -37,8 +46,7 @@ struct MatmulOptions {
   /// Read when the Matmul is made; a file that is missing or no bundle throws Error(database).
   /// Empty: none.
   std::string bundle;
-  /// Whether a product may compile its kernel when none is stored (about 0.3 s, once). A product
-  /// never tunes.
+  /// Whether a product may compile its kernel when none is stored (about 0.3 s, once).
   bool compile_missing = true;
   std::string nvrtc;  ///< the run-time compiler's library or its folder; empty: searched for
   /// Whether to use a database and a cache that other users own or may write. Their images are run
@@ -51,6 +59,15 @@ struct MatmulOptions {
   /// and up to a file of 1 MiB; a file that cannot be written is a warning. Empty: the database's
   /// path with ".missed.csv" behind it.
   std::string missed_list;
+  double tune_seconds = 10;  ///< of OnMiss::tune: the budget of one problem's search, above 0
+  /// Of OnMiss::tune: the path of the program `autotune`. Empty: the one beside this library, or of
+  /// its installation, else the one on PATH; without one the constructor throws Error(not_found).
+  /// The database is made where there is none.
+  std::string autotune;
+  /// The most device memory in bytes that one product on host pointers uses, workspace included; 0:
+  /// what is free when it begins, less 1/16 (at most 512 MiB). Products at the same time each use
+  /// up to this.
+  std::int64_t host_memory_limit = 0;
   /// Called once for each warning, with one line: a stale or quarantined record, a missing
   /// database. The call is made by a thread that uses the Matmul, one at a time. It must not call
   /// the Matmul. Empty: warnings go to standard error.
@@ -136,7 +153,9 @@ class Matmul {
 
   /// `batch` products in one call: matrix i of A is at a + i stride_a, likewise B and C. Strides
   /// are in elements, 0 or more; 0 uses one A (or B) for all. The matrices of C must not share
-  /// elements.
+  /// elements. Where B is one for all (A likewise) and the matrices of A and C follow one another
+  /// as the rows of two tall matrices, the batch is one product of batch x m rows and is served as
+  /// such, unless the batch itself was tuned and that product was not.
   template <Element T, Element R>
   void batched(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, ScalarOf<T> alpha,
                const T* a, std::int64_t lda, std::int64_t stride_a, const T* b, std::int64_t ldb,
@@ -148,13 +167,36 @@ class Matmul {
     (*this)(typed_problem<T, R>(layout, m, n, k, math, batch), call);
   }
 
+  /// The same by pointers: a, b and c are arrays in device memory of `batch` pointers to matrices
+  /// there, which all have one leading dimension. The arrays must not change before the product is
+  /// done, and the matrices of C must not share elements with each other, A or B. `alignment`, in
+  /// bytes, is what the caller states of every address in the arrays; 0: that of one element. It is
+  /// not checked, nor is any pointer in the arrays: a wrong one is a fault on the device. A batch
+  /// by pointers is served by what was tuned for batches with strides, by kernels that do not use
+  /// TMA for the operands, or that pack them first.
+  template <Element T, Element R>
+  void batched(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, ScalarOf<T> alpha,
+               const T* const* a, std::int64_t lda, const T* const* b, std::int64_t ldb,
+               ScalarOf<T> beta, R* const* c, std::int64_t ldc, std::int64_t batch,
+               Stream stream = nullptr, MathMode math = MathMode::strict, int alignment = 0) {
+    Problem problem = typed_problem<T, R>(layout, m, n, k, math, batch);
+    problem.pointers = true;
+    const int of_operand = alignment == 0 ? int{sizeof(T)} : alignment;
+    problem.alignment = {of_operand, of_operand, alignment == 0 ? int{sizeof(R)} : alignment};
+    (*this)(problem, call_of(a, lda, b, ldb, const_cast<R**>(c), ldc, alpha, beta, stream));
+  }
+
   /// The general form: every type, batches, scalars in device memory, packed operands.
-  /// `problem.alignment` is ignored: the alignment is read off the call.
+  /// `problem.alignment` is ignored, since the alignment is read off the call; but with
+  /// `problem.pointers` it is what the caller states of all addresses in the arrays.
   TILEWISE_API void operator()(const Problem& problem, const Call& call);
 
   /// f32 on host pointers: copies to the device, multiplies, copies back, waits. Memory between the
-  /// rows of C is not written. Throws Error(out_of_memory) when the matrices do not fit; the
-  /// message has the bytes needed and the bytes free.
+  /// rows of C is not written. Products of more than 32 MiB, or of more than the device memory that
+  /// they may use, are split into tiles; copies both ways run beside the products of tiles
+  /// (host_split()). A tile is a problem of its own: its record serves it, and on_miss is about it.
+  /// After an error C is undefined, and nothing is in flight. Throws Error(out_of_memory) when the
+  /// smallest split does not fit; the message has the bytes needed and free.
   TILEWISE_API void host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
                          const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
                          float beta, float* c, std::int64_t ldc, MathMode math = MathMode::strict);
@@ -171,6 +213,14 @@ class Matmul {
   /// The general form of host(), batches included. The call's stream is ignored; scalars in device
   /// memory and packed operands are Error(invalid_argument).
   TILEWISE_API void host(const Problem& problem, const Call& call);
+
+  /// How host() splits a product, in advance: exactly, as long as what is stored and, without a
+  /// host_memory_limit, the free device memory stay the same. Of the call, alpha, beta and strides
+  /// are read, no pointers. Compiles, loads and allocates nothing. Throws Error(out_of_memory) as
+  /// host() does, Error(invalid_argument) for bad sizes. The first form is of tightly packed
+  /// matrices with alpha = 1 and beta = 0. Thread-safe.
+  TILEWISE_API HostSplit host_split(const Problem& problem) const;
+  TILEWISE_API HostSplit host_split(const Problem& problem, const Call& call) const;
 
   /// Packs A (B) once for many products: of `problem`, and of other problems whose kernel needs the
   /// same form of it (another m, for example). Every other product packs for itself. The kernel
@@ -205,6 +255,7 @@ class Matmul {
   /// The same for every m from problem.m to `last_m`: products of these compile and load nothing,
   /// and their choice is made now (under 1 ms each). A range has at most 65,536 sizes, and a Matmul
   /// keeps as many choices in all, the first ones; later ranges are only loaded.
+  /// With OnMiss::tune they are served as by OnMiss::serve, and nothing is tuned.
   /// Rows of A that are as long as m (layouts tn and tt) have the alignment of tightly packed ones,
   /// at most problem.alignment's. Throws Error(invalid_argument) where the range is empty or
   /// larger.
@@ -215,6 +266,7 @@ class Matmul {
   TILEWISE_API static Call call_of(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                                    void* c, std::int64_t ldc, double alpha, double beta,
                                    Stream stream);
+  bool multiply_folded(const Problem& batch, const Call& call);
   PackedOperand pack(const Problem& problem, const Call& call, bool is_a);
   explicit Matmul(std::unique_ptr<State> state);
   friend Matmul make_matmul(MatmulParts parts);

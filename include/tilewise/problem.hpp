@@ -27,7 +27,7 @@ struct Alignment {
 };
 
 /// A matrix product, without its pointers: C (m x n) = alpha op(A) op(B) + beta C. The members are
-/// the key of the database.
+/// the key of the database, but for `pointers`: problems with it are served, never stored.
 struct Problem {
   Layout layout = Layout::nn;
   std::int64_t m = 0, n = 0, k = 0;
@@ -35,6 +35,9 @@ struct Problem {
   MathMode math = MathMode::strict;
   std::int64_t batch = 1;
   Alignment alignment;
+  /// Whether a call's a, b and c are arrays in device memory, of `batch` pointers to matrices
+  /// there.
+  bool pointers = false;
   auto operator<=>(const Problem&) const = default;
 };
 
@@ -49,9 +52,13 @@ TILEWISE_API void set_types(Problem& problem, DType operand, DType c, MathMode m
 /// Throws Error(unsupported) for types without a product_kind().
 TILEWISE_API double error_bound(const Problem& problem);
 
+/// Whether a kernel serves a batch of products, not a product by itself.
+inline bool is_batched(const Problem& problem) { return problem.batch > 1 || problem.pointers; }
+
 /// "1024x512x2048" (MxNxK).
 TILEWISE_API std::string size_text(const Problem& problem);
-/// "nn 1024x512x2048 f32 strict align 16,16,16" (batch only when not 1): one line for people.
+/// "nn 1024x512x2048 f32 strict align 16,16,16" (batch only when not 1, "by pointers" where they
+/// are arrays): one line for people.
 TILEWISE_API std::string to_string(const Problem& problem);
 
 /// 2 m n k batch, as double (it passes 2^63 before memory does).

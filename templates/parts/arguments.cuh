@@ -1,10 +1,21 @@
 // The arguments of every multiply kernel, in the order of MultiplyPlan (plan/multiply_plan.cpp). BATCHED 1: a batch of
-// several products, whose operands lie stride_a, stride_b and stride_c elements apart.
+// several products, whose operands lie stride_a, stride_b and stride_c elements apart. POINTERS_A (POINTERS_B, POINTERS_C)
+// 1: `a` is an array of pointers to them instead.
 #pragma once
+#include "words/matrix_of.cuh"
 #include "words/types.cuh"
 
 #ifndef BATCHED
 #define BATCHED 0
+#endif
+#ifndef POINTERS_A
+#define POINTERS_A 0
+#endif
+#ifndef POINTERS_B
+#define POINTERS_B 0
+#endif
+#ifndef POINTERS_C
+#define POINTERS_C 0
 #endif
 // SPECIALIZE_SIZE 1: the sizes are constants, SIZE_M and so on.
 #ifndef SPECIALIZE_SIZE

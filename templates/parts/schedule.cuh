@@ -98,8 +98,9 @@ struct WorkTile {
 DEVICE WorkTile work_tile_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
   const Tile tile = tile_of_block(args, tile_m, tile_n);
   const Int64 product = tile.batch;
-  return {tile, args.a + product * args.stride_a, args.b + product * args.stride_b,
-          args.c + product * args.stride_c,
+  return {tile, matrix_of<POINTERS_A != 0>(args.a, args.stride_a, product),
+          matrix_of<POINTERS_B != 0>(args.b, args.stride_b, product),
+          matrix_of<POINTERS_C != 0>(args.c, args.stride_c, product),
           reinterpret_cast<Sum*>(args.c) + (product * args.parts() + tile.split) * args.rows() * args.columns()};
 }
 

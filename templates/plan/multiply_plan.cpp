@@ -69,6 +69,7 @@ LaunchStep reduce_step(const Problem& problem, std::int64_t partial, int splits)
   const ReduceLayout layout{rows};
   step.kernel = {"reduce.cu", "reduce", {{"ROWS", rows}}};
   add_types(step.kernel, problem);
+  if (problem.pointers) step.kernel.defines.emplace("POINTERS_C", 1);
   // The field order of ReduceArgs in reduce.cu.
   step.arguments = {{Kind::workspace, partial},
                     {Kind::c},
@@ -115,7 +116,7 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
     // The rows of the small parts follow those of the large ones.
     if (shape.packs_split && tiles.of != TileMap::Of::c) recipe.dims[1] *= 2;
     recipe.box = {tiles.columns, tiles.rows};
-    if (problem.batch > 1) {
+    if (is_batched(problem)) {
       recipe.batch_stride = multiply.arguments[8 + place];
       recipe.dims.push_back(problem.batch);
       recipe.box.push_back(1);
@@ -151,7 +152,7 @@ void add_types(KernelSpec& kernel, const Problem& problem) {
   kernel.defines.emplace("ELEMENT", static_cast<int>(problem.a));
   kernel.defines.emplace("RESULT", static_cast<int>(problem.c));
   kernel.defines.emplace("SUM", static_cast<int>(problem.accumulator));
-  kernel.defines.emplace("BATCHED", problem.batch > 1);
+  kernel.defines.emplace("BATCHED", is_batched(problem));
 }
 
 bool reads_a_transposed(const Problem& problem, Pack pack) {
@@ -172,7 +173,7 @@ KernelSpec kernel_of(std::string source, std::string entry, const Configuration&
   KernelSpec kernel{std::move(source), std::move(entry), {}};
   for (const auto& [name, value] : configuration.values())
     if (std::find(only_the_plans.begin(), only_the_plans.end(), name) == only_the_plans.end())
-      kernel.defines.emplace(name, value);
+      kernel.defines.emplace_hint(kernel.defines.end(), name, value);  // names are sorted
   return kernel;
 }
 
@@ -201,10 +202,9 @@ bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
 MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
     : problem_(problem), shape_(std::move(shape)) {
   for (const TileMap& map : shape_.maps)
-    if (problem_.batch > 1 && map.row_classes > 1)
+    if (is_batched(problem_) && map.row_classes > 1)
       throw Error(ErrorKind::unsupported,
-                  "tensor maps of row classes are for a batch of 1, not of " +
-                      std::to_string(problem_.batch));
+                  "tensor maps of row classes are for one product, not for " + to_string(problem_));
   if (problem_.m == 0 || problem_.n == 0) return;
   Packs packs = plan_packs(problem_, shape_.pack_a, shape_.pack_b, shape_.packs_split);
   plan_.workspace_bytes = packs.workspace_bytes;
@@ -219,10 +219,16 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
   blocks_ = ceil_div(problem_.m, shape_.tile_m) * ceil_div(problem_.n, shape_.tile_n) *
             shape_.splits * problem_.batch;
   multiply_.role = StepRole::multiply;
-  multiply_.kernel = shape_.kernel;
+  multiply_.kernel = std::move(shape_.kernel);
   multiply_.kernel.defines.emplace("A_TRANSPOSED", reads_a_transposed(problem_, shape_.pack_a));
   multiply_.kernel.defines.emplace("B_TRANSPOSED", reads_b_transposed(problem_, shape_.pack_b));
   add_types(multiply_.kernel, problem_);
+  if (problem_.pointers) {
+    // Operands that a pack has copied lie in the workspace, and so do partial sums.
+    if (shape_.pack_a == Pack::none) multiply_.kernel.defines.emplace("POINTERS_A", 1);
+    if (shape_.pack_b == Pack::none) multiply_.kernel.defines.emplace("POINTERS_B", 1);
+    if (shape_.splits == 1) multiply_.kernel.defines.emplace("POINTERS_C", 1);
+  }
   set_blocks(blocks_);
   multiply_.block.x = static_cast<std::uint32_t>(shape_.threads);
   multiply_.cluster = shape_.cluster;

@@ -126,7 +126,7 @@ class MultiplyPlan {
   void add_tile_order();
 
   const Problem problem_;
-  const MultiplyShape shape_;
+  MultiplyShape shape_;  // whose kernel is moved into multiply_
   Plan plan_;  // the pack step; finish() adds the others
   LaunchStep multiply_;
   std::int64_t blocks_ = 0;  // one for each tile, split and product

@@ -12,16 +12,21 @@
 // run time, so that an image serves every alignment.
 //
 // Parameters: FIRST (1 padded, 2 transposed), SECOND (the same; 0: there is none), ELEMENT_BYTES
-// (1, 2, 4, 8), BATCHED (0, 1), where f32 is rounded to tf32 ROUND, and where it is split into two tf32 SPLIT_TF32: the
-// small parts are a matrix of their own, behind that of the large parts.
+// (1, 2, 4, 8), BATCHED (0, 1), POINTERS_FROM (absent or 1: the operands of a batch are found by pointers), where f32 is
+// rounded to tf32 ROUND, and where it is split into two tf32 SPLIT_TF32: the small parts are a matrix of their own, behind
+// that of the large parts.
 #include "plan/steps_layout.hpp"
+#include "words/matrix_of.cuh"
 #include "words/runs.cuh"
+#ifndef POINTERS_FROM
+#define POINTERS_FROM 0
+#endif
 #if defined(ROUND) || defined(SPLIT_TF32)
 #include "words/mma.cuh"
 #endif
 
 struct Operand {
-  const char* from;
+  const char* from;              // POINTERS_FROM: an array of pointers to the operands
   char* to;
   Int64 from_ld, to_ld;          // elements
   Int64 from_stride, to_stride;  // from one product's operand to the next one's
@@ -149,12 +154,13 @@ DEVICE void pack_tile(const Operand& x, unsigned index) {
   const Int64 column = (TRANSPOSE ? to_row : to_column) + across * kRun;
 
   unsigned runs[T::RUNS][4];
-  read_part<TRANSPOSE>(runs, x, x.from + batch * x.from_stride * ELEMENT_BYTES, row, column);  //@ pack-batch-offset
+  const char* from = matrix_of<POINTERS_FROM != 0>(x.from, x.from_stride * ELEMENT_BYTES, batch);  //@ pack-batch-offset
+  read_part<TRANSPOSE>(runs, x, from, row, column);
 #ifdef ROUND
   UNROLL_ALL
   for (int i = 0; i < T::RUNS * 4; ++i) {
     unsigned& word = runs[i / 4][i % 4];
-    word = tf32_of_float(float_of(word));
+    word = tf32_of_float(float_of(word));  //@ pack-round
   }
 #endif
   char* to = x.to + batch * x.to_stride * ELEMENT_BYTES;

@@ -127,7 +127,7 @@ Packs plan_packs(const Problem& problem, Pack a, Pack b, bool split) {
   step.role = both ? StepRole::pack_both : step.packs.front().role;
   step.kernel = {"pack.cu",
                  "pack",
-                 {{"BATCHED", problem.batch > 1},
+                 {{"BATCHED", is_batched(problem)},
                   {"ELEMENT_BYTES", bytes_of(problem.a)},
                   {"FIRST", static_cast<int>(a == Pack::none ? b : a)},
                   {"SECOND", static_cast<int>(both ? b : Pack::none)}}};
@@ -136,6 +136,7 @@ Packs plan_packs(const Problem& problem, Pack a, Pack b, bool split) {
     for (Packing& packing : step.packs) packing.rounded = true;
   }
   if (split) step.kernel.defines.emplace("SPLIT_TF32", 1);
+  if (problem.pointers) step.kernel.defines.emplace("POINTERS_FROM", 1);
   if (both) step.arguments.push_back({Kind::blocks_a, blocks_a});
   step.block.x = PackLayout::kThreads;
   packs.step = std::move(step);

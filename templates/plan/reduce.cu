@@ -32,7 +32,7 @@ KERNEL(tilewise::ReduceLayout::kThreads, 1) reduce(ARGUMENTS ReduceArgs args) {
   const Sum* from =
       args.partial + batch * args.splits * elements + (element < elements ? element : 0);
   // Before grid_dependency_wait(), so that these divisions overlap the previous step.
-  Result* c = args.c + batch * args.stride_c + element / args.n * args.ldc + element % args.n;
+  Result* c = matrix_of<POINTERS_C != 0>(args.c, args.stride_c, batch) + element / args.n * args.ldc + element % args.n;
   Sum sum = 0;
   grid_dependency_wait();
   UNROLL_BY(8)

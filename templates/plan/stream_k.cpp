@@ -58,7 +58,7 @@ StreamK stream_k_of(const Problem& problem, std::int64_t tile_m, std::int64_t ti
 
 void add_stream_k(MultiplyPlan& plan, const Problem& problem, const StreamK& stream_k,
                   int group_m) {
-  if (problem.batch > 1)
+  if (is_batched(problem))
     throw Error(ErrorKind::unsupported,
                 "STREAM_K is for a batch of 1, not of " + std::to_string(problem.batch));
   const std::int64_t partial = plan.add_workspace(stream_k.blocks() * 2 * stream_k.tile_m *

@@ -79,12 +79,13 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
   static Constraint tma_sizes(const std::string& parameter) {
     return constraint(
         "tma_sizes", {parameter},
-        parameter + " by TMA needs k of at least 1, m, n, k below 2^31, and a batch of 1",
+        parameter +
+            " by TMA needs k of at least 1, m, n, k below 2^31, and one product, not a batch",
         [](const Numbers& s, const In& in) {
           constexpr std::int64_t limit = std::int64_t{1} << 31;
           const Problem& p = in.problem;
           return !s.by_tma() ||
-                 (p.k >= 1 && p.k < limit && p.m < limit && p.n < limit && p.batch == 1);
+                 (p.k >= 1 && p.k < limit && p.m < limit && p.n < limit && !is_batched(p));
         });
   }
 

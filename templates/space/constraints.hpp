@@ -44,7 +44,10 @@ struct ConstraintsOver {
                                Test test) {
     return {std::move(name), std::move(reads), std::move(text),
             [test = std::move(test)](const ConstraintInput& in) {
-              return test(Numbers(in.problem, in.configuration), in);
+              if (!in.numbers) return test(Numbers(in.problem, in.configuration), in);
+              const Numbers* known = std::any_cast<Numbers>(in.numbers);
+              if (!known) known = &in.numbers->emplace<Numbers>(in.problem, in.configuration);
+              return test(*known, in);
             }};
   }
   /// A constraint that concerns speed only (for_search_only).

@@ -58,8 +58,10 @@ std::string rejection(const KernelTemplate& kernel, const Problem& problem,
     return kernel.name + " does not support " + to_string(problem) + " on " + device.name;
   // Constraints may divide by values: they are evaluated only for values of the parameters.
   if (std::string bad = bad_values(kernel, configuration); !bad.empty()) return bad;
+  std::any numbers;
   for (const Constraint& constraint : kernel.constraints)
-    if (!constraint.for_search_only && !constraint.holds({problem, configuration, device}))
+    if (!constraint.for_search_only &&
+        !constraint.holds({problem, configuration, device, &numbers}))
       return "constraint " + constraint.name + ": " + constraint.text;
   return "";
 }
@@ -67,10 +69,12 @@ std::string rejection(const KernelTemplate& kernel, const Problem& problem,
 bool is_valid(const KernelTemplate& kernel, const Problem& problem,
               const Configuration& configuration, const DeviceInfo& device) {
   if (!kernel.supports(problem, device) || !bad_values(kernel, configuration).empty()) return false;
-  return std::all_of(
-      kernel.constraints.begin(), kernel.constraints.end(), [&](const Constraint& constraint) {
-        return constraint.for_search_only || constraint.holds({problem, configuration, device});
-      });
+  std::any numbers;
+  return std::all_of(kernel.constraints.begin(), kernel.constraints.end(),
+                     [&](const Constraint& constraint) {
+                       return constraint.for_search_only ||
+                              constraint.holds({problem, configuration, device, &numbers});
+                     });
 }
 
 std::string launch_revision(const KernelTemplate& kernel) {

@@ -20,7 +20,11 @@ typedef unsigned long long UInt64;
 #endif
 
 // A kernel of at most `threads` threads a block; `blocks` blocks must fit on a multiprocessor.
+#ifdef TILEWISE_HOST
+#define KERNEL(threads, blocks) TILEWISE_BOUNDS(blocks) extern "C" __global__ void
+#else
 #define KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
+#endif
 #define ARGUMENTS const __grid_constant__
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_MEMBER __device__ __forceinline__  // of a struct; `static` is then the member's own

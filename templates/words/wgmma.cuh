@@ -70,16 +70,21 @@ DEVICE void wgmma_wait([[maybe_unused]] SourceLine at = source_line()) {
 #endif
 }
 
-// Raises or lowers the registers of each thread of the warpgroup to REGISTERS, a multiple of 8.
+// Raises or lowers the registers of each thread of the warpgroup to REGISTERS, a multiple of 8 from 24 to 256. Raising
+// waits until the block's other warps have released as many. Called by the whole warpgroup.
 template <int REGISTERS>
-DEVICE void raise_registers() {
-#ifndef TILEWISE_HOST
+DEVICE void raise_registers([[maybe_unused]] SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::set_registers(REGISTERS, true, at);
+#else
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 #endif
 }
 template <int REGISTERS>
-DEVICE void lower_registers() {
-#ifndef TILEWISE_HOST
+DEVICE void lower_registers([[maybe_unused]] SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::set_registers(REGISTERS, false, at);
+#else
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 #endif
 }

@@ -24,6 +24,18 @@ TEST(Records, KeepEveryField) {
   EXPECT_EQ(db.record(stored.id + 1), std::nullopt);
 }
 
+TEST(Records, ManyAreAddedAsOneAfterAnother) {
+  Database db = Database::in_memory(), one_by_one = Database::in_memory();
+  std::vector<Record> records(3, record());
+  records[1].candidate.configuration.set("TILE_M", 32);  // the third replaces the first
+  const std::vector<std::int64_t> ids = db.add_all(records);
+  for (std::size_t i = 0; i < records.size(); ++i)
+    EXPECT_EQ(ids[i], one_by_one.add(records[i])) << i;
+  EXPECT_EQ(db.records({}), one_by_one.records({}));
+  EXPECT_THAT(db.records({}), testing::SizeIs(2));
+  EXPECT_THAT(db.add_all({}), IsEmpty());
+}
+
 TEST(Records, KeepEmptyTextAndNoMeasurement) {
   Database db = Database::in_memory();
   Record bare;

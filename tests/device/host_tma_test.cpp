@@ -43,6 +43,7 @@ TEST_P(HostTma, TilesOfF32AreRoundedToTf32) { test::check_rounded_tiles(machine_
 TEST_P(HostTma, RowsOfAnyLengthAreLoadedByRowClass) {
   for (const int begin : {0, 1, 2, 3}) test::check_row_classes(machine_, begin);
 }
+TEST_P(HostTma, MapsHaveTheLimitsOfTheDriver) { test::check_map_limits(*device_); }
 TEST_P(HostTma, OneLaneOfAWarpIsChosen) { test::check_elect_one(machine_); }
 
 /// The error of a kernel of 32 threads with this body. `there` is an mbarrier for one arrival,
@@ -240,6 +241,12 @@ TEST(Tma, MapsThatADriverRefusesAreRefused) {
   wrong = right, wrong.swizzle_bytes = 16;
   EXPECT_THAT(refusal(wrong, 176), HasSubstr("a swizzle of 16 bytes"));
 
+  // The limits.
+  constexpr std::int64_t kStride = std::int64_t{1} << 40;
+  EXPECT_THAT(refusal(right, kStride), HasSubstr("a stride of 1099511627776 bytes"));
+  wrong = right, wrong.dims[1] = (std::int64_t{1} << 32) + 1;
+  EXPECT_THAT(refusal(wrong, 176), HasSubstr("a dimension of 4294967297"));
+
   // The last of four row classes: rows 180 bytes apart, so that every fourth starts at a multiple
   // of 16 bytes.
   TensorMapRecipe row_class;
@@ -247,6 +254,8 @@ TEST(Tma, MapsThatADriverRefusesAreRefused) {
   row_class.row_class = 3;
   EXPECT_EQ(refusal(row_class, 180, 4), "");
   EXPECT_THAT(refusal(row_class, 178), HasSubstr("a stride of 712 bytes"));
+  EXPECT_EQ(refusal(row_class, kStride / 4 - 4, 4), "");
+  EXPECT_THAT(refusal(row_class, kStride / 4), HasSubstr("a stride of 1099511627776 bytes"));
   row_class.dims = {40, 3};
   EXPECT_THAT(refusal(row_class, 180), HasSubstr("a dimension of 0"));
 }

@@ -31,9 +31,12 @@ TEST_P(HostWgmma, EveryLayoutIsMultipliedAsDocumented) {
     test::check_products(machine_, cases[i]);
 }
 
-/// The error of a cluster of two blocks of 128 threads with this body, whose first line is line 9
-/// of bad.cu. `there` is an mbarrier for one arrival.
-std::string complaint(const std::string& body, std::vector<float>* to_host = nullptr) {
+TEST_P(HostWgmma, SumsOfEightBitFloatsAreCoarse) { test::check_sums_of_fp8(machine_); }
+
+/// The error of a cluster of two blocks of this body, whose first line is line 9 of bad.cu. `there`
+/// is an mbarrier for one arrival; `args.map` has boxes of 512 bytes.
+std::string complaint(const std::string& body, std::vector<float>* to_host = nullptr,
+                      unsigned threads = 128) {
   const auto device = host::open_device("host:sm_90a", {ThreadOrder::forward, 5, 1, 0.2});
   static const auto compiler = host::load_compiler({"-O0", ""});
   const Machine machine{*device, *compiler};
@@ -41,8 +44,8 @@ std::string complaint(const std::string& body, std::vector<float>* to_host = nul
       machine.load("bad",
                    "#include \"words/cluster.cuh\"\n"
                    "#include \"words/wgmma.cuh\"\n"
-                   "struct Args { float* to; };\n"
-                   "KERNEL(128, 1) bad(ARGUMENTS Args args) {\n"
+                   "struct Args { TensorMap map; float* to; };\n"
+                   "KERNEL(256, 1) bad(ARGUMENTS Args args) {\n"
                    "char* tile = reinterpret_cast<char*>(shared_floats());\n"
                    "auto there = reinterpret_cast<Mbarrier*>(tile + 4096);\n"
                    "if (threadIdx.x == 0) mbarrier_init(there, 1), mbarriers_ready();\n"
@@ -50,9 +53,16 @@ std::string complaint(const std::string& body, std::vector<float>* to_host = nul
                        body + "\n}\n",
                    {{"ELEMENT", 3}, {"WGMMA_N", 8}}, 8192);
   const DeviceBuffer out = machine.upload(std::vector<float>(256));
-  void* to = out.data();
+  struct {
+    alignas(64) std::uint64_t map[16];
+    void* to;
+  } arguments{{}, out.data()};
+  TensorMapRecipe recipe;
+  recipe.dims = {16, 16}, recipe.box = {16, 8};
+  device->encode_tensor_map(recipe, out.data(), 64, arguments.map);
   try {
-    device->launch(*kernel, {{2, 1, 1}, {128, 1, 1}, {2, 1, 1}, 8192, false}, &to, nullptr);
+    device->launch(*kernel, {{2, 1, 1}, {threads, 1, 1}, {2, 1, 1}, 8192, false}, &arguments,
+                   nullptr);
   } catch (const Error& error) {
     return error.what();
   }
@@ -86,6 +96,43 @@ TEST(Wgmma, MistakesAreNamedWithTheirLine) {
               HasSubstr("bad.cu:10: a product without wgmma_fence()"));
   EXPECT_THAT(complaint("if (threadIdx.x < 16) wgmma_commit();"),
               HasSubstr("waits for it with wgmma_commit at bad.cu:9"));
+}
+
+// 256 threads have 248 registers each.
+TEST(Wgmma, RegistersAreThoseOfTheBlock) {
+  const auto of_256 = [](const std::string& body) { return complaint(body, nullptr, 256); };
+  const std::string lower = "if (threadIdx.x < 128) lower_registers<232>();\n";
+  EXPECT_EQ(of_256(lower + "else raise_registers<256>();"), "");
+  EXPECT_THAT(
+      of_256("if (threadIdx.x < 128) lower_registers<248>();\nelse raise_registers<256>();"),
+      HasSubstr("deadlock: threads only wait"));
+  EXPECT_THAT(of_256("lower_registers<16>();"), HasSubstr("multiples of 8 from 24 to 256"));
+  EXPECT_THAT(of_256("lower_registers<36>();"), HasSubstr("bad.cu:9: setmaxnreg takes multiples"));
+  EXPECT_THAT(of_256("raise_registers<264>();"), HasSubstr("multiples of 8 from 24 to 256"));
+  EXPECT_THAT(of_256("raise_registers<40>();"), HasSubstr("to fewer than there are"));
+  EXPECT_THAT(of_256("lower_registers<256>();"), HasSubstr("to more than there are"));
+  EXPECT_THAT(of_256("if (threadIdx.x < 32) lower_registers<40>();"),
+              HasSubstr("not all warps of a warpgroup execute the setmaxnreg at bad.cu:9"));
+  EXPECT_THAT(of_256("if (threadIdx.x < 32) lower_registers<40>();\nelse lower_registers<40>();"),
+              HasSubstr("mismatched setmaxnreg"));
+  EXPECT_THAT(of_256("if (threadIdx.x % 2) lower_registers<40>();"),
+              HasSubstr("mismatched warp operation"));
+}
+
+TEST(Clusters, ATileForABlockThatHasLeft) {
+  const std::string load = "if (threadIdx.x == 0) load_tile_to(3, tile, args.map, 0, 0, there);\n";
+  const std::string expect = "if (threadIdx.x == 0) mbarrier_expect_tx(there, 512);\n";
+  EXPECT_THAT(complaint("cluster_barrier();\nif (block_of_cluster() == 1) return;\n"
+                        "__nanosleep(1);\n" +
+                        load),
+              HasSubstr("bad.cu:12: reaches into a block of the cluster that has ended"));
+  // The other block ends while its tile is under way.
+  EXPECT_THAT(complaint("cluster_barrier();\nif (block_of_cluster() == 0) {\n" + expect + load +
+                        "mbarrier_wait(there, 0);\n}"),
+              HasSubstr("ends without waiting for the tile that load_tile copies at bad.cu:12"));
+  EXPECT_EQ(complaint("cluster_barrier();\n" + expect + "if (block_of_cluster() == 0)\n" + load +
+                      "mbarrier_wait(there, 0);"),
+            "");
 }
 
 TEST(Clusters, MistakesAreNamedWithTheirLine) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/device/warp_checks.hpp"
+#include "tilewise/error.hpp"
 
 namespace tilewise::test {
 
@@ -73,6 +74,36 @@ inline void check_tiles(const Machine& machine, int swizzle, int place = 0) {
           << "swizzle " << swizzle << ", tile at " << x << ", " << y << ", element " << i;
     }
   }
+}
+
+/// Strides below 2^40 bytes and up to 2^32 of a dimension can be encoded, no more. Encoding reads
+/// no memory.
+inline void check_map_limits(Device& device) {
+  constexpr std::int64_t kStride = std::int64_t{1} << 40, kSide = std::int64_t{1} << 32;
+  const DeviceBuffer buffer(device, 4096);
+  const auto encoded = [&](std::vector<std::int64_t> dims, const MapStrides& strides) {
+    std::uint64_t map[16];
+    TensorMapRecipe recipe;
+    recipe.box = {32, 8};
+    if (dims.size() == 3) recipe.box.push_back(1);
+    recipe.dims = std::move(dims);
+    try {
+      device.encode_tensor_map(recipe, buffer.data(), strides, map);
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(encoded({40, 24}, kStride - 16));
+  EXPECT_FALSE(encoded({40, 24}, kStride));
+  EXPECT_TRUE(encoded({40, 24, 3}, {176, kStride - 16}));
+  EXPECT_FALSE(encoded({40, 24, 3}, {176, kStride}));
+  EXPECT_TRUE(encoded({kSide, 2}, kSide * 4));
+  EXPECT_FALSE(encoded({kSide + 4, 2}, kSide * 4 + 16));
+  EXPECT_TRUE(encoded({40, kSide}, 176));
+  EXPECT_FALSE(encoded({40, kSide + 1}, 176));
+  EXPECT_TRUE(encoded({4, 2, kSide}, {16, 32}));
+  EXPECT_FALSE(encoded({4, 2, kSide + 1}, {16, 32}));
 }
 
 /// f32 that TMA rounds to tf32 on the way: each word as found on an H200.

@@ -41,6 +41,11 @@ TEST_F(TmaGpu, RowsOfAnyLengthAreLoadedByRowClass) {
   for (const int begin : {0, 1, 2, 3}) test::check_row_classes({*device_, *compiler}, begin);
 }
 
+TEST_F(TmaGpu, MapsHaveTheLimitsThatTheCpuExecutorHas) {
+  if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
+  test::check_map_limits(*device_);
+}
+
 TEST_F(TmaGpu, OneLaneOfAWarpIsChosen) {
   if (needs(Feature::tma)) GTEST_SKIP() << "this GPU has no tensor memory accelerator";
   const auto compiler = cuda::load_compiler();

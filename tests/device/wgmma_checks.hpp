@@ -89,16 +89,19 @@ inline std::vector<ProductsCase> products_cases() {
 inline int left_value(int row, int k) { return (row * 7 + k * 3) % 11 - 5; }
 inline int right_value(int column, int k) { return (column * 5 + k * 2) % 13 - 6; }
 
-inline void check_products(const Machine& machine, const ProductsCase& c) {
+/// The product of elements left(row, k) and right(column, k), row by row, of a case.
+template <class LeftValue, class RightValue>
+std::vector<float> product_of(const Machine& machine, const ProductsCase& c, int before,
+                              const LeftValue& left_of, const RightValue& right_of) {
   constexpr std::uint32_t kBytes = 64 * 1024;
-  constexpr int kRows = 64, kBefore = 3;
+  constexpr int kRows = 64;
   const int element = bytes_of(c.type), depth = 128 / element;
   struct alignas(64) Arguments {
     std::uint64_t left[16], right[16];
     void* to;
     int before;
   } arguments{};
-  const auto encode = [&](int span, bool along_k, int swizzle, int (*value)(int, int), void* map) {
+  const auto encode = [&](int span, bool along_k, int swizzle, const auto& value, void* map) {
     std::vector<std::byte> matrix(static_cast<std::size_t>(span * depth * element));
     for (int i = 0; i < span; ++i)
       for (int k = 0; k < depth; ++k) {
@@ -114,10 +117,9 @@ inline void check_products(const Machine& machine, const ProductsCase& c) {
     machine.device.encode_tensor_map(recipe, buffer.data(), recipe.dims[0] * element, map);
     return buffer;
   };
-  const DeviceBuffer left =
-      encode(kRows, c.left_along_k, c.left_swizzle, left_value, arguments.left);
+  const DeviceBuffer left = encode(kRows, c.left_along_k, c.left_swizzle, left_of, arguments.left);
   const DeviceBuffer right =
-      encode(c.n, c.right_along_k, c.right_swizzle, right_value, arguments.right);
+      encode(c.n, c.right_along_k, c.right_swizzle, right_of, arguments.right);
   const auto kernel = machine.load("products", kProducts,
                                    {{"ELEMENT", static_cast<int>(c.type)},
                                     {"SUM", static_cast<int>(accumulator_of(c.type))},
@@ -131,9 +133,15 @@ inline void check_products(const Machine& machine, const ProductsCase& c) {
   const DeviceBuffer to =
       machine.upload(std::vector<float>(static_cast<std::size_t>(kRows * c.n), 77.0F));
   arguments.to = to.data();
-  arguments.before = kBefore;
+  arguments.before = before;
   machine.device.launch(*kernel, {{1, 1, 1}, {128, 1, 1}, {}, kBytes, false}, &arguments, nullptr);
-  const auto got = machine.download<float>(to);
+  return machine.download<float>(to);
+}
+
+inline void check_products(const Machine& machine, const ProductsCase& c) {
+  constexpr int kRows = 64, kBefore = 3;
+  const int depth = 128 / bytes_of(c.type);
+  const auto got = product_of(machine, c, kBefore, left_value, right_value);
   for (int i = 0; i < kRows * c.n; ++i) {
     int expected = c.keep ? kBefore : 0;
     for (int k = 0; k < depth; ++k) expected += left_value(i / c.n, k) * right_value(i % c.n, k);
@@ -141,6 +149,23 @@ inline void check_products(const Machine& machine, const ProductsCase& c) {
         << to_string(c.type) << ", n " << c.n << ", left along k " << c.left_along_k << " swizzle "
         << c.left_swizzle << ", right along k " << c.right_along_k << " swizzle " << c.right_swizzle
         << ", keep " << c.keep << ", element " << i;
+  }
+}
+
+/// Sums of 8-bit floats keep about 14 bits: beside a product of 2^14 others of 0.5 are lost, others
+/// of 4 are not. The CPU executor keeps exactly 14, which is 2 beside 2^14.
+inline void check_sums_of_fp8(const Machine& machine) {
+  constexpr float kSmall[] = {0.5F, 4, 1, 2, 3, 5, -1, 7}, kKept[] = {0, 4, 0, 2, 2, 4, 0, 6};
+  constexpr int kColumns = 64, kDepth = 128;
+  const auto got = product_of(
+      machine, {kColumns, true, 128, true, 128, DType::e4m3, true}, 0,
+      [](int, int k) { return k == 0 ? 128.0 : 1.0; },
+      [&](int column, int k) { return k == 0 ? 128.0 : double(kSmall[column % 8]); });
+  for (int i = 0; i < 64 * kColumns; ++i) {
+    const int kind = i % kColumns % 8;
+    if (kind > 1 && !machine.device.info().target.host) continue;
+    ASSERT_EQ(got[static_cast<std::size_t>(i)], 0x1p14F + float(kDepth - 1) * kKept[kind])
+        << "products of " << kSmall[kind];
   }
 }
 

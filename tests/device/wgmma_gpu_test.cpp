@@ -14,6 +14,12 @@ TEST_F(WgmmaGpu, EveryLayoutIsMultipliedAsDocumented) {
     test::check_products({*device_, *compiler}, c);
 }
 
+TEST_F(WgmmaGpu, SumsOfEightBitFloatsAreCoarse) {
+  if (needs(Feature::wgmma)) GTEST_SKIP() << "this GPU has no wgmma";
+  const auto compiler = cuda::load_compiler();
+  test::check_sums_of_fp8({*device_, *compiler});
+}
+
 TEST_F(WgmmaGpu, TheBlocksOfAClusterShareTiles) {
   if (needs(Feature::clusters)) GTEST_SKIP() << "this GPU has no clusters";
   const auto compiler = cuda::load_compiler();

@@ -12,8 +12,8 @@
 namespace tilewise::check {
 namespace {
 
-constexpr Size kShapes[] = {{1, 1, 1},    {17, 33, 9},   {65, 31, 40},  {40, 64, 50},
-                            {70, 90, 33}, {150, 5, 130}, {140, 72, 20}, {20, 24, 0}};
+constexpr Size kShapes[] = {{1, 1, 1},     {17, 33, 9},   {65, 31, 40}, {40, 64, 50}, {70, 90, 33},
+                            {150, 5, 130}, {140, 72, 20}, {20, 24, 0},  {1, 72, 40},  {90, 1, 33}};
 constexpr host::ThreadOrder kOrders[] = {host::ThreadOrder::forward, host::ThreadOrder::reversed,
                                          host::ThreadOrder::shuffled};
 Problem with_sizes(Problem problem, const Size& size) {
@@ -33,6 +33,16 @@ std::vector<Problem> problems_for(const Case& c, const DeviceInfo& device, bool 
     if (const Problem problem = with_sizes(c.typical, size);
         rejection(kernel, problem, c.candidate.configuration, device).empty())
       problems.push_back(problem);
+  // A batch also by pointers, in the largest of these sizes.
+  const auto largest = std::max_element(
+      problems.begin(), problems.end(),
+      [](const Problem& x, const Problem& y) { return x.m * x.n * x.k < y.m * y.n * y.k; });
+  if (largest != problems.end() && largest->batch > 1) {
+    Problem by_pointers = *largest;
+    by_pointers.pointers = true;
+    if (rejection(kernel, by_pointers, c.candidate.configuration, device).empty())
+      problems.push_back(by_pointers);
+  }
   return problems;
 }
 
@@ -51,10 +61,22 @@ std::uint64_t threads_of(const Plan& plan) {
 // After a wrong result ThreadSanitizer may still find the racing lines in a larger shape.
 constexpr bool kGoOn = kMode == "ThreadSanitizer";
 
+/// Whether the template's products of f32 in tf32 are of operands that are rounded: others multiply
+/// f32. Before sm_90 ties are rounded away from zero.
+bool rounds_to_tf32(const KernelTemplate& kernel, const Problem& problem, const Target& target) {
+  constexpr std::int64_t kLongest = 1024;  // of k, whose sums are exact
+  return problem.math == MathMode::tf32 && problem.k <= kLongest && target.major >= 9 &&
+         (kernel.name == "wgmma" || kernel.name == "mma");
+}
+
 /// The products of a case for one shape. With `all`, also results above and below C's range, alpha
 /// = 0, and a batch with one A or B; once per case is enough for these.
-std::vector<Round> rounds_for(const Problem& problem, bool all) {
+std::vector<Round> rounds_for(const Problem& problem, bool all, bool rounded) {
   std::vector<Round> rounds{{0, 1, 0, Values::whole}, {1, -2, 3, Values::whole}};
+  if (rounded)
+    rounds.insert(rounds.end(), {{0, 1, 0, Values::fractions_a}, {0, 1, 0, Values::fractions_b}});
+  if (product_kind(problem)->promoted_every > 0 && problem.k > kPromotedEvery)
+    rounds.push_back({0, 1, 0, Values::steep});
   if (!all) return rounds;
   const double large = problem.accumulator == DType::i32 ? 0x1p24 : 512;
   rounds.push_back({0, large, 0, Values::special});
@@ -118,7 +140,8 @@ std::string Checker::check(const Case& c, std::size_t number, std::int64_t& prod
       if (!gpu_ && !first &&
           threads_of(kernel.plan(run.problem, c.candidate.configuration, info_)) > kMostThreads)
         continue;
-      for (const Round& round : rounds_for(run.problem, order == kOrders[0])) {
+      for (const Round& round : rounds_for(run.problem, order == kOrders[0],
+                                           rounds_to_tf32(kernel, run.problem, info_.target))) {
         run.round = round;
         ++run.seed;
         ++products;

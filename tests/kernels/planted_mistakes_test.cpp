@@ -35,6 +35,16 @@ TEST(Planted, AWaitOneStageTooLateIsAWrongResultAndARace) {
   EXPECT_THAT(result.output, HasSubstr(line_of("staged-copy-wait"_marker)));
 }
 
+TEST(Planted, AMistakeThatASingleRowOrColumnShows) {
+  for (const char* but_for : {"args.m > 1 || args.n == 1", "args.n > 1 || args.m == 1"}) {
+    const Result result =
+        check(TILEWISE_CHECK_PLAIN, kTiled,
+              replaced("tiled-multiply-add"_marker, "if (" + std::string(but_for) + ") {line}"));
+    EXPECT_EQ(result.status, 1) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("instead of"));
+  }
+}
+
 TEST(Planted, SharedMemoryWrittenPastItsEnd) {
   const Mistake past = changed("tiled-shared-b"_marker, ";", " + 4;");
   const Result plain = check(TILEWISE_CHECK_PLAIN, kTiled, past);

@@ -158,6 +158,13 @@ TEST(PlantedMma, RowClassesReadFromWhereTheirBoxesBeginAreAWrongResult) {
                changed("mma-row-class-across-k"_marker, "+ Tile", "+ 0 * Tile"), {kWrong});
 }
 
+TEST(PlantedMma, FragmentsThatAreCutInsteadOfRoundedAreAWrongResult) {
+  expect_found(
+      sliced(TILEWISE_CHECK_PLAIN),
+      changed("mma-round"_marker, "tf32_of_float(float_of(words[i][w]))", "words[i][w] & ~0x1fffu"),
+      {kWrong});
+}
+
 // Edges.
 
 TEST(PlantedMma, ARowPastTheMatrixIsReadPastItsEnd) {

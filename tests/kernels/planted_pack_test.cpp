@@ -140,6 +140,12 @@ TEST(PlantedPack, AStrideOfElementsTakenForBytesIsAWrongResult) {
                changed("pack-batch-offset"_marker, "* ELEMENT_BYTES", ""), {kWrong});
 }
 
+// The case is run by pointers, too.
+TEST(PlantedPack, OnePointerForAllProductsIsAWrongResult) {
+  expect_found(padded(TILEWISE_CHECK_PLAIN), changed("matrix-pointer"_marker, "[product]", "[0]"),
+               {kWrong});
+}
+
 TEST(PlantedPack, SmallPartsThatAreWrongOrMisplacedAreAWrongResult) {
   expect_found(split_words(TILEWISE_CHECK_PLAIN),
                changed("pack-small-part"_marker, "value - float_of(word)", "value"), {kWrong});

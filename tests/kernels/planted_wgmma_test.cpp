@@ -50,6 +50,16 @@ const Subject kOverlapped = {
     R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":64,"CONSUMERS":1,"STAGES":3,"EPILOGUE":0,)"
     R"("VECTOR_C":1,"PROMOTE":2})",
     "--types e5m2 f32 strict"};
+// Tiles of two panels.
+std::string of_type(int depth, int pack_b) {
+  return R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":)" + std::to_string(depth) +
+         R"(,"CONSUMERS":1,"STAGES":2,"EPILOGUE":0,"VECTOR_C":1,"PACK_A":0,"PACK_B":)" +
+         std::to_string(pack_b) + "}";
+}
+const Subject kBytes = {"Bytes", TILEWISE_CHECK_PLAIN, of_type(256, 2), "--types i8 i32 strict"};
+const Subject kTf32 = {"Tf32", TILEWISE_CHECK_PLAIN, of_type(64, 2), "--types f32 f32 tf32"};
+const Subject kTf32Padded = {"Tf32Padded", TILEWISE_CHECK_PLAIN, of_type(64, 1),
+                             "--types f32 f32 tf32 --layout nt"};
 // Two instructions of 144 columns side by side.
 const Subject kWide = {"Wide", TILEWISE_CHECK_PLAIN,
                        R"(wgmma {"TILE_M":64,"TILE_N":288,"TILE_K":64,"CONSUMERS":1,"CLUSTER_M":2,)"
@@ -68,7 +78,7 @@ TEST_P(UnchangedWgmma, HasNothingThatIsFound) {
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedWgmma,
                          testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores, kRows,
                                          kBatch, kSwapped, kStreamK, kSplitParts, kPromoted,
-                                         kOverlapped, kWide),
+                                         kOverlapped, kBytes, kTf32, kTf32Padded, kWide),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedWgmma,
                          testing::Values(with_threads(kStores), with_threads(kSwapped),
@@ -159,6 +169,29 @@ TEST(PlantedWgmma, StagedSumsThatAreOverwritten) {
 
 TEST(PlantedWgmma, ConsumersOutOfTurn) {
   expect_found(kPingPong, changed("wgmma-turn"_marker, "nth", "1 - nth"), {"deadlock"});
+}
+
+TEST(PlantedWgmma, RegistersThatNobodyHasReleased) {
+  expect_found(kPingPong, removed("wgmma-lower-registers"_marker),
+               {"deadlock: threads only wait", line_of("wgmma-raise-registers"_marker)});
+  expect_found(kPingPong, changed("wgmma-raise-registers"_marker, "()>", "() + 8>"),
+               {"deadlock: threads only wait"});
+}
+
+TEST(PlantedWgmma, RegistersOfAPartOfAWarpgroup) {
+  expect_found(kPingPong, replaced("wgmma-lower-registers"_marker, "if (warp == 0) {line}"),
+               {"deadlock: threads only wait"});
+  expect_found(kPingPong, replaced("wgmma-raise-registers"_marker, "if (warp % 4 == 0) {line}"),
+               {"not all warps of a warpgroup execute"});
+  expect_found(
+      kPingPong,
+      replaced("wgmma-raise-registers"_marker, "if (threadIdx.x % 32 < 16) {line} else {line}"),
+      {"waits for it with setmaxnreg"});
+}
+
+TEST(PlantedWgmma, ANumberOfRegistersThatThereIsNot) {
+  expect_found(kPingPong, changed("wgmma-lower-registers"_marker, "()>", "() + 4>"),
+               {"multiples of 8 from 24 to 256", line_of("wgmma-lower-registers"_marker)});
 }
 
 TEST(PlantedWgmma, AStoreThatReachesIntoTheNextWarpsColumns) {
@@ -256,6 +289,34 @@ TEST(PlantedWgmma, AWarpgroupThatStoresBeforeItsWarpsMeet) {
 
 TEST(PlantedWgmma, SmallPartsThatAreTakenFromTheLargeOnes) {
   expect_found(kSplitParts, changed("wgmma-small-part"_marker, "args.columns()", "0"),
+               {"instead of"});
+}
+
+// The operand that TMA copies as it lies is rounded all the same.
+TEST(PlantedWgmma, APackThatDoesNotRound) {
+  for (const Subject& subject : {kTf32, kTf32Padded})
+    expect_found(subject,
+                 changed("pack-round"_marker, "tf32_of_float(float_of(word))", "word & ~0x1fffu"),
+                 {"instead of"});
+}
+
+TEST(PlantedWgmma, PanelsOfTf32ThatAreTakenForSixteenBits) {
+  expect_found(kTf32, changed("wgmma-panel-column"_marker, "int(sizeof(Element))", "2"),
+               {"instead of"});
+}
+
+TEST(PlantedWgmma, StepsOfBytesThatAreTakenForSixteenBits) {
+  const Mistake mistake = changed("wgmma-step-offset"_marker, "tilewise::wgmma::kStepBytes",
+                                  "16 * int(sizeof(Element))");
+  EXPECT_EQ(check(kPlain.checker, kPlain.candidate, mistake, kPlain.options).status, 0);
+  expect_found(kBytes, mistake, {"instead of"});
+  expect_found(kTf32, mistake, {"instead of"});
+}
+
+TEST(PlantedWgmma, SumsThatAreNotPromoted) {
+  expect_found(kPromoted,
+               changed("wgmma-promote-multiply"_marker, "<false>(of_tile)", "<true>(sums)") +
+                   removed("wgmma-promote"_marker),
                {"instead of"});
 }
 

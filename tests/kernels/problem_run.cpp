@@ -22,6 +22,13 @@ constexpr std::byte kCanary{0x5a};
 constexpr std::byte kNaNs{0xff};  // NaN in every type that has one
 constexpr std::int64_t kTags = 251;
 
+/// To nearest, ties to even; for numbers that are neither subnormal nor too large.
+double rounded_to_tf32(double value) {
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(fraction, 11)), exponent - 11);
+}
+
 }  // namespace
 
 std::mutex& gpu_mutex() {
@@ -88,6 +95,26 @@ void Operands::fill(Matrix& m, std::uint64_t seed) const {
       test::encode(m.type, static_cast<int>(generator() % 7) - 3, m.at(i / m.rows, i % m.rows, c));
 }
 
+/// Numbers of 1 to 4 with 12 bits behind the point.
+void Operands::make_fractions(Matrix& m, std::uint64_t seed) const {
+  std::mt19937_64 generator(seed);
+  for (std::int64_t i = 0; i < problem_.batch * m.rows; ++i)
+    for (std::int64_t c = 0; c < m.columns; ++c) {
+      const std::uint64_t bits = generator();
+      const double value = double(1 + bits % 3) + double(bits / 8 % 16) / 4096;
+      test::encode(m.type, bits / 128 % 2 ? value : -value, m.at(i / m.rows, i % m.rows, c));
+    }
+}
+
+void Operands::make_steep(Matrix& m, bool k_is_row) const {
+  for (std::int64_t i = 0; i < problem_.batch * m.rows; ++i)
+    for (std::int64_t c = 0; c < m.columns; ++c) {
+      std::byte* const at = m.at(i / m.rows, i % m.rows, c);
+      if ((k_is_row ? i % m.rows : c) < kPromotedEvery)
+        test::encode(m.type, 64 * test::decode(m.type, at), at);
+    }
+}
+
 /// f32x3 gets no infinities: its results for them are its own (docs/measuring.md).
 void Operands::make_special(Matrix& m, std::uint64_t seed) const {
   if (is_integer(m.type) || m.rows == 0 || m.columns == 0) return;
@@ -122,6 +149,12 @@ Operands::Operands(const Problem& problem, const Round& round, std::uint64_t see
     make_special(a_, seed + 3);
     make_special(b_, seed + 4);
   }
+  if (round.values == Values::fractions_a) make_fractions(a_, seed + 5);
+  if (round.values == Values::fractions_b) make_fractions(b_, seed + 6);
+  if (round.values == Values::steep) {
+    make_steep(a_, a_transposed(problem.layout));
+    make_steep(b_, !b_transposed(problem.layout));
+  }
   if (round.values == Values::tagged_k || round.values == Values::tagged_line) tag();
   fill(c_, seed + 2);
   if (round.beta != 0) return;
@@ -151,6 +184,8 @@ std::vector<double> Operands::as_numbers(Matrix& m, std::int64_t batch, bool tra
   for (std::int64_t i = 0; i < (transpose ? m.columns : m.rows); ++i)
     for (std::int64_t j = 0; j < (transpose ? m.rows : m.columns); ++j)
       numbers.push_back(test::decode(m.type, m.at(batch, transpose ? j : i, transpose ? i : j)));
+  if (round_.values == Values::fractions_a || round_.values == Values::fractions_b)
+    std::transform(numbers.begin(), numbers.end(), numbers.begin(), rounded_to_tf32);
   return numbers;
 }
 
@@ -181,7 +216,26 @@ Operands::OnDevice Operands::upload(Device& device) const {
     device.copy_to_device(buffer.data(), m.data.data(), m.bytes(), nullptr);
     return buffer;
   };
-  return {put(a_), put(b_), put(c_)};
+  OnDevice on{put(a_), put(b_), put(c_), {}, {}, {}};
+  if (problem_.pointers) {
+    on.pointers_a = pointers_to(device, a_, on.a);
+    on.pointers_b = pointers_to(device, b_, on.b);
+    on.pointers_c = pointers_to(device, c_, on.c);
+  }
+  return on;
+}
+
+/// The last matrix first, so that no stride leads from one product to the next.
+DeviceBuffer Operands::pointers_to(Device& device, const Matrix& m,
+                                   const DeviceBuffer& data) const {
+  std::vector<void*> pointers;
+  for (std::int64_t i = problem_.batch; i-- > 0;)
+    pointers.push_back(static_cast<std::byte*>(data.data()) + m.byte_of(i, 0, 0));
+  const auto bytes = static_cast<std::int64_t>(pointers.size() * sizeof(void*));
+  DeviceBuffer buffer(device, bytes);
+  device.copy_to_device(buffer.data(), pointers.data(), bytes, nullptr);
+  device.synchronize(nullptr);
+  return buffer;
 }
 
 Call Operands::call(const OnDevice& on) const {
@@ -193,6 +247,10 @@ Call Operands::call(const OnDevice& on) const {
   call.b = first(on.b, b_), call.ldb = b_.ld, call.stride_b = b_.stride;
   call.c = first(on.c, c_), call.ldc = c_.ld, call.stride_c = c_.stride;
   call.alpha = round_.alpha, call.beta = round_.beta;
+  if (problem_.pointers) {
+    call.a = on.pointers_a.data(), call.b = on.pointers_b.data(), call.c = on.pointers_c.data();
+    call.stride_a = call.stride_b = call.stride_c = -1;  // not used
+  }
   return call;
 }
 

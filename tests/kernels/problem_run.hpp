@@ -12,9 +12,21 @@
 namespace tilewise::check {
 
 /// The elements of A and B. `whole`: small whole numbers, which every type holds, with exact
-/// products and sums. `special`: some are NaN or infinite, where the type has these. The others
-/// encode their positions; see device/host/mma_on_cpu.hpp.
-enum class Values : int { whole = 0, tagged_k = 1, tagged_line = 2, special = 3 };
+/// products and sums. `special`: some are NaN or infinite, where the type has these. The tagged
+/// ones encode their positions; see device/host/mma_on_cpu.hpp. `fractions_a`, `fractions_b`: those
+/// of A (B) have more bits than tf32, ties included; the product is that of operands rounded to
+/// tf32, to nearest and ties to even. `steep`: products are 4096 times as large in the first
+/// kPromotedEvery of k, where k is longer; sums of 14 bits of both are wrong.
+enum class Values : int {
+  whole = 0,
+  tagged_k = 1,
+  tagged_line = 2,
+  special = 3,
+  fractions_a = 4,
+  fractions_b = 5,
+  steep = 6
+};
+inline constexpr std::int64_t kPromotedEvery = 128;  ///< of k, at most (8-bit floats)
 
 /// One product of a case.
 struct Round {
@@ -63,18 +75,22 @@ class Operands {
   };
   struct OnDevice {
     DeviceBuffer a, b, c;
+    DeviceBuffer pointers_a, pointers_b, pointers_c;  ///< of a batch by pointers
   };
   class PoisonedGaps;
 
   Matrix make(DType type, std::int64_t rows, std::int64_t columns, int alignment, std::byte between,
               bool same = false) const;
   void fill(Matrix& matrix, std::uint64_t seed) const;
+  void make_fractions(Matrix& matrix, std::uint64_t seed) const;
+  void make_steep(Matrix& matrix, bool k_is_row) const;
   void make_special(Matrix& matrix, std::uint64_t seed) const;
   void tag();
   std::vector<double> as_numbers(Matrix& matrix, std::int64_t batch, bool transpose) const;
   void multiply_by_definition(Matrix& c);
   std::string element_at(std::int64_t byte) const;
   OnDevice upload(Device& device) const;
+  DeviceBuffer pointers_to(Device& device, const Matrix& matrix, const DeviceBuffer& data) const;
   Call call(const OnDevice& on) const;
 
   Problem problem_;

@@ -109,6 +109,44 @@ TEST(Corrections, SamplesThatCannotBePlannedAreLeftOut) {
   EXPECT_EQ(Corrections::fit(samples, device()).to_bytes(), without.to_bytes());
 }
 
+/// As a version stored it that had no such parameters.
+Candidate without_added(const Candidate& candidate) {
+  Candidate earlier{candidate.kernel_template, {}};
+  for (const Parameter& parameter : find_template(candidate.kernel_template).parameters)
+    if (!parameter.added)
+      earlier.configuration.set(parameter.name, candidate.configuration.at(parameter.name));
+  return earlier;
+}
+
+TEST(Corrections, AParameterThatARecordLacksHasItsFirstValue) {
+  std::mt19937_64 generator(5);
+  std::vector<Sample> samples, earlier;
+  for (int i = 0; i < 20; ++i) {
+    Problem problem = random_problem(generator);
+    set_types(problem, DType::bf16, DType::bf16, MathMode::strict);
+    problem.n = problem.n / 16 * 16, problem.k = problem.k / 16 * 16;
+    problem.alignment = {16, 16, 16};
+    const SearchSpace space(problem, device(), {&find_template("wgmma")});
+    for (int n = 0; n < 12; ++n) {
+      const Candidate one = space.random(generator).value();
+      const double us = modelled(one, problem) * (one.configuration.at("SWAP_AB") ? 2 : 0.5);
+      const bool first = one == with(one, "STREAM_K", 0) && one == with(one, "PROMOTE", 0);
+      samples.push_back({problem, one, us});
+      earlier.push_back({problem, first ? without_added(one) : one, us});
+    }
+  }
+  const Corrections corrections = Corrections::fit(samples, device());
+  ASSERT_TRUE(corrections.has("wgmma"));
+  EXPECT_EQ(Corrections::fit(earlier, device()).to_bytes(), corrections.to_bytes());
+  std::size_t lacking = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    lacking += samples[i].candidate != earlier[i].candidate;
+    EXPECT_EQ(factor_of(corrections, earlier[i].candidate, earlier[i].problem),
+              factor_of(corrections, samples[i].candidate, samples[i].problem));
+  }
+  EXPECT_GT(lacking, samples.size() / 4);
+}
+
 TEST(Corrections, AreWithinLimits) {
   std::vector<Sample> samples = measured(20);
   for (Sample& sample : samples) sample.us *= 1e6;

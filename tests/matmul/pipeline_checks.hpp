@@ -172,7 +172,44 @@ class EveryPipeline : public Pipelines {
     check(problem, f32, "simt", small, times);
   }
 
+  /// Clusters, consumers in turn, each epilogue, and sums that another step adds.
+  void check_wgmma(std::int64_t m, std::int64_t n, std::int64_t k, int times) {
+    const Kind bf16{DType::bf16, DType::bf16, MathMode::strict},
+        i8{DType::i8, DType::i32, MathMode::strict},
+        e4m3{DType::e4m3, DType::f32, MathMode::strict},
+        tf32{DType::f32, DType::f32, MathMode::tf32},
+        f32x3{DType::f32, DType::f32, MathMode::f32x3};
+    const Problem problem = make_problem(Layout::nt, m, n, k);
+    if (!has(device_->info().features, Feature::wgmma)) GTEST_SKIP() << "no wgmma on this device";
+    const auto with = [](Configuration all,
+                         std::initializer_list<std::pair<const char*, int>> changed) {
+      for (const auto& [name, value] : changed) all.set(name, value);
+      return all;
+    };
+    const Configuration shallow = warpgroups(2, 2), deep = warpgroups(2, 4);
+    check(problem, bf16, "wgmma", shallow, times);
+    check(problem, bf16, "wgmma", with(shallow, {{"CLUSTER_M", 2}}), times);
+    check(problem, bf16, "wgmma", with(deep, {{"CLUSTER_N", 2}, {"EPILOGUE", 1}}), times);
+    check(problem, bf16, "wgmma",
+          with(shallow, {{"TILE_M", 64}, {"PING_PONG", 1}, {"EPILOGUE", 2}}), times);
+    check(problem, bf16, "wgmma",
+          with(deep, {{"TILE_M", 64}, {"TILE_N", 128}, {"SWAP_AB", 1}, {"EPILOGUE", 2}}), times);
+    check(problem, bf16, "wgmma", with(deep, {{"EPILOGUE", 3}}), times);
+    check(problem, bf16, "wgmma", with(shallow, {{"SPLIT_K", 2}}), times);
+    check(make_problem(Layout::nn, m, n, k), bf16, "wgmma", deep, times);
+    check(problem, i8, "wgmma", with(shallow, {{"TILE_K", 128}}), times);
+    check(problem, e4m3, "wgmma", with(shallow, {{"TILE_K", 128}, {"PROMOTE", 1}}), times);
+    check(problem, tf32, "wgmma", with(shallow, {{"TILE_K", 32}}), times);
+    check(problem, f32x3, "wgmma", with(shallow, {{"TILE_K", 16}, {"PROMOTE", 1}}), times);
+  }
+
  private:
+  static Configuration warpgroups(int consumers, int stages) {
+    return {{"TILE_M", 128},    {"TILE_N", 64},       {"TILE_K", 64},  {"CONSUMERS", consumers},
+            {"STAGES", stages}, {"EPILOGUE", 0},      {"VECTOR_C", 1}, {"CLUSTER_M", 1},
+            {"CLUSTER_N", 1},   {"SWAP_AB", 0},       {"SPLIT_K", 1},  {"STREAM_K", 0},
+            {"GROUP_M", 4},     {"BLOCKS_PER_SM", 1}, {"PING_PONG", 0}};
+  }
   static Configuration tiles(int m, int n, int k, int warp_m, int warp_n, int stages) {
     return {{"TILE_M", m},      {"TILE_N", n},      {"TILE_K", k},   {"WARP_M", warp_m},
             {"WARP_N", warp_n}, {"STAGES", stages}, {"TMA", 1},      {"FRAGMENTS", 1},

@@ -10,6 +10,8 @@ struct PipelineGpu : test::EveryPipeline {
 
 TEST_F(PipelineGpu, MmaIsRightUnderPressure) { check_mma(8192, 8192, 64, 100); }
 TEST_F(PipelineGpu, WhatIsExchangedLeavesBarriersAlone) { check_epilogue(5124, 704, 2048, 50); }
+TEST_F(PipelineGpu, WgmmaIsRightUnderPressure) { check_wgmma(8192, 8192, 128, 100); }
+TEST_F(PipelineGpu, WgmmaIsRightAtEdges) { check_wgmma(5124, 1096, 2048, 50); }
 TEST_F(PipelineGpu, SimtIsRightUnderPressure) { check_simt(8192, 8192, 64, 100); }
 
 }  // namespace

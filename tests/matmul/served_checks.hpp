@@ -73,9 +73,10 @@ class Served : public testing::Test {
     EXPECT_EQ(on_host.first_wrong(), -1) << to_string(problem) << " on host pointers";
   }
 
-  /// f32x3. Where strict f32 gives an infinity or NaN, or overflows, the result is not finite.
-  /// Elsewhere it is close to strict f32's, except for operands that are too large for tf32.
-  void check_f32x3_beyond_the_finite() {
+  /// f32x3 by a template's default. Where strict f32 gives an infinity or NaN, or overflows, the
+  /// result is not finite. Elsewhere it is close to strict f32's, except for operands that are too
+  /// large for tf32.
+  void check_f32x3_beyond_the_finite(const char* name = "mma") {
     const float inf = std::numeric_limits<float>::infinity(),
                 most = std::numeric_limits<float>::max();
     const std::vector<float> a_specials{inf, -inf, NAN, most, -most, 3e38F, 0, -3e38F};
@@ -94,9 +95,10 @@ class Served : public testing::Test {
     const Problem problem =
         typed_problem(Layout::nn, m, n, k, DType::f32, DType::f32, MathMode::f32x3);
     Matmul matmul(options);
-    if (is_unsupported(matmul, problem)) GTEST_SKIP() << "no tf32 on " << device->info().name;
+    if (is_unsupported(matmul, problem) || !find_template(name).supports(problem, device->info()))
+      GTEST_SKIP() << "no tf32 by " << name << " on " << device->info().name;
     Matmul tensor_cores = with_winner(
-        problem, {"mma", find_template("mma").default_configuration(problem, device->info())});
+        problem, {name, find_template(name).default_configuration(problem, device->info())});
     Call call;
     call.a = a.data(), call.b = b.data(), call.c = c.data();
     call.lda = k, call.ldb = call.ldc = n;
@@ -125,14 +127,14 @@ class Served : public testing::Test {
     EXPECT_GT(large, 100);
   }
 
-  /// mma's default configuration: a NaN of A or B spoils its row or column of C, an infinity the
-  /// elements that it contributes to, and no others. (f32x3 has its own check.)
-  void check_nan_and_infinity(const ProductKind& kind, Layout layout) {
+  /// A template's default configuration: a NaN of A or B spoils its row or column of C, an infinity
+  /// the elements that it contributes to, and no others. (f32x3 has its own check.)
+  void check_nan_and_infinity(const ProductKind& kind, Layout layout, const char* name = "mma") {
     if (is_integer(kind.operand) || kind.math == MathMode::f32x3) return;
     const Problem problem = typed_problem(layout, 37, 33, 40, kind.operand, kind.c, kind.math);
-    const KernelTemplate& mma = find_template("mma");
-    if (!mma.supports(problem, device->info())) return;
-    const Candidate candidate{"mma", mma.default_configuration(problem, device->info())};
+    const KernelTemplate& kernel = find_template(name);
+    if (!kernel.supports(problem, device->info())) return;
+    const Candidate candidate{name, kernel.default_configuration(problem, device->info())};
     Matmul matmul = with_winner(problem, candidate);
     WholeNumbers job(problem, 1, 3);
     const auto place_a = [&](std::int64_t i, std::int64_t q) {

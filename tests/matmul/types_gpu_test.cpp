@@ -29,6 +29,14 @@ TEST_F(TypesGpu, NanAndInfinityStayWhereTheyBelong) {
     for (const Layout layout : test::kLayouts) check_nan_and_infinity(kind, layout);
 }
 
+TEST_F(TypesGpu, NanAndInfinityByWgmma) {
+  std::size_t turn = 0;
+  for (const ProductKind& kind : product_kinds())
+    check_nan_and_infinity(kind, test::kLayouts[turn++ % 4], "wgmma");
+}
+
+TEST_F(TypesGpu, F32x3ByWgmmaWithInfinities) { check_f32x3_beyond_the_finite("wgmma"); }
+
 TEST_F(TypesGpu, F32x3WithInfinitiesAndWhatIsTooLargeToSplit) { check_f32x3_beyond_the_finite(); }
 
 TEST_F(TypesGpu, ManySmallProducts) {

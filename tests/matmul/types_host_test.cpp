@@ -81,6 +81,14 @@ TEST_F(SpecialNumbersOnTheCpu, NanAndInfinityStayWhereTheyBelong) {
     check_nan_and_infinity(kind, test::kLayouts[turn++ % 4]);
 }
 
+TEST_F(SpecialNumbersOnTheCpu, ByWgmmaToo) {
+  std::size_t turn = 0;
+  for (const ProductKind& kind : product_kinds())
+    check_nan_and_infinity(kind, test::kLayouts[turn++ % 4], "wgmma");
+}
+
+TEST_F(SpecialNumbersOnTheCpu, F32x3ByWgmma) { check_f32x3_beyond_the_finite("wgmma"); }
+
 TEST_F(SpecialNumbersOnTheCpu, PacksRoundToTf32AsTheMultiplyStepDoes) { check_packs_that_round(); }
 
 TEST_F(SpecialNumbersOnTheCpu, F32x3WithInfinitiesAndWhatIsTooLargeToSplit) {

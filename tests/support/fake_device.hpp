@@ -218,6 +218,7 @@ class FakeDevice : public Device {
       time_ = std::chrono::steady_clock::now();
     }
     void wait() override { device_.check(); }
+    void delay(Stream) override { device_.check(); }
     bool reached() const override { return true; }
     double microseconds_since(const tilewise::Event& start) const override {
       const auto& from = static_cast<const Event&>(start);

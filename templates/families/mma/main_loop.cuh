@@ -70,7 +70,7 @@ DEVICE void round_words(Word (&words)[COUNT][WORDS]) {
   UNROLL_ALL
   for (int i = 0; i < COUNT; ++i) {
     UNROLL_ALL
-    for (int w = 0; w < WORDS; ++w) words[i][w] = tf32_of_float(float_of(words[i][w]));
+    for (int w = 0; w < WORDS; ++w) words[i][w] = tf32_of_float(float_of(words[i][w]));  //@ mma-round
   }
 }
 #elif MATH == 2

@@ -189,13 +189,13 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
                      tile.column,
                      begin,
                      end > begin ? end - begin : 0,
-                     args.a + batch * args.stride_a,
-                     args.b + batch * args.stride_b};
+                     matrix_of<POINTERS_A != 0>(args.a, args.stride_a, batch),
+                     matrix_of<POINTERS_B != 0>(args.b, args.stride_b, batch)};
   Sums sums = {};
   if (args.has_product()) multiply(sums, stages, args, work, thread);
   const Int64 ldc = SPLIT ? args.columns() : args.ldc;
   float* c = SPLIT ? args.c + (batch * args.parts() + tile.split) * args.rows() * args.columns()
-                   : args.c + batch * args.stride_c;
+                   : matrix_of<POINTERS_C != 0>(args.c, args.stride_c, batch);
   write_result({c + tile.row * ldc + tile.column, ldc, args.rows() - tile.row,
                 args.columns() - tile.column,
                 SPLIT ? Scalars{1.0f, 0.0f} : scalars_of(args)},

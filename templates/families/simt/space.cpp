@@ -87,10 +87,10 @@ std::vector<Constraint> problem_constraints() {
       constraint("stream_k_has_tiles",
                  {"STREAM_K", "SPLIT_K", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
                  "STREAM_K needs a partial last wave (tiles are no multiple of BLOCKS_PER_SM x "
-                 "multiprocessors), SPLIT_K 1 and a batch of 1",
+                 "multiprocessors), SPLIT_K 1, and no batch",
                  [](const Simt& s, const In& in) {
                    return !s.stream_k ||
-                          (s.split == 1 && in.problem.batch == 1 &&
+                          (s.split == 1 && !is_batched(in.problem) &&
                            stream_k_of(in.problem, s.tile_m, s.tile_n, s.tile_k, s.slots(in.device))
                                    .rest_tiles > 0);
                  }),

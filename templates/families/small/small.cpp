@@ -112,7 +112,7 @@ KernelTemplate small_template() {
   t.default_configuration = default_configuration;
   t.size_specialised = true;
   // An image serves one size: not worth a compilation for a single product.
-  t.default_rank = [](const Problem& problem) { return problem.batch > 1 ? 0 : 40; };
+  t.default_rank = [](const Problem& problem) { return is_batched(problem) ? 0 : 40; };
   return t;
 }
 

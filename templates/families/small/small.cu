@@ -66,8 +66,12 @@ struct Operand {
   static_assert(ROW_BYTES % BYTES == 0, "rows are whole copies");
   static_assert(!ASYNC || BYTES >= 4, "cp.async moves 4 bytes at least");
 
-  // Issues this thread's copies of `count` products.
-  static DEVICE_MEMBER void fetch(char* staged, const Element* from, Int64 ld, Int64 stride, int count) {
+  // Issues this thread's copies of `count` products, from number `first` on. base: MultiplyArgs'; offset: of the first
+  // element in its matrix.
+  template <bool BY_POINTERS>
+  static DEVICE_MEMBER void fetch(char* staged, const Element* base, Int64 ld, Int64 stride, Int64 first, Int64 offset,
+                                  int count) {
+    const Element* from = BY_POINTERS ? nullptr : base + first * stride + offset;
     const unsigned thread = threadIdx.x % kGroupThreads;
     UNROLL_BY(COPIES <= 16 ? COPIES : 8)
     for (int i = 0; i < COPIES; ++i) {
@@ -75,9 +79,12 @@ struct Operand {
       const unsigned nth = PRODUCTS == 1 && ALL ? 0 : nth_copy / (COPIES_A_ROW * ROWS), row = nth_copy / COPIES_A_ROW % ROWS;
       const unsigned at = nth_copy % COPIES_A_ROW * BYTES;
       const int more = REGULAR ? i * STEP / ROWS : 0, more_rows = REGULAR ? i * STEP % ROWS : 0;
-      const Element* source = from + (nth * stride + row * ld) + (more * stride + more_rows * ld);
       char* to = staged + (nth * PRODUCT + row * PITCH + at) + (more * PRODUCT + more_rows * PITCH);
-      if (ALL || int(nth) + more < count) copy(to, reinterpret_cast<const char*>(source) + at);
+      if (!ALL && int(nth) + more >= count) continue;
+      const Element* source =
+          BY_POINTERS ? matrix_of<BY_POINTERS>(base, 0, first + nth + more) + offset + (row + more_rows) * ld
+                   : from + (nth * stride + row * ld) + (more * stride + more_rows * ld);
+      copy(to, reinterpret_cast<const char*>(source) + at);
     }
   }
   static DEVICE_MEMBER void copy(char* to, const char* from) {
@@ -197,9 +204,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) small(ARGUMENTS SmallArgs args) {
   const int count = smaller(args.products - int(first), PRODUCTS);
   const Int64 product = first / SPLIT_M, row = first % SPLIT_M * SIZE_M;
   if (args.k > 0) {
-    OperandA::fetch(a, args.a + product * args.stride_a + row * (A_TRANSPOSED ? 1 : args.lda), args.lda,
-                    args.stride_a, count);
-    OperandB::fetch(b, args.b + product * args.stride_b, args.ldb, args.stride_b, count);
+    OperandA::fetch<POINTERS_A != 0>(a, args.a, args.lda, args.stride_a, product, row * (A_TRANSPOSED ? 1 : args.lda),
+                                     count);
+    OperandB::fetch<POINTERS_B != 0>(b, args.b, args.ldb, args.stride_b, product, 0, count);
     if (A_ASYNC || B_ASYNC) {
       copies_commit();
       copies_done<0>();
@@ -215,6 +222,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) small(ARGUMENTS SmallArgs args) {
     multiply(sums, OperandA::begin(a + nth * OperandA::PRODUCT, place.m),
              OperandB::begin(b + nth * OperandB::PRODUCT, place.n));
   const int thread_row = OperandA::first(place.m), thread_column = OperandB::first(place.n);
-  Result* c = args.c + (product + nth) * args.stride_c + (row + thread_row) * args.ldc + thread_column;
+  Result* c = matrix_of<POINTERS_C != 0>(args.c, args.stride_c, product + nth) + (row + thread_row) * args.ldc +
+              thread_column;
   write(c, args.ldc, scalars_of(args), sums, thread_row, thread_column);
 }

@@ -27,7 +27,7 @@ struct WarpTile {
     Sum* partial = reinterpret_cast<Sum*>(args.c) + part * args.rows() * args.columns();
     return {partial + row * args.columns() + column, args.columns(), rows, columns, {}};
 #else
-    Result* c = args.c + (BATCHED ? work.product * args.stride_c : 0);
+    Result* c = BATCHED ? matrix_of<POINTERS_C != 0>(args.c, args.stride_c, work.product) : args.c;
     return {c + row * args.ldc + column, args.ldc, rows, columns, scalars};
 #endif
   }

@@ -26,7 +26,7 @@ struct Operand {
     UNROLL_ALL
     for (int p = 0; p < kTile.panels(); ++p) {
       char* panel = to + p * kTile.panel_bytes();
-      const int column = x + p * (kTile.width() / int(sizeof(Element)));
+      const int column = x + p * (kTile.width() / int(sizeof(Element)));  //@ wgmma-panel-column
 #if BATCHED
       if constexpr (SHARERS > 1)
         load_tile_to(to_blocks, panel, map, column, y, product, full);
@@ -48,7 +48,7 @@ struct Operand {
   template <int UNIT>
   static constexpr int offset(int nth, int step) {
     if (!ALONG_K) return nth * UNIT / (kTile.width() / 2) * kTile.panel_bytes() + step * 16 * kTile.width();
-    const int byte = step * tilewise::wgmma::kStepBytes;
+    const int byte = step * tilewise::wgmma::kStepBytes;  //@ wgmma-step-offset
     return nth * UNIT * kTile.width() + byte / kTile.width() * kTile.panel_bytes() + byte % kTile.width();
   }
 };
@@ -357,13 +357,13 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
     Sums of_tile;
     pipeline.wait_full(from);
     wgmma_fence();
-    first_stage.after(from.stage * kStageBytes).template multiply<false>(of_tile);
+    first_stage.after(from.stage * kStageBytes).template multiply<false>(of_tile);  //@ wgmma-promote-multiply
     wgmma_commit();
     if (t == tiles - 1) issued();
     wgmma_wait<0>();  //@ wgmma-promote-wait
     pipeline.arrive_empty(from);
     from.advance();
-    promote(sums, of_tile);
+    promote(sums, of_tile);  //@ wgmma-promote
   }
   if (tiles == 0) issued();
 }

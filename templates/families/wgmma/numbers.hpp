@@ -82,8 +82,10 @@ struct Wgmma {
     return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
                      : p.alignment.c;
   }
-  /// Whether TMA can store C: it writes whole 16 bytes of a row.
-  bool rows_by_tma(const Problem& p) const { return p.alignment.c == 16 && p.n * result % 16 == 0; }
+  /// Whether TMA can store C: it writes whole 16 bytes of a row, of matrices at even distances.
+  bool rows_by_tma(const Problem& p) const {
+    return p.alignment.c == 16 && p.n * result % 16 == 0 && !p.pointers;
+  }
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Columns of C that a warp stages at a time.
   int staged_columns() const { return swap ? 16 : wgmma::staged_columns(width()); }

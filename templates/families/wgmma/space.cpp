@@ -80,13 +80,19 @@ std::vector<Constraint> problem_constraints() {
                    if ((s.promote > 0) != Wgmma::must_promote(in.problem)) return false;
                    return !is_fp8(in.problem.a) || s.tile_k <= 128;
                  }),
-      constraint("aligned_a", {"PACK_A"}, "TMA copies A where it is aligned to 16 bytes, or packed",
+      constraint("aligned_a", {"PACK_A"},
+                 "TMA copies A where it is aligned to 16 bytes, or packed; a batch by pointers is "
+                 "packed",
                  [](const Wgmma& s, const In& in) {
-                   return reads_a_alignment(in.problem, s.pack_a) == 16;
+                   return reads_a_alignment(in.problem, s.pack_a) == 16 &&
+                          !(in.problem.pointers && s.pack_a == Pack::none);
                  }),
-      constraint("aligned_b", {"PACK_B"}, "TMA copies B where it is aligned to 16 bytes, or packed",
+      constraint("aligned_b", {"PACK_B"},
+                 "TMA copies B where it is aligned to 16 bytes, or packed; a batch by pointers is "
+                 "packed",
                  [](const Wgmma& s, const In& in) {
-                   return reads_b_alignment(in.problem, s.pack_b) == 16;
+                   return reads_b_alignment(in.problem, s.pack_b) == 16 &&
+                          !(in.problem.pointers && s.pack_b == Pack::none);
                  }),
       constraint(
           "aligned_c", {"VECTOR_C", "SPLIT_K", "EPILOGUE"},
@@ -119,11 +125,11 @@ std::vector<Constraint> problem_constraints() {
                  {"STREAM_K", "SPLIT_K", "TILE_M", "TILE_N", "TILE_K", "CLUSTER_M", "CLUSTER_N",
                   "BLOCKS_PER_SM"},
                  "STREAM_K needs a partial last wave (tiles are no multiple of the clusters that "
-                 "run at a time), less than 2^31 tiles of k in it, SPLIT_K 1 and a batch of 1",
+                 "run at a time), less than 2^31 tiles of k in it, SPLIT_K 1, and no batch",
                  [](const Wgmma& s, const In& in) {
                    if (!s.stream_k) return true;
                    const StreamK stream_k = s.stream_k_of(in.problem, in.device);
-                   return s.split == 1 && in.problem.batch == 1 && stream_k.rest_tiles > 0 &&
+                   return s.split == 1 && !is_batched(in.problem) && stream_k.rest_tiles > 0 &&
                           stream_k.rest_tiles * stream_k.depth < std::int64_t{1} << 31;
                  }),
       Common::grid_fits({"TILE_M", "TILE_N", "TILE_K", "SPLIT_K"}),
@@ -229,7 +235,8 @@ std::vector<Constraint> search_hints() {
 
 Pack needed_pack(const Problem& problem, bool along_k, int alignment) {
   if (bytes_of(problem.a) != 2 && !along_k) return Pack::transpose;
-  return alignment < 16 || problem.math == MathMode::f32x3 ? Pack::pad : Pack::none;
+  return alignment < 16 || problem.pointers || problem.math == MathMode::f32x3 ? Pack::pad
+                                                                               : Pack::none;
 }
 
 std::vector<Parameter> parameters() {

@@ -12,7 +12,9 @@ namespace {
 using wgmma::Wgmma;
 
 bool supports(const Problem& problem, const DeviceInfo& device) {
-  constexpr std::int64_t limit = std::int64_t{1} << 31;
+  // TMA takes 2^32 of a dimension, and places in 31 bits: a cluster's tiles, at most 768 rows or
+  // columns, end below 2^31.
+  constexpr std::int64_t limit = (std::int64_t{1} << 31) - 768 + 1;
   const auto size = [](std::int64_t x, std::int64_t least) { return x >= least && x < limit; };
   const bool type =
       problem.a == DType::f32 ? problem.math != MathMode::strict : bytes_of(problem.a) < 4;
@@ -106,7 +108,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, problem);
   MultiplyPlan made(problem, std::move(shape));
-  if (problem.batch > 1) made.add_argument({Argument::Kind::integer32, problem.batch});
+  if (is_batched(problem)) made.add_argument({Argument::Kind::integer32, problem.batch});
   const std::int64_t items =
       ceil_div(problem.m, rows) * ceil_div(problem.n, columns) * s.split * problem.batch;
   if (s.stream_k) {

@@ -118,10 +118,10 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
   grid_dependency_wait();
   if (SPLIT || STREAM_K) launch_dependents();
   if (warpgroup == 0) {
-    if (kRegisters.moves()) lower_registers<kRegisters.copying()>();
+    if (kRegisters.moves()) lower_registers<kRegisters.copying()>();  //@ wgmma-lower-registers
     if (warp == 0 && elect_one()) copy_tiles(args, pipeline, queue, block, work);
   } else {
-    if (kRegisters.moves()) raise_registers<kRegisters.multiplying()>();
+    if (kRegisters.moves()) raise_registers<kRegisters.multiplying()>();  //@ wgmma-raise-registers
     multiply(args, pipeline, block, warpgroup - 1, shared, work);
   }
 }

@@ -1,0 +1,53 @@
+#include "matmul/host_staging.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tilewise {
+
+int HostStaging::threads(const HostSettings& settings) {
+  return settings.threads > 0 ? settings.threads : std::clamp(usable_cores() / 2, 1, 8);
+}
+
+std::int64_t HostStaging::bytes(const HostSettings& settings) {
+  return 3 * threads(settings) * settings.chunk_bytes;
+}
+
+HostStaging::HostStaging(Device& device, const HostSettings& settings)
+    : device_(device),
+      chunk_bytes_(settings.chunk_bytes),
+      workers_(static_cast<std::size_t>(threads(settings))),
+      uploaders_(threads(settings) - 1),
+      downloaders_(threads(settings) - 1) {
+  for (Worker& worker : workers_)
+    for (std::unique_ptr<Event>& event : worker.copied) event = device_.create_event();
+  memory_ = static_cast<std::byte*>(device_.allocate_host(bytes(settings)));
+}
+
+HostStaging::~HostStaging() { device_.free_host(memory_); }
+
+HostStaging::Buffer HostStaging::to_upload(int worker) {
+  return buffer(worker, workers_[static_cast<std::size_t>(worker)].turn ^= 1);
+}
+
+HostStaging::Buffer HostStaging::to_download(int worker) { return buffer(worker, 2); }
+
+HostStaging::Buffer HostStaging::buffer(int worker, int which) {
+  return {memory_ + (3 * worker + which) * chunk_bytes_,
+          workers_[static_cast<std::size_t>(worker)].copied[which].get()};
+}
+
+std::unique_ptr<HostStaging> HostStagingShelf::take(Device& device, const HostSettings& settings) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (kept_) return std::move(kept_);
+  }
+  return std::make_unique<HostStaging>(device, settings);
+}
+
+void HostStagingShelf::put_back(std::unique_ptr<HostStaging> staging) {
+  const std::lock_guard lock(mutex_);
+  if (!kept_) kept_ = std::move(staging);
+}
+
+}  // namespace tilewise

@@ -1,0 +1,246 @@
+#include "matmul/tuning_program.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "device/host/files.hpp"
+#include "matmul/resolve.hpp"
+#include "tilewise/error.hpp"
+#include "vocabulary/problem_text.hpp"
+
+namespace tilewise {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+bool is_program(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
+}
+
+/// The folder of the shared library, or of the program that is linked with the static one.
+fs::path own_folder() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&find_autotune), &info) == 0 || !info.dli_fname)
+    return {};
+  std::error_code ignored;
+  const fs::path file = fs::canonical(info.dli_fname, ignored);
+  return file.parent_path();
+}
+
+/// Beside the library: PREFIX/lib/libtilewise.so, Debian's PREFIX/lib/x86_64-linux-gnu/....
+std::vector<fs::path> usual_places() {
+  std::vector<fs::path> places;
+  if (const fs::path own = own_folder(); !own.empty())
+    for (const char* from : {".", "../bin", "../../bin"})
+      places.push_back((own / from / "autotune").lexically_normal());
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (folder.starts_with('/')) places.push_back(fs::path(folder) / "autotune");
+  return places;
+}
+
+/// In every locale.
+std::string digits_of(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+/// Without TILEWISE_TRUST_FILES where the caller does not trust files: the program obeys it.
+std::vector<std::string> environment_for(Trust trust) {
+  std::vector<std::string> settings;
+  for (char** entry = environ; *entry; ++entry)
+    if (trust == Trust::anyone || !std::string_view(*entry).starts_with("TILEWISE_TRUST_FILES="))
+      settings.emplace_back(*entry);
+  return settings;
+}
+
+std::vector<char*> list_of_pointers(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (std::string& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+/// Standard error of the program, in memory. The program's own children may keep a pipe open.
+class ErrorLog {
+ public:
+  ErrorLog() : file_(host::file_in_memory("autotune", host::Use::data)) {}
+  ErrorLog(const ErrorLog&) = delete;
+  ErrorLog& operator=(const ErrorLog&) = delete;
+  ~ErrorLog() {
+    if (file_ >= 0) close(file_);
+  }
+  int descriptor() const { return file_; }
+  /// The last line that is not empty, of the last 4 KiB.
+  std::string last_line() const {
+    char text[4096];
+    const off_t size = lseek(file_, 0, SEEK_END);
+    const ssize_t got =
+        pread(file_, text, sizeof text, std::max<off_t>(0, size - static_cast<off_t>(sizeof text)));
+    std::string line, last;
+    for (std::istringstream lines(std::string(text, got > 0 ? static_cast<std::size_t>(got) : 0));
+         std::getline(lines, line);)
+      if (!line.empty()) last = line;
+    return last;
+  }
+
+ private:
+  int file_;
+};
+
+/// Input and output are /dev/null. It is in the caller's process group, so Ctrl-C reaches it, and
+/// with no signal blocked, as it would be from a thread that blocks them.
+class SpawnForTuning {
+ public:
+  explicit SpawnForTuning(int errors) {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions_, 1, "/dev/null", O_WRONLY, 0);
+    if (errors >= 0)
+      posix_spawn_file_actions_adddup2(&actions_, errors, 2);
+    else
+      posix_spawn_file_actions_addopen(&actions_, 2, "/dev/null", O_WRONLY, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes_);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+  SpawnForTuning(const SpawnForTuning&) = delete;
+  SpawnForTuning& operator=(const SpawnForTuning&) = delete;
+  ~SpawnForTuning() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+  posix_spawnattr_t attributes_{};
+};
+
+/// Whether the program ends by `until`. Its status is 0 where the caller's process reaps children
+/// itself: the database then says whether a search succeeded.
+bool ends_by(Clock::time_point until, pid_t program, int& status) {
+  constexpr auto kPoll = std::chrono::milliseconds(5);
+  for (;;) {
+    const pid_t ended = waitpid(program, &status, WNOHANG);
+    if (ended == program) return true;
+    if (ended < 0 && errno != EINTR) {
+      status = 0;
+      return true;
+    }
+    if (Clock::now() >= until) return false;
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+std::string end_in_words(int status) {
+  if (WIFSIGNALED(status)) return std::string("was ended by ") + strsignal(WTERMSIG(status));
+  return "ended with exit status " + std::to_string(WEXITSTATUS(status));
+}
+
+/// Waits for the program, and ends it at its time limit. Returns "" for status 0.
+std::string wait_for_tuning(pid_t program, double seconds) {
+  const std::chrono::duration<double> limit(seconds), grace(5);
+  const auto later = [](auto duration) {
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(duration);
+  };
+  int status = 0;
+  if (ends_by(later(limit), program, status)) return status == 0 ? "" : end_in_words(status);
+  kill(program, SIGTERM);
+  if (!ends_by(later(grace), program, status)) {
+    kill(program, SIGKILL);
+    ends_by(later(grace), program, status);
+  }
+  return "was ended after " + std::to_string(static_cast<int>(seconds)) + " s";
+}
+
+}  // namespace
+
+fs::path find_autotune(const fs::path& named) {
+  if (!named.empty()) {
+    if (is_program(named)) return fs::absolute(named);
+    throw Error(ErrorKind::not_found, "on_miss is tune, and " + named.string() +
+                                          " (the option autotune) is no executable file");
+  }
+  std::string searched;
+  for (const fs::path& place : usual_places()) {
+    if (is_program(place)) return place;
+    searched += (searched.empty() ? "" : ", ") + place.string();
+  }
+  throw Error(ErrorKind::not_found,
+              "on_miss is tune, and there is no program autotune (the option autotune names it); "
+              "searched: " +
+                  searched);
+}
+
+TuningProgram::TuningProgram(Settings settings) : settings_(std::move(settings)) {
+  constexpr double kMost = 86400;
+  if (!(settings_.seconds > 0 && settings_.seconds <= kMost))
+    throw Error(ErrorKind::invalid_argument,
+                "tune_seconds is " + std::to_string(settings_.seconds) +
+                    "; the budget of a search is above 0 and at most 86400 seconds");
+  settings_.program = find_autotune(settings_.program);
+}
+
+std::string TuningProgram::operator()(const Problem& problem, const DeviceInfo& device) const {
+  std::vector<std::string> words{settings_.program.string(), "tune"};
+  std::istringstream options(tune_options(problem));
+  for (std::string word; options >> word;) words.push_back(word);
+  words.insert(words.end(), {"--device", device_option(device), "--budget",
+                             digits_of(settings_.seconds), "--db", settings_.database.string()});
+  if (!settings_.nvrtc.empty()) words.insert(words.end(), {"--nvrtc", settings_.nvrtc});
+  if (settings_.trust == Trust::anyone) words.emplace_back("--trust-files");
+  std::vector<std::string> variables = environment_for(settings_.trust);
+
+  const ErrorLog errors;
+  const SpawnForTuning spawn(errors.descriptor());
+  pid_t program = -1;
+  const int failed =
+      posix_spawn(&program, words.front().c_str(), spawn.actions(), spawn.attributes(),
+                  list_of_pointers(words).data(), list_of_pointers(variables).data());
+  if (failed != 0) return words.front() + " cannot be started: " + std::strerror(failed);
+  const double longest = 4 * settings_.seconds + settings_.beside_seconds;
+  const std::string end = wait_for_tuning(program, longest);
+  if (end.empty()) return "";
+  const std::string said = errors.last_line();
+  return words.front() + " " + end + (said.empty() ? "" : ": " + said);
+}
+
+void add_tuning(MatmulParts& parts, const MatmulOptions& options, const fs::path& database,
+                Trust trust) {
+  TuningProgram program({options.autotune, options.tune_seconds, database, trust,
+                         options.nvrtc.empty() ? "" : fs::absolute(options.nvrtc).string()});
+  try {
+    // Also where it exists: another process may be making it, and a reader sees an empty file then.
+    Database::open(database, OpenMode::read_write, trust);
+    parts.tune = std::move(program);
+  } catch (const Error& error) {
+    parts.notes.push_back(
+        std::string("on_miss is tune, and products are served as by serve, since the database "
+                    "cannot be written: ") +
+        error.what());
+  }
+}
+
+}  // namespace tilewise

@@ -1,0 +1,129 @@
+// Rows and matrices that lie farther apart than tensor maps reach (2^40 bytes), served all the
+// same.
+#include <sys/mman.h>
+
+#include "matmul/executable.hpp"
+#include "tests/matmul/served_checks.hpp"
+
+namespace tilewise::far_strides_test {
+namespace {
+
+constexpr std::int64_t kLimit = std::int64_t{1} << 40;  // bytes
+
+struct FarStrides : test::Served {
+  FarStrides() : Served("host:sm_90a") {}
+
+  Candidate with(const Problem& problem, const std::string& name, const Configuration& changed) {
+    Candidate made{name, find_template(name).default_configuration(problem, device->info())};
+    for (const auto& [parameter, value] : changed.values())
+      made.configuration.set(parameter, value);
+    return made;
+  }
+};
+
+/// Address space without memory behind it but where it is touched.
+class Space {
+ public:
+  explicit Space(std::int64_t bytes)
+      : bytes_(static_cast<std::size_t>(bytes)),
+        at_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+  ~Space() {
+    if (at_ != MAP_FAILED) munmap(at_, bytes_);
+  }
+  Space(const Space&) = delete;
+  Space& operator=(const Space&) = delete;
+  std::byte* at() const { return at_ == MAP_FAILED ? nullptr : static_cast<std::byte*>(at_); }
+
+ private:
+  std::size_t bytes_;
+  void* at_;
+};
+
+// One row may lie at any distance from the next, which is never read.
+TEST_F(FarStrides, OfASingleRow) {
+  const Problem problem = typed_problem<bf16, bf16>(Layout::nt, 1, 64, 64);
+  Matmul matmul = with_winner(problem, with(problem, "wgmma", {{"EPILOGUE", 2}, {"SPLIT_K", 1}}));
+  for (const bool far_a : {true, false}) {
+    test::WholeNumbers job(problem, 0, 3);
+    Call call = job.call(job.a.at(0), job.b.at(0), job.c.at(0));
+    (far_a ? call.lda : call.ldc) = kLimit;
+    ASSERT_NO_THROW(matmul(problem, call));
+    EXPECT_EQ(job.first_wrong(), -1) << (far_a ? "A" : "C");
+  }
+  test::WholeNumbers near(problem, 0, 3);
+  Call call = near.call(near.a.at(0), near.b.at(0), near.c.at(0));
+  call.lda = kFarElements - 8;
+  matmul(problem, call);
+  EXPECT_EQ(near.first_wrong(), -1);
+}
+
+TEST_F(FarStrides, OfTheMatricesOfABatch) {
+  Problem problem = typed_problem<bf16, bf16>(Layout::nt, 40, 64, 64);
+  problem.batch = 2;
+  Matmul matmul = with_winner(problem, with(problem, "wgmma", {}));
+  test::WholeNumbers job(problem, 0, 3);
+  const Space space(kLimit + 4096 * 4);
+  if (!space.at()) GTEST_SKIP() << "no address space";
+  Call call = job.call(space.at(), job.b.at(0), job.c.at(0));
+  const auto bytes = static_cast<std::size_t>(job.stride_a * 2);
+  std::memcpy(space.at(), job.a.at(0), bytes);
+  std::memcpy(space.at() + kLimit, job.a.at(job.stride_a), bytes);
+  call.stride_a = kLimit / 2;
+  ASSERT_NO_THROW(matmul(problem, call));
+  EXPECT_EQ(job.first_wrong(), -1);
+}
+
+// Row classes need no alignment: four rows apart are as far as a tensor map's rows may be.
+TEST_F(FarStrides, OfRowsInClasses) {
+  Problem problem = typed_problem(Layout::nt, 6, 64, 20, DType::f32, DType::f32, MathMode::tf32);
+  problem.alignment.a = 4;
+  const Candidate classes = with(problem, "mma",
+                                 {{"TILE_M", 32},
+                                  {"TILE_N", 32},
+                                  {"TILE_K", 16},
+                                  {"WARP_M", 32},
+                                  {"WARP_N", 32},
+                                  {"STAGES", 3},
+                                  {"TMA", 1},
+                                  {"BYTES_A", 4},
+                                  {"BYTES_B", 16},
+                                  {"SLICE_K", 1},
+                                  {"SPLIT_K", 1},
+                                  {"PACK_A", 0},
+                                  {"PACK_B", 0}});
+  Matmul matmul = with_winner(problem, classes);
+  const std::int64_t apart = kLimit / 16 + 1;  // elements
+  const Space space(6 * apart * 4);
+  if (!space.at()) GTEST_SKIP() << "no address space";
+  test::WholeNumbers job(problem, 0, 3);
+  for (std::int64_t i = 0; i < 6; ++i)
+    std::memcpy(space.at() + i * apart * 4, job.a.at(i * job.lda),
+                static_cast<std::size_t>(problem.k * 4));
+  Call call = job.call(space.at(), job.b.at(0), job.c.at(0));
+  call.lda = apart;
+  ASSERT_NO_THROW(matmul(problem, call));
+  EXPECT_EQ(job.first_wrong(), -1);
+  expect_served(matmul, problem, classes);
+}
+
+TEST(FarStridesOfACall, CountAsNotAligned) {
+  Problem problem = typed_problem<float, float>(Layout::nt, 32, 64, 64);
+  problem.batch = 2;
+  Call call;
+  call.lda = call.ldb = call.ldc = 64;
+  call.stride_a = call.stride_b = call.stride_c = kFarElements - 4;
+  EXPECT_FALSE(is_far(problem, call));
+  EXPECT_EQ(alignment_of(problem, call), (Alignment{16, 16, 16}));
+  call.stride_b = kFarElements;
+  EXPECT_TRUE(is_far(problem, call));
+  EXPECT_EQ(alignment_of(problem, call), (Alignment{16, 4, 16}));
+  problem.batch = 1;
+  EXPECT_FALSE(is_far(problem, call));
+  call.ldc = kFarElements;
+  EXPECT_TRUE(is_far(problem, call));
+  EXPECT_EQ(alignment_of(problem, call), (Alignment{16, 16, 4}));
+}
+
+}  // namespace
+}  // namespace tilewise::far_strides_test

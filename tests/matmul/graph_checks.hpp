@@ -1,0 +1,122 @@
+#pragma once
+// Products in captured graphs, on any machine: with a workspace, with packs, and with operands that
+// change from capture to capture.
+#include <gmock/gmock.h>
+
+#include "tests/matmul/served_checks.hpp"
+
+namespace tilewise::test {
+
+class TestStream {
+ public:
+  explicit TestStream(Device& device) : device_(device), stream_(device.create_stream()) {}
+  ~TestStream() { device_.destroy_stream(stream_); }
+  TestStream(const TestStream&) = delete;
+  TestStream& operator=(const TestStream&) = delete;
+  Stream get() const { return stream_; }
+
+ private:
+  Device& device_;
+  Stream stream_;
+};
+
+class Graphs : public Served {
+ protected:
+  using Served::Served;
+
+  /// bf16 by wgmma with k in three parts. extra: elements between rows; an odd number needs packs.
+  void check_captured(Layout layout, std::int64_t extra) {
+    Problem problem = typed_problem<bf16, bf16>(layout, 200, 136, 520);
+    if (extra % 2 != 0) problem.alignment = {2, 2, 2};
+    const KernelTemplate& wgmma = find_template("wgmma");
+    if (!wgmma.supports(problem, device->info())) GTEST_SKIP() << "no wgmma on this device";
+    Candidate candidate{"wgmma", wgmma.default_configuration(problem, device->info())};
+    for (const auto& [name, value] : {std::pair{"SPLIT_K", 3}, {"EPILOGUE", 0}, {"VECTOR_C", 1}})
+      candidate.configuration.set(name, value);
+    EXPECT_EQ(candidate.configuration.at("PACK_A") != 0, extra % 2 != 0);
+    Matmul plain = with_winner(problem, candidate);
+    const Sets sets(*this, problem, extra);
+    const std::vector<std::vector<std::byte>> expected{uncaptured(plain, sets, 0),
+                                                       uncaptured(plain, sets, 1)};
+    ASSERT_NE(expected[0], expected[1]);
+    expect_served(plain, problem, candidate);
+
+    Matmul matmul(options);
+    const TestStream stream(*device);
+    expect_refused(matmul, sets, stream.get(), plain, expected[0]);
+    matmul.prepare(problem);
+    std::vector<std::unique_ptr<LaunchGraph>> graphs;
+    for (const std::size_t set : {0, 1})
+      graphs.push_back(
+          device->capture(stream.get(), [&] { matmul(problem, sets.call(set, stream.get())); }));
+    for (int i = 0; i < 5; ++i) {
+      const std::size_t set = i % 3 == 0 ? 1 : 0;
+      EXPECT_EQ(sets.result(stream.get(), [&] { graphs[set]->launch(stream.get()); }),
+                expected[set])
+          << "launch " << i;
+    }
+  }
+
+ private:
+  /// Two sets of A and B, and one C.
+  struct Sets {
+    Sets(Graphs& test, const Problem& problem, std::int64_t extra)
+        : device(*test.device),
+          jobs{WholeNumbers(problem, extra, 3), WholeNumbers(problem, extra, 4)},
+          c(device, jobs[0].c.bytes()) {
+      for (const WholeNumbers& job : jobs)
+        a.push_back(test.uploaded(job.a)), b.push_back(test.uploaded(job.b));
+    }
+    Call call(std::size_t set, Stream stream) const {
+      Call made = jobs[set].call(a[set].data(), b[set].data(), c.data());
+      made.stream = stream;
+      return made;
+    }
+    /// C after `work` on it.
+    template <class Work>
+    std::vector<std::byte> result(Stream stream, const Work& work) const {
+      std::vector<std::byte> got = jobs[0].c.memory;
+      device.copy_to_device(c.data(), got.data(), c.bytes(), stream);
+      work();
+      device.copy_to_host(got.data(), c.data(), c.bytes(), stream);
+      device.synchronize(stream);
+      return got;
+    }
+    Device& device;
+    std::vector<WholeNumbers> jobs;
+    std::vector<DeviceBuffer> a, b;
+    DeviceBuffer c;
+  };
+
+  std::vector<std::byte> uncaptured(Matmul& matmul, const Sets& sets, std::size_t set) {
+    const TestStream stream(*device);
+    auto got = sets.result(stream.get(),
+                           [&] { matmul(sets.jobs[set].problem, sets.call(set, stream.get())); });
+    WholeNumbers job = sets.jobs[set];
+    job.c.memory = got;
+    EXPECT_EQ(job.first_wrong(), -1);
+    return got;
+  }
+
+  /// A product that was not prepared is refused before anything is captured: the capture goes on.
+  void expect_refused(Matmul& matmul, const Sets& sets, Stream stream, Matmul& prepared,
+                      const std::vector<std::byte>& expected) {
+    const Problem& problem = sets.jobs[0].problem;
+    const auto graph = device->capture(stream, [&] {
+      try {
+        matmul(problem, sets.call(1, stream));
+        ADD_FAILURE() << "a first product was captured";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
+        EXPECT_THAT(error.what(), testing::HasSubstr("prepare()"));
+      }
+      prepared(problem, sets.call(0, stream));
+    });
+    EXPECT_EQ(sets.result(stream, [&] { graph->launch(stream); }), expected);
+    EXPECT_THROW(device->capture(stream, [&] { matmul(problem, sets.call(0, stream)); }), Error);
+    EXPECT_EQ(sets.result(stream, [&] { prepared(problem, sets.call(0, stream)); }), expected)
+        << "the stream works on";
+  }
+};
+
+}  // namespace tilewise::test

@@ -1,0 +1,15 @@
+// Captured products by wgmma on a GPU.
+#include "tests/matmul/graph_checks.hpp"
+
+namespace tilewise::graph_gpu_test {
+namespace {
+
+struct GraphsGpu : test::Graphs {
+  GraphsGpu() : Graphs("auto") {}
+};
+
+TEST_F(GraphsGpu, WithAWorkspace) { check_captured(Layout::nt, 0); }
+TEST_F(GraphsGpu, WithPacks) { check_captured(Layout::nn, 1); }
+
+}  // namespace
+}  // namespace tilewise::graph_gpu_test

@@ -1,0 +1,127 @@
+// Products on host pointers by tiles, on a GPU: the same results as at once.
+#include <cmath>
+
+#include "matmul/matmul_internal.hpp"
+#include "tests/matmul/served_checks.hpp"
+
+namespace tilewise::host_stream_gpu_test {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+struct HostStreamGpu : test::Served {
+  HostStreamGpu() : Served("auto") {}
+  Matmul limited(std::int64_t limit) {
+    MatmulParts parts = parts_for(open_device("auto"), options);
+    parts.host.memory_limit = limit;
+    parts.host.single_bytes = 0;
+    parts.host.chunk_bytes = 100'000;
+    return make_matmul(std::move(parts));
+  }
+  /// C = 2 C - A B of whole numbers, exact in every type.
+  static void check(Matmul& matmul, const Problem& problem, std::int64_t extra) {
+    test::WholeNumbers job(problem, extra, 3);
+    matmul.host(problem, job.call(job.a.at(0), job.b.at(0), job.c.at(0)));
+    EXPECT_EQ(job.first_wrong(), -1)
+        << to_string(problem) << ", " << to_string(matmul.host_split(problem));
+  }
+};
+
+TEST_F(HostStreamGpu, EveryKindByTilesAndInPartsOfK) {
+  Matmul tiles = limited(12 * kMiB), parts = limited(3 * kMiB);
+  int turn = 0, sums = 0;
+  for (const ProductKind& kind : product_kinds()) {
+    const std::int64_t batch = ++turn % 3 == 0 ? 3 : 1;
+    const Problem problem = typed_problem(test::kLayouts[turn % 4], 601, 770, 2065, kind.operand,
+                                          kind.c, kind.math, batch);
+    if (kind.math != MathMode::strict && is_unsupported(tiles, problem)) continue;
+    check(tiles, problem, turn % 3);
+    sums += parts.host_split(problem).tile_k < problem.k;
+    check(parts, problem, turn % 3);
+  }
+  EXPECT_GT(sums, 3);
+}
+
+/// Positive numbers, so that the bound is relative to the result.
+std::vector<float> numbers(std::int64_t count) {
+  std::vector<float> values(std::size_t(count), 0);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.5F + float(i * 7919 % 4096) / 8192;
+  return values;
+}
+
+TEST_F(HostStreamGpu, ALargeProductIsNearTheOneOnDevicePointers) {
+  const std::int64_t m = 3001, n = 2500, k = 2700;  // over 32 MiB: by tiles without a limit, too
+  const auto a = numbers(m * k), b = numbers(k * n);
+  std::vector<float> c(std::size_t(m * n)), expected = c;
+  Matmul matmul(options);
+  const DeviceBuffer on_a(*device, m * k * 4), on_b(*device, k * n * 4), on_c(*device, m * n * 4);
+  device->copy_to_device(on_a.data(), a.data(), on_a.bytes(), nullptr);
+  device->copy_to_device(on_b.data(), b.data(), on_b.bytes(), nullptr);
+  matmul(Layout::nn, m, n, k, 1, static_cast<float*>(on_a.data()), k,
+         static_cast<float*>(on_b.data()), n, 0, static_cast<float*>(on_c.data()), n);
+  device->copy_to_host(expected.data(), on_c.data(), on_c.bytes(), nullptr);
+  device->synchronize(nullptr);
+  const Problem problem = typed_problem<float, float>(Layout::nn, m, n, k);
+  EXPECT_GT(matmul.host_split(problem).tiles, 1);
+  for (const std::int64_t limit : {std::int64_t{0}, 40 * kMiB, 10 * kMiB}) {
+    Matmul streaming = limited(limit);
+    std::fill(c.begin(), c.end(), NAN);
+    (limit == 0 ? matmul : streaming)
+        .host(Layout::nn, m, n, k, 1, a.data(), k, b.data(), n, 0, c.data(), n);
+    for (std::size_t i = 0; i < c.size(); ++i)
+      ASSERT_LE(std::abs(c[i] - expected[i]), 2 * error_bound(problem) * double(expected[i]))
+          << i << " with limit " << limit;
+  }
+}
+
+TEST_F(HostStreamGpu, PageLockedMemoryIsKnownAndCopiedDirectly) {
+  const Problem problem = typed_problem<float, float>(Layout::tn, 1100, 900, 1300);
+  test::WholeNumbers job(problem, 3, 5);
+  EXPECT_FALSE(device->page_locked(job.a.at(0), job.a.bytes()));
+  std::vector<std::unique_ptr<void, std::function<void(void*)>>> locked;
+  for (const test::Elements* x : {&job.a, &job.b, &job.c}) {
+    locked.emplace_back(device->allocate_host(x->bytes()),
+                        [this](void* memory) { device->free_host(memory); });
+    std::memcpy(locked.back().get(), x->memory.data(), x->memory.size());
+    EXPECT_TRUE(device->page_locked(locked.back().get(), x->bytes()));
+    EXPECT_FALSE(device->page_locked(locked.back().get(), x->bytes() + (64 << 20)));
+  }
+  Matmul matmul = limited(9 * kMiB);
+  matmul.host(problem, job.call(locked[0].get(), locked[1].get(), locked[2].get()));
+  std::memcpy(job.c.at(0), locked[2].get(), job.c.memory.size());
+  EXPECT_EQ(job.first_wrong(), -1);
+}
+
+TEST_F(HostStreamGpu, RowsAreCopiedBetweenPitches) {
+  std::vector<std::uint32_t> from(100 * 60), back(100 * 70, 9);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = std::uint32_t(i);
+  const DeviceBuffer there(*device, 100 * 256);
+  device->copy_rows_to_device(there.data(), 256, from.data(), 60 * 4, 50 * 4, 100, nullptr);
+  device->copy_rows_to_host(back.data(), 70 * 4, there.data(), 256, 50 * 4, 100, nullptr);
+  device->synchronize(nullptr);
+  for (std::size_t i = 0; i < 100; ++i)
+    for (std::size_t j = 0; j < 70; ++j)
+      ASSERT_EQ(back[i * 70 + j], j < 50 ? from[i * 60 + j] : 9) << i << ", " << j;
+}
+
+TEST_F(HostStreamGpu, AStreamWaitsForAnEventOfAnother) {
+  const Stream first = device->create_stream(), second = device->create_stream();
+  constexpr std::int64_t words = 64 << 20;
+  const DeviceBuffer buffer(*device, words * 4);
+  const auto event = device->create_event();
+  event->delay(second);  // never recorded: no wait
+  for (std::uint32_t turn = 1; turn <= 20; ++turn) {
+    device->fill32(buffer.data(), turn, words, first);
+    event->record(first);
+    event->delay(second);
+    std::uint32_t last = 0;
+    device->copy_to_host(&last, static_cast<std::uint32_t*>(buffer.data()) + words - 1, 4, second);
+    device->synchronize(second);
+    EXPECT_EQ(last, turn);
+  }
+  device->destroy_stream(first);
+  device->destroy_stream(second);
+}
+
+}  // namespace
+}  // namespace tilewise::host_stream_gpu_test

@@ -1,0 +1,157 @@
+// wgmma's plans: TMA's limits, rounding to tf32, and grids of GPUs of other sizes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "templates/kernel_template.hpp"
+#include "templates/space/search_space.hpp"
+#include "tests/templates/random_plans.hpp"
+
+namespace tilewise::wgmma_plan_test {
+namespace {
+
+using testing::HasSubstr;
+
+DeviceInfo h200() { return nominal_device(parse_target("sm_90a")); }
+const KernelTemplate& wgmma() { return find_template("wgmma"); }
+
+Problem problem_of(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType type,
+                   MathMode math = MathMode::strict) {
+  Problem problem = test::make_problem(layout, m, n, k);
+  set_types(problem, type, type, math);
+  return problem;
+}
+
+// TMA's coordinates have 31 bits, and the last cluster's tiles reach past the edge.
+TEST(WgmmaLimits, AreThoseOfTma) {
+  constexpr std::int64_t most = (std::int64_t{1} << 31) - 768;
+  const auto supports = [](std::int64_t m, std::int64_t n, std::int64_t k, DType type,
+                           MathMode math = MathMode::strict) {
+    return wgmma().supports(problem_of(Layout::nt, m, n, k, type, math), h200());
+  };
+  EXPECT_TRUE(supports(most, 8, 16, DType::bf16));
+  EXPECT_FALSE(supports(most + 1, 8, 16, DType::bf16));
+  EXPECT_TRUE(supports(8, most, 16, DType::bf16));
+  EXPECT_FALSE(supports(8, most + 1, 16, DType::bf16));
+  EXPECT_TRUE(supports(8, 8, most, DType::bf16));
+  EXPECT_FALSE(supports(8, 8, most + 1, DType::bf16));
+  // Rows of the small parts follow those of the large ones.
+  EXPECT_TRUE(supports(most / 2, 8, 16, DType::f32, MathMode::f32x3));
+  EXPECT_FALSE(supports(most / 2 + 1, 8, 16, DType::f32, MathMode::f32x3));
+}
+
+TEST(WgmmaLimits, OfOtherFamiliesThatCopyByTma) {
+  const Configuration mma{{"TILE_M", 64},  {"TILE_N", 64},        {"TILE_K", 32}, {"WARP_M", 32},
+                          {"WARP_N", 32},  {"STAGES", 3},         {"TMA", 1},     {"BYTES_A", 16},
+                          {"BYTES_B", 16}, {"SPECIALIZE_SIZE", 0}};
+  const auto refusal = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const Problem problem = problem_of(Layout::nt, m, n, k, DType::bf16);
+    Configuration all = find_template("mma").default_configuration(problem, h200());
+    for (const auto& [name, value] : mma.values()) all.set(name, value);
+    all.set("SPLIT_K", 1);
+    return rejection(find_template("mma"), problem, all, h200());
+  };
+  constexpr std::int64_t limit = std::int64_t{1} << 31;
+  EXPECT_EQ(refusal(limit - 1, 8, 16), "");
+  EXPECT_EQ(refusal(8, limit - 1, 16), "");
+  EXPECT_EQ(refusal(8, 8, limit - 1), "");
+  EXPECT_THAT(refusal(limit, 8, 16), HasSubstr("tma_sizes"));
+  EXPECT_THAT(refusal(8, limit, 16), HasSubstr("tma_sizes"));
+  EXPECT_THAT(refusal(8, 8, limit), HasSubstr("tma_sizes"));
+}
+
+/// Candidates of a problem, valid also without hints.
+template <class Check>
+void for_candidates(const Problem& problem, const DeviceInfo& device, const Check& check) {
+  std::mt19937_64 generator(11);
+  const SearchSpace space(problem, device, select_templates({"wgmma"}));
+  int found = 0;
+  for (int draw = 0; draw < 60; ++draw) {
+    const auto candidate = space.random(generator);
+    if (!candidate) continue;
+    ++found;
+    check(candidate->configuration, wgmma().plan(problem, candidate->configuration, device));
+  }
+  EXPECT_GT(found, 20) << to_string(problem);
+}
+
+const LaunchStep* pack_of(const Plan& plan) {
+  return plan.steps.front().packs.empty() ? nullptr : &plan.steps.front();
+}
+
+// The instruction ignores the low bits of f32. TMA rounds an operand that it copies as it lies, a
+// pack the others: each once.
+TEST(WgmmaRounding, IsOfEachTf32OperandOnce) {
+  bool any[2][2] = {};  // [operand][packed]
+  for (const Layout layout : test::kLayouts)
+    for (const int alignment : {16, 4}) {
+      Problem problem = problem_of(layout, 500, 700, 900, DType::f32, MathMode::tf32);
+      problem.alignment.a = alignment;
+      for_candidates(problem, h200(), [&](const Configuration& c, const Plan& plan) {
+        for (const int of : {0, 1}) {
+          const bool packed = c.at(of == 0 ? "PACK_A" : "PACK_B") != 0;
+          any[of][packed] = true;
+          ASSERT_EQ(plan.tensor_maps[std::size_t(of)].rounded, !packed) << c.text();
+          if (!packed) continue;
+          const LaunchStep* pack = pack_of(plan);
+          ASSERT_NE(pack, nullptr) << c.text();
+          ASSERT_EQ(pack->kernel.defines.at("ROUND"), 1);
+          for (const Packing& packing : pack->packs) ASSERT_TRUE(packing.rounded);
+        }
+      });
+    }
+  for (const auto& of : any) EXPECT_TRUE(of[0] && of[1]);
+}
+
+TEST(WgmmaRounding, IsOfNothingElse) {
+  for (const auto& [type, math] :
+       {std::pair{DType::bf16, MathMode::strict}, {DType::f32, MathMode::f32x3}}) {
+    const Problem problem = problem_of(Layout::nt, 500, 700, 900, type, math);
+    for_candidates(problem, h200(), [](const Configuration& c, const Plan& plan) {
+      for (const TensorMapRecipe& map : plan.tensor_maps) ASSERT_FALSE(map.rounded) << c.text();
+      const LaunchStep* pack = pack_of(plan);
+      ASSERT_TRUE(!pack || !pack->kernel.defines.contains("ROUND")) << c.text();
+    });
+  }
+}
+
+// As many clusters as run at a time, at least one, and none without work. No cluster waits for
+// another: what several compute is added by a later step.
+TEST(WgmmaGrid, FollowsFromTheMultiprocessors) {
+  for (const int multiprocessors : {1, 7, 66, 114}) {
+    DeviceInfo device = h200();
+    device.multiprocessors = multiprocessors;
+    int stream_k = 0, splits = 0;
+    for (const std::int64_t m : {40, 1300, 3000}) {
+      const Problem problem = problem_of(Layout::nt, m, 2000, 4096, DType::bf16);
+      for_candidates(problem, device, [&](const Configuration& c, const Plan& plan) {
+        const std::int64_t cluster = c.at("CLUSTER_M") * c.at("CLUSTER_N");
+        const auto tiles = [](std::int64_t size, int tile) { return (size + tile - 1) / tile; };
+        const std::int64_t items = tiles(problem.m, c.at("TILE_M") * c.at("CLUSTER_M")) *
+                                   tiles(problem.n, c.at("TILE_N") * c.at("CLUSTER_N")) *
+                                   c.at("SPLIT_K");
+        const std::int64_t resident =
+            std::max<std::int64_t>(1, multiprocessors * c.at("BLOCKS_PER_SM") / cluster);
+        const LaunchStep& multiply = multiply_of(plan);
+        ASSERT_EQ(multiply.cluster.x, std::uint32_t(cluster));
+        ASSERT_EQ(multiply.grid.x % multiply.cluster.x, 0U);
+        ASSERT_GE(multiply.grid.x, multiply.cluster.x);
+        ASSERT_LE(multiply.grid.x, std::uint32_t(resident * cluster)) << c.text();
+        if (c.at("STREAM_K") == 0) {
+          ASSERT_EQ(multiply.grid.x, std::uint32_t(std::min(items, resident) * cluster));
+        } else {
+          ++stream_k;
+          ASSERT_EQ(plan.steps.back().kernel.entry, "stream_k");
+        }
+        if (c.at("SPLIT_K") > 1) {
+          ++splits;
+          ASSERT_EQ(plan.steps.back().role, StepRole::reduce);
+        }
+      });
+    }
+    EXPECT_TRUE(stream_k > 0 || multiprocessors == 1) << multiprocessors;
+    EXPECT_TRUE(splits > 0 || multiprocessors <= 7) << multiprocessors;
+  }
+}
+
+}  // namespace
+}  // namespace tilewise::wgmma_plan_test
