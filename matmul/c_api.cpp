@@ -156,11 +156,13 @@ tilewise_math mode_of(MathMode mode) {
 // The sizes of the structs' first versions. No struct has padding at its end: an older caller's
 // padding bytes would be read as a later field.
 constexpr std::size_t kFirstOptions = offsetof(tilewise_options, bundle) + sizeof(const char*);
-constexpr std::size_t kFirstProblem = offsetof(tilewise_problem, reserved) + sizeof(std::int32_t);
+constexpr std::size_t kFirstProblem =
+    offsetof(tilewise_problem, alignment_c) + sizeof(std::int32_t);
 constexpr std::size_t kFirstCall = offsetof(tilewise_call, stream) + sizeof(tilewise_stream);
 static_assert(sizeof(tilewise_options) ==
               offsetof(tilewise_options, host_memory_limit) + sizeof(std::int64_t));
-static_assert(sizeof(tilewise_problem) == kFirstProblem);
+static_assert(sizeof(tilewise_problem) ==
+              offsetof(tilewise_problem, reserved) + sizeof(std::int32_t));
 static_assert(sizeof(tilewise_call) == kFirstCall);
 /// Above the size of every version of a struct; a larger size is uninitialised memory.
 constexpr std::size_t kLargestStruct = 4096;

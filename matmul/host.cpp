@@ -122,35 +122,18 @@ std::int64_t budget_of(const HostSettings& settings, std::int64_t free_bytes) {
 
 using WorkspaceOf = std::function<std::int64_t(const Problem&)>;
 
-/// A split with its order. Tiles are made smaller until their kernels' workspace fits, too.
-struct Planned {
-  HostPlan plan;
-  std::int64_t workspace = 0;
-};
-Planned planned(const HostTask& task, const HostSettings& settings, const HostRates& rates,
-                std::int64_t free_bytes, const WorkspaceOf& workspace_of) {
-  const std::int64_t budget = budget_of(settings, free_bytes);
-  Planned made;
-  for (;;) {
-    try {
-      made.plan = chosen_split(task, budget - made.workspace, settings, rates);
-    } catch (const Error& error) {
-      throw Error(
-          error.kind(),
-          std::string(error.what()) + ": " + std::to_string(free_bytes) +
-              " bytes are free, the limit is " +
-              (settings.memory_limit > 0 ? std::to_string(settings.memory_limit) : "what is free") +
-              ", and workspace takes " + std::to_string(made.workspace));
-    }
-    std::int64_t workspace = 0;
-    for (const Problem& problem : made.plan.problems())
-      workspace = std::max(workspace, workspace_of(problem));
-    const bool fits = made.plan.slots_bytes() + workspace <= budget;
-    made.workspace = workspace;
-    if (fits) break;
+/// The split within the device's memory and the limit; its order is empty.
+HostFit fit_of(const HostTask& task, const HostSettings& settings, const HostRates& rates,
+               std::int64_t free_bytes, const WorkspaceOf& workspace_of) {
+  try {
+    return fitting_split(task, budget_of(settings, free_bytes), settings, rates, workspace_of);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::out_of_memory) throw;
+    throw Error(error.kind(), std::string(error.what()) + ": " + std::to_string(free_bytes) +
+                                  " bytes are free, and the limit is " +
+                                  (settings.memory_limit > 0 ? std::to_string(settings.memory_limit)
+                                                             : "what is free"));
   }
-  put_in_order(made.plan);
-  return made;
 }
 
 /// The device's rate for this product, by its expected time. Small products need none.
@@ -166,6 +149,24 @@ HostRates rates_of(const HostTask& task, const HostSettings& settings, const Dev
   const double microseconds = expected_us(whole);
   if (microseconds > 0) rates.flops = flops_of(whole) / microseconds * 1e6;
   return rates;
+}
+
+std::int64_t workspace_bytes(const Resolution& resolution, const Problem& problem,
+                             const DeviceInfo& info) {
+  return plan_of(resolution.candidate, problem, info).workspace_bytes;
+}
+
+/// Splits that are made for one product before it is given up.
+constexpr int kMostFits = 8;
+
+/// Whether the kernels that serve the tiles need more workspace than the split was made for. Makes
+/// them all.
+template <class ExecutableOf>
+bool has_more_workspace(const HostFit& fit, ExecutableOf executable) {
+  std::int64_t most = 0;
+  for (const Problem& problem : fit.plan.problems())
+    most = std::max(most, executable(problem).plan().workspace_bytes);
+  return most > fit.workspace;
 }
 
 /// One copy each way.
@@ -211,16 +212,38 @@ void Matmul::host(const Problem& asked, const Call& given) {
   Device& device = state_->device();
   const HostSettings& settings = state_->host_settings();
   const HostTask task = task_of(asked, given);
-  StreamedProduct::Executables executables;
-  const auto workspace_of = [&](const Problem& problem) {
-    auto& executable = executables[problem];
-    if (!executable) executable = state_->executable(as_served(problem), nullptr);
-    return executable->plan().workspace_bytes;
-  };
   const HostRates rates = rates_of(task, settings, device.info(), [&](const Problem& whole) {
     return state_->resolution(whole).predicted_us;
   });
-  const auto [plan, workspace] = planned(task, settings, rates, device.free_memory(), workspace_of);
+  StreamedProduct::Executables executables;
+  const auto executable = [&](const Problem& problem) -> const Executable& {
+    auto& made = executables[problem];
+    if (!made) made = state_->executable(as_served(problem), nullptr);
+    return *made;
+  };
+  // Kernels of splits that are only considered are not loaded.
+  const auto workspace_of = [&](const Problem& problem) {
+    const Problem served = as_served(problem);
+    if (executables.contains(problem) || state_->has_choice(served))
+      return executable(problem).plan().workspace_bytes;
+    try {
+      return workspace_bytes(state_->resolution(served), served, device.info());
+    } catch (const Error&) {  // says what to do
+      return executable(problem).plan().workspace_bytes;
+    }
+  };
+  const std::int64_t free_bytes = device.free_memory();
+  HostFit fit = fit_of(task, settings, rates, free_bytes, workspace_of);
+  // Another kernel may serve than the expected one: after a search, or where an image is broken.
+  for (int turn = 0; has_more_workspace(fit, executable); ++turn) {
+    if (turn == kMostFits)
+      throw Error(ErrorKind::out_of_memory, to_string(asked) +
+                                                " on host pointers: the kernels that serve its "
+                                                "tiles need more workspace than expected");
+    fit = fit_of(task, settings, rates, free_bytes, workspace_of);
+  }
+  HostPlan& plan = fit.plan;
+  put_in_order(plan);
   try {
     if (plan.shape.single)
       return multiply_at_once(device, plan, *executables.at(plan.problem_of({})), given);
@@ -229,18 +252,21 @@ void Matmul::host(const Problem& asked, const Call& given) {
     state_->staging().put_back(std::move(staging));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory) throw;
-    throw Error(ErrorKind::out_of_memory, to_string(asked) + " on host pointers takes " +
-                                              std::to_string(plan.slots_bytes() + workspace) +
-                                              " bytes of device memory, and " +
-                                              std::to_string(device.free_memory()) +
-                                              " are free: " + error.what());
+    throw Error(ErrorKind::out_of_memory,
+                to_string(asked) + " on host pointers takes " + std::to_string(fit.bytes()) +
+                    " bytes of device memory, and " + std::to_string(device.free_memory()) +
+                    " are free: " + error.what());
   }
 }
 
 HostSplit Matmul::host_split(const Problem& problem) const {
+  check_problem(problem);
   Call tight;
-  tight.stride_a = rows_a(problem) * min_lda(problem);
-  tight.stride_b = rows_b(problem) * min_ldb(problem);
+  if (is_empty(problem)) return host_split(problem, tight);
+  if (__builtin_mul_overflow(rows_a(problem), min_lda(problem), &tight.stride_a) ||
+      __builtin_mul_overflow(rows_b(problem), min_ldb(problem), &tight.stride_b))
+    throw Error(ErrorKind::out_of_memory,
+                to_string(problem) + " on host pointers: A or B passes 2^63 elements");
   return host_split(problem, tight);
 }
 
@@ -257,14 +283,15 @@ HostSplit Matmul::host_split(const Problem& problem, const Call& call) const {
   const HostRates rates = rates_of(task, settings, info, [&](const Problem& whole) {
     return state_->resolution(whole).predicted_us;
   });
-  const auto [plan, workspace] =
-      planned(task, settings, rates, state_->device().free_memory(), [&](const Problem& tile) {
+  HostFit fit =
+      fit_of(task, settings, rates, state_->device().free_memory(), [&](const Problem& tile) {
         const Problem served = as_served(tile);
-        return plan_of(state_->resolution(served).candidate, served, info).workspace_bytes;
+        return workspace_bytes(state_->resolution(served), served, info);
       });
-  HostSplit split = plan.split();
-  split.device_bytes += workspace;
-  if (!plan.shape.single) split.staging_bytes = HostStaging::bytes(settings);
+  put_in_order(fit.plan);
+  HostSplit split = fit.plan.split();
+  split.device_bytes += fit.workspace;
+  if (!fit.plan.shape.single) split.staging_bytes = HostStaging::bytes(settings);
   return split;
 }
 

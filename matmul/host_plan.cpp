@@ -52,8 +52,25 @@ class Choice {
   }
 
   HostPlan made() {
+    try_all();
+    if (!best_)
+      throw Error(ErrorKind::out_of_memory,
+                  to_string(task_.problem) + " on host pointers needs " + std::to_string(least_) +
+                      " bytes of device memory in its smallest split, and it may have " +
+                      std::to_string(std::max<std::int64_t>(budget_, 0)));
+    return *best_;
+  }
+
+  /// Of the smallest split, with a budget of 0.
+  std::int64_t least_bytes() {
+    try_all();
+    return least_;
+  }
+
+ private:
+  void try_all() {
     const Problem& p = task_.problem;
-    if (a_ + b_ + c_ <= static_cast<double>(settings_.single_bytes) && try_single()) return *best_;
+    if (a_ + b_ + c_ <= static_cast<double>(settings_.single_bytes) && try_single()) return;
     const auto of_m = lengths(p.m, settings_.granule), of_n = lengths(p.n, settings_.granule);
     if (p.batch > 1)
       for (const std::int64_t batch : lengths(p.batch, 1)) try_batch(batch);
@@ -65,15 +82,8 @@ class Choice {
         for (const std::int64_t n : of_n)
           for (const std::int64_t k : lengths(p.k, settings_.granule))
             if (k < p.k) try_parts(m, n, k);
-    if (!best_)
-      throw Error(ErrorKind::out_of_memory,
-                  to_string(p) + " on host pointers needs " + std::to_string(least_) +
-                      " bytes of device memory in its smallest split, and it may have " +
-                      std::to_string(std::max<std::int64_t>(budget_, 0)));
-    return *best_;
   }
 
- private:
   /// No split is faster.
   double bound() const { return std::max({(a_ + b_) / rates_.link, c_ / rates_.link, flops_}); }
 
@@ -363,6 +373,10 @@ HostPlan chosen_split(const HostTask& task, std::int64_t budget, const HostSetti
   HostPlan plan = Choice(task, budget, settings, rates).made();
   if (rates.flops <= 0) plan.shape.seconds = 0;
   return plan;
+}
+
+std::int64_t smallest_split(const HostTask& task, const HostSettings& settings) {
+  return Choice(task, 0, settings, HostRates{}).least_bytes();
 }
 
 }  // namespace tilewise

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "tilewise/host_split.hpp"
@@ -106,6 +107,25 @@ struct HostPlan {
 /// order is empty. Throws Error(out_of_memory) with the bytes that the smallest split needs.
 HostPlan chosen_split(const HostTask& task, std::int64_t budget, const HostSettings& settings,
                       const HostRates& rates);
+
+/// Bytes of device memory of the smallest split, workspace apart.
+std::int64_t smallest_split(const HostTask& task, const HostSettings& settings);
+
+/// A split and the workspace of the kernels that serve its tiles.
+struct HostFit {
+  HostPlan plan;
+  std::int64_t workspace = 0;  ///< the most of one tile, edge tiles included
+  std::int64_t bytes() const { return plan.slots_bytes() + workspace; }
+};
+
+/// The split expected to be fastest whose tiles fit into `budget` together with the workspace of
+/// their kernels; its order is empty. `workspace_of` is called once for each problem of the splits
+/// that are considered, about 20 at most. Where the workspace of tiles of one granule does not fit,
+/// the granule is halved, down to 64. Throws Error(out_of_memory) where the smallest split does not
+/// fit, with the bytes that it and its workspace need.
+HostFit fitting_split(const HostTask& task, std::int64_t budget, const HostSettings& settings,
+                      const HostRates& rates,
+                      const std::function<std::int64_t(const Problem&)>& workspace_of);
 
 /// Fills in the tiles and copies in their order.
 void put_in_order(HostPlan& plan);

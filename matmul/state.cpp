@@ -92,7 +92,7 @@ std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, Ma
     Resolution resolution;
     try {
       resolution = resolve(*stored(), problem, given);
-      if (resolution.kind != MatchKind::exact)
+      if (is_missed(problem, resolution))
         meet_miss(problem, failures.empty() ? "" : failures.front().second.why_not);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::unsupported) give_up(problem);
@@ -113,6 +113,13 @@ std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, Ma
     refuse(problem, tried);
     failures.emplace_back(std::move(resolution), std::move(tried));
   }
+}
+
+/// A batch by pointers is served by what was tuned for the batch with strides.
+bool Matmul::State::is_missed(const Problem& problem, const Resolution& resolution) {
+  Problem tuned = problem;
+  tuned.pointers = false;
+  return resolution.kind != MatchKind::exact && !(problem.pointers && stored()->has_winner(tuned));
 }
 
 /// What OnMiss says of a problem that was not tuned, or whose record failed (`why_not`).

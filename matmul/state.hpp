@@ -54,6 +54,8 @@ struct Matmul::State {
   /// Multiplies where is_far(): by the problem's executable if its tensor maps take the call's
   /// strides, else by a default that does not use them.
   void multiply_far(const Problem& problem, const Call& call, const GivenPackings& given);
+  /// Whether executable() returns at once.
+  bool has_choice(const Problem& problem) const { return choices_.find(problem) != nullptr; }
   /// Loads the kernels of a problem and keeps its choice, without an executable.
   void prepare(const Problem& problem);
   /// The resolution of a problem, without a compiler.
@@ -105,8 +107,12 @@ struct Matmul::State {
   ImageStore::Made image(const KernelSpec& kernel, const std::string& launch_revision,
                          Attempt& attempt);
   std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
+  void require_loaded(const Plan& plan, const Problem& problem) const;
   std::shared_ptr<const Executable> without_maps(const Problem& problem, Stream stream);
   bool serves_folded(const Problem& product, const Problem& batch);
+  std::shared_ptr<const Executable> either(const Problem& first, const Problem& second,
+                                           Stream stream);
+  bool is_missed(const Problem& problem, const Resolution& resolution);
   Resolution resolve(const Resolver& stored, const Problem& problem,
                      const GivenPackings& given = {});
   std::optional<Corrections> corrections(const Problem& kind);

@@ -3,6 +3,7 @@
 
 #include "matmul/build.hpp"
 #include "matmul/state.hpp"
+#include "tilewise/error.hpp"
 
 namespace tilewise {
 namespace {
@@ -26,6 +27,17 @@ void Matmul::State::multiply_far(const Problem& problem, const Call& call,
   served->launch(call);
 }
 
+/// prepare() loads the problem's own kernel, not this one.
+void Matmul::State::require_loaded(const Plan& plan, const Problem& problem) const {
+  for (const auto& [spec, need] : kernel_needs(plan))
+    if (!loaded(spec, need))
+      throw Error(ErrorKind::invalid_argument,
+                  to_string(problem) +
+                      " with rows or matrices this far apart cannot be captured, since its kernel "
+                      "is not loaded yet: multiply once before the capture, with the same leading "
+                      "dimensions and strides");
+}
+
 /// The first default whose tensor maps, if any, have strides of its own.
 std::shared_ptr<const Executable> Matmul::State::without_maps(const Problem& problem,
                                                               Stream stream) {
@@ -33,6 +45,7 @@ std::shared_ptr<const Executable> Matmul::State::without_maps(const Problem& pro
   if (auto found = choices_.find(asked)) return found;
   const MayLoad may_load = device_->capturing(stream) ? MayLoad::no : MayLoad::yes;
   const std::lock_guard making(make_mutex_);
+  if (auto found = choices_.find(asked)) return found;
   const Resolver defaults({}, device_->info());
   RefusedKernels refused = this->refused();
   for (;;) {
@@ -42,6 +55,7 @@ std::shared_ptr<const Executable> Matmul::State::without_maps(const Problem& pro
       refused.insert(multiply_step(plan)->kernel);
       continue;
     }
+    if (may_load == MayLoad::no) require_loaded(plan, problem);
     Attempt tried = attempt(problem, resolution, may_load);
     if (tried.executable) {
       choices_.add(asked, tried.executable);

@@ -4,9 +4,23 @@
 
 namespace tilewise {
 
-/// The batch's own record comes before a prediction for the product.
+/// A batch that was prepared stays as it is, and its own record comes before a prediction for the
+/// product.
 bool Matmul::State::serves_folded(const Problem& product, const Problem& batch) {
+  if (choices_.find(Asked(batch)) && !choices_.find(Asked(product))) return false;
   return resolution(product).kind == MatchKind::exact || resolution(batch).kind != MatchKind::exact;
+}
+
+/// Where one form cannot be served (nothing compiles, nothing is loaded in a capture), the other
+/// may be.
+std::shared_ptr<const Executable> Matmul::State::either(const Problem& first, const Problem& second,
+                                                        Stream stream) {
+  try {
+    return executable(first, stream);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::out_of_memory) throw;
+    return executable(second, stream);
+  }
 }
 
 std::shared_ptr<const Executable> Matmul::State::folded(const Problem& product,
@@ -14,16 +28,9 @@ std::shared_ptr<const Executable> Matmul::State::folded(const Problem& product,
   const Asked asked(product, std::hash<Problem>{}(batch) | 1);
   const auto found = choices_.find(asked);
   if (found && (found->problem() == product || found->problem() == batch)) return found;
-  if (device_->capturing(stream)) {
-    // What was prepared may be either form.
-    try {
-      return executable(product, stream);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::invalid_argument) throw;
-      return executable(batch, stream);
-    }
-  }
-  auto made = executable(serves_folded(product, batch) ? product : batch, stream);
+  auto made = serves_folded(product, batch) ? either(product, batch, stream)
+                                            : either(batch, product, stream);
+  if (device_->capturing(stream)) return made;  // what is loaded now does not decide for later
   const std::lock_guard making(make_mutex_);
   if (!choices_.find(asked)) choices_.add(asked, made);
   return made;

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/trust.hpp"
 #include "device/host/files.hpp"
 #include "matmul/resolve.hpp"
 #include "tilewise/error.hpp"
@@ -39,8 +40,10 @@ fs::path own_folder() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&find_autotune), &info) == 0 || !info.dli_fname)
     return {};
+  // Of a program glibc says argv[0], which may be a name without a folder.
+  const char* const named = info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe";
   std::error_code ignored;
-  const fs::path file = fs::canonical(info.dli_fname, ignored);
+  const fs::path file = fs::canonical(named, ignored);
   return file.parent_path();
 }
 
@@ -177,7 +180,7 @@ std::string wait_for_tuning(pid_t program, double seconds) {
 
 }  // namespace
 
-fs::path find_autotune(const fs::path& named) {
+fs::path find_autotune(const fs::path& named, Trust trust) {
   if (!named.empty()) {
     if (is_program(named)) return fs::absolute(named);
     throw Error(ErrorKind::not_found, "on_miss is tune, and " + named.string() +
@@ -185,8 +188,13 @@ fs::path find_autotune(const fs::path& named) {
   }
   std::string searched;
   for (const fs::path& place : usual_places()) {
-    if (is_program(place)) return place;
-    searched += (searched.empty() ? "" : ", ") + place.string();
+    std::string why;
+    if (is_program(place)) {
+      if (trust == Trust::owner) why = distrust(place);
+      if (why.empty()) return place;
+    }
+    searched += (searched.empty() ? "" : ", ") + place.string() +
+                (why.empty() ? "" : " (skipped: " + why + ")");
   }
   throw Error(ErrorKind::not_found,
               "on_miss is tune, and there is no program autotune (the option autotune names it); "
@@ -200,7 +208,7 @@ TuningProgram::TuningProgram(Settings settings) : settings_(std::move(settings))
     throw Error(ErrorKind::invalid_argument,
                 "tune_seconds is " + std::to_string(settings_.seconds) +
                     "; the budget of a search is above 0 and at most 86400 seconds");
-  settings_.program = find_autotune(settings_.program);
+  settings_.program = find_autotune(settings_.program, settings_.trust);
 }
 
 std::string TuningProgram::operator()(const Problem& problem, const DeviceInfo& device) const {

@@ -31,7 +31,7 @@ enum class OnMiss : std::uint8_t {
   /// products of problems that are known do not wait for it. Where a search fails, a warning says
   /// why, the product is served as by `serve`, and the problem is not searched for again by this
   /// Matmul; after three failures in a row no problem is. Nothing is tuned in a stream capture, by
-  /// prepare_range(), for the sizes that it prepared, and for k = 0.
+  /// prepare_range(), for the sizes whose choices it keeps (at most 65,536), and for k = 0.
   tune,
 };
 
@@ -155,7 +155,7 @@ class Matmul {
   /// are in elements, 0 or more; 0 uses one A (or B) for all. The matrices of C must not share
   /// elements. Where B is one for all (A likewise) and the matrices of A and C follow one another
   /// as the rows of two tall matrices, the batch is one product of batch x m rows and is served as
-  /// such, unless the batch itself was tuned and that product was not.
+  /// such, unless the batch was tuned, prepared or served before and that product was not.
   template <Element T, Element R>
   void batched(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, ScalarOf<T> alpha,
                const T* a, std::int64_t lda, std::int64_t stride_a, const T* b, std::int64_t ldb,
@@ -255,7 +255,8 @@ class Matmul {
   /// The same for every m from problem.m to `last_m`: products of these compile and load nothing,
   /// and their choice is made now (under 1 ms each). A range has at most 65,536 sizes, and a Matmul
   /// keeps as many choices in all, the first ones; later ranges are only loaded.
-  /// With OnMiss::tune they are served as by OnMiss::serve, and nothing is tuned.
+  /// With OnMiss::tune the sizes whose choices are kept are served as by OnMiss::serve, and nothing
+  /// is tuned for them. Sizes beyond the 65,536 are tuned at their first product.
   /// Rows of A that are as long as m (layouts tn and tt) have the alignment of tightly packed ones,
   /// at most problem.alignment's. Throws Error(invalid_argument) where the range is empty or
   /// larger.

@@ -95,11 +95,18 @@ struct WorkTile {
   Sum* partial;  // [m][n], the split's sums; used instead of c when SPLIT
 };
 
+// An operand of a product. Where k is 0 the array of pointers is not read: it may be null.
+template <bool BY_POINTERS>
+DEVICE const Element* operand_of(const MultiplyArgs& args, const Element* base, Int64 stride, Int64 product) {
+  if (BY_POINTERS && args.k == 0) return nullptr;
+  return matrix_of<BY_POINTERS>(base, stride, product);
+}
+
 DEVICE WorkTile work_tile_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
   const Tile tile = tile_of_block(args, tile_m, tile_n);
   const Int64 product = tile.batch;
-  return {tile, matrix_of<POINTERS_A != 0>(args.a, args.stride_a, product),
-          matrix_of<POINTERS_B != 0>(args.b, args.stride_b, product),
+  return {tile, operand_of<POINTERS_A != 0>(args, args.a, args.stride_a, product),
+          operand_of<POINTERS_B != 0>(args, args.b, args.stride_b, product),
           matrix_of<POINTERS_C != 0>(args.c, args.stride_c, product),
           reinterpret_cast<Sum*>(args.c) + (product * args.parts() + tile.split) * args.rows() * args.columns()};
 }

@@ -9,6 +9,8 @@ struct BatchesOnTheGpu : test::BatchesServed {
 };
 TEST_F(BatchesOnTheGpu, EveryKindByPointers) { check_every_kind_by_pointers(130); }
 TEST_F(BatchesOnTheGpu, EveryTemplateByPointers) { check_templates_by_pointers(); }
+TEST_F(BatchesOnTheGpu, EveryPlaceWhereABatchIsOneProduct) { check_folded_placements(); }
+TEST_F(BatchesOnTheGpu, WithoutASumNoArrayOfOperandsIsRead) { check_without_a_sum(); }
 TEST_F(BatchesOnTheGpu, EveryKindFolded) {
   int kinds = 0;
   for (const ProductKind& kind : product_kinds()) check_folded(kind, test::kLayouts[kinds++ % 4]);

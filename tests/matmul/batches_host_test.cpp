@@ -12,6 +12,7 @@ TEST_F(BatchesOnTheCpu, OnePointerIsABatchToo) {
   Matmul matmul(options);
   check_by_pointers(matmul, typed_problem<float, float>(Layout::tn, 9, 70, 33), 1);
 }
+TEST_F(BatchesOnTheCpu, EveryPlaceWhereABatchIsOneProduct) { check_folded_placements(); }
 TEST_F(BatchesOnTheCpu, EveryKindFolded) {
   int kinds = 0;
   for (const ProductKind& kind : product_kinds()) check_folded(kind, test::kLayouts[kinds++ % 4]);
@@ -34,14 +35,8 @@ TEST_F(BatchesOnTheCpu, TypedArraysNeedNoProblem) {
   EXPECT_THAT(c, testing::ElementsAre(2 * (15.0F + 24), -1, 2 * (7.0F + 16), -1));
 }
 
-TEST_F(BatchesOnTheCpu, WithoutASumNoArrayOfOperandsIsRead) {
-  Matmul matmul(options);
-  float c[] = {3, 4};
-  float* cs[] = {c, c + 1};
-  const float* const* none = nullptr;
-  matmul.batched(Layout::nn, 1, 1, 2, 0.0F, none, 2, none, 1, 2.0F, cs, 1, 2);
-  EXPECT_THAT(c, testing::ElementsAre(6, 8));
-}
+TEST_F(BatchesOnTheCpu, WithoutASumNoArrayOfOperandsIsRead) { check_without_a_sum(); }
+TEST_F(HopperBatchesOnTheCpu, WithoutASumNoArrayOfOperandsIsRead) { check_without_a_sum(); }
 
 TEST_F(BatchesOnTheCpu, BadArraysAreRefused) {
   Matmul matmul(options);

@@ -38,16 +38,18 @@ tilewise_problem problem_in_c(std::int64_t m, std::int64_t n, std::int64_t k) {
 TEST_F(CStructsTest, ASizeThatNoVersionHasIsRefused) {
   make();
   tilewise_problem problem = problem_in_c(8, 8, 8);
-  for (const std::size_t size :
-       {std::size_t{0}, std::size_t{8}, sizeof problem - 1, std::size_t{1} << 40}) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{8},
+                                 offsetof(tilewise_problem, pointers) - 1, std::size_t{1} << 40}) {
     problem.struct_size = size;
     EXPECT_EQ(tilewise_prepare_problem(handle, &problem), TILEWISE_INVALID_ARGUMENT);
     EXPECT_THAT(tilewise_last_error(),
                 AllOf(HasSubstr("struct_size of the tilewise_problem is " + std::to_string(size)),
                       HasSubstr(std::to_string(sizeof problem)), HasSubstr("_INIT")));
   }
-  problem.struct_size = sizeof problem;
-  EXPECT_EQ(tilewise_prepare_problem(handle, &problem), TILEWISE_OK) << tilewise_last_error();
+  for (const std::size_t size : {sizeof problem, offsetof(tilewise_problem, pointers)}) {
+    problem.struct_size = size;  // the second is that of a caller without batches by pointers
+    EXPECT_EQ(tilewise_prepare_problem(handle, &problem), TILEWISE_OK) << tilewise_last_error();
+  }
 
   tilewise_call call = TILEWISE_CALL_INIT;
   call.struct_size = 0;

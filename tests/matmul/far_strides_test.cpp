@@ -2,7 +2,10 @@
 // same.
 #include <sys/mman.h>
 
+#include <thread>
+
 #include "matmul/executable.hpp"
+#include "matmul_fixture.hpp"
 #include "tests/matmul/served_checks.hpp"
 
 namespace tilewise::far_strides_test {
@@ -74,37 +77,83 @@ TEST_F(FarStrides, OfTheMatricesOfABatch) {
   EXPECT_EQ(job.first_wrong(), -1);
 }
 
-// Row classes need no alignment: four rows apart are as far as a tensor map's rows may be.
-TEST_F(FarStrides, OfRowsInClasses) {
+/// A product of rows in classes, which need no alignment.
+Problem rows_in_classes() {
   Problem problem = typed_problem(Layout::nt, 6, 64, 20, DType::f32, DType::f32, MathMode::tf32);
   problem.alignment.a = 4;
-  const Candidate classes = with(problem, "mma",
-                                 {{"TILE_M", 32},
-                                  {"TILE_N", 32},
-                                  {"TILE_K", 16},
-                                  {"WARP_M", 32},
-                                  {"WARP_N", 32},
-                                  {"STAGES", 3},
-                                  {"TMA", 1},
-                                  {"BYTES_A", 4},
-                                  {"BYTES_B", 16},
-                                  {"SLICE_K", 1},
-                                  {"SPLIT_K", 1},
-                                  {"PACK_A", 0},
-                                  {"PACK_B", 0}});
+  return problem;
+}
+const Configuration& classes_of_rows() {
+  static const Configuration classes{
+      {"TILE_M", 32}, {"TILE_N", 32}, {"TILE_K", 16}, {"WARP_M", 32},  {"WARP_N", 32},
+      {"STAGES", 3},  {"TMA", 1},     {"BYTES_A", 4}, {"BYTES_B", 16}, {"SLICE_K", 1},
+      {"SPLIT_K", 1}, {"PACK_A", 0},  {"PACK_B", 0}};
+  return classes;
+}
+constexpr std::int64_t kApart = kLimit / 16 + 1;  // elements: four rows pass a tensor map's limit
+
+TEST_F(FarStrides, OfRowsInClasses) {
+  const Problem problem = rows_in_classes();
+  const Candidate classes = with(problem, "mma", classes_of_rows());
   Matmul matmul = with_winner(problem, classes);
-  const std::int64_t apart = kLimit / 16 + 1;  // elements
-  const Space space(6 * apart * 4);
+  const Space space(6 * kApart * 4);
   if (!space.at()) GTEST_SKIP() << "no address space";
   test::WholeNumbers job(problem, 0, 3);
   for (std::int64_t i = 0; i < 6; ++i)
-    std::memcpy(space.at() + i * apart * 4, job.a.at(i * job.lda),
+    std::memcpy(space.at() + i * kApart * 4, job.a.at(i * job.lda),
                 static_cast<std::size_t>(problem.k * 4));
   Call call = job.call(space.at(), job.b.at(0), job.c.at(0));
-  call.lda = apart;
+  call.lda = kApart;
   ASSERT_NO_THROW(matmul(problem, call));
   EXPECT_EQ(job.first_wrong(), -1);
   expect_served(matmul, problem, classes);
+}
+
+/// Nothing is computed, and no operand is read.
+struct FarStridesOnAFake : MatmulTest {
+  FarStridesOnAFake() {
+    device->on_launch = nullptr;
+    Candidate classes = candidate(problem, "mma");
+    for (const auto& [name, value] : classes_of_rows().values())
+      classes.configuration.set(name, value);
+    parts.database.emplace(Database::in_memory());
+    store(*parts.database, problem, classes, true);
+    call.a = memory + 32 * 1024, call.b = memory + 16 * 1024;  // A reaches far beyond
+    call.c = memory;
+    call.lda = kApart;
+    call.ldb = min_ldb(problem), call.ldc = min_ldc(problem);
+  }
+  const Problem problem = rows_in_classes();
+  alignas(256) std::byte memory[64 * 1024] = {};
+  Call call;
+};
+
+TEST_F(FarStridesOnAFake, InACaptureTheyAreToBeMultipliedOnceBefore) {
+  Matmul multiply = make_matmul(std::move(parts));
+  multiply.prepare(problem);
+  device->captured = {call.stream};
+  try {
+    multiply(problem, call);
+    ADD_FAILURE() << "its kernel is not loaded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
+    EXPECT_THAT(error.what(), testing::HasSubstr("multiply once before the capture"));
+  }
+  device->captured.clear();
+  multiply(problem, call);
+  device->captured = {call.stream};
+  EXPECT_NO_THROW(multiply(problem, call));
+}
+
+TEST_F(FarStridesOnAFake, ThreadsThatAskAtTheSameTimeShareTheChoice) {
+  Matmul multiply = make_matmul(std::move(parts));
+  multiply.prepare(problem);
+  const int loads = device->loads;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) threads.emplace_back([&] { multiply(problem, call); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(device->loads, loads + 1);
+  EXPECT_EQ(device->launch_count, 8);
 }
 
 TEST(FarStridesOfACall, CountAsNotAligned) {

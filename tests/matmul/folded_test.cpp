@@ -150,6 +150,50 @@ TEST_F(FoldedServing, ARecordOfTheProductComesFirst) {
   EXPECT_EQ(products, 1);
 }
 
+TEST_F(FoldedServing, WhatIsTunedServesWhereAMissIsAnError) {
+  Database database = Database::in_memory();
+  store(database, batch, "tiled");
+  parts.database = std::move(database);
+  parts.on_miss = OnMiss::error;
+  Matmul matmul = make_matmul(std::move(parts));
+  matmul.prepare(batch);
+  device->captured.insert(Stream());
+  multiply(matmul);
+  device->captured.clear();
+  multiply(matmul);
+  EXPECT_EQ(batches, 2);
+}
+
+TEST_F(FoldedServing, WhereNothingCompilesTheStoredFormServes) {
+  Problem stored = batch;
+  stored.batch = 8;  // its kernel serves the batch of 4, but no single product
+  Database database = Database::in_memory();
+  store(database, stored, "tiled");
+  parts.database = std::move(database);
+  parts.compile_missing = false;
+  parts.load_compiler = nullptr;
+  Matmul matmul = make_matmul(std::move(parts));
+  multiply(matmul);
+  EXPECT_EQ(batches, 1);
+  EXPECT_EQ(products, 0);
+}
+
+TEST_F(FoldedServing, ABatchByPointersIsTunedAsTheBatchIs) {
+  Problem tuned = batch;
+  tuned.alignment = {4, 4, 4};
+  Database database = Database::in_memory();
+  store(database, tuned, "tiled");
+  parts.database = std::move(database);
+  parts.on_miss = OnMiss::error;
+  Matmul matmul = make_matmul(std::move(parts));
+  const float* as[4] = {};
+  const float* bs[4] = {};
+  float* cs[4] = {};
+  EXPECT_NO_THROW(matmul.batched(Layout::nn, 3, 5, 7, 1.0F, as, 7, bs, 5, 0.0F, cs, 5, 4, nullptr));
+  EXPECT_THROW(matmul.batched(Layout::nn, 4, 5, 7, 1.0F, as, 7, bs, 5, 0.0F, cs, 5, 4, nullptr),
+               Error);
+}
+
 TEST_F(FoldedServing, InACaptureWhatIsPreparedServes) {
   Matmul matmul = make_matmul(std::move(parts));
   device->captured.insert(Stream());

@@ -1,4 +1,6 @@
 // Products on host pointers by tiles, on a GPU: the same results as at once.
+#include <dlfcn.h>
+
 #include <cmath>
 
 #include "matmul/matmul_internal.hpp"
@@ -8,6 +10,41 @@ namespace tilewise::host_stream_gpu_test {
 namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+/// Memory of the program that is page-locked as cudaHostRegister() does it, by the driver.
+class Registered {
+ public:
+  Registered(void* memory, std::size_t bytes) : memory_(memory) {
+    const auto init = function<int(unsigned)>("cuInit");
+    const auto retain = function<int(void**, int)>("cuDevicePrimaryCtxRetain");
+    const auto push = function<int(void*)>("cuCtxPushCurrent_v2");
+    const auto add = function<int(void*, std::size_t, unsigned)>("cuMemHostRegister_v2");
+    void* context = nullptr;
+    if (!init || !retain || !push || !add || init(0) != 0 || retain(&context, 0) != 0) return;
+    retained_ = true;
+    if (push(context) != 0) return;
+    pushed_ = true;
+    done_ = add(memory, bytes, /*CU_MEMHOSTREGISTER_PORTABLE*/ 1) == 0;
+  }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+  ~Registered() {
+    void* context = nullptr;
+    if (done_) function<int(void*)>("cuMemHostUnregister")(memory_);
+    if (pushed_) function<int(void**)>("cuCtxPopCurrent_v2")(&context);
+    if (retained_) function<int(int)>("cuDevicePrimaryCtxRelease_v2")(0);
+  }
+  bool done() const { return done_; }
+
+ private:
+  template <class Signature>
+  Signature* function(const char* name) const {
+    return driver_ ? reinterpret_cast<Signature*>(dlsym(driver_, name)) : nullptr;
+  }
+  void* const driver_ = dlopen("libcuda.so.1", RTLD_NOW);
+  void* const memory_;
+  bool retained_ = false, pushed_ = false, done_ = false;
+};
 
 struct HostStreamGpu : test::Served {
   HostStreamGpu() : Served("auto") {}
@@ -74,22 +111,47 @@ TEST_F(HostStreamGpu, ALargeProductIsNearTheOneOnDevicePointers) {
   }
 }
 
-TEST_F(HostStreamGpu, PageLockedMemoryIsKnownAndCopiedDirectly) {
-  const Problem problem = typed_problem<float, float>(Layout::tn, 1100, 900, 1300);
-  test::WholeNumbers job(problem, 3, 5);
-  EXPECT_FALSE(device->page_locked(job.a.at(0), job.a.bytes()));
-  std::vector<std::unique_ptr<void, std::function<void(void*)>>> locked;
-  for (const test::Elements* x : {&job.a, &job.b, &job.c}) {
-    locked.emplace_back(device->allocate_host(x->bytes()),
-                        [this](void* memory) { device->free_host(memory); });
-    std::memcpy(locked.back().get(), x->memory.data(), x->memory.size());
-    EXPECT_TRUE(device->page_locked(locked.back().get(), x->bytes()));
-    EXPECT_FALSE(device->page_locked(locked.back().get(), x->bytes() + (64 << 20)));
-  }
-  Matmul matmul = limited(9 * kMiB);
-  matmul.host(problem, job.call(locked[0].get(), locked[1].get(), locked[2].get()));
-  std::memcpy(job.c.at(0), locked[2].get(), job.c.memory.size());
-  EXPECT_EQ(job.first_wrong(), -1);
+TEST_F(HostStreamGpu, PageLockedMemoryIsKnown) {
+  constexpr std::int64_t bytes = 8 * kMiB, inner = 4096;
+  const auto check = [&](std::byte* memory) {
+    EXPECT_TRUE(device->page_locked(memory, bytes));
+    EXPECT_TRUE(device->page_locked(memory + inner, bytes - inner));
+    EXPECT_TRUE(device->page_locked(memory + bytes - 1, 1));
+    EXPECT_FALSE(device->page_locked(memory, bytes + 64 * kMiB));
+    EXPECT_FALSE(device->page_locked(memory + inner, bytes + 64 * kMiB));
+  };
+  void* const allocated = device->allocate_host(bytes);
+  check(static_cast<std::byte*>(allocated));
+  device->free_host(allocated);
+  std::vector<std::byte> plain(std::size_t(bytes), std::byte{1});
+  EXPECT_FALSE(device->page_locked(plain.data(), bytes));
+  EXPECT_FALSE(device->page_locked(plain.data() + inner, 1));
+  const Registered registered(plain.data(), plain.size());
+  if (!registered.done()) GTEST_SKIP() << "the driver registers no memory";
+  check(plain.data());
+}
+
+/// As a program does that page-locks its own matrices.
+TEST_F(HostStreamGpu, PageLockedMatricesGiveTheSameProduct) {
+  for (const std::int64_t batch : {1, 3})
+    for (const std::int64_t limit : {9 * kMiB, 200 * kMiB}) {
+      const Problem problem =
+          typed_problem<float, float>(Layout::tn, 1100, 900, 1300, MathMode::strict, batch);
+      SCOPED_TRACE(to_string(problem) + " in " + std::to_string(limit));
+      test::WholeNumbers job(problem, 3, 5);
+      EXPECT_FALSE(device->page_locked(job.a.at(0), job.a.bytes()));
+      std::vector<std::unique_ptr<void, std::function<void(void*)>>> locked;
+      for (const test::Elements* x : {&job.a, &job.b, &job.c}) {
+        locked.emplace_back(device->allocate_host(x->bytes()),
+                            [this](void* memory) { device->free_host(memory); });
+        std::memcpy(locked.back().get(), x->memory.data(), x->memory.size());
+        ASSERT_TRUE(device->page_locked(locked.back().get(), x->bytes()));
+      }
+      Matmul matmul = limited(limit);
+      matmul.host(problem, job.call(locked[0].get(), locked[1].get(), locked[2].get()));
+      std::memcpy(job.c.at(0), locked[2].get(), job.c.memory.size());
+      EXPECT_EQ(job.first_wrong(), -1);
+    }
 }
 
 TEST_F(HostStreamGpu, RowsAreCopiedBetweenPitches) {

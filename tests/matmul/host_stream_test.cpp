@@ -147,22 +147,6 @@ TEST_F(HostStream, NanOfBetaTimesCStays) {
   EXPECT_EQ(c[6], 92);
 }
 
-TEST_F(HostStream, ThePageLockedIsCopiedDirectly) {
-  struct AllLocked : test::LazyDevice {
-    bool page_locked(const void*, std::int64_t) const override { return true; }
-  };
-  auto made = std::make_unique<AllLocked>();
-  made->on_launch = fake_product;
-  device = made.get();
-  parts.device = std::move(made);
-  parts.host = small_tiles(400'000);
-  Matmul multiply = make_matmul(std::move(parts));
-  const Problem p = problem_of(301, 310, 33, Layout::tn);  // rows of more than 1 KiB
-  device->uploaded_bytes = 0;
-  check(multiply, p.layout, p.m, p.n, p.k, 5, 1, 2);
-  check(multiply, p.layout, p.m, p.n, p.k, 0, 1, 0);
-}
-
 TEST_F(HostStream, StagingBuffersAreKept) {
   Matmul multiply = make_matmul(std::move(parts));
   check(multiply, Layout::nn, 100, 100, 100, 0, 1, 0);
@@ -234,6 +218,22 @@ TEST_F(HostStream, ALimitThatIsTooSmallIsRefusedBeforeAnything) {
   EXPECT_THAT(message([&] { multiply.host_split(problem_of(100, 100, 100)); }), expected);
   EXPECT_THAT(c, testing::Each(5.0F));
   EXPECT_EQ(device->uploaded_bytes, 0);
+}
+
+TEST_F(HostStream, OperandsBeyond64BitsAreRefused) {
+  tilewise_matmul* handle = make_handle(make_matmul(std::move(parts)));
+  tilewise_problem problem = TILEWISE_PROBLEM_INIT;
+  problem.m = problem.k = std::int64_t{1} << 40;
+  problem.n = 1;
+  EXPECT_EQ(tilewise_host_split(handle, &problem, nullptr, 0, nullptr), TILEWISE_OUT_OF_MEMORY);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("passes 2^63 elements"));
+  problem.n = 0;
+  std::size_t needed = 0;
+  EXPECT_NE(tilewise_host_split(handle, &problem, nullptr, 0, &needed), TILEWISE_OUT_OF_MEMORY);
+  problem.m = -1;
+  problem.n = 1;
+  EXPECT_EQ(tilewise_host_split(handle, &problem, nullptr, 0, nullptr), TILEWISE_INVALID_ARGUMENT);
+  tilewise_destroy(handle);
 }
 
 TEST_F(HostStream, CSaysTheSplitToo) {

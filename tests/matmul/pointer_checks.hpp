@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "matmul/folded.hpp"
 #include "tests/matmul/served_checks.hpp"
 
 namespace tilewise::test {
@@ -73,13 +74,42 @@ class BatchesServed : public Served {
           const Configuration configuration =
               kernel.default_configuration(by_pointers, device->info());
           if (!rejection(kernel, problem, configuration, device->info()).empty()) continue;
+          // A database of its own: winners of other layouts would compete.
+          options.database =
+              (folder / (kernel.name + std::to_string(++databases_) + ".db")).string();
           Matmul matmul = with_winner(problem, {kernel.name, configuration});
           ASSERT_EQ(matmul.explain(by_pointers).kernel_template, kernel.name);
           check_by_pointers(matmul, problem, 0);
         }
   }
 
-  /// A shared B (columns: a shared A), matrices side by side or below each other.
+  /// alpha = 0 and k = 0: the arrays of A and B are null pointers.
+  void check_without_a_sum() {
+    Matmul matmul(options);
+    for (const DType type : {DType::f32, DType::bf16})
+      for (const std::int64_t size : {std::int64_t{2}, std::int64_t{128}})
+        for (const std::int64_t k : {std::int64_t{0}, size}) {
+          Problem problem =
+              typed_problem(Layout::nn, size, size, k, type, type, MathMode::strict, 2);
+          problem.pointers = true;
+          problem.alignment = {bytes_of(type), bytes_of(type), bytes_of(type)};
+          Elements c(type, 2 * size * size, 3);
+          const DeviceBuffer on_c = uploaded(c);
+          const DeviceBuffer cs = pointers(on_c, type, size * size, {1, 0});
+          Call call;
+          call.c = cs.data();
+          call.lda = std::max<std::int64_t>(k, 1), call.ldb = call.ldc = size;
+          call.alpha = k == 0 ? 1 : 0, call.beta = 2;
+          matmul(problem, call);
+          device->synchronize(nullptr);
+          device->copy_to_host(c.at(0), on_c.data(), c.bytes(), nullptr);
+          device->synchronize(nullptr);
+          for (std::int64_t i = 0; i < 2 * size * size; ++i)
+            ASSERT_EQ(c.value(i), 6) << to_string(problem) << " at " << i;
+        }
+  }
+
+  /// Every kind with a shared B, the rows below each other.
   void check_folded(const ProductKind& kind, Layout layout) {
     Matmul matmul(options);
     const Problem problem = typed_problem(layout, 6, 5, 16, kind.operand, kind.c, kind.math, 7);
@@ -91,11 +121,73 @@ class BatchesServed : public Served {
     }
   }
 
+  /// Shared B and shared A in f32, each layout, matrices where the batch is one product.
+  void check_folded_placements() {
+    Matmul matmul(options);
+    for (const Layout layout : kLayouts)
+      for (const bool shares_b : {true, false}) check_folded_placement(matmul, layout, shares_b);
+  }
+
  private:
+  int databases_ = 0;
+
+  void check_folded_placement(Matmul& matmul, Layout layout, bool shares_b) {
+    constexpr std::int64_t m = 6, n = 10, k = 12, count = 4;
+    const bool ta = a_transposed(layout), tb = b_transposed(layout);
+    Problem problem =
+        typed_problem(layout, m, n, k, DType::f32, DType::f32, MathMode::strict, count);
+    Call call;
+    call.lda = ta ? (shares_b ? m * count : m) + 3 : k + 2;
+    call.ldb = tb ? k + 1 : (shares_b ? n : n * count) + 2;
+    call.ldc = (shares_b ? n : n * count) + 4;
+    call.stride_a = !shares_b ? 0 : ta ? m : m * call.lda;
+    call.stride_b = shares_b ? 0 : tb ? n * call.ldb : n;
+    call.stride_c = shares_b ? m * call.ldc : n;
+    call.alpha = 2, call.beta = -1;
+    std::mt19937 random(7);
+    const auto numbers = [&](std::int64_t size) {
+      std::vector<float> made(static_cast<std::size_t>(size));
+      for (float& x : made) x = static_cast<float>(static_cast<int>(random() % 7) - 3);
+      return made;
+    };
+    const auto a = numbers(call.lda * (ta ? k : m * count)),
+               b = numbers(call.ldb * (tb ? n * count : k));
+    auto c = numbers(call.ldc * m * count);
+    auto expected = c;
+    const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t row = 0; row < m; ++row)
+        for (std::int64_t column = 0; column < n; ++column) {
+          float sum = 0;
+          for (std::int64_t q = 0; q < k; ++q)
+            sum += a[at(i * call.stride_a + (ta ? q * call.lda + row : row * call.lda + q))] *
+                   b[at(i * call.stride_b + (tb ? column * call.ldb + q : q * call.ldb + column))];
+          float& to = expected[at(i * call.stride_c + row * call.ldc + column)];
+          to = 2 * sum - to;
+        }
+    const auto bytes = [](const std::vector<float>& x) {
+      return static_cast<std::int64_t>(x.size() * sizeof(float));
+    };
+    const DeviceBuffer on_a(*device, bytes(a)), on_b(*device, bytes(b)), on_c(*device, bytes(c));
+    device->copy_to_device(on_a.data(), a.data(), bytes(a), nullptr);
+    device->copy_to_device(on_b.data(), b.data(), bytes(b), nullptr);
+    device->copy_to_device(on_c.data(), c.data(), bytes(c), nullptr);
+    call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
+    const std::string what =
+        std::string(to_string(layout)) + (shares_b ? " with one B" : " with one A");
+    EXPECT_TRUE(folded_batch(problem, call)) << what;
+    matmul(problem, call);
+    device->synchronize(nullptr);
+    device->copy_to_host(c.data(), on_c.data(), bytes(c), nullptr);
+    device->synchronize(nullptr);
+    EXPECT_EQ(c, expected) << what;
+  }
+
   void check_by_strides(Matmul& matmul, const Problem& problem) {
     WholeNumbers job(problem, 0, 5);
     const DeviceBuffer a = uploaded(job.a), b = uploaded(job.b), c = uploaded(job.c);
     const Call call = job.call(a.data(), b.data(), c.data());
+    EXPECT_EQ(folded_batch(problem, call).has_value(), !a_transposed(problem.layout));
     matmul(problem, call);
     device->synchronize(nullptr);
     device->copy_to_host(job.c.at(0), c.data(), job.c.bytes(), nullptr);

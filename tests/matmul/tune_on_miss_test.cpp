@@ -245,9 +245,9 @@ TEST_F(TuneOnMiss, ABudgetIsAboveZero) {
   }
 }
 
-std::string not_found_words(const fs::path& named) {
+std::string not_found_words(const fs::path& named, Trust trust = Trust::owner) {
   try {
-    return "found " + find_autotune(named).string();
+    return "found " + find_autotune(named, trust).string();
   } catch (const Error& error) {
     return error.kind() == ErrorKind::not_found ? error.what() : "another kind";
   }
@@ -264,6 +264,21 @@ TEST_F(TuneOnMiss, TheProgramIsTheNamedOneOrOnPath) {
   EXPECT_EQ(not_found_words(there), "found " + there);
   setenv("PATH", ("relative:" + folder.string()).c_str(), 1);
   EXPECT_EQ(not_found_words(""), "found " + there);
+  setenv("PATH", path.c_str(), 1);
+}
+
+TEST_F(TuneOnMiss, AProgramThatOthersMayWriteIsSkippedUnlessNamed) {
+  const std::string path = std::getenv("PATH"), there = program("");
+  fs::create_directory(folder / "own");
+  fs::copy_file(there, folder / "own" / "autotune");
+  fs::permissions(there, fs::perms::all);
+  setenv("PATH", folder.c_str(), 1);
+  EXPECT_THAT(not_found_words(""),
+              HasSubstr(there + " (skipped: every user may write the file (mode 0777))"));
+  EXPECT_EQ(not_found_words("", Trust::anyone), "found " + there);
+  EXPECT_EQ(not_found_words(there), "found " + there);
+  setenv("PATH", (folder.string() + ":" + (folder / "own").string()).c_str(), 1);
+  EXPECT_EQ(not_found_words(""), "found " + (folder / "own" / "autotune").string());
   setenv("PATH", path.c_str(), 1);
 }
 

@@ -189,8 +189,8 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
                      tile.column,
                      begin,
                      end > begin ? end - begin : 0,
-                     matrix_of<POINTERS_A != 0>(args.a, args.stride_a, batch),
-                     matrix_of<POINTERS_B != 0>(args.b, args.stride_b, batch)};
+                     operand_of<POINTERS_A != 0>(args, args.a, args.stride_a, batch),
+                     operand_of<POINTERS_B != 0>(args, args.b, args.stride_b, batch)};
   Sums sums = {};
   if (args.has_product()) multiply(sums, stages, args, work, thread);
   const Int64 ldc = SPLIT ? args.columns() : args.ldc;
