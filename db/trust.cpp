@@ -101,7 +101,9 @@ std::string distrust(const FileFacts& file, const UserFacts& user) {
   const bool own = file.owner == user.user || file.owner == 0;
   // In a container, the owners of mounted volumes may have no account there.
   const bool of_a_volume = user.user == 0 && !own && !user.has_account(file.owner);
-  const std::string what = S_ISLNK(file.mode) ? "the symbolic link" : "the file";
+  const std::string what = S_ISLNK(file.mode)   ? "the symbolic link"
+                           : S_ISDIR(file.mode) ? "the folder"
+                                                : "the file";
   if (!own && !of_a_volume) return what + " belongs to " + user_text(file.owner);
   if (S_ISLNK(file.mode)) return "";
   char mode[8];

@@ -60,6 +60,16 @@ std::vector<fs::path> usual_places() {
   return places;
 }
 
+/// Why others could have written the program; empty where only its user or root can have. Who may
+/// write in its folder can replace it.
+std::string distrust_program(const fs::path& program) {
+  if (std::string why = distrust(program); !why.empty()) return why;
+  for (const fs::path& file : {program, behind_links(program)})
+    if (std::string why = distrust(file.parent_path()); !why.empty())
+      return file.parent_path().string() + ": " + why;
+  return "";
+}
+
 /// In every locale.
 std::string digits_of(double value) {
   char text[32];
@@ -190,7 +200,7 @@ fs::path find_autotune(const fs::path& named, Trust trust) {
   for (const fs::path& place : usual_places()) {
     std::string why;
     if (is_program(place)) {
-      if (trust == Trust::owner) why = distrust(place);
+      if (trust == Trust::owner) why = distrust_program(place);
       if (why.empty()) return place;
     }
     searched += (searched.empty() ? "" : ", ") + place.string() +

@@ -36,9 +36,9 @@ class TuningProgram {
 };
 
 /// The program that tunes. `named`: its path. Empty: the one beside this library (in its folder, or
-/// in `bin` of its installation), else the one on PATH. Absolute. One that distrust() has a reason
-/// against is skipped unless `trust` is Trust::anyone; a named one is not checked. Throws
-/// Error(not_found) with the places searched and those reasons.
+/// in `bin` of its installation), else the one on PATH. Absolute. Where distrust() has a reason
+/// against it or its folder, it is skipped unless `trust` is Trust::anyone; a named one is not
+/// checked. Throws Error(not_found) with the places searched and those reasons.
 std::filesystem::path find_autotune(const std::filesystem::path& named, Trust trust);
 
 /// The parts of OnMiss::tune: the program, and a database, which is made where there is none. A

@@ -1,4 +1,7 @@
 // OnMiss::tune with made-up searches: what is tuned, once, and what happens where a search fails.
+#include <pwd.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
@@ -279,6 +282,43 @@ TEST_F(TuneOnMiss, AProgramThatOthersMayWriteIsSkippedUnlessNamed) {
   EXPECT_EQ(not_found_words(there), "found " + there);
   setenv("PATH", (folder.string() + ":" + (folder / "own").string()).c_str(), 1);
   EXPECT_EQ(not_found_words(""), "found " + (folder / "own" / "autotune").string());
+  setenv("PATH", path.c_str(), 1);
+}
+
+TEST_F(TuneOnMiss, AProgramInAFolderThatOthersMayWriteIsSkipped) {
+  const std::string path = std::getenv("PATH");
+  const fs::path shared = folder / "shared", links = folder / "links";
+  fs::create_directory(shared);
+  fs::create_directory(links);
+  fs::copy_file(program(""), shared / "autotune");
+  fs::create_symlink(shared / "autotune", links / "autotune");
+  for (const fs::path& place : {shared, links}) {
+    setenv("PATH", place.c_str(), 1);
+    fs::permissions(shared, fs::perms::owner_all);
+    EXPECT_EQ(not_found_words(""), "found " + (place / "autotune").string());
+    for (const auto mode : {fs::perms(0777), fs::perms(01777)}) {
+      fs::permissions(shared, mode);
+      EXPECT_THAT(not_found_words(""),
+                  HasSubstr((place / "autotune").string() + " (skipped: " + shared.string() +
+                            ": every user may write the folder (mode "));
+    }
+    EXPECT_EQ(not_found_words("", Trust::anyone), "found " + (place / "autotune").string());
+  }
+  setenv("PATH", path.c_str(), 1);
+}
+
+TEST_F(TuneOnMiss, AProgramOfAnotherUserIsSkippedAlsoByRoot) {
+  const passwd* daemon = getpwnam("daemon");
+  if (geteuid() != 0 || !daemon) GTEST_SKIP() << "needs root, and the user daemon";
+  const std::string path = std::getenv("PATH"), there = program("");
+  ASSERT_EQ(chown(there.c_str(), daemon->pw_uid, daemon->pw_gid), 0);
+  setenv("PATH", folder.c_str(), 1);
+  EXPECT_THAT(not_found_words(""), HasSubstr(there + " (skipped: the file belongs to user daemon"));
+  ASSERT_EQ(chown(there.c_str(), 0, 0), 0);
+  ASSERT_EQ(chown(folder.c_str(), daemon->pw_uid, daemon->pw_gid), 0);
+  EXPECT_THAT(not_found_words(""), HasSubstr("the folder belongs to user daemon"));
+  ASSERT_EQ(chown(folder.c_str(), 0, 0), 0);
+  EXPECT_EQ(not_found_words(""), "found " + there);
   setenv("PATH", path.c_str(), 1);
 }
 
