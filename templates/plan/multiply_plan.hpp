@@ -127,7 +127,7 @@ class MultiplyPlan {
 
   const Problem problem_;
   MultiplyShape shape_;  // whose kernel is moved into multiply_
-  Plan plan_;  // the pack step; finish() adds the others
+  Plan plan_;            // the pack step; finish() adds the others
   LaunchStep multiply_;
   std::int64_t blocks_ = 0;  // one for each tile, split and product
   double imbalance_ = 1;
