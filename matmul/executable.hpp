@@ -146,8 +146,9 @@ void check_call(const Problem& problem, const Call& call);
 /// The same for one operand that is to be packed.
 void check_operand(const Problem& problem, const Call& call, StepRole role);
 
-/// A leading dimension or batch stride that tensor maps may not take. Their limit is 2^40 bytes.
-/// These are at most 2^36 bytes, of which a row class has up to 4 between its rows.
+/// From here on a leading dimension or batch stride is too large for a tensor map. The limit of a
+/// map's stride is 2^40 bytes. 2^33 elements are at most 2^36 bytes, and the rows of a row class
+/// are up to 4 rows apart: 2^38 bytes.
 inline constexpr std::int64_t kFarElements = std::int64_t{1} << 33;
 /// Whether the call has such a stride.
 bool is_far(const Problem& problem, const Call& call);

@@ -279,8 +279,9 @@ void StreamedProduct::run() {
   const auto download_one = [this](std::int64_t i, int worker) {
     download(downloads_[static_cast<std::size_t>(i)], worker);
   };
-  // A pool ends a loop at its first failure, so the failure is told to the other threads there.
-  const auto told = [this](auto one) {
+  // ThreadPool::for_each() ends at the first failure. progress_ records that failure, which ends
+  // the loops of the other threads.
+  const auto recorded = [this](auto one) {
     return [this, one](std::int64_t i, int worker) {
       bool ended = true;
       progress_.run([&] {
@@ -292,11 +293,12 @@ void StreamedProduct::run() {
   };
   progress_.run([&] {
     up.emplace([&] {
-      progress_.run([&] { staging_.uploaders().for_each(std::ssize(uploads_), told(upload_one)); });
+      progress_.run(
+          [&] { staging_.uploaders().for_each(std::ssize(uploads_), recorded(upload_one)); });
     });
     down.emplace([&] {
       progress_.run(
-          [&] { staging_.downloaders().for_each(std::ssize(downloads_), told(download_one)); });
+          [&] { staging_.downloaders().for_each(std::ssize(downloads_), recorded(download_one)); });
     });
     launch_all();
   });

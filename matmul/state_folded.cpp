@@ -8,7 +8,8 @@ namespace tilewise {
 /// product.
 bool Matmul::State::serves_folded(const Problem& product, const Problem& batch) {
   if (choices_.find(Asked(batch)) && !choices_.find(Asked(product))) return false;
-  return resolution(product).kind == MatchKind::exact || resolution(batch).kind != MatchKind::exact;
+  const std::shared_ptr<const Resolver> known = stored();
+  return known->has_winner(product) || !known->has_winner(batch);
 }
 
 /// Where one form cannot be served (nothing compiles, nothing is loaded in a capture), the other

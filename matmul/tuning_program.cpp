@@ -76,7 +76,8 @@ std::string digits_of(double value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-/// Without TILEWISE_TRUST_FILES where the caller does not trust files: the program obeys it.
+/// Without TILEWISE_TRUST_FILES where the caller does not trust files: the program would trust
+/// them.
 std::vector<std::string> environment_for(Trust trust) {
   std::vector<std::string> settings;
   for (char** entry = environ; *entry; ++entry)

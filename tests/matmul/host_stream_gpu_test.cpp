@@ -55,26 +55,38 @@ struct HostStreamGpu : test::Served {
     parts.host.chunk_bytes = 100'000;
     return make_matmul(std::move(parts));
   }
-  /// C = 2 C - A B of whole numbers, exact in every type.
-  static void check(Matmul& matmul, const Problem& problem, std::int64_t extra) {
-    test::WholeNumbers job(problem, extra, 3);
-    matmul.host(problem, job.call(job.a.at(0), job.b.at(0), job.c.at(0)));
-    EXPECT_EQ(job.first_wrong(), -1)
-        << to_string(problem) << ", " << to_string(matmul.host_split(problem));
-  }
 };
 
-TEST_F(HostStreamGpu, EveryKindByTilesAndInPartsOfK) {
+/// Of the kind of that number in product_kinds().
+Problem problem_of_kind(std::size_t number) {
+  const ProductKind& kind = product_kinds()[number];
+  const auto turn = static_cast<std::int64_t>(number) + 1;
+  return typed_problem(test::kLayouts[turn % 4], 601, 770, 2065, kind.operand, kind.c, kind.math,
+                       turn % 3 == 0 ? 3 : 1);
+}
+
+/// One test a kind: each compiles the kernels of its tiles.
+struct HostStreamOfKindGpu : HostStreamGpu, testing::WithParamInterface<std::size_t> {};
+
+TEST_P(HostStreamOfKindGpu, ByTilesAndInPartsOfK) {
   Matmul tiles = limited(12 * kMiB), parts = limited(3 * kMiB);
-  int turn = 0, sums = 0;
-  for (const ProductKind& kind : product_kinds()) {
-    const std::int64_t batch = ++turn % 3 == 0 ? 3 : 1;
-    const Problem problem = typed_problem(test::kLayouts[turn % 4], 601, 770, 2065, kind.operand,
-                                          kind.c, kind.math, batch);
-    if (kind.math != MathMode::strict && is_unsupported(tiles, problem)) continue;
-    check(tiles, problem, turn % 3);
+  const Problem problem = problem_of_kind(GetParam());
+  if (problem.math != MathMode::strict && is_unsupported(tiles, problem))
+    GTEST_SKIP() << "not a product of " << device->info().name;
+  const auto extra = static_cast<std::int64_t>((GetParam() + 1) % 3);
+  check_on_host(tiles, problem, extra);
+  check_on_host(parts, problem, extra);
+}
+INSTANTIATE_TEST_SUITE_P(EveryKind, HostStreamOfKindGpu,
+                         testing::Range(std::size_t{0}, product_kinds().size()));
+
+TEST_F(HostStreamGpu, SomeKindsAreSplitInK) {
+  Matmul parts = limited(3 * kMiB);
+  int sums = 0;
+  for (std::size_t kind = 0; kind < product_kinds().size(); ++kind) {
+    const Problem problem = problem_of_kind(kind);
+    if (problem.math != MathMode::strict && is_unsupported(parts, problem)) continue;
     sums += parts.host_split(problem).tile_k < problem.k;
-    check(parts, problem, turn % 3);
   }
   EXPECT_GT(sums, 3);
 }

@@ -264,13 +264,6 @@ struct HostStreamOnTheCpu : test::Served {
     parts.host = small_tiles(limit);
     return make_matmul(std::move(parts));
   }
-  /// C = 2 C - A B of whole numbers, exact in every type.
-  static void check(Matmul& matmul, const Problem& problem, std::int64_t extra) {
-    test::WholeNumbers job(problem, extra, 3);
-    matmul.host(problem, job.call(job.a.at(0), job.b.at(0), job.c.at(0)));
-    EXPECT_EQ(job.first_wrong(), -1)
-        << to_string(problem) << ", " << to_string(matmul.host_split(problem));
-  }
 };
 
 TEST_F(HostStreamOnTheCpu, EveryKindInPartsOfKBatchedOrNot) {
@@ -282,8 +275,8 @@ TEST_F(HostStreamOnTheCpu, EveryKindInPartsOfKBatchedOrNot) {
                                           kind.c, kind.math, batch);
     if (kind.math != MathMode::strict && is_unsupported(tiles, problem)) continue;
     sums += parts.host_split(problem).tile_k < problem.k;
-    check(parts, problem, turn % 3);
-    check(tiles, problem, turn % 3);
+    check_on_host(parts, problem, turn % 3);
+    check_on_host(tiles, problem, turn % 3);
   }
   EXPECT_GT(sums, 10);
 }
@@ -307,7 +300,7 @@ TEST_F(HostStreamOnTheCpu, ManySmallProductsShareTiles) {
   Matmul matmul = limited(30'000);
   const Problem problem = typed_problem<float, float>(Layout::nt, 12, 9, 11, MathMode::strict, 50);
   EXPECT_GT(matmul.host_split(problem).tile_batch, 1);
-  for (const std::int64_t extra : {0, 2}) check(matmul, problem, extra);
+  for (const std::int64_t extra : {0, 2}) check_on_host(matmul, problem, extra);
 }
 
 }  // namespace

@@ -69,8 +69,18 @@ class Served : public testing::Test {
     device->copy_to_host(job.c.at(0), c.data(), job.c.bytes(), nullptr);
     device->synchronize(nullptr);
     EXPECT_EQ(job.first_wrong(), -1) << to_string(problem) << ", " << extra << " between rows";
-    matmul.host(problem, on_host.call(on_host.a.at(0), on_host.b.at(0), on_host.c.at(0)));
-    EXPECT_EQ(on_host.first_wrong(), -1) << to_string(problem) << " on host pointers";
+    check_on_host(matmul, problem, on_host);
+  }
+
+  /// C = 2 C - A B of whole numbers on host pointers, exact in every type.
+  static void check_on_host(Matmul& matmul, const Problem& problem, WholeNumbers& job) {
+    matmul.host(problem, job.call(job.a.at(0), job.b.at(0), job.c.at(0)));
+    EXPECT_EQ(job.first_wrong(), -1)
+        << to_string(problem) << " on host pointers, " << to_string(matmul.host_split(problem));
+  }
+  static void check_on_host(Matmul& matmul, const Problem& problem, std::int64_t extra) {
+    WholeNumbers job(problem, extra, 3);
+    check_on_host(matmul, problem, job);
   }
 
   /// f32x3 by a template's default. Where strict f32 gives an infinity or NaN, or overflows, the
