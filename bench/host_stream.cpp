@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::string device = "auto", database, size = "16384", layout = "nn", type = "f32";
-  std::uint64_t limit = 0;
+  std::uint64_t limit = 0, chunk = HostSettings{}.chunk_bytes;
   int repeats = 5, threads = 0;
   bool pinned = false, json = false;
 };
@@ -144,6 +144,52 @@ double compute_seconds(Matmul& multiply, Device& device, const Problem& p, const
   return median(samples);
 }
 
+/// Median milliseconds of what a product on host pointers does before and after its copies.
+struct Overheads {
+  double plan = 0;      ///< choosing the split
+  double memory = 0;    ///< allocating and freeing the device memory of the split
+  double products = 0;  ///< the products of all tiles, without copies
+};
+Overheads overheads(Matmul& multiply, Device& device, const Problem& p, const HostSplit& split,
+                    int repeats) {
+  const auto milliseconds = [&](auto work) {
+    std::vector<double> samples;
+    for (int i = 0; i < repeats; ++i) {
+      const auto begin = Clock::now();
+      work();
+      samples.push_back(seconds_since(begin) * 1e3);
+    }
+    return median(samples);
+  };
+  Overheads x;
+  x.plan = milliseconds([&] { static_cast<void>(multiply.host_split(p)); });
+  x.memory = milliseconds([&] { const DeviceBuffer all(device, split.device_bytes); });
+  if (split.tile_batch != 1 || split.tile_k != p.k) return x;
+  Problem tile = p;
+  tile.m = split.tile_m, tile.n = split.tile_n;
+  tile.alignment = {16, 16, 16};
+  const std::int64_t a_bytes = tile.m * p.k * bytes_of(p.a), b_bytes = p.k * tile.n * bytes_of(p.b),
+                     c_bytes = tile.m * tile.n * bytes_of(p.c);
+  HostMemory numbers(device, std::max(a_bytes, b_bytes), true);
+  numbers.fill(p.a, 1);
+  const DeviceBuffer a(device, a_bytes), b(device, b_bytes), c(device, c_bytes);
+  device.copy_to_device(a.data(), numbers.data(), a_bytes, nullptr);
+  device.copy_to_device(b.data(), numbers.data(), b_bytes, nullptr);
+  Call call;
+  call.a = a.data(), call.b = b.data(), call.c = c.data();
+  call.lda = min_lda(tile), call.ldb = min_ldb(tile), call.ldc = min_ldc(tile);
+  const Stream stream = device.create_stream();
+  call.stream = stream;
+  multiply(tile, call);
+  device.synchronize(stream);
+  x.products = milliseconds([&] {
+    for (std::int64_t i = 0; i < split.tiles; ++i) multiply(tile, call);
+    device.synchronize(stream);
+  });
+  device.destroy_stream(stream);
+  return x;
+}
+
 /// The number of wrong elements among 200.
 int wrong_elements(const Problem& p, const HostMemory& a, const HostMemory& b,
                    const HostMemory& c) {
@@ -177,6 +223,7 @@ Json measure(const Options& options) {
   Device& device = *own;
   MatmulParts parts = parts_for(open_device(options.device), asked);
   parts.host.threads = options.threads;
+  parts.host.chunk_bytes = static_cast<std::int64_t>(options.chunk);
   Matmul multiply = make_matmul(std::move(parts));
 
   const CopyRates rates = copy_rates(device);
@@ -198,6 +245,7 @@ Json measure(const Options& options) {
     (i < 0 ? first : samples.emplace_back()) = seconds_since(begin);
   }
   const double seconds = median(samples);
+  const Overheads extra = overheads(multiply, device, p, split, options.repeats);
   const auto bound = [&](double up, double down) {
     return std::max({up / rates.up, down / rates.down, compute});
   };
@@ -216,6 +264,9 @@ Json measure(const Options& options) {
           {"compute_ms", compute * 1e3},
           {"split", Json::parse(to_json(split))},
           {"split_text", to_string(split)},
+          {"plan_ms", extra.plan},
+          {"memory_ms", extra.memory},
+          {"products_of_tiles_ms", extra.products},
           {"first_ms", first * 1e3},
           {"median_ms", seconds * 1e3},
           {"fastest_ms", *std::min_element(samples.begin(), samples.end()) * 1e3},
@@ -237,6 +288,9 @@ void print(const Json& result) {
   line("copies to the host", "down_gb_s", "GB/s");
   line("each way, both at once", "each_way_at_once_gb_s", "GB/s");
   line("product on device pointers (0: does not fit)", "compute_ms", "ms");
+  line("choosing the split", "plan_ms", "ms");
+  line("allocating and freeing device memory", "memory_ms", "ms");
+  line("products of all tiles, without copies", "products_of_tiles_ms", "ms");
   line("first product on host pointers", "first_ms", "ms");
   line("median of the next", "median_ms", "ms");
   line("fastest", "fastest_ms", "ms");
@@ -259,6 +313,8 @@ int main(int argc, char** argv) {
   app.add_option("--type", options.type, "kind of product: f32, tf32, bf16, bf16:f32, ...")
       ->capture_default_str();
   app.add_option("--limit", options.limit, "device memory: 1GiB, 800MiB, bytes; 0: what is free")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--chunk", options.chunk, "bytes of a staging buffer: 1MiB")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--repeats", options.repeats, "timed products")
       ->check(CLI::Range(1, 1000))

@@ -69,6 +69,12 @@ struct MapStrides {
   MapStrides(std::int64_t of_row, std::int64_t of_batch = 0) : row(of_row), batch(of_batch) {}
 };
 
+/// Device memory that a product's launches share; `kept`: the device's own mark.
+struct WorkspaceMemory {
+  void* data = nullptr;
+  void* kept = nullptr;
+};
+
 /// One device: load, launch, memory, events. Belongs to the device's primary context and makes it
 /// current in each call that needs it. Every function throws Error(device / out_of_memory) with the
 /// driver's message. launch() is thread-safe.
@@ -93,9 +99,18 @@ class Device {
   /// Plain device memory, 256-byte aligned. Prefer DeviceBuffer.
   virtual void* allocate(std::int64_t bytes) = 0;
   virtual void free(void* pointer) noexcept = 0;
-  /// Stream-ordered workspace: valid inside stream capture, never shared by two launches.
+  /// Stream-ordered memory: valid inside stream capture, never shared by two products.
   virtual void* allocate_async(std::int64_t bytes, Stream stream) = 0;
   virtual void free_async(void* pointer, Stream stream) = 0;
+  /// The workspace of one product: memory that its launches may use. A stream's products may get
+  /// the same memory; inside stream capture it is stream-ordered. To be given back once the
+  /// launches are enqueued. Nothing for 0 bytes.
+  virtual WorkspaceMemory take_workspace(std::int64_t bytes, Stream stream) {
+    return {allocate_async(bytes, stream), nullptr};
+  }
+  virtual void give_back_workspace(const WorkspaceMemory& workspace, Stream stream) {
+    free_async(workspace.data, stream);
+  }
   /// Page-locked host memory, for fast copies.
   virtual void* allocate_host(std::int64_t bytes) = 0;
   virtual void free_host(void* pointer) noexcept = 0;
@@ -129,6 +144,8 @@ class Device {
   virtual void destroy_stream(Stream stream) noexcept = 0;
   virtual void synchronize(Stream stream) = 0;
   virtual std::unique_ptr<Event> create_event() = 0;
+  /// An event without a time, whose wait() leaves the core to other threads.
+  virtual std::unique_ptr<Event> create_sleeping_event() { return create_event(); }
   /// Records what `enqueue` puts on `stream`. An exception of `enqueue` ends the capture and
   /// propagates. Throws Error(device) when the graph is empty.
   virtual std::unique_ptr<LaunchGraph> capture(Stream stream,

@@ -31,13 +31,12 @@ void store_scalar(std::byte* to, double value, DType accumulator) {
   }
 }
 
-/// Stream-ordered memory that is freed even when a launch throws.
+/// A workspace that is given back even when a launch throws.
 class Workspace {
  public:
-  Workspace(Device& device, std::int64_t bytes, Stream stream)
-      : device_(device),
-        stream_(stream),
-        pointer_(bytes > 0 ? device.allocate_async(bytes, stream) : nullptr) {}
+  Workspace(Device& device, std::int64_t bytes, Stream stream) : device_(device), stream_(stream) {
+    if (bytes > 0) memory_ = device.take_workspace(bytes, stream);
+  }
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
   ~Workspace() {
@@ -47,14 +46,15 @@ class Workspace {
     }
   }
   void release() {
-    if (void* pointer = std::exchange(pointer_, nullptr)) device_.free_async(pointer, stream_);
+    if (const WorkspaceMemory memory = std::exchange(memory_, {}); memory.data)
+      device_.give_back_workspace(memory, stream_);
   }
-  void* data() const { return pointer_; }
+  void* data() const { return memory_.data; }
 
  private:
   Device& device_;
   Stream stream_;
-  void* pointer_;
+  WorkspaceMemory memory_;
 };
 
 /// The shape without programmatic launch. The kernel before the first step belongs to the caller,

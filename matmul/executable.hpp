@@ -51,7 +51,7 @@ class Executable {
   /// values are copied unchecked. Host alpha = 0 or k = 0 skips pack steps and passes k = 0, so A
   /// and B are not read. An operand packed with this plan's Packing is read in place; its pack step
   /// is skipped, or its blocks are left out of a step that packs both. The workspace is
-  /// stream-ordered.
+  /// the device's (Device::take_workspace()).
   void launch(const Call& call) const;
 
   /// Whether the plan's tensor maps take the call's strides.

@@ -120,8 +120,6 @@ std::int64_t budget_of(const HostSettings& settings, std::int64_t free_bytes) {
   return settings.memory_limit > 0 ? std::min(settings.memory_limit, rest) : rest;
 }
 
-using WorkspaceOf = std::function<std::int64_t(const Problem&)>;
-
 /// The split within the device's memory and the limit; its order is empty.
 HostFit fit_of(const HostTask& task, const HostSettings& settings, const HostRates& rates,
                std::int64_t free_bytes, const WorkspaceOf& workspace_of) {
@@ -205,16 +203,34 @@ void Matmul::host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
        call_of(a, lda, b, ldb, c, ldc, alpha, beta, nullptr));
 }
 
+/// The split of one product, the same for host() and host_split().
+std::shared_ptr<const HostFit> Matmul::State::host_fit(const HostTask& task,
+                                                       std::int64_t free_bytes,
+                                                       const WorkspaceOf& workspace_of) {
+  const std::int64_t budget = budget_of(host_settings(), free_bytes);
+  if (std::shared_ptr<const HostFit> known = host_fits_.find(task, budget)) return known;
+  return new_host_fit(task, free_bytes, workspace_of);
+}
+
+std::shared_ptr<const HostFit> Matmul::State::new_host_fit(const HostTask& task,
+                                                           std::int64_t free_bytes,
+                                                           const WorkspaceOf& workspace_of) {
+  const HostRates rates =
+      rates_of(task, host_settings(), device_->info(),
+               [&](const Problem& whole) { return resolution(whole).predicted_us; });
+  auto fit =
+      std::make_shared<HostFit>(fit_of(task, host_settings(), rates, free_bytes, workspace_of));
+  put_in_order(fit->plan);
+  host_fits_.keep(budget_of(host_settings(), free_bytes), fit);
+  return fit;
+}
+
 void Matmul::host(const Problem& asked, const Call& given) {
   check_process();
   check_host_call(asked, given);
   if (is_empty(asked)) return;
   Device& device = state_->device();
-  const HostSettings& settings = state_->host_settings();
   const HostTask task = task_of(asked, given);
-  const HostRates rates = rates_of(task, settings, device.info(), [&](const Problem& whole) {
-    return state_->resolution(whole).predicted_us;
-  });
   StreamedProduct::Executables executables;
   const auto executable = [&](const Problem& problem) -> const Executable& {
     auto& made = executables[problem];
@@ -233,27 +249,26 @@ void Matmul::host(const Problem& asked, const Call& given) {
     }
   };
   const std::int64_t free_bytes = device.free_memory();
-  HostFit fit = fit_of(task, settings, rates, free_bytes, workspace_of);
+  std::shared_ptr<const HostFit> fit = state_->host_fit(task, free_bytes, workspace_of);
   // Another kernel may serve than the expected one: after a search, or where an image is broken.
-  for (int turn = 0; has_more_workspace(fit, executable); ++turn) {
+  for (int turn = 0; has_more_workspace(*fit, executable); ++turn) {
     if (turn == kMostFits)
       throw Error(ErrorKind::out_of_memory, to_string(asked) +
                                                 " on host pointers: the kernels that serve its "
                                                 "tiles need more workspace than expected");
-    fit = fit_of(task, settings, rates, free_bytes, workspace_of);
+    fit = state_->new_host_fit(task, free_bytes, workspace_of);
   }
-  HostPlan& plan = fit.plan;
-  put_in_order(plan);
+  const HostPlan& plan = fit->plan;
   try {
     if (plan.shape.single)
       return multiply_at_once(device, plan, *executables.at(plan.problem_of({})), given);
-    std::unique_ptr<HostStaging> staging = state_->staging().take(device, settings);
+    std::unique_ptr<HostStaging> staging = state_->staging().take(device, state_->host_settings());
     StreamedProduct(device, *staging, plan, executables, given).run();
     state_->staging().put_back(std::move(staging));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory) throw;
     throw Error(ErrorKind::out_of_memory,
-                to_string(asked) + " on host pointers takes " + std::to_string(fit.bytes()) +
+                to_string(asked) + " on host pointers takes " + std::to_string(fit->bytes()) +
                     " bytes of device memory, and " + std::to_string(device.free_memory()) +
                     " are free: " + error.what());
   }
@@ -277,21 +292,15 @@ HostSplit Matmul::host_split(const Problem& problem, const Call& call) const {
     throw Error(ErrorKind::invalid_argument,
                 "a batch by pointers is not a product on host pointers");
   if (is_empty(problem)) return {};
-  const HostSettings& settings = state_->host_settings();
   const DeviceInfo& info = state_->device().info();
-  const HostTask task = task_of(problem, call);
-  const HostRates rates = rates_of(task, settings, info, [&](const Problem& whole) {
-    return state_->resolution(whole).predicted_us;
-  });
-  HostFit fit =
-      fit_of(task, settings, rates, state_->device().free_memory(), [&](const Problem& tile) {
+  const std::shared_ptr<const HostFit> fit = state_->host_fit(
+      task_of(problem, call), state_->device().free_memory(), [&](const Problem& tile) {
         const Problem served = as_served(tile);
         return workspace_bytes(state_->resolution(served), served, info);
       });
-  put_in_order(fit.plan);
-  HostSplit split = fit.plan.split();
-  split.device_bytes += fit.workspace;
-  if (!fit.plan.shape.single) split.staging_bytes = HostStaging::bytes(settings);
+  HostSplit split = fit->plan.split();
+  split.device_bytes += fit->workspace;
+  if (!fit->plan.shape.single) split.staging_bytes = HostStaging::bytes(state_->host_settings());
   return split;
 }
 

@@ -28,8 +28,7 @@ constexpr std::int64_t kLeastGranule = 64;
 }  // namespace
 
 HostFit fitting_split(const HostTask& task, std::int64_t budget, const HostSettings& given,
-                      const HostRates& rates,
-                      const std::function<std::int64_t(const Problem&)>& workspace_of) {
+                      const HostRates& rates, const WorkspaceOf& workspace_of) {
   HostSettings settings = given;
   std::map<Problem, std::int64_t> known;
   std::int64_t for_tiles = budget;

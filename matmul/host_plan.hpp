@@ -57,6 +57,7 @@ struct HostTask {
   Problem problem;                          ///< with k = 0 where A and B are not read
   bool shares_a = false, shares_b = false;  ///< a batch stride of 0
   bool reads_c = false;
+  bool operator==(const HostTask&) const = default;
 };
 
 /// A split without its order.
@@ -118,14 +119,16 @@ struct HostFit {
   std::int64_t bytes() const { return plan.slots_bytes() + workspace; }
 };
 
+/// The workspace of the kernel that serves a problem, in bytes.
+using WorkspaceOf = std::function<std::int64_t(const Problem&)>;
+
 /// The split expected to be fastest whose tiles fit into `budget` together with the workspace of
 /// their kernels; its order is empty. `workspace_of` is called once for each problem of the splits
 /// that are considered, about 20 at most. Where the workspace of tiles of one granule does not fit,
 /// the granule is halved, down to 64. Throws Error(out_of_memory) where the smallest split does not
 /// fit, with the bytes that it and its workspace need.
 HostFit fitting_split(const HostTask& task, std::int64_t budget, const HostSettings& settings,
-                      const HostRates& rates,
-                      const std::function<std::int64_t(const Problem&)>& workspace_of);
+                      const HostRates& rates, const WorkspaceOf& workspace_of);
 
 /// Fills in the tiles and copies in their order.
 void put_in_order(HostPlan& plan);

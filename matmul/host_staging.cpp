@@ -20,7 +20,7 @@ HostStaging::HostStaging(Device& device, const HostSettings& settings)
       uploaders_(threads(settings) - 1),
       downloaders_(threads(settings) - 1) {
   for (Worker& worker : workers_)
-    for (std::unique_ptr<Event>& event : worker.copied) event = device_.create_event();
+    for (std::unique_ptr<Event>& event : worker.copied) event = device_.create_sleeping_event();
   memory_ = static_cast<std::byte*>(device_.allocate_host(bytes(settings)));
 }
 

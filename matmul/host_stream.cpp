@@ -42,6 +42,20 @@ void HostProgress::wait_for_download(std::int64_t tile) {
   if (tile >= 0) wait_until([&] { return downloaded_[static_cast<std::size_t>(tile)] != 0; });
 }
 
+void HostProgress::wait_for_turn(const HostTurns& turns, std::int64_t i) {
+  wait_until([&] { return turns.first_left >= i; });
+}
+void HostProgress::passed(HostTurns& turns, std::int64_t i) {
+  {
+    const std::lock_guard lock(mutex_);
+    turns.enqueued[static_cast<std::size_t>(i)] = 1;
+    while (turns.first_left < std::ssize(turns.enqueued) &&
+           turns.enqueued[static_cast<std::size_t>(turns.first_left)])
+      ++turns.first_left;
+  }
+  changed_.notify_all();
+}
+
 void HostProgress::fail(std::exception_ptr failure) noexcept {
   {
     const std::lock_guard lock(mutex_);
@@ -76,6 +90,8 @@ StreamedProduct::StreamedProduct(Device& device, HostStaging& staging, const Hos
     if (plan_.tiles[i].ends)
       add_chunks(downloads_, downloads_left_, static_cast<std::int64_t>(i), HostOperand::c,
                  plan_.tiles[i]);
+  upload_turns_.enqueued.resize(uploads_.size());
+  download_turns_.enqueued.resize(downloads_.size());
 }
 
 void StreamedProduct::make_slots() {
@@ -84,8 +100,8 @@ void StreamedProduct::make_slots() {
     const auto which = static_cast<std::size_t>(operand);
     const std::int64_t bytes = plan_.slot_bytes(operand);
     for (std::int64_t i = 0; i < plan_.shape.slots[which]; ++i, place += bytes)
-      slots_[which].push_back(
-          {place, device_.create_event(), device_.create_event(), device_.create_event()});
+      slots_[which].push_back({place, device_.create_sleeping_event(),
+                               device_.create_sleeping_event(), device_.create_sleeping_event()});
   }
 }
 
@@ -163,7 +179,11 @@ void StreamedProduct::each_row(HostOperand operand, const HostBlock& block, cons
          i * chunk.bytes, count);
 }
 
-void StreamedProduct::upload(const Chunk& chunk, int worker) {
+/// A thread that copies directly would enqueue far ahead of the others, so that the first tile
+/// waited for blocks of later ones: direct copies are enqueued in order. Staged ones, which are
+/// small, when their buffer is full.
+void StreamedProduct::upload(std::int64_t number, int worker) {
+  const Chunk& chunk = uploads_[static_cast<std::size_t>(number)];
   const HostCopy& copy = plan_.copies[static_cast<std::size_t>(chunk.of)];
   const HostBlock block =
       plan_.block(copy.operand, plan_.tiles[static_cast<std::size_t>(copy.tile)]);
@@ -181,6 +201,7 @@ void StreamedProduct::upload(const Chunk& chunk, int worker) {
         convert(to, buffer.data + at, from, row, count);
     });
   }
+  if (chunk.direct) progress_.wait_for_turn(upload_turns_, number);
   is_c ? progress_.wait_for_download(copy.after) : progress_.wait_for_launch(copy.after);
   Slot& target = slot(copy.operand, copy.slot);
   if (copy.after >= 0) (is_c ? target.downloaded : target.computed)->delay(up_.get());
@@ -193,16 +214,20 @@ void StreamedProduct::upload(const Chunk& chunk, int worker) {
     device_.copy_to_device(place, buffer.data, chunk.rows * chunk.bytes, up_.get());
     buffer.copied->record(up_.get());
   }
+  progress_.passed(upload_turns_, number);
   if (--uploads_left_[static_cast<std::size_t>(chunk.of)] > 0) return;
   target.copied->record(up_.get());
   progress_.copied(static_cast<std::size_t>(chunk.of));
 }
 
-void StreamedProduct::download(const Chunk& chunk, int worker) {
+/// In order: a tile that is computed later would hold up those before it.
+void StreamedProduct::download(std::int64_t number, int worker) {
+  const Chunk& chunk = downloads_[static_cast<std::size_t>(number)];
   const HostTile& tile = plan_.tiles[static_cast<std::size_t>(chunk.of)];
   const HostBlock block = plan_.block(HostOperand::c, tile);
   const std::int64_t pitch = plan_.pitch(HostOperand::c, block.columns);
   const DType from = plan_.type_of(HostOperand::c), to = host(HostOperand::c).type;
+  progress_.wait_for_turn(download_turns_, number);
   progress_.wait_for_launch(chunk.of);
   Slot& source = slot(HostOperand::c, tile.slots[2]);
   source.computed->delay(down_.get());
@@ -217,6 +242,7 @@ void StreamedProduct::download(const Chunk& chunk, int worker) {
     device_.copy_to_host(buffer.data, place, chunk.rows * chunk.bytes, down_.get());
     buffer.copied->record(down_.get());
   }
+  progress_.passed(download_turns_, number);
   if (--downloads_left_[static_cast<std::size_t>(chunk.of)] == 0) {
     source.downloaded->record(down_.get());
     progress_.downloaded(static_cast<std::size_t>(chunk.of));
@@ -273,12 +299,8 @@ void StreamedProduct::launch(const HostTile& tile) {
 
 void StreamedProduct::run() {
   std::optional<std::jthread> up, down;
-  const auto upload_one = [this](std::int64_t i, int worker) {
-    upload(uploads_[static_cast<std::size_t>(i)], worker);
-  };
-  const auto download_one = [this](std::int64_t i, int worker) {
-    download(downloads_[static_cast<std::size_t>(i)], worker);
-  };
+  const auto upload_one = [this](std::int64_t i, int worker) { upload(i, worker); };
+  const auto download_one = [this](std::int64_t i, int worker) { download(i, worker); };
   // ThreadPool::for_each() ends at the first failure. progress_ records that failure, which ends
   // the loops of the other threads.
   const auto recorded = [this](auto one) {

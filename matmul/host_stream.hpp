@@ -29,6 +29,12 @@ class OwnStream {
   Stream stream_;
 };
 
+/// Which chunks of one direction are enqueued. Guarded by HostProgress.
+struct HostTurns {
+  std::vector<char> enqueued;
+  std::int64_t first_left = 0;  ///< those before are enqueued
+};
+
 /// The progress of a product, shared by the threads that upload, launch and download. Thread-safe.
 class HostProgress {
  public:
@@ -36,6 +42,10 @@ class HostProgress {
 
   HostProgress(std::size_t copies, std::size_t tiles) : copied_(copies), downloaded_(tiles) {}
   // What is done here is enqueued; the device's order is kept by events.
+  /// Chunk `i` of a direction is enqueued.
+  void passed(HostTurns& turns, std::int64_t i);
+  /// Until the chunks before `i` are enqueued.
+  void wait_for_turn(const HostTurns& turns, std::int64_t i);
   void copied(std::size_t copy) { mark(copied_[copy]); }
   void launched() { mark(launched_, launched_ + 1); }
   void downloaded(std::size_t tile) { mark(downloaded_[tile]); }
@@ -115,8 +125,8 @@ class StreamedProduct {
   bool is_direct(HostOperand operand, const HostBlock& block) const;
   void add_chunks(std::vector<Chunk>& chunks, std::vector<std::atomic<int>>& left, std::int64_t of,
                   HostOperand operand, const HostTile& tile);
-  void upload(const Chunk& chunk, int worker);
-  void download(const Chunk& chunk, int worker);
+  void upload(std::int64_t number, int worker);
+  void download(std::int64_t number, int worker);
   void launch_all();
   void launch(const HostTile& tile);
   void wait_for_streams() noexcept;
@@ -138,6 +148,7 @@ class StreamedProduct {
   std::array<Matrices, 3> host_;
   std::vector<Chunk> uploads_, downloads_;
   std::vector<std::atomic<int>> uploads_left_, downloads_left_;  // chunks, by copy and by tile
+  HostTurns upload_turns_, download_turns_;
   HostProgress progress_;
   DeviceBuffer memory_;
   std::array<std::vector<Slot>, 3> slots_;

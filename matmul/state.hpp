@@ -12,6 +12,7 @@
 
 #include "matmul/choices.hpp"
 #include "matmul/executable.hpp"
+#include "matmul/host_fits.hpp"
 #include "matmul/host_staging.hpp"
 #include "matmul/image_store.hpp"
 #include "matmul/matmul_internal.hpp"
@@ -69,6 +70,12 @@ struct Matmul::State {
   const HostSettings& host_settings() const { return parts_.host; }
   /// The staging buffers of products on host pointers.
   HostStagingShelf& staging() { return staging_; }
+  /// The split of such a product within `free_bytes` and the limit, in its order; perhaps that of
+  /// an earlier product. `workspace_of`: see fitting_split().
+  std::shared_ptr<const HostFit> host_fit(const HostTask& task, std::int64_t free_bytes,
+                                          const WorkspaceOf& workspace_of);
+  std::shared_ptr<const HostFit> new_host_fit(const HostTask& task, std::int64_t free_bytes,
+                                              const WorkspaceOf& workspace_of);
   /// Unique in the process, also after destruction.
   std::uint64_t id() const { return id_; }
 
@@ -171,6 +178,7 @@ struct Matmul::State {
   int failed_searches_ = 0;  ///< in a row
 
   HostStagingShelf staging_;
+  HostFits host_fits_;
 
   std::mutex warn_mutex_;
   std::set<std::string> warned_;

@@ -9,6 +9,8 @@ CudaDevice::CudaDevice(const Driver& driver, CUdevice device, DeviceInfo info)
       context_(std::make_shared<PrimaryContext>(driver, device)),
       driver_(driver),
       pool_(*context_),
+      kept_([this](std::int64_t bytes) { return allocate_kept(bytes); },
+            [this](void* memory) { free(memory); }),
       comparison_(*context_) {}
 
 std::string CudaDevice::driver_version() const {

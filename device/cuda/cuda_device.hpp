@@ -5,6 +5,7 @@
 #include "device/cuda/byte_comparison.hpp"
 #include "device/cuda/context.hpp"
 #include "device/device.hpp"
+#include "device/kept_workspaces.hpp"
 
 namespace tilewise::cuda {
 
@@ -43,6 +44,8 @@ class CudaDevice final : public Device {
   void free(void* pointer) noexcept override;
   void* allocate_async(std::int64_t bytes, Stream stream) override;
   void free_async(void* pointer, Stream stream) override;
+  WorkspaceMemory take_workspace(std::int64_t bytes, Stream stream) override;
+  void give_back_workspace(const WorkspaceMemory& workspace, Stream stream) override;
   void* allocate_host(std::int64_t bytes) override;
   void free_host(void* pointer) noexcept override;
   std::int64_t free_memory() const override;
@@ -63,6 +66,7 @@ class CudaDevice final : public Device {
   void destroy_stream(Stream stream) noexcept override;
   void synchronize(Stream stream) override;
   std::unique_ptr<Event> create_event() override;
+  std::unique_ptr<Event> create_sleeping_event() override;
   std::unique_ptr<LaunchGraph> capture(Stream stream,
                                        const std::function<void()>& enqueue) override;
   bool capturing(Stream stream) const override;
@@ -70,12 +74,14 @@ class CudaDevice final : public Device {
   const PrimaryContext& context() const { return *context_; }
 
  private:
+  void* allocate_kept(std::int64_t bytes) const noexcept;
   [[noreturn]] void fail_allocation(CUresult result, std::int64_t bytes, const char* what) const;
 
   DeviceInfo info_;
   std::shared_ptr<const PrimaryContext> context_;
   const Driver& driver_;
   WorkspacePool pool_;
+  KeptWorkspaces kept_;
   ByteComparison comparison_;
 };
 

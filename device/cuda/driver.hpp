@@ -56,7 +56,10 @@
   X(stream_destroy, "cuStreamDestroy", 4000, CUstream)                                             \
   X(stream_synchronize, "cuStreamSynchronize", 2000, CUstream)                                     \
   X(stream_wait_event, "cuStreamWaitEvent", 3020, CUstream, CUevent, unsigned)                     \
+  X(stream_get_id, "cuStreamGetId", 12000, CUstream, unsigned long long*)                          \
   X(stream_is_capturing, "cuStreamIsCapturing", 10000, CUstream, CUstreamCaptureStatus*)           \
+  X(thread_exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", 10010,                      \
+    CUstreamCaptureMode*)                                                                          \
   X(stream_begin_capture, "cuStreamBeginCapture", 10010, CUstream, CUstreamCaptureMode)            \
   X(stream_end_capture, "cuStreamEndCapture", 10000, CUstream, CUgraph*)                           \
   X(graph_get_nodes, "cuGraphGetNodes", 10000, CUgraph, CUgraphNode*, std::size_t*)                \

@@ -53,9 +53,10 @@ void* CudaDevice::allocate(std::int64_t bytes) {
   const CurrentContext current(*context_);
   CUdeviceptr pointer = 0;
   CUresult result = driver_.mem_alloc(&pointer, static_cast<std::size_t>(bytes));
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_.handle()) {
-    // Unused memory of the workspace pool may make the allocation possible.
-    driver_.pool_trim(pool_.handle(), 0);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    // Without unused workspaces the allocation may be possible.
+    kept_.free_idle();
+    if (pool_.handle()) driver_.pool_trim(pool_.handle(), 0);
     result = driver_.mem_alloc(&pointer, static_cast<std::size_t>(bytes));
   }
   if (result != CUDA_SUCCESS) fail_allocation(result, bytes, "device memory");
@@ -97,6 +98,36 @@ void CudaDevice::free_async(void* pointer, Stream stream) {
     // cuMemFree waits for all work, so it is slow but correct.
     driver_.check(driver_.mem_free(address(pointer)), "freeing workspace");
   }
+}
+
+/// Inside a stream capture of another thread, too, where the driver may refuse cuMemAlloc in its
+/// default mode.
+void* CudaDevice::allocate_kept(std::int64_t bytes) const noexcept {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  const bool exchanged = driver_.thread_exchange_capture_mode(&mode) == CUDA_SUCCESS;
+  CUdeviceptr pointer = 0;
+  const CUresult result = driver_.mem_alloc(&pointer, static_cast<std::size_t>(bytes));
+  if (exchanged) driver_.thread_exchange_capture_mode(&mode);
+  return result == CUDA_SUCCESS ? reinterpret_cast<void*>(pointer) : nullptr;
+}
+
+/// A captured product runs when its graph does, perhaps beside later products of this stream: it
+/// gets memory of its own.
+WorkspaceMemory CudaDevice::take_workspace(std::int64_t bytes, Stream stream) {
+  if (bytes <= 0) return {};
+  const CurrentContext current(*context_);
+  unsigned long long id = 0;
+  if (!capturing(stream) && driver_.stream_get_id(stream_handle(stream), &id) == CUDA_SUCCESS)
+      [[likely]]
+    if (KeptWorkspaces::Kept* kept = kept_.take(id + 1, bytes)) return {kept->data(), kept};
+  return {allocate_async(bytes, stream), nullptr};
+}
+
+void CudaDevice::give_back_workspace(const WorkspaceMemory& workspace, Stream stream) {
+  if (workspace.kept)
+    kept_.give_back(*static_cast<KeptWorkspaces::Kept*>(workspace.kept));
+  else
+    free_async(workspace.data, stream);
 }
 
 void* CudaDevice::allocate_host(std::int64_t bytes) {

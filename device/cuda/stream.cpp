@@ -6,10 +6,10 @@ namespace {
 
 class CudaEvent final : public Event {
  public:
-  explicit CudaEvent(std::shared_ptr<const PrimaryContext> context)
+  CudaEvent(std::shared_ptr<const PrimaryContext> context, unsigned flags)
       : context_(std::move(context)), driver_(context_->driver()) {
     const CurrentContext current(*context_);
-    driver_.check(driver_.event_create(&event_, CU_EVENT_DEFAULT), "making an event");
+    driver_.check(driver_.event_create(&event_, flags), "making an event");
   }
   ~CudaEvent() override {
     const CurrentContext current(*context_);
@@ -127,7 +127,13 @@ void CudaDevice::synchronize(Stream stream) {
   driver_.check(driver_.stream_synchronize(stream_handle(stream)), "waiting for a stream");
 }
 
-std::unique_ptr<Event> CudaDevice::create_event() { return std::make_unique<CudaEvent>(context_); }
+std::unique_ptr<Event> CudaDevice::create_event() {
+  return std::make_unique<CudaEvent>(context_, CU_EVENT_DEFAULT);
+}
+
+std::unique_ptr<Event> CudaDevice::create_sleeping_event() {
+  return std::make_unique<CudaEvent>(context_, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
+}
 
 std::unique_ptr<LaunchGraph> CudaDevice::capture(Stream stream,
                                                  const std::function<void()>& enqueue) {

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <numeric>
 
+#include "device/kept_workspaces.hpp"
 #include "gpu_fixture.hpp"
 
 namespace tilewise::test::device_gpu_test {
@@ -192,6 +193,49 @@ TEST_F(DeviceGpuTest, WorkspacesOfTwoStreamsAreApart) {
   device_->synchronize(stream_);
   device_->synchronize(other);
   device_->destroy_stream(other);
+}
+
+TEST_F(DeviceGpuTest, AStreamKeepsItsWorkspace) {
+  const Stream other = device_->create_stream();
+  const auto used = [&](Stream stream, std::int64_t bytes) {
+    const WorkspaceMemory workspace = device_->take_workspace(bytes, stream);
+    device_->fill32(workspace.data, 1, bytes / 4, stream);
+    device_->give_back_workspace(workspace, stream);
+    return workspace.data;
+  };
+  void* const first = used(stream_, 1 << 20);
+  EXPECT_EQ(used(stream_, 1 << 20), first);
+  EXPECT_NE(used(other, 1 << 20), first);
+  void* const of_default = used(nullptr, 1 << 20);
+  EXPECT_NE(of_default, nullptr);
+  EXPECT_EQ(used(nullptr, 1 << 10), of_default);
+  // Not at a time, and never a graph's.
+  const WorkspaceMemory taken = device_->take_workspace(1 << 20, stream_);
+  EXPECT_EQ(taken.data, first);
+  EXPECT_NE(used(stream_, 1 << 20), first);
+  device_->give_back_workspace(taken, stream_);
+  void* captured = nullptr;
+  const auto graph = device_->capture(stream_, [&] { captured = used(stream_, 1 << 20); });
+  EXPECT_NE(captured, nullptr);
+  EXPECT_NE(captured, first);
+  graph->launch(stream_);
+  EXPECT_EQ(used(stream_, 1 << 20), first);
+  device_->synchronize(other);
+  device_->destroy_stream(other);
+  // A later stream may have the handle of one that was destroyed, and its work may not be done.
+  const Stream later = device_->create_stream();
+  EXPECT_NE(used(later, 1 << 20), first);
+  device_->synchronize(later);
+  device_->destroy_stream(later);
+}
+
+TEST_F(DeviceGpuTest, ALargeWorkspaceIsNotKept) {
+  const std::int64_t bytes = KeptWorkspaces::kMostBytes + 1;
+  const WorkspaceMemory large = device_->take_workspace(bytes, stream_);
+  EXPECT_NE(large.data, nullptr);
+  EXPECT_EQ(large.kept, nullptr);
+  device_->give_back_workspace(large, stream_);
+  device_->synchronize(stream_);
 }
 
 TEST_F(DeviceGpuTest, TwoOpeningsShareThePrimaryContext) {

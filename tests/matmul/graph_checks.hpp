@@ -55,13 +55,15 @@ class Graphs : public Served {
                 expected[set])
           << "launch " << i;
     }
+    check_beside(matmul, sets, *graphs[1], stream.get(), expected);
   }
 
  private:
   /// Two sets of A and B, and one C.
   struct Sets {
-    Sets(Graphs& test, const Problem& problem, std::int64_t extra)
+    Sets(Graphs& test, const Problem& problem, std::int64_t extra_)
         : device(*test.device),
+          extra(extra_),
           jobs{WholeNumbers(problem, extra, 3), WholeNumbers(problem, extra, 4)},
           c(device, jobs[0].c.bytes()) {
       for (const WholeNumbers& job : jobs)
@@ -83,10 +85,33 @@ class Graphs : public Served {
       return got;
     }
     Device& device;
+    const std::int64_t extra;
     std::vector<WholeNumbers> jobs;
     std::vector<DeviceBuffer> a, b;
     DeviceBuffer c;
   };
+
+  /// A graph on one stream beside products on the stream that it was captured from: neither changes
+  /// what the other has in its workspace.
+  void check_beside(Matmul& matmul, const Sets& sets, LaunchGraph& graph, Stream captured_from,
+                    const std::vector<std::vector<std::byte>>& expected) {
+    const TestStream other(*device);
+    const Sets live(*this, sets.jobs[0].problem, sets.extra);
+    const DeviceBuffer before = uploaded(sets.jobs[0].c);
+    std::vector<std::byte> got(expected[0].size());
+    for (int i = 0; i < 20; ++i) {
+      device->copy_on_device(sets.c.data(), before.data(), before.bytes(), other.get());
+      device->copy_on_device(live.c.data(), before.data(), before.bytes(), captured_from);
+      graph.launch(other.get());
+      matmul(live.jobs[0].problem, live.call(0, captured_from));
+    }
+    device->copy_to_host(got.data(), sets.c.data(), before.bytes(), other.get());
+    device->synchronize(other.get());
+    EXPECT_EQ(got, expected[1]) << "the graph";
+    device->copy_to_host(got.data(), live.c.data(), before.bytes(), captured_from);
+    device->synchronize(captured_from);
+    EXPECT_EQ(got, expected[0]) << "the products beside it";
+  }
 
   std::vector<std::byte> uncaptured(Matmul& matmul, const Sets& sets, std::size_t set) {
     const TestStream stream(*device);

@@ -1,0 +1,60 @@
+#include "device/kept_workspaces.hpp"
+
+namespace tilewise {
+
+/// Open addressing. A place is never given up, so it stays the stream's.
+KeptWorkspaces::Kept* KeptWorkspaces::find(std::uint64_t stream) noexcept {
+  for (std::size_t i = 0; i < kMostStreams; ++i) {
+    Kept& kept = places_[(stream + i) % kMostStreams].kept;
+    std::uint64_t found = kept.stream_.load(std::memory_order_relaxed);
+    if (found == stream) return &kept;
+    if (found == 0 && (kept.stream_.compare_exchange_strong(found, stream) || found == stream))
+      return &kept;
+  }
+  return nullptr;
+}
+
+KeptWorkspaces::Kept* KeptWorkspaces::take(std::uint64_t stream, std::int64_t bytes) noexcept {
+  if (bytes > kMostBytes) return nullptr;
+  Kept* kept = find(stream);
+  if (!kept || kept->taken_.exchange(true, std::memory_order_acquire)) return nullptr;
+  if (kept->bytes_ >= bytes || grow(*kept, bytes)) [[likely]]
+    return kept;
+  give_back(*kept);
+  return nullptr;
+}
+
+bool KeptWorkspaces::grow(Kept& kept, std::int64_t bytes) noexcept {
+  std::int64_t size = kLeastBytes;
+  std::size_t nth = 0;
+  for (; size < bytes; size *= 2) ++nth;
+  if (total_.fetch_add(size, std::memory_order_relaxed) + size <= kMostTotal) {
+    if (void* memory = allocate_(size)) {
+      kept.data_ = kept.sizes_[nth] = memory;
+      kept.bytes_ = size;
+      return true;
+    }
+  }
+  total_.fetch_sub(size, std::memory_order_relaxed);
+  return false;
+}
+
+void KeptWorkspaces::free_idle() noexcept {
+  for (Place& place : places_) {
+    Kept& kept = place.kept;
+    if (kept.taken_.exchange(true, std::memory_order_acquire)) continue;
+    std::int64_t size = kLeastBytes;
+    for (void*& memory : kept.sizes_) {
+      if (memory) {
+        free_(std::exchange(memory, nullptr));
+        total_.fetch_sub(size, std::memory_order_relaxed);
+      }
+      size *= 2;
+    }
+    kept.data_ = nullptr;
+    kept.bytes_ = 0;
+    give_back(kept);
+  }
+}
+
+}  // namespace tilewise
