@@ -2,7 +2,8 @@
 
 namespace tilewise {
 
-/// Open addressing. A place is never given up, so it stays the stream's.
+/// Open addressing. A stream behind a place that was given up may get that one, too: its launches
+/// are in order, whichever it takes.
 KeptWorkspaces::Kept* KeptWorkspaces::find(std::uint64_t stream) noexcept {
   for (std::size_t i = 0; i < kMostStreams; ++i) {
     Kept& kept = places_[(stream + i) % kMostStreams].kept;
@@ -17,10 +18,15 @@ KeptWorkspaces::Kept* KeptWorkspaces::find(std::uint64_t stream) noexcept {
 KeptWorkspaces::Kept* KeptWorkspaces::take(std::uint64_t stream, std::int64_t bytes) noexcept {
   if (bytes > kMostBytes) return nullptr;
   Kept* kept = find(stream);
-  if (!kept || kept->taken_.exchange(true, std::memory_order_acquire)) return nullptr;
-  if (kept->bytes_ >= bytes || grow(*kept, bytes)) [[likely]]
-    return kept;
-  give_back(*kept);
+  if (kept) {
+    if (kept->taken_.exchange(true, std::memory_order_acquire)) return nullptr;
+    // Meanwhile the place may have become another stream's.
+    const bool is_own = kept->stream_.load(std::memory_order_relaxed) == stream;
+    if (is_own && (kept->bytes_ >= bytes || grow(*kept, bytes))) [[likely]]
+      return kept;
+    give_back(*kept);
+  }
+  if ((refusals_.fetch_add(1, std::memory_order_relaxed) + 1) % kMostRefusals == 0) free_idle();
   return nullptr;
 }
 
@@ -53,6 +59,7 @@ void KeptWorkspaces::free_idle() noexcept {
     }
     kept.data_ = nullptr;
     kept.bytes_ = 0;
+    kept.stream_.store(0, std::memory_order_relaxed);
     give_back(kept);
   }
 }

@@ -19,6 +19,9 @@ class KeptWorkspaces {
                                               << 10;  ///< a power of two, as the next
   static constexpr std::int64_t kMostBytes = std::int64_t{32} << 20;
   static constexpr std::int64_t kMostTotal = std::int64_t{512} << 20;
+  /// Of calls that find a bound reached, one in so many makes place: streams that were destroyed
+  /// are not known as such, so all places that are not taken are given up.
+  static constexpr std::uint64_t kMostRefusals = 1024;
 
   /// The workspace of one stream. From take() to give_back() no other product uses it.
   class Kept {
@@ -27,7 +30,7 @@ class KeptWorkspaces {
 
    private:
     friend class KeptWorkspaces;
-    std::atomic<std::uint64_t> stream_{0};  // 0: of no stream yet
+    std::atomic<std::uint64_t> stream_{0};  // 0: of none; given up only where taken_
     std::atomic<bool> taken_{false};        // guards all below
     void* data_ = nullptr;
     std::int64_t bytes_ = 0;
@@ -52,8 +55,8 @@ class KeptWorkspaces {
   /// After the launches that use it are enqueued.
   void give_back(Kept& kept) noexcept { kept.taken_.store(false, std::memory_order_release); }
 
-  /// Frees the workspaces that are not taken. `free` must wait for the launches that use them, as
-  /// cuMemFree does.
+  /// Frees the workspaces that are not taken, and gives up their places. `free` must wait for the
+  /// launches that use them, as cuMemFree does.
   void free_idle() noexcept;
 
   std::int64_t total_bytes() const { return total_.load(std::memory_order_relaxed); }
@@ -69,6 +72,7 @@ class KeptWorkspaces {
   };
   std::array<Place, kMostStreams> places_;
   std::atomic<std::int64_t> total_{0};
+  std::atomic<std::uint64_t> refusals_{0};
 };
 
 }  // namespace tilewise

@@ -168,8 +168,8 @@ bool has_more_workspace(const HostFit& fit, ExecutableOf executable) {
 }
 
 /// One copy each way.
-void multiply_at_once(Device& device, const HostPlan& plan, const Executable& executable,
-                      const Call& given) {
+void multiply_at_once(Device& device, Stream stream, const HostPlan& plan,
+                      const Executable& executable, const Call& given) {
   const Problem& p = plan.task.problem;
   const std::int64_t batch = p.batch;
   const Matrices a(batch, rows_a(p), min_lda(p), given.lda, given.stride_a, p.a);
@@ -177,14 +177,13 @@ void multiply_at_once(Device& device, const HostPlan& plan, const Executable& ex
   const Matrices c(batch, p.m, p.n, given.ldc, given.stride_c, p.c);
   const bool reads = p.k > 0;
   const DeviceBuffer on_a(device, a.bytes()), on_b(device, b.bytes()), on_c(device, c.bytes());
-  const OwnStream stream(device);
   Call call;
   call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
   call.lda = min_lda(p), call.ldb = min_ldb(p), call.ldc = min_ldc(p);
   call.stride_a = a.device_stride(p.a), call.stride_b = b.device_stride(p.b);
   call.stride_c = c.device_stride(p.c);
   call.alpha = given.alpha, call.beta = given.beta;
-  call.stream = stream.get();
+  call.stream = stream;
   if (reads) {
     upload(device, call.stream, on_a.data(), given.a, a);
     upload(device, call.stream, on_b.data(), given.b, b);
@@ -248,7 +247,7 @@ void Matmul::host(const Problem& asked, const Call& given) {
       return executable(problem).plan().workspace_bytes;
     }
   };
-  const std::int64_t free_bytes = device.free_memory();
+  const std::int64_t free_bytes = device.free_memory() + state_->staging().device_bytes();
   std::shared_ptr<const HostFit> fit = state_->host_fit(task, free_bytes, workspace_of);
   // Another kernel may serve than the expected one: after a search, or where an image is broken.
   for (int turn = 0; has_more_workspace(*fit, executable); ++turn) {
@@ -260,11 +259,14 @@ void Matmul::host(const Problem& asked, const Call& given) {
   }
   const HostPlan& plan = fit->plan;
   try {
-    if (plan.shape.single)
-      return multiply_at_once(device, plan, *executables.at(plan.problem_of({})), given);
+    if (plan.shape.single) {
+      std::unique_ptr<OwnStream> stream = state_->staging().take_stream(device);
+      multiply_at_once(device, stream->get(), plan, *executables.at(plan.problem_of({})), given);
+      return state_->staging().put_back(std::move(stream));
+    }
     std::unique_ptr<HostStaging> staging = state_->staging().take(device, state_->host_settings());
     StreamedProduct(device, *staging, plan, executables, given).run();
-    state_->staging().put_back(std::move(staging));
+    state_->staging().put_back(std::move(staging), state_->host_settings());
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory) throw;
     throw Error(ErrorKind::out_of_memory,
@@ -294,7 +296,8 @@ HostSplit Matmul::host_split(const Problem& problem, const Call& call) const {
   if (is_empty(problem)) return {};
   const DeviceInfo& info = state_->device().info();
   const std::shared_ptr<const HostFit> fit = state_->host_fit(
-      task_of(problem, call), state_->device().free_memory(), [&](const Problem& tile) {
+      task_of(problem, call), state_->device().free_memory() + state_->staging().device_bytes(),
+      [&](const Problem& tile) {
         const Problem served = as_served(tile);
         return workspace_bytes(state_->resolution(served), served, info);
       });

@@ -15,6 +15,9 @@ namespace {
 constexpr std::int64_t kMostTiles = std::int64_t{1} << 20;
 /// Seconds of the host for a launch with its events, and for a copy.
 constexpr double kLaunch = 30e-6, kCopy = 10e-6;
+/// Seconds that the link loses for each row of a block whose rows are not one behind the other:
+/// rows of 4 KiB went at 40 GB/s instead of 55 (bench/results/h200_host_stream_trace.txt).
+constexpr double kRow = 0;
 
 std::int64_t divided_up(std::int64_t x, std::int64_t y) { return y > 0 ? (x + y - 1) / y : 1; }
 std::int64_t rounded_up(std::int64_t x, std::int64_t to) { return divided_up(x, to) * to; }
@@ -87,6 +90,7 @@ class Choice {
   /// No split is faster.
   double bound() const { return std::max({(a_ + b_) / rates_.link, c_ / rates_.link, flops_}); }
 
+  /// Of a block of A, B and C.
   struct Bytes {
     double a, b, c;
   };
@@ -94,6 +98,24 @@ class Choice {
     return {static_cast<double>(plan.slot_bytes(HostOperand::a)),
             static_cast<double>(plan.slot_bytes(HostOperand::b)),
             static_cast<double>(plan.slot_bytes(HostOperand::c))};
+  }
+
+  /// Seconds of the link for all blocks of A, B and C, each once, beside those for their bytes.
+  struct Rows {
+    double a, b, c;
+  };
+  Rows rows_of(const HostPlan& plan) const {
+    const Problem& p = task_.problem;
+    const auto seconds = [&](HostOperand operand, std::int64_t columns, double blocks) {
+      const HostBlock block = plan.block(operand, {});
+      return block.columns == columns ? 0 : kRow * blocks * static_cast<double>(block.rows);
+    };
+    const auto m = static_cast<double>(plan.parts_m()), n = static_cast<double>(plan.parts_n()),
+               k = static_cast<double>(plan.parts_k()),
+               batch = static_cast<double>(plan.parts_batch());
+    return {seconds(HostOperand::a, min_lda(p), m * k * batch),
+            seconds(HostOperand::b, min_ldb(p), k * n * batch),
+            seconds(HostOperand::c, p.n, m * n * batch)};
   }
 
   HostPlan plan_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) const {
@@ -205,16 +227,23 @@ class Choice {
     const double up = passes + (rows_pass ? b_ : a_) + (task_.reads_c ? c_ : 0);
     double one = seconds_of(x.tile);
     if (x.slots[2] == 1) one += (task_.reads_c ? 2 : 1) * slot.c / rates_.link;
-    const double copy = up / rates_.link + copies * kCopy, work = batch * pass * stay * one;
+    const Rows rows = rows_of(plan);
+    const double rows_pass_once = rows_pass ? rows.a : rows.b,
+                 rows_stay = rows_pass ? rows.b : rows.a, down = c_ / rates_.link + rows.c;
+    const double copy = up / rates_.link + copies * kCopy + rows_stay +
+                        rows_pass_once * passes / std::max(rows_pass ? a_ : b_, 1.0) +
+                        (task_.reads_c ? rows.c : 0),
+                 work = batch * pass * stay * one;
     // At first there is work for the blocks that are there only.
-    const double first_copy = (group * stay_bytes + kept * pass_bytes) / rates_.link,
+    const double first_copy = (group * stay_bytes + kept * pass_bytes) / rates_.link +
+                              rows_stay * group / (stay * batch) +
+                              rows_pass_once * kept / (pass * batch),
                  first_work = kept * group * one;
     double seconds =
         std::max(first_copy, first_work) + std::max({copy - first_copy, work - first_work, 0.0});
     if (kept == 1 && pass > 1) seconds = copy + work;  // no block is copied beside a product
     if (group == 1 && stay > 1) seconds += (groups - 1) * stay_bytes / rates_.link;
-    plan.shape.seconds =
-        std::max(seconds, c_ / rates_.link) + (slot.a + slot.b + slot.c) / rates_.link + one;
+    plan.shape.seconds = std::max(seconds, down) + (slot.a + slot.b + slot.c) / rates_.link + one;
     keep(plan);
   }
 
@@ -222,21 +251,23 @@ class Choice {
   void try_parts(std::int64_t m, std::int64_t n, std::int64_t k) {
     HostPlan plan = plan_of(m, n, k, 1);
     const Bytes slot = slots_of(plan);
-    const auto rows = static_cast<double>(plan.parts_m()),
-               columns = static_cast<double>(plan.parts_n()),
+    const Rows rows = rows_of(plan);
+    const auto of_m = static_cast<double>(plan.parts_m()),
+               of_n = static_cast<double>(plan.parts_n()),
                parts = static_cast<double>(plan.parts_k()),
                batch = static_cast<double>(plan.parts_batch());
-    const double up = a_ * columns + b_ * rows +
-                      (task_.reads_c ? batch * rows * columns * slot.c : 0),
-                 tiles = batch * rows * columns;
+    const double up = a_ * of_n + b_ * of_m + (task_.reads_c ? batch * of_m * of_n * slot.c : 0),
+                 tiles = batch * of_m * of_n;
     for (const std::int64_t c : {2, 1})
       for (const std::int64_t deep : {3, 2, 1}) {
         plan.shape.slots = {deep, deep, c};
-        const double copy = up / rates_.link + 2 * tiles * parts * kCopy,
+        const double copy = up / rates_.link + 2 * tiles * parts * kCopy + rows.a * of_n +
+                            rows.b * of_m + (task_.reads_c ? rows.c : 0),
                      work = tiles * parts * seconds_of(plan.shape.tile) +
                             (c == 1 ? tiles * slot.c / rates_.link : 0);
         plan.shape.seconds =
-            (deep > 1 ? std::max({copy, work, tiles * slot.c / rates_.link}) : copy + work) +
+            (deep > 1 ? std::max({copy, work, tiles * slot.c / rates_.link + rows.c})
+                      : copy + work) +
             (slot.a + slot.b + slot.c) / rates_.link + seconds_of(plan.shape.tile);
         keep(plan);
       }

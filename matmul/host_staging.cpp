@@ -14,7 +14,10 @@ std::int64_t HostStaging::bytes(const HostSettings& settings) {
 }
 
 HostStaging::HostStaging(Device& device, const HostSettings& settings)
-    : device_(device),
+    : up(device),
+      compute(device),
+      down(device),
+      device_(device),
       chunk_bytes_(settings.chunk_bytes),
       workers_(static_cast<std::size_t>(threads(settings))),
       uploaders_(threads(settings) - 1),
@@ -25,6 +28,15 @@ HostStaging::HostStaging(Device& device, const HostSettings& settings)
 }
 
 HostStaging::~HostStaging() { device_.free_host(memory_); }
+
+/// The old memory is freed first: both together may not fit.
+void* HostStaging::device_memory(std::int64_t bytes) {
+  if (device_memory_.bytes() < bytes) {
+    device_memory_ = {};
+    device_memory_ = DeviceBuffer(device_, bytes);
+  }
+  return device_memory_.data();
+}
 
 HostStaging::Buffer HostStaging::to_upload(int worker) {
   return buffer(worker, workers_[static_cast<std::size_t>(worker)].turn ^= 1);
@@ -45,9 +57,33 @@ std::unique_ptr<HostStaging> HostStagingShelf::take(Device& device, const HostSe
   return std::make_unique<HostStaging>(device, settings);
 }
 
-void HostStagingShelf::put_back(std::unique_ptr<HostStaging> staging) {
+void HostStagingShelf::put_back(std::unique_ptr<HostStaging> staging,
+                                const HostSettings& settings) {
+  if (settings.memory_limit == 0) staging->free_device_memory();
   const std::lock_guard lock(mutex_);
   if (!kept_) kept_ = std::move(staging);
+}
+
+std::int64_t HostStagingShelf::device_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return kept_ ? kept_->device_bytes() : 0;
+}
+
+std::unique_ptr<OwnStream> HostStagingShelf::take_stream(Device& device) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!streams_.empty()) {
+      std::unique_ptr<OwnStream> stream = std::move(streams_.back());
+      streams_.pop_back();
+      return stream;
+    }
+  }
+  return std::make_unique<OwnStream>(device);
+}
+
+void HostStagingShelf::put_back(std::unique_ptr<OwnStream> stream) {
+  const std::lock_guard lock(mutex_);
+  if (streams_.size() < kMostStreams) streams_.push_back(std::move(stream));
 }
 
 }  // namespace tilewise

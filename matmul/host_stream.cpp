@@ -74,10 +74,9 @@ StreamedProduct::StreamedProduct(Device& device, HostStaging& staging, const Hos
       uploads_left_(plan.copies.size()),
       downloads_left_(plan.tiles.size()),
       progress_(plan.copies.size(), plan.tiles.size()),
-      memory_(device, plan.slots_bytes()),
-      up_(device),
-      compute_(device),
-      down_(device) {
+      up_(staging.up),
+      compute_(staging.compute),
+      down_(staging.down) {
   for (const HostOperand operand : kHostOperands)
     host_[static_cast<std::size_t>(operand)] = matrices(operand, call);
   make_slots();
@@ -95,7 +94,7 @@ StreamedProduct::StreamedProduct(Device& device, HostStaging& staging, const Hos
 }
 
 void StreamedProduct::make_slots() {
-  auto* place = static_cast<std::byte*>(memory_.data());
+  auto* place = static_cast<std::byte*>(staging_.device_memory(plan_.slots_bytes()));
   for (const HostOperand operand : kHostOperands) {
     const auto which = static_cast<std::size_t>(operand);
     const std::int64_t bytes = plan_.slot_bytes(operand);
@@ -214,10 +213,11 @@ void StreamedProduct::upload(std::int64_t number, int worker) {
     device_.copy_to_device(place, buffer.data, chunk.rows * chunk.bytes, up_.get());
     buffer.copied->record(up_.get());
   }
+  // Before the next copy is enqueued, which the tile would wait for, too.
+  const bool is_last = --uploads_left_[static_cast<std::size_t>(chunk.of)] == 0;
+  if (is_last) target.copied->record(up_.get());
   progress_.passed(upload_turns_, number);
-  if (--uploads_left_[static_cast<std::size_t>(chunk.of)] > 0) return;
-  target.copied->record(up_.get());
-  progress_.copied(static_cast<std::size_t>(chunk.of));
+  if (is_last) progress_.copied(static_cast<std::size_t>(chunk.of));
 }
 
 /// In order: a tile that is computed later would hold up those before it.
@@ -242,11 +242,10 @@ void StreamedProduct::download(std::int64_t number, int worker) {
     device_.copy_to_host(buffer.data, place, chunk.rows * chunk.bytes, down_.get());
     buffer.copied->record(down_.get());
   }
+  const bool is_last = --downloads_left_[static_cast<std::size_t>(chunk.of)] == 0;
+  if (is_last) source.downloaded->record(down_.get());
   progress_.passed(download_turns_, number);
-  if (--downloads_left_[static_cast<std::size_t>(chunk.of)] == 0) {
-    source.downloaded->record(down_.get());
-    progress_.downloaded(static_cast<std::size_t>(chunk.of));
-  }
+  if (is_last) progress_.downloaded(static_cast<std::size_t>(chunk.of));
   if (chunk.direct) return;
   buffer.copied->wait();
   each_row(HostOperand::c, block, chunk, [&](std::byte* row, std::int64_t at, std::int64_t count) {

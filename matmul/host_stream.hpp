@@ -15,20 +15,6 @@
 
 namespace tilewise {
 
-/// A stream with an owner.
-class OwnStream {
- public:
-  explicit OwnStream(Device& device) : device_(device), stream_(device.create_stream()) {}
-  OwnStream(const OwnStream&) = delete;
-  OwnStream& operator=(const OwnStream&) = delete;
-  ~OwnStream() { device_.destroy_stream(stream_); }
-  Stream get() const { return stream_; }
-
- private:
-  Device& device_;
-  Stream stream_;
-};
-
 /// Which chunks of one direction are enqueued. Guarded by HostProgress.
 struct HostTurns {
   std::vector<char> enqueued;
@@ -93,7 +79,7 @@ class StreamedProduct {
  public:
   using Executables = std::map<Problem, std::shared_ptr<const Executable>>;
 
-  /// Allocates the device memory. `executables` has those of plan.problems().
+  /// Takes the device memory of `staging`. `executables` has those of plan.problems().
   StreamedProduct(Device& device, HostStaging& staging, const HostPlan& plan,
                   const Executables& executables, const Call& call);
   /// Returns when C is there and nothing reads or writes the caller's memory any more, also where
@@ -150,9 +136,8 @@ class StreamedProduct {
   std::vector<std::atomic<int>> uploads_left_, downloads_left_;  // chunks, by copy and by tile
   HostTurns upload_turns_, download_turns_;
   HostProgress progress_;
-  DeviceBuffer memory_;
   std::array<std::vector<Slot>, 3> slots_;
-  OwnStream up_, compute_, down_;
+  const OwnStream &up_, &compute_, &down_;
 };
 
 }  // namespace tilewise

@@ -42,7 +42,7 @@ Matmul::State::State(MatmulParts parts)
   if (!parts_.warn)
     parts_.warn = [](const std::string& line) { std::cerr << "tilewise: " + line + "\n"; };
   for (const std::string& note : parts_.notes) warn_once(note);
-  read_stored();
+  if (bundle_) check_bundle();
   if (parts_.on_miss == OnMiss::record) missed_.emplace(parts_.missed_list);
 }
 
@@ -91,7 +91,7 @@ std::shared_ptr<const Executable> Matmul::State::make(const Problem& problem, Ma
   for (;;) {
     Resolution resolution;
     try {
-      resolution = resolve(*stored(), problem, given);
+      resolution = resolve(*(failures.empty() ? stored_for(problem) : stored()), problem, given);
       if (is_missed(problem, resolution))
         meet_miss(problem, failures.empty() ? "" : failures.front().second.why_not);
     } catch (const Error& error) {
@@ -290,7 +290,9 @@ ImageStore::Made Matmul::State::image(const KernelSpec& kernel, const std::strin
   return made;
 }
 
-Resolution Matmul::State::resolution(const Problem& problem) { return resolve(*stored(), problem); }
+Resolution Matmul::State::resolution(const Problem& problem) {
+  return resolve(*stored_for(problem), problem);
+}
 
 /// What is stored comes first, then the portfolio, then a default.
 Resolution Matmul::State::resolve(const Resolver& stored, const Problem& problem,

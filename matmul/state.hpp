@@ -68,7 +68,7 @@ struct Matmul::State {
   void pack(const Problem& problem, const Call& call, PackedOperand::Contents& contents);
   Device& device() const { return *device_; }
   const HostSettings& host_settings() const { return parts_.host; }
-  /// The staging buffers of products on host pointers.
+  /// What products on host pointers keep.
   HostStagingShelf& staging() { return staging_; }
   /// The split of such a product within `free_bytes` and the limit, in its order; perhaps that of
   /// an earlier product. `workspace_of`: see fitting_split().
@@ -123,9 +123,12 @@ struct Matmul::State {
   Resolution resolve(const Resolver& stored, const Problem& problem,
                      const GivenPackings& given = {});
   std::optional<Corrections> corrections(const Problem& kind);
+  void check_bundle();
   void read_bundle(std::vector<Winner>& winners, std::vector<Record>& general);
   void read_stored();
-  std::shared_ptr<const Resolver> stored() const;
+  std::shared_ptr<const Resolver> read_before() const;
+  std::shared_ptr<const Resolver> stored();
+  std::shared_ptr<const Resolver> stored_for(const Problem& problem);
   std::shared_ptr<const Resolver> stored_with_compiler();
   void tune(const Problem& problem);
   std::string search_for(const Problem& problem);
@@ -165,7 +168,8 @@ struct Matmul::State {
   std::map<KernelSpec, Refusal> refusals_;
 
   mutable std::mutex stored_mutex_;         ///< locked only briefly; guards the next
-  std::shared_ptr<const Resolver> stored_;  ///< replaced after a search, never changed
+  std::shared_ptr<const Resolver> stored_;  ///< null until it is read; replaced after a search
+  std::mutex read_mutex_;                   ///< locked while it is read for the first time
   std::mutex informed_mutex_;               ///< guards the next two
   std::shared_ptr<const Resolver> informed_of_, informed_;  ///< stored_ and, with the compiler's
                                                             ///< identity for explain(), the same

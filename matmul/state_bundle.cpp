@@ -1,4 +1,5 @@
 // What a Matmul reads of a database and a bundle.
+#include <algorithm>
 #include <utility>
 
 #include "matmul/state.hpp"
@@ -7,22 +8,27 @@
 
 namespace tilewise {
 
+void Matmul::State::check_bundle() {
+  const std::vector<std::string> known = bundle_->gpus();
+  const std::string gpu = gpu_key(device_->info());
+  if (std::find(known.begin(), known.end(), gpu) != known.end()) return;
+  std::string gpus;
+  for (const std::string& other : known) gpus += (gpus.empty() ? "" : ", ") + other;
+  warn_once("the bundle " + bundle_->path().string() + " has nothing for " + gpu +
+            "; it has: " + (gpus.empty() ? "nothing" : gpus));
+}
+
 /// Adds what the bundle has for this GPU, behind what the database has: of two for one problem the
 /// first serves. Its records have no id, since none of this database is theirs.
 void Matmul::State::read_bundle(std::vector<Winner>& winners, std::vector<Record>& general) {
   const std::string gpu = gpu_key(device_->info());
   std::vector<Winner> shipped = bundle_->winners(gpu);
-  if (shipped.empty()) {
-    std::string gpus;
-    for (const std::string& other : bundle_->gpus()) gpus += (gpus.empty() ? "" : ", ") + other;
-    warn_once("the bundle " + bundle_->path().string() + " has nothing for " + gpu +
-              "; it has: " + (gpus.empty() ? "nothing" : gpus));
-  }
   for (Winner& winner : shipped) {
     winner.record.id = 0;
     winners.push_back(std::move(winner));
   }
-  for (Record& record : bundle_->general(gpu)) {
+  std::vector<Record> others = bundle_->general(gpu);
+  for (Record& record : others) {
     record.id = 0;
     general.push_back(std::move(record));
   }
@@ -47,10 +53,36 @@ void Matmul::State::read_stored() {
   stored_ = std::move(read);
 }
 
-/// As read last. The resolver stays as it is while the pointer is held.
-std::shared_ptr<const Resolver> Matmul::State::stored() const {
+std::shared_ptr<const Resolver> Matmul::State::read_before() const {
   const std::lock_guard lock(stored_mutex_);
   return stored_;
+}
+
+/// As read last; read at the first need. The resolver stays as it is while the pointer is held.
+std::shared_ptr<const Resolver> Matmul::State::stored() {
+  if (auto known = read_before()) return known;
+  const std::lock_guard reading(read_mutex_);
+  if (!read_before()) read_stored();
+  return read_before();
+}
+
+/// What resolves a problem: its own winner alone, where it has a valid one. A thousand winners take
+/// some 20 ms to read, which the first product of a process need not wait for.
+std::shared_ptr<const Resolver> Matmul::State::stored_for(const Problem& problem) {
+  if (auto known = read_before()) return known;
+  for (const std::optional<Database>* from : {&database_, &bundle_}) try {
+      std::optional<Winner> own;
+      if (*from) own = (*from)->winner(problem, gpu_key(device_->info()));
+      if (!own) continue;
+      if (from == &bundle_) own->record.id = 0;
+      std::vector<Winner> winners;
+      winners.push_back(*std::move(own));
+      auto alone = std::make_shared<const Resolver>(std::move(winners), device_->info());
+      if (alone->has_winner(problem)) return alone;
+    } catch (const Error&) {  // reading all says what is damaged
+      break;
+    }
+  return stored();
 }
 
 /// The same with staleness, where there is a compiler: the source hash depends on it.

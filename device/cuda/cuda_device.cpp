@@ -10,7 +10,7 @@ CudaDevice::CudaDevice(const Driver& driver, CUdevice device, DeviceInfo info)
       driver_(driver),
       pool_(*context_),
       kept_([this](std::int64_t bytes) { return allocate_kept(bytes); },
-            [this](void* memory) { free(memory); }),
+            [this](void* memory) { free_kept(memory); }),
       comparison_(*context_) {}
 
 std::string CudaDevice::driver_version() const {

@@ -75,6 +75,7 @@ class CudaDevice final : public Device {
 
  private:
   void* allocate_kept(std::int64_t bytes) const noexcept;
+  void free_kept(void* pointer) const noexcept;
   [[noreturn]] void fail_allocation(CUresult result, std::int64_t bytes, const char* what) const;
 
   DeviceInfo info_;

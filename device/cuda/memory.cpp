@@ -14,6 +14,20 @@ std::string bytes_text(std::int64_t bytes) {
   return text;
 }
 
+/// In its scope this thread may allocate and free while another captures a stream.
+class AnyCaptureMode {
+ public:
+  explicit AnyCaptureMode(const Driver& driver) : driver_(driver) { exchange(); }
+  AnyCaptureMode(const AnyCaptureMode&) = delete;
+  AnyCaptureMode& operator=(const AnyCaptureMode&) = delete;
+  ~AnyCaptureMode() { exchange(); }
+
+ private:
+  void exchange() { driver_.thread_exchange_capture_mode(&mode_); }
+  const Driver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 }  // namespace
 
 WorkspacePool::WorkspacePool(const PrimaryContext& context) : context_(context) {
@@ -100,15 +114,18 @@ void CudaDevice::free_async(void* pointer, Stream stream) {
   }
 }
 
-/// Inside a stream capture of another thread, too, where the driver may refuse cuMemAlloc in its
-/// default mode.
 void* CudaDevice::allocate_kept(std::int64_t bytes) const noexcept {
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  const bool exchanged = driver_.thread_exchange_capture_mode(&mode) == CUDA_SUCCESS;
+  const CurrentContext current(*context_);
+  const AnyCaptureMode allowed(driver_);
   CUdeviceptr pointer = 0;
   const CUresult result = driver_.mem_alloc(&pointer, static_cast<std::size_t>(bytes));
-  if (exchanged) driver_.thread_exchange_capture_mode(&mode);
   return result == CUDA_SUCCESS ? reinterpret_cast<void*>(pointer) : nullptr;
+}
+
+void CudaDevice::free_kept(void* pointer) const noexcept {
+  const CurrentContext current(*context_);
+  const AnyCaptureMode allowed(driver_);
+  driver_.mem_free(address(pointer));
 }
 
 /// A captured product runs when its graph does, perhaps beside later products of this stream: it

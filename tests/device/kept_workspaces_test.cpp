@@ -109,6 +109,20 @@ TEST(KeptWorkspaces, OnlySoManyStreams) {
   EXPECT_NE(memory.used(KeptWorkspaces::kMostStreams, 1), nullptr);
 }
 
+TEST(KeptWorkspaces, StreamsThatAreGoneMakePlace) {
+  Memory memory;
+  std::uint64_t stream = 0;
+  const auto served = [&] { return memory.used(++stream, 1) != nullptr; };
+  for (std::size_t i = 0; i < KeptWorkspaces::kMostStreams; ++i) EXPECT_TRUE(served());
+  KeptWorkspaces::Kept* kept = memory.workspaces.take(1, 1);
+  ASSERT_NE(kept, nullptr);
+  for (std::uint64_t i = 0; i < KeptWorkspaces::kMostRefusals; ++i) EXPECT_FALSE(served());
+  EXPECT_EQ(memory.live.size(), 1u) << "what is taken stays";
+  for (std::size_t i = 1; i < KeptWorkspaces::kMostStreams; ++i) EXPECT_TRUE(served());
+  memory.workspaces.give_back(*kept);
+  EXPECT_EQ(memory.used(1, 1), kept->data());
+}
+
 TEST(KeptWorkspaces, WithoutMemoryTheCallerAllocatesAndALaterCallTriesAgain) {
   Memory memory;
   memory.full = true;

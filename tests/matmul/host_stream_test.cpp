@@ -156,6 +156,32 @@ TEST_F(HostStream, StagingBuffersAreKept) {
   EXPECT_EQ(device->host_bytes, kept);
 }
 
+TEST_F(HostStream, DeviceMemoryIsKeptWithinALimitOfTheCaller) {
+  Matmul multiply = make_matmul(std::move(parts));
+  const Problem problem = problem_of(100, 100, 100);
+  const HostSplit said = multiply.host_split(problem);
+  const std::int64_t free_before = device->free_bytes;
+  check(multiply, Layout::nn, 100, 100, 100, 0, 1, 0);
+  EXPECT_EQ(device->live_buffers, 2) << "staging buffers and device memory";
+  EXPECT_LE(free_before - device->free_bytes, 40'000);
+  // What is kept counts as free for the next product.
+  device->free_bytes = 10'000;
+  EXPECT_EQ(to_string(multiply.host_split(problem)), to_string(said));
+  check(multiply, Layout::nn, 100, 100, 100, 0, 1, 0);
+  EXPECT_EQ(device->free_bytes, 10'000);
+}
+
+TEST_F(HostStream, WithoutALimitItIsNot) {
+  parts.host = small_tiles(0);
+  Matmul multiply = make_matmul(std::move(parts));
+  const std::int64_t free_before = device->free_bytes;
+  for (int turn = 0; turn < 2; ++turn) {
+    check(multiply, Layout::nn, 100, 100, 100, 0, 1, 0);
+    EXPECT_EQ(device->free_bytes, free_before);
+    EXPECT_EQ(device->live_buffers, 1) << "the staging buffers";
+  }
+}
+
 TEST_F(HostStream, ThreadsMultiplyAtTheSameTime) {
   auto made = std::make_unique<FakeDevice>();
   made->on_launch = fake_product;

@@ -148,10 +148,22 @@ TEST_F(ServedDamageTest, ADamagedWinnerIsToldAndNotServed) {
   put(256, "tiled");
   samples::change(path, "UPDATE records SET configuration = '{}' WHERE id = 1");
   Matmul multiply = open();
+  expect_right(multiply, 64);
   EXPECT_THAT(warnings, ElementsAre(AllOf(HasSubstr("a winner is damaged and is not used"),
                                           HasSubstr("record 1"), HasSubstr("db check"))));
-  expect_right(multiply, 64);
   EXPECT_EQ(loaded_source(), "tiled.cu");
+}
+
+TEST_F(ServedDamageTest, AProductReadsItsOwnWinnerAlone) {
+  put(64, "naive");
+  put(256, "tiled");
+  samples::change(path, "UPDATE records SET configuration = '{}' WHERE id = 1");
+  Matmul multiply = open();
+  expect_right(multiply, 256);
+  EXPECT_EQ(loaded_source(), "tiled.cu");
+  EXPECT_THAT(warnings, IsEmpty()) << "the damaged winner is of another problem";
+  expect_right(multiply, 100);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("a winner is damaged and is not used")));
 }
 
 // The cache ---------------------------------------------------------------------------------------
