@@ -17,7 +17,7 @@ constexpr std::int64_t kMostTiles = std::int64_t{1} << 20;
 constexpr double kLaunch = 30e-6, kCopy = 10e-6;
 /// Seconds that the link loses for each row of a block whose rows are not one behind the other:
 /// rows of 4 KiB went at 40 GB/s instead of 55 (bench/results/h200_host_stream_trace.txt).
-constexpr double kRow = 0;
+constexpr double kRow = 28e-9;
 
 std::int64_t divided_up(std::int64_t x, std::int64_t y) { return y > 0 ? (x + y - 1) / y : 1; }
 std::int64_t rounded_up(std::int64_t x, std::int64_t to) { return divided_up(x, to) * to; }

@@ -18,7 +18,7 @@ struct HostSettings {
   std::int64_t granule = 256;                          ///< tiles are multiples of it
   std::int64_t single_bytes = std::int64_t{32} << 20;  ///< up to these A, B and C are one tile
   std::int64_t chunk_bytes = std::int64_t{4} << 20;    ///< of one staging buffer
-  int threads = 0;  ///< that copy in each direction; 0: half the cores, at most 8
+  int threads = 0;  ///< that copy in each direction; 0: half the cores, at most 12
 };
 
 enum class HostOperand : std::uint8_t { a, b, c };

@@ -6,7 +6,7 @@
 namespace tilewise {
 
 int HostStaging::threads(const HostSettings& settings) {
-  return settings.threads > 0 ? settings.threads : std::clamp(usable_cores() / 2, 1, 8);
+  return settings.threads > 0 ? settings.threads : std::clamp(usable_cores() / 2, 1, 12);
 }
 
 std::int64_t HostStaging::bytes(const HostSettings& settings) {

@@ -119,9 +119,9 @@ TEST(HostPlan, EveryTileOnceWithItsBlocksWithinTheBudget) {
   for (const int count : {refused, parts, groups, whole, batches}) EXPECT_GT(count, 3);
 }
 
-HostTask square(std::int64_t n, DType type, DType c) {
+HostTask square(std::int64_t n, DType type, DType c, Layout layout = Layout::nn) {
   HostTask task;
-  task.problem = typed_problem(Layout::nn, n, n, n, type, c);
+  task.problem = typed_problem(layout, n, n, n, type, c);
   return task;
 }
 
@@ -136,7 +136,7 @@ HostPlan on_h200(const HostTask& task, std::int64_t budget, double flops) {
 
 TEST(HostPlan, WhatFitsIsCopiedOnceInManyTiles) {
   for (const auto& [type, flops] : {std::pair{DType::f32, 50e12}, {DType::bf16, 700e12}}) {
-    const HostTask task = square(16384, type, type);
+    const HostTask task = square(16384, type, type, Layout::nt);
     const HostSplit split = on_h200(task, 100'000 * kMiB, flops).split();
     EXPECT_DOUBLE_EQ(double(split.bytes_up + split.bytes_down), operand_bytes(task.problem));
     EXPECT_GT(split.tiles, 8);
@@ -145,9 +145,20 @@ TEST(HostPlan, WhatFitsIsCopiedOnceInManyTiles) {
   }
 }
 
+/// In nn, blocks of B are parts of rows. The link takes longer for them: wider ones are chosen.
+TEST(HostPlan, BlocksOfPartsOfRowsAreWide) {
+  const auto plan_of = [](Layout layout) {
+    return on_h200(square(16384, DType::bf16, DType::bf16, layout), 100'000 * kMiB, 700e12);
+  };
+  const HostPlan whole_rows = plan_of(Layout::nt), parts_of_rows = plan_of(Layout::nn);
+  EXPECT_GT(parts_of_rows.shape.tile.n, whole_rows.shape.tile.n);
+  EXPECT_GT(parts_of_rows.shape.seconds, whole_rows.shape.seconds);
+  EXPECT_LT(parts_of_rows.shape.seconds, 1.3 * whole_rows.shape.seconds);
+}
+
 TEST(HostPlan, AThirdOfTheMemoryStaysNearTheBound) {
   for (const auto& [type, flops] : {std::pair{DType::f32, 50e12}, {DType::bf16, 700e12}}) {
-    const HostTask task = square(16384, type, type);
+    const HostTask task = square(16384, type, type, Layout::nt);
     const double bytes = operand_bytes(task.problem);
     const HostPlan plan = on_h200(task, std::int64_t(bytes / 3), flops);
     const double bound = std::max(flops_of(task.problem) / flops, bytes * 2 / 3 / 50e9);
