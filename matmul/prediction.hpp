@@ -38,7 +38,8 @@ bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const
 /// Of the template and all values.
 std::size_t hash_of(const Candidate& candidate);
 
-/// The form of a record's candidate that serves the problem; none where nothing of it does.
+/// The form of a record's candidate, whose values are the template's, that serves the problem; none
+/// where nothing of it does.
 std::optional<Candidate> form_for(const Record& record, const Problem& problem,
                                   const DeviceInfo& device);
 
@@ -54,6 +55,11 @@ bool fit_to_size(Candidate& candidate, double& us, const Problem& problem, const
 /// The estimate for a record's own problem; none without a measurement, and where its candidate is
 /// not valid any more.
 std::optional<Cost> own_cost(const Record& record, const DeviceInfo& device);
+
+/// The expected time of a record's candidate between what its measurement allows: a product takes
+/// no longer than one that it is a part of, and no less than one that is a part of it. `us` where
+/// neither problem is a part of the other.
+double bounded_by_measurement(double us, const Record& record, const Problem& problem);
 
 /// Measured time over its own_cost(); 1 without an estimate. Between 1/4 and 4: a model that is far
 /// off there says little of other sizes.

@@ -34,11 +34,10 @@ void add_template(KernelTemplate added) {
 }
 
 const KernelTemplate& find_template(std::string_view name) {
-  std::string known;
-  for (const KernelTemplate& kernel : catalog()) {
+  for (const KernelTemplate& kernel : catalog())
     if (kernel.name == name) return kernel;
-    known += (known.empty() ? "" : ", ") + kernel.name;
-  }
+  std::string known;
+  for (const KernelTemplate& kernel : catalog()) known += (known.empty() ? "" : ", ") + kernel.name;
   throw Error(ErrorKind::not_found,
               "no kernel template '" + std::string(name) + "'; there are: " + known);
 }

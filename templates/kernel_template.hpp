@@ -99,6 +99,10 @@ std::string rejection(const KernelTemplate& kernel, const Problem& problem,
 bool is_valid(const KernelTemplate& kernel, const Problem& problem,
               const Configuration& configuration, const DeviceInfo& device);
 
+/// The same for a configuration that has no bad_values().
+bool meets_constraints(const KernelTemplate& kernel, const Problem& problem,
+                       const Configuration& configuration, const DeviceInfo& device);
+
 /// Raised when the meaning of plans changes: argument layout, step roles.
 inline constexpr int kPlanRevision = 5;
 /// "simt.1 plan.2": a stored image may be served where it has the same text. Needs no compiler.

@@ -68,7 +68,13 @@ std::string rejection(const KernelTemplate& kernel, const Problem& problem,
 
 bool is_valid(const KernelTemplate& kernel, const Problem& problem,
               const Configuration& configuration, const DeviceInfo& device) {
-  if (!kernel.supports(problem, device) || !bad_values(kernel, configuration).empty()) return false;
+  return bad_values(kernel, configuration).empty() &&
+         meets_constraints(kernel, problem, configuration, device);
+}
+
+bool meets_constraints(const KernelTemplate& kernel, const Problem& problem,
+                       const Configuration& configuration, const DeviceInfo& device) {
+  if (!kernel.supports(problem, device)) return false;
   std::any numbers;
   return std::all_of(kernel.constraints.begin(), kernel.constraints.end(),
                      [&](const Constraint& constraint) {
