@@ -116,12 +116,6 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
     const Plan plan = plan_of(choice.candidate, problem, device_);
     choice.expected_us = expect(choice, plan, problem, given, corrections);
     if (choice.model_us == 0 && other_layout) continue;
-    // A pack that the call has done is in the measured time, not in the expected one.
-    if (choice.model_us > 0 && given.none() && choice.candidate == stored) {
-      const double us = bounded_by_measurement(choice.expected_us, winners_[i].record, problem);
-      choice.bound = us / choice.expected_us;
-      choice.expected_us = us;
-    }
     choices.push_back(std::move(choice));
   }
   const auto faster = [](const Choice& x, const Choice& y) {
@@ -136,11 +130,11 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
     Choice fitted = choice;
     const auto expect_of = [&](const Candidate& other, const Plan& plan) {
       fitted.candidate = other;
-      return fitted.bound * expect(fitted, plan, problem, given, corrections);
+      return expect(fitted, plan, problem, given, corrections);
     };
     if (!fit_to_size(choice.candidate, choice.expected_us, problem, device_, expect_of)) continue;
     const Plan plan = plan_of(choice.candidate, problem, device_);
-    choice.expected_us = choice.bound * expect(choice, plan, problem, given, corrections);
+    choice.expected_us = expect(choice, plan, problem, given, corrections);
   }
   std::stable_sort(choices.begin(), choices.end(), faster);
   return choices;

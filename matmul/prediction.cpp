@@ -145,27 +145,6 @@ std::optional<Cost> own_cost(const Record& record, const DeviceInfo& device) {
   return cost_of(record.candidate, record.problem, device);
 }
 
-namespace {
-
-/// Whether `part` is computed by a part of the work of `whole`, read by loads as wide.
-bool is_part(const Problem& part, const Problem& whole) {
-  const auto& x = part.alignment;
-  const auto& y = whole.alignment;
-  return part.layout == whole.layout && part.m <= whole.m && part.n <= whole.n &&
-         part.k <= whole.k && part.batch <= whole.batch && part.pointers == whole.pointers &&
-         x.a == y.a && x.b == y.b && x.c == y.c;
-}
-
-}  // namespace
-
-double bounded_by_measurement(double us, const Record& record, const Problem& problem) {
-  if (!record.measurement) return us;
-  const double measured = record.measurement->median_us;
-  if (is_part(problem, record.problem)) us = std::min(us, measured);
-  if (is_part(record.problem, problem)) us = std::max(us, measured);
-  return us;
-}
-
 double measured_over_modelled(const Record& record, const std::optional<Cost>& own) {
   constexpr double kMost = 4;
   const double model_us = own ? own->seconds * 1e6 : 0;

@@ -56,11 +56,6 @@ bool fit_to_size(Candidate& candidate, double& us, const Problem& problem, const
 /// not valid any more.
 std::optional<Cost> own_cost(const Record& record, const DeviceInfo& device);
 
-/// The expected time of a record's candidate between what its measurement allows: a product takes
-/// no longer than one that it is a part of, and no less than one that is a part of it. `us` where
-/// neither problem is a part of the other.
-double bounded_by_measurement(double us, const Record& record, const Problem& problem);
-
 /// Measured time over its own_cost(); 1 without an estimate. Between 1/4 and 4: a model that is far
 /// off there says little of other sizes.
 double measured_over_modelled(const Record& record, const std::optional<Cost>& own);

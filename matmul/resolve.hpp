@@ -58,8 +58,7 @@ class Resolver {
   /// serves its own size only. The expected time is the cost model's for this problem, with
   /// parameters that follow from the size chosen anew, times the factor of the Corrections and, the
   /// nearer the more, the factor by which the record's own problem differs from that. Without
-  /// corrections it is times the ratio of the record's measured time to the model's. A record of a
-  /// larger or smaller product bounds it (bounded_by_measurement()). Of several
+  /// corrections it is times the ratio of the record's measured time to the model's. Of several
   /// records of one candidate the nearest by
   /// distance_between() counts. At most kCompared candidates are compared, the nearest. Ties, and a
   /// device without a cost model: the nearest of the same layout. Default: that of the first
@@ -102,7 +101,6 @@ class Resolver {
     double expected_us = 0;  ///< 0: there is no cost model
     double model_us = 0;     ///< the cost model's share of it
     double distance = 0;     ///< from the record's problem
-    double bound = 1;        ///< the factor by which the record's measurement changed it
     std::size_t compared = 0;
     std::size_t samples = 0;  ///< of the corrections; 0: by the record's own measurement
   };
