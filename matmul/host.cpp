@@ -265,6 +265,8 @@ void Matmul::host(const Problem& asked, const Call& given) {
       return state_->staging().put_back(std::move(stream));
     }
     std::unique_ptr<HostStaging> staging = state_->staging().take(device, state_->host_settings());
+    // What an earlier product left may be too much beside the workspace of this one.
+    staging->limit_device_memory(state_->host_settings().memory_limit - fit->workspace);
     StreamedProduct(device, *staging, plan, executables, given).run();
     state_->staging().put_back(std::move(staging), state_->host_settings());
   } catch (const Error& error) {

@@ -59,7 +59,7 @@ std::unique_ptr<HostStaging> HostStagingShelf::take(Device& device, const HostSe
 
 void HostStagingShelf::put_back(std::unique_ptr<HostStaging> staging,
                                 const HostSettings& settings) {
-  if (settings.memory_limit == 0) staging->free_device_memory();
+  if (settings.memory_limit == 0) staging->limit_device_memory(0);
   const std::lock_guard lock(mutex_);
   if (!kept_) kept_ = std::move(staging);
 }

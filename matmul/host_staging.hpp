@@ -48,7 +48,10 @@ class HostStaging {
   std::int64_t chunk_bytes() const { return chunk_bytes_; }
   /// Device memory of at least that many bytes; what was returned before is not valid any more.
   void* device_memory(std::int64_t bytes);
-  void free_device_memory() { device_memory_ = {}; }
+  /// Frees it where it is more than `most` bytes.
+  void limit_device_memory(std::int64_t most) {
+    if (device_memory_.bytes() > most) device_memory_ = {};
+  }
   std::int64_t device_bytes() const { return device_memory_.bytes(); }
   ThreadPool& uploaders() { return uploaders_; }
   ThreadPool& downloaders() { return downloaders_; }

@@ -131,7 +131,7 @@ typedef struct tilewise_options {
   double tune_seconds;
   const char* autotune; /* the program `autotune`; NULL: beside the library, else on PATH */
   /* The most device memory in bytes that one product on host pointers uses; 0: what is free, less
-   * 1/16 (at most 512 MiB). */
+   * 1/16 (at most 512 MiB). With a limit, it stays allocated for the next product. */
   int64_t host_memory_limit;
 } tilewise_options;
 

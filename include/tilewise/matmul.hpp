@@ -66,7 +66,7 @@ struct MatmulOptions {
   std::string autotune;
   /// The most device memory in bytes that one product on host pointers uses, workspace included; 0:
   /// what is free when it begins, less 1/16 (at most 512 MiB). Products at the same time each use
-  /// up to this.
+  /// up to this. With a limit, that memory stays allocated for the next product.
   std::int64_t host_memory_limit = 0;
   /// Called once for each warning, with one line: a stale or quarantined record, a missing
   /// database. The call is made by a thread that uses the Matmul, one at a time. It must not call

@@ -171,6 +171,20 @@ TEST_F(HostStream, DeviceMemoryIsKeptWithinALimitOfTheCaller) {
   EXPECT_EQ(device->free_bytes, 10'000);
 }
 
+TEST(HostStagingTest, KeptDeviceMemoryLeavesRoomForAWorkspace) {
+  FakeDevice device;
+  HostStaging staging(device, small_tiles(1000));
+  void* const first = staging.device_memory(600);
+  EXPECT_EQ(staging.device_memory(500), first);
+  EXPECT_EQ(staging.device_bytes(), 600);
+  staging.limit_device_memory(600);
+  EXPECT_EQ(staging.device_memory(500), first);
+  staging.limit_device_memory(599);
+  EXPECT_EQ(staging.device_bytes(), 0);
+  staging.device_memory(500);
+  EXPECT_EQ(staging.device_bytes(), 500);
+}
+
 TEST_F(HostStream, WithoutALimitItIsNot) {
   parts.host = small_tiles(0);
   Matmul multiply = make_matmul(std::move(parts));
