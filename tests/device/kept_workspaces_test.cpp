@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-/// Made-up memory: addresses only, of which none is read.
+/// Made-up memory: addresses that are never read.
 struct Memory {
   std::mutex mutex;
   std::set<void*> live;
