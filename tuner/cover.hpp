@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ struct CoverOptions {
   /// Prefix of the command that reproduces a candidate, before the problem; see TuneOptions.
   std::string reproduce;
 };
+
+/// Opens a device. Called in the thread in which the evaluator is used and destroyed.
+using OpenEvaluator = std::function<std::shared_ptr<Evaluator>()>;
 
 struct CoverPoint {
   Problem problem;
@@ -63,9 +67,10 @@ struct CoverResult {
   std::optional<Error> failure;
 };
 
-/// For display: the points so far, and what tune() reports of the current one.
+/// For display: the points so far, and what tune() reports of a current one.
 struct CoverProgress {
   std::size_t points = 0;
+  std::size_t devices = 1;  ///< that take points
   bool check = false;
   double seconds = 0, budget_seconds = 0;
   const TuneProgress* point = nullptr;
@@ -83,8 +88,12 @@ struct CoverProgress {
 /// general records: those that are expected to gain most at sizes between the points. Throws as
 /// tune() does when nothing was measured. Returns early, with all that was measured, when
 /// TuneContext::stop is set, or with the failure of the device or the database.
+/// `further`: devices that are alike with the evaluator's take points, too, each in a thread of its
+/// own, in which it is opened. They share the compiler threads. A device that fails takes no
+/// further part; the result has the first failure. `progress` is called by one thread at a time.
 CoverResult cover(const SizeRange& range, const CoverOptions& options, TuneContext& context,
-                  const std::function<void(const CoverProgress&)>& progress = {});
+                  const std::function<void(const CoverProgress&)>& progress = {},
+                  const std::vector<OpenEvaluator>& further = {});
 
 /// The geometric mean of 1 + loss, less 1, of the points that have one; 0 without any.
 double mean_loss(const std::vector<const CoverPoint*>& points);

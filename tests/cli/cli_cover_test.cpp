@@ -40,6 +40,18 @@ TEST_F(CliCover, ARangeIsMeasuredAndThenServed) {
   EXPECT_THAT(table.err, HasSubstr("no other sizes"));
 }
 
+TEST_F(CliCover, SeveralAlikeDevicesTakePoints) {
+  const Result result = run({"cover", "--device", "host,host", "--layout", "nn", "--m", "8..32",
+                             "--n", "16", "--k", "16", "--budget", "6s", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.json().at("devices"), 2);
+  EXPECT_GE(result.json().at("points").size(), 1U);
+  const Result unlike = run({"cover", "--device", "host,host:sm_90", "--m", "8"});
+  EXPECT_EQ(unlike.status, 2);
+  EXPECT_THAT(unlike.err, AllOf(HasSubstr("--device"), HasSubstr("2 kinds")));
+  EXPECT_EQ(run({"cover", "--device", "host,host", "--in-process", "--m", "8"}).status, 2);
+}
+
 TEST_F(CliCover, MistakesNameTheOption) {
   const auto error_of = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"cover", "--device", "host"});

@@ -76,6 +76,29 @@ struct Cover : testing::Test {
       ++reports;
     });
   }
+  /// With two further devices, the second of which fails where it is opened or used.
+  CoverResult run_on_three(const std::function<void(int)>& on_begin) {
+    TuneContext context{database, nullptr, &compiler, evaluator, {}, &stop};
+    const auto open = [&](std::shared_ptr<ModelEvaluator>& opened) {
+      opened = std::make_shared<ModelEvaluator>();
+      return opened;
+    };
+    std::atomic<int> at_a_time{0};
+    return cover(range, options, context,
+                 [&](const CoverProgress& now) {
+                   EXPECT_EQ(++at_a_time, 1);
+                   EXPECT_EQ(now.devices, 3u);
+                   --at_a_time;
+                 },
+                 {[&] { return open(of_second); },
+                  [&] {
+                    on_begin(0);
+                    open(of_third);
+                    of_third->on_begin = on_begin;
+                    return of_third;
+                  }});
+  }
+  std::shared_ptr<ModelEvaluator> of_second, of_third;
   SizeRange range;
   CoverOptions options;
   Database database = Database::in_memory();
@@ -85,6 +108,38 @@ struct Cover : testing::Test {
   int reports = 0;
   const std::string gpu = gpu_key(evaluator.device_info());
 };
+
+TEST_F(Cover, AlikeDevicesShareThePoints) {
+  const CoverResult result = run_on_three([](int) {});
+  EXPECT_FALSE(result.failure);
+  std::set<Problem> points;
+  for (const CoverPoint& point : result.points) points.insert(point.problem);
+  EXPECT_EQ(points.size(), result.points.size());
+  std::size_t begun = 0;
+  for (const ModelEvaluator* one : {&evaluator, of_second.get(), of_third.get()}) {
+    EXPECT_FALSE(one->begun.empty());
+    begun += one->begun.size();
+  }
+  EXPECT_GE(begun, result.points.size());
+  for (const CoverPoint& point : result.points)
+    EXPECT_TRUE(database.winner(point.problem, gpu_key(evaluator.device_info())));
+  ASSERT_EQ(result.layouts.size(), 2u);
+  EXPECT_EQ(result.layouts[0].points + result.layouts[1].points, result.points.size());
+}
+
+TEST_F(Cover, ADeviceThatFailsLeavesThePointsToTheOthers) {
+  for (const int failing : {0, 1}) {
+    of_second.reset(), of_third.reset();
+    database = Database::in_memory();
+    const CoverResult result = run_on_three([failing](int begun) {
+      if (begun == failing) throw Error(ErrorKind::device, "made-up failure");
+    });
+    ASSERT_TRUE(result.failure);
+    EXPECT_EQ(std::string(result.failure->what()), "made-up failure");
+    EXPECT_GT(result.points.size(), 2u);
+    EXPECT_FALSE(result.layouts.empty()) << "the others went on to the end";
+  }
+}
 
 TEST_F(Cover, EveryPointHasAWinnerThatServesOtherSizes) {
   const CoverResult result = run();

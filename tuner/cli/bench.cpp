@@ -101,6 +101,12 @@ Bench::Bench(const Gpu& gpu, const BenchOptions& options) {
   evaluator_ = make_worker_evaluator(worker);
 }
 
+std::shared_ptr<Evaluator> open_evaluator(const Gpu& gpu, const BenchOptions& options) {
+  auto bench = std::make_shared<Bench>(gpu, options);
+  Evaluator* const evaluator = &bench->evaluator();
+  return std::shared_ptr<Evaluator>(std::move(bench), evaluator);
+}
+
 DeviceStatus status_of(const Gpu& gpu) { return open_device(gpu.which)->status(); }
 
 }  // namespace tilewise::cli

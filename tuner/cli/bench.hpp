@@ -48,6 +48,9 @@ class Bench {
   std::unique_ptr<Evaluator> evaluator_;
 };
 
+/// Its evaluator, which owns the rest.
+std::shared_ptr<Evaluator> open_evaluator(const Gpu& gpu, const BenchOptions& options);
+
 /// The state of a GPU now. Opens the device and closes it again.
 DeviceStatus status_of(const Gpu& gpu);
 

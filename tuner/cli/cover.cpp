@@ -102,34 +102,46 @@ int run_cover(const CoverCommand& options, const Output& output) {
   if (!options.templates.empty())
     cover_options.templates = select_templates(split_list(options.templates));
   const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output, false);
-  if (gpus.size() > 1)
+  if (group_alike(gpus).size() > 1)
     throw Error(ErrorKind::invalid_argument,
-                "--device: cover takes one GPU (auto, an index, a UUID or host), and these are " +
-                    std::to_string(gpus.size()));
+                "--device: cover takes one GPU or several alike ones, and these are of " +
+                    std::to_string(group_alike(gpus).size()) +
+                    " kinds: a range is covered for each kind by itself");
+  if (options.bench.in_process && gpus.size() > 1)
+    throw Error(ErrorKind::invalid_argument,
+                "--in-process takes one device, and these are " + std::to_string(gpus.size()));
   const Gpu& gpu = gpus.front();
   check_kind(range.kind, gpu.info);
   if (gpu.info.target.host) apply_cpu_limits(cover_options, gpu);
   cover_options.reproduce = "autotune tune --device " + device_name(gpu);
-  const DeviceStatus status = status_of(gpu);
-  for (const std::string& doubt : doubts(status)) warn(gpu.info.name + ": " + doubt);
-  cover_options.most_bytes =
-      std::min(cover_options.most_bytes, static_cast<double>(status.free_bytes) / 4);
+  for (const Gpu& one : gpus) {
+    const DeviceStatus status = status_of(one);
+    for (const std::string& doubt : doubts(status)) warn(one.info.name + ": " + doubt);
+    cover_options.most_bytes =
+        std::min(cover_options.most_bytes, static_cast<double>(status.free_bytes) / 4);
+  }
   const auto path = default_database_path(options.database);
   Database database = open_to_write(path);
   const std::unique_ptr<ImageCache> cache = open_image_cache(path, database);
   const auto compiler = compiler_if_any(gpu.info.target, options.bench.nvrtc);
   catch_interrupts();
   Bench bench(gpu, options.bench);
+  std::vector<OpenEvaluator> further;
+  for (std::size_t i = 1; i < gpus.size(); ++i)
+    further.push_back([&, i] { return open_evaluator(gpus[i], options.bench); });
   TuneContext context{database, cache.get(), compiler.get(), bench.evaluator(), {}, &interrupted()};
-  Covered covered{gpu, range, {}};
+  Covered covered{gpu, gpus.size(), range, {}};
   {
     Progress progress(output);
-    covered.result = cover(range, cover_options, context, [&](const CoverProgress& now) {
-      if (now.point && now.point->last && output.verbose)
-        progress.say(record_line(*now.point->last, cover_options.reproduce + " " +
-                                                       problem_options(*now.point->problem)));
-      progress.show(cover_line(now));
-    });
+    covered.result = cover(
+        range, cover_options, context,
+        [&](const CoverProgress& now) {
+          if (now.point && now.point->last && output.verbose)
+            progress.say(record_line(*now.point->last, cover_options.reproduce + " " +
+                                                           problem_options(*now.point->problem)));
+          progress.show(cover_line(now));
+        },
+        further);
   }
   if (output.json)
     print_document(covered_json(covered));

@@ -148,8 +148,10 @@ std::string cover_line(const CoverProgress& progress) {
 
 void print_covered(const Covered& covered, const Output& output) {
   const CoverResult& result = covered.result;
-  print_line("covered " + range_text(covered.range) + " on " + covered.gpu.info.name + " in " +
-             format_seconds(result.seconds) + ": " + std::to_string(result.points.size()) +
+  const std::string several =
+      covered.devices > 1 ? std::to_string(covered.devices) + " x " : std::string();
+  print_line("covered " + range_text(covered.range) + " on " + several + covered.gpu.info.name +
+             " in " + format_seconds(result.seconds) + ": " + std::to_string(result.points.size()) +
              " points, the last " + std::to_string(checks(result)) + " as checks");
   print_layouts(covered, output);
   print_losses(covered, output);
@@ -184,6 +186,7 @@ std::string covered_json(const Covered& covered) {
   for (const CoverPoint& point : result.points) points.push_back(point_json(point));
   const Ratios ratios = ratios_of(result);
   Json json = {{"gpu", gpu_key(covered.gpu.info)},
+               {"devices", covered.devices},
                {"range",
                 {{"dtype", to_string(covered.range.kind.a)},
                  {"out", to_string(covered.range.kind.c)},

@@ -11,6 +11,7 @@ namespace tilewise::cli {
 /// What `autotune cover` did on one device.
 struct Covered {
   Gpu gpu;
+  std::size_t devices = 1;  ///< alike with it, itself included
   SizeRange range;
   CoverResult result;
 };

@@ -49,11 +49,7 @@ class TasksRun {
  private:
   void add(std::size_t kind, const Gpu& gpu) {
     gpus_.push_back(gpu);
-    devices_.push_back({kind, [this, gpu] {
-                          auto bench = std::make_shared<Bench>(gpu, bench_);
-                          Evaluator* const evaluator = &bench->evaluator();
-                          return std::shared_ptr<Evaluator>(std::move(bench), evaluator);
-                        }});
+    devices_.push_back({kind, [this, gpu] { return open_evaluator(gpu, bench_); }});
   }
 
   void add(std::size_t kind, std::size_t index) {

@@ -1,0 +1,48 @@
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tuner/cover.hpp"
+#include "vocabulary/plan.hpp"
+
+namespace tilewise {
+
+/// The records of one GPU that serve a range at the end of cover().
+class CoverTable {
+ public:
+  CoverTable(const SizeRange& range, const CoverOptions& options, const TuneContext& context,
+             const DeviceInfo& device);
+
+  /// Of the problem: measured here, with the kernels that would be built now, which serve every
+  /// size.
+  std::vector<Record> ok_records(const Problem& problem) const;
+  /// Serves the points of each layout by at most most_configurations.
+  std::vector<CoverLayout> reduce(const std::vector<CoverPoint>& points);
+  /// The winners are the best at the points. Where the limit of configurations leaves room, those
+  /// join them that are expected to gain most at sizes between the points.
+  void add_for_other_sizes(const std::vector<CoverPoint>& points,
+                           std::vector<CoverLayout>& layouts);
+
+ private:
+  using PointTimes = std::vector<std::pair<std::size_t, double>>;
+  bool stopped() const { return context_.stop && context_.stop->load(); }
+  std::optional<CoverLayout> reduce(const std::vector<CoverPoint>& points, Layout layout);
+  std::vector<Candidate> serving(const Problem& kind) const;
+  std::vector<Record> near_the_best(const std::vector<CoverPoint>& points) const;
+  std::vector<Problem> other_sizes() const;
+  void prefer_winner(const Problem& problem, const std::vector<Candidate>& candidates,
+                     PointTimes& times) const;
+  void serve(const Record& record);
+
+  const SizeRange& range_;
+  const CoverOptions& options_;
+  const TuneContext& context_;
+  const DeviceInfo& device_;
+  const std::string gpu_;
+  std::map<Layout, std::set<KernelSpec>> images_;
+};
+
+}  // namespace tilewise
