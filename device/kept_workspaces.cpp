@@ -22,11 +22,14 @@ KeptWorkspaces::Kept* KeptWorkspaces::take(std::uint64_t stream, std::int64_t by
     if (kept->taken_.exchange(true, std::memory_order_acquire)) return nullptr;
     // Meanwhile the place may have become another stream's.
     const bool is_own = kept->stream_.load(std::memory_order_relaxed) == stream;
-    if (is_own && (kept->bytes_ >= bytes || grow(*kept, bytes))) [[likely]]
+    if (is_own && (kept->bytes_ >= bytes || grow(*kept, bytes))) [[likely]] {
+      kept->used_ = true;
       return kept;
+    }
     give_back(*kept);
   }
-  if ((refusals_.fetch_add(1, std::memory_order_relaxed) + 1) % kMostRefusals == 0) free_idle();
+  if ((refusals_.fetch_add(1, std::memory_order_relaxed) + 1) % kMostRefusals == 0)
+    free_all(/*unused_only=*/true);
   return nullptr;
 }
 
@@ -45,10 +48,14 @@ bool KeptWorkspaces::grow(Kept& kept, std::int64_t bytes) noexcept {
   return false;
 }
 
-void KeptWorkspaces::free_idle() noexcept {
+void KeptWorkspaces::free_all(bool unused_only) noexcept {
   for (Place& place : places_) {
     Kept& kept = place.kept;
     if (kept.taken_.exchange(true, std::memory_order_acquire)) continue;
+    if (std::exchange(kept.used_, false) && unused_only) {
+      give_back(kept);
+      continue;
+    }
     std::int64_t size = kLeastBytes;
     for (void*& memory : kept.sizes_) {
       if (memory) {

@@ -11,7 +11,7 @@ namespace tilewise {
 /// Workspaces that stay allocated, one for each stream. The launches of a stream run one after the
 /// other, so the products of a stream can share one workspace, without a call of the allocator.
 /// Bounded: kMostStreams streams, kMostBytes for a product, kMostTotal in all. Thread-safe; no
-/// function waits for another thread.
+/// function waits for a lock, but `free` waits for the device.
 class KeptWorkspaces {
  public:
   static constexpr std::size_t kMostStreams = 64;
@@ -19,8 +19,8 @@ class KeptWorkspaces {
                                               << 10;  ///< a power of two, as the next
   static constexpr std::int64_t kMostBytes = std::int64_t{32} << 20;
   static constexpr std::int64_t kMostTotal = std::int64_t{512} << 20;
-  /// Of calls that find a bound reached, one in so many makes place: streams that were destroyed
-  /// are not known as such, so all places that are not taken are given up.
+  /// Of calls that find a bound reached, one in so many makes place: the workspaces that were not
+  /// used since the last time are freed. Streams that were destroyed are known by nothing else.
   static constexpr std::uint64_t kMostRefusals = 1024;
 
   /// The workspace of one stream. From take() to give_back() no other product uses it.
@@ -34,6 +34,7 @@ class KeptWorkspaces {
     std::atomic<bool> taken_{false};        // guards all below
     void* data_ = nullptr;
     std::int64_t bytes_ = 0;
+    bool used_ = false;  // since free_all(true) last came by
     /// Of kLeastBytes, twice that, and so on: data_ is the largest. Launches that have not ended
     /// may use the smaller ones.
     std::array<void*, 10> sizes_{};
@@ -57,13 +58,14 @@ class KeptWorkspaces {
 
   /// Frees the workspaces that are not taken, and gives up their places. `free` must wait for the
   /// launches that use them, as cuMemFree does.
-  void free_idle() noexcept;
+  void free_idle() noexcept { free_all(/*unused_only=*/false); }
 
   std::int64_t total_bytes() const { return total_.load(std::memory_order_relaxed); }
 
  private:
   Kept* find(std::uint64_t stream) noexcept;
   bool grow(Kept& kept, std::int64_t bytes) noexcept;
+  void free_all(bool unused_only) noexcept;
 
   const Allocate allocate_;
   const Free free_;

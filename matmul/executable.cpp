@@ -308,12 +308,23 @@ void Executable::launch(const Call& call) const {
   Memory memory = memory_for(call);
   Workspace workspace(*device_, workspace_bytes(memory), call.stream);
   memory.workspace = static_cast<std::byte*>(workspace.data());
+  launch_all(call, memory);
+  workspace.release();
+}
+
+void Executable::launch(const Call& call, void* workspace) const {
+  if (is_empty(problem_)) return;
+  Memory memory = memory_for(call);
+  memory.workspace = static_cast<std::byte*>(workspace);
+  launch_all(call, memory);
+}
+
+void Executable::launch_all(const Call& call, const Memory& memory) const {
   for_each_launch(memory, [&](const Step& step, const LaunchShape& shape) {
     alignas(128) std::byte arguments[kMaxArgumentBytes];
     fill(step, call, memory, arguments);
     device_->launch(*step.kernel, shape, arguments, call.stream);
   });
-  workspace.release();
 }
 
 std::vector<BoundLaunch> Executable::bind(const Call& call, void* workspace) const {

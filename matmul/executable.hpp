@@ -53,6 +53,8 @@ class Executable {
   /// is skipped, or its blocks are left out of a step that packs both. The workspace is
   /// the device's (Device::take_workspace()).
   void launch(const Call& call) const;
+  /// The same with a workspace of the caller, of plan().workspace_bytes.
+  void launch(const Call& call, void* workspace) const;
 
   /// Whether the plan's tensor maps take the call's strides.
   bool encodes(const Call& call) const;
@@ -102,6 +104,7 @@ class Executable {
   void find_packed_parts(const LaunchStep& step);
   const std::optional<PackedPart>& part(StepRole role) const;
   Memory memory_for(const Call& call) const;
+  void launch_all(const Call& call, const Memory& memory) const;
   std::int64_t workspace_bytes(const Memory& memory) const;
   void* address(std::int64_t offset, const Memory& memory) const;
   std::optional<LaunchShape> shape_of(const Step& step, const Memory& memory) const;

@@ -189,7 +189,8 @@ void multiply_at_once(Device& device, Stream stream, const HostPlan& plan,
     upload(device, call.stream, on_b.data(), given.b, b);
   }
   if (plan.task.reads_c) upload(device, call.stream, on_c.data(), given.c, c);
-  executable.launch(call);
+  const DeviceBuffer workspace(device, executable.plan().workspace_bytes);
+  executable.launch(call, workspace.data());
   download(device, call.stream, given.c, on_c.data(), c);
 }
 
@@ -260,14 +261,14 @@ void Matmul::host(const Problem& asked, const Call& given) {
   const HostPlan& plan = fit->plan;
   try {
     if (plan.shape.single) {
+      if (fit->bytes() > device.free_memory()) state_->staging().free_device_memory();
       std::unique_ptr<OwnStream> stream = state_->staging().take_stream(device);
       multiply_at_once(device, stream->get(), plan, *executables.at(plan.problem_of({})), given);
       return state_->staging().put_back(std::move(stream));
     }
     std::unique_ptr<HostStaging> staging = state_->staging().take(device, state_->host_settings());
-    // What an earlier product left may be too much beside the workspace of this one.
-    staging->limit_device_memory(state_->host_settings().memory_limit - fit->workspace);
-    StreamedProduct(device, *staging, plan, executables, given).run();
+    staging->limit_device_memory(budget_of(state_->host_settings(), free_bytes));
+    StreamedProduct(device, *staging, *fit, executables, given).run();
     state_->staging().put_back(std::move(staging), state_->host_settings());
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory) throw;

@@ -69,6 +69,11 @@ std::int64_t HostStagingShelf::device_bytes() const {
   return kept_ ? kept_->device_bytes() : 0;
 }
 
+void HostStagingShelf::free_device_memory() {
+  const std::lock_guard lock(mutex_);
+  if (kept_) kept_->limit_device_memory(0);
+}
+
 std::unique_ptr<OwnStream> HostStagingShelf::take_stream(Device& device) {
   {
     const std::lock_guard lock(mutex_);

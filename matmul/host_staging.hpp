@@ -85,8 +85,9 @@ class HostStagingShelf {
   void put_back(std::unique_ptr<HostStaging> staging, const HostSettings& settings);
   /// Device memory that the next product finds allocated.
   std::int64_t device_bytes() const;
+  void free_device_memory();
 
-  /// A stream without work for one small product: a new one for each would take a workspace each.
+  /// A stream without work for one small product.
   std::unique_ptr<OwnStream> take_stream(Device& device);
   void put_back(std::unique_ptr<OwnStream> stream);
 

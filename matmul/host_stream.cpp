@@ -64,22 +64,22 @@ void HostProgress::fail(std::exception_ptr failure) noexcept {
   changed_.notify_all();
 }
 
-StreamedProduct::StreamedProduct(Device& device, HostStaging& staging, const HostPlan& plan,
+StreamedProduct::StreamedProduct(Device& device, HostStaging& staging, const HostFit& fit,
                                  const Executables& executables, const Call& call)
     : device_(device),
       staging_(staging),
-      plan_(plan),
+      plan_(fit.plan),
       executables_(executables),
       call_(call),
-      uploads_left_(plan.copies.size()),
-      downloads_left_(plan.tiles.size()),
-      progress_(plan.copies.size(), plan.tiles.size()),
+      uploads_left_(plan_.copies.size()),
+      downloads_left_(plan_.tiles.size()),
+      progress_(plan_.copies.size(), plan_.tiles.size()),
       up_(staging.up),
       compute_(staging.compute),
       down_(staging.down) {
   for (const HostOperand operand : kHostOperands)
     host_[static_cast<std::size_t>(operand)] = matrices(operand, call);
-  make_slots();
+  make_slots(fit.workspace);
   for (std::size_t i = 0; i < plan_.copies.size(); ++i) {
     const HostCopy& copy = plan_.copies[i];
     add_chunks(uploads_, uploads_left_, static_cast<std::int64_t>(i), copy.operand,
@@ -93,8 +93,9 @@ StreamedProduct::StreamedProduct(Device& device, HostStaging& staging, const Hos
   download_turns_.enqueued.resize(downloads_.size());
 }
 
-void StreamedProduct::make_slots() {
-  auto* place = static_cast<std::byte*>(staging_.device_memory(plan_.slots_bytes()));
+/// The workspace is behind the slots. Tiles are computed one after the other and share it.
+void StreamedProduct::make_slots(std::int64_t workspace) {
+  auto* place = static_cast<std::byte*>(staging_.device_memory(plan_.slots_bytes() + workspace));
   for (const HostOperand operand : kHostOperands) {
     const auto which = static_cast<std::size_t>(operand);
     const std::int64_t bytes = plan_.slot_bytes(operand);
@@ -102,6 +103,7 @@ void StreamedProduct::make_slots() {
       slots_[which].push_back({place, device_.create_sleeping_event(),
                                device_.create_sleeping_event(), device_.create_sleeping_event()});
   }
+  workspace_ = place;
 }
 
 StreamedProduct::Matrices StreamedProduct::matrices(HostOperand operand, const Call& call) const {
@@ -293,7 +295,7 @@ void StreamedProduct::launch(const HostTile& tile) {
   call.alpha = call_.alpha;
   call.beta = tile.begins ? call_.beta : 1;
   call.stream = compute_.get();
-  executables_.at(plan_.problem_of(tile))->launch(call);
+  executables_.at(plan_.problem_of(tile))->launch(call, workspace_);
 }
 
 void StreamedProduct::run() {

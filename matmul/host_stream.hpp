@@ -79,8 +79,8 @@ class StreamedProduct {
  public:
   using Executables = std::map<Problem, std::shared_ptr<const Executable>>;
 
-  /// Takes the device memory of `staging`. `executables` has those of plan.problems().
-  StreamedProduct(Device& device, HostStaging& staging, const HostPlan& plan,
+  /// Takes the device memory of `staging`. `executables` has those of fit.plan.problems().
+  StreamedProduct(Device& device, HostStaging& staging, const HostFit& fit,
                   const Executables& executables, const Call& call);
   /// Returns when C is there and nothing reads or writes the caller's memory any more, also where
   /// it throws.
@@ -106,7 +106,7 @@ class StreamedProduct {
     bool direct = false;
   };
 
-  void make_slots();
+  void make_slots(std::int64_t workspace);
   Matrices matrices(HostOperand operand, const Call& call) const;
   bool is_direct(HostOperand operand, const HostBlock& block) const;
   void add_chunks(std::vector<Chunk>& chunks, std::vector<std::atomic<int>>& left, std::int64_t of,
@@ -137,6 +137,7 @@ class StreamedProduct {
   HostTurns upload_turns_, download_turns_;
   HostProgress progress_;
   std::array<std::vector<Slot>, 3> slots_;
+  void* workspace_ = nullptr;
   const OwnStream &up_, &compute_, &down_;
 };
 

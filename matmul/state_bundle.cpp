@@ -35,16 +35,26 @@ void Matmul::State::read_bundle(std::vector<Winner>& winners, std::vector<Record
   for (const std::string& warning : bundle_->warnings()) warn_once(warning);
 }
 
-/// Reads winners and general records, once more after a search.
+/// Reads winners and general records, once more after a search. A file that cannot be read serves
+/// nothing.
 void Matmul::State::read_stored() {
   std::vector<Winner> winners;
   std::vector<Record> general;
-  if (database_) {
-    winners = database_->winners(gpu_key(device_->info()));
-    general = database_->general(gpu_key(device_->info()));
-    for (const std::string& warning : database_->warnings()) warn_once(warning);  // damaged winners
-  }
-  if (bundle_) read_bundle(winners, general);
+  const auto try_to = [this](auto read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::database) throw;
+      warn_once(std::string("winners cannot be read: ") + error.what());
+    }
+  };
+  if (database_)
+    try_to([&] {
+      winners = database_->winners(gpu_key(device_->info()));
+      general = database_->general(gpu_key(device_->info()));
+      for (const std::string& line : database_->warnings()) warn_once(line);  // damaged winners
+    });
+  if (bundle_) try_to([&] { read_bundle(winners, general); });
   auto read =
       std::make_shared<const Resolver>(std::move(winners), device_->info(), "", std::move(general),
                                        [this](const Problem& kind) { return corrections(kind); });
@@ -71,13 +81,15 @@ std::shared_ptr<const Resolver> Matmul::State::stored() {
 std::shared_ptr<const Resolver> Matmul::State::stored_for(const Problem& problem) {
   if (auto known = read_before()) return known;
   for (const std::optional<Database>* from : {&database_, &bundle_}) try {
-      std::optional<Winner> own;
-      if (*from) own = (*from)->winner(problem, gpu_key(device_->info()));
+      if (!*from) continue;
+      std::optional<Winner> own = (*from)->winner(problem, gpu_key(device_->info()));
+      for (const std::string& line : (*from)->warnings()) warn_once(line);  // a damaged winner
       if (!own) continue;
       if (from == &bundle_) own->record.id = 0;
       std::vector<Winner> winners;
       winners.push_back(*std::move(own));
       auto alone = std::make_shared<const Resolver>(std::move(winners), device_->info());
+      for (const std::string& note : alone->notes()) warn_once(note);
       if (alone->has_winner(problem)) return alone;
     } catch (const Error&) {  // reading all says what is damaged
       break;

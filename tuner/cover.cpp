@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <set>
@@ -68,6 +69,7 @@ class Covering {
   CoverResult run() {
     check_templates();
     measure_points();
+    if (unexpected_) std::rethrow_exception(unexpected_);
     if (result_.points.empty() && thrown_) throw *thrown_;
     if (working_ > 0) try {
         result_.layouts = table_.reduce(result_.points);
@@ -75,7 +77,7 @@ class Covering {
           table_.add_for_other_sizes(result_.points, result_.layouts);
       } catch (const Error& error) {
         if (result_.points.empty()) throw;
-        result_.failure = error;
+        if (!result_.failure) result_.failure = error;
       }
     if (result_.points.empty() && result_.exhausted && result_.tuned_before == 0)
       throw Error(ErrorKind::invalid_argument,
@@ -116,6 +118,10 @@ class Covering {
       thrown = false;
     } catch (const Error& error) {
       failure = error;
+    } catch (...) {  // no fault of the device: nothing goes on
+      const std::lock_guard lock(mutex_);
+      if (!unexpected_) unexpected_ = std::current_exception();
+      return;
     }
     if (!failure) return;
     const std::lock_guard lock(mutex_);
@@ -152,8 +158,9 @@ class Covering {
   }
   bool stopped() const { return context_.stop && context_.stop->load(); }
   bool goes_on() const {
-    return !stopped() && seconds() < options_.budget_seconds -
-                                         std::min(kEndSeconds, kEndShare * options_.budget_seconds);
+    return !stopped() && !unexpected_ &&
+           seconds() <
+               options_.budget_seconds - std::min(kEndSeconds, kEndShare * options_.budget_seconds);
   }
   double search_seconds() const {
     const double wanted = options_.search_seconds > 0
@@ -306,8 +313,9 @@ class Covering {
   const std::vector<OpenEvaluator>& further_;
   std::mutex progress_mutex_;
   std::atomic<std::size_t> measured_{0};
-  std::mutex mutex_;             ///< while several devices take points: guards all below
-  std::size_t working_;          ///< devices that have not failed
+  std::mutex mutex_;     ///< while several devices take points: guards all below
+  std::size_t working_;  ///< devices that have not failed
+  std::exception_ptr unexpected_;
   std::optional<Error> thrown_;  ///< the first failure with nothing measured at the point
   RangePoints points_;
   PointsAhead ahead_;

@@ -96,8 +96,15 @@ void* CudaDevice::allocate_async(std::int64_t bytes, Stream stream) {
   }
   const CurrentContext current(*context_);
   CUdeviceptr pointer = 0;
-  const CUresult result = driver_.pool_alloc(&pointer, static_cast<std::size_t>(bytes),
-                                             pool_.handle(), stream_handle(stream));
+  const auto try_pool = [&] {
+    return driver_.pool_alloc(&pointer, static_cast<std::size_t>(bytes), pool_.handle(),
+                              stream_handle(stream));
+  };
+  CUresult result = try_pool();
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && !capturing(stream)) {
+    kept_.free_idle();  // as in allocate()
+    result = try_pool();
+  }
   if (result != CUDA_SUCCESS) fail_allocation(result, bytes, "device memory for workspace");
   return reinterpret_cast<void*>(pointer);
 }
@@ -129,13 +136,14 @@ void CudaDevice::free_kept(void* pointer) const noexcept {
 }
 
 /// A captured product runs when its graph does, perhaps beside later products of this stream: it
-/// gets memory of its own.
+/// gets memory of its own. So does one on CU_STREAM_PER_THREAD, which is another stream in each
+/// thread.
 WorkspaceMemory CudaDevice::take_workspace(std::int64_t bytes, Stream stream) {
   if (bytes <= 0) return {};
   const CurrentContext current(*context_);
   unsigned long long id = 0;
-  if (!capturing(stream) && driver_.stream_get_id(stream_handle(stream), &id) == CUDA_SUCCESS)
-      [[likely]]
+  const bool may_keep = stream_handle(stream) != CU_STREAM_PER_THREAD && !capturing(stream);
+  if (may_keep && driver_.stream_get_id(stream_handle(stream), &id) == CUDA_SUCCESS) [[likely]]
     if (KeptWorkspaces::Kept* kept = kept_.take(id + 1, bytes)) return {kept->data(), kept};
   return {allocate_async(bytes, stream), nullptr};
 }

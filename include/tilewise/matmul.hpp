@@ -43,7 +43,7 @@ struct MatmulOptions {
   std::string database;  ///< empty: TILEWISE_DB, else the user's data directory
   /// A file of `autotune bundle`, read beside the database: what the database has for a problem
   /// itself comes first. Where the bundle serves, no compiler, no cache and no database are needed.
-  /// Read when the Matmul is made; a file that is missing or no bundle throws Error(database).
+  /// Opened when the Matmul is made; a file that is missing or no bundle throws Error(database).
   /// Empty: none.
   std::string bundle;
   /// Whether a product may compile its kernel when none is stored (about 0.3 s, once).

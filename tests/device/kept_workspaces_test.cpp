@@ -113,14 +113,21 @@ TEST(KeptWorkspaces, StreamsThatAreGoneMakePlace) {
   Memory memory;
   std::uint64_t stream = 0;
   const auto served = [&] { return memory.used(++stream, 1) != nullptr; };
+  const auto refuse = [&] {
+    for (std::uint64_t i = 0; i < KeptWorkspaces::kMostRefusals; ++i) EXPECT_FALSE(served());
+  };
   for (std::size_t i = 0; i < KeptWorkspaces::kMostStreams; ++i) EXPECT_TRUE(served());
-  KeptWorkspaces::Kept* kept = memory.workspaces.take(1, 1);
-  ASSERT_NE(kept, nullptr);
-  for (std::uint64_t i = 0; i < KeptWorkspaces::kMostRefusals; ++i) EXPECT_FALSE(served());
-  EXPECT_EQ(memory.live.size(), 1u) << "what is taken stays";
-  for (std::size_t i = 1; i < KeptWorkspaces::kMostStreams; ++i) EXPECT_TRUE(served());
-  memory.workspaces.give_back(*kept);
-  EXPECT_EQ(memory.used(1, 1), kept->data());
+  refuse();
+  EXPECT_EQ(memory.live.size(), KeptWorkspaces::kMostStreams) << "all were used before";
+  void* const in_use = memory.used(1, 1);
+  KeptWorkspaces::Kept* taken = memory.workspaces.take(2, 1);
+  ASSERT_NE(taken, nullptr);
+  refuse();
+  EXPECT_EQ(memory.live, (std::set<void*>{in_use, taken->data()})) << "used meanwhile, or taken";
+  for (std::size_t i = 2; i < KeptWorkspaces::kMostStreams; ++i) EXPECT_TRUE(served());
+  EXPECT_EQ(memory.used(1, 1), in_use);
+  memory.workspaces.give_back(*taken);
+  EXPECT_EQ(memory.used(2, 1), taken->data());
 }
 
 TEST(KeptWorkspaces, WithoutMemoryTheCallerAllocatesAndALaterCallTriesAgain) {

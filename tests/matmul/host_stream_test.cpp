@@ -337,6 +337,26 @@ TEST_F(HostStreamOnTheCpu, SumsInPartsAreRoundedOnce) {
   for (const bf16& x : c) ASSERT_EQ(to_double(DType::bf16, &x), 258);
 }
 
+/// The workspace of tiles is behind their slots, and a small product has one of its own.
+TEST_F(HostStreamOnTheCpu, KernelsOfTilesHaveAWorkspace) {
+  const Problem problem = typed_problem<float, float>(Layout::nn, 64, 96, 128);
+  const HostSplit before = limited(60'000).host_split(problem);
+  ASSERT_GT(before.tiles, 1);
+  Problem tile = problem;
+  tile.m = before.tile_m, tile.n = before.tile_n, tile.k = before.tile_k;
+  const KernelTemplate& simt = find_template("simt");
+  Candidate candidate{"simt", simt.default_configuration(tile, device->info())};
+  candidate.configuration.set("SPLIT_K", 2);
+  with_winner(tile, candidate);
+  Matmul matmul = limited(60'000);
+  EXPECT_GT(matmul.host_split(problem).device_bytes, before.device_bytes);
+  for (const std::int64_t extra : {0, 1, 0}) check_on_host(matmul, problem, extra);
+  MatmulParts whole = parts_for(open_device("host"), options);
+  Matmul at_once = make_matmul(std::move(whole));
+  EXPECT_EQ(at_once.host_split(tile).tiles, 1);
+  check_on_host(at_once, tile, 0);
+}
+
 TEST_F(HostStreamOnTheCpu, ManySmallProductsShareTiles) {
   Matmul matmul = limited(30'000);
   const Problem problem = typed_problem<float, float>(Layout::nt, 12, 9, 11, MathMode::strict, 50);
