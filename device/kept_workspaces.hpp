@@ -15,8 +15,8 @@ namespace tilewise {
 class KeptWorkspaces {
  public:
   static constexpr std::size_t kMostStreams = 64;
-  static constexpr std::int64_t kLeastBytes = std::int64_t{64}
-                                              << 10;  ///< a power of two, as the next
+  /// Of a workspace; powers of two.
+  static constexpr std::int64_t kLeastBytes = std::int64_t{64} << 10;
   static constexpr std::int64_t kMostBytes = std::int64_t{32} << 20;
   static constexpr std::int64_t kMostTotal = std::int64_t{512} << 20;
   /// Of calls that find a bound reached, one in so many makes place: the workspaces that were not

@@ -316,7 +316,7 @@ class Covering {
   std::mutex mutex_;     ///< while several devices take points: guards all below
   std::size_t working_;  ///< devices that have not failed
   std::exception_ptr unexpected_;
-  std::optional<Error> thrown_;  ///< the first failure with nothing measured at the point
+  std::optional<Error> thrown_;  ///< the first failure that ended a search without a result
   RangePoints points_;
   PointsAhead ahead_;
   std::size_t taken_ = 0;

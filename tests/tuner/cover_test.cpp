@@ -76,7 +76,8 @@ struct Cover : testing::Test {
       ++reports;
     });
   }
-  /// With two further devices, the second of which fails where it is opened or used.
+  /// With two further devices. `on_begin` may make the second one fail: at its opening (0) or at
+  /// its first problem (1).
   CoverResult run_on_three(const std::function<void(int)>& on_begin) {
     TuneContext context{database, nullptr, &compiler, evaluator, {}, &stop};
     const auto open = [&](std::shared_ptr<ModelEvaluator>& opened) {
