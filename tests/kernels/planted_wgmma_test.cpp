@@ -123,10 +123,14 @@ TEST(PlantedWgmma, ADescriptorWithAWrongOffset) {
 }
 
 TEST(PlantedWgmma, BytesThatAreMiscounted) {
-  expect_found(kPlain, changed("wgmma-expect-tx"_marker, "kStageBytes", "kStageBytes + 16"),
-               {"deadlock"});
-  expect_found(kPlain, changed("wgmma-expect-tx"_marker, "kStageBytes", "kStageBytes - 16"),
-               {"deadlock"});
+  expect_found(kPlain, changed("wgmma-expect-tx"_marker, "bytes", "bytes + 16"), {"deadlock"});
+  expect_found(kPlain, changed("wgmma-expect-tx"_marker, "bytes", "bytes - 16"), {"deadlock"});
+}
+
+TEST(PlantedWgmma, BoxesThatAreSkippedThoughTheyAreInside) {
+  expect_found(kPlain, changed("wgmma-skip"_marker, "inside)", "inside - 32)"), {"deadlock"});
+  expect_found(kPlain, changed("wgmma-rows-inside"_marker, "work.row", "work.row - 32"),
+               {"instead of"});
 }
 
 TEST(PlantedWgmma, MbarriersThatTmaDoesNotKnow) {

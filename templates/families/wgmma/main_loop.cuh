@@ -12,33 +12,48 @@ constexpr int kCluster = CLUSTER_M * CLUSTER_N;
 // One operand's tile. SPAN: of m or n. SHARERS: blocks of the cluster that use the tile.
 template <int SPAN, bool ALONG_K, int SHARERS>
 struct Operand {
-  static constexpr tilewise::wgmma::TileLayout kTile = {SPAN, TILE_K, ALONG_K, SHARERS, int(sizeof(Element))};
+  typedef tilewise::wgmma::TileLayout Layout;
+  static constexpr Layout kTile = {SPAN, TILE_K, ALONG_K, SHARERS, int(sizeof(Element)), false};
+  static constexpr Layout kSkipping = {SPAN, TILE_K, ALONG_K, SHARERS, int(sizeof(Element)), true};
   static constexpr bool kAlongK = ALONG_K;
   static constexpr int BYTES = kTile.bytes();
   static_assert(BYTES % 1024 == 0 && kTile.placed(), "TMA lays boxes down at multiples of 128 bytes");
 
-  // Copies the share `nth` of the tile from (at, k) on into each of the blocks `to_blocks`. product: of the batch.
-  static DEVICE_MEMBER void issue_load(char* tile, const TensorMap& map, int at, int k, int nth,
-                                       [[maybe_unused]] unsigned to_blocks, Mbarrier* full,
-                                       [[maybe_unused]] int product) {
-    const int x = ALONG_K ? k : at, y = (ALONG_K ? at : k) + nth * kTile.box_rows();
-    char* to = tile + nth * kTile.box_bytes();
+  // Copies the share `nth` of the tile from (at, k) on into each of the blocks `to_blocks`. SKIP: `inside` elements of
+  // m or n are in the matrix, and boxes and panels outside of it are not copied. product: of the batch.
+  template <bool SKIP>
+  static DEVICE_MEMBER void issue_load(char* tile, const TensorMap& map, int at, int k, [[maybe_unused]] int inside,
+                                       int nth, unsigned to_blocks, Mbarrier* full, int product) {
+    constexpr Layout LAYOUT = SKIP ? kSkipping : kTile;
+    const int first = nth * kTile.share_rows();
     UNROLL_ALL
     for (int p = 0; p < kTile.panels(); ++p) {
-      char* panel = to + p * kTile.panel_bytes();
-      const int column = x + p * (kTile.width() / int(sizeof(Element)));  //@ wgmma-panel-column
-#if BATCHED
-      if constexpr (SHARERS > 1)
-        load_tile_to(to_blocks, panel, map, column, y, product, full);
-      else
-        load_tile(panel, map, column, y, product, full);
-#else
-      if constexpr (SHARERS > 1)
-        load_tile_to(to_blocks, panel, map, column, y, full);
-      else
-        load_tile(panel, map, column, y, full);
-#endif
+      const int column = p * (kTile.width() / int(sizeof(Element)));  //@ wgmma-panel-column
+      UNROLL_ALL
+      for (int row = 0; row < kTile.share_rows(); row += LAYOUT.box_rows()) {
+        const int y = first + row;
+        if (SKIP && (ALONG_K ? y : column) >= inside) break;  //@ wgmma-skip
+        char* to = tile + p * kTile.panel_bytes() + y * kTile.width();
+        if constexpr (ALONG_K)
+          copy(to, map, k + column, at + y, to_blocks, full, product);
+        else
+          copy(to, map, at + column, k + y, to_blocks, full, product);
+      }
     }
+  }
+  static DEVICE_MEMBER void copy(char* to, const TensorMap& map, int x, int y, [[maybe_unused]] unsigned to_blocks,
+                                 Mbarrier* full, [[maybe_unused]] int product) {
+#if BATCHED
+    if constexpr (SHARERS > 1)
+      load_tile_to(to_blocks, to, map, x, y, product, full);
+    else
+      load_tile(to, map, x, y, product, full);
+#else
+    if constexpr (SHARERS > 1)
+      load_tile_to(to_blocks, to, map, x, y, full);
+    else
+      load_tile(to, map, x, y, full);
+#endif
   }
   static DEVICE_MEMBER MatrixDescriptor descriptor(const char* tile) {
     return matrix_descriptor(tile, {kTile.width(), kTile.panel_bytes()});
@@ -94,6 +109,7 @@ constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM
 [[maybe_unused]] DEVICE Mbarrier* meetings(char* shared) { return turns_of(shared) + (PING_PONG ? CONSUMERS : 0); }
 
 struct WgmmaArgs : MultiplyArgs {
+  int skip;  // 1: copies of tiles skip what is outside of A and B
 #if BATCHED
   int batch;  // products
 #endif
@@ -206,6 +222,10 @@ struct WorkItem {
 };
 
 // Called by one thread of the block: fills the stages for all work items in turn. work: the first one.
+//
+// SKIP: what lies outside of A and B is not copied, as far as that is whole boxes or panels; the sums of its rows and
+// columns are not stored. TMA takes longer for a row outside than for one inside (bench/results/h200_rows_outside.txt).
+template <bool SKIP>
 DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queue& queue, int block, WorkItem work) {
   StagePhase<STAGES> to(1);  //@ wgmma-producer-phase
   do {
@@ -215,11 +235,17 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
     const int in_row = block / CLUSTER_M, in_column = block % CLUSTER_M;  // of the cluster
     const unsigned same_row = ((1u << kCluster) - 1) / ((1u << CLUSTER_M) - 1) << in_column;
     const unsigned same_column = ((1u << CLUSTER_M) - 1) << in_row * CLUSTER_M;  //@ wgmma-blocks-of-column
+    // From the tile's first row and column on, of A and B.
+    const int rows = static_cast<int>(args.rows()) - work.row;  //@ wgmma-rows-inside
+    const int columns = static_cast<int>(args.columns()) - work.column;
+    const int bytes = SKIP ? ELEMENT_PARTS * (Left::kSkipping.copied_bytes(SWAP_AB ? columns : rows) +
+                                              Right::kSkipping.copied_bytes(SWAP_AB ? rows : columns))
+                           : kStageBytes;
     for (int t = 0; t < work.tiles; ++t) {
       Mbarrier* full = pipeline.full + to.stage;
       char* stage = pipeline.stages + to.stage * kStageBytes;
       pipeline.wait_empty(to);
-      mbarrier_expect_tx(full, kStageBytes);  //@ wgmma-expect-tx
+      mbarrier_expect_tx(full, bytes);  //@ wgmma-expect-tx
       const int k = work.k_begin + t * TILE_K;
       UNROLL_ALL
       for (int part = 0; part < ELEMENT_PARTS; ++part) {
@@ -229,11 +255,11 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
         const int row = work.row + (part ? static_cast<int>(args.rows()) : 0);
         const int column = work.column + (part ? static_cast<int>(args.columns()) : 0);  //@ wgmma-small-part
 #if SWAP_AB
-        Left::issue_load(left, args.b_map, column, k, in_column, same_column, full, of_b);
-        Right::issue_load(right, args.a_map, row, k, in_row, same_row, full, of_a);
+        Left::issue_load<SKIP>(left, args.b_map, column, k, columns, in_column, same_column, full, of_b);
+        Right::issue_load<SKIP>(right, args.a_map, row, k, rows, in_row, same_row, full, of_a);
 #else
-        Left::issue_load(left, args.a_map, row, k, in_row, same_row, full, of_a);
-        Right::issue_load(right, args.b_map, column, k, in_column, same_column, full, of_b);
+        Left::issue_load<SKIP>(left, args.a_map, row, k, rows, in_row, same_row, full, of_a);
+        Right::issue_load<SKIP>(right, args.b_map, column, k, columns, in_column, same_column, full, of_b);
 #endif
       }
       to.advance();

@@ -52,9 +52,19 @@ struct Wgmma {
         result(bytes_of(p.c)),
         sum(bytes_of(p.accumulator)),
         parts_of_element(p.math == MathMode::f32x3 ? 2 : 1),
-        a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n, element},
-        b{tile_n, tile_k, reads_b_transposed(p, pack_b), cluster_m, element} {}
+        a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n, element, false},
+        b{tile_n, tile_k, reads_b_transposed(p, pack_b), cluster_m, element, false} {
+    a.skips = b.skips = skips(p);
+  }
 
+  /// Whether tiles at the edge reach so far past A or B that whole boxes or panels are outside.
+  bool skips(const Problem& p) const {
+    const auto outside = [](std::int64_t size, TileLayout tile, int sharing) {
+      tile.skips = true;
+      return round_up(size, std::int64_t{tile.span} * sharing) - size >= tile.unit();
+    };
+    return outside(p.m, a, cluster_m) || outside(p.n, b, cluster_n);
+  }
   int parts(const Problem&, const DeviceInfo&) const { return split; }
   int cluster() const { return cluster_m * cluster_n; }
   /// Clusters that run at a time, at least 1.

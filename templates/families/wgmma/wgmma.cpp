@@ -108,6 +108,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, problem);
   MultiplyPlan made(problem, std::move(shape));
+  made.add_argument({Argument::Kind::integer32, std::int64_t{s.a.skips}});
   if (is_batched(problem)) made.add_argument({Argument::Kind::integer32, problem.batch});
   const std::int64_t items =
       ceil_div(problem.m, rows) * ceil_div(problem.n, columns) * s.split * problem.batch;
@@ -209,6 +210,7 @@ KernelTemplate wgmma_template() {
   t.summary = "Hopper's tensor cores, fed by TMA, warp-specialised";
   t.parameters = wgmma::parameters();
   t.constraints = wgmma::constraints();
+  t.revision = 2;
   t.supports = supports;
   t.plan = plan;
   t.of_size = {"SPLIT_K"};

@@ -119,7 +119,12 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
   if (SPLIT || STREAM_K) launch_dependents();
   if (warpgroup == 0) {
     if (kRegisters.moves()) lower_registers<kRegisters.copying()>();  //@ wgmma-lower-registers
-    if (warp == 0 && elect_one()) copy_tiles(args, pipeline, queue, block, work);
+    if (warp == 0 && elect_one()) {
+      if (args.skip)
+        copy_tiles<true>(args, pipeline, queue, block, work);
+      else
+        copy_tiles<false>(args, pipeline, queue, block, work);
+    }
   } else {
     if (kRegisters.moves()) raise_registers<kRegisters.multiplying()>();  //@ wgmma-raise-registers
     multiply(args, pipeline, block, warpgroup - 1, shared, work);
