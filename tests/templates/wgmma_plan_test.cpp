@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "templates/families/wgmma/layout.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/space/search_space.hpp"
 #include "tests/templates/random_plans.hpp"
@@ -19,6 +20,35 @@ Problem problem_of(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k
   Problem problem = test::make_problem(layout, m, n, k);
   set_types(problem, type, type, math);
   return problem;
+}
+
+// What is skipped and what is copied make up the tile, and nothing inside is skipped.
+TEST(WgmmaTiles, AreCopiedButForWhatIsOutside) {
+  int tiles = 0;
+  for (int span = 8; span <= 384; span += 8)
+    for (const int depth : {16, 32, 64, 128, 256})
+      for (const int element : {1, 2, 4})
+        for (const int sharers : {1, 2})
+          for (const bool along_k : {false, true}) {
+            wgmma::TileLayout tile{span, depth, along_k, sharers, element, false};
+            if (tile.row_bytes() % 32 != 0 || !tile.placed()) continue;
+            ASSERT_EQ(tile.copied_bytes(1), tile.bytes());
+            tile.skips = true;
+            ++tiles;
+            ASSERT_EQ(tile.share_rows() % tile.box_rows(), 0) << span;
+            ASSERT_EQ(tile.box_rows() * tile.width() % 128, 0) << span;
+            ASSERT_LE(tile.unit(), along_k ? 40 : 128 / element);
+            ASSERT_EQ(tile.copied_bytes(-8), 0);
+            ASSERT_EQ(tile.copied_bytes(0), 0);
+            const int of_one = tile.bytes() / span;
+            for (int inside = 1; inside <= span; ++inside) {
+              ASSERT_GE(tile.copied_bytes(inside), inside * of_one);
+              ASSERT_LT(tile.copied_bytes(inside), (inside + tile.unit()) * of_one);
+            }
+            ASSERT_EQ(tile.copied_bytes(span), tile.bytes());
+            ASSERT_EQ(tile.copied_bytes(span + 1000), tile.bytes());
+          }
+  EXPECT_GT(tiles, 1000);
 }
 
 // TMA's coordinates have 31 bits, and the last cluster's tiles reach past the edge.
