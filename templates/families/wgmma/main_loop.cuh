@@ -109,7 +109,6 @@ constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM
 [[maybe_unused]] DEVICE Mbarrier* meetings(char* shared) { return turns_of(shared) + (PING_PONG ? CONSUMERS : 0); }
 
 struct WgmmaArgs : MultiplyArgs {
-  int skip;  // 1: copies of tiles skip what is outside of A and B
 #if BATCHED
   int batch;  // products
 #endif
@@ -119,6 +118,7 @@ struct WgmmaArgs : MultiplyArgs {
   int whole_tiles;  // of C, of clusters: the first ones, which no others share
   int share;        // a cluster's tiles of k of those that are shared
 #endif
+  int skip;  // 1: copies of tiles skip what is outside of A and B
   TensorMap a_map, b_map;
 #if EPILOGUE == 2
   TensorMap c_map;

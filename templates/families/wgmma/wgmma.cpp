@@ -108,7 +108,6 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, problem);
   MultiplyPlan made(problem, std::move(shape));
-  made.add_argument({Argument::Kind::integer32, std::int64_t{s.a.skips}});
   if (is_batched(problem)) made.add_argument({Argument::Kind::integer32, problem.batch});
   const std::int64_t items =
       ceil_div(problem.m, rows) * ceil_div(problem.n, columns) * s.split * problem.batch;
@@ -121,6 +120,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   } else {
     made.set_persistent(std::min(items, s.resident(device)) * s.cluster(), items * s.cluster());
   }
+  made.add_argument({Argument::Kind::integer32, std::int64_t{s.a.skips}});
   return made.finish();
 }
 

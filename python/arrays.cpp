@@ -1,0 +1,367 @@
+#include "python/arrays.hpp"
+
+#include <nanobind/stl/vector.h>
+
+#include <unordered_map>
+
+#include "python/dlpack.hpp"
+#include "tilewise/error.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewise::python {
+namespace {
+
+std::string type_text(nb::handle object) {
+  return nb::cast<std::string>(nb::str(object.type().attr("__module__"))) + "." +
+         nb::cast<std::string>(nb::str(object.type().attr("__name__")));
+}
+
+[[noreturn]] void refuse(const std::string& message) { throw nb::type_error(message.c_str()); }
+
+std::string type_list() {
+  std::string text;
+  for (const DTypeInfo& info : dtypes())
+    text += (text.empty() ? "" : ", ") + std::string(info.name);
+  return text;
+}
+
+DType type_of(const dlpack::DataType& type, const std::string& name) {
+  const auto is = [&](int code, int bits) {
+    return type.lanes == 1 && type.code == code && type.bits == bits;
+  };
+  if (is(dlpack::kFloat, 32)) return DType::f32;
+  if (is(dlpack::kFloat, 64)) return DType::f64;
+  if (is(dlpack::kFloat, 16)) return DType::f16;
+  if (is(dlpack::kBfloat, 16)) return DType::bf16;
+  if (is(dlpack::kInt, 8)) return DType::i8;
+  if (is(dlpack::kInt, 32)) return DType::i32;
+  if (is(dlpack::kFloat8E4m3fn, 8)) return DType::e4m3;
+  if (is(dlpack::kFloat8E5m2, 8)) return DType::e5m2;
+  refuse(name + " is of DLPack's type (code " + std::to_string(type.code) + ", " +
+         std::to_string(type.bits) + " bits, " + std::to_string(type.lanes) +
+         " lanes); products have " + type_list());
+}
+dlpack::DataType dlpack_type(DType type) {
+  switch (type) {
+    case DType::f32:
+      return {dlpack::kFloat, 32, 1};
+    case DType::f64:
+      return {dlpack::kFloat, 64, 1};
+    case DType::f16:
+      return {dlpack::kFloat, 16, 1};
+    case DType::bf16:
+      return {dlpack::kBfloat, 16, 1};
+    case DType::i8:
+      return {dlpack::kInt, 8, 1};
+    case DType::i32:
+      return {dlpack::kInt, 32, 1};
+    case DType::e4m3:
+      return {dlpack::kFloat8E4m3fn, 8, 1};
+    case DType::e5m2:
+      return {dlpack::kFloat8E5m2, 8, 1};
+  }
+  return {};
+}
+
+struct TypeName {
+  DType type;
+  const char *torch, *numpy;  ///< as numpy or ml_dtypes spell it
+};
+constexpr TypeName kTypeNames[] = {{DType::f32, "float32", "float32"},
+                                   {DType::f64, "float64", "float64"},
+                                   {DType::f16, "float16", "float16"},
+                                   {DType::bf16, "bfloat16", "bfloat16"},
+                                   {DType::i8, "int8", "int8"},
+                                   {DType::i32, "int32", "int32"},
+                                   {DType::e4m3, "float8_e4m3fn", "float8_e4m3fn"},
+                                   {DType::e5m2, "float8_e5m2", "float8_e5m2"}};
+
+DType type_of_name(const std::string& text, const std::string& name) {
+  for (const TypeName& known : kTypeNames)
+    if (text == known.numpy) return known.type;
+  refuse(name + " is of the type " + text + "; products have " + type_list());
+}
+const TypeName& names_of(DType type) {
+  for (const TypeName& known : kTypeNames)
+    if (known.type == type) return known;
+  return kTypeNames[0];
+}
+
+int dims_of(std::int64_t count, const std::string& name) {
+  if (count > kMostDims)
+    refuse(name + " has " + std::to_string(count) + " dimensions; at most " +
+           std::to_string(kMostDims) + " are taken");
+  return static_cast<int>(count);
+}
+
+void row_major_strides(View& view) {
+  std::int64_t step = 1;
+  for (int i = view.dims - 1; i >= 0; --i) {
+    view.strides[std::size_t(i)] = step;
+    step *= view.shape[std::size_t(i)];
+  }
+}
+
+void read_tensor(View& view, const dlpack::Tensor& tensor) {
+  view.dims = dims_of(tensor.dims, view.name);
+  view.type = type_of(tensor.type, view.name);
+  view.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+  for (int i = 0; i < view.dims; ++i) {
+    view.shape[std::size_t(i)] = tensor.shape[i];
+    if (tensor.strides) view.strides[std::size_t(i)] = tensor.strides[i];
+  }
+  if (!tensor.strides) row_major_strides(view);
+  switch (tensor.device.type) {
+    case dlpack::kCpu:
+    case dlpack::kCudaHost:
+      view.place = View::Place::host;
+      break;
+    case dlpack::kCuda:
+    case dlpack::kCudaManaged:
+      view.place = View::Place::cuda;
+      break;
+    default:
+      refuse(view.name + " is on a device that is neither a CPU nor CUDA's (DLPack's device type " +
+             std::to_string(tensor.device.type) + ")");
+  }
+  view.device = tensor.device.index;
+}
+
+/// The table of functions of an object's type, or null. Types are kept, so that their addresses
+/// stay theirs.
+const dlpack::Exchange* exchange_of(nb::handle object) {
+  static auto& known = *new std::unordered_map<PyTypeObject*, const dlpack::Exchange*>;
+  PyTypeObject* type = Py_TYPE(object.ptr());
+  if (const auto found = known.find(type); found != known.end()) return found->second;
+  const dlpack::Exchange* table = nullptr;
+  const nb::handle of_type(reinterpret_cast<PyObject*>(type));
+  if (nb::hasattr(of_type, "__dlpack_c_exchange_api__")) {
+    const nb::object capsule = of_type.attr("__dlpack_c_exchange_api__");
+    table = static_cast<const dlpack::Exchange*>(
+        PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+    PyErr_Clear();
+    if (table && (table->version.major != 1 || !table->view_of || !table->current_stream))
+      table = nullptr;
+  }
+  Py_INCREF(type);
+  known.emplace(type, table);
+  return table;
+}
+
+[[noreturn]] void raise_python() { throw nb::python_error(); }
+
+bool is_torch(nb::handle object) {
+  static auto& known = *new std::unordered_map<PyTypeObject*, bool>;
+  PyTypeObject* type = Py_TYPE(object.ptr());
+  if (const auto found = known.find(type); found != known.end()) return found->second;
+  bool torch = false;
+  const nb::object modules = nb::module_::import_("sys").attr("modules");
+  if (nb::cast<bool>(modules.attr("__contains__")("torch")))
+    torch = nb::isinstance(object, modules[nb::str("torch")].attr("Tensor"));
+  Py_INCREF(type);
+  known.emplace(type, torch);
+  return torch;
+}
+
+/// A product by this module has no gradient: silence would be a wrong one.
+void refuse_gradient(nb::handle tensor, const std::string& name) {
+  if (!nb::cast<bool>(tensor.attr("requires_grad"))) return;
+  static const nb::handle enabled = nb::module_::import_("torch").attr("is_grad_enabled").inc_ref();
+  if (nb::cast<bool>(enabled()))
+    throw nb::value_error(
+        (name + " requires a gradient, which this product would not have: detach it, or call "
+                "this under torch.no_grad()")
+            .c_str());
+}
+
+}  // namespace
+
+Array::Array(nb::handle object, const char* name, StreamHandle stream) : object_(object) {
+  view_.name = name;
+  const bool torch = is_torch(object);
+  if (torch) refuse_gradient(object, view_.name);
+  if (const dlpack::Exchange* table = exchange_of(object)) {
+    by_ = By::exchange;
+    exchange_ = table;
+    dlpack::Tensor tensor{};
+    if (table->view_of(object.ptr(), &tensor) != 0) raise_python();
+    read_tensor(view_, tensor);
+  } else if (torch) {
+    by_ = By::torch;
+    read_torch();
+  } else if (nb::hasattr(object, "__cuda_array_interface__")) {
+    by_ = By::cuda_interface;
+    read_cuda_interface(nb::cast<nb::dict>(object.attr("__cuda_array_interface__")));
+  } else if (nb::hasattr(object, "__array_interface__")) {
+    by_ = By::array_interface;
+    read_array_interface(nb::cast<nb::dict>(object.attr("__array_interface__")));
+  } else if (nb::hasattr(object, "__dlpack__")) {
+    by_ = By::capsule;
+    read_capsule(stream);
+  } else {
+    refuse(view_.name + " is a " + type_text(object) +
+           "; it must be an array with DLPack, __cuda_array_interface__ or __array_interface__, as "
+           "those of "
+           "PyTorch, CuPy, Numba, JAX and NumPy");
+  }
+}
+
+Array::~Array() {
+  if (release_) release_();
+}
+
+void Array::read_torch() {
+  const nb::object shape = object_.attr("shape"), strides = object_.attr("stride")();
+  view_.dims = dims_of(static_cast<std::int64_t>(nb::len(shape)), view_.name);
+  for (int i = 0; i < view_.dims; ++i) {
+    view_.shape[std::size_t(i)] = nb::cast<std::int64_t>(shape[i]);
+    view_.strides[std::size_t(i)] = nb::cast<std::int64_t>(strides[i]);
+  }
+  const auto type = nb::cast<std::string>(nb::str(object_.attr("dtype")));  // "torch.float32"
+  view_.type = type_of_name(type.substr(type.find('.') + 1), view_.name);
+  const nb::object device = object_.attr("device");
+  const auto kind = nb::cast<std::string>(device.attr("type"));
+  if (kind == "cuda") {
+    view_.place = View::Place::cuda;
+    view_.device = nb::cast<int>(device.attr("index"));
+  } else if (kind != "cpu") {
+    refuse(view_.name + " is on the device " + kind + ", which is neither cpu nor cuda");
+  }
+  view_.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(object_.attr("data_ptr")()));
+}
+
+void Array::read_interface(const nb::dict& interface) {
+  const nb::object shape = interface["shape"];
+  view_.dims = dims_of(static_cast<std::int64_t>(nb::len(shape)), view_.name);
+  for (int i = 0; i < view_.dims; ++i)
+    view_.shape[std::size_t(i)] = nb::cast<std::int64_t>(shape[i]);
+  view_.type =
+      type_of_name(nb::cast<std::string>(nb::str(object_.attr("dtype").attr("name"))), view_.name);
+  const nb::object typestr = interface["typestr"];
+  if (nb::cast<std::string>(typestr).front() == '>')
+    refuse(view_.name + " has big-endian elements (" + nb::cast<std::string>(typestr) + ")");
+  row_major_strides(view_);
+  if (interface.contains("strides") && !nb::object(interface["strides"]).is_none()) {
+    const nb::object strides = interface["strides"];
+    for (int i = 0; i < view_.dims; ++i) {
+      const auto bytes = nb::cast<std::int64_t>(strides[i]);
+      if (bytes % bytes_of(view_.type) != 0)
+        refuse(view_.name + " has a stride of " + std::to_string(bytes) +
+               " bytes, no multiple of its elements' " + std::to_string(bytes_of(view_.type)));
+      view_.strides[std::size_t(i)] = bytes / bytes_of(view_.type);
+    }
+  }
+  const nb::object data = interface["data"];
+  view_.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
+  view_.read_only = nb::cast<bool>(data[1]);
+}
+
+void Array::read_cuda_interface(const nb::dict& interface) {
+  read_interface(interface);
+  view_.place = View::Place::cuda;
+  if (nb::hasattr(object_, "device") && nb::hasattr(object_.attr("device"), "id"))
+    view_.device = nb::cast<int>(object_.attr("device").attr("id"));
+  if (interface.contains("stream") && !nb::object(interface["stream"]).is_none())
+    stated_ = nb::cast<std::uintptr_t>(interface["stream"]);
+}
+
+void Array::read_array_interface(const nb::dict& interface) { read_interface(interface); }
+
+void Array::read_capsule(StreamHandle stream) {
+  const nb::object device = object_.attr("__dlpack_device__")();
+  const int kind = nb::cast<int>(nb::int_(device[0]));
+  nb::object capsule;
+  if (kind == dlpack::kCuda || kind == dlpack::kCudaManaged) {
+    // 1 is CUDA's legacy default stream in this protocol, 0 is ambiguous.
+    const std::uintptr_t handle = stream.value_or(0);
+    capsule = object_.attr("__dlpack__")(nb::arg("stream") = handle == 0 ? 1 : handle);
+  } else {
+    capsule = object_.attr("__dlpack__")();
+  }
+  if (auto* held =
+          static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"))) {
+    read_tensor(view_, held->tensor);
+    PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+    release_ = [held] {
+      if (held->deleter) held->deleter(held);
+    };
+    return;
+  }
+  PyErr_Clear();
+  auto* held = static_cast<dlpack::VersionedTensor*>(
+      PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
+  if (!held) raise_python();
+  if (held->version.major != 1)
+    refuse(view_.name + " has version " + std::to_string(held->version.major) +
+           " of DLPack; 1 is read");
+  read_tensor(view_, held->tensor);
+  view_.read_only = (held->flags & dlpack::kReadOnly) != 0;
+  PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
+  release_ = [held] {
+    if (held->deleter) held->deleter(held);
+  };
+}
+
+StreamHandle Array::current_stream() const {
+  if (view_.place == View::Place::host) return std::nullopt;
+  if (by_ == By::exchange) {
+    void* stream = nullptr;
+    const auto* table = static_cast<const dlpack::Exchange*>(exchange_);
+    if (table->current_stream(dlpack::kCuda, view_.device, &stream) != 0) raise_python();
+    return reinterpret_cast<std::uintptr_t>(stream);
+  }
+  if (by_ == By::torch) {
+    static const nb::handle current =
+        nb::module_::import_("torch").attr("_C").attr("_cuda_getCurrentRawStream").inc_ref();
+    return nb::cast<std::uintptr_t>(current(view_.device));
+  }
+  // CUDA's names of its default streams in this protocol: 1 legacy, 2 per thread.
+  return stated_ == StreamHandle(1) ? StreamHandle(0) : stated_;
+}
+
+nb::object Array::make(const std::vector<std::int64_t>& shape, DType type) const {
+  if (by_ == By::exchange) {
+    const auto* table = static_cast<const dlpack::Exchange*>(exchange_);
+    if (table->allocate && table->object_of) {
+      std::vector<std::int64_t> sizes = shape, strides(shape.size());
+      std::int64_t step = 1;
+      for (std::size_t i = shape.size(); i-- > 0; step *= shape[i]) strides[i] = step;
+      dlpack::Tensor prototype{};
+      prototype.device = {view_.place == View::Place::cuda ? dlpack::kCuda : dlpack::kCpu,
+                          view_.device};
+      prototype.dims = static_cast<std::int32_t>(shape.size());
+      prototype.type = dlpack_type(type);
+      prototype.shape = sizes.data();
+      prototype.strides = strides.data();
+      dlpack::VersionedTensor* made = nullptr;
+      const auto set_error = [](void*, const char*, const char* message) {
+        PyErr_SetString(PyExc_RuntimeError, message);
+      };
+      if (table->allocate(&prototype, &made, nullptr, set_error) != 0) raise_python();
+      void* object = nullptr;
+      if (table->object_of(made, &object) != 0) raise_python();
+      return nb::steal(static_cast<PyObject*>(object));
+    }
+  }
+  const nb::tuple size = nb::tuple(nb::cast(shape));
+  const TypeName& names = names_of(type);
+  if (is_torch(object_))
+    return object_.attr("new_empty")(
+        size, nb::arg("dtype") = nb::module_::import_("torch").attr(names.torch));
+  const std::string library = type_text(object_).substr(0, type_text(object_).find('.'));
+  if (library == "cupy") return nb::module_::import_("cupy").attr("empty")(size, names.numpy);
+  if (library == "numba")
+    return nb::module_::import_("numba.cuda")
+        .attr("device_array")(size, nb::arg("dtype") = names.numpy);
+  if (by_ == By::array_interface) {
+    const bool own = type == DType::bf16 || is_fp8(type);  // of ml_dtypes
+    const nb::object numpy = nb::module_::import_("numpy");
+    const nb::object of = own ? nb::module_::import_("ml_dtypes").attr(names.numpy)
+                              : nb::object(nb::str(names.numpy));
+    return numpy.attr("empty")(size, nb::arg("dtype") = of);
+  }
+  refuse("out is needed: no array that may be written can be made for " + type_text(object_));
+}
+
+}  // namespace tilewise::python

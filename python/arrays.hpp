@@ -1,0 +1,53 @@
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "python/product.hpp"
+
+namespace tilewise::python {
+
+/// A CUDA stream as frameworks give it: none, or a handle.
+using StreamHandle = std::optional<std::uintptr_t>;
+
+/// A view of an array of any framework, valid as long as this object and the array.
+class Array {
+ public:
+  /// Reads `object`, called `name` in messages: by DLPack's C interface where its type has that,
+  /// else PyTorch's own attributes, __cuda_array_interface__, __array_interface__, __dlpack__ in
+  /// this order. `stream`: what a producer by __dlpack__ orders its work with. The caller holds the
+  /// GIL. Throws nanobind::type_error for an object that is no array or of a type that no product
+  /// has.
+  Array(nanobind::handle object, const char* name, StreamHandle stream);
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array();
+
+  const View& view() const { return view_; }
+  nanobind::handle object() const { return object_; }
+  /// The stream on which the framework works now, or that the array states; none: it names none.
+  StreamHandle current_stream() const;
+  /// A new array of the same framework on the same device, row-major. Throws nanobind::type_error
+  /// for frameworks whose arrays cannot be made to be written.
+  nanobind::object make(const std::vector<std::int64_t>& shape, DType type) const;
+
+ private:
+  enum class By : std::uint8_t { exchange, torch, cuda_interface, array_interface, capsule };
+
+  void read_torch();
+  void read_cuda_interface(const nanobind::dict& interface);
+  void read_array_interface(const nanobind::dict& interface);
+  void read_capsule(StreamHandle stream);
+  void read_interface(const nanobind::dict& interface);
+
+  nanobind::handle object_;
+  By by_;
+  View view_;
+  const void* exchange_ = nullptr;  ///< dlpack::Exchange
+  StreamHandle stated_;
+  std::function<void()> release_;  ///< of a capsule
+};
+
+}  // namespace tilewise::python

@@ -1,0 +1,356 @@
+// The extension module tilewise._tilewise.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "python/arrays.hpp"
+#include "python/product.hpp"
+#include "tilewise/error.hpp"
+#include "tilewise/matmul.hpp"
+#include "tilewise/version.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tilewise::python {
+namespace {
+
+/// Warnings of a Matmul. Threads without the GIL add them; the calling thread issues them.
+class Warnings {
+ public:
+  void add(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    texts_.push_back(text);
+    any_ = true;
+  }
+  /// With the GIL.
+  void issue() {
+    if (!any_.load(std::memory_order_relaxed)) return;
+    std::vector<std::string> texts;
+    {
+      const std::lock_guard lock(mutex_);
+      texts.swap(texts_);
+      any_ = false;
+    }
+    for (const std::string& text : texts)
+      if (PyErr_WarnEx(PyExc_UserWarning, ("tilewise: " + text).c_str(), 2) != 0)
+        throw nb::python_error();
+  }
+
+ private:
+  std::atomic<bool> any_ = false;
+  std::mutex mutex_;
+  std::vector<std::string> texts_;
+};
+
+OnMiss parse_on_miss(const std::string& name) {
+  constexpr std::pair<const char*, OnMiss> kNames[] = {{"serve", OnMiss::serve},
+                                                       {"record", OnMiss::record},
+                                                       {"error", OnMiss::error},
+                                                       {"tune", OnMiss::tune}};
+  for (const auto& [known, value] : kNames)
+    if (name == known) return value;
+  throw Error(ErrorKind::invalid_argument,
+              "on_miss is one of serve, record, error, tune, not " + name);
+}
+
+/// "cuda:1", "1", 1, None.
+std::string device_text(nb::handle device) {
+  if (device.is_none()) return "";
+  std::string text = nb::cast<std::string>(nb::str(device));
+  if (text == "cuda") return "current";
+  if (text.rfind("cuda:", 0) == 0) return text.substr(5);
+  return text;
+}
+
+/// A problem from its sizes and names.
+Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
+                   const std::string& type, const std::optional<std::string>& out,
+                   const std::string& math, std::int64_t batch) {
+  const DType operand = parse_dtype(type);
+  return typed_problem(parse_layout(layout), m, n, k, operand,
+                       out ? parse_dtype(*out) : default_result(operand), parse_math_mode(math),
+                       batch);
+}
+
+nb::dict dict_of(const Problem& problem) {
+  nb::dict made;
+  made["layout"] = std::string(to_string(problem.layout));
+  made["m"] = problem.m, made["n"] = problem.n, made["k"] = problem.k;
+  made["dtype"] = std::string(to_string(problem.a));
+  made["out"] = std::string(to_string(problem.c));
+  made["math"] = std::string(to_string(problem.math));
+  made["batch"] = problem.batch;
+  return made;
+}
+
+nb::dict dict_of(const Match& match) {
+  nb::dict made;
+  made["match"] = std::string(to_string(match.kind));
+  made["problem"] = dict_of(match.problem);
+  made["kernel_template"] = match.kernel_template;
+  made["configuration"] = nb::module_::import_("json").attr("loads")(match.configuration);
+  made["measured_us"] = match.measured_us;
+  made["measured_tflops"] = match.measured_tflops;
+  made["measured_at"] = match.measured_at;
+  made["stale"] = match.stale;
+  made["distance"] = match.distance;
+  made["predicted_us"] = match.predicted_us;
+  made["limited_by"] = match.limited_by;
+  made["why"] = match.why;
+  return made;
+}
+
+struct Scalars {
+  double alpha, beta;
+};
+struct Mode {
+  std::string math;
+  std::optional<double> accuracy;
+};
+
+/// One Matmul, with its warnings.
+class Multiplier {
+ public:
+  explicit Multiplier(MatmulOptions options) : options_(std::move(options)) {
+    options_.warn = [this](const std::string& text) { warnings_.add(text); };
+    const nb::gil_scoped_release released;
+    matmul_.emplace(options_);
+  }
+
+  bool on_host() const { return options_.device.rfind("host", 0) == 0; }
+
+  void multiply(const Array& a, const Array& b, const Array& out, Scalars scalars, const Mode& mode,
+                StreamHandle stream) {
+    std::vector<Product> products =
+        products_of(a.view(), b.view(), out.view(), parse_math_mode(mode.math));
+    const bool by_copies = !on_host() && out.view().place == View::Place::host;
+    {
+      const nb::gil_scoped_release released;
+      for (Product& product : products) {
+        if (mode.accuracy)
+          product.problem.math = matmul_->fastest_within(product.problem, *mode.accuracy);
+        product.call.alpha = scalars.alpha, product.call.beta = scalars.beta;
+        if (by_copies) {
+          matmul_->host(product.problem, product.call);
+        } else {
+          product.call.stream = Stream(reinterpret_cast<void*>(stream.value_or(0)));
+          (*matmul_)(product.problem, product.call);
+        }
+      }
+    }
+    warnings_.issue();
+  }
+  nb::dict explain(const Problem& problem) {
+    Match match;
+    {
+      const nb::gil_scoped_release released;
+      match = matmul_->explain(problem);
+    }
+    warnings_.issue();
+    return dict_of(match);
+  }
+  void prepare(const Problem& problem, std::optional<std::int64_t> last_m) {
+    {
+      const nb::gil_scoped_release released;
+      if (last_m)
+        matmul_->prepare_range(problem, *last_m);
+      else
+        matmul_->prepare(problem);
+    }
+    warnings_.issue();
+  }
+
+ private:
+  MatmulOptions options_;
+  Warnings warnings_;
+  std::optional<Matmul> matmul_;
+};
+
+/// The process's multipliers, one for each device, with the options of configure(). Guarded by the
+/// GIL. Those that configure() replaces are kept: graphs that were captured use their kernels.
+struct Multipliers {
+  MatmulOptions options;
+  std::map<std::string, std::shared_ptr<Multiplier>> of_device;
+  std::vector<std::shared_ptr<Multiplier>> replaced;
+
+  std::shared_ptr<Multiplier> at(const std::string& device) {
+    if (const auto found = of_device.find(device); found != of_device.end()) return found->second;
+    MatmulOptions own = options;
+    own.device = device;
+    auto made = std::make_shared<Multiplier>(std::move(own));
+    return of_device.emplace(device, std::move(made)).first->second;
+  }
+  void renew() {
+    for (auto& [device, multiplier] : of_device) replaced.push_back(std::move(multiplier));
+    of_device.clear();
+  }
+};
+Multipliers& multipliers() {
+  static auto& all = *new Multipliers;
+  return all;
+}
+
+/// The device that all three arrays are on.
+std::string device_of(const Array& a, const Array& b, const Array& out, nb::handle wanted) {
+  const auto place_text = [](const View& view) {
+    return view.place == View::Place::host ? std::string("the CPU")
+                                           : "cuda:" + std::to_string(view.device);
+  };
+  for (const Array* other : {&b, &out}) {
+    const View &first = a.view(), &view = other->view();
+    if (view.place != first.place || view.device != first.device)
+      throw Error(ErrorKind::invalid_argument, "a is on " + place_text(first) + " and " +
+                                                   view.name + " on " + place_text(view) +
+                                                   ": all arrays must be on one device");
+  }
+  const std::string text = device_text(wanted);
+  if (a.view().place == View::Place::host) {
+    if (text.empty())
+      throw Error(ErrorKind::invalid_argument,
+                  "the arrays are in the CPU's memory: device=\"host\" multiplies on the CPU (for "
+                  "tests: it is "
+                  "slow), and device=0 copies them to the first GPU and back");
+    return text;
+  }
+  const std::string own = std::to_string(a.view().device);
+  if (!text.empty() && text != own && text != "current")
+    throw Error(ErrorKind::invalid_argument,
+                "the arrays are on cuda:" + own + ", but device is " + text);
+  return own;
+}
+
+StreamHandle stream_of(nb::handle stream) {
+  if (stream.is_none()) return std::nullopt;
+  for (const char* attribute : {"cuda_stream", "ptr", "handle"}) {
+    if (!nb::hasattr(stream, attribute)) continue;
+    const nb::object value = stream.attr(attribute);
+    return nb::cast<std::uintptr_t>(
+        nb::int_(nb::hasattr(value, "value") ? nb::object(value.attr("value")) : value));
+  }
+  return nb::cast<std::uintptr_t>(nb::int_(stream));
+}
+
+/// The stream that all arrays' frameworks name.
+StreamHandle common_stream(const Array& a, const Array& b, const Array& out) {
+  StreamHandle common;
+  for (const Array* array : {&a, &b, &out}) {
+    const StreamHandle own = array->current_stream();
+    if (!own) continue;
+    if (common && *common != *own)
+      throw Error(ErrorKind::invalid_argument,
+                  "the arrays' streams differ: pass stream=, and let it wait for the others");
+    common = own;
+  }
+  return common;
+}
+
+nb::object matmul(nb::handle a, nb::handle b, nb::handle out, double alpha, double beta,
+                  const std::string& math, std::optional<double> accuracy, nb::handle stream,
+                  nb::handle device) {
+  const StreamHandle given = stream_of(stream);
+  const Array left(a, "a", given), right(b, "b", given);
+  if (out.is_none() && beta != 0)
+    throw Error(ErrorKind::invalid_argument,
+                "beta is " + std::to_string(beta) + ", but there is no out to add to");
+  if (accuracy && math != "strict")
+    throw Error(ErrorKind::invalid_argument,
+                "math and accuracy are both given: accuracy chooses the mode");
+  nb::object result = out.is_none() ? left.make(result_shape(left.view(), right.view()),
+                                                default_result(left.view().type))
+                                    : nb::borrow(out);
+  const Array to(result, "out", given);
+  const std::shared_ptr<Multiplier> multiplier =
+      multipliers().at(device_of(left, right, to, device));
+  multiplier->multiply(left, right, to, {alpha, beta}, {math, accuracy},
+                       given ? given : common_stream(left, right, to));
+  return result;
+}
+
+MatmulOptions options_of(const nb::kwargs& values) {
+  MatmulOptions made;
+  for (const auto& [key, value] : values) {
+    const auto name = nb::cast<std::string>(key);
+    if (name == "database")
+      made.database = nb::cast<std::string>(nb::str(value));
+    else if (name == "bundle")
+      made.bundle = nb::cast<std::string>(nb::str(value));
+    else if (name == "compile_missing")
+      made.compile_missing = nb::cast<bool>(value);
+    else if (name == "nvrtc")
+      made.nvrtc = nb::cast<std::string>(nb::str(value));
+    else if (name == "trust_files")
+      made.trust_files = nb::cast<bool>(value);
+    else if (name == "on_miss")
+      made.on_miss = parse_on_miss(nb::cast<std::string>(value));
+    else if (name == "missed_list")
+      made.missed_list = nb::cast<std::string>(nb::str(value));
+    else if (name == "tune_seconds")
+      made.tune_seconds = nb::cast<double>(value);
+    else if (name == "autotune")
+      made.autotune = nb::cast<std::string>(nb::str(value));
+    else if (name == "host_memory_limit")
+      made.host_memory_limit = nb::cast<std::int64_t>(value);
+    else
+      throw nb::type_error(
+          ("there is no option " + name +
+           "; options are database, bundle, compile_missing, nvrtc, trust_files, on_miss, "
+           "missed_list, tune_seconds, autotune, host_memory_limit")
+              .c_str());
+  }
+  return made;
+}
+
+}  // namespace
+}  // namespace tilewise::python
+
+NB_MODULE(_tilewise, module) {
+  using namespace tilewise;
+  using namespace tilewise::python;
+  static nb::object& error_type =
+      *new nb::object(nb::module_::import_("tilewise.errors").attr("of_kind"));
+  nb::register_exception_translator([](const std::exception_ptr& raised, void*) {
+    try {
+      std::rethrow_exception(raised);
+    } catch (const Error& error) {
+      const nb::object made = error_type(to_string(error.kind()), error.what());
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+    }
+  });
+  module.def("version", [] { return std::string(version_text()); });
+  module.def("matmul", &python::matmul, "a"_a, "b"_a, "out"_a = nb::none(), nb::kw_only(),
+             "alpha"_a = 1.0, "beta"_a = 0.0, "math"_a = "strict", "accuracy"_a = nb::none(),
+             "stream"_a = nb::none(), "device"_a = nb::none());
+  module.def("configure", [](const nb::kwargs& values) {
+    MatmulOptions made = options_of(values);
+    multipliers().options = std::move(made);
+    multipliers().renew();
+  });
+  module.def("renew", [] { multipliers().renew(); });
+  module.def("explain",
+             [](std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
+                const std::string& dtype, const std::optional<std::string>& out,
+                const std::string& math, std::int64_t batch, nb::handle device) {
+               return multipliers()
+                   .at(device_text(device))
+                   ->explain(problem_of(m, n, k, layout, dtype, out, math, batch));
+             });
+  module.def(
+      "prepare",
+      [](std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
+         const std::string& dtype, const std::optional<std::string>& out, const std::string& math,
+         std::int64_t batch, std::optional<std::int64_t> last_m, nb::handle device) {
+        multipliers()
+            .at(device_text(device))
+            ->prepare(problem_of(m, n, k, layout, dtype, out, math, batch), last_m);
+      },
+      "m"_a, "n"_a, "k"_a, "layout"_a, "dtype"_a, "out"_a.none(), "math"_a, "batch"_a,
+      "last_m"_a.none(), "device"_a.none());
+}

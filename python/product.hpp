@@ -1,0 +1,45 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilewise/call.hpp"
+#include "tilewise/problem.hpp"
+
+namespace tilewise::python {
+
+constexpr int kMostDims = 8;
+
+/// An array of a framework: what a product needs of it. Strides are in elements.
+struct View {
+  enum class Place : std::uint8_t { host, cuda };
+
+  std::string name;  ///< "a", "b", "out": for messages
+  void* data = nullptr;
+  DType type = DType::f32;
+  int dims = 0;
+  std::array<std::int64_t, kMostDims> shape{}, strides{};
+  Place place = Place::host;
+  int device = 0;  ///< CUDA's index
+  bool read_only = false;
+};
+
+/// "(2, 3)".
+std::string shape_text(const View& view);
+/// The shape of the product of a and b: their leading dimensions, broadcast as NumPy does, then m
+/// and n. Throws Error(invalid_argument) with both shapes where they do not fit, and for views of
+/// fewer than two dimensions.
+std::vector<std::int64_t> result_shape(const View& a, const View& b);
+
+/// One product, or batch of products at even distances.
+struct Product {
+  Problem problem;
+  Call call;  ///< without stream, alpha and beta
+};
+/// out = a b as the fewest products: leading dimensions over which all three have even distances
+/// are one batch. An operand or result that is transposed in memory is taken as it lies. Throws
+/// Error(invalid_argument) for shapes, types or strides that do not fit.
+std::vector<Product> products_of(const View& a, const View& b, const View& out, MathMode math);
+
+}  // namespace tilewise::python

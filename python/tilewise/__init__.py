@@ -1,0 +1,97 @@
+"""The fastest matrix product that a GPU can do, found on it, remembered, served.
+
+    import tilewise
+    tilewise.tune([(1023, 1023, 1023)], dtype="bf16")     # once
+    c = tilewise.matmul(a, b)                             # PyTorch, CuPy, Numba, NumPy
+
+Thread-safe. Products are enqueued on the framework's current stream, as its own are.
+"""
+
+from __future__ import annotations
+
+import os as _os
+import sys as _sys
+
+from . import _tilewise
+from ._tilewise import matmul
+from .errors import DeviceError, Error, InvalidArgument, NotFound, OutOfMemory, Unsupported
+from .programs import bundle, cover, query, tune
+
+__all__ = [
+    "matmul", "prepare", "explain", "configure", "tune", "cover", "query", "bundle",
+    "Error", "InvalidArgument", "NotFound", "Unsupported", "DeviceError", "OutOfMemory", "__version__",
+]
+__version__ = _tilewise.version()
+
+
+def _device_of(device):
+    """The device that None means: PyTorch's current one, or the first."""
+    if device is not None:
+        return device
+    torch = _sys.modules.get("torch")
+    return torch.cuda.current_device() if torch is not None and torch.cuda.is_available() else 0
+
+
+def prepare(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, last_m=None, device=None):
+    """Loads (and where necessary compiles) the kernels of a product of tightly packed matrices now.
+
+    m, n, k: sizes of C (m x n) = op(A) op(B). last_m: prepares every number of rows from m to this, at most 65,536.
+    layout: "nn", "nt", "tn" or "tt"; t: stored transposed. dtype, out: of A and B and of C, as in Problem lists
+    ("f32", "f64", "f16", "bf16", "i8", "e4m3", "e5m2"; out also "i32"). device: an index, or "host"; None: PyTorch's
+    current device, or 0. After it a first product is as fast as the next and can be captured into a CUDA graph.
+    Raises Error. Thread-safe.
+    """
+    _tilewise.prepare(m, n, k, layout, dtype, out, math, batch, last_m, _device_of(device))
+
+
+def explain(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, device=None):
+    """What would serve a product, and why: a dictionary.
+
+    Arguments as of prepare(). "match" is "exact", "predicted" or "default"; "why" is a sentence; times are in
+    microseconds, 0 where they are not known. Compiles and loads no kernel. Raises Error. Thread-safe.
+    """
+    return _tilewise.explain(m, n, k, layout, dtype, out, math, batch, _device_of(device))
+
+
+def configure(**options):
+    """Sets the options of this process's products; those that are not named return to their defaults.
+
+    database: file; bundle: file of bundle(), read beside the database; compile_missing: whether a product may compile
+    its kernel; nvrtc: the run-time compiler's library or folder; trust_files; on_miss: "serve", "record", "error" or
+    "tune", for problems without a record of their own; missed_list: file of "record"; tune_seconds; autotune: the
+    program; host_memory_limit: bytes on the GPU of one product of arrays in the CPU's memory.
+    Products after it use the new options; what was loaded before stays loaded, since CUDA graphs may use it.
+    """
+    options.setdefault("nvrtc", _nvrtc_of_wheels())
+    options.setdefault("autotune", _program_or_empty())
+    _tilewise.configure(**options)
+
+
+def _program_or_empty():
+    from .programs import program
+
+    try:
+        return program()
+    except FileNotFoundError:
+        return ""
+
+
+def _nvrtc_of_wheels():
+    """The folder of NVRTC in pip's wheels (the extra "nvrtc"); empty: the system's is searched for."""
+    if _os.environ.get("TILEWISE_NVRTC"):
+        return ""
+    import importlib.util
+
+    try:
+        found = importlib.util.find_spec("nvidia")
+    except (ImportError, ValueError):
+        return ""
+    for root in (found.submodule_search_locations or []) if found else []:
+        for part in ("cu13/lib", "cu12/lib", "cuda_nvrtc/lib"):
+            folder = _os.path.join(root, part)
+            if _os.path.isdir(folder) and any(name.startswith("libnvrtc.so") for name in _os.listdir(folder)):
+                return folder
+    return ""
+
+
+configure()

@@ -1,0 +1,17 @@
+"""Fixtures: a database of each test's own; skips what needs a module or a GPU that is not there."""
+import os
+
+import pytest
+
+os.environ.setdefault("TILEWISE_DB", "/nonexistent/tilewise.db")
+
+
+@pytest.fixture
+def database(tmp_path):
+    """A database file that this process's products use, too."""
+    import tilewise
+
+    file = tmp_path / "test.db"
+    tilewise.configure(database=str(file))
+    yield file
+    tilewise.configure()

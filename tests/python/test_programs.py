@@ -1,0 +1,106 @@
+"""tune(), cover(), query() and bundle(): the program in a process of its own, results as rows."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import tilewise
+from tilewise import programs
+
+pytestmark = pytest.mark.filterwarnings("ignore:tilewise")
+QUICK = {"device": "host", "budget": 2, "max_evaluations": 2, "progress": False}
+
+
+def test_a_tuned_problem_serves_products_of_this_process(database):
+    before = tilewise.explain(24, 20, 16, device="host")
+    rows = tilewise.tune((24, 20, 16), database=database, **QUICK)
+    assert len(rows) == 1
+    row = rows[0]
+    assert (row["m"], row["n"], row["k"], row["dtype"], row["layout"]) == (24, 20, 16, "f32", "nn")
+    assert row["time_us"] > 0 and row["tflops"] == pytest.approx(2e-6 * 24 * 20 * 16 / row["time_us"])
+    after = tilewise.explain(24, 20, 16, device="host")
+    assert before["match"] != "exact" and after["match"] == "exact"
+    assert after["configuration"] == row["configuration"]
+    a, b = np.ones((24, 16), np.float32), np.ones((16, 20), np.float32)
+    np.testing.assert_array_equal(tilewise.matmul(a, b, device="host"), a @ b)
+
+
+def test_lists_of_problems_and_their_rows(database):
+    problems = [{"m": 8, "n": 8, "k": 8}, {"m": 9, "n": 8, "k": 8, "layout": "nt"}]
+    rows = tilewise.tune(problems=problems, database=database, **QUICK)
+    assert [(row["m"], row["layout"]) for row in rows] == [(8, "nn"), (9, "nt")]
+    stored = tilewise.query(database=database)
+    assert {(row["m"], row["layout"]) for row in stored} == {(8, "nn"), (9, "nt")}
+    assert {row["time_us"] for row in stored} == {row["time_us"] for row in rows}
+    with pytest.raises(tilewise.InvalidArgument, match="no stored GPU"):
+        tilewise.query(database=database, gpu="other")
+
+
+def a_program(tmp_path, monkeypatch, script):
+    file = tmp_path / "program"
+    file.write_text("#!/bin/sh\n" + script)
+    file.chmod(0o755)
+    monkeypatch.setenv("TILEWISE_AUTOTUNE", str(file))
+
+
+def test_progress_is_told_and_messages_are_not(tmp_path, monkeypatch):
+    a_program(tmp_path, monkeypatch, "echo 'nn 8x8x8  search, 9 s left' >&2\necho 'autotune: warning: x' >&2\necho '{}'\n")
+    lines = []
+    assert programs.run("query", [], lines.append) == {}
+    assert lines == ["nn 8x8x8  search, 9 s left"]
+
+
+def test_a_program_that_dies_is_an_error_with_its_messages(tmp_path, monkeypatch):
+    a_program(tmp_path, monkeypatch, "echo 'autotune: error: no room' >&2\nexit 7\n")
+    with pytest.raises(tilewise.OutOfMemory, match="no room"):
+        programs.run("query", [])
+    a_program(tmp_path, monkeypatch, "kill -9 $$\n")
+    with pytest.raises(tilewise.Error, match="status -9"):
+        programs.run("query", [])
+    monkeypatch.setenv("TILEWISE_AUTOTUNE", str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError):
+        programs.run("query", [])
+
+
+def test_errors_are_the_programs(database):
+    with pytest.raises(tilewise.InvalidArgument, match="--budget"):
+        tilewise.tune(8, database=database, **{**QUICK, "budget": "soon"})
+    with pytest.raises(tilewise.InvalidArgument, match="sizes or problems"):
+        tilewise.tune(database=database)
+    with pytest.raises(tilewise.DeviceError):
+        tilewise.tune(8, database=database, **{**QUICK, "device": 99})
+
+
+def test_sizes_as_people_write_them():
+    assert programs._sizes(1024) == "1024"
+    assert programs._sizes("1024,2048") == "1024,2048"
+    assert programs._sizes((1, 2, 3)) == "1x2x3"
+    assert programs._sizes([1024, (1, 2, 3), "4x5x6"]) == "1024,1x2x3,4x5x6"
+    assert programs._sizes([1, 2, 3]) == "1,2,3"
+
+
+def test_an_interrupt_keeps_what_was_measured(database):
+    code = ("import tilewise\n"
+            f"tilewise.tune(16, device='host', budget=60, database={str(database)!r}, progress=False)\n")
+    process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                               stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (database.exists() and database.stat().st_size > 0):
+        time.sleep(0.1)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode != 0 and b"KeyboardInterrupt" in messages
+    assert [row["m"] for row in tilewise.query(database=database)] == [16]
+
+
+def test_a_bundle_serves_without_a_database(database, tmp_path):
+    tilewise.tune((8, 8, 8), database=database, **QUICK)
+    file = tmp_path / "app.tilewise"
+    tilewise.bundle(file, [{"m": 8, "n": 8, "k": 8}], database=database, gpu="CPU")
+    tilewise.configure(bundle=str(file), database=str(tmp_path / "none.db"), compile_missing=False)
+    assert tilewise.explain(8, 8, 8, device="host")["match"] == "exact"
