@@ -41,6 +41,7 @@ tw_has_package() {
     libgtest-dev) tw_has_header gtest/gtest.h ;;
     libgmock-dev) tw_has_header gmock/gmock.h ;;
     python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;
+    python3-dev) python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>&1 ;;
     gnuplot-nox) command -v gnuplot ;;
     ca-certificates) [[ -s /etc/ssl/certs/ca-certificates.crt ]] ;;
     *) tw_fail "no rule for package $1" ;;
@@ -161,6 +162,24 @@ tw_install() {
     tw_fail "apt-get failed (log: $log)"
   fi
   rm -f "$log"
+}
+
+# tw_python: a Python with what builds and tests the Python package, in .tilewise/python. Prints its path; fails where
+# pip could not fetch all.
+tw_python() {
+  local venv=$TW_ROOT/.tilewise/python log=$TW_ROOT/.tilewise/python.log stamp wheels
+  wheels=('nanobind>=2.4' numpy pytest ml_dtypes)
+  stamp="$venv/ready ${wheels[*]}"
+  stamp=${stamp//[ >=]/-}
+  if [[ ! -f $stamp ]]; then
+    [[ $TW_NO_INSTALL == 1 ]] && return 1
+    mkdir -p "$TW_ROOT/.tilewise" && rm -rf "$venv" && {
+      python3 -m venv "$venv" &&
+        "$venv/bin/python" -m pip install --disable-pip-version-check --no-input "${wheels[@]}"
+    } >"$log" 2>&1 </dev/null || return 1
+    mkdir -p "$(dirname "$stamp")" && touch "$stamp"
+  fi
+  printf '%s' "$venv/bin/python"
 }
 
 # Building ----------------------------------------------------------------------------------------

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# The wheel that pip makes, installed and tested in an environment of its own.
+# Usage: wheel.sh TREE SCRATCH PYTHON CMAKE_OPTION... Skipped (77) without TILEWISE_FULL=1: it compiles everything again.
+set -euo pipefail
+tree=$1 scratch=$2 python=$3
+shift 3
+[[ ${TILEWISE_FULL:-} == 1 ]] || exit 77
+rm -rf "$scratch"
+mkdir -p "$scratch"
+"$python" -m venv "$scratch/venv"
+export CMAKE_ARGS="$*"
+"$scratch/venv/bin/python" -m pip install --disable-pip-version-check -q "$tree[test]"
+cd "$scratch"
+"$scratch/venv/bin/python" - <<'CODE'
+import pathlib
+import tilewise
+from tilewise import programs
+assert pathlib.Path(tilewise.__file__).is_relative_to(pathlib.Path.cwd()), tilewise.__file__
+assert pathlib.Path(programs.program()).is_relative_to(pathlib.Path.cwd()), programs.program()
+CODE
+"$scratch/venv/bin/python" -m pytest -q -p no:cacheprovider "$tree/tests/python"
