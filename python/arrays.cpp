@@ -218,7 +218,8 @@ void Array::read_torch() {
     view_.shape[std::size_t(i)] = nb::cast<std::int64_t>(shape[i]);
     view_.strides[std::size_t(i)] = nb::cast<std::int64_t>(strides[i]);
   }
-  const auto type = nb::cast<std::string>(nb::str(object_.attr("dtype")));  // "torch.float32"
+  const nb::object dtype = object_.attr("dtype");
+  const auto type = nb::cast<std::string>(nb::str(nb::handle(dtype)));  // "torch.float32"
   view_.type = type_of_name(type.substr(type.find('.') + 1), view_.name);
   const nb::object device = object_.attr("device");
   const auto kind = nb::cast<std::string>(device.attr("type"));

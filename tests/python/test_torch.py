@@ -1,0 +1,214 @@
+"""The operator, Linear and swap_linear() of tilewise.torch, and tensors as operands. Skipped without PyTorch."""
+import copy
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import tilewise
+import tilewise.torch
+
+pytestmark = pytest.mark.filterwarnings("ignore:tilewise")
+DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    tilewise.torch.on_cpu("host")
+    yield request.param
+    tilewise.torch.on_cpu("torch")
+
+
+def integers(*shape, device="cpu", dtype=torch.float32, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(-4, 5, shape, generator=generator).to(dtype).to(device)
+
+
+def options(device):
+    return {"device": "host"} if device == "cpu" else {}
+
+
+class WithoutExchange(torch.Tensor):
+    """A tensor whose type lacks DLPack's C interface, as those of older versions do."""
+
+    __dlpack_c_exchange_api__ = None
+
+
+@pytest.mark.parametrize("kind", [torch.Tensor, WithoutExchange])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8,
+                                   torch.float8_e4m3fn, torch.float8_e5m2])
+def test_tensors_are_operands(device, dtype, kind):
+    a, b = integers(5, 7, device=device, dtype=dtype), integers(6, 7, device=device, dtype=dtype, seed=2).t()
+    c = tilewise.matmul(a.as_subclass(kind), b.as_subclass(kind), **options(device))
+    assert isinstance(c, torch.Tensor) and c.device.type == device
+    assert torch.equal(c.double().as_subclass(torch.Tensor), a.double() @ b.double())
+
+
+def test_out_and_broadcast(device):
+    a, b = integers(3, 5, 7, device=device), integers(7, 6, device=device, seed=2)
+    out = torch.empty(3, 6, 5, device=device).mT
+    assert tilewise.matmul(a, b, out, **options(device)) is out
+    assert torch.equal(out, a @ b)
+
+
+def test_a_gradient_is_not_lost_in_silence(device):
+    a, b = integers(3, 3, device=device).requires_grad_(), integers(3, 3, device=device)
+    with pytest.raises(ValueError, match="a requires a gradient"):
+        tilewise.matmul(a, b, **options(device))
+    with torch.no_grad():
+        assert torch.equal(tilewise.matmul(a, b, **options(device)), a @ b)
+
+
+def test_the_operator_passes_pytorchs_own_checks(device):
+    a, b = integers(3, 4, device=device).requires_grad_(), integers(4, 5, device=device).requires_grad_()
+    torch.library.opcheck(torch.ops.tilewise.matmul.default, (a, b, "strict"))
+    bias = integers(5, device=device).requires_grad_()
+    torch.library.opcheck(torch.ops.tilewise.linear.default, (a, b.detach().t().contiguous().requires_grad_(), bias, "strict"))
+    torch.library.opcheck(torch.ops.tilewise.linear.default, (a, b.detach().t().contiguous(), None, "strict"))
+
+
+@pytest.mark.parametrize("a_shape, b_shape", [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)),
+                                              ((2, 1, 3, 4), (3, 4, 2))])
+def test_gradients(device, a_shape, b_shape):
+    a = torch.randn(a_shape, dtype=torch.float64, device=device, requires_grad=True)
+    b = torch.randn(b_shape, dtype=torch.float64, device=device, requires_grad=True)
+    assert torch.autograd.gradcheck(tilewise.torch.matmul, (a, b))
+    assert torch.autograd.gradgradcheck(tilewise.torch.matmul, (a, b))
+
+
+def test_gradients_of_linear(device):
+    x = torch.randn(2, 3, 4, dtype=torch.float64, device=device, requires_grad=True)
+    weight = torch.randn(5, 4, dtype=torch.float64, device=device, requires_grad=True)
+    bias = torch.randn(5, dtype=torch.float64, device=device, requires_grad=True)
+    assert torch.autograd.gradcheck(tilewise.torch.linear, (x, weight, bias))
+    tilewise.torch.linear(x, weight, bias).sum().backward()  # the gradient is an expanded tensor
+    expected = [t.detach().clone().requires_grad_() for t in (x, weight, bias)]
+    torch.nn.functional.linear(*expected).sum().backward()
+    for ours, theirs in zip((x, weight, bias), expected):
+        torch.testing.assert_close(ours.grad, theirs.grad)
+
+
+def test_compiled_graphs_keep_the_operator(device):
+    seen = []
+
+    def backend(graph, inputs):
+        seen.extend(str(node.target) for node in graph.graph.nodes)
+        return graph.forward
+
+    def run(x, w):
+        return tilewise.torch.linear(x, w).relu() + 1
+
+    x, w = integers(3, 4, device=device), integers(5, 4, device=device, seed=2)
+    assert torch.equal(torch.compile(run, backend=backend, fullgraph=True)(x, w), run(x, w))
+    assert any("tilewise" in target for target in seen), seen
+    torch._dynamo.reset()
+    w.requires_grad_()
+    compiled = torch.compile(run, backend="aot_eager", fullgraph=True, dynamic=True)
+    for rows in (3, 6):
+        x = integers(rows, 4, device=device)
+        assert torch.equal(compiled(x, w), run(x, w))
+    compiled(x, w).sum().backward()
+    ours, w.grad = w.grad, None
+    (torch.nn.functional.linear(x, w).relu() + 1).sum().backward()
+    assert torch.equal(ours, w.grad)
+
+
+def model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(7, 9), torch.nn.ReLU(), torch.nn.Sequential(torch.nn.Linear(9, 3, bias=False)))
+
+
+def test_swapped_models_are_the_same(device):
+    ours, theirs = model().to(device), model().to(device)
+    optimizer = torch.optim.SGD(ours.parameters(), lr=0.1)
+    other = torch.optim.SGD(theirs.parameters(), lr=0.1)
+    assert tilewise.torch.swap_linear(ours) == 2
+    assert tilewise.torch.swap_linear(ours) == 0
+    assert ours.state_dict().keys() == theirs.state_dict().keys()
+    x = torch.randn(2, 5, 7, device=device)
+    for _ in range(3):
+        for network, steps in ((ours, optimizer), (theirs, other)):
+            steps.zero_grad()
+            network(x).square().mean().backward()
+            steps.step()
+    for a, b in zip(ours.parameters(), theirs.parameters()):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    copied = copy.deepcopy(ours)
+    assert torch.equal(copied(x), ours(x))
+    kept = model()
+    assert tilewise.torch.swap_linear(kept, keep=lambda name, layer: name == "0") == 1
+    assert type(kept[0]) is torch.nn.Linear
+
+
+def test_autocast(device):
+    layer = torch.nn.Linear(7, 9).to(device)
+    tilewise.torch.swap_linear(torch.nn.Sequential(layer))
+    with torch.autocast(device, dtype=torch.bfloat16):
+        y = layer(torch.randn(4, 7, device=device))
+    assert y.dtype == torch.bfloat16
+
+
+def test_threads(device):
+    a, b = integers(16, 16, device=device), integers(16, 16, device=device, seed=2)
+    expected, wrong = a @ b, []
+
+    def multiply():
+        for _ in range(30):
+            if not torch.equal(tilewise.torch.matmul(a, b), expected):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=multiply) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_on_cpu_by_pytorch():
+    x = integers(3, 4)
+    assert torch.equal(tilewise.torch.matmul(x, x.t()), x @ x.t())
+    with pytest.raises(ValueError, match="host"):
+        tilewise.torch.on_cpu("gpu")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+class TestOnTheGpu:
+    def test_the_current_stream(self):
+        a = torch.randn(2048, 2048, device="cuda")
+        expected = a.clone().fill_(3.0) @ torch.eye(2048, device="cuda")
+        stream = torch.cuda.Stream()
+        tilewise.matmul(a, a)
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(50_000_000)
+            a.fill_(3.0)
+            c = tilewise.matmul(a, torch.eye(2048, device="cuda"))
+        stream.synchronize()
+        assert torch.equal(c, expected)
+
+    def test_a_graph(self):
+        a, b = integers(64, 33, device="cuda", dtype=torch.bfloat16), integers(33, 65, device="cuda", dtype=torch.bfloat16)
+        out = torch.zeros(64, 65, device="cuda", dtype=torch.bfloat16)
+        tilewise.matmul(a, b, out)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            tilewise.matmul(a, b, out)
+        out.zero_()
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(out, a @ b)
+
+    def test_arrays_of_the_cpu_are_copied(self):
+        a, b = integers(300, 200), integers(200, 100, seed=2)
+        assert torch.equal(tilewise.matmul(a, b, device=0), a @ b)
+
+    @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one GPU")
+    def test_several_gpus(self):
+        for index in range(2):
+            a = integers(65, 33, device=f"cuda:{index}")
+            b = integers(33, 17, device=f"cuda:{index}", seed=2)
+            assert torch.equal(tilewise.matmul(a, b), a @ b)
+        with pytest.raises(tilewise.InvalidArgument, match="one device"):
+            tilewise.matmul(integers(3, 3, device="cuda:0"), integers(3, 3, device="cuda:1"))
