@@ -128,7 +128,7 @@ class Multiplier {
   bool on_host() const { return options_.device.rfind("host", 0) == 0; }
 
   void multiply(const Array& a, const Array& b, const Array& out, Scalars scalars, const Mode& mode,
-                StreamHandle stream) {
+                StreamHandle stream, const PackedOperand* packed) {
     std::vector<Product> products =
         products_of(a.view(), b.view(), out.view(), parse_math_mode(mode.math));
     const bool by_copies = !on_host() && out.view().place == View::Place::host;
@@ -141,12 +141,24 @@ class Multiplier {
         if (by_copies) {
           matmul_->host(product.problem, product.call);
         } else {
+          if (packed) use_packed(product.call, *packed);
           product.call.stream = Stream(reinterpret_cast<void*>(stream.value_or(0)));
           (*matmul_)(product.problem, product.call);
         }
       }
     }
     warnings_.issue();
+  }
+  PackedOperand pack(const Problem& problem, const Array& b, std::int64_t leading,
+                     StreamHandle stream) {
+    PackedOperand made;
+    {
+      const nb::gil_scoped_release released;
+      made = matmul_->pack_b(problem, b.view().data, leading, 0,
+                             Stream(reinterpret_cast<void*>(stream.value_or(0))));
+    }
+    warnings_.issue();
+    return made;
   }
   nb::dict explain(const Problem& problem) {
     Match match;
@@ -169,6 +181,15 @@ class Multiplier {
   }
 
  private:
+  static void use_packed(Call& call, const PackedOperand& packed) {
+    if (call.b != packed.original())
+      throw Error(ErrorKind::invalid_argument,
+                  "out is transposed in memory, or b has leading dimensions: a packed b needs a "
+                  "row-major out, and is "
+                  "one matrix");
+    call.packed_b = &packed;
+  }
+
   MatmulOptions options_;
   Warnings warnings_;
   std::optional<Matmul> matmul_;
@@ -252,11 +273,20 @@ StreamHandle common_stream(const Array& a, const Array& b, const Array& out) {
   return common;
 }
 
+/// What pack() returns: an operand b in the form that its kernel needs, the array itself, and the
+/// multiplier that made it.
+struct Packed {
+  nb::object array, device;
+  PackedOperand operand;
+  std::shared_ptr<Multiplier> multiplier;
+};
+
 nb::object matmul(nb::handle a, nb::handle b, nb::handle out, double alpha, double beta,
                   const std::string& math, std::optional<double> accuracy, nb::handle stream,
                   nb::handle device) {
   const StreamHandle given = stream_of(stream);
-  const Array left(a, "a", given), right(b, "b", given);
+  const Packed* packed = nb::isinstance<Packed>(b) ? nb::inst_ptr<Packed>(b) : nullptr;
+  const Array left(a, "a", given), right(packed ? nb::handle(packed->array) : b, "b", given);
   if (out.is_none() && beta != 0)
     throw Error(ErrorKind::invalid_argument,
                 "beta is " + std::to_string(beta) + ", but there is no out to add to");
@@ -267,11 +297,32 @@ nb::object matmul(nb::handle a, nb::handle b, nb::handle out, double alpha, doub
                                                 default_result(left.view().type))
                                     : nb::borrow(out);
   const Array to(result, "out", given);
+  const std::string where =
+      device_of(left, right, to, packed && device.is_none() ? nb::handle(packed->device) : device);
   const std::shared_ptr<Multiplier> multiplier =
-      multipliers().at(device_of(left, right, to, device));
+      packed ? packed->multiplier : multipliers().at(where);
   multiplier->multiply(left, right, to, {alpha, beta}, {math, accuracy},
-                       given ? given : common_stream(left, right, to));
+                       given ? given : common_stream(left, right, to),
+                       packed ? &packed->operand : nullptr);
   return result;
+}
+
+Packed* pack(nb::handle b, std::int64_t rows, const std::optional<std::string>& out,
+             const std::string& math, nb::handle stream, nb::handle device) {
+  const StreamHandle given = stream_of(stream);
+  const Array right(b, "b", given);
+  const Stored stored = stored_matrix(right.view());
+  const DType type = right.view().type;
+  const Problem problem =
+      typed_problem(stored.transposed ? Layout::nt : Layout::nn, rows, stored.columns, stored.rows,
+                    type, out ? parse_dtype(*out) : default_result(type), parse_math_mode(math));
+  std::shared_ptr<Multiplier> multiplier = multipliers().at(device_of(right, right, right, device));
+  if (right.view().place == View::Place::host && !multiplier->on_host())
+    throw Error(ErrorKind::invalid_argument,
+                "b is in the CPU's memory, where it cannot be packed for a GPU");
+  PackedOperand operand =
+      multiplier->pack(problem, right, stored.leading, given ? given : right.current_stream());
+  return new Packed{nb::borrow(b), nb::borrow(device), std::move(operand), std::move(multiplier)};
 }
 
 MatmulOptions options_of(const nb::kwargs& values) {
@@ -308,6 +359,33 @@ MatmulOptions options_of(const nb::kwargs& values) {
   return made;
 }
 
+constexpr const char* kMatmulDoc =
+    R"(The matrix product alpha a b + beta out, in out or in a new array, which is returned.
+
+a (..., m, k) and b (..., k, n) are arrays of PyTorch, CuPy, Numba, NumPy or of any other library with DLPack,
+__cuda_array_interface__ or __array_interface__, on one device. Both are of one type: float32, float64, float16,
+bfloat16, int8, float8_e4m3fn or float8_e5m2. Leading dimensions are broadcast. Matrices may be transposed or have
+padded rows: the last or the last but one stride is 1. Nothing is copied.
+
+out (..., m, n) is of their type or a wider one; without it a new array is made: of their type, of int32 for int8, of
+float32 for 8-bit floats. It must not share memory with a or b. beta = 0 never reads out; beta needs out.
+
+math: of float32 "strict" (each multiply-add rounded once), "tf32" or "f32x3"; of 8-bit floats "strict" or "fast".
+accuracy: instead, the fastest mode whose error relative to |a| |b| is at most this.
+stream: a CUDA stream (a handle, or an object of PyTorch, CuPy or Numba); None: the current one of the arrays' library.
+The product is enqueued. device: of arrays in the CPU's memory, "host" (the CPU; slow, for tests) or a GPU's index (they
+are copied there and back, and the product is done on return).
+
+Raises tilewise.Error; TypeError for what is no array or of another type; ValueError for a PyTorch tensor that requires
+a gradient (tilewise.torch.matmul has one). Thread-safe; the GIL is released.)";
+constexpr const char* kPackDoc =
+    R"(b (k, n) in the form that the kernel of a product of `rows` rows needs, for matmul()'s b: weights, for example.
+
+It pays where kernels pack b in every product: where rows of b are not aligned to 16 bytes. Products of other numbers of
+rows use it where their kernel needs the same form, and else read the original, which must not change. Keep it until the
+products that use it are done. out: the type of the result, by its name ("f32"); None: the usual one. Other arguments and
+errors are those of matmul(). Inside a stream capture it is an error.)";
+
 }  // namespace
 }  // namespace tilewise::python
 
@@ -325,9 +403,20 @@ NB_MODULE(_tilewise, module) {
     }
   });
   module.def("version", [] { return std::string(version_text()); });
-  module.def("matmul", &python::matmul, "a"_a, "b"_a, "out"_a = nb::none(), nb::kw_only(),
-             "alpha"_a = 1.0, "beta"_a = 0.0, "math"_a = "strict", "accuracy"_a = nb::none(),
-             "stream"_a = nb::none(), "device"_a = nb::none());
+  module.def("matmul", &python::matmul, kMatmulDoc, "a"_a, "b"_a, "out"_a = nb::none(),
+             nb::kw_only(), "alpha"_a = 1.0, "beta"_a = 0.0, "math"_a = "strict",
+             "accuracy"_a = nb::none(), "stream"_a = nb::none(), "device"_a = nb::none());
+  nb::class_<Packed>(module, "Packed",
+                     "An operand b of matmul() in the form that its kernel needs; see pack().")
+      .def_prop_ro(
+          "array", [](const Packed& packed) { return packed.array; },
+          "The original, which must not change.")
+      .def_prop_ro(
+          "nbytes", [](const Packed& packed) { return packed.operand.bytes(); },
+          "Bytes of the copy on the device; 0: there is none, and products read the original.");
+  module.def("pack", &python::pack, kPackDoc, "b"_a, "rows"_a, nb::kw_only(), "out"_a = nb::none(),
+             "math"_a = "strict", "stream"_a = nb::none(), "device"_a = nb::none(),
+             nb::rv_policy::take_ownership);
   module.def("configure", [](const nb::kwargs& values) {
     MatmulOptions made = options_of(values);
     multipliers().options = std::move(made);

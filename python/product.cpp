@@ -99,6 +99,13 @@ const void* moved(const void* data, std::int64_t elements, DType type) {
 
 std::string shape_text(const View& view) { return text_of(view.shape, std::size_t(view.dims)); }
 
+Stored stored_matrix(const View& view) {
+  if (view.dims != 2)
+    refuse(view.name + " has the shape " + shape_text(view) + "; a matrix has two dimensions");
+  const Storage storage = storage_of(view);
+  return {rows(view), columns(view), storage.transposed, storage.leading};
+}
+
 std::vector<std::int64_t> result_shape(const View& a, const View& b) {
   for (const View* view : {&a, &b})
     if (view->dims < 2)

@@ -32,6 +32,15 @@ std::string shape_text(const View& view);
 /// fewer than two dimensions.
 std::vector<std::int64_t> result_shape(const View& a, const View& b);
 
+/// One matrix as it lies in memory.
+struct Stored {
+  std::int64_t rows, columns;  ///< as the view has them
+  bool transposed;
+  std::int64_t leading;  ///< dimension, elements
+};
+/// Throws Error(invalid_argument) where the view is no matrix, or its strides do not fit.
+Stored stored_matrix(const View& view);
+
 /// One product, or batch of products at even distances.
 struct Product {
   Problem problem;

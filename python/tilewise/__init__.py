@@ -13,12 +13,12 @@ import os as _os
 import sys as _sys
 
 from . import _tilewise
-from ._tilewise import matmul
+from ._tilewise import Packed, matmul, pack
 from .errors import DeviceError, Error, InvalidArgument, NotFound, OutOfMemory, Unsupported
 from .programs import bundle, cover, query, tune
 
 __all__ = [
-    "matmul", "prepare", "explain", "configure", "tune", "cover", "query", "bundle",
+    "matmul", "pack", "Packed", "prepare", "explain", "configure", "tune", "cover", "query", "bundle",
     "Error", "InvalidArgument", "NotFound", "Unsupported", "DeviceError", "OutOfMemory", "__version__",
 ]
 __version__ = _tilewise.version()

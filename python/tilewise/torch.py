@@ -10,13 +10,16 @@ slow, for tests.
 
 from __future__ import annotations
 
+import weakref
 from typing import Callable, Optional
 
 import torch
 from torch import Tensor
 
 from . import InvalidArgument
+from . import Packed
 from . import matmul as _product
+from . import pack as _pack
 
 __all__ = ["matmul", "linear", "Linear", "swap_linear", "on_cpu"]
 
@@ -31,18 +34,18 @@ def on_cpu(how: str) -> None:
     _cpu = how
 
 
-def _multiply(a: Tensor, b: Tensor, out: Optional[Tensor], beta: float, math: str) -> Tensor:
+def _multiply(a: Tensor, b: Tensor | Packed, out: Optional[Tensor], beta: float, math: str) -> Tensor:
     device = None
     if not a.is_cuda:
         if _cpu == "torch":
-            product = torch.matmul(a, b)
+            product = torch.matmul(a, b.array if isinstance(b, Packed) else b)
             return product if out is None else out.mul_(beta).add_(product)
         device = "host"
     try:
         return _product(a, b, out, beta=beta, math=math, device=device)
     except InvalidArgument:
         # Gradients may be expanded tensors, with strides of 0: these are copied.
-        copies = _with_a_unit_stride(a), _with_a_unit_stride(b)
+        copies = _with_a_unit_stride(a), b if isinstance(b, Packed) else _with_a_unit_stride(b)
         if copies[0] is a and copies[1] is b:
             raise
         return _product(*copies, out, beta=beta, math=math, device=device)
@@ -177,17 +180,57 @@ def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None, math: str =
     return run(x.reshape(-1, x.shape[-1]), weight, bias, math).reshape(*x.shape[:-1], weight.shape[0])
 
 
+# Of each layer: the weight that was packed (its address, version and shape), and the packed weight or None where its
+# kernel does not pack.
+_packs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def _packed_weight(layer: Linear, x: Tensor) -> Optional[Packed]:
+    """The layer's weight, packed once; None where that does not pay or is not possible now."""
+    weight = layer.weight
+    if not _plain(x, weight) or x.dtype != weight.dtype or weight.is_inference():
+        return None
+    if torch.is_autocast_enabled(x.device.type) or (not weight.is_cuda and _cpu == "torch"):
+        return None
+    key = (weight.data_ptr(), weight._version, weight.shape)
+    known = _packs.get(layer)
+    if known is not None and known[0] == key:
+        return known[1]
+    if weight.is_cuda:
+        if torch.cuda.is_current_stream_capturing():
+            return None
+        if known is not None:
+            torch.cuda.synchronize(weight.device)  # products that use the old one
+    rows = x.numel() // x.shape[-1] if x.shape[-1] else 0
+    packed = _pack(weight.detach().t(), rows, math=layer.math, device=None if weight.is_cuda else "host")
+    _packs[layer] = key, packed if packed.nbytes else None
+    return _packs[layer][1]
+
+
 class Linear(torch.nn.Linear):
-    """torch.nn.Linear, multiplied by Tilewise. `math` as of matmul()."""
+    """torch.nn.Linear, multiplied by Tilewise. `math` as of matmul().
+
+    pack: without autograd (torch.no_grad(), or parameters that require no gradient) a weight whose kernel packs it is
+    packed once, at the first call and whenever the weight has changed; that takes as much memory as the weight.
+    """
 
     math = "strict"
+    pack = True
 
     def forward(self, x: Tensor) -> Tensor:
-        return linear(x, self.weight, self.bias, self.math)
+        packed = _packed_weight(self, x) if self.pack and not torch.compiler.is_compiling() else None
+        if packed is None:
+            return linear(x, self.weight, self.bias, self.math)
+        rows = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
+        out, beta = None, 0.0
+        if self.bias is not None:
+            out, beta = self.bias.detach().expand(rows.shape[0], self.weight.shape[0]).contiguous(), 1.0
+        product = _multiply(rows, packed, out, beta, self.math)
+        return product if x.dim() == 2 else product.reshape(*x.shape[:-1], self.weight.shape[0])
 
 
 def swap_linear(model: torch.nn.Module, math: str = "strict",
-                keep: Optional[Callable[[str, torch.nn.Linear], bool]] = None) -> int:
+                keep: Optional[Callable[[str, torch.nn.Linear], bool]] = None, pack: bool = True) -> int:
     """Replaces every torch.nn.Linear of the model by a Linear with the same parameters; how many.
 
     keep(name, layer): true for layers that stay as they are. Only layers of exactly torch.nn.Linear's type are
@@ -197,6 +240,6 @@ def swap_linear(model: torch.nn.Module, math: str = "strict",
     for name, module in model.named_modules():
         if type(module) is torch.nn.Linear and not (keep and keep(name, module)):
             module.__class__ = Linear
-            module.math = math
+            module.math, module.pack = math, pack
             count += 1
     return count

@@ -217,6 +217,19 @@ def test_options_that_are_none():
         tilewise.configure(on_miss="maybe")
 
 
+def test_a_packed_operand_gives_the_same():
+    on = {"device": "host:sm_90"}
+    a, b = integers((20, 35), ml_dtypes.bfloat16), integers((33, 35), ml_dtypes.bfloat16, seed=2).T
+    packed = tilewise.pack(b, 20, **on)
+    assert packed.nbytes > 0 and packed.array is b
+    for rows in (20, 7, 1):
+        c = tilewise.matmul(a[:rows], packed)
+        np.testing.assert_array_equal(c, tilewise.matmul(a[:rows], b, **on))
+    assert "row-major out" in refusal(a, packed, np.empty((33, 20), ml_dtypes.bfloat16).T, device=None)
+    with pytest.raises(tilewise.InvalidArgument, match="two dimensions"):
+        tilewise.pack(b[None], 20, **on)
+
+
 def test_explain_and_prepare():
     found = tilewise.explain(100, 90, 80, dtype="bf16", device="host")
     assert found["match"] in ("predicted", "default") and found["why"]

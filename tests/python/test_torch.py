@@ -140,6 +140,40 @@ def test_swapped_models_are_the_same(device):
     assert type(kept[0]) is torch.nn.Linear
 
 
+def test_weights_are_packed_once_and_anew_when_they_change(device, monkeypatch):
+    packs = []
+    real = tilewise.torch._pack
+
+    def pack(weight, rows, **options):
+        if options["device"] == "host":
+            options["device"] = "host:sm_90"  # the target whose kernels pack
+        packs.append(real(weight, rows, **options))
+        return packs[-1]
+
+    monkeypatch.setattr(tilewise.torch, "_pack", pack)
+    layer = torch.nn.Linear(35, 33).to(device, torch.bfloat16)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(integers(*parameter.shape, seed=parameter.dim()))
+    network = torch.nn.Sequential(layer)
+    tilewise.torch.swap_linear(network)
+    x = integers(2, 5, 35, device=device, dtype=torch.bfloat16, seed=3)
+
+    def right():
+        expected = torch.nn.functional.linear(x.double(), layer.weight.double(), layer.bias.double())
+        return torch.equal(network(x), expected.to(torch.bfloat16))
+
+    with torch.no_grad():
+        assert right() and right() and len(packs) == 1 and packs[0].nbytes > 0
+        layer.weight.add_(1)
+        assert right() and len(packs) == 2
+        layer.pack = False
+        assert right() and len(packs) == 2
+    layer.pack = True
+    network(x).sum().backward()  # with a gradient the weight is about to change
+    assert len(packs) == 2 and layer.weight.grad is not None
+
+
 def test_autocast(device):
     layer = torch.nn.Linear(7, 9).to(device)
     tilewise.torch.swap_linear(torch.nn.Sequential(layer))

@@ -1,0 +1,47 @@
+from typing import Any, Literal
+
+class Packed:
+    @property
+    def array(self) -> Any: ...
+    @property
+    def nbytes(self) -> int: ...
+
+def matmul(
+    a: Any,
+    b: Any | Packed,
+    out: Any | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    math: Literal["strict", "tf32", "f32x3", "fast"] = "strict",
+    accuracy: float | None = None,
+    stream: Any | None = None,
+    device: int | str | None = None,
+) -> Any: ...
+def pack(
+    b: Any,
+    rows: int,
+    *,
+    out: str | None = None,
+    math: Literal["strict", "tf32", "f32x3", "fast"] = "strict",
+    stream: Any | None = None,
+    device: int | str | None = None,
+) -> Packed: ...
+def version() -> str: ...
+def configure(**options: Any) -> None: ...
+def renew() -> None: ...
+def explain(
+    m: int, n: int, k: int, layout: str, dtype: str, out: str | None, math: str, batch: int, device: int | str
+) -> dict[str, Any]: ...
+def prepare(
+    m: int,
+    n: int,
+    k: int,
+    layout: str,
+    dtype: str,
+    out: str | None,
+    math: str,
+    batch: int,
+    last_m: int | None,
+    device: int | str,
+) -> None: ...

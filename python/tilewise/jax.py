@@ -1,0 +1,41 @@
+"""Tilewise on JAX's arrays. JAX does not know of the product's stream, so a product is done when it returns; it is not
+traced by jit."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import matmul as _product
+
+__all__ = ["matmul"]
+
+
+def matmul(a: Any, b: Any, *, math: str = "strict", accuracy: float | None = None,
+           device: str | int | None = None) -> jax.Array:
+    """a @ b for concrete arrays (..., m, k) and (..., k, n) of one type on one device; see tilewise.matmul().
+
+    int8 gives int32, 8-bit floats float32. Raises tilewise.Error; TypeError for traced arrays.
+    """
+    for name, x in (("a", a), ("b", b)):
+        if isinstance(x, jax.core.Tracer):
+            raise TypeError(f"{name} is traced: call tilewise.jax.matmul outside of jit, grad and vmap")
+    kind = np.dtype(a.dtype)
+    result = jnp.int32 if kind == jnp.int8 else jnp.float32 if kind.itemsize == 1 else kind
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    place = next(iter(a.devices()))
+    # A new buffer, which no other array shares: nothing can see it before it has its values.
+    with jax.default_device(place):
+        out = jax.block_until_ready(jnp.empty((*batch, a.shape[-2], b.shape[-1]), result))
+    jax.block_until_ready((a, b))
+    _product(a, b, out, math=math, accuracy=accuracy, device=device)
+    if place.platform == "gpu":
+        # The product ran on CUDA's legacy default stream.
+        status = ctypes.CDLL("libcuda.so.1").cuStreamSynchronize(None)
+        if status != 0:
+            raise RuntimeError(f"cuStreamSynchronize failed with {status}")
+    return out
