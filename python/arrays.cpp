@@ -264,7 +264,8 @@ void Array::read_cuda_interface(const nb::dict& interface) {
   if (nb::hasattr(object_, "device") && nb::hasattr(object_.attr("device"), "id"))
     view_.device = nb::cast<int>(object_.attr("device").attr("id"));
   else if (type_text(object_).rfind("numba.", 0) == 0)
-    view_.device = nb::cast<int>(nb::module_::import_("numba.cuda").attr("get_current_device")().attr("id"));
+    view_.device =
+        nb::cast<int>(nb::module_::import_("numba.cuda").attr("get_current_device")().attr("id"));
   if (interface.contains("stream") && !nb::object(interface["stream"]).is_none())
     stated_ = nb::cast<std::uintptr_t>(interface["stream"]);
 }
