@@ -99,7 +99,7 @@ void row_major_strides(View& view) {
   std::int64_t step = 1;
   for (int i = view.dims - 1; i >= 0; --i) {
     view.strides[std::size_t(i)] = step;
-    step *= view.shape[std::size_t(i)];
+    step *= std::max<std::int64_t>(1, view.shape[std::size_t(i)]);
   }
 }
 
@@ -164,32 +164,53 @@ bool is_torch(nb::handle object) {
   return torch;
 }
 
-/// A product by this module has no gradient: silence would be a wrong one.
-void refuse_gradient(nb::handle tensor, const std::string& name) {
+/// What the memory of a tensor does not show: a product by this module has no gradient, and silence
+/// would be a wrong one.
+void refuse_hidden(nb::handle tensor, const std::string& name) {
+  if (nb::cast<bool>(tensor.attr("is_neg")()))
+    throw nb::value_error(
+        (name + " has its sign pending (is_neg()): pass resolve_neg() of it").c_str());
   if (!nb::cast<bool>(tensor.attr("requires_grad"))) return;
   static const nb::handle enabled = nb::module_::import_("torch").attr("is_grad_enabled").inc_ref();
   if (nb::cast<bool>(enabled()))
-    throw nb::value_error(
-        (name + " requires a gradient, which this product would not have: detach it, or call "
-                "this under torch.no_grad()")
-            .c_str());
+    throw nb::value_error((name +
+                           " requires a gradient, which this product would not have: detach it, or "
+                           "call this under torch.no_grad()")
+                              .c_str());
+}
+
+/// The type of numbers that __array_interface__ states; "V" are ml_dtypes'.
+std::string numpy_name(nb::handle object, const std::string& typestr, const std::string& name) {
+  if (nb::hasattr(object, "dtype") && nb::hasattr(object.attr("dtype"), "name")) {
+    const nb::object known = object.attr("dtype").attr("name");
+    return nb::cast<std::string>(known);
+  }
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"f4", "float32"}, {"f8", "float64"}, {"f2", "float16"}, {"i1", "int8"}, {"i4", "int32"}};
+  for (const auto& [text, known] : kNames)
+    if (typestr.substr(1) == text) return known;
+  refuse(name + " is of the type " + typestr + "; products have " + type_list());
 }
 
 }  // namespace
 
-Array::Array(nb::handle object, const char* name, StreamHandle stream) : object_(object) {
+Array::Array(nb::handle object, const char* name) : object_(object) {
   view_.name = name;
-  const bool torch = is_torch(object);
-  if (torch) refuse_gradient(object, view_.name);
+  torch_ = is_torch(object);
+  if (torch_) refuse_hidden(object, view_.name);
   if (const dlpack::Exchange* table = exchange_of(object)) {
     by_ = By::exchange;
     exchange_ = table;
     dlpack::Tensor tensor{};
     if (table->view_of(object.ptr(), &tensor) != 0) raise_python();
     read_tensor(view_, tensor);
-  } else if (torch) {
+  } else if (torch_) {
     by_ = By::torch;
     read_torch();
+  } else if (type_text(object).rfind("jaxlib.", 0) == 0) {
+    // Its __cuda_array_interface__ has not all types.
+    by_ = By::capsule;
+    jax_ = true;
   } else if (nb::hasattr(object, "__cuda_array_interface__")) {
     by_ = By::cuda_interface;
     read_cuda_interface(nb::cast<nb::dict>(object.attr("__cuda_array_interface__")));
@@ -198,13 +219,26 @@ Array::Array(nb::handle object, const char* name, StreamHandle stream) : object_
     read_array_interface(nb::cast<nb::dict>(object.attr("__array_interface__")));
   } else if (nb::hasattr(object, "__dlpack__")) {
     by_ = By::capsule;
-    read_capsule(stream);
   } else {
     refuse(view_.name + " is a " + type_text(object) +
            "; it must be an array with DLPack, __cuda_array_interface__ or __array_interface__, as "
            "those of "
            "PyTorch, CuPy, Numba, JAX and NumPy");
   }
+}
+
+void Array::read(StreamHandle stream) {
+  if (by_ == By::capsule) read_capsule(stream);
+}
+
+void Array::written() const {
+  if (!torch_) return;
+  static const nb::handle increment = [] {
+    const nb::object graph = nb::module_::import_("torch.autograd.graph");
+    nb::object found = nb::getattr(graph, "increment_version", nb::none());
+    return found.release();
+  }();
+  if (!increment.is_none()) increment(object_);
 }
 
 Array::~Array() {
@@ -237,11 +271,10 @@ void Array::read_interface(const nb::dict& interface) {
   view_.dims = dims_of(static_cast<std::int64_t>(nb::len(shape)), view_.name);
   for (int i = 0; i < view_.dims; ++i)
     view_.shape[std::size_t(i)] = nb::cast<std::int64_t>(shape[i]);
-  view_.type =
-      type_of_name(nb::cast<std::string>(nb::str(object_.attr("dtype").attr("name"))), view_.name);
-  const nb::object typestr = interface["typestr"];
-  if (nb::cast<std::string>(typestr).front() == '>')
-    refuse(view_.name + " has big-endian elements (" + nb::cast<std::string>(typestr) + ")");
+  const nb::object stated = interface["typestr"];
+  const auto typestr = nb::cast<std::string>(stated);
+  view_.type = type_of_name(numpy_name(object_, typestr, view_.name), view_.name);
+  if (typestr.front() == '>') refuse(view_.name + " has big-endian elements (" + typestr + ")");
   row_major_strides(view_);
   if (interface.contains("strides") && !nb::object(interface["strides"]).is_none()) {
     const nb::object strides = interface["strides"];
@@ -308,7 +341,7 @@ void Array::read_capsule(StreamHandle stream) {
 }
 
 StreamHandle Array::current_stream() const {
-  if (view_.place == View::Place::host) return std::nullopt;
+  if (view_.place == View::Place::host || by_ == By::capsule) return std::nullopt;
   if (by_ == By::exchange) {
     void* stream = nullptr;
     const auto* table = static_cast<const dlpack::Exchange*>(exchange_);
@@ -350,7 +383,7 @@ nb::object Array::make(const std::vector<std::int64_t>& shape, DType type) const
   }
   const nb::tuple size = nb::tuple(nb::cast(shape));
   const TypeName& names = names_of(type);
-  if (is_torch(object_))
+  if (torch_)
     return object_.attr("new_empty")(
         size, nb::arg("dtype") = nb::module_::import_("torch").attr(names.torch));
   const std::string library = type_text(object_).substr(0, type_text(object_).find('.'));

@@ -15,18 +15,23 @@ using StreamHandle = std::optional<std::uintptr_t>;
 /// A view of an array of any framework, valid as long as this object and the array.
 class Array {
  public:
-  /// Reads `object`, called `name` in messages: by DLPack's C interface where its type has that,
-  /// else PyTorch's own attributes, __cuda_array_interface__, __array_interface__, __dlpack__ in
-  /// this order. `stream`: what a producer by __dlpack__ orders its work with. The caller holds the
-  /// GIL. Throws nanobind::type_error for an object that is no array or of a type that no product
-  /// has.
-  Array(nanobind::handle object, const char* name, StreamHandle stream);
+  /// Of `object`, called `name` in messages: by DLPack's C interface where its type has that, else
+  /// PyTorch's own attributes, __cuda_array_interface__, __array_interface__, __dlpack__ in this
+  /// order; JAX's arrays by __dlpack__. Those by __dlpack__ are read by read(). The caller holds
+  /// the GIL. Throws nanobind::type_error for an object that is no array or of a type that no
+  /// product has.
+  Array(nanobind::handle object, const char* name);
+  /// Reads an array by __dlpack__, whose producer orders its work before what `stream` does next.
+  void read(StreamHandle stream);
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
   ~Array();
 
   const View& view() const { return view_; }
-  nanobind::handle object() const { return object_; }
+  /// Whether the framework takes its arrays for constants.
+  bool is_immutable() const { return jax_; }
+  /// Tells the framework that the array has been written.
+  void written() const;
   /// The stream on which the framework works now, or that the array states; none: it names none.
   StreamHandle current_stream() const;
   /// A new array of the same framework on the same device, row-major. Throws nanobind::type_error
@@ -44,6 +49,7 @@ class Array {
 
   nanobind::handle object_;
   By by_;
+  bool torch_ = false, jax_ = false;
   View view_;
   const void* exchange_ = nullptr;  ///< dlpack::Exchange
   StreamHandle stated_;

@@ -3,14 +3,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <atomic>
-#include <map>
+#include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "python/arrays.hpp"
+#include "python/multipliers.hpp"
 #include "python/product.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"
@@ -21,34 +20,6 @@ using namespace nb::literals;
 
 namespace tilewise::python {
 namespace {
-
-/// Warnings of a Matmul. Threads without the GIL add them; the calling thread issues them.
-class Warnings {
- public:
-  void add(const std::string& text) {
-    const std::lock_guard lock(mutex_);
-    texts_.push_back(text);
-    any_ = true;
-  }
-  /// With the GIL.
-  void issue() {
-    if (!any_.load(std::memory_order_relaxed)) return;
-    std::vector<std::string> texts;
-    {
-      const std::lock_guard lock(mutex_);
-      texts.swap(texts_);
-      any_ = false;
-    }
-    for (const std::string& text : texts)
-      if (PyErr_WarnEx(PyExc_UserWarning, ("tilewise: " + text).c_str(), 2) != 0)
-        throw nb::python_error();
-  }
-
- private:
-  std::atomic<bool> any_ = false;
-  std::mutex mutex_;
-  std::vector<std::string> texts_;
-};
 
 OnMiss parse_on_miss(const std::string& name) {
   constexpr std::pair<const char*, OnMiss> kNames[] = {{"serve", OnMiss::serve},
@@ -108,112 +79,6 @@ nb::dict dict_of(const Match& match) {
   return made;
 }
 
-struct Scalars {
-  double alpha, beta;
-};
-struct Mode {
-  std::string math;
-  std::optional<double> accuracy;
-};
-
-/// One Matmul, with its warnings.
-class Multiplier {
- public:
-  explicit Multiplier(MatmulOptions options) : options_(std::move(options)) {
-    options_.warn = [this](const std::string& text) { warnings_.add(text); };
-    const nb::gil_scoped_release released;
-    matmul_.emplace(options_);
-  }
-
-  bool on_host() const { return options_.device.rfind("host", 0) == 0; }
-
-  void multiply(const Array& a, const Array& b, const Array& out, Scalars scalars, const Mode& mode,
-                StreamHandle stream, const PackedOperand* packed) {
-    std::vector<Product> products =
-        products_of(a.view(), b.view(), out.view(), parse_math_mode(mode.math));
-    const bool by_copies = !on_host() && out.view().place == View::Place::host;
-    {
-      const nb::gil_scoped_release released;
-      for (Product& product : products) {
-        if (mode.accuracy)
-          product.problem.math = matmul_->fastest_within(product.problem, *mode.accuracy);
-        product.call.alpha = scalars.alpha, product.call.beta = scalars.beta;
-        if (by_copies) {
-          matmul_->host(product.problem, product.call);
-        } else {
-          if (packed) use_packed(product.call, *packed);
-          product.call.stream = Stream(reinterpret_cast<void*>(stream.value_or(0)));
-          (*matmul_)(product.problem, product.call);
-        }
-      }
-    }
-    warnings_.issue();
-  }
-  PackedOperand pack(const Problem& problem, const Array& b, std::int64_t leading,
-                     StreamHandle stream) {
-    PackedOperand made;
-    {
-      const nb::gil_scoped_release released;
-      made = matmul_->pack_b(problem, b.view().data, leading, 0,
-                             Stream(reinterpret_cast<void*>(stream.value_or(0))));
-    }
-    warnings_.issue();
-    return made;
-  }
-  nb::dict explain(const Problem& problem) {
-    Match match;
-    {
-      const nb::gil_scoped_release released;
-      match = matmul_->explain(problem);
-    }
-    warnings_.issue();
-    return dict_of(match);
-  }
-  void prepare(const Problem& problem, std::optional<std::int64_t> last_m) {
-    {
-      const nb::gil_scoped_release released;
-      if (last_m)
-        matmul_->prepare_range(problem, *last_m);
-      else
-        matmul_->prepare(problem);
-    }
-    warnings_.issue();
-  }
-
- private:
-  static void use_packed(Call& call, const PackedOperand& packed) {
-    if (call.b != packed.original())
-      throw Error(ErrorKind::invalid_argument,
-                  "out is transposed in memory, or b has leading dimensions: a packed b needs a "
-                  "row-major out, and is "
-                  "one matrix");
-    call.packed_b = &packed;
-  }
-
-  MatmulOptions options_;
-  Warnings warnings_;
-  std::optional<Matmul> matmul_;
-};
-
-/// The process's multipliers, one for each device, with the options of configure(). Guarded by the
-/// GIL. Those that configure() replaces are kept: graphs that were captured use their kernels.
-struct Multipliers {
-  MatmulOptions options;
-  std::map<std::string, std::shared_ptr<Multiplier>> of_device;
-  std::vector<std::shared_ptr<Multiplier>> replaced;
-
-  std::shared_ptr<Multiplier> at(const std::string& device) {
-    if (const auto found = of_device.find(device); found != of_device.end()) return found->second;
-    MatmulOptions own = options;
-    own.device = device;
-    auto made = std::make_shared<Multiplier>(std::move(own));
-    return of_device.emplace(device, std::move(made)).first->second;
-  }
-  void renew() {
-    for (auto& [device, multiplier] : of_device) replaced.push_back(std::move(multiplier));
-    of_device.clear();
-  }
-};
 Multipliers& multipliers() {
   static auto& all = *new Multipliers;
   return all;
@@ -252,24 +117,26 @@ StreamHandle stream_of(nb::handle stream) {
   if (stream.is_none()) return std::nullopt;
   for (const char* attribute : {"cuda_stream", "ptr", "handle"}) {
     if (!nb::hasattr(stream, attribute)) continue;
-    const nb::object value = stream.attr(attribute);
-    return nb::cast<std::uintptr_t>(
-        nb::int_(nb::hasattr(value, "value") ? nb::object(value.attr("value")) : value));
+    nb::object value = stream.attr(attribute);
+    if (nb::hasattr(value, "value")) value = value.attr("value");  // of ctypes, where 0 is None
+    return value.is_none() ? 0 : nb::cast<std::uintptr_t>(nb::int_(value));
   }
   return nb::cast<std::uintptr_t>(nb::int_(stream));
 }
 
-/// The stream that all arrays' frameworks name.
-StreamHandle common_stream(const Array& a, const Array& b, const Array& out) {
-  StreamHandle common;
-  for (const Array* array : {&a, &b, &out}) {
-    const StreamHandle own = array->current_stream();
+/// The stream that the arrays' frameworks name, where it is not given. Then arrays by __dlpack__
+/// are read: their producers order their work before what that stream does next.
+StreamHandle read_all(std::initializer_list<Array*> arrays, StreamHandle given) {
+  StreamHandle common = given;
+  for (const Array* array : arrays) {
+    const StreamHandle own = given ? given : array->current_stream();
     if (!own) continue;
     if (common && *common != *own)
       throw Error(ErrorKind::invalid_argument,
                   "the arrays' streams differ: pass stream=, and let it wait for the others");
     common = own;
   }
+  for (Array* array : arrays) array->read(common);
   return common;
 }
 
@@ -281,36 +148,50 @@ struct Packed {
   std::shared_ptr<Multiplier> multiplier;
 };
 
+nb::object multiply(nb::handle a, nb::handle b, nb::handle out, Scalars scalars, const Mode& mode,
+                    nb::handle stream, nb::handle device, bool into_immutable) {
+  const StreamHandle given = stream_of(stream);
+  const Packed* packed = nb::isinstance<Packed>(b) ? nb::inst_ptr<Packed>(b) : nullptr;
+  Array left(a, "a"), right(packed ? nb::handle(packed->array) : b, "b");
+  if (out.is_none() && scalars.beta != 0)
+    throw Error(ErrorKind::invalid_argument,
+                "beta is " + std::to_string(scalars.beta) + ", but there is no out to add to");
+  if (mode.accuracy && mode.math != "strict")
+    throw Error(ErrorKind::invalid_argument,
+                "math and accuracy are both given: accuracy chooses the mode");
+  std::optional<Array> to;
+  if (!out.is_none()) to.emplace(out, "out");
+  const StreamHandle common =
+      to ? read_all({&left, &right, &*to}, given) : read_all({&left, &right}, given);
+  nb::object result = nb::borrow(out);
+  if (!to) {
+    result = left.make(result_shape(left.view(), right.view()), default_result(left.view().type));
+    to.emplace(result, "out");
+  } else if (to->is_immutable() && !into_immutable) {
+    throw nb::type_error(
+        "out is an array of JAX, which must not change: tilewise.jax.matmul makes a new one");
+  }
+  const std::string where =
+      device_of(left, right, *to, packed && device.is_none() ? nb::handle(packed->device) : device);
+  const std::shared_ptr<Multiplier> multiplier =
+      packed ? packed->multiplier : multipliers().at(where);
+  multiplier->multiply(left, right, *to, scalars, mode, common,
+                       packed ? &packed->operand : nullptr);
+  if (!out.is_none()) to->written();
+  return result;
+}
+
 nb::object matmul(nb::handle a, nb::handle b, nb::handle out, double alpha, double beta,
                   const std::string& math, std::optional<double> accuracy, nb::handle stream,
                   nb::handle device) {
-  const StreamHandle given = stream_of(stream);
-  const Packed* packed = nb::isinstance<Packed>(b) ? nb::inst_ptr<Packed>(b) : nullptr;
-  const Array left(a, "a", given), right(packed ? nb::handle(packed->array) : b, "b", given);
-  if (out.is_none() && beta != 0)
-    throw Error(ErrorKind::invalid_argument,
-                "beta is " + std::to_string(beta) + ", but there is no out to add to");
-  if (accuracy && math != "strict")
-    throw Error(ErrorKind::invalid_argument,
-                "math and accuracy are both given: accuracy chooses the mode");
-  nb::object result = out.is_none() ? left.make(result_shape(left.view(), right.view()),
-                                                default_result(left.view().type))
-                                    : nb::borrow(out);
-  const Array to(result, "out", given);
-  const std::string where =
-      device_of(left, right, to, packed && device.is_none() ? nb::handle(packed->device) : device);
-  const std::shared_ptr<Multiplier> multiplier =
-      packed ? packed->multiplier : multipliers().at(where);
-  multiplier->multiply(left, right, to, {alpha, beta}, {math, accuracy},
-                       given ? given : common_stream(left, right, to),
-                       packed ? &packed->operand : nullptr);
-  return result;
+  return multiply(a, b, out, {alpha, beta}, {math, accuracy}, stream, device, false);
 }
 
 Packed* pack(nb::handle b, std::int64_t rows, const std::optional<std::string>& out,
              const std::string& math, nb::handle stream, nb::handle device) {
   const StreamHandle given = stream_of(stream);
-  const Array right(b, "b", given);
+  Array right(b, "b");
+  const StreamHandle common = read_all({&right}, given);
   const Stored stored = stored_matrix(right.view());
   const DType type = right.view().type;
   const Problem problem =
@@ -320,8 +201,7 @@ Packed* pack(nb::handle b, std::int64_t rows, const std::optional<std::string>& 
   if (right.view().place == View::Place::host && !multiplier->on_host())
     throw Error(ErrorKind::invalid_argument,
                 "b is in the CPU's memory, where it cannot be packed for a GPU");
-  PackedOperand operand =
-      multiplier->pack(problem, right, stored.leading, given ? given : right.current_stream());
+  PackedOperand operand = multiplier->pack(problem, right, stored.leading, common);
   return new Packed{nb::borrow(b), nb::borrow(device), std::move(operand), std::move(multiplier)};
 }
 
@@ -329,6 +209,7 @@ MatmulOptions options_of(const nb::kwargs& values) {
   MatmulOptions made;
   for (const auto& [key, value] : values) {
     const auto name = nb::cast<std::string>(key);
+    if (value.is_none()) continue;  // the default
     if (name == "database")
       made.database = nb::cast<std::string>(nb::str(value));
     else if (name == "bundle")
@@ -414,6 +295,10 @@ NB_MODULE(_tilewise, module) {
       .def_prop_ro(
           "nbytes", [](const Packed& packed) { return packed.operand.bytes(); },
           "Bytes of the copy on the device; 0: there is none, and products read the original.");
+  module.def("fill", [](nb::handle a, nb::handle b, nb::handle out, const std::string& math,
+                        std::optional<double> accuracy, nb::handle device) {
+    return multiply(a, b, out, {1, 0}, {math, accuracy}, nb::none(), device, true);
+  });
   module.def("pack", &python::pack, kPackDoc, "b"_a, "rows"_a, nb::kw_only(), "out"_a = nb::none(),
              "math"_a = "strict", "stream"_a = nb::none(), "device"_a = nb::none(),
              nb::rv_policy::take_ownership);
@@ -427,9 +312,9 @@ NB_MODULE(_tilewise, module) {
              [](std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
                 const std::string& dtype, const std::optional<std::string>& out,
                 const std::string& math, std::int64_t batch, nb::handle device) {
-               return multipliers()
-                   .at(device_text(device))
-                   ->explain(problem_of(m, n, k, layout, dtype, out, math, batch));
+               return dict_of(multipliers()
+                                  .at(device_text(device))
+                                  ->explain(problem_of(m, n, k, layout, dtype, out, math, batch)));
              });
   module.def(
       "prepare",

@@ -91,6 +91,49 @@ void check_shapes(const View& a, const View& b, const View& out) {
          " and b " + shape_text(b) + " has " + text_of(shape, shape.size()));
 }
 
+/// The bytes from the first to behind the last element. Strides are 0 or more.
+struct Extent {
+  const char *begin, *end;
+};
+Extent extent_of(const View& view) {
+  std::int64_t last = 0;
+  for (int i = 0; i < view.dims; ++i)
+    last +=
+        (view.shape[std::size_t(i)] - 1) * std::max<std::int64_t>(0, view.strides[std::size_t(i)]);
+  const char* begin = static_cast<const char*>(view.data);
+  return {begin, begin + (last + 1) * bytes_of(view.type)};
+}
+
+/// Whether no two elements are one: each stride is longer than what the smaller ones span.
+bool is_without_overlap(const View& view) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // stride, size
+  for (int i = 0; i < view.dims; ++i)
+    if (view.shape[std::size_t(i)] > 1)
+      dims.emplace_back(view.strides[std::size_t(i)], view.shape[std::size_t(i)]);
+  std::sort(dims.begin(), dims.end());
+  std::int64_t span = 1;
+  for (const auto& [stride, size] : dims) {
+    if (stride < span) return false;
+    span += (size - 1) * stride;
+  }
+  return true;
+}
+
+/// Several products, one after the other: the library checks each by itself.
+void check_loop(const View& a, const View& b, const View& out) {
+  if (!is_without_overlap(out))
+    refuse("out has elements that share memory, or may: strides " +
+           text_of(out.strides, std::size_t(out.dims)) + "; pass a contiguous array");
+  const Extent to = extent_of(out);
+  for (const View* view : {&a, &b}) {
+    const Extent from = extent_of(*view);
+    if (from.begin < to.end && to.begin < from.end)
+      refuse("out and " + view->name +
+             " overlap, or may: their leading dimensions are at uneven distances in one piece of "
+             "memory; pass another out");
+  }
+}
+
 const void* moved(const void* data, std::int64_t elements, DType type) {
   return static_cast<const char*>(data) + elements * bytes_of(type);
 }
@@ -139,9 +182,10 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
     refuse("a is of " + std::string(to_string(a.type)) + " and b of " +
            std::string(to_string(b.type)) + ": both must have one type");
   if (out.read_only) refuse("out is read-only");
+  for (int i = 0; i < out.dims; ++i)
+    if (out.shape[std::size_t(i)] == 0) return {};
   std::vector<Leading> leading = leading_of(a, b, out);
-  for (const Leading& one : leading)
-    if (one.size == 0) return {};
+  if (leading.size() > 1) check_loop(a, b, out);
   // The innermost even distance is the batch, what is left is a loop.
   Leading batch;
   if (!leading.empty()) {
@@ -178,7 +222,6 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
   std::vector<Product> all{one};
   for (const Leading& loop : leading) {
     const std::size_t before = all.size();
-    if (loop.strides[2] == 0) refuse("out has a stride of 0: its matrices would share elements");
     for (std::int64_t i = 1; i < loop.size; ++i)
       for (std::size_t j = 0; j < before; ++j) {
         Product next = all[j];

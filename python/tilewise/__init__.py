@@ -62,8 +62,9 @@ def configure(**options):
     program; host_memory_limit: bytes on the GPU of one product of arrays in the CPU's memory.
     Products after it use the new options; what was loaded before stays loaded, since CUDA graphs may use it.
     """
-    options.setdefault("nvrtc", _nvrtc_of_wheels())
-    options.setdefault("autotune", _program_or_empty())
+    for name, default in (("nvrtc", _nvrtc_of_wheels), ("autotune", _program_or_empty)):
+        if options.get(name) is None:
+            options[name] = default()
     _tilewise.configure(**options)
 
 
@@ -95,3 +96,5 @@ def _nvrtc_of_wheels():
 
 
 configure()
+# The child of a fork() makes its own.
+_os.register_at_fork(after_in_child=_tilewise.renew)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import matmul as _product
+from ._tilewise import fill as _fill
 
 __all__ = ["matmul"]
 
@@ -32,10 +32,28 @@ def matmul(a: Any, b: Any, *, math: str = "strict", accuracy: float | None = Non
     with jax.default_device(place):
         out = jax.block_until_ready(jnp.empty((*batch, a.shape[-2], b.shape[-1]), result))
     jax.block_until_ready((a, b))
-    _product(a, b, out, math=math, accuracy=accuracy, device=device)
+    _fill(a, b, out, math, accuracy, device)
     if place.platform == "gpu":
-        # The product ran on CUDA's legacy default stream.
-        status = ctypes.CDLL("libcuda.so.1").cuStreamSynchronize(None)
-        if status != 0:
-            raise RuntimeError(f"cuStreamSynchronize failed with {status}")
+        _synchronize(place.local_hardware_id)
     return out
+
+
+def _synchronize(index: int) -> None:
+    """Waits for the legacy default stream of a device's primary context, on which the product runs."""
+    cuda = ctypes.CDLL("libcuda.so.1")
+
+    def call(name: str, *arguments: Any) -> None:
+        status = getattr(cuda, name)(*arguments)
+        if status != 0:
+            raise RuntimeError(f"{name} failed with {status}")
+
+    device, context, popped = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
+    call("cuInit", 0)
+    call("cuDeviceGet", ctypes.byref(device), index)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    call("cuCtxPushCurrent_v2", context)
+    try:
+        call("cuStreamSynchronize", None)
+    finally:
+        call("cuCtxPopCurrent_v2", ctypes.byref(popped))
+        call("cuDevicePrimaryCtxRelease_v2", device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
 import pathlib
 import re
@@ -50,9 +51,9 @@ def _sizes(sizes: Iterable[Any]) -> str:
     def text(size: Any) -> str:
         return "x".join(map(str, size)) if isinstance(size, (tuple, list)) else str(size)
 
-    if isinstance(sizes, (str, int)):
+    if isinstance(sizes, (str, numbers.Integral)):
         return str(sizes)
-    if isinstance(sizes, tuple) and len(sizes) == 3 and all(isinstance(size, int) for size in sizes):
+    if isinstance(sizes, tuple) and len(sizes) == 3 and all(isinstance(size, numbers.Integral) for size in sizes):
         return text(sizes)
     return ",".join(text(size) for size in sizes)
 
@@ -87,16 +88,22 @@ def run(command: str, words: list[str], progress: bool | Callable[[str], None] =
     measured until then is kept. Raises errors.Error with its message."""
     shown = _Progress(progress)
     with subprocess.Popen([program(), command, *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, start_new_session=True) as process:
+                          text=True, encoding="utf-8", errors="replace", start_new_session=True) as process:
         messages: list[str] = []
+        failures: list[BaseException] = []
 
         def read() -> None:
+            # To the end in any case: a full pipe would stop the program.
             for line in process.stderr:
                 line = line.rstrip()
                 if re.match(r"autotune: (error|warning)", line):
                     messages.append(line)
-                elif line:
-                    shown.line(line)
+                elif line and not failures:
+                    try:
+                        shown.line(line)
+                    except BaseException as failure:  # the caller's function; raised below
+                        failures.append(failure)
+                        process.send_signal(signal.SIGINT)
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
@@ -111,6 +118,8 @@ def run(command: str, words: list[str], progress: bool | Callable[[str], None] =
             reader.join()
             shown.end()
         status = process.wait()
+    if failures:
+        raise failures[0]
     try:
         document = json.loads(output)
     except json.JSONDecodeError:
@@ -171,8 +180,10 @@ def tune(sizes=None, *, problems=None, layout="nn", dtype="f32", out=None, math=
             file = pathlib.Path(folder) / "problems.json"
             file.write_text(json.dumps(list(problems)))
             words += ["--problems", str(file)]
-        document = run("tune", words, progress)
-    _renew()
+        try:
+            document = run("tune", words, progress)
+        finally:
+            _renew()  # an interrupt keeps what was measured
     return [_row(result) for result in document["results"]]
 
 
@@ -182,10 +193,12 @@ def cover(*, dtype="f32", layout="all", m=None, n=None, k=None, budget=None, dev
 
     m, n, k: ranges, as "1..4096" or "64,4096"; None: autotune's own. Other arguments as of tune(). Raises Error.
     """
-    document = run("cover", _options({"dtype": dtype, "layout": layout, "m": m, "n": n, "k": k, "budget": budget,
-                                      "device": device, "db": database, **options}), progress)
-    _renew()
-    return document
+    words = _options({"dtype": dtype, "layout": layout, "m": m, "n": n, "k": k, "budget": budget, "device": device,
+                      "db": database, **options})
+    try:
+        return run("cover", words, progress)
+    finally:
+        _renew()
 
 
 def query(*, gpu=None, database=None) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ slow, for tests.
 
 from __future__ import annotations
 
+import math as _math
 import weakref
 from typing import Callable, Optional
 
@@ -21,7 +22,7 @@ from . import Packed
 from . import matmul as _product
 from . import pack as _pack
 
-__all__ = ["matmul", "linear", "Linear", "swap_linear", "on_cpu"]
+__all__ = ["matmul", "linear", "Linear", "swap_linear", "pack_weights", "unpack_weights", "on_cpu"]
 
 _cpu = "torch"
 
@@ -38,7 +39,8 @@ def _multiply(a: Tensor, b: Tensor | Packed, out: Optional[Tensor], beta: float,
     device = None
     if not a.is_cuda:
         if _cpu == "torch":
-            product = torch.matmul(a, b.array if isinstance(b, Packed) else b)
+            kind = _result_type(a.dtype)
+            product = torch.matmul(a.to(kind), (b.array if isinstance(b, Packed) else b).to(kind))
             return product if out is None else out.mul_(beta).add_(product)
         device = "host"
     try:
@@ -66,15 +68,14 @@ def _matmul_now(a: Tensor, b: Tensor, math: str) -> Tensor:
     return _multiply(a.detach(), b.detach(), None, 0.0, math)
 
 
-def _linear_plain(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str) -> Tensor:
-    out, beta = None, 0.0
-    if bias is not None:
-        out, beta = bias.expand(x.shape[0], weight.shape[0]).contiguous(), 1.0
-    return _multiply(x, weight.t(), out, beta, math)
-
-
 def _linear_now(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str) -> Tensor:
-    return _linear_plain(x.detach(), weight.detach(), None if bias is None else bias.detach(), math)
+    return _with_bias(x.detach(), weight.detach().t(), bias, weight.shape[0], math)
+
+
+def _with_bias(x: Tensor, weight: Tensor | Packed, bias: Optional[Tensor], outputs: int, math: str) -> Tensor:
+    if bias is None:
+        return _multiply(x, weight, None, 0.0, math)
+    return _multiply(x, weight, bias.detach().expand(x.shape[0], outputs).contiguous(), 1.0, math)
 
 
 def _with_a_unit_stride(x: Tensor) -> Tensor:
@@ -142,24 +143,12 @@ torch.library.register_autograd("tilewise::matmul", _matmul_backward, setup_cont
 torch.library.register_autograd("tilewise::linear", _linear_backward, setup_context=_linear_setup)
 
 
-_KINDS = (Tensor, torch.nn.Parameter)
-
-
-def _plain(a: Tensor, b: Tensor) -> bool:
-    """Whether neither autograd nor a compiler looks on: then the operator's dispatch is left out."""
-    if torch.compiler.is_compiling() or type(a) not in _KINDS or type(b) not in _KINDS:
-        return False
-    return not ((a.requires_grad or b.requires_grad) and torch.is_grad_enabled())
-
-
 def matmul(a: Tensor, b: Tensor, math: str = "strict") -> Tensor:
     """a @ b for tensors of two dimensions or more, (..., m, k) and (..., k, n), of one type; differentiable.
 
     Leading dimensions are broadcast. math: of float32 "strict", "tf32" or "f32x3"; of 8-bit floats "strict" or "fast".
     int8 gives int32, 8-bit floats float32. Raises tilewise.Error where tilewise.matmul() does.
     """
-    if _plain(a, b):
-        return _multiply(a, b, None, 0.0, math)
     return torch.ops.tilewise.matmul(a, b, math)
 
 
@@ -173,64 +162,95 @@ def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None, math: str =
         to = torch.get_autocast_dtype(kind)
         x, weight = x.to(to), weight.to(to)
         bias = None if bias is None else bias.to(to)
-    plain = _plain(x, weight) and (bias is None or not bias.requires_grad or not torch.is_grad_enabled())
-    run = _linear_plain if plain else torch.ops.tilewise.linear
     if x.dim() == 2:
-        return run(x, weight, bias, math)
-    return run(x.reshape(-1, x.shape[-1]), weight, bias, math).reshape(*x.shape[:-1], weight.shape[0])
+        return torch.ops.tilewise.linear(x, weight, bias, math)
+    rows = x.reshape(_math.prod(x.shape[:-1]), x.shape[-1])
+    return torch.ops.tilewise.linear(rows, weight, bias, math).reshape(*x.shape[:-1], weight.shape[0])
 
 
-# Of each layer: the weight that was packed (its address, version and shape), and the packed weight or None where its
-# kernel does not pack.
+def _in_front(x: Tensor, at: Optional[int], dims: int) -> Tensor:
+    """x with the dimension that vmap maps in front, and ones behind it up to `dims` dimensions more."""
+    if at is None:
+        return x
+    x = x.movedim(at, 0)
+    return x.reshape(x.shape[0], *[1] * (dims - (x.dim() - 1)), *x.shape[1:])
+
+
+def _matmul_vmap(info, in_dims, a: Tensor, b: Tensor, math: str):
+    dims = max(a.dim() - (in_dims[0] is not None), b.dim() - (in_dims[1] is not None))
+    return matmul(_in_front(a, in_dims[0], dims), _in_front(b, in_dims[1], dims), math), 0
+
+
+def _linear_vmap(info, in_dims, x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str):
+    product = matmul(_in_front(x, in_dims[0], 2), _in_front(weight, in_dims[1], 2).mT, math)
+    if product.dim() == 2:
+        product = product.expand(info.batch_size, *product.shape)
+    return (product if bias is None else product + _in_front(bias, in_dims[2], 2)), 0
+
+
+torch.library.register_vmap("tilewise::matmul", _matmul_vmap)
+torch.library.register_vmap("tilewise::linear", _linear_vmap)
+
+
+# Of each layer: what its weight was when it was packed, and the packed weight.
 _packs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def _packed_weight(layer: Linear, x: Tensor) -> Optional[Packed]:
-    """The layer's weight, packed once; None where that does not pay or is not possible now."""
-    weight = layer.weight
-    if not _plain(x, weight) or x.dtype != weight.dtype or weight.is_inference():
-        return None
-    if torch.is_autocast_enabled(x.device.type) or (not weight.is_cuda and _cpu == "torch"):
-        return None
-    key = (weight.data_ptr(), weight._version, weight.shape)
-    known = _packs.get(layer)
-    if known is not None and known[0] == key:
-        return known[1]
-    if weight.is_cuda:
-        if torch.cuda.is_current_stream_capturing():
-            return None
-        if known is not None:
-            torch.cuda.synchronize(weight.device)  # products that use the old one
-    rows = x.numel() // x.shape[-1] if x.shape[-1] else 0
-    packed = _pack(weight.detach().t(), rows, math=layer.math, device=None if weight.is_cuda else "host")
-    _packs[layer] = key, packed if packed.nbytes else None
-    return _packs[layer][1]
+def _state_of(weight: Tensor) -> tuple:
+    version = 0 if weight.is_inference() else weight._version
+    return weight.data_ptr(), version, weight.shape, weight.stride(), weight.dtype
 
 
 class Linear(torch.nn.Linear):
-    """torch.nn.Linear, multiplied by Tilewise. `math` as of matmul().
-
-    pack: without autograd (torch.no_grad(), or parameters that require no gradient) a weight whose kernel packs it is
-    packed once, at the first call and whenever the weight has changed; that takes as much memory as the weight.
-    """
+    """torch.nn.Linear, multiplied by Tilewise. `math` as of matmul(). pack_weights() packs the weight once."""
 
     math = "strict"
-    pack = True
 
     def forward(self, x: Tensor) -> Tensor:
-        packed = _packed_weight(self, x) if self.pack and not torch.compiler.is_compiling() else None
-        if packed is None:
+        packed = _packs.get(self) if _packs and not torch.compiler.is_compiling() else None
+        if packed is None or torch.is_grad_enabled() or packed[0] != _state_of(self.weight) or x.dtype != self.weight.dtype:
             return linear(x, self.weight, self.bias, self.math)
-        rows = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
-        out, beta = None, 0.0
-        if self.bias is not None:
-            out, beta = self.bias.detach().expand(rows.shape[0], self.weight.shape[0]).contiguous(), 1.0
-        product = _multiply(rows, packed, out, beta, self.math)
+        rows = x if x.dim() == 2 else x.reshape(_math.prod(x.shape[:-1]), x.shape[-1])
+        product = _with_bias(rows.detach(), packed[1], self.bias, self.weight.shape[0], self.math)
         return product if x.dim() == 2 else product.reshape(*x.shape[:-1], self.weight.shape[0])
+
+    def train(self, mode: bool = True) -> Linear:
+        if mode:
+            _packs.pop(self, None)
+        return super().train(mode)
+
+
+def pack_weights(model: torch.nn.Module, rows: int) -> int:
+    """Packs the weights of the model's Linear layers once, for inference with about `rows` rows; the bytes it takes.
+
+    It pays for weights whose rows are not aligned to 16 bytes: their kernels pack them in every product otherwise.
+    Packed weights serve calls without autograd (torch.no_grad(), torch.inference_mode()) and outside of torch.compile.
+    The weights must not change afterwards; train() or unpack_weights() drops the packed ones. What changes a weight
+    through PyTorch's in-place operations is noticed; fused optimizers and `weight.data` are not. CUDA graphs
+    that were captured with packed weights need them as long as they are replayed.
+    """
+    taken = 0
+    for layer in model.modules():
+        weight = getattr(layer, "weight", None)
+        if not isinstance(layer, Linear) or (not weight.is_cuda and _cpu == "torch"):
+            continue
+        packed = _pack(weight.detach().t(), rows, math=layer.math, device=None if weight.is_cuda else "host")
+        _packs.pop(layer, None)
+        if packed.nbytes:
+            _packs[layer] = _state_of(weight), packed
+            taken += packed.nbytes
+    return taken
+
+
+def unpack_weights(model: torch.nn.Module) -> None:
+    """Drops what pack_weights() made, after the products that use it are done."""
+    for layer in model.modules():
+        if _packs.pop(layer, None) is not None and layer.weight.is_cuda:
+            torch.cuda.synchronize(layer.weight.device)
 
 
 def swap_linear(model: torch.nn.Module, math: str = "strict",
-                keep: Optional[Callable[[str, torch.nn.Linear], bool]] = None, pack: bool = True) -> int:
+                keep: Optional[Callable[[str, torch.nn.Linear], bool]] = None) -> int:
     """Replaces every torch.nn.Linear of the model by a Linear with the same parameters; how many.
 
     keep(name, layer): true for layers that stay as they are. Only layers of exactly torch.nn.Linear's type are
@@ -240,6 +260,6 @@ def swap_linear(model: torch.nn.Module, math: str = "strict",
     for name, module in model.named_modules():
         if type(module) is torch.nn.Linear and not (keep and keep(name, module)):
             module.__class__ = Linear
-            module.math, module.pack = math, pack
+            module.math = math
             count += 1
     return count

@@ -1,5 +1,8 @@
 """Products of NumPy arrays on the CPU, where the kernels run by the CPU executor."""
 import itertools
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -89,6 +92,31 @@ def test_batches_at_uneven_distances():
     assert (out[:, 0] == 99).all() and (out[:, 2] == 99).all()
 
 
+def test_loops_over_uneven_batches_check_out_as_a_whole():
+    memory = np.ones((3, 2, 2, 4), np.float32)
+    b = np.ones((2, 1, 2, 2), np.float32)
+    assert "overlap" in refusal(memory[:2, ..., :2], b, memory[1:, ..., :2])
+    out = np.lib.stride_tricks.as_strided(np.empty(100, np.float32), (2, 2, 2, 2), (4, 40, 8, 4))
+    assert "share memory" in refusal(np.ones((2, 2, 2, 2), np.float32), b, out)
+
+
+@pytest.mark.parametrize("a_shape, b_shape", [((3, 0, 4), (3, 4, 5)), ((3, 4, 0), (3, 0, 5)), ((2, 3, 4), (4, 0))])
+def test_batches_of_empty_matrices(a_shape, b_shape):
+    a, b = np.ones(a_shape, np.float32), np.ones(b_shape, np.float32)
+    np.testing.assert_array_equal(tilewise.matmul(a, b, **HOST), a @ b)
+
+
+def test_arrays_that_state_their_type_as_text():
+    class Plain:
+        def __init__(self, array):
+            self.__array_interface__ = array.__array_interface__
+            self.array = array
+
+    a, b, out = integers((3, 4)), integers((4, 5), seed=2), np.empty((3, 5), np.float32)
+    tilewise.matmul(Plain(a), Plain(b), Plain(out), **HOST)
+    np.testing.assert_array_equal(out, a @ b)
+
+
 @pytest.mark.parametrize("m, n, k", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (1, 1, 1), (1, 5, 3), (5, 1, 3)])
 def test_sizes_of_0_and_1(m, n, k):
     a, b = integers((m, k)), integers((k, n), seed=2)
@@ -173,8 +201,6 @@ def test_arrays_with_dlpack_alone():
 
 
 def test_a_capsule_is_given_back():
-    import sys
-
     a, b = integers((3, 4)), integers((4, 5), seed=2)
     before = sys.getrefcount(a)
     for _ in range(10):
@@ -228,6 +254,49 @@ def test_a_packed_operand_gives_the_same():
     assert "row-major out" in refusal(a, packed, np.empty((33, 20), ml_dtypes.bfloat16).T, device=None)
     with pytest.raises(tilewise.InvalidArgument, match="two dimensions"):
         tilewise.pack(b[None], 20, **on)
+
+
+def test_options_that_are_none_are_the_default(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tilewise.configure(database=None, bundle=None, on_miss="record", missed_list=str(tmp_path / "missed.csv"))
+    try:
+        tilewise.matmul(integers((3, 4)), integers((4, 5)), **HOST)
+    finally:
+        tilewise.configure()
+    assert not list(tmp_path.glob("None*"))
+
+
+def test_the_child_of_a_fork_multiplies():
+    # In a process of its own: other libraries' threads do not survive a fork.
+    code = """
+import os, numpy as np, tilewise
+a = np.ones((3, 4), np.float32)
+tilewise.matmul(a, a.T, device="host")
+child = os.fork()
+if child == 0:
+    os._exit(0 if np.array_equal(tilewise.matmul(a, a.T, device="host"), a @ a.T) else 1)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, timeout=120).returncode == 0
+
+
+def test_configuring_while_others_multiply():
+    a, b, wrong = integers((3, 4)), integers((4, 5), seed=2), []
+
+    def multiply():
+        for _ in range(20):
+            if not np.array_equal(tilewise.matmul(a, b, **HOST), a @ b):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=multiply) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        tilewise.configure()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_explain_and_prepare():

@@ -43,3 +43,10 @@ def test_traced_arrays_are_refused():
 def test_shapes_that_do_not_fit():
     with pytest.raises(tilewise.InvalidArgument, match=r"\(2, 3\)"):
         tilewise.jax.matmul(integers((2, 3)), integers((2, 3)), **ON)
+
+
+def test_an_array_of_jax_is_not_written():
+    a, out = integers((2, 2)), jnp.zeros((2, 2))
+    with pytest.raises(TypeError, match="makes a new one"):
+        tilewise.matmul(a, a, out, **ON)
+    assert not np.asarray(out).any()

@@ -66,6 +66,19 @@ def test_a_program_that_dies_is_an_error_with_its_messages(tmp_path, monkeypatch
         programs.run("query", [])
 
 
+def test_a_callback_that_fails_ends_the_program_and_is_raised(tmp_path, monkeypatch):
+    a_program(tmp_path, monkeypatch, "for i in $(seq 4000); do echo line $i is long enough to fill a pipe soon >&2; done\necho '{}'\n")
+
+    def fail(line):
+        raise KeyError(line)
+
+    with pytest.raises(KeyError, match="line 1 "):
+        programs.run("query", [], fail)
+    a_program(tmp_path, monkeypatch, "printf '\\377 x\\n' >&2\necho '{}'\n")
+    lines = []
+    assert programs.run("query", [], lines.append) == {} and len(lines) == 1
+
+
 def test_errors_are_the_programs(database):
     with pytest.raises(tilewise.InvalidArgument, match="--budget"):
         tilewise.tune(8, database=database, **{**QUICK, "budget": "soon"})
@@ -81,6 +94,7 @@ def test_sizes_as_people_write_them():
     assert programs._sizes((1, 2, 3)) == "1x2x3"
     assert programs._sizes([1024, (1, 2, 3), "4x5x6"]) == "1024,1x2x3,4x5x6"
     assert programs._sizes([1, 2, 3]) == "1,2,3"
+    assert programs._sizes(tuple(np.array([1, 2, 3]))) == "1x2x3"
 
 
 def test_an_interrupt_keeps_what_was_measured(database):

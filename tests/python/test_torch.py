@@ -140,17 +140,15 @@ def test_swapped_models_are_the_same(device):
     assert type(kept[0]) is torch.nn.Linear
 
 
-def test_weights_are_packed_once_and_anew_when_they_change(device, monkeypatch):
-    packs = []
+@pytest.fixture
+def packing(device, monkeypatch):
+    """On the CPU, the target whose kernels pack."""
     real = tilewise.torch._pack
+    monkeypatch.setattr(tilewise.torch, "_pack", lambda weight, rows, math, device: real(
+        weight, rows, math=math, device=device and "host:sm_90"))
 
-    def pack(weight, rows, **options):
-        if options["device"] == "host":
-            options["device"] = "host:sm_90"  # the target whose kernels pack
-        packs.append(real(weight, rows, **options))
-        return packs[-1]
 
-    monkeypatch.setattr(tilewise.torch, "_pack", pack)
+def test_packed_weights(device, packing):
     layer = torch.nn.Linear(35, 33).to(device, torch.bfloat16)
     with torch.no_grad():
         for parameter in layer.parameters():
@@ -163,15 +161,73 @@ def test_weights_are_packed_once_and_anew_when_they_change(device, monkeypatch):
         expected = torch.nn.functional.linear(x.double(), layer.weight.double(), layer.bias.double())
         return torch.equal(network(x), expected.to(torch.bfloat16))
 
+    network.eval()
+    assert tilewise.torch.pack_weights(network, 10) > 0
     with torch.no_grad():
-        assert right() and right() and len(packs) == 1 and packs[0].nbytes > 0
-        layer.weight.add_(1)
-        assert right() and len(packs) == 2
-        layer.pack = False
-        assert right() and len(packs) == 2
-    layer.pack = True
-    network(x).sum().backward()  # with a gradient the weight is about to change
-    assert len(packs) == 2 and layer.weight.grad is not None
+        assert layer in tilewise.torch._packs and right()
+        layer.weight.add_(1)  # noticed: the original is read
+        assert right()
+    assert tilewise.torch.pack_weights(network, 10) > 0
+    layer.weight.requires_grad_(False)
+    assert network(x).requires_grad  # the bias has a gradient
+    layer.weight.requires_grad_(True)
+    network(x).sum().backward()
+    assert layer.weight.grad is not None
+    network.train()
+    assert layer not in tilewise.torch._packs
+    with torch.no_grad():
+        layer.weight.data.mul_(2)
+        assert right()
+    tilewise.torch.pack_weights(network, 10)
+    tilewise.torch.unpack_weights(network)
+    assert layer not in tilewise.torch._packs
+
+
+def test_function_transforms(device):
+    a, b = integers(4, 3, 5, device=device), integers(4, 5, 2, device=device, seed=2)
+    product = tilewise.torch.matmul
+    assert torch.equal(torch.vmap(product)(a, b), a @ b)
+    assert torch.equal(torch.vmap(product, in_dims=(1, None))(a, b[0]), a.movedim(1, 0) @ b[0])
+    weights, biases = integers(4, 7, 5, device=device, seed=3), integers(4, 7, device=device, seed=4)
+    expected = torch.einsum("eri,eoi->ero", a, weights) + biases[:, None]
+    assert torch.equal(torch.vmap(tilewise.torch.linear)(a, weights, biases), expected)
+    assert torch.equal(torch.vmap(tilewise.torch.linear, in_dims=(None, 0))(a[0], weights),
+                       torch.einsum("ri,eoi->ero", a[0], weights))
+
+
+def test_tracing_records_the_operator(device):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    x, w = integers(3, 4, device=device), integers(5, 4, device=device, seed=2)
+    traced = make_fx(lambda x, w: tilewise.torch.linear(x, w))(x, w)
+    other = integers(3, 4, device=device, seed=9)
+    assert torch.equal(traced(other, w), torch.nn.functional.linear(other, w))
+
+
+def test_what_memory_does_not_show(device):
+    x = torch.randn(4, 1, dtype=torch.complex64, device=device).conj().imag
+    assert x.is_neg()
+    with pytest.raises(ValueError, match="resolve_neg"):
+        tilewise.matmul(x, x.t(), **options(device))
+    buffer = integers(3, 3, device=device).float()
+    leaf = torch.ones(3, 3, device=device, requires_grad=True)
+    loss = (leaf * buffer).sum()
+    tilewise.matmul(integers(3, 3, device=device), integers(3, 3, device=device), buffer, **options(device))
+    with pytest.raises(RuntimeError, match="inplace"):
+        loss.backward()
+
+
+def test_integers_on_the_cpu_by_pytorch():
+    a = torch.full((1, 2), 100, dtype=torch.int8)
+    c = tilewise.torch.matmul(a, a.t())
+    assert c.dtype == torch.int32 and c.item() == 20000
+
+
+def test_layers_without_inputs(device):
+    layer = torch.nn.Linear(0, 3, bias=False).to(device)
+    network = torch.nn.Sequential(layer)
+    tilewise.torch.swap_linear(network)
+    assert network(torch.empty(2, 4, 0, device=device)).shape == (2, 4, 3)
 
 
 def test_autocast(device):
