@@ -15,23 +15,32 @@
 namespace tilewise {
 namespace {
 
-double log_ratio(std::int64_t x, std::int64_t y) {
-  if (x == y) return 0;
-  const auto at_least_1 = [](std::int64_t v) {
-    return static_cast<double>(std::max<std::int64_t>(v, 1));
-  };
-  return std::abs(std::log2(at_least_1(x) / at_least_1(y)));
-}
-
-double alignment_gap(const Alignment& x, const Alignment& y) {
-  return log_ratio(x.a, y.a) + log_ratio(x.b, y.b) + log_ratio(x.c, y.c);
+double log_of(std::int64_t x) {
+  return std::log2(static_cast<double>(std::max<std::int64_t>(x, 1)));
 }
 
 }  // namespace
 
+LogSizes::LogSizes(const Problem& problem)
+    : sizes{log_of(problem.m), log_of(problem.n), log_of(problem.k), log_of(problem.batch)},
+      alignments{log_of(problem.alignment.a), log_of(problem.alignment.b),
+                 log_of(problem.alignment.c)} {}
+
+double LogSizes::distance(const LogSizes& other) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) sum += std::abs(sizes[i] - other.sizes[i]);
+  return sum;
+}
+
+double LogSizes::alignment_gap(const LogSizes& other) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < alignments.size(); ++i)
+    sum += std::abs(alignments[i] - other.alignments[i]);
+  return sum;
+}
+
 double distance_between(const Problem& x, const Problem& y) {
-  return log_ratio(x.m, y.m) + log_ratio(x.n, y.n) + log_ratio(x.k, y.k) +
-         log_ratio(x.batch, y.batch);
+  return LogSizes(x).distance(LogSizes(y));
 }
 
 double Resolver::own_ratio(std::size_t winner) const {
@@ -88,11 +97,13 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
                                                 bool without_own) const {
   using Place = std::tuple<double, bool, double, std::size_t>;
   std::vector<Place> near;
+  near.reserve(problems_.size());
+  const LogSizes logs(problem);
   for (std::size_t i = 0; i < problems_.size(); ++i) {
     const Problem& of = problems_[i];
     if (same_types(of, problem) && !superseded_[i] && !(without_own && of == problem))
-      near.emplace_back(distance_between(of, problem), of.layout != problem.layout,
-                        alignment_gap(of.alignment, problem.alignment), i);
+      near.emplace_back(logs_[i].distance(logs), of.layout != problem.layout,
+                        logs_[i].alignment_gap(logs), i);
   }
   // A heap: of a thousand winners the nearest hundred or so are looked at.
   std::make_heap(near.begin(), near.end(), std::greater<>());

@@ -189,6 +189,7 @@ void Resolver::add_general(std::vector<Record> general) {
   }
   for (const Winner& winner : winners_) {
     problems_.push_back(winner.record.problem);
+    logs_.emplace_back(winner.record.problem);
     hashes_.push_back(hash_of(winner.record.candidate));
   }
   own_ratios_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());

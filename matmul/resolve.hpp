@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <functional>
@@ -24,6 +25,16 @@ bool same_types(const Problem& x, const Problem& y);
 /// |log2 m'/m| + |log2 n'/n| + |log2 k'/k| + |log2 b'/b|, b being the batch. A size of 0 counts
 /// as 1.
 double distance_between(const Problem& x, const Problem& y);
+
+/// Logarithms to base 2 of a problem's sizes and alignments: one problem is compared with many.
+struct LogSizes {
+  explicit LogSizes(const Problem& problem);
+  double distance(const LogSizes& other) const;  ///< distance_between() the problems
+  double alignment_gap(const LogSizes& other) const;
+
+  std::array<double, 4> sizes;  ///< m, n, k, batch
+  std::array<double, 3> alignments;
+};
 
 /// The device as `autotune --device` takes it.
 std::string device_option(const DeviceInfo& device);
@@ -124,6 +135,7 @@ class Resolver {
   std::vector<Winner> winners_;      // then general records, as if they were winners
   std::size_t own_ = 0;              // the number of winners before them
   std::vector<Problem> problems_;    // of each winner, close together: all are looked at
+  std::vector<LogSizes> logs_;       // likewise
   std::vector<bool> superseded_;     // of each winner: for other sizes, by a general record
   std::vector<std::size_t> hashes_;  // hash_of() each winner's candidate
   /// Of each winner: measured over modelled time of its own problem, or 0 until it is first needed.
