@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <tuple>
 #include <unordered_set>
@@ -96,15 +97,19 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
                                                 const GivenPackings& given,
                                                 bool without_own) const {
   using Place = std::tuple<double, bool, double, std::size_t>;
-  std::vector<Place> near;
-  near.reserve(problems_.size());
+  // Of each candidate the nearest record. What does not serve this problem is not asked again.
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  std::vector<Place> near(candidates_, Place{kNone, false, 0, 0});
   const LogSizes logs(problem);
   for (std::size_t i = 0; i < problems_.size(); ++i) {
     const Problem& of = problems_[i];
-    if (same_types(of, problem) && !superseded_[i] && !(without_own && of == problem))
-      near.emplace_back(logs_[i].distance(logs), of.layout != problem.layout,
-                        logs_[i].alignment_gap(logs), i);
+    if (!same_types(of, problem) || superseded_[i] || (without_own && of == problem)) continue;
+    const Place place{logs_[i].distance(logs), of.layout != problem.layout,
+                      logs_[i].alignment_gap(logs), i};
+    Place& nearest = near[candidate_[i]];
+    if (place < nearest) nearest = place;
   }
+  std::erase_if(near, [](const Place& place) { return std::get<0>(place) == kNone; });
   // A heap: of a thousand winners the nearest hundred or so are looked at.
   std::make_heap(near.begin(), near.end(), std::greater<>());
   const Corrections* corrections = corrections_for(problem);
@@ -113,11 +118,8 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
   for (; !near.empty() && choices.size() < kCompared; near.pop_back()) {
     std::pop_heap(near.begin(), near.end(), std::greater<>());
     const auto& [distance, other_layout, gap, i] = near.back();
-    // What does not serve this problem is not asked again, but for kernels that serve one size
-    // each.
     const Candidate& stored = winners_[i].record.candidate;
     if (seen.contains(hashes_[i])) continue;
-    if (!find_template(stored.kernel_template).size_specialised) seen.insert(hashes_[i]);
     std::optional<Candidate> candidate = form_for(winners_[i].record, problem, device_);
     if (!candidate || has_one_of(refused, *candidate, problem, device_)) continue;
     // Forms of two candidates may be one.

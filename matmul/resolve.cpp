@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "matmul/build.hpp"
@@ -187,10 +188,18 @@ void Resolver::add_general(std::vector<Record> general) {
                           candidate.configuration.at(specialises) != 0 &&
                           problems.contains(winners_[i].record.problem));
   }
+  std::unordered_map<std::size_t, std::size_t> numbers;  // of candidates, by hash
   for (const Winner& winner : winners_) {
     problems_.push_back(winner.record.problem);
     logs_.emplace_back(winner.record.problem);
     hashes_.push_back(hash_of(winner.record.candidate));
+    // Kernels that serve one size each are not compared by their configurations.
+    const bool one_size = find_template(winner.record.candidate.kernel_template).size_specialised;
+    const auto known = one_size ? numbers.end() : numbers.find(hashes_.back());
+    candidate_.push_back(known == numbers.end() ? candidates_ : known->second);
+    if (known != numbers.end()) continue;
+    if (!one_size) numbers.emplace(hashes_.back(), candidates_);
+    ++candidates_;
   }
   own_ratios_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
   residuals_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
