@@ -169,15 +169,15 @@ tw_install() {
 tw_python() {
   local venv=$TW_ROOT/.tilewise/python log=$TW_ROOT/.tilewise/python.log stamp wheels
   wheels=('nanobind>=2.4' numpy pytest ml_dtypes)
-  stamp="$venv/ready ${wheels[*]}"
-  stamp=${stamp//[ >=]/-}
+  stamp="ready-${wheels[*]}"
+  stamp=$venv/${stamp//[ >=]/-}
   if [[ ! -f $stamp ]]; then
     [[ $TW_NO_INSTALL == 1 ]] && return 1
     mkdir -p "$TW_ROOT/.tilewise" && rm -rf "$venv" && {
       python3 -m venv "$venv" &&
         "$venv/bin/python" -m pip install --disable-pip-version-check --no-input "${wheels[@]}"
     } >"$log" 2>&1 </dev/null || return 1
-    mkdir -p "$(dirname "$stamp")" && touch "$stamp"
+    touch "$stamp"
   fi
   printf '%s' "$venv/bin/python"
 }

@@ -99,14 +99,14 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
   using Place = std::tuple<double, bool, double, std::size_t>;
   // Of each candidate the nearest record. What does not serve this problem is not asked again.
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  std::vector<Place> near(candidates_, Place{kNone, false, 0, 0});
+  std::vector<Place> near(candidate_count_, Place{kNone, false, 0, 0});
   const LogSizes logs(problem);
   for (std::size_t i = 0; i < problems_.size(); ++i) {
     const Problem& of = problems_[i];
     if (!same_types(of, problem) || superseded_[i] || (without_own && of == problem)) continue;
     const Place place{logs_[i].distance(logs), of.layout != problem.layout,
                       logs_[i].alignment_gap(logs), i};
-    Place& nearest = near[candidate_[i]];
+    Place& nearest = near[candidate_numbers_[i]];
     if (place < nearest) nearest = place;
   }
   std::erase_if(near, [](const Place& place) { return std::get<0>(place) == kNone; });

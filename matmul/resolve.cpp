@@ -196,10 +196,10 @@ void Resolver::add_general(std::vector<Record> general) {
     // Kernels that serve one size each are not compared by their configurations.
     const bool one_size = find_template(winner.record.candidate.kernel_template).size_specialised;
     const auto known = one_size ? numbers.end() : numbers.find(hashes_.back());
-    candidate_.push_back(known == numbers.end() ? candidates_ : known->second);
+    candidate_numbers_.push_back(known == numbers.end() ? candidate_count_ : known->second);
     if (known != numbers.end()) continue;
-    if (!one_size) numbers.emplace(hashes_.back(), candidates_);
-    ++candidates_;
+    if (!one_size) numbers.emplace(hashes_.back(), candidate_count_);
+    ++candidate_count_;
   }
   own_ratios_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());
   residuals_ = std::make_shared<std::vector<std::atomic<double>>>(winners_.size());

@@ -132,14 +132,14 @@ class Resolver {
   void tell_staleness(Resolution& resolution) const;
   Resolution default_answer(const Problem& problem, const RefusedKernels& refused) const;
 
-  std::vector<Winner> winners_;         // then general records, as if they were winners
-  std::size_t own_ = 0;                 // the number of winners before them
-  std::vector<Problem> problems_;       // of each winner, close together: all are looked at
-  std::vector<LogSizes> logs_;          // likewise
-  std::vector<bool> superseded_;        // of each winner: for other sizes, by a general record
-  std::vector<std::size_t> hashes_;     // hash_of() each winner's candidate
-  std::vector<std::size_t> candidate_;  // its number: winners of one candidate have one
-  std::size_t candidates_ = 0;
+  std::vector<Winner> winners_;      // then general records, as if they were winners
+  std::size_t own_ = 0;              // the number of winners before them
+  std::vector<Problem> problems_;    // of each winner, close together: all are looked at
+  std::vector<LogSizes> logs_;       // likewise
+  std::vector<bool> superseded_;     // of each winner: for other sizes, by a general record
+  std::vector<std::size_t> hashes_;  // hash_of() each winner's candidate
+  std::vector<std::size_t> candidate_numbers_;  // winners of one candidate have one number
+  std::size_t candidate_count_ = 0;
   /// Of each winner: measured over modelled time of its own problem, or 0 until it is first needed.
   /// Threads that compute one at the same time compute the same. Copies have the same winners.
   std::shared_ptr<std::vector<std::atomic<double>>> own_ratios_;

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "python/dlpack.hpp"
@@ -26,66 +27,41 @@ std::string type_list() {
   return text;
 }
 
+/// A type in DLPack, and by the name that PyTorch, NumPy and ml_dtypes give it.
+struct TypeRow {
+  DType type;
+  dlpack::TypeCode code;
+  const char* name;
+};
+constexpr TypeRow kTypes[] = {{DType::f32, dlpack::kFloat, "float32"},
+                              {DType::f64, dlpack::kFloat, "float64"},
+                              {DType::f16, dlpack::kFloat, "float16"},
+                              {DType::bf16, dlpack::kBfloat, "bfloat16"},
+                              {DType::i8, dlpack::kInt, "int8"},
+                              {DType::i32, dlpack::kInt, "int32"},
+                              {DType::e4m3, dlpack::kFloat8E4m3fn, "float8_e4m3fn"},
+                              {DType::e5m2, dlpack::kFloat8E5m2, "float8_e5m2"}};
+
+const TypeRow& row_of(DType type) {
+  for (const TypeRow& row : kTypes)
+    if (row.type == type) return row;
+  throw Error(ErrorKind::unsupported, "arrays have no type " + std::string(to_string(type)));
+}
+dlpack::DataType dlpack_type(DType type) {
+  return {row_of(type).code, static_cast<std::uint8_t>(8 * bytes_of(type)), 1};
+}
 DType type_of(const dlpack::DataType& type, const std::string& name) {
-  const auto is = [&](int code, int bits) {
-    return type.lanes == 1 && type.code == code && type.bits == bits;
-  };
-  if (is(dlpack::kFloat, 32)) return DType::f32;
-  if (is(dlpack::kFloat, 64)) return DType::f64;
-  if (is(dlpack::kFloat, 16)) return DType::f16;
-  if (is(dlpack::kBfloat, 16)) return DType::bf16;
-  if (is(dlpack::kInt, 8)) return DType::i8;
-  if (is(dlpack::kInt, 32)) return DType::i32;
-  if (is(dlpack::kFloat8E4m3fn, 8)) return DType::e4m3;
-  if (is(dlpack::kFloat8E5m2, 8)) return DType::e5m2;
+  for (const TypeRow& row : kTypes)
+    if (type.lanes == 1 && type.code == row.code && type.bits == 8 * bytes_of(row.type))
+      return row.type;
   refuse(name + " is of DLPack's type (code " + std::to_string(type.code) + ", " +
          std::to_string(type.bits) + " bits, " + std::to_string(type.lanes) +
          " lanes); products have " + type_list());
 }
-dlpack::DataType dlpack_type(DType type) {
-  switch (type) {
-    case DType::f32:
-      return {dlpack::kFloat, 32, 1};
-    case DType::f64:
-      return {dlpack::kFloat, 64, 1};
-    case DType::f16:
-      return {dlpack::kFloat, 16, 1};
-    case DType::bf16:
-      return {dlpack::kBfloat, 16, 1};
-    case DType::i8:
-      return {dlpack::kInt, 8, 1};
-    case DType::i32:
-      return {dlpack::kInt, 32, 1};
-    case DType::e4m3:
-      return {dlpack::kFloat8E4m3fn, 8, 1};
-    case DType::e5m2:
-      return {dlpack::kFloat8E5m2, 8, 1};
-  }
-  return {};
-}
-
-struct TypeName {
-  DType type;
-  const char *torch, *numpy;  ///< as numpy or ml_dtypes spell it
-};
-constexpr TypeName kTypeNames[] = {{DType::f32, "float32", "float32"},
-                                   {DType::f64, "float64", "float64"},
-                                   {DType::f16, "float16", "float16"},
-                                   {DType::bf16, "bfloat16", "bfloat16"},
-                                   {DType::i8, "int8", "int8"},
-                                   {DType::i32, "int32", "int32"},
-                                   {DType::e4m3, "float8_e4m3fn", "float8_e4m3fn"},
-                                   {DType::e5m2, "float8_e5m2", "float8_e5m2"}};
-
 DType type_of_name(const std::string& text, const std::string& name) {
-  for (const TypeName& known : kTypeNames)
-    if (text == known.numpy) return known.type;
+  for (const TypeRow& row : kTypes)
+    if (text == row.name) return row.type;
   refuse(name + " is of the type " + text + "; products have " + type_list());
-}
-const TypeName& names_of(DType type) {
-  for (const TypeName& known : kTypeNames)
-    if (known.type == type) return known;
-  return kTypeNames[0];
 }
 
 int dims_of(std::int64_t count, const std::string& name) {
@@ -216,7 +192,7 @@ Array::Array(nb::handle object, const char* name) : object_(object) {
     read_cuda_interface(nb::cast<nb::dict>(object.attr("__cuda_array_interface__")));
   } else if (nb::hasattr(object, "__array_interface__")) {
     by_ = By::array_interface;
-    read_array_interface(nb::cast<nb::dict>(object.attr("__array_interface__")));
+    read_interface(nb::cast<nb::dict>(object.attr("__array_interface__")));
   } else if (nb::hasattr(object, "__dlpack__")) {
     by_ = By::capsule;
   } else {
@@ -303,8 +279,6 @@ void Array::read_cuda_interface(const nb::dict& interface) {
     stated_ = nb::cast<std::uintptr_t>(interface["stream"]);
 }
 
-void Array::read_array_interface(const nb::dict& interface) { read_interface(interface); }
-
 void Array::read_capsule(StreamHandle stream) {
   const nb::object device = object_.attr("__dlpack_device__")();
   const int kind = nb::cast<int>(nb::int_(device[0]));
@@ -382,20 +356,20 @@ nb::object Array::make(const std::vector<std::int64_t>& shape, DType type) const
     }
   }
   const nb::tuple size = nb::tuple(nb::cast(shape));
-  const TypeName& names = names_of(type);
+  const char* const type_name = row_of(type).name;
   if (torch_)
     return object_.attr("new_empty")(
-        size, nb::arg("dtype") = nb::module_::import_("torch").attr(names.torch));
+        size, nb::arg("dtype") = nb::module_::import_("torch").attr(type_name));
   const std::string library = type_text(object_).substr(0, type_text(object_).find('.'));
-  if (library == "cupy") return nb::module_::import_("cupy").attr("empty")(size, names.numpy);
+  if (library == "cupy") return nb::module_::import_("cupy").attr("empty")(size, type_name);
   if (library == "numba")
     return nb::module_::import_("numba.cuda")
-        .attr("device_array")(size, nb::arg("dtype") = names.numpy);
+        .attr("device_array")(size, nb::arg("dtype") = type_name);
   if (by_ == By::array_interface) {
     const bool own = type == DType::bf16 || is_fp8(type);  // of ml_dtypes
     const nb::object numpy = nb::module_::import_("numpy");
-    const nb::object of = own ? nb::module_::import_("ml_dtypes").attr(names.numpy)
-                              : nb::object(nb::str(names.numpy));
+    const nb::object of =
+        own ? nb::module_::import_("ml_dtypes").attr(type_name) : nb::object(nb::str(type_name));
     return numpy.attr("empty")(size, nb::arg("dtype") = of);
   }
   refuse("out is needed: no array that may be written can be made for " + type_text(object_));

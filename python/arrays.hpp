@@ -43,7 +43,6 @@ class Array {
 
   void read_torch();
   void read_cuda_interface(const nanobind::dict& interface);
-  void read_array_interface(const nanobind::dict& interface);
   void read_capsule(StreamHandle stream);
   void read_interface(const nanobind::dict& interface);
 

@@ -91,7 +91,8 @@ void check_shapes(const View& a, const View& b, const View& out) {
          " and b " + shape_text(b) + " has " + text_of(shape, shape.size()));
 }
 
-/// The bytes from the first to behind the last element. Strides are 0 or more.
+/// The bytes from the first to behind the last element of a view that has elements. Strides are 0
+/// or more.
 struct Extent {
   const char *begin, *end;
 };
@@ -125,6 +126,7 @@ void check_loop(const View& a, const View& b, const View& out) {
     refuse("out has elements that share memory, or may: strides " +
            text_of(out.strides, std::size_t(out.dims)) + "; pass a contiguous array");
   const Extent to = extent_of(out);
+  if (columns(a) == 0) return;  // k = 0: a and b have no elements
   for (const View* view : {&a, &b}) {
     const Extent from = extent_of(*view);
     if (from.begin < to.end && to.begin < from.end)

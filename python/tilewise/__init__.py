@@ -12,7 +12,7 @@ from __future__ import annotations
 import os as _os
 import sys as _sys
 
-from . import _tilewise
+from . import _tilewise, programs
 from ._tilewise import Packed, matmul, pack
 from .errors import DeviceError, Error, InvalidArgument, NotFound, OutOfMemory, Unsupported
 from .programs import bundle, cover, query, tune
@@ -66,6 +66,8 @@ def configure(**options):
         if options.get(name) is None:
             options[name] = default()
     _tilewise.configure(**options)
+    database = options.get("database")
+    programs.database_of_products = None if database is None else _os.fspath(database)
 
 
 def _program_or_empty():

@@ -20,6 +20,9 @@ from . import errors
 _STATUS = {2: "invalid_argument", 3: "no_device", 4: "compiler", 5: "database", 7: "out_of_memory"}
 
 
+database_of_products: str | None = None  # set by tilewise.configure()
+
+
 def program() -> str:
     """The path of `autotune`: TILEWISE_AUTOTUNE, this package's own, or the one on PATH."""
     stated = os.environ.get("TILEWISE_AUTOTUNE")
@@ -35,8 +38,11 @@ def program() -> str:
 
 
 def _options(values: Mapping[str, Any]) -> list[str]:
-    """--name value for each that is not None; True: a flag."""
+    """--name value for each that is not None; True: a flag. Without "db" it is the database of this process's products."""
     words: list[str] = []
+    values = dict(values)
+    if values.get("db") is None:
+        values["db"] = database_of_products
     for name, value in values.items():
         if value is None or value is False:
             continue
@@ -165,7 +171,7 @@ def tune(sizes=None, *, problems=None, layout="nn", dtype="f32", out=None, math=
     differ layout, dtype, out, math, batch, align, weight; or the path of a CSV or JSON file of these. budget: seconds
     a problem, or "2m". device: an index, a list of them, "all" or "host". progress: True: a bar of tqdm where it is
     installed, else lines; a function of a line; or False. Further options are those of `autotune tune`, with
-    underscores. Times are in microseconds. Ctrl-C ends the search and keeps what was measured. Raises Error.
+    underscores. database: None: that of configure(). Times are in microseconds. Ctrl-C ends the search and keeps what was measured. Raises Error.
     """
     words = _options({"layout": layout, "dtype": dtype, "out": out, "math": math, "batch": batch, "device": device,
                       "budget": budget, "db": database, **options})

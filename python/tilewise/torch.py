@@ -10,6 +10,7 @@ slow, for tests.
 
 from __future__ import annotations
 
+import itertools
 import math as _math
 import weakref
 from typing import Callable, Optional
@@ -61,21 +62,20 @@ def _result_type(dtype: torch.dtype) -> torch.dtype:
 
 _library = torch.library.Library("tilewise", "DEF")
 _library.define("matmul(Tensor a, Tensor b, str math) -> Tensor")
-_library.define("linear(Tensor x, Tensor weight, Tensor? bias, str math) -> Tensor")
+_library.define("linear(Tensor x, Tensor weight, Tensor? bias, str math, int packed=0) -> Tensor")
 
 
 def _matmul_now(a: Tensor, b: Tensor, math: str) -> Tensor:
     return _multiply(a.detach(), b.detach(), None, 0.0, math)
 
 
-def _linear_now(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str) -> Tensor:
-    return _with_bias(x.detach(), weight.detach().t(), bias, weight.shape[0], math)
-
-
-def _with_bias(x: Tensor, weight: Tensor | Packed, bias: Optional[Tensor], outputs: int, math: str) -> Tensor:
+def _linear_now(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0) -> Tensor:
+    state, operand = _packed.get(packed, (None, None))
+    right = operand if state is not None and state == _state_of(weight) else weight.detach().t()
     if bias is None:
-        return _multiply(x, weight, None, 0.0, math)
-    return _multiply(x, weight, bias.detach().expand(x.shape[0], outputs).contiguous(), 1.0, math)
+        return _multiply(x.detach(), right, None, 0.0, math)
+    out = bias.detach().expand(x.shape[0], weight.shape[0]).contiguous()
+    return _multiply(x.detach(), right, out, 1.0, math)
 
 
 def _with_a_unit_stride(x: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ def _matmul_fake(a: Tensor, b: Tensor, math: str) -> Tensor:
 
 
 @torch.library.register_fake("tilewise::linear")
-def _linear_fake(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str) -> Tensor:
+def _linear_fake(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0) -> Tensor:
     torch._check(x.dim() == 2 and x.shape[1] == weight.shape[1],
                  lambda: f"shapes do not fit: {tuple(x.shape)} and weight {tuple(weight.shape)}")
     return x.new_empty((x.shape[0], weight.shape[0]))
@@ -123,7 +123,7 @@ def _matmul_backward(ctx, gradient: Tensor):
 
 
 def _linear_setup(ctx, inputs, output) -> None:
-    x, weight, bias, ctx.math = inputs
+    x, weight, bias, ctx.math, _ = inputs
     ctx.save_for_backward(x, weight)
 
 
@@ -136,7 +136,7 @@ def _linear_backward(ctx, gradient: Tensor):
         of_weight = torch.ops.tilewise.matmul(gradient.mT, x, ctx.math)
     if ctx.needs_input_grad[2]:
         of_bias = gradient.sum(0)
-    return of_x, of_weight, of_bias, None
+    return of_x, of_weight, of_bias, None, None
 
 
 torch.library.register_autograd("tilewise::matmul", _matmul_backward, setup_context=_matmul_setup)
@@ -157,15 +157,19 @@ def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None, math: str =
 
     Under torch.autocast the operands are cast as those of torch.nn.functional.linear are.
     """
+    return _linear(x, weight, bias, math, 0)
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int) -> Tensor:
     kind = x.device.type
     if torch.is_autocast_enabled(kind) and x.dtype in (torch.float32, torch.float16, torch.bfloat16):
         to = torch.get_autocast_dtype(kind)
         x, weight = x.to(to), weight.to(to)
         bias = None if bias is None else bias.to(to)
     if x.dim() == 2:
-        return torch.ops.tilewise.linear(x, weight, bias, math)
+        return torch.ops.tilewise.linear(x, weight, bias, math, packed)
     rows = x.reshape(_math.prod(x.shape[:-1]), x.shape[-1])
-    return torch.ops.tilewise.linear(rows, weight, bias, math).reshape(*x.shape[:-1], weight.shape[0])
+    return torch.ops.tilewise.linear(rows, weight, bias, math, packed).reshape(*x.shape[:-1], weight.shape[0])
 
 
 def _in_front(x: Tensor, at: Optional[int], dims: int) -> Tensor:
@@ -181,7 +185,7 @@ def _matmul_vmap(info, in_dims, a: Tensor, b: Tensor, math: str):
     return matmul(_in_front(a, in_dims[0], dims), _in_front(b, in_dims[1], dims), math), 0
 
 
-def _linear_vmap(info, in_dims, x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str):
+def _linear_vmap(info, in_dims, x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0):
     product = matmul(_in_front(x, in_dims[0], 2), _in_front(weight, in_dims[1], 2).mT, math)
     if product.dim() == 2:
         product = product.expand(info.batch_size, *product.shape)
@@ -192,8 +196,10 @@ torch.library.register_vmap("tilewise::matmul", _matmul_vmap)
 torch.library.register_vmap("tilewise::linear", _linear_vmap)
 
 
-# Of each layer: what its weight was when it was packed, and the packed weight.
-_packs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+# The operator takes a packed weight by its number. It uses it as long as the weight is as it was when it was packed.
+_packed: dict[int, tuple[tuple, Packed]] = {}
+_numbers = itertools.count(1)
+_number_of: weakref.WeakKeyDictionary[torch.nn.Module, int] = weakref.WeakKeyDictionary()
 
 
 def _state_of(weight: Tensor) -> tuple:
@@ -207,17 +213,20 @@ class Linear(torch.nn.Linear):
     math = "strict"
 
     def forward(self, x: Tensor) -> Tensor:
-        packed = _packs.get(self) if _packs and not torch.compiler.is_compiling() else None
-        if packed is None or torch.is_grad_enabled() or packed[0] != _state_of(self.weight) or x.dtype != self.weight.dtype:
-            return linear(x, self.weight, self.bias, self.math)
-        rows = x if x.dim() == 2 else x.reshape(_math.prod(x.shape[:-1]), x.shape[-1])
-        product = _with_bias(rows.detach(), packed[1], self.bias, self.weight.shape[0], self.math)
-        return product if x.dim() == 2 else product.reshape(*x.shape[:-1], self.weight.shape[0])
+        packed = 0
+        if _packed and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            packed = _number_of.get(self, 0)
+        return _linear(x, self.weight, self.bias, self.math, packed)
 
     def train(self, mode: bool = True) -> Linear:
         if mode:
-            _packs.pop(self, None)
+            _drop(self)
         return super().train(mode)
+
+
+def _drop(layer: torch.nn.Module) -> bool:
+    number = _number_of.pop(layer, None)
+    return _packed.pop(number, None) is not None
 
 
 def pack_weights(model: torch.nn.Module, rows: int) -> int:
@@ -235,9 +244,11 @@ def pack_weights(model: torch.nn.Module, rows: int) -> int:
         if not isinstance(layer, Linear) or (not weight.is_cuda and _cpu == "torch"):
             continue
         packed = _pack(weight.detach().t(), rows, math=layer.math, device=None if weight.is_cuda else "host")
-        _packs.pop(layer, None)
+        _drop(layer)
         if packed.nbytes:
-            _packs[layer] = _state_of(weight), packed
+            number = _number_of[layer] = next(_numbers)
+            _packed[number] = _state_of(weight), packed
+            weakref.finalize(layer, _packed.pop, number, None)
             taken += packed.nbytes
     return taken
 
@@ -245,7 +256,7 @@ def pack_weights(model: torch.nn.Module, rows: int) -> int:
 def unpack_weights(model: torch.nn.Module) -> None:
     """Drops what pack_weights() made, after the products that use it are done."""
     for layer in model.modules():
-        if _packs.pop(layer, None) is not None and layer.weight.is_cuda:
+        if _drop(layer) and layer.weight.is_cuda:
             torch.cuda.synchronize(layer.weight.device)
 
 

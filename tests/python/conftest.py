@@ -1,4 +1,4 @@
-"""Fixtures: a database of each test's own; skips what needs a module or a GPU that is not there."""
+"""Fixtures: a database of each test's own. Without it products find none."""
 import os
 
 import pytest

@@ -96,6 +96,8 @@ def test_loops_over_uneven_batches_check_out_as_a_whole():
     memory = np.ones((3, 2, 2, 4), np.float32)
     b = np.ones((2, 1, 2, 2), np.float32)
     assert "overlap" in refusal(memory[:2, ..., :2], b, memory[1:, ..., :2])
+    empty = np.ones((3, 2, 2, 0), np.float32)[:2]
+    np.testing.assert_array_equal(tilewise.matmul(empty, np.ones((2, 1, 0, 2), np.float32), memory[1:, ..., :2], **HOST), 0)
     out = np.lib.stride_tricks.as_strided(np.empty(100, np.float32), (2, 2, 2, 2), (4, 40, 8, 4))
     assert "share memory" in refusal(np.ones((2, 2, 2, 2), np.float32), b, out)
 

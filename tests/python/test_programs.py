@@ -29,6 +29,11 @@ def test_a_tuned_problem_serves_products_of_this_process(database):
     np.testing.assert_array_equal(tilewise.matmul(a, b, device="host"), a @ b)
 
 
+def test_the_configured_database_is_that_of_the_programs(database):
+    tilewise.tune(9, **QUICK)
+    assert [row["m"] for row in tilewise.query()] == [row["m"] for row in tilewise.query(database=database)] == [9]
+
+
 def test_lists_of_problems_and_their_rows(database):
     problems = [{"m": 8, "n": 8, "k": 8}, {"m": 9, "n": 8, "k": 8, "layout": "nt"}]
     rows = tilewise.tune(problems=problems, database=database, **QUICK)

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 torch = pytest.importorskip("torch")
+import torch.fx.experimental.proxy_tensor
 import tilewise
 import tilewise.torch
 
@@ -164,7 +165,7 @@ def test_packed_weights(device, packing):
     network.eval()
     assert tilewise.torch.pack_weights(network, 10) > 0
     with torch.no_grad():
-        assert layer in tilewise.torch._packs and right()
+        assert layer in tilewise.torch._number_of and right()
         layer.weight.add_(1)  # noticed: the original is read
         assert right()
     assert tilewise.torch.pack_weights(network, 10) > 0
@@ -174,13 +175,21 @@ def test_packed_weights(device, packing):
     network(x).sum().backward()
     assert layer.weight.grad is not None
     network.train()
-    assert layer not in tilewise.torch._packs
+    assert layer not in tilewise.torch._number_of
     with torch.no_grad():
         layer.weight.data.mul_(2)
         assert right()
+    network.eval()
     tilewise.torch.pack_weights(network, 10)
+    with torch.no_grad(), torch.autocast(device, dtype=torch.float16):
+        assert network(x).dtype == torch.float16
+    with torch.no_grad():
+        traced = torch.fx.experimental.proxy_tensor.make_fx(lambda x: network(x))(x)
+        other = integers(2, 5, 35, device=device, dtype=torch.bfloat16, seed=7)
+        assert torch.equal(traced(other), network(other))
     tilewise.torch.unpack_weights(network)
-    assert layer not in tilewise.torch._packs
+    assert not tilewise.torch._packed
+    assert layer not in tilewise.torch._number_of
 
 
 def test_function_transforms(device):
@@ -196,10 +205,8 @@ def test_function_transforms(device):
 
 
 def test_tracing_records_the_operator(device):
-    from torch.fx.experimental.proxy_tensor import make_fx
-
     x, w = integers(3, 4, device=device), integers(5, 4, device=device, seed=2)
-    traced = make_fx(lambda x, w: tilewise.torch.linear(x, w))(x, w)
+    traced = torch.fx.experimental.proxy_tensor.make_fx(lambda x, w: tilewise.torch.linear(x, w))(x, w)
     other = integers(3, 4, device=device, seed=9)
     assert torch.equal(traced(other, w), torch.nn.functional.linear(other, w))
 

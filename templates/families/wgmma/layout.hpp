@@ -44,7 +44,8 @@ struct TileLayout {
   }
   // Elements of m or n that are copied or skipped together: a box's rows, or a panel's columns.
   constexpr int unit() const { return along_k ? box_rows() : width() / element; }
-  // What all sharers copy of a tile of which `inside` elements of m or n are in the matrix.
+  // Bytes that the sharers copy together. inside: the tile's elements of m or n inside of the
+  // matrix.
   constexpr int copied_bytes(int inside) const {
     if (!skips) return bytes();
     const int part = layout::smaller(layout::larger(inside, 0), span);

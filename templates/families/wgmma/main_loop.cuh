@@ -235,7 +235,7 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
     const int in_row = block / CLUSTER_M, in_column = block % CLUSTER_M;  // of the cluster
     const unsigned same_row = ((1u << kCluster) - 1) / ((1u << CLUSTER_M) - 1) << in_column;
     const unsigned same_column = ((1u << CLUSTER_M) - 1) << in_row * CLUSTER_M;  //@ wgmma-blocks-of-column
-    // From the tile's first row and column on, of A and B.
+    // Rows of A and columns of B from the tile's first on.
     const int rows = static_cast<int>(args.rows()) - work.row;  //@ wgmma-rows-inside
     const int columns = static_cast<int>(args.columns()) - work.column;
     const int bytes = SKIP ? ELEMENT_PARTS * (Left::kSkipping.copied_bytes(SWAP_AB ? columns : rows) +
