@@ -1,7 +1,5 @@
 #include "python/arrays.hpp"
 
-#include <nanobind/stl/vector.h>
-
 #include <algorithm>
 #include <unordered_map>
 

@@ -1,5 +1,10 @@
 #pragma once
+// The type casters are here, for all files: a cast that is compiled with one and without it has two
+// definitions.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <functional>
 #include <optional>

@@ -1,8 +1,4 @@
 // The extension module tilewise._tilewise.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-
 #include <initializer_list>
 #include <memory>
 #include <string>
