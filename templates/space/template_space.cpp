@@ -207,19 +207,29 @@ bool TemplateSpace::visit_from(std::size_t depth, Point& point,
 /// instead of weighted by the number of their completions. The search then spreads wider over tile
 /// shapes, which does it no harm.
 std::optional<Configuration> TemplateSpace::random(std::mt19937_64& generator, int attempts) const {
+  const int shorter = *shorter_;
   Point point(axes_.size());
-  if (!hold(always_, point)) return std::nullopt;
+  if (shorter == kEmpty || !hold(always_, point)) return std::nullopt;
+  attempts >>= shorter;
+  const auto found = [&] {
+    if (shorter > 0) *shorter_ = 0;
+    return configuration_of(point);
+  };
   for (int i = 0; i < std::min(attempts, kPlainDraws); ++i)
-    if (draw(generator, point)) return configuration_of(point);
+    if (draw(generator, point)) return found();
   // Early values may leave almost no valid completion: a restart is then quicker than an exhaustive
   // search. The growing limit makes the search exhaustive in the end.
   int left = attempts - kPlainDraws;
   for (int limit = kFirstDescent; left > 0; limit += limit / 4) {
     int steps = std::min(limit, left);
     left -= steps;
-    if (descend(0, generator, point, steps)) return configuration_of(point);
-    if (steps > 0) break;  // the search was exhaustive: no configuration is valid
+    if (descend(0, generator, point, steps)) return found();
+    if (steps > 0) {  // the search was exhaustive: no configuration is valid
+      *shorter_ = kEmpty;
+      return std::nullopt;
+    }
   }
+  *shorter_ = std::min(shorter + 2, kEmpty - 1);
   return std::nullopt;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -24,7 +25,7 @@ inline std::size_t random_index(std::mt19937_64& generator, std::size_t count) {
 /// The valid configurations of one kernel template for a problem on a device: a part of
 /// SearchSpace. Parameters are set one after another, in an order in which constraints apply early.
 /// Each constraint is evaluated as soon as the parameters that it reads are set; results are
-/// cached. Immutable after construction, but for the cache; thread-safe.
+/// cached. Immutable after construction, but for what is cached; thread-safe.
 class TemplateSpace {
  public:
   TemplateSpace(const KernelTemplate& kernel, const Problem& problem, const DeviceInfo& device,
@@ -41,7 +42,9 @@ class TemplateSpace {
   bool for_each(const std::function<bool(const Configuration&)>& visit) const;
 
   /// A random valid configuration: exactly uniform, by rejection, where the space is dense enough;
-  /// see template_space.cpp.
+  /// see template_space.cpp. Calls after one that found none try less and
+  /// less, not at all where it is known that there is none: of many templates for a problem one
+  /// may be empty.
   std::optional<Configuration> random(std::mt19937_64& generator, int attempts) const;
 
   /// Valid configurations with one parameter changed, nearest values first; then those with two
@@ -96,6 +99,10 @@ class TemplateSpace {
   Checks in_order_;                   // all of them, in the template's order
   Configuration first_;               // every parameter at its first value
   std::vector<std::size_t> by_name_;  // axes in the order of first_'s names
+  /// By how many bits random()'s attempts are shortened: 2 for each call in a row that found none;
+  /// kEmpty where there is none.
+  std::shared_ptr<std::atomic<int>> shorter_ = std::make_shared<std::atomic<int>>(0);
+  static constexpr int kEmpty = 31;
 };
 
 }  // namespace tilewise

@@ -295,6 +295,18 @@ TEST(SearchSpace, MillionRawDrawsTakeSeconds) {
   EXPECT_EQ(space.random(generator, 1'000'000), std::nullopt);  // bounded by ctest's time limit
 }
 
+// For some problems one of the templates has nothing, and a search asks it for draws all the same.
+TEST(SearchSpace, TenThousandDrawsFromAnEmptySpaceTakeSeconds) {
+  KernelTemplate t = sparse_template();
+  t.constraints.push_back({"never", {"P20", "P21"}, "never", [](const ConstraintInput& in) {
+                             return in.configuration.at("P20") > 7;
+                           }});
+  const SearchSpace space(problem(), {}, {&t});
+  std::mt19937_64 generator(1);
+  for (int i = 0; i < 10'000; ++i)  // bounded by ctest's time limit
+    ASSERT_EQ(space.random(generator), std::nullopt);
+}
+
 TEST(SearchSpace, NeighboursChangeOneParameterNearestFirst) {
   const KernelTemplate t = small_template();
   const SearchSpace space(problem(), {}, {&t});
