@@ -84,7 +84,10 @@ class Bench {
         device_(open_device(options.device)->info()),
         compiler_(load_compiler(device_.target, "")),
         portfolio_({}, device_, "", portfolio_for(device_),
-                   [this](const Problem& kind) { return portfolio_corrections(kind, device_); }),
+                   [this](const Problem& kind) {
+                     return database_ ? own_or_shipped_corrections(*database_, kind, device_)
+                                      : portfolio_corrections(kind, device_);
+                   }),
         own_(options.tuned.empty() ? Database::in_memory() : Database::open(options.tuned)) {
     if (!options.portfolio)
       database_.emplace(

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "matmul/portfolio.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
 
@@ -35,6 +36,13 @@ std::optional<Corrections> load_corrections(const Database& database, const Prob
                   " are not used: " + error.what());
     return std::nullopt;
   }
+}
+
+std::optional<Corrections> own_or_shipped_corrections(const Database& database,
+                                                      const Problem& problem,
+                                                      const DeviceInfo& device) {
+  std::optional<Corrections> own = load_corrections(database, problem, device);
+  return own ? std::move(own) : portfolio_corrections(problem, device);
 }
 
 bool refresh_corrections(Database& database, const Problem& problem, const DeviceInfo& device,

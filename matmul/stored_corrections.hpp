@@ -12,6 +12,12 @@ namespace tilewise {
 std::optional<Corrections> load_corrections(const Database& database, const Problem& problem,
                                             const DeviceInfo& device);
 
+/// Those of the device's own measurements, else those that ship: by these a portfolio's candidates
+/// are compared with what is stored.
+std::optional<Corrections> own_or_shipped_corrections(const Database& database,
+                                                      const Problem& problem,
+                                                      const DeviceInfo& device);
+
 enum class Assess { no, yes };
 /// Fits corrections to the newest 20,000 ok records of the problem's types on the device, and
 /// stores them, where there are enough records and at least `growth` times as many as the stored

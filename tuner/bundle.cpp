@@ -34,7 +34,7 @@ class Bundling {
         from_.winners(gpu_), device_, "", from_.general(gpu_),
         [this](const Problem& kind) { return load_corrections(from_, kind, device_); });
     const Resolver portfolio({}, device_, "", portfolio_for(device_), [this](const Problem& kind) {
-      return portfolio_corrections(kind, device_);
+      return own_or_shipped_corrections(from_, kind, device_);
     });
     for (const Problem& problem : problems) {
       BundledProblem bundled{gpu_, problem, MatchKind::default_, 0, ""};

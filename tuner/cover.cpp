@@ -61,7 +61,9 @@ class Covering {
         gpu_(gpu_key(device_)),
         table_(range, options, context_, device_),
         portfolio_({}, device_, "", portfolio_for(device_),
-                   [this](const Problem& kind) { return any_corrections(kind); }),
+                   [this](const Problem& kind) {
+                     return own_or_shipped_corrections(context_.database, kind, device_);
+                   }),
         further_(further),
         working_(1 + further.size()),
         points_(range, options.seed, options.most_flops, options.most_bytes) {}
@@ -209,12 +211,6 @@ class Covering {
     for (Resolver::Expected& one : resolver.expected(problem, count))
       candidates.push_back(std::move(one.candidate));
     return candidates;
-  }
-
-  /// Those of this GPU's measurements, else those that ship.
-  std::optional<Corrections> any_corrections(const Problem& kind) const {
-    std::optional<Corrections> own = load_corrections(context_.database, kind, device_);
-    return own ? std::move(own) : portfolio_corrections(kind, device_);
   }
 
   Resolver what_is_stored() const {
