@@ -1,5 +1,5 @@
 # The rules that no compiler checks, read off the source text:
-#   - rooms include only rooms below them: include <- vocabulary <- {templates, device, db} <- matmul <- tuner;
+#   - rooms include only rooms below them: include <- vocabulary <- {templates, device, db} <- matmul <- {tuner, drop_in};
 #     within tuner/: reference <- evaluate <- worker, {evaluate, search} <- the loop <- ladder <- cli;
 #   - include/, which is installed, includes itself only, and so do python/ (besides itself), examples/ and tests/install/, programs
 #     of others;
@@ -18,6 +18,7 @@ set(device_may tilewise vocabulary device)
 set(db_may tilewise vocabulary db)
 set(matmul_may tilewise vocabulary templates device db matmul)
 set(tuner_may ${matmul_may} tuner)
+set(drop_in_may ${matmul_may} drop_in)
 set(python_may tilewise python)
 # Rooms inside tuner/, whose own files are the loop: the rooms below tuner/ and inside it that each may include.
 set(inner_rooms reference evaluate worker search ladder cli)
@@ -37,10 +38,10 @@ set(cli_sees cli ladder worker ${tuner_sees})
 # Header (a regular expression) and the one folder that may include it.
 set(owned "sqlite3\\.h=db" "cuda\\.h=device/cuda" "nvrtc\\.h=device/cuda" "nvml\\.h=device/cuda"
           "cublas[A-Za-z_0-9]*\\.h=device/cuda" "boost/.*=device/host" "CLI/.*=tuner/cli" "CLI11.*=tuner/cli")
-set(rooms vocabulary include templates device db matmul tuner python)
+set(rooms vocabulary include templates device db matmul drop_in tuner python)
 set(examples_may tilewise)  # a program outside the tree has the installed headers
 set(bench_may ${cli_may})
-set(tests_may ${cli_may} tests)
+set(tests_may ${cli_may} drop_in tests)
 set(largest 450)
 set(problems "")
 set(count 0)

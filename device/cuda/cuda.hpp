@@ -24,6 +24,9 @@ std::unique_ptr<Device> open_device(const std::string& which);
 /// have one), else device 0. Throws Error(no_device).
 std::unique_ptr<Device> open_current_device();
 
+/// The index of that device, or -1 where no context is current or there is no driver. Some 20 ns.
+int current_device() noexcept;
+
 /// Loads NVRTC. `path` is a library file or a folder (of libraries, a toolkit, an environment).
 /// When empty, the search covers TILEWISE_NVRTC (a file or folder; when set, nothing else), the
 /// loader's path, CUDA_HOME and CUDA_PATH, /usr/local/cuda*, and pip's NVIDIA wheels

@@ -1,6 +1,7 @@
 #include "device/cuda/device_list.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 
 #include "device/cuda/cuda.hpp"
@@ -103,6 +104,22 @@ std::unique_ptr<Device> open_device(const std::string& which) {
   CUdevice device{};
   driver.check(driver.device_get(&device, index), "opening a GPU by its index");
   return std::make_unique<CudaDevice>(driver, device, devices[static_cast<std::size_t>(index)]);
+}
+
+int current_device() noexcept {
+  static std::atomic<const Driver*> known{nullptr};
+  try {
+    const Driver* driver = known.load(std::memory_order_relaxed);
+    if (!driver) known = driver = &Driver::initialized();
+    CUcontext context = nullptr;
+    CUdevice device{};
+    if (driver->ctx_get_current(&context) != CUDA_SUCCESS || !context ||
+        driver->ctx_get_device(&device) != CUDA_SUCCESS)
+      return -1;
+    return device;
+  } catch (const Error&) {
+    return -1;
+  }
 }
 
 std::unique_ptr<Device> open_current_device() {

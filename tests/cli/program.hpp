@@ -79,16 +79,16 @@ class ProgramTest : public testing::Test {
     posix_spawn_file_actions_addopen(&actions, 2,
                                      (errors.empty() ? file("stderr") : errors).c_str(),
                                      O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY, 0600);
-    std::vector<std::string> words{TILEWISE_AUTOTUNE}, settings;
+    std::vector<std::string> words{program_}, settings;
     words.insert(words.end(), arguments.begin(), arguments.end());
     for (const auto& [name, value] : variables_) settings.push_back(name + "=" + value);
     pid_t pid = -1;
-    const int error = posix_spawn(&pid, TILEWISE_AUTOTUNE, &actions, nullptr,
+    const int error = posix_spawn(&pid, program_.c_str(), &actions, nullptr,
                                   tilewise::test::argv_of(words).data(),
                                   tilewise::test::argv_of(settings).data());
     posix_spawn_file_actions_destroy(&actions);
     // Never returns -1, which kill() takes for every process.
-    if (error != 0) throw std::runtime_error(std::string("cannot start ") + TILEWISE_AUTOTUNE);
+    if (error != 0) throw std::runtime_error("cannot start " + program_);
     return pid;
   }
 
@@ -101,6 +101,14 @@ class ProgramTest : public testing::Test {
 
   Result run(const std::vector<std::string>& arguments, const fs::path& input = "/dev/null") const {
     return finish(start(arguments, input));
+  }
+
+  /// The same of another program.
+  Result run_program(const std::string& program, const std::vector<std::string>& arguments) {
+    program_ = program;
+    const Result result = run(arguments);
+    program_ = TILEWISE_AUTOTUNE;
+    return result;
   }
 
   /// The same with stderr on a terminal. Status -1 without terminals.
@@ -125,6 +133,7 @@ class ProgramTest : public testing::Test {
     return ::read(file, text.data(), text.size());
   }
 
+  std::string program_ = TILEWISE_AUTOTUNE;
   fs::path folder_;
   std::map<std::string, std::string> variables_;
 };

@@ -33,6 +33,8 @@ struct WeightedProblem {
   Problem problem;
   double weight = 1;
   bool own_math = false;  ///< its row in the list has the math mode, which --accuracy leaves alone
+  double calls = 0;       ///< of an application, as recorded; 0: not known
+  double us = 0;          ///< of one of them, with the library that it used
 };
 
 /// `sizes_default` is shown in --help; empty: --sizes or --problems is required. `with_accuracy`

@@ -14,7 +14,8 @@
 namespace tilewise::cli {
 namespace {
 
-constexpr const char* kColumns = "m, n, k, layout, dtype, out, math, batch, align, weight";
+constexpr const char* kColumns =
+    "m, n, k, layout, dtype, out, math, batch, align, weight, calls, us, lda, ldb, ldc";
 
 /// The values of a row that are not empty, by column.
 using Row = std::map<std::string, std::string>;
@@ -58,13 +59,15 @@ void check_column(const std::string& name) {
   refuse_list("'" + name + "' is not a column; the columns are " + kColumns);
 }
 
-double weight_of(const std::string& text) {
-  double weight = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), weight);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || !(weight > 0) ||
-      !(weight <= 1e12))
-    refuse_list("weight: '" + text + "' is not allowed; give a number above 0, at most 1e12");
-  return weight;
+/// A number up to 1e12: above 0, or 0 as well.
+double number_of(const char* column, const std::string& text, bool may_be_0) {
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() ||
+      !(may_be_0 ? number >= 0 : number > 0) || !(number <= 1e12))
+    refuse_list(std::string(column) + ": '" + text + "' is not allowed; give a number " +
+                (may_be_0 ? "of at least 0" : "above 0") + ", at most 1e12");
+  return number;
 }
 
 /// The options of one row: those of the command line, and what the row says instead.
@@ -96,7 +99,11 @@ std::vector<WeightedProblem> problems_of_row(const Row& row, const ProblemOption
   }
   WeightedProblem weighted;
   weighted.own_math = take("math", options.math);
-  if (std::string weight; take("weight", weight)) weighted.weight = weight_of(weight);
+  if (std::string calls; take("calls", calls)) weighted.calls = number_of("calls", calls, true);
+  if (std::string us; take("us", us)) weighted.us = number_of("us", us, true);
+  if (weighted.calls > 0) weighted.weight = std::max(1.0, weighted.calls * weighted.us);
+  if (std::string weight; take("weight", weight))
+    weighted.weight = number_of("weight", weight, false);
   std::vector<WeightedProblem> problems;
   for (const Problem& problem : problems_of_sizes(options)) {
     weighted.problem = problem;
@@ -226,6 +233,14 @@ std::vector<WeightedProblem> read_problem_list(const std::string& path,
   }
 }
 
+/// The same problem once more: weights and calls add up, and the time of a call is their mean.
+static void add_to(WeightedProblem& known, const WeightedProblem& more) {
+  known.weight += more.weight;
+  const double calls = known.calls + more.calls;
+  if (calls > 0) known.us = (known.calls * known.us + more.calls * more.us) / calls;
+  known.calls = calls;
+}
+
 std::vector<WeightedProblem> without_repeats(std::vector<WeightedProblem> problems) {
   std::unordered_map<Problem, std::size_t> places;
   std::vector<WeightedProblem> once;
@@ -234,7 +249,7 @@ std::vector<WeightedProblem> without_repeats(std::vector<WeightedProblem> proble
     if (is_new)
       once.push_back(problem);
     else
-      once[place->second].weight += problem.weight;
+      add_to(once[place->second], problem);
   }
   return once;
 }

@@ -222,10 +222,16 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   if (run.cache) warn_of(run.cache->warnings());
   for (const Tuned& tuned : results) warn_about(tuned);
   if (!failure) failure = failure_of(results);
-  if (run.output.json)
-    print_document(tuned_json(results, lost, interrupted(), failure));
-  else
+  const DeviceInfo& info = tasks.front().gpus.front().info;
+  const std::optional<Gain> gain = gain_of(
+      results,
+      weighted_problems_of(run.options.problems, info, run.database.winners(gpu_key(info))));
+  if (run.output.json) {
+    print_document(tuned_json(results, lost, interrupted(), failure, gain));
+  } else {
     print_tuned(results, run.output);
+    if (gain) print_gain(*gain);
+  }
   if (failure) {
     note(Output{}, std::string("autotune: error: ") + failure->what());
     return exit_code(failure->kind());

@@ -267,8 +267,44 @@ void print_tuned(const std::vector<Tuned>& results, const Output& output) {
     for (const Tuned& tuned : results) print_detail(tuned);
 }
 
+std::optional<Gain> gain_of(const std::vector<Tuned>& results,
+                            const std::vector<WeightedProblem>& recorded) {
+  Gain gain;
+  for (const WeightedProblem& one : recorded) {
+    const auto tuned = std::find_if(results.begin(), results.end(), [&](const Tuned& other) {
+      return other.problem == one.problem && other.result.winner;
+    });
+    if (one.calls == 0 || tuned == results.end()) continue;
+    double cublas = 0;
+    for (const Baseline& baseline : tuned->baselines)
+      if (const double us = baseline.measurement.median_us; us > 0)
+        cublas = cublas > 0 ? std::min(cublas, us) : us;
+    const auto& measurement = tuned->result.winner->record.measurement;
+    if (cublas == 0 || !measurement) continue;
+    const double ours = measurement->median_us;
+    gain.calls += one.calls;
+    gain.recorded_ms += one.calls * one.us / 1e3;
+    gain.cublas_ms += one.calls * cublas / 1e3;
+    gain.ours_ms += one.calls * std::min(ours, cublas) / 1e3;
+    gain.faster += ours < cublas ? 1 : 0;
+    ++gain.problems;
+  }
+  return gain.problems > 0 ? std::optional(gain) : std::nullopt;
+}
+
+void print_gain(const Gain& gain) {
+  char text[300];
+  std::snprintf(text, sizeof text,
+                "the application: %.0f calls of %zu problems, %.4g ms in them as recorded; cuBLAS "
+                "%.4g ms, with the %zu that are faster here %.4g ms: %.1f%% less",
+                gain.calls, gain.problems, gain.recorded_ms, gain.cublas_ms, gain.faster,
+                gain.ours_ms, 100 * (1 - gain.ours_ms / gain.cublas_ms));
+  std::cout << text << '\n';
+}
+
 std::string tuned_json(const std::vector<Tuned>& results, const std::vector<LostGpu>& lost,
-                       bool interrupted_run, const std::optional<Error>& failure) {
+                       bool interrupted_run, const std::optional<Error>& failure,
+                       const std::optional<Gain>& gain) {
   Json document;
   document["devices"] = Json::array();
   std::vector<std::string> seen;
@@ -285,6 +321,10 @@ std::string tuned_json(const std::vector<Tuned>& results, const std::vector<Lost
         {{"device", device_name(one.gpu)}, {"uuid", one.gpu.info.uuid}, {"why", one.why}});
   document["results"] = Json::array();
   for (const Tuned& tuned : results) document["results"].push_back(result_json(tuned));
+  if (gain)
+    document["application"] = {{"calls", gain->calls},         {"recorded_ms", gain->recorded_ms},
+                               {"cublas_ms", gain->cublas_ms}, {"ours_ms", gain->ours_ms},
+                               {"problems", gain->problems},   {"faster", gain->faster}};
   document["interrupted"] = interrupted_run;
   if (failure)
     document["error"] = {{"kind", to_string(failure->kind())}, {"message", failure->what()}};

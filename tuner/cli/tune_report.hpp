@@ -6,6 +6,7 @@
 
 #include "tilewise/error.hpp"
 #include "tuner/cli/gpus.hpp"
+#include "tuner/cli/inputs.hpp"
 #include "tuner/cli/output.hpp"
 #include "tuner/tuner.hpp"
 
@@ -40,10 +41,24 @@ std::string progress_line(const TuneProgress& progress);
 /// A committed record in one line, for -v; a rejected one with the command that reproduces it.
 std::string record_line(const Record& record, const std::string& reproduce);
 
+/// What an application would gain whose products were recorded, by the times of this run.
+struct Gain {
+  double calls = 0;        ///< of the problems below
+  double recorded_ms = 0;  ///< in them, as recorded
+  double cublas_ms = 0;    ///< the same calls by the times of cuBLAS that were measured beside ours
+  double ours_ms = 0;      ///< the same where the faster of both answers
+  std::size_t faster = 0, problems = 0;
+};
+/// Of the problems that have calls, a winner and a time of cuBLAS; none without one.
+std::optional<Gain> gain_of(const std::vector<Tuned>& results,
+                            const std::vector<WeightedProblem>& recorded);
+
 void print_tuned(const std::vector<Tuned>& results, const Output& output);
+void print_gain(const Gain& gain);
 /// {"devices":[...],"left_out":[],"lost":[...],"results":[...]} with "interrupted", and "error"
 /// when `failure` is given.
 std::string tuned_json(const std::vector<Tuned>& results, const std::vector<LostGpu>& lost,
-                       bool interrupted, const std::optional<Error>& failure);
+                       bool interrupted, const std::optional<Error>& failure,
+                       const std::optional<Gain>& gain = {});
 
 }  // namespace tilewise::cli

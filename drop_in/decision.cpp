@@ -1,0 +1,134 @@
+#include "drop_in/decision.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "db/database.hpp"
+#include "device/cuda/cuda.hpp"
+#include "device/machines.hpp"
+#include "matmul/prediction.hpp"
+#include "matmul/resolution.hpp"
+#include "matmul/resolve.hpp"
+#include "templates/cost_model.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise::drop_in {
+namespace {
+
+// How much shorter our time must be: measured, and expected.
+constexpr double kMeasured = 0.99, kExpected = 0.9;
+// How far the nearest measured problem may be, in log2 of the sizes, for an expectation of cuBLAS.
+constexpr double kNear = 1;
+
+bool is_cublas(const Baseline& baseline) { return baseline.library.starts_with("cuBLAS"); }
+
+MatmulOptions options_of(const std::string& device) {
+  MatmulOptions options;
+  options.device = device;
+  options.compile_missing = false;           // no call waits for a compiler
+  options.warn = [](const std::string&) {};  // an application's output is its own
+  return options;
+}
+
+std::unique_ptr<Device> open(const std::string& device) {
+  return device == "current" ? cuda::open_current_device() : open_device(device);
+}
+
+}  // namespace
+
+/// What the database had when the device was first used.
+struct Answerer::Stored {
+  explicit Stored(const std::string& which) : device(open(which)), gpu(gpu_key(device->info())) {
+    if (const auto path = default_database_path(); std::filesystem::exists(path))
+      database.emplace(Database::open(path, OpenMode::read_only));
+  }
+  std::unique_ptr<Device> device;
+  std::string gpu;
+  std::optional<Database> database;
+  std::once_flag all_read;
+  std::vector<Baseline> all;  ///< of the GPU, for predictions
+};
+
+Answerer::Answerer(const std::string& device, const Settings& settings)
+    : stored_(std::make_unique<Stored>(device)), predict_(settings.predict) {
+  if (stored_->database) matmul_ = std::make_unique<Matmul>(options_of(device));
+}
+Answerer::~Answerer() = default;
+
+Device& Answerer::device() { return *stored_->device; }
+
+Decision Answerer::decide(const Problem& problem) {
+  if (!stored_->database) return {};
+  Decision decision = by_records(problem);
+  if (predict_ && (decision.why == Why::untuned || decision.why == Why::unmeasured))
+    decision = by_prediction(problem);
+  if (decision.why != Why::none) return decision;
+  try {
+    matmul_->prepare(problem);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::compiler) throw;
+    decision.why = Why::unloaded;
+  }
+  return decision;
+}
+
+Decision Answerer::by_records(const Problem& problem) {
+  Decision decision;
+  const std::optional<Winner> winner = stored_->database->winner(problem, stored_->gpu);
+  if (!winner || !winner->quarantined.empty() || !winner->record.measurement ||
+      winner->record.origin != Origin::measured ||
+      resolution_of(*matmul_, problem).kind != MatchKind::exact)
+    return decision;
+  decision.ours = winner->record.measurement->median_us;
+  for (const Baseline& baseline : stored_->database->baselines(problem, stored_->gpu))
+    if (const double us = baseline.measurement.median_us; is_cublas(baseline) && us > 0)
+      decision.cublas = decision.cublas > 0 ? std::min(decision.cublas, us) : us;
+  decision.why = decision.cublas == 0                          ? Why::unmeasured
+                 : decision.ours < kMeasured * decision.cublas ? Why::none
+                                                               : Why::slower;
+  return decision;
+}
+
+/// cuBLAS is expected to take what it took for the nearest problem of the same layout and alignment
+/// that has a winner, scaled as the cost model scales that winner from one problem to the other.
+Decision Answerer::by_prediction(const Problem& problem) {
+  std::call_once(stored_->all_read,
+                 [this] { stored_->all = stored_->database->baselines({}, stored_->gpu); });
+  Decision decision;
+  const Baseline* nearest = nullptr;
+  double least = kNear;
+  for (const Baseline& baseline : stored_->all) {
+    const Problem& other = baseline.problem;
+    if (!is_cublas(baseline) || !same_types(other, problem) || other.layout != problem.layout ||
+        other.alignment != problem.alignment || !(baseline.measurement.median_us > 0))
+      continue;
+    const double distance = distance_between(other, problem);
+    const bool same = nearest && other == nearest->problem;
+    const bool faster = same && baseline.measurement.median_us < nearest->measurement.median_us;
+    if (!(distance < least || (!nearest && distance <= least) || faster)) continue;
+    least = distance;
+    nearest = &baseline;
+  }
+  if (!nearest) return decision;
+  decision.why = Why::unmeasured;
+  const std::optional<Winner> winner = stored_->database->winner(nearest->problem, stored_->gpu);
+  if (!winner) return decision;
+  const DeviceInfo& info = stored_->device->info();
+  const std::optional<Candidate> form = form_for(winner->record, problem, info);
+  if (!form) return decision;
+  const double there = cost_of(winner->record.candidate, nearest->problem, info).seconds;
+  const double here = cost_of(*form, problem, info).seconds;
+  const double ours = resolution_of(*matmul_, problem).predicted_us;
+  if (!(there > 0) || !(here > 0) || !(ours > 0)) return decision;
+  decision.predicted = true;
+  decision.ours = ours;
+  decision.cublas = nearest->measurement.median_us * here / there;
+  decision.why = decision.ours < kExpected * decision.cublas ? Why::none : Why::slower;
+  return decision;
+}
+
+}  // namespace tilewise::drop_in

@@ -1,0 +1,179 @@
+#include "drop_in/drop_in.hpp"
+
+#include <cstdlib>
+#include <iostream>
+#include <utility>
+
+#include "device/cuda/cuda.hpp"
+#include "device/fork.hpp"
+#include "tilewise/error.hpp"
+
+namespace tilewise::drop_in {
+namespace {
+
+// Different problems that are kept; further ones are passed through.
+constexpr std::size_t kMostEntries = 65'536;
+// The last problems of a thread, found without a lock.
+constexpr std::size_t kRemembered = 64;
+
+struct Slot {
+  const DropIn* owner = nullptr;
+  Entry* entry = nullptr;
+};
+thread_local std::array<Slot, kRemembered> remembered;
+
+/// Spreads problems over the slots; cheaper than hash_of(), which is good for tables.
+std::size_t slot_of(const Problem& problem) {
+  std::uint64_t bits = static_cast<std::uint64_t>(problem.m) * 0x9e3779b97f4a7c15u;
+  bits = (bits ^ static_cast<std::uint64_t>(problem.n)) * 0x9e3779b97f4a7c15u;
+  bits = (bits ^ static_cast<std::uint64_t>(problem.k)) * 0x9e3779b97f4a7c15u;
+  bits ^= static_cast<std::uint64_t>(problem.layout) << 40;
+  return (bits >> 48) % kRemembered;
+}
+
+bool is_set(const char* name, const char* value) {
+  const char* found = std::getenv(name);
+  return found && std::string_view(found) == value;
+}
+std::string value_of(const char* name) {
+  const char* found = std::getenv(name);
+  return found ? found : "";
+}
+
+}  // namespace
+
+Settings settings_of_environment() {
+  Settings settings;
+  settings.on = !is_set("TILEWISE_DROP_IN", "0");
+  settings.predict = is_set("TILEWISE_DROP_IN_PREDICT", "1");
+  settings.report = value_of("TILEWISE_DROP_IN_REPORT");
+  settings.record = value_of("TILEWISE_DROP_IN_RECORD");
+  settings.device = value_of("TILEWISE_DROP_IN_DEVICE");
+  return settings;
+}
+
+DropIn& DropIn::of_process() {
+  static DropIn* const made = new DropIn(settings_of_environment());
+  return *made;
+}
+
+DropIn::DropIn(Settings settings)
+    : settings_(std::move(settings)), generation_(fork_generation()) {}
+
+int DropIn::current_device() const noexcept {
+  return settings_.device.empty() ? cuda::current_device() : 0;
+}
+
+OfDevice& DropIn::of_device(int device) {
+  const auto [found, fresh] = devices_.try_emplace(device);
+  if (fresh) {
+    found->second.failed = true;  // until it is made
+    const std::string which = settings_.device.empty() ? "current" : settings_.device;
+    found->second.answerer = std::make_unique<Answerer>(which, settings_);
+    found->second.failed = false;
+  }
+  return found->second;
+}
+
+/// Null where the product is passed through, for the reason in `why`.
+Entry* DropIn::entry_of(const Product& product, int device, Stream stream, Why& why) {
+  const std::array<std::int64_t, 3> leading =
+      settings_.record.empty()
+          ? std::array<std::int64_t, 3>{}
+          : std::array<std::int64_t, 3>{product.call.lda, product.call.ldb, product.call.ldc};
+  Slot& slot = remembered[slot_of(product.problem)];
+  if (slot.owner == this && slot.entry->device == device && slot.entry->leading == leading &&
+      slot.entry->problem == product.problem)
+    return slot.entry;
+  const std::lock_guard lock(mutex_);
+  const Key key{device, {product.problem, leading}};
+  auto found = entries_.find(key);
+  if (found == entries_.end()) {
+    if (entries_.size() >= kMostEntries) return why = Why::many, nullptr;
+    OfDevice& there = of_device(device);
+    if (there.failed) return why = Why::off, nullptr;
+    if (there.answerer->device().capturing(stream)) return why = Why::capture, nullptr;
+    auto made = std::make_unique<Entry>();
+    made->problem = product.problem;
+    made->leading = leading;
+    made->device = device;
+    made->there = &there;
+    if (!settings_.record.empty())
+      made->decision.why = Why::recording;
+    else
+      made->decision = there.answerer->decide(product.problem);
+    found = entries_.emplace(key, std::move(made)).first;
+  }
+  slot = {this, found->second.get()};
+  return slot.entry;
+}
+
+DropIn::Outcome DropIn::consider(const Gemm& gemm, const Circumstances& circumstances) noexcept {
+  const auto pass = [this](Why why) {
+    count(why);
+    return Outcome{};
+  };
+  if (!settings_.on || generation_ != fork_generation()) return pass(Why::off);
+  Product product;
+  if (const Why why = product_of(gemm, circumstances.math, product); why != Why::none)
+    return pass(why);
+  const int device = current_device();
+  if (device < 0) return pass(Why::off);
+  try {
+    Why why = Why::none;
+    Entry* entry = entry_of(product, device, circumstances.stream, why);
+    if (!entry) return pass(why);
+    why = entry->decision.why;
+    if (why == Why::none && !circumstances.scalars_on_host) why = Why::scalars;
+    if (why == Why::none && !circumstances.all_multiprocessors) why = Why::multiprocessors;
+    if (why != Why::none) {
+      entry->passed.fetch_add(1, kRelaxed);
+      count(why);
+      return {false, why == Why::recording ? entry : nullptr};
+    }
+    product.call.alpha = scalar_of(gemm.alpha, gemm.scalar);
+    product.call.beta = scalar_of(gemm.beta, gemm.scalar);
+    product.call.stream = circumstances.stream;
+    if (entry->there->failed.load(kRelaxed)) return pass(Why::off);
+    entry->there->answerer->multiply(product.problem, product.call);
+    entry->answered.fetch_add(1, kRelaxed);
+    return {true, nullptr};
+  } catch (const Error& error) {
+    // Operands that overlap, for example: cuBLAS may take them.
+    if (error.kind() == ErrorKind::invalid_argument) return pass(Why::arguments);
+    fail(device, error.what());
+  } catch (const std::exception& error) {
+    fail(device, error.what());
+  }
+  return pass(Why::off);
+}
+
+void DropIn::fail(int device, const char* what) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    devices_[device].failed = true;
+    if (std::exchange(said_, true)) return;
+    std::cerr << "tilewise: cuBLAS answers all products from here on: " << what << std::endl;
+  } catch (...) {  // without memory for a message there is none
+  }
+}
+
+void DropIn::begin_timing(Entry& entry, Stream stream) noexcept {
+  try {
+    entry.mutex.lock();
+    if (!entry.samples.wanted()) return;
+    Device& device = entry.there->answerer->device();
+    if (!device.capturing(stream)) entry.samples.begin(device, stream);
+  } catch (...) {  // the record lacks this time
+  }
+}
+
+void DropIn::end_timing(Entry& entry, Stream stream) noexcept {
+  try {
+    entry.samples.end(stream);
+  } catch (...) {
+  }
+  entry.mutex.unlock();
+}
+
+}  // namespace tilewise::drop_in

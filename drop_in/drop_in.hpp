@@ -1,0 +1,119 @@
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "drop_in/decision.hpp"
+#include "drop_in/product.hpp"
+#include "drop_in/settings.hpp"
+
+namespace tilewise::drop_in {
+
+/// What a call says beside its operands.
+struct Circumstances {
+  Stream stream;
+  int math = kDefaultMath;  ///< the handle's cublasMath_t
+  bool scalars_on_host = true;
+  bool all_multiprocessors = true;
+};
+
+/// Times a few of a problem's calls on the device, for the record. Not thread-safe.
+class Samples {
+ public:
+  static constexpr int kMost = 8;
+  bool wanted() const { return taken_ < kMost; }
+  /// Around the call. Throws Error(device).
+  void begin(Device& device, Stream stream);
+  void end(Stream stream);
+  /// The mean time in us of those that the device has reached; 0 without any.
+  double mean_us();
+
+ private:
+  struct Pair {
+    std::unique_ptr<Event> begin, end;
+  };
+  std::vector<Pair> under_way_;
+  int taken_ = 0, counted_ = 0;
+  double sum_us_ = 0;
+};
+
+/// Null and failed where there is no such GPU, or after a fault.
+struct OfDevice {
+  std::unique_ptr<Answerer> answerer;
+  std::atomic<bool> failed{false};
+};
+
+/// A problem that the process has multiplied on one device; in a record also with these leading
+/// dimensions. Never removed.
+struct Entry {
+  Problem problem;
+  OfDevice* there = nullptr;
+  std::array<std::int64_t, 3> leading{};  ///< of our A, B, C; zeros without a record
+  int device = 0;
+  Decision decision;
+  std::atomic<std::uint64_t> answered{0}, passed{0};
+  std::mutex mutex;  // guards samples
+  Samples samples;
+};
+
+/// The drop-in of a process. Its functions throw nothing. Thread-safe.
+class DropIn {
+ public:
+  /// Made at the first call; never destroyed.
+  static DropIn& of_process();
+  explicit DropIn(Settings settings);
+
+  struct Outcome {
+    bool answered = false;
+    Entry* timed = nullptr;  ///< whose call to cuBLAS is to be timed
+  };
+  /// Answers the product, or counts why not. After a fault (said once) nothing is answered on that
+  /// device.
+  Outcome consider(const Gemm& gemm, const Circumstances& circumstances) noexcept;
+  /// Counts a call that no product could be made of.
+  void count(Why why) noexcept { whys_[static_cast<std::size_t>(why)].fetch_add(1, kRelaxed); }
+  /// Before and after the timed call.
+  void begin_timing(Entry& entry, Stream stream) noexcept;
+  void end_timing(Entry& entry, Stream stream) noexcept;
+
+  /// What Settings ask for at the end of the process: the report, the record.
+  void finish() noexcept;
+
+  /// The report's text.
+  std::string report();
+  /// A list of problems as `autotune --problems` reads it: with counts, mean times and leading
+  /// dimensions; the weights are the times spent.
+  std::string record();
+
+ private:
+  static constexpr auto kRelaxed = std::memory_order_relaxed;
+  using Key = std::pair<int, std::pair<Problem, std::array<std::int64_t, 3>>>;
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return std::hash<Problem>()(key.second.first) * 31 + static_cast<std::size_t>(key.first) +
+             static_cast<std::size_t>(key.second.second[0] * 7 + key.second.second[1] * 13 +
+                                      key.second.second[2] * 17);
+    }
+  };
+
+  int current_device() const noexcept;
+  Entry* entry_of(const Product& product, int device, Stream stream, Why& why);
+  OfDevice& of_device(int device);
+  void fail(int device, const char* what) noexcept;
+
+  const Settings settings_;
+  const std::uint32_t generation_;  ///< of the process that made it
+  std::array<std::atomic<std::uint64_t>, kWhys> whys_{};
+  std::mutex mutex_;  // guards all below
+  std::map<int, OfDevice> devices_;
+  std::unordered_map<Key, std::unique_ptr<Entry>, KeyHash> entries_;
+  bool said_ = false;
+};
+
+}  // namespace tilewise::drop_in

@@ -1,0 +1,238 @@
+// The functions of cuBLAS and cublasLt that are answered, with their names and signatures. Each is
+// in the loader's order before the library's own where this library is preloaded.
+#include <cstdint>
+#include <iostream>
+
+#include "drop_in/drop_in.hpp"
+#include "drop_in/lt.hpp"
+#include "drop_in/real.hpp"
+
+#define TILEWISE_ENTRY extern "C" __attribute__((visibility("default")))
+
+namespace tilewise::drop_in {
+namespace {
+
+Real<Status(Handle, CUstream_st**)> get_stream("cublasGetStream_v2");
+Real<Status(Handle, int*)> get_pointer_mode("cublasGetPointerMode_v2");
+Real<Status(Handle, int*)> get_math_mode("cublasGetMathMode");
+Real<Status(Handle, int*)> get_multiprocessors("cublasGetSmCountTarget");
+
+/// Calls that cuBLAS makes itself, while it computes one, are its own.
+thread_local bool inside = false;
+struct Inside {
+  Inside() { inside = true; }
+  ~Inside() { inside = false; }
+};
+
+/// What the handle says. False where it cannot be asked: it is no handle, or there is no library.
+bool ask(Handle handle, Circumstances& circumstances) {
+  auto* const stream = get_stream.get();
+  auto* const pointers = get_pointer_mode.get();
+  auto* const math = get_math_mode.get();
+  CUstream_st* on = nullptr;
+  int mode = 0, limit = 0;
+  if (!handle || !stream || !pointers || !math || stream(handle, &on) != kSuccess ||
+      pointers(handle, &mode) != kSuccess || math(handle, &circumstances.math) != kSuccess)
+    return false;
+  if (auto* const limited = get_multiprocessors.get();
+      limited && limited(handle, &limit) != kSuccess)
+    return false;
+  circumstances.stream = on;
+  circumstances.scalars_on_host = mode == kPointersOnHost;
+  circumstances.all_multiprocessors = limit == 0;
+  return true;
+}
+
+/// The library's own function. `entry`: whose time is wanted.
+template <class... Arguments>
+Status pass(Real<Status(Arguments...)>& real, Entry* entry, Stream stream, Arguments... arguments) {
+  auto* const function = real.get();
+  if (!function) {
+    static const bool said = [&] {
+      std::cerr << "tilewise: " << real.name()
+                << " is in no library of this process; TILEWISE_CUBLAS names a file that has it\n";
+      return true;
+    }();
+    static_cast<void>(said);
+    return kNotInitialized;
+  }
+  const Inside guard;
+  if (!entry) return function(arguments...);
+  DropIn::of_process().begin_timing(*entry, stream);
+  const Status status = function(arguments...);
+  DropIn::of_process().end_timing(*entry, stream);
+  return status;
+}
+
+/// A call with a handle: answered, or the library's.
+template <class... Arguments>
+Status serve(Real<Status(Handle, Arguments...)>& real, const Gemm& gemm, Handle handle,
+             Arguments... arguments) {
+  if (inside) return pass(real, nullptr, nullptr, handle, arguments...);
+  DropIn& drop_in = DropIn::of_process();
+  Circumstances circumstances;
+  DropIn::Outcome outcome;
+  if (ask(handle, circumstances))
+    outcome = drop_in.consider(gemm, circumstances);
+  else
+    drop_in.count(Why::arguments);
+  if (outcome.answered) return kSuccess;
+  return pass(real, outcome.timed, circumstances.stream, handle, arguments...);
+}
+
+struct AtExit {
+  ~AtExit() { DropIn::of_process().finish(); }
+} at_exit;
+
+}  // namespace
+
+// cublasSgemm_v2 and its like: one type, whose arithmetic the math mode decides.
+#define TILEWISE_GEMM(name, Int, type, how)                                                     \
+  TILEWISE_ENTRY Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k,            \
+                             const void* alpha, const void* a, Int lda, const void* b, Int ldb, \
+                             const void* beta, void* c, Int ldc) {                              \
+    static Real<Status(Handle, int, int, Int, Int, Int, const void*, const void*, Int,          \
+                       const void*, Int, const void*, void*, Int)>                              \
+        real(#name);                                                                            \
+    const Gemm gemm{.op_a = op_a,                                                               \
+                    .op_b = op_b,                                                               \
+                    .m = m,                                                                     \
+                    .n = n,                                                                     \
+                    .k = k,                                                                     \
+                    .a = {a, type, lda},                                                        \
+                    .b = {b, type, ldb},                                                        \
+                    .c = {c, type, ldc},                                                        \
+                    .compute = how,                                                             \
+                    .scalar = type,                                                             \
+                    .alpha = alpha,                                                             \
+                    .beta = beta};                                                              \
+    return serve(real, gemm, handle, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); \
+  }
+TILEWISE_GEMM(cublasSgemm_v2, int, kF32, kCompute32)
+TILEWISE_GEMM(cublasSgemm_v2_64, std::int64_t, kF32, kCompute32)
+TILEWISE_GEMM(cublasDgemm_v2, int, kF64, kCompute64)
+TILEWISE_GEMM(cublasDgemm_v2_64, std::int64_t, kF64, kCompute64)
+TILEWISE_GEMM(cublasHgemm, int, kF16, kCompute16)
+TILEWISE_GEMM(cublasHgemm_64, std::int64_t, kF16, kCompute16)
+
+#define TILEWISE_GEMM_BATCHED(name, Int, type, how)                                               \
+  TILEWISE_ENTRY Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k,              \
+                             const void* alpha, const void* a, Int lda, long long stride_a,       \
+                             const void* b, Int ldb, long long stride_b, const void* beta,        \
+                             void* c, Int ldc, long long stride_c, Int batch) {                   \
+    static Real<Status(Handle, int, int, Int, Int, Int, const void*, const void*, Int, long long, \
+                       const void*, Int, long long, const void*, void*, Int, long long, Int)>     \
+        real(#name);                                                                              \
+    const Gemm gemm{.op_a = op_a,                                                                 \
+                    .op_b = op_b,                                                                 \
+                    .m = m,                                                                       \
+                    .n = n,                                                                       \
+                    .k = k,                                                                       \
+                    .a = {a, type, lda, stride_a},                                                \
+                    .b = {b, type, ldb, stride_b},                                                \
+                    .c = {c, type, ldc, stride_c},                                                \
+                    .batch = batch,                                                               \
+                    .compute = how,                                                               \
+                    .scalar = type,                                                               \
+                    .alpha = alpha,                                                               \
+                    .beta = beta};                                                                \
+    return serve(real, gemm, handle, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb,        \
+                 stride_b, beta, c, ldc, stride_c, batch);                                        \
+  }
+TILEWISE_GEMM_BATCHED(cublasSgemmStridedBatched, int, kF32, kCompute32)
+TILEWISE_GEMM_BATCHED(cublasSgemmStridedBatched_64, std::int64_t, kF32, kCompute32)
+TILEWISE_GEMM_BATCHED(cublasDgemmStridedBatched, int, kF64, kCompute64)
+TILEWISE_GEMM_BATCHED(cublasDgemmStridedBatched_64, std::int64_t, kF64, kCompute64)
+TILEWISE_GEMM_BATCHED(cublasHgemmStridedBatched, int, kF16, kCompute16)
+TILEWISE_GEMM_BATCHED(cublasHgemmStridedBatched_64, std::int64_t, kF16, kCompute16)
+
+/// The type of alpha and beta that goes with a cublasComputeType_t.
+static int scalar_type(int compute) {
+  if (compute == kCompute16) return kF16;
+  if (compute == kCompute64) return kF64;
+  if (compute == kComputeI32) return kI32;
+  return kF32;
+}
+
+#define TILEWISE_GEMM_EX(name, Int)                                                                \
+  TILEWISE_ENTRY Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k,               \
+                             const void* alpha, const void* a, int a_type, Int lda, const void* b, \
+                             int b_type, Int ldb, const void* beta, void* c, int c_type, Int ldc,  \
+                             int compute, int algorithm) {                                         \
+    static Real<Status(Handle, int, int, Int, Int, Int, const void*, const void*, int, Int,        \
+                       const void*, int, Int, const void*, void*, int, Int, int, int)>             \
+        real(#name);                                                                               \
+    const Gemm gemm{.op_a = op_a,                                                                  \
+                    .op_b = op_b,                                                                  \
+                    .m = m,                                                                        \
+                    .n = n,                                                                        \
+                    .k = k,                                                                        \
+                    .a = {a, a_type, lda},                                                         \
+                    .b = {b, b_type, ldb},                                                         \
+                    .c = {c, c_type, ldc},                                                         \
+                    .compute = compute,                                                            \
+                    .scalar = scalar_type(compute),                                                \
+                    .alpha = alpha,                                                                \
+                    .beta = beta};                                                                 \
+    return serve(real, gemm, handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb,   \
+                 beta, c, c_type, ldc, compute, algorithm);                                        \
+  }
+TILEWISE_GEMM_EX(cublasGemmEx, int)
+TILEWISE_GEMM_EX(cublasGemmEx_64, std::int64_t)
+
+#define TILEWISE_GEMM_BATCHED_EX(name, Int)                                                       \
+  TILEWISE_ENTRY Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k,              \
+                             const void* alpha, const void* a, int a_type, Int lda,               \
+                             long long stride_a, const void* b, int b_type, Int ldb,              \
+                             long long stride_b, const void* beta, void* c, int c_type, Int ldc,  \
+                             long long stride_c, Int batch, int compute, int algorithm) {         \
+    static Real<Status(Handle, int, int, Int, Int, Int, const void*, const void*, int, Int,       \
+                       long long, const void*, int, Int, long long, const void*, void*, int, Int, \
+                       long long, Int, int, int)>                                                 \
+        real(#name);                                                                              \
+    const Gemm gemm{.op_a = op_a,                                                                 \
+                    .op_b = op_b,                                                                 \
+                    .m = m,                                                                       \
+                    .n = n,                                                                       \
+                    .k = k,                                                                       \
+                    .a = {a, a_type, lda, stride_a},                                              \
+                    .b = {b, b_type, ldb, stride_b},                                              \
+                    .c = {c, c_type, ldc, stride_c},                                              \
+                    .batch = batch,                                                               \
+                    .compute = compute,                                                           \
+                    .scalar = scalar_type(compute),                                               \
+                    .alpha = alpha,                                                               \
+                    .beta = beta};                                                                \
+    return serve(real, gemm, handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, stride_a, b,     \
+                 b_type, ldb, stride_b, beta, c, c_type, ldc, stride_c, batch, compute,           \
+                 algorithm);                                                                      \
+  }
+TILEWISE_GEMM_BATCHED_EX(cublasGemmStridedBatchedEx, int)
+TILEWISE_GEMM_BATCHED_EX(cublasGemmStridedBatchedEx_64, std::int64_t)
+
+TILEWISE_ENTRY Status cublasLtMatmul(Handle handle, const LtProduct* product, const void* alpha,
+                                     const void* a, const LtMatrix* a_matrix, const void* b,
+                                     const LtMatrix* b_matrix, const void* beta, const void* c,
+                                     const LtMatrix* c_matrix, void* d, const LtMatrix* d_matrix,
+                                     const void* algorithm, void* workspace,
+                                     std::size_t workspace_bytes, CUstream_st* stream) {
+  static Real<Status(Handle, const LtProduct*, const void*, const void*, const LtMatrix*,
+                     const void*, const LtMatrix*, const void*, const void*, const LtMatrix*, void*,
+                     const LtMatrix*, const void*, void*, std::size_t, CUstream_st*)>
+      real("cublasLtMatmul");
+  DropIn::Outcome outcome;
+  if (!inside) {
+    Gemm gemm;
+    const Why why =
+        gemm_of({product, alpha, beta, a, a_matrix, b, b_matrix, c, c_matrix, d, d_matrix}, gemm);
+    if (why != Why::none)
+      DropIn::of_process().count(why);
+    else
+      outcome = DropIn::of_process().consider(gemm, {.stream = stream});
+    if (outcome.answered) return kSuccess;
+  }
+  return pass(real, outcome.timed, stream, handle, product, alpha, a, a_matrix, b, b_matrix, beta,
+              c, c_matrix, d, d_matrix, algorithm, workspace, workspace_bytes, stream);
+}
+
+}  // namespace tilewise::drop_in

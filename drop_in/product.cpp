@@ -1,0 +1,148 @@
+#include "drop_in/product.hpp"
+
+#include <optional>
+
+#include "tilewise/number.hpp"
+#include "vocabulary/problem.hpp"
+
+namespace tilewise::drop_in {
+namespace {
+
+std::optional<DType> element_of(int type) {
+  switch (type) {
+    case kF32:
+      return DType::f32;
+    case kF64:
+      return DType::f64;
+    case kF16:
+      return DType::f16;
+    case kI8:
+      return DType::i8;
+    case kI32:
+      return DType::i32;
+    case kBf16:
+      return DType::bf16;
+    case kE4m3:
+      return DType::e4m3;
+    case kE5m2:
+      return DType::e5m2;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_16_bit(DType type) { return type == DType::f16 || type == DType::bf16; }
+
+/// Sets accumulator and mode: never a lower precision than asked for.
+Why set_arithmetic(const Gemm& gemm, int math, Problem& problem) {
+  const int mode = math & ~kNoReducedSums;
+  const bool plain = mode == kDefaultMath || mode == kTensorOpMath || mode == kTf32Math;
+  problem.math = MathMode::strict;
+  problem.accumulator = DType::f32;
+  int scalars = kF32;
+  switch (gemm.compute) {
+    case kCompute16:  // sums in f32 are more accurate
+      if (problem.a != DType::f16 || problem.c != DType::f16) return Why::types;
+      scalars = kF16;
+      break;
+    case kCompute32:
+      if (problem.a == DType::f32) {
+        // Down-conversion is allowed there, and was not measured.
+        if (mode == kTensorOpMath) return Why::precision;
+        if (mode == kTf32Math) problem.math = MathMode::tf32;
+      } else if (is_fp8(problem.a)) {
+        if (gemm.fast_sums) problem.math = MathMode::fast;
+      } else if (!is_16_bit(problem.a)) {
+        return Why::types;
+      }
+      break;
+    case kComputeTf32:
+      if (problem.a != DType::f32) return Why::precision;
+      problem.math = MathMode::tf32;
+      break;
+    case kCompute64:
+      problem.accumulator = DType::f64;
+      scalars = kF64;
+      break;
+    case kComputeI32:
+      problem.accumulator = DType::i32;
+      scalars = kI32;
+      break;
+    default:
+      return Why::precision;
+  }
+  if (!plain) return Why::precision;
+  if (gemm.scalar != scalars) return Why::types;
+  return product_kind(problem) ? Why::none : Why::types;
+}
+
+int alignment_of(const void* data, std::int64_t ld, std::int64_t stride, std::int64_t batch,
+                 DType type) {
+  const auto bytes = static_cast<std::uint64_t>(bytes_of(type));
+  return common_alignment({reinterpret_cast<std::uintptr_t>(data),
+                           static_cast<std::uint64_t>(ld) * bytes,
+                           batch > 1 ? static_cast<std::uint64_t>(stride) * bytes : 0});
+}
+
+bool is_operation(int op) { return op >= kNotTransposed && op <= kConjugate; }
+
+}  // namespace
+
+std::string_view to_string(Why why) {
+  constexpr std::string_view kTexts[kWhys] = {
+      "answered",
+      "the drop-in is off",
+      "made by cuBLAS itself",
+      "empty products, or arguments that cuBLAS refuses",
+      "types without a kernel",
+      "modes with other results (pedantic, emulated, down-converting)",
+      "alpha and beta in device memory",
+      "cublasLt with an epilogue, scales, another order, or C apart from D",
+      "a limited number of multiprocessors",
+      "in a stream capture, and not loaded",
+      "too many different problems",
+      "not tuned on this GPU",
+      "cuBLAS was not measured beside the record",
+      "cuBLAS was faster",
+      "no stored kernel",
+      "recorded only"};
+  return kTexts[static_cast<std::size_t>(why)];
+}
+
+Why product_of(const Gemm& gemm, int math, Product& product) {
+  if (!is_operation(gemm.op_a) || !is_operation(gemm.op_b) || gemm.m < 1 || gemm.n < 1 ||
+      gemm.k < 1 || gemm.batch < 1 || !gemm.alpha || !gemm.beta || !gemm.a.data || !gemm.b.data ||
+      !gemm.c.data || gemm.a.stride < 0 || gemm.b.stride < 0 || gemm.c.stride < 0)
+    return Why::arguments;
+  const std::optional<DType> a = element_of(gemm.b.type), b = element_of(gemm.a.type),
+                             c = element_of(gemm.c.type);
+  if (!a || !b || !c || *a != *b) return Why::types;
+  Problem& problem = product.problem;
+  problem.a = *a, problem.b = *b, problem.c = *c;
+  if (const Why why = set_arithmetic(gemm, math, problem); why != Why::none) return why;
+  const bool first = gemm.op_b != kNotTransposed, second = gemm.op_a != kNotTransposed;
+  problem.layout = first ? (second ? Layout::tt : Layout::tn) : second ? Layout::nt : Layout::nn;
+  problem.m = gemm.n, problem.n = gemm.m, problem.k = gemm.k;
+  problem.batch = gemm.batch;
+  problem.pointers = false;
+  if (gemm.b.ld < min_lda(problem) || gemm.a.ld < min_ldb(problem) || gemm.c.ld < min_ldc(problem))
+    return Why::arguments;
+  problem.alignment = {
+      alignment_of(gemm.b.data, gemm.b.ld, gemm.b.stride, gemm.batch, *a),
+      alignment_of(gemm.a.data, gemm.a.ld, gemm.a.stride, gemm.batch, *b),
+      alignment_of(gemm.c.data, gemm.c.ld, gemm.c.stride, gemm.batch, *c),
+  };
+  Call& call = product.call;
+  call.a = gemm.b.data, call.lda = gemm.b.ld, call.stride_a = gemm.b.stride;
+  call.b = gemm.a.data, call.ldb = gemm.a.ld, call.stride_b = gemm.a.stride;
+  call.c = const_cast<void*>(gemm.c.data), call.ldc = gemm.c.ld, call.stride_c = gemm.c.stride;
+  return Why::none;
+}
+
+bool is_scalar(int type) { return type == kF32 || type == kF64 || type == kF16 || type == kI32; }
+
+double scalar_of(const void* from, int type) {
+  return to_double(element_of(type).value_or(DType::f32), from);
+}
+
+}  // namespace tilewise::drop_in

@@ -1,0 +1,33 @@
+#pragma once
+#include <atomic>
+
+namespace tilewise::drop_in {
+
+/// The address of a function of cuBLAS or cublasLt in the library that the process uses: behind
+/// this one in the loader's order, else in the file that TILEWISE_CUBLAS names, else in a loaded
+/// library of that name (programs that load it at run time have it out of that order). Null where
+/// there is none.
+void* find_real(const char* name);
+
+/// A function of the real library, found at its first use. Thread-safe.
+template <class Function>
+class Real {
+ public:
+  constexpr explicit Real(const char* name) : name_(name) {}
+  /// Null where there is none; then the next call looks again.
+  Function* get() {
+    void* known = found_.load(std::memory_order_acquire);
+    if (!known) [[unlikely]] {
+      known = find_real(name_);
+      found_.store(known, std::memory_order_release);
+    }
+    return reinterpret_cast<Function*>(known);
+  }
+  const char* name() const { return name_; }
+
+ private:
+  const char* name_;
+  std::atomic<void*> found_{nullptr};
+};
+
+}  // namespace tilewise::drop_in

@@ -1,0 +1,143 @@
+// What a process says at its end: the report, and the record for `autotune --problems`.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "drop_in/drop_in.hpp"
+#include "vocabulary/problem_text.hpp"
+
+namespace tilewise::drop_in {
+namespace {
+
+constexpr std::size_t kMostLines = 20;
+
+std::string format(const char* pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+/// "1,234,567".
+std::string grouped(std::uint64_t value) {
+  std::string text = std::to_string(value);
+  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<std::size_t>(at), ",");
+  return text;
+}
+
+double saved_us(const Entry& entry) {
+  return static_cast<double>(entry.answered) * (entry.decision.cublas - entry.decision.ours);
+}
+
+void write(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::app);
+  file << text << std::flush;
+  if (!file) std::cerr << "tilewise: cannot write '" << path << "'\n";
+}
+
+}  // namespace
+
+void Samples::begin(Device& device, Stream stream) {
+  if (!wanted()) return;
+  Pair pair{device.create_event(), device.create_event()};
+  pair.begin->record(stream);
+  under_way_.push_back(std::move(pair));
+  ++taken_;
+}
+
+void Samples::end(Stream stream) {
+  if (!under_way_.empty()) under_way_.back().end->record(stream);
+}
+
+double Samples::mean_us() {
+  std::erase_if(under_way_, [this](const Pair& pair) {
+    if (!pair.end->reached()) return false;
+    sum_us_ += pair.end->microseconds_since(*pair.begin);
+    ++counted_;
+    return true;
+  });
+  return counted_ > 0 ? sum_us_ / counted_ : 0;
+}
+
+std::string DropIn::report() {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t answered = 0, passed = 0;
+  double saved = 0, instead_of = 0;
+  std::vector<const Entry*> entries;
+  for (const auto& [key, entry] : entries_) {
+    answered += entry->answered;
+    saved += saved_us(*entry);
+    instead_of += static_cast<double>(entry->answered) * entry->decision.cublas;
+    entries.push_back(entry.get());
+  }
+  for (const auto& count : whys_) passed += count;
+  std::ostringstream text;
+  text << "tilewise: " << grouped(answered + passed) << " products of cuBLAS: " << grouped(answered)
+       << " answered, " << grouped(passed) << " passed through\n";
+  if (answered > 0)
+    text << "tilewise: answered in " << format("%.4g ms", (instead_of - saved) / 1e3)
+         << " instead of " << format("%.4g ms", instead_of / 1e3) << ": "
+         << format("%.4g ms", saved / 1e3)
+         << " of GPU time saved, by the times that were measured or expected\n";
+  for (std::size_t i = 0; i < kWhys; ++i)
+    if (const std::uint64_t count = whys_[i]; count > 0)
+      text << "tilewise: passed through " << grouped(count) << ": "
+           << to_string(static_cast<Why>(i)) << '\n';
+  std::sort(entries.begin(), entries.end(), [](const Entry* x, const Entry* y) {
+    return std::pair(saved_us(*x), x->passed.load()) > std::pair(saved_us(*y), y->passed.load());
+  });
+  if (entries.size() > kMostLines) entries.resize(kMostLines);
+  for (const Entry* entry : entries) {
+    const Decision& decision = entry->decision;
+    text << "tilewise:   " << to_string(entry->problem) << ": " << grouped(entry->answered)
+         << " answered, " << grouped(entry->passed) << " passed through ("
+         << to_string(decision.why) << ')';
+    if (decision.ours > 0 && decision.cublas > 0)
+      text << "; " << (decision.predicted ? "expected " : "") << format("%.4g us", decision.ours)
+           << ", cuBLAS " << format("%.4g us", decision.cublas);
+    text << '\n';
+  }
+  return text.str();
+}
+
+std::string DropIn::record() {
+  const std::lock_guard lock(mutex_);
+  std::ostringstream text;
+  text << "layout,m,n,k,dtype,out,math,batch,align,calls,us,lda,ldb,ldc\n";
+  for (const auto& [key, entry] : entries_) {
+    const Problem& problem = entry->problem;
+    const std::uint64_t calls = entry->passed + entry->answered;
+    double us = 0;
+    try {
+      const std::lock_guard samples(entry->mutex);
+      us = entry->samples.mean_us();
+    } catch (const Error&) {  // the driver has ended
+    }
+    text << to_string(problem.layout) << ',' << problem.m << ',' << problem.n << ',' << problem.k
+         << ',' << to_string(problem.a) << ',' << to_string(problem.c) << ','
+         << to_string(problem.math) << ',' << problem.batch << ',' << problem.alignment.a << '/'
+         << problem.alignment.b << '/' << problem.alignment.c << ',' << calls << ',' << us << ','
+         << entry->leading[0] << ',' << entry->leading[1] << ',' << entry->leading[2] << '\n';
+  }
+  return text.str();
+}
+
+void DropIn::finish() noexcept {
+  if (generation_ != fork_generation()) return;
+  try {
+    if (!settings_.record.empty())
+      write(settings_.record + "." + std::to_string(getpid()), record());
+    if (settings_.report.empty()) return;
+    if (settings_.report == "1")
+      std::cerr << report() << std::flush;
+    else
+      write(settings_.report, report());
+  } catch (...) {  // the application's exit goes on
+  }
+}
+
+}  // namespace tilewise::drop_in

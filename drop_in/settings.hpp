@@ -1,0 +1,18 @@
+#pragma once
+#include <string>
+
+namespace tilewise::drop_in {
+
+/// What the environment asks for.
+struct Settings {
+  bool on = true;        ///< TILEWISE_DROP_IN=0: everything is passed through
+  bool predict = false;  ///< TILEWISE_DROP_IN_PREDICT=1
+  std::string report;    ///< TILEWISE_DROP_IN_REPORT: "1" (standard error) or a file; empty: none
+  /// TILEWISE_DROP_IN_RECORD: the start of a file's name, to which the process adds "." and its
+  /// number. Nothing is answered.
+  std::string record;
+  std::string device;  ///< TILEWISE_DROP_IN_DEVICE: "host" for tests; empty: the current GPU
+};
+Settings settings_of_environment();
+
+}  // namespace tilewise::drop_in

@@ -1,0 +1,280 @@
+// The functions of cuBLAS as a program calls them: this executable finds libtilewise_cublas.so
+// before the cuBLAS of programs/fake_cublas.cpp.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "drop_in/abi.hpp"
+#include "tests/drop_in/tuned.hpp"
+#include "tilewise/call.hpp"
+
+using namespace tilewise;
+using namespace tilewise::drop_in;
+using namespace tilewise::test;
+
+extern "C" {
+Status cublasCreate_v2(Handle* handle);
+Status cublasDestroy_v2(Handle handle);
+Status cublasSetPointerMode_v2(Handle handle, int mode);
+Status cublasSetMathMode(Handle handle, int mode);
+Status cublasSetSmCountTarget(Handle handle, int count);
+Status cublasSgemm_v2(Handle handle, int op_a, int op_b, int m, int n, int k, const void* alpha,
+                      const void* a, int lda, const void* b, int ldb, const void* beta, void* c,
+                      int ldc);
+Status cublasSgemm_v2_64(Handle handle, int op_a, int op_b, std::int64_t m, std::int64_t n,
+                         std::int64_t k, const void* alpha, const void* a, std::int64_t lda,
+                         const void* b, std::int64_t ldb, const void* beta, void* c,
+                         std::int64_t ldc);
+Status cublasSgemmStridedBatched(Handle handle, int op_a, int op_b, int m, int n, int k,
+                                 const void* alpha, const void* a, int lda, long long stride_a,
+                                 const void* b, int ldb, long long stride_b, const void* beta,
+                                 void* c, int ldc, long long stride_c, int batch);
+Status cublasGemmEx(Handle handle, int op_a, int op_b, int m, int n, int k, const void* alpha,
+                    const void* a, int a_type, int lda, const void* b, int b_type, int ldb,
+                    const void* beta, void* c, int c_type, int ldc, int compute, int algorithm);
+Status cublasLtMatmulDescSetAttribute(LtProduct* product, int name, const void* value,
+                                      std::size_t bytes);
+Status cublasLtMatmul(Handle handle, const LtProduct* product, const void* alpha, const void* a,
+                      const LtMatrix* a_matrix, const void* b, const LtMatrix* b_matrix,
+                      const void* beta, const void* c, const LtMatrix* c_matrix, void* d,
+                      const LtMatrix* d_matrix, const void* algorithm, void* workspace,
+                      std::size_t workspace_bytes, CUstream_st* stream);
+int fake_cublas_products();
+}
+
+namespace {
+
+using testing::HasSubstr;
+
+/// One program runs each test: the drop-in of the process reads the environment once.
+class EntriesTest : public TunedTest {
+ protected:
+  void SetUp() override {
+    TunedTest::SetUp();
+    ASSERT_EQ(cublasCreate_v2(&handle_), kSuccess);
+  }
+  void TearDown() override { cublasDestroy_v2(handle_); }
+
+  Status multiply(int n, int op_a = kNotTransposed, int op_b = kNotTransposed, float beta = 0) {
+    beta_ = beta;
+    return cublasSgemm_v2(handle_, op_a, op_b, kM, n, kK, &alpha_, a_.data(), op_a ? kK : kM,
+                          b_.data(), op_b ? n : kK, &beta_, c_.data(), kM);
+  }
+  /// Whether C is the product.
+  bool is_right(int n) const {
+    for (int i = 0; i < kM; ++i)
+      for (int j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int p = 0; p < kK; ++p)
+          sum += double{a_[static_cast<std::size_t>(p * kM + i)]} *
+                 b_[static_cast<std::size_t>(j * kK + p)];
+        if (c_[static_cast<std::size_t>(j * kM + i)] != static_cast<float>(2 * sum)) return false;
+      }
+    return true;
+  }
+  /// Calls that reached cuBLAS since the last time.
+  int reached() {
+    const int all = fake_cublas_products();
+    return all - std::exchange(reached_, all);
+  }
+
+  Handle handle_ = nullptr;
+  float alpha_ = 2, beta_ = 0;
+  int reached_ = fake_cublas_products();
+};
+
+TEST_F(EntriesTest, AnswersWhereTheRecordIsFasterThanCublas) {
+  tune();
+  EXPECT_EQ(multiply(kFaster), kSuccess);
+  EXPECT_TRUE(is_right(kFaster));
+  EXPECT_EQ(reached(), 0);
+  for (const int n : {kSlower, kUnmeasured, kUntuned}) {
+    EXPECT_EQ(multiply(n), kSuccess);
+    EXPECT_TRUE(is_right(n)) << n;
+    EXPECT_EQ(reached(), 1) << n;
+  }
+  // The 64-bit form, and the same product by GemmEx.
+  std::fill(c_.begin(), c_.end(), -1.0F);
+  EXPECT_EQ(cublasSgemm_v2_64(handle_, 0, 0, kM, kFaster, kK, &alpha_, a_.data(), kM, b_.data(), kK,
+                              &beta_, c_.data(), kM),
+            kSuccess);
+  EXPECT_TRUE(is_right(kFaster));
+  std::fill(c_.begin(), c_.end(), -1.0F);
+  EXPECT_EQ(cublasGemmEx(handle_, 0, 0, kM, kFaster, kK, &alpha_, a_.data(), kF32, kM, b_.data(),
+                         kF32, kK, &beta_, c_.data(), kF32, kM, kCompute32, -1),
+            kSuccess);
+  EXPECT_TRUE(is_right(kFaster));
+  EXPECT_EQ(reached(), 0);
+  // Batches have records of their own.
+  std::fill(c_.begin(), c_.end(), -1.0F);
+  EXPECT_EQ(cublasSgemmStridedBatched(handle_, 0, 0, kM, kFaster, kK, &alpha_, a_.data(), kM, 0,
+                                      b_.data(), kK, 0, &beta_, c_.data(), kM, kM * kFaster, 3),
+            kSuccess);
+  EXPECT_TRUE(is_right(kFaster));
+  EXPECT_TRUE(std::equal(c_.begin(), c_.begin() + kM * kFaster, c_.begin() + 2 * kM * kFaster));
+  EXPECT_EQ(reached(), 0);
+  // Another layout and another leading dimension's alignment are other problems.
+  EXPECT_EQ(multiply(kFaster, kTransposed), kSuccess);
+  EXPECT_EQ(reached(), 1);
+  // beta reads C.
+  EXPECT_EQ(multiply(kFaster), kSuccess);
+  const std::vector<float> before = c_;
+  EXPECT_EQ(multiply(kFaster, 0, 0, 1), kSuccess);
+  EXPECT_EQ(reached(), 0);
+  for (std::size_t i = 0; i < kM * kFaster; ++i) ASSERT_EQ(c_[i], 2 * before[i]);
+  // Many threads.
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      std::vector<float> c(kM * kFaster);
+      const float zero = 0;
+      for (int call = 0; call < 20; ++call) {
+        EXPECT_EQ(cublasSgemm_v2(handle_, 0, 0, kM, kFaster, kK, &alpha_, a_.data(), kM, b_.data(),
+                                 kK, &zero, c.data(), kM),
+                  kSuccess);
+        EXPECT_EQ(c, std::vector<float>(before.begin(), before.begin() + kM * kFaster));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(reached(), 0);
+}
+
+TEST_F(EntriesTest, PassesOnWhatTheHandleSays) {
+  tune();
+  ASSERT_EQ(multiply(kFaster), kSuccess);
+  ASSERT_EQ(reached(), 0);
+  cublasSetPointerMode_v2(handle_, 1);
+  EXPECT_EQ(multiply(kFaster), kSuccess);
+  EXPECT_EQ(reached(), 1);
+  cublasSetPointerMode_v2(handle_, kPointersOnHost);
+  cublasSetSmCountTarget(handle_, 10);
+  EXPECT_EQ(multiply(kFaster), kSuccess);
+  EXPECT_EQ(reached(), 1);
+  cublasSetSmCountTarget(handle_, 0);
+  for (const int mode : {2, kTf32Math, kTensorOpMath}) {  // tf32 has no record here
+    cublasSetMathMode(handle_, mode);
+    EXPECT_EQ(multiply(kFaster), kSuccess);
+    EXPECT_EQ(reached(), 1) << mode;
+  }
+  cublasSetMathMode(handle_, kNoReducedSums);
+  EXPECT_EQ(multiply(kFaster), kSuccess);
+  EXPECT_EQ(reached(), 0);
+  // cuBLAS's own status for bad arguments.
+  EXPECT_EQ(multiply(-1), 7);
+  EXPECT_EQ(reached(), 1);
+}
+
+TEST_F(EntriesTest, AnswersCublasLtWithoutAnEpilogue) {
+  tune();
+  LtProduct product{};
+  product.data[kLtCompute] = kCompute32;
+  product.data[kLtScaleType] = kF32;
+  product.data[kLtEpilogue] = kLtNoEpilogue;
+  product.data[kLtFill] = kLtFullFill;
+  const auto matrix = [](std::uint64_t rows, std::uint64_t columns) {
+    LtMatrix made{};
+    made.data[kLtRows] = rows, made.data[kLtColumns] = columns, made.data[kLtLd] = rows;
+    made.data[kLtBatch] = 1;
+    return made;
+  };
+  const LtMatrix a = matrix(kM, kK), b = matrix(kK, kFaster), c = matrix(kM, kFaster);
+  const auto call = [&](const void* addend) {
+    return cublasLtMatmul(nullptr, &product, &alpha_, a_.data(), &a, b_.data(), &b, &beta_, addend,
+                          &c, c_.data(), &c, nullptr, nullptr, 0, nullptr);
+  };
+  EXPECT_EQ(call(c_.data()), kSuccess);
+  EXPECT_TRUE(is_right(kFaster));
+  EXPECT_EQ(reached(), 0);
+  EXPECT_EQ(call(a_.data()), kSuccess);  // beta is 0: C is not read
+  EXPECT_EQ(reached(), 0);
+  beta_ = 1;
+  EXPECT_EQ(call(a_.data()), kSuccess);
+  EXPECT_EQ(reached(), 1);
+  beta_ = 0;
+  for (const auto& [attribute, value] :
+       std::vector<std::pair<int, std::uint64_t>>{{kLtEpilogue, 4},
+                                                  {kLtPointerMode, 1},
+                                                  {kLtScaleA, 4096},
+                                                  {kLtSmCount, 8},
+                                                  {kLtTransC, 1}}) {
+    const LtProduct plain = product;
+    cublasLtMatmulDescSetAttribute(&product, attribute, &value, sizeof value);
+    EXPECT_EQ(call(c_.data()), kSuccess);
+    EXPECT_EQ(reached(), 1) << attribute;
+    product = plain;
+    EXPECT_EQ(call(c_.data()), kSuccess);
+    EXPECT_EQ(reached(), 0) << attribute;
+  }
+}
+
+TEST_F(EntriesTest, FaultsAreCublasToAnswerAndSaidOnce) {
+  std::ofstream(database()) << "no database at all, but long enough to be looked at";
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(multiply(kFaster), kSuccess);
+    EXPECT_TRUE(is_right(kFaster));
+    EXPECT_EQ(reached(), 1);
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("tilewise: cuBLAS answers all products from here on: "));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
+TEST_F(EntriesTest, PreloadedItAnswersAProgramThatKnowsCublasAlone) {
+  tune();
+  set("LD_PRELOAD", TILEWISE_CUBLAS_LIBRARY);
+  set("TILEWISE_DROP_IN_DEVICE", "host");
+  set("TILEWISE_DROP_IN_REPORT", "1");
+  const cli_test::Result result = run_program(TILEWISE_DROP_IN_APP, {});
+  EXPECT_EQ(result.status, 0) << result.err;
+  // The child of the fork passes its product on, in a process of its own.
+  EXPECT_EQ(result.out, "reached cuBLAS: 1\n");
+  EXPECT_THAT(result.err, HasSubstr("4 products of cuBLAS: 3 answered, 1 passed through"));
+  set("TILEWISE_DROP_IN", "0");
+  EXPECT_EQ(run_program(TILEWISE_DROP_IN_APP, {}).out, "reached cuBLAS: 4\n");
+}
+
+TEST_F(EntriesTest, ItsProductsAreRecordedTunedAndSaidToGain) {
+  set("TILEWISE_DROP_IN_DEVICE", "host");
+  const std::string list = file("list.csv").string();
+  const cli_test::Result recorded = run({"record", "-o", list, "--", TILEWISE_DROP_IN_APP});
+  EXPECT_EQ(recorded.status, 0) << recorded.err;
+  EXPECT_EQ(recorded.out, "reached cuBLAS: 4\n");  // nothing is answered
+  EXPECT_THAT(recorded.err, HasSubstr("2 problems, 4 calls"));
+  const std::string text = read(list);
+  EXPECT_THAT(text, HasSubstr("nn,40,24,16,f32,f32,strict,1,16/16/16,3,"));
+  EXPECT_THAT(text, HasSubstr("nn,5,7,3,f32,f32,strict,1,4/4/4,1,"));
+  const auto tune = [&] {
+    return run({"tune", "--device", "host", "--in-process", "--problems", list, "--templates",
+                "naive", "--max-evaluations", "1", "--budget", "20s", "--json"})
+        .json();
+  };
+  EXPECT_FALSE(tune().contains("application"));  // nothing was measured beside
+  {
+    Database stored = Database::open(database());
+    for (const Winner& winner : stored.winners()) {
+      Baseline baseline;
+      baseline.problem = winner.record.problem, baseline.gpu = winner.record.gpu;
+      baseline.library = "cuBLAS", baseline.version = "13.1.0", baseline.variant = "default";
+      baseline.measurement = *winner.record.measurement;
+      baseline.measurement.median_us *= winner.record.problem.m == kFaster ? 4 : 0.5;
+      stored.add(baseline);
+    }
+  }
+  const auto gain = tune().at("application");
+  EXPECT_EQ(gain.at("calls"), 4);
+  EXPECT_EQ(gain.at("problems"), 2);
+  EXPECT_EQ(gain.at("faster"), 1);
+  EXPECT_LT(gain.at("ours_ms"), gain.at("cublas_ms"));
+  // A program that fails says so by its status, and one that is not there by an error.
+  EXPECT_EQ(run({"record", "-o", list, "--", "/bin/false"}).status, 1);
+  const cli_test::Result missing = run({"record", "-o", list, "--", "/nonexistent"});
+  EXPECT_NE(missing.status, 0);
+  EXPECT_THAT(missing.err, HasSubstr("/nonexistent does not start"));
+}
+
+}  // namespace

@@ -1,0 +1,54 @@
+#pragma once
+#include <cstdlib>
+#include <vector>
+
+#include "db/database.hpp"
+#include "tests/cli/program.hpp"
+
+/// A database in which the drop-in finds something, and operands.
+namespace tilewise::test {
+
+// In cuBLAS's terms; in ours n x m x k.
+constexpr int kM = 24, kK = 16;
+// Of these n: one that is faster than cuBLAS, one that is slower, one without a time of cuBLAS.
+constexpr int kFaster = 40, kSlower = 48, kUnmeasured = 56, kUntuned = 64;
+
+class TunedTest : public cli_test::ProgramTest {
+ protected:
+  void SetUp() override {
+    for (std::vector<float>* matrix : {&a_, &b_})
+      for (float& value : *matrix) value = static_cast<float>(std::rand() % 9 - 4);
+    const std::string file = database().string();
+    setenv("TILEWISE_DB", file.c_str(), 1);
+    setenv("TILEWISE_DROP_IN_DEVICE", "host", 1);
+  }
+
+  /// Tunes the problems, one candidate each, and stores a time of cuBLAS beside two.
+  void tune() {
+    for (const char* batch : {"1", "3"})
+      ASSERT_EQ(run({"tune", "--device", "host", "--in-process", "--sizes",
+                     batch[0] == '1' ? "40x24x16,48x24x16,56x24x16" : "40x24x16", "--batch", batch,
+                     "--templates", "naive", "--max-evaluations", "1", "--budget", "20s", "-q"})
+                    .status,
+                0);
+    Database stored = Database::open(database());
+    for (const Winner& winner : stored.winners()) {
+      const Problem& problem = winner.record.problem;
+      if (problem.m == kUnmeasured) continue;
+      Baseline baseline;
+      baseline.problem = problem;
+      baseline.gpu = winner.record.gpu;
+      baseline.library = "cuBLAS", baseline.version = "13.1.0", baseline.variant = "default";
+      baseline.measurement = *winner.record.measurement;
+      baseline.measurement.median_us *= problem.m == kFaster ? 1.5 : 0.5;
+      stored.add(baseline);
+      baseline.variant = "pedantic";  // the fastest way of cuBLAS counts
+      baseline.measurement.median_us *= 3;
+      stored.add(baseline);
+    }
+  }
+
+  std::vector<float> a_ = std::vector<float>(4096), b_ = a_, c_ = a_;
+};
+
+}  // namespace tilewise::test

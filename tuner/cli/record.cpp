@@ -1,0 +1,217 @@
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tuner/cli/command.hpp"
+
+extern char** environ;
+
+namespace tilewise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kLibrary = "libtilewise_cublas.so";
+// Of a recorded line: what tells problems apart is all but these.
+constexpr std::size_t kCalls = 9, kMicroseconds = 10, kFields = 14;
+
+struct RecordCommand {
+  std::string list = "problems.csv";
+  std::vector<std::string> program;
+};
+
+void setup(CLI::App& app, RecordCommand& options) {
+  app.add_option("-o,--list", options.list, "The list to write, which --problems reads")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option("program", options.program, "The program and its arguments, behind --")
+      ->required()
+      ->type_name("PROGRAM");
+  app.footer(
+      "Runs a program, and writes the matrix products that it makes by cuBLAS: sizes, types, "
+      "leading "
+      "dimensions, alignment, how often, and the time of a call on the GPU (the mean of the first "
+      "8). "
+      "The program and its children run as ever, with " +
+      std::string(kLibrary) +
+      " preloaded, which answers nothing. Programs that end by a signal or by _exit(), and those "
+      "that look up cuBLAS's functions by name, are not recorded. The exit status is the "
+      "program's.\n\n" +
+      examples({"autotune record -- ./simulation --steps 100",
+                "autotune record -o model.csv -- python3 train.py",
+                "autotune --problems model.csv --budget 20s    tune them, and say what the program "
+                "would gain"}));
+}
+
+/// Beside this program, or where the installation has libraries.
+fs::path find_library() {
+  std::vector<fs::path> places;
+  if (const char* named = std::getenv("TILEWISE_DROP_IN_LIBRARY"); named && *named)
+    places.emplace_back(named);
+  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
+  places.push_back(folder / kLibrary);
+  places.push_back((folder / TILEWISE_LIBRARIES / kLibrary).lexically_normal());
+  std::string text;
+  for (const fs::path& place : places) {
+    if (std::error_code ignored; fs::exists(place, ignored)) return place;
+    text += (text.empty() ? "" : ", ") + place.string();
+  }
+  throw Error(ErrorKind::not_found, std::string(kLibrary) + " is not there: " + text);
+}
+
+/// A folder for the files of the program's processes; removed at the end.
+class PartsFolder {
+ public:
+  PartsFolder() {
+    std::string pattern = (fs::temp_directory_path() / "tilewise-record-XXXXXX").string();
+    if (!mkdtemp(pattern.data()))
+      throw Error(ErrorKind::io, "no folder for temporary files: " + std::string(strerror(errno)));
+    folder_ = pattern;
+  }
+  PartsFolder(const PartsFolder&) = delete;
+  PartsFolder& operator=(const PartsFolder&) = delete;
+  ~PartsFolder() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  const fs::path& folder() const { return folder_; }
+
+ private:
+  fs::path folder_;
+};
+
+/// Runs the program to its end; Ctrl-C is the program's. Returns its wait status.
+int run_program(std::vector<std::string> words, const fs::path& library, const fs::path& to) {
+  const char* before = std::getenv("LD_PRELOAD");
+  std::vector<std::string> settings{
+      "LD_PRELOAD=" + library.string() + (before && *before ? ":" + std::string(before) : ""),
+      "TILEWISE_DROP_IN_RECORD=" + to.string()};
+  for (char** entry = environ; *entry; ++entry)
+    if (!std::string_view(*entry).starts_with("LD_PRELOAD=") &&
+        !std::string_view(*entry).starts_with("TILEWISE_DROP_IN_RECORD="))
+      settings.emplace_back(*entry);
+  const auto pointers = [](std::vector<std::string>& texts) {
+    std::vector<char*> list;
+    for (std::string& text : texts) list.push_back(text.data());
+    list.push_back(nullptr);
+    return list;
+  };
+  const auto before_int = std::signal(SIGINT, SIG_IGN), before_quit = std::signal(SIGQUIT, SIG_IGN);
+  // The program has the signals as this one had them.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t defaults;
+  sigemptyset(&defaults);
+  if (before_int != SIG_IGN) sigaddset(&defaults, SIGINT);
+  if (before_quit != SIG_IGN) sigaddset(&defaults, SIGQUIT);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  pid_t program = -1;
+  const int error = posix_spawnp(&program, words.front().c_str(), nullptr, &attributes,
+                                 pointers(words).data(), pointers(settings).data());
+  posix_spawnattr_destroy(&attributes);
+  int status = 0;
+  if (error == 0)
+    while (waitpid(program, &status, 0) < 0 && errno == EINTR) continue;
+  std::signal(SIGINT, before_int);
+  std::signal(SIGQUIT, before_quit);
+  if (error != 0)
+    throw Error(ErrorKind::not_found, words.front() + " does not start: " + strerror(error));
+  return status;
+}
+
+struct Recorded {
+  double calls = 0, us = 0;  ///< of all calls
+  double timed = 0;          ///< calls of processes that have a time
+};
+
+/// The lines of all processes, by what tells problems apart: the fields before and after the two
+/// numbers.
+std::map<std::pair<std::string, std::string>, Recorded> read_parts(const fs::path& folder) {
+  std::map<std::pair<std::string, std::string>, Recorded> problems;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    std::ifstream file(entry.path());
+    std::string line;
+    std::getline(file, line);  // the heading
+    while (std::getline(file, line)) {
+      std::vector<std::string> fields;
+      std::istringstream from(line);
+      for (std::string field; std::getline(from, field, ',');) fields.push_back(field);
+      if (fields.size() != kFields) continue;  // the end of a full disk
+      std::string before, after;
+      for (std::size_t i = 0; i < kCalls; ++i) before += fields[i] + ",";
+      for (std::size_t i = kMicroseconds + 1; i < kFields; ++i) after += "," + fields[i];
+      Recorded& problem = problems[{before, after}];
+      const double calls = std::strtod(fields[kCalls].c_str(), nullptr);
+      const double us = std::strtod(fields[kMicroseconds].c_str(), nullptr);
+      problem.calls += calls;
+      if (us > 0) problem.us += calls * us, problem.timed += calls;
+    }
+  }
+  for (auto& [key, problem] : problems)
+    if (problem.timed > 0) problem.us *= problem.calls / problem.timed;
+  return problems;
+}
+
+int run_record(const RecordCommand& options, const Output& output) {
+  const PartsFolder scratch;
+  const int status = run_program(options.program, find_library(), scratch.folder() / "part");
+  const auto problems = read_parts(scratch.folder());
+  std::vector<std::pair<Recorded, std::string>> lines;
+  double calls = 0, us = 0;
+  for (const auto& [key, problem] : problems) {
+    char numbers[64];
+    std::snprintf(numbers, sizeof numbers, "%.0f,%.6g", problem.calls, problem.us / problem.calls);
+    lines.emplace_back(problem, key.first + numbers + key.second);
+    calls += problem.calls, us += problem.us;
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const auto& x, const auto& y) { return x.first.us > y.first.us; });
+  std::ofstream list(options.list);
+  list << "layout,m,n,k,dtype,out,math,batch,align,calls,us,lda,ldb,ldc\n";
+  for (const auto& [problem, line] : lines) list << line << '\n';
+  list.close();
+  if (!list) throw Error(ErrorKind::io, "cannot write '" + options.list + "'");
+  const int ended = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  if (output.json) {
+    print_document(Json{
+        {"list", options.list},
+        {"problems", lines.size()},
+        {"calls", calls},
+        {"ms", us / 1e3},
+        {"program_status",
+         ended}}.dump(2));
+  } else {
+    char text[200];
+    std::snprintf(text, sizeof text, "%zu problems, %.0f calls, %.4g ms in them: ", lines.size(),
+                  calls, us / 1e3);
+    note(output, "autotune: " + std::string(text) + options.list);
+    if (lines.empty())
+      warn("the program made no product by cuBLAS that could be recorded");
+    else
+      note(output, "autotune: to tune them: autotune --problems " + options.list);
+  }
+  return ended;
+}
+
+}  // namespace
+
+void add_record(CLI::App& app, Selection& selection) {
+  add_command<RecordCommand>(app, selection, "record",
+                             "Write the products that a program makes by cuBLAS as a list to tune",
+                             setup, run_record);
+}
+
+}  // namespace tilewise::cli
