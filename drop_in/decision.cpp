@@ -26,10 +26,10 @@ constexpr double kNear = 1;
 
 bool is_cublas(const Baseline& baseline) { return baseline.library.starts_with("cuBLAS"); }
 
-MatmulOptions options_of(const std::string& device) {
+MatmulOptions options_of(const std::string& device, bool compile) {
   MatmulOptions options;
   options.device = device;
-  options.compile_missing = false;           // no call waits for a compiler
+  options.compile_missing = compile;
   options.warn = [](const std::string&) {};  // an application's output is its own
   return options;
 }
@@ -54,14 +54,21 @@ struct Answerer::Stored {
 };
 
 Answerer::Answerer(const std::string& device, const Settings& settings)
-    : stored_(std::make_unique<Stored>(device)), predict_(settings.predict) {
-  if (stored_->database) matmul_ = std::make_unique<Matmul>(options_of(device));
+    : stored_(std::make_unique<Stored>(device)),
+      predict_(settings.predict),
+      always_(settings.always) {
+  // No call of an application waits for a compiler.
+  if (stored_->database || always_) matmul_ = std::make_unique<Matmul>(options_of(device, always_));
 }
 Answerer::~Answerer() = default;
 
 Device& Answerer::device() { return *stored_->device; }
 
 Decision Answerer::decide(const Problem& problem) {
+  if (always_) {
+    matmul_->prepare(problem);
+    return {.why = Why::none};
+  }
   if (!stored_->database) return {};
   Decision decision = by_records(problem);
   if (predict_ && (decision.why == Why::untuned || decision.why == Why::unmeasured))

@@ -41,7 +41,7 @@ class Answerer {
   struct Stored;
   std::unique_ptr<Stored> stored_;
   std::unique_ptr<Matmul> matmul_;
-  const bool predict_;
+  const bool predict_, always_;
 };
 
 }  // namespace tilewise::drop_in

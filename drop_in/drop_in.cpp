@@ -46,6 +46,7 @@ Settings settings_of_environment() {
   Settings settings;
   settings.on = !is_set("TILEWISE_DROP_IN", "0");
   settings.predict = is_set("TILEWISE_DROP_IN_PREDICT", "1");
+  settings.always = is_set("TILEWISE_DROP_IN_ALWAYS", "1");
   settings.report = value_of("TILEWISE_DROP_IN_REPORT");
   settings.record = value_of("TILEWISE_DROP_IN_RECORD");
   settings.device = value_of("TILEWISE_DROP_IN_DEVICE");

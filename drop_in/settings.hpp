@@ -7,7 +7,9 @@ namespace tilewise::drop_in {
 struct Settings {
   bool on = true;        ///< TILEWISE_DROP_IN=0: everything is passed through
   bool predict = false;  ///< TILEWISE_DROP_IN_PREDICT=1
-  std::string report;    ///< TILEWISE_DROP_IN_REPORT: "1" (standard error) or a file; empty: none
+  /// TILEWISE_DROP_IN_ALWAYS=1, for tests: whatever a kernel can answer, compiled where necessary.
+  bool always = false;
+  std::string report;  ///< TILEWISE_DROP_IN_REPORT: "1" (standard error) or a file; empty: none
   /// TILEWISE_DROP_IN_RECORD: the start of a file's name, to which the process adds "." and its
   /// number. Nothing is answered.
   std::string record;

@@ -155,27 +155,34 @@ FAKE Status cublasSetSmCountTarget(Handle handle, int count) {
 FAKE_GEMM(cublasSgemm_v2, int, kF32, kCompute32)
 FAKE_GEMM(cublasSgemm_v2_64, std::int64_t, kF32, kCompute32)
 FAKE_GEMM(cublasDgemm_v2, int, kF64, kCompute64)
+FAKE_GEMM(cublasDgemm_v2_64, std::int64_t, kF64, kCompute64)
 FAKE_GEMM(cublasHgemm, int, kF16, kCompute16)
+FAKE_GEMM(cublasHgemm_64, std::int64_t, kF16, kCompute16)
 
-FAKE Status cublasSgemmStridedBatched(Handle, int op_a, int op_b, int m, int n, int k,
-                                      const void* alpha, const void* a, int lda, long long stride_a,
-                                      const void* b, int ldb, long long stride_b, const void* beta,
-                                      void* c, int ldc, long long stride_c, int batch) {
-  return multiply({op_a,
-                   op_b,
-                   m,
-                   n,
-                   k,
-                   {a, kF32, lda, stride_a},
-                   {b, kF32, ldb, stride_b},
-                   {c, kF32, ldc, stride_c},
-                   batch,
-                   kCompute32,
-                   kF32,
-                   false,
-                   alpha,
-                   beta});
-}
+#define FAKE_BATCHED(name, Int, type, how)                                                     \
+  FAKE Status name(Handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,         \
+                   const void* a, Int lda, long long stride_a, const void* b, Int ldb,         \
+                   long long stride_b, const void* beta, void* c, Int ldc, long long stride_c, \
+                   Int batch) {                                                                \
+    return multiply({op_a,                                                                     \
+                     op_b,                                                                     \
+                     m,                                                                        \
+                     n,                                                                        \
+                     k,                                                                        \
+                     {a, type, lda, stride_a},                                                 \
+                     {b, type, ldb, stride_b},                                                 \
+                     {c, type, ldc, stride_c},                                                 \
+                     batch,                                                                    \
+                     how,                                                                      \
+                     type,                                                                     \
+                     false,                                                                    \
+                     alpha,                                                                    \
+                     beta});                                                                   \
+  }
+FAKE_BATCHED(cublasSgemmStridedBatched, int, kF32, kCompute32)
+FAKE_BATCHED(cublasDgemmStridedBatched, int, kF64, kCompute64)
+FAKE_BATCHED(cublasHgemmStridedBatched, int, kF16, kCompute16)
+
 FAKE Status cublasGemmEx(Handle, int op_a, int op_b, int m, int n, int k, const void* alpha,
                          const void* a, int a_type, int lda, const void* b, int b_type, int ldb,
                          const void* beta, void* c, int c_type, int ldc, int compute, int) {
@@ -188,6 +195,26 @@ FAKE Status cublasGemmEx(Handle, int op_a, int op_b, int m, int n, int k, const 
                    {b, b_type, ldb},
                    {c, c_type, ldc},
                    1,
+                   compute,
+                   scalar_type(compute),
+                   false,
+                   alpha,
+                   beta});
+}
+FAKE Status cublasGemmStridedBatchedEx(Handle, int op_a, int op_b, int m, int n, int k,
+                                       const void* alpha, const void* a, int a_type, int lda,
+                                       long long stride_a, const void* b, int b_type, int ldb,
+                                       long long stride_b, const void* beta, void* c, int c_type,
+                                       int ldc, long long stride_c, int batch, int compute, int) {
+  return multiply({op_a,
+                   op_b,
+                   m,
+                   n,
+                   k,
+                   {a, a_type, lda, stride_a},
+                   {b, b_type, ldb, stride_b},
+                   {c, c_type, ldc, stride_c},
+                   batch,
                    compute,
                    scalar_type(compute),
                    false,
