@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/performance.md and docs/ladder.md from bench/results/*.json: each stands between
-a line `<!-- table KIND NAMES -->` and `<!-- end -->`. With --check it changes nothing and fails when one is old.
+"""Writes the tables of README.md, docs/ and bench/results/README.md from bench/results/*.json: each stands between
+a line `<!-- table KIND NAMES -->` and `<!-- end -->`. With --check it changes nothing and fails when one is old, or the
+picture of bench/picture.py is.
 
     tune NAME, serve NAME,.., ladder NAME, pack NAME
     compare NAME or NAME:TYPE      every shape of a run of bench/compare, or of one type in it
     types NAME,NAME,..             one row a type, over the runs of these names
+    speeds NAME,NAME,..            the same in fewer columns
     targets NAME,NAME,..           what bench/targets.json asks for beside what these runs reached
 """
 import fnmatch
+import hashlib
 import json
 import math
 import pathlib
@@ -15,7 +18,12 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "docs" / "performance.md", ROOT / "docs" / "ladder.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "ladder.md",
+         ROOT / "bench" / "results" / "README.md"]
+# What the picture shows: runs and kinds.
+PICTURE = [("h200_compare", "f32"), ("h200_compare_bf16", "bf16"), ("h200_compare_f16", "f16"),
+           ("h200_compare_tf32", "tf32"), ("h200_compare_f32x3", "f32x3"), ("h200_compare_f64", "f64"),
+           ("h200_compare_i8", "i8"), ("h200_compare_e4m3", "e4m3:bf16")]
 
 
 def load(name):
@@ -184,6 +192,25 @@ def types_table(names):
     return "\n".join(rows)
 
 
+def speeds_table(names):
+    rows = ["| type | shapes | geometric mean | minimum | below 1.00 | worst three |", "|---|---|---|---|---|---|"]
+    for name in names.split(","):
+        for section in sections(load(name)):
+            shapes = section["shapes"]
+            ratios = figures(shapes, "ratio")
+            kind = section["kind"] + (" batches" if any(s["problem"].get("batch", 1) > 1 for s in shapes) else "")
+            rows.append(f"| {kind} | {len(ratios)} | {times(geometric_mean(ratios))} | {times(min(ratios))} "
+                        f"| {sum(r < 1 for r in ratios)} | {worst_of(shapes)} |")
+    return "\n".join(rows)
+
+
+def picture_hash():
+    """Of the ratios that the picture shows."""
+    shown = [(name, kind, [figures(s["shapes"], "ratio") for s in sections(load(name)) if s["kind"] == kind])
+             for name, kind in PICTURE]
+    return "made of " + hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
+
+
 STATISTICS = {"geometric mean": geometric_mean, "minimum": lambda values: min(values, default=None),
               "maximum": lambda values: max(values, default=None),
               "below 1.00": lambda values: sum(v < 1 for v in values) if values else None}
@@ -292,7 +319,7 @@ def ladder_table(name):
 
 
 TABLES = {"tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table,
-          "types": types_table, "targets": targets_table, "pack": pack_table}
+          "types": types_table, "speeds": speeds_table, "targets": targets_table, "pack": pack_table}
 
 
 def table(kind, names):
@@ -304,10 +331,14 @@ def table(kind, names):
 
 
 def main():
+    if "--check" in sys.argv and picture_hash() not in (ROOT / "docs" / "speed.svg").read_text():
+        sys.exit("docs/speed.svg is older than bench/results: run bench/picture.py")
     for page in PAGES:
         text = page.read_text()
         made = re.sub(r"<!-- table (\w+) ([\w,:]+) -->\n.*?<!-- end -->",
                       lambda m: f"<!-- table {m[1]} {m[2]} -->\n{table(m[1], m[2])}\n<!-- end -->", text, flags=re.S)
+        if page.parent.name == "results":
+            made = made.replace("](../bench/results/", "](")
         if "--check" not in sys.argv:
             page.write_text(made)
         elif made != text:

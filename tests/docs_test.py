@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""The pages of the repository: docs_test.py ROOT. Links lead somewhere, README.md and docs/performance.md stay short."""
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+
+
+def pages():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "*.md"], capture_output=True, text=True)
+    if listed.returncode == 0 and listed.stdout:
+        return [ROOT / name for name in listed.stdout.split() if (ROOT / name).exists()]
+    return [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/**/*.md")]
+
+
+def without_code(text):
+    return re.sub(r"```.*?```", "", text, flags=re.S)
+
+
+def anchors(page):
+    """Of the headings, as GitHub makes them."""
+    found = set()
+    for heading in re.findall(r"^#+ (.*)$", without_code(page.read_text()), flags=re.M):
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        count = 0
+        while slug + (f"-{count}" if count else "") in found:
+            count += 1
+        found.add(slug + (f"-{count}" if count else ""))
+    return found
+
+
+class Pages(unittest.TestCase):
+    def test_links_lead_to_files_and_headings(self):
+        broken = []
+        for page in pages():
+            text = re.sub(r"`[^`]*`", "", without_code(page.read_text()))
+            for link in re.findall(r"\]\(([^)\s]+)\)", text):
+                if re.match(r"[a-z]+:", link):
+                    continue
+                name, _, anchor = link.partition("#")
+                to = (page.parent / name).resolve() if name else page
+                if not to.exists():
+                    broken.append(f"{page.relative_to(ROOT)}: {link}: no such file")
+                elif anchor and to.suffix == ".md" and anchor not in anchors(to):
+                    broken.append(f"{page.relative_to(ROOT)}: {link}: no such heading")
+        self.assertEqual(broken, [])
+
+    def test_short_pages_are_short(self):
+        for name in ("README.md", "docs/performance.md"):
+            self.assertLess(len((ROOT / name).read_text().splitlines()), 150, name)
+
+    def test_sentences_of_the_readme_have_at_most_35_words(self):
+        text = without_code((ROOT / "README.md").read_text())
+        paragraphs = re.split(r"\n\s*\n", "\n".join(line for line in text.splitlines() if not line.startswith(("|", "#", "<!--", "!["))))
+        long = [sentence for paragraph in paragraphs
+                for sentence in re.split(r"(?<=[.:;])\s+", re.sub(r"\]\([^)]*\)", "]", " ".join(paragraph.split())))
+                if len(sentence.split()) > 35]
+        self.assertEqual(long, [])
+
+    def test_result_files_that_pages_name_exist(self):
+        missing = []
+        for page in pages():
+            for name in re.findall(r"\b((?:h200|h100)_\w+\.(?:json|txt|log))\b", page.read_text()):
+                if not (ROOT / "bench" / "results" / name).exists():
+                    missing.append(f"{page.relative_to(ROOT)}: {name}")
+        self.assertEqual(missing, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
