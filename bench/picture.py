@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Draws docs/speed.svg, the picture of README.md: every shape of the comparisons as its speed over the best cuBLAS column, by
-type. Needs matplotlib (pip install matplotlib). bench/tables.py --check says when the picture is older than its files.
+"""Draws the pictures of the pages: docs/speed.svg, every shape of the comparisons as its speed over the best cuBLAS column, by
+type; docs/ladder.svg, the teaching steps. Needs matplotlib (pip install matplotlib). bench/tables.py --check says when a picture
+is older than its files.
 """
 import io
 import pathlib
@@ -17,8 +18,18 @@ LABELS = {"e4m3:bf16": "e4m3", "i8": "int8"}
 BELOW, ABOVE = "#b5472f", "#2f6fb5"
 
 
-def main():
-    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "tilewise", "font.family": "sans-serif", "font.size": 11})
+def save(figure, axes, name, made_of):
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.set_axisbelow(True)
+    figure.tight_layout()
+    drawn = io.StringIO()
+    figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+    text = re.sub(r"(<svg [^>]*>)", rf"\1\n <!-- {made_of} -->", drawn.getvalue(), count=1)
+    pathlib.Path(tables.ROOT / "docs" / name).write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n")
+
+
+def speeds():
     figure, axes = plt.subplots(figsize=(8, 4))
     names = []
     for place, (name, kind) in enumerate(tables.PICTURE):
@@ -37,17 +48,38 @@ def main():
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("speed over the best cuBLAS column")
     axes.set_title("Tuned kernels on an H200, each shape a dot, geometric mean a line", fontsize=11)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    figure.tight_layout()
-    drawn = io.StringIO()
-    figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
-    # Readable on a dark page, too; the comment tells of which files it is.
-    text = re.sub(r"(<svg [^>]*>)", rf"\1\n <!-- {tables.picture_hash()} -->", drawn.getvalue(), count=1)
-    text = "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
-    pathlib.Path(tables.ROOT / "docs" / "speed.svg").write_text(text)
+    save(figure, axes, "speed.svg", tables.picture_hash())
+
+
+def ladder():
+    run = tables.load(tables.LADDER)["result"]
+    rungs = run["rungs"]
+    rates = [tables.tflops_of(rung) for rung in rungs]
+    peak = run["peak_tflops"] if "peak_tflops" in run else run["peak_flops"] / 1e12
+    figure, axes = plt.subplots(figsize=(8, 4.2))
+    places = range(len(rungs))
+    strict = [tables.arithmetic_of(rung) == "f32" for rung in rungs]
+    axes.barh(places, rates, color=[ABOVE if one else "#8fb3d9" for one in strict])
+    for place, rate in zip(places, rates):
+        axes.text(rate * 1.06, place, f"{rate:.1f}", va="center", fontsize=9)
+    axes.axvline(peak, color=BELOW, linewidth=1)
+    axes.text(peak * 1.03, -0.9, f"f32 peak {peak:.1f}", color=BELOW, fontsize=9)
+    axes.set_xscale("log")
+    axes.set_xlim(1, 500)
+    axes.set_xticks([1, 2, 5, 10, 20, 50, 100, 200], ["1", "2", "5", "10", "20", "50", "100", "200"])
+    axes.minorticks_off()
+    axes.set_yticks(places, [rung["name"] for rung in rungs])
+    axes.set_ylim(len(rungs) - 0.4, -1.4)
+    axes.set_xlabel("TFLOP/s at 4096 on an H200; light: other arithmetic than f32's")
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    save(figure, axes, "ladder.svg", tables.ladder_hash())
+
+
+def main():
+    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "tilewise", "font.family": "sans-serif", "font.size": 11})
+    speeds()
+    ladder()
 
 
 if __name__ == "__main__":

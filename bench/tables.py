@@ -204,11 +204,22 @@ def speeds_table(names):
     return "\n".join(rows)
 
 
+LADDER = "h200_ladder_4096"
+
+
+def made_of(shown):
+    return "made of " + hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
+
+
+def ladder_hash():
+    return made_of([[rung["name"], tflops_of(rung)] for rung in load(LADDER)["result"]["rungs"]])
+
+
 def picture_hash():
     """Of the ratios that the picture shows."""
     shown = [(name, kind, [figures(s["shapes"], "ratio") for s in sections(load(name)) if s["kind"] == kind])
              for name, kind in PICTURE]
-    return "made of " + hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
+    return made_of(shown)
 
 
 STATISTICS = {"geometric mean": geometric_mean, "minimum": lambda values: min(values, default=None),
@@ -331,8 +342,9 @@ def table(kind, names):
 
 
 def main():
-    if "--check" in sys.argv and picture_hash() not in (ROOT / "docs" / "speed.svg").read_text():
-        sys.exit("docs/speed.svg is older than bench/results: run bench/picture.py")
+    for name, made in {"speed.svg": picture_hash, "ladder.svg": ladder_hash}.items():
+        if "--check" in sys.argv and made() not in (ROOT / "docs" / name).read_text():
+            sys.exit(f"docs/{name} is older than bench/results: run bench/picture.py")
     for page in PAGES:
         text = page.read_text()
         made = re.sub(r"<!-- table (\w+) ([\w,:]+) -->\n.*?<!-- end -->",

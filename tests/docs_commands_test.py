@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""The commands of autotune that the pages print: docs_commands_test.py ROOT AUTOTUNE [TEST]. Those on the CPU run as they are printed;
+of the others, the subcommand and the options exist."""
+import functools
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT, AUTOTUNE = pathlib.Path(sys.argv[1]).resolve(), str(pathlib.Path(sys.argv[2]).resolve())
+del sys.argv[1:3]
+
+
+def commands():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = page.read_text()
+        blocks = re.findall(r"^```(?:sh|console)?\n(.*?)^```", text, flags=re.M | re.S)
+        lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+        lines += re.findall(r"`((?:\./)?autotune [^`]*)`", re.sub(r"```.*?```", "", text, flags=re.S))
+        for line in lines:
+            for part in re.split(r"&&|\||;(?!\S)", line):
+                found = re.match(r"\s*(?:\$ )?(?:\./|build/tuner/cli/)?autotune (.*)", part)
+                if found:
+                    yield page.name, " ".join(found[1].split("\n"))
+
+
+@functools.cache
+def help_of(*words):
+    return subprocess.run([AUTOTUNE, *words, "--help"], capture_output=True, text=True).stdout
+
+
+def subcommands():
+    listed = help_of().split("Subcommands:")[1].split("\n\n")[0]
+    return re.findall(r"^  ([a-z]+) ", listed, flags=re.M)
+
+
+class Commands(unittest.TestCase):
+    def test_subcommands_and_options_exist(self):
+        known, wrong, count = subcommands(), [], 0
+        for page, line in commands():
+            try:
+                words = shlex.split(line.split("  #")[0])
+            except ValueError:
+                continue  # a quote that the page cuts
+            if any(word.isupper() and word in ("SUBCOMMAND", "COMMAND") for word in words):
+                continue
+            if "--" in words:
+                words = words[:words.index("--")]
+            name = words[0] if words and words[0] in known else "tune"
+            if words and re.fullmatch(r"[a-z]+", words[0]) and words[0] not in known:
+                wrong.append(f"{page}: autotune {line}: no subcommand {words[0]}")
+                continue
+            nested = [name]
+            if name == "db" and len(words) > 1 and re.fullmatch(r"[a-z]+", words[1]):
+                nested.append(words[1])
+            text = help_of(*nested) + (help_of() if name == "tune" else "")
+            for word in words:
+                option = re.match(r"--[a-z][a-z-]*", word)
+                if option and option[0] == "--no-install":
+                    continue  # of the script in the root
+                if option and not re.search(rf"(?<![\w-]){option[0]}(?![\w-])", text):
+                    wrong.append(f"{page}: autotune {line}: {' '.join(nested)} has no {option[0]}")
+            count += 1
+        self.assertEqual(wrong, [])
+        self.assertGreater(count, 40)
+
+    def test_those_on_the_cpu_run(self):
+        ran = 0
+        with tempfile.TemporaryDirectory() as folder:
+            settings = dict(os.environ, HOME=folder, TILEWISE_DB=os.path.join(folder, "docs.db"))
+            for page, line in commands():
+                words = shlex.split(line.split("  #")[0].split("   ")[0]) if "--device host" in line else []
+                if not words or "host,host" in line or "--only" in line:
+                    continue
+                done = subprocess.run([AUTOTUNE, *words], env=settings, capture_output=True, text=True, cwd=folder)
+                self.assertEqual(done.returncode, 0, f"{page}: autotune {line}\n{done.stdout}{done.stderr}")
+                ran += 1
+        self.assertGreaterEqual(ran, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
