@@ -10,6 +10,7 @@
 #include "db/database.hpp"
 #include "device/cuda/cuda.hpp"
 #include "device/machines.hpp"
+#include "matmul/build.hpp"
 #include "matmul/prediction.hpp"
 #include "matmul/resolution.hpp"
 #include "matmul/resolve.hpp"
@@ -65,21 +66,26 @@ Answerer::~Answerer() = default;
 Device& Answerer::device() { return *stored_->device; }
 
 Decision Answerer::decide(const Problem& problem) {
-  if (always_) {
-    matmul_->prepare(problem);
-    return {.why = Why::none};
+  Decision decision{.why = Why::none};
+  if (!always_) {
+    if (!stored_->database) return {};
+    decision = by_records(problem);
+    if (predict_ && (decision.why == Why::untuned || decision.why == Why::unmeasured))
+      decision = by_prediction(problem);
+    if (decision.why != Why::none) return decision;
   }
-  if (!stored_->database) return {};
-  Decision decision = by_records(problem);
-  if (predict_ && (decision.why == Why::untuned || decision.why == Why::unmeasured))
-    decision = by_prediction(problem);
-  if (decision.why != Why::none) return decision;
+  const Candidate chosen = resolution_of(*matmul_, problem).candidate;
   try {
     matmul_->prepare(problem);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::compiler) throw;
     decision.why = Why::unloaded;
+    return decision;
   }
+  // Where an image is missing, another kernel serves the problem: its time is not the one above.
+  const Candidate serving = resolution_of(*matmul_, problem).candidate;
+  if (!always_ && serving != chosen) decision.why = Why::unloaded;
+  decision.workspace = plan_of(serving, problem, stored_->device->info()).workspace_bytes > 0;
   return decision;
 }
 

@@ -13,6 +13,7 @@ namespace tilewise::drop_in {
 struct Decision {
   Why why = Why::untuned;  ///< none: it is answered
   bool predicted = false;
+  bool workspace = false;       ///< its plan needs one
   double ours = 0, cublas = 0;  ///< 0: not known
 };
 

@@ -54,7 +54,11 @@ Settings settings_of_environment() {
 }
 
 DropIn& DropIn::of_process() {
-  static DropIn* const made = new DropIn(settings_of_environment());
+  static DropIn* const made = [] {
+    auto* fresh = new DropIn(settings_of_environment());
+    std::atexit([] { of_process().finish(); });
+    return fresh;
+  }();
   return *made;
 }
 
@@ -62,7 +66,7 @@ DropIn::DropIn(Settings settings)
     : settings_(std::move(settings)), generation_(fork_generation()) {}
 
 int DropIn::current_device() const noexcept {
-  return settings_.device.empty() ? cuda::current_device() : 0;
+  return settings_.device.empty() ? cuda::device_of_current_primary_context() : 0;
 }
 
 OfDevice& DropIn::of_device(int device) {
@@ -119,7 +123,7 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, const Circumstances& circumst
   if (const Why why = product_of(gemm, circumstances.math, product); why != Why::none)
     return pass(why);
   const int device = current_device();
-  if (device < 0) return pass(Why::off);
+  if (device < 0) return pass(Why::context);
   try {
     Why why = Why::none;
     Entry* entry = entry_of(product, device, circumstances.stream, why);
@@ -127,6 +131,10 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, const Circumstances& circumst
     why = entry->decision.why;
     if (why == Why::none && !circumstances.scalars_on_host) why = Why::scalars;
     if (why == Why::none && !circumstances.all_multiprocessors) why = Why::multiprocessors;
+    // A graph with nodes that allocate cannot be cloned: cuBLAS has its workspace already.
+    if (why == Why::none && entry->decision.workspace &&
+        entry->there->answerer->device().capturing(circumstances.stream))
+      why = Why::capture;
     if (why != Why::none) {
       entry->passed.fetch_add(1, kRelaxed);
       count(why);
@@ -159,22 +167,20 @@ void DropIn::fail(int device, const char* what) noexcept {
   }
 }
 
-void DropIn::begin_timing(Entry& entry, Stream stream) noexcept {
+Samples::Sample* DropIn::begin_timing(Entry& entry, Stream stream) noexcept {
   try {
-    entry.mutex.lock();
-    if (!entry.samples.wanted()) return;
     Device& device = entry.there->answerer->device();
-    if (!device.capturing(stream)) entry.samples.begin(device, stream);
+    return device.capturing(stream) ? nullptr : entry.samples.begin(device, stream);
   } catch (...) {  // the record lacks this time
+    return nullptr;
   }
 }
 
-void DropIn::end_timing(Entry& entry, Stream stream) noexcept {
+void DropIn::end_timing(Entry& entry, Samples::Sample& sample, Stream stream) noexcept {
   try {
-    entry.samples.end(stream);
-  } catch (...) {
+    entry.samples.end(sample, stream);
+  } catch (...) {  // likewise
   }
-  entry.mutex.unlock();
 }
 
 }  // namespace tilewise::drop_in

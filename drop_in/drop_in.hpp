@@ -23,24 +23,24 @@ struct Circumstances {
   bool all_multiprocessors = true;
 };
 
-/// Times a few of a problem's calls on the device, for the record. Not thread-safe.
+/// Times a few of a problem's calls on the device, for the record. Thread-safe.
 class Samples {
  public:
   static constexpr int kMost = 8;
-  bool wanted() const { return taken_ < kMost; }
-  /// Around the call. Throws Error(device).
-  void begin(Device& device, Stream stream);
-  void end(Stream stream);
+  struct Sample {
+    std::unique_ptr<Event> begin, end;
+    bool ended = false;  ///< `end` was recorded
+  };
+  /// Before the call; null after kMost of them. Throws Error(device).
+  Sample* begin(Device& device, Stream stream);
+  /// After it.
+  void end(Sample& sample, Stream stream);
   /// The mean time in us of those that the device has reached; 0 without any.
   double mean_us();
 
  private:
-  struct Pair {
-    std::unique_ptr<Event> begin, end;
-  };
-  std::vector<Pair> under_way_;
-  int taken_ = 0, counted_ = 0;
-  double sum_us_ = 0;
+  std::mutex mutex_;  // guards all below
+  std::vector<std::unique_ptr<Sample>> samples_;
 };
 
 /// Null and failed where there is no such GPU, or after a fault.
@@ -58,14 +58,14 @@ struct Entry {
   int device = 0;
   Decision decision;
   std::atomic<std::uint64_t> answered{0}, passed{0};
-  std::mutex mutex;  // guards samples
   Samples samples;
 };
 
 /// The drop-in of a process. Its functions throw nothing. Thread-safe.
 class DropIn {
  public:
-  /// Made at the first call; never destroyed.
+  /// Made at the first product; never destroyed. finish() is called at the end of the process,
+  /// before CUDA ends, which began earlier.
   static DropIn& of_process();
   explicit DropIn(Settings settings);
 
@@ -78,12 +78,14 @@ class DropIn {
   Outcome consider(const Gemm& gemm, const Circumstances& circumstances) noexcept;
   /// Counts a call that no product could be made of.
   void count(Why why) noexcept { whys_[static_cast<std::size_t>(why)].fetch_add(1, kRelaxed); }
-  /// Before and after the timed call.
-  void begin_timing(Entry& entry, Stream stream) noexcept;
-  void end_timing(Entry& entry, Stream stream) noexcept;
+  /// Before and after the timed call; null where it is not timed.
+  Samples::Sample* begin_timing(Entry& entry, Stream stream) noexcept;
+  void end_timing(Entry& entry, Samples::Sample& sample, Stream stream) noexcept;
 
   /// What Settings ask for at the end of the process: the report, the record.
   void finish() noexcept;
+
+  std::uint64_t answered();  ///< products
 
   /// The report's text.
   std::string report();

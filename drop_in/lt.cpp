@@ -89,7 +89,18 @@ struct Known {
 constexpr std::size_t kKnown = 16;
 thread_local std::array<Known, kKnown> known;
 
+/// Whether descriptions have the size of LtProduct: since CUDA 13. Earlier ones are shorter.
+bool sizes_are_known() {
+  static Real<std::size_t()> version("cublasLtGetVersion");
+  static const bool are_known = version.get() && version.get()() >= 130'000;
+  return are_known;
+}
+
 const Said& said_of(const LtCall& call) {
+  if (!sizes_are_known()) {
+    thread_local Said said;
+    return said = read(call.product, {call.a_matrix, call.b_matrix, call.c_matrix, call.d_matrix});
+  }
   Contents contents;
   const std::array<const LtMatrix*, 4> matrices{call.a_matrix, call.b_matrix, call.c_matrix,
                                                 call.d_matrix};

@@ -1,6 +1,8 @@
 #include "drop_in/product.hpp"
 
+#include <cstdlib>
 #include <optional>
+#include <string_view>
 
 #include "tilewise/number.hpp"
 #include "vocabulary/problem.hpp"
@@ -31,6 +33,33 @@ std::optional<DType> element_of(int type) {
   }
 }
 
+/// NVIDIA_TF32_OVERRIDE=0 forbids TF32 to all libraries, whatever a program asks for.
+bool tf32_is_forbidden() {
+  static const bool forbidden = [] {
+    const char* value = std::getenv("NVIDIA_TF32_OVERRIDE");
+    return value && std::string_view(value) == "0";
+  }();
+  return forbidden;
+}
+
+/// The addresses from the first to behind the last element of a column-major matrix, over a batch;
+/// all for numbers that no memory has.
+struct Range {
+  std::uint64_t begin = 0, end = ~std::uint64_t{0};
+};
+Range range_of(const Matrix& x, std::int64_t rows, std::int64_t columns, std::int64_t batch,
+               DType type) {
+  std::int64_t last = 0, of_batch = 0;
+  if (__builtin_mul_overflow(columns - 1, x.ld, &last) ||
+      __builtin_mul_overflow(batch - 1, x.stride, &of_batch) ||
+      __builtin_add_overflow(last, of_batch, &last) || __builtin_add_overflow(last, rows, &last) ||
+      __builtin_mul_overflow(last, std::int64_t{bytes_of(type)}, &last))
+    return {};
+  const std::uint64_t begin = reinterpret_cast<std::uintptr_t>(x.data);
+  return {begin, begin + static_cast<std::uint64_t>(last)};
+}
+bool intersect(const Range& x, const Range& y) { return x.begin < y.end && y.begin < x.end; }
+
 bool is_16_bit(DType type) { return type == DType::f16 || type == DType::bf16; }
 
 /// Sets accumulator and mode: never a lower precision than asked for.
@@ -49,7 +78,7 @@ Why set_arithmetic(const Gemm& gemm, int math, Problem& problem) {
       if (problem.a == DType::f32) {
         // Down-conversion is allowed there, and was not measured.
         if (mode == kTensorOpMath) return Why::precision;
-        if (mode == kTf32Math) problem.math = MathMode::tf32;
+        if (mode == kTf32Math && !tf32_is_forbidden()) problem.math = MathMode::tf32;
       } else if (is_fp8(problem.a)) {
         if (gemm.fast_sums) problem.math = MathMode::fast;
       } else if (!is_16_bit(problem.a)) {
@@ -58,7 +87,7 @@ Why set_arithmetic(const Gemm& gemm, int math, Problem& problem) {
       break;
     case kComputeTf32:
       if (problem.a != DType::f32) return Why::precision;
-      problem.math = MathMode::tf32;
+      if (!tf32_is_forbidden()) problem.math = MathMode::tf32;
       break;
     case kCompute64:
       problem.accumulator = DType::f64;
@@ -94,12 +123,14 @@ std::string_view to_string(Why why) {
       "the drop-in is off",
       "made by cuBLAS itself",
       "empty products, or arguments that cuBLAS refuses",
+      "operands whose memory overlaps that of the result",
       "types without a kernel",
       "modes with other results (pedantic, emulated, down-converting)",
       "alpha and beta in device memory",
       "cublasLt with an epilogue, scales, another order, or C apart from D",
       "a limited number of multiprocessors",
-      "in a stream capture, and not loaded",
+      "in a stream capture, and not loaded or with a workspace",
+      "in a CUDA context other than the device's primary one",
       "too many different problems",
       "not tuned on this GPU",
       "cuBLAS was not measured beside the record",
@@ -127,6 +158,13 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
   problem.pointers = false;
   if (gemm.b.ld < min_lda(problem) || gemm.a.ld < min_ldb(problem) || gemm.c.ld < min_ldc(problem))
     return Why::arguments;
+  // Parts of one matrix, as in a factorisation: cuBLAS takes them.
+  const Range of_c = range_of(gemm.c, gemm.m, gemm.n, gemm.batch, *c);
+  const Range of_a =
+      range_of(gemm.a, second ? gemm.k : gemm.m, second ? gemm.m : gemm.k, gemm.batch, *b);
+  const Range of_b =
+      range_of(gemm.b, first ? gemm.n : gemm.k, first ? gemm.k : gemm.n, gemm.batch, *a);
+  if (intersect(of_c, of_a) || intersect(of_c, of_b)) return Why::overlap;
   problem.alignment = {
       alignment_of(gemm.b.data, gemm.b.ld, gemm.b.stride, gemm.batch, *a),
       alignment_of(gemm.a.data, gemm.a.ld, gemm.a.stride, gemm.batch, *b),

@@ -15,12 +15,14 @@ enum class Why : std::uint8_t {
   off,              ///< the drop-in is off, or has failed
   nested,           ///< cuBLAS itself makes it
   arguments,        ///< an empty product, or arguments that cuBLAS may refuse
+  overlap,          ///< the memory of C from its first to its last element has parts of A or B
   types,            ///< types or arithmetic without a kernel
   precision,        ///< a mode with other results: pedantic, emulated, down-converting
   scalars,          ///< alpha and beta are in device memory
   described,        ///< cublasLt: an epilogue, scales, an order, or C apart from D
   multiprocessors,  ///< the caller limits the number of multiprocessors
-  capture,          ///< inside a stream capture, and not loaded
+  capture,          ///< inside a stream capture, and not loaded, or with a workspace
+  context,          ///< no CUDA context is current, or not the primary one of its device
   many,             ///< more different problems than are kept
   untuned,          ///< no record of this problem on this GPU
   unmeasured,       ///< cuBLAS was not measured beside the record
@@ -28,7 +30,7 @@ enum class Why : std::uint8_t {
   unloaded,         ///< its kernel is not stored
   recording,        ///< the process only records
 };
-inline constexpr std::size_t kWhys = 16;
+inline constexpr std::size_t kWhys = 18;
 /// In words, for people.
 std::string_view to_string(Why why);
 

@@ -41,26 +41,39 @@ void write(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-void Samples::begin(Device& device, Stream stream) {
-  if (!wanted()) return;
-  Pair pair{device.create_event(), device.create_event()};
-  pair.begin->record(stream);
-  under_way_.push_back(std::move(pair));
-  ++taken_;
+Samples::Sample* Samples::begin(Device& device, Stream stream) {
+  const std::lock_guard lock(mutex_);
+  if (samples_.size() >= kMost) return nullptr;
+  auto sample = std::make_unique<Sample>();
+  sample->begin = device.create_event(), sample->end = device.create_event();
+  sample->begin->record(stream);
+  samples_.push_back(std::move(sample));
+  return samples_.back().get();
 }
 
-void Samples::end(Stream stream) {
-  if (!under_way_.empty()) under_way_.back().end->record(stream);
+void Samples::end(Sample& sample, Stream stream) {
+  const std::lock_guard lock(mutex_);
+  sample.end->record(stream);
+  sample.ended = true;
 }
 
 double Samples::mean_us() {
-  std::erase_if(under_way_, [this](const Pair& pair) {
-    if (!pair.end->reached()) return false;
-    sum_us_ += pair.end->microseconds_since(*pair.begin);
-    ++counted_;
-    return true;
-  });
-  return counted_ > 0 ? sum_us_ / counted_ : 0;
+  const std::lock_guard lock(mutex_);
+  double sum = 0;
+  int count = 0;
+  for (const auto& sample : samples_) {
+    if (!sample->ended || !sample->end->reached()) continue;
+    sum += sample->end->microseconds_since(*sample->begin);
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
+std::uint64_t DropIn::answered() {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t sum = 0;
+  for (const auto& [key, entry] : entries_) sum += entry->answered;
+  return sum;
 }
 
 std::string DropIn::report() {
@@ -113,7 +126,6 @@ std::string DropIn::record() {
     const std::uint64_t calls = entry->passed + entry->answered;
     double us = 0;
     try {
-      const std::lock_guard samples(entry->mutex);
       us = entry->samples.mean_us();
     } catch (const Error&) {  // the driver has ended
     }

@@ -24,8 +24,9 @@ std::unique_ptr<Device> open_device(const std::string& which);
 /// have one), else device 0. Throws Error(no_device).
 std::unique_ptr<Device> open_current_device();
 
-/// The index of that device, or -1 where no context is current or there is no driver. Some 20 ns.
-int current_device() noexcept;
+/// The index of the device whose primary context is current on this thread, or -1 where another
+/// context is, or none, or there is no driver. Some 20 ns.
+int device_of_current_primary_context() noexcept;
 
 /// Loads NVRTC. `path` is a library file or a folder (of libraries, a toolkit, an environment).
 /// When empty, the search covers TILEWISE_NVRTC (a file or folder; when set, nothing else), the

@@ -1,6 +1,7 @@
 #include "device/cuda/device_list.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
 
@@ -106,16 +107,23 @@ std::unique_ptr<Device> open_device(const std::string& which) {
   return std::make_unique<CudaDevice>(driver, device, devices[static_cast<std::size_t>(index)]);
 }
 
-int current_device() noexcept {
+int device_of_current_primary_context() noexcept {
   static std::atomic<const Driver*> known{nullptr};
+  static std::array<std::atomic<CUcontext>, 64> primary_of{};  // by device; null: not known yet
   try {
     const Driver* driver = known.load(std::memory_order_relaxed);
     if (!driver) known = driver = &Driver::initialized();
-    CUcontext context = nullptr;
+    CUcontext context = nullptr, primary = nullptr;
     CUdevice device{};
     if (driver->ctx_get_current(&context) != CUDA_SUCCESS || !context ||
         driver->ctx_get_device(&device) != CUDA_SUCCESS)
       return -1;
+    std::atomic<CUcontext>& kept = primary_of[static_cast<std::size_t>(device) % primary_of.size()];
+    if (kept.load(std::memory_order_relaxed) == context) return device;
+    if (driver->primary_ctx_retain(&primary, device) != CUDA_SUCCESS) return -1;
+    driver->primary_ctx_release(device);
+    if (primary != context) return -1;
+    kept = context;
     return device;
   } catch (const Error&) {
     return -1;

@@ -2,6 +2,7 @@
 // in the loader's order before the library's own where this library is preloaded.
 #include <cstdint>
 #include <iostream>
+#include <utility>
 
 #include "drop_in/drop_in.hpp"
 #include "drop_in/lt.hpp"
@@ -20,8 +21,9 @@ Real<Status(Handle, int*)> get_multiprocessors("cublasGetSmCountTarget");
 /// Calls that cuBLAS makes itself, while it computes one, are its own.
 thread_local bool inside = false;
 struct Inside {
-  Inside() { inside = true; }
-  ~Inside() { inside = false; }
+  Inside() : before(std::exchange(inside, true)) {}
+  ~Inside() { inside = before; }
+  const bool before;
 };
 
 /// What the handle says. False where it cannot be asked: it is no handle, or there is no library.
@@ -57,10 +59,10 @@ Status pass(Real<Status(Arguments...)>& real, Entry* entry, Stream stream, Argum
     return kNotInitialized;
   }
   const Inside guard;
-  if (!entry) return function(arguments...);
-  DropIn::of_process().begin_timing(*entry, stream);
+  Samples::Sample* const sample =
+      entry ? DropIn::of_process().begin_timing(*entry, stream) : nullptr;
   const Status status = function(arguments...);
-  DropIn::of_process().end_timing(*entry, stream);
+  if (sample) DropIn::of_process().end_timing(*entry, *sample, stream);
   return status;
 }
 
@@ -79,10 +81,6 @@ Status serve(Real<Status(Handle, Arguments...)>& real, const Gemm& gemm, Handle 
   if (outcome.answered) return kSuccess;
   return pass(real, outcome.timed, circumstances.stream, handle, arguments...);
 }
-
-struct AtExit {
-  ~AtExit() { DropIn::of_process().finish(); }
-} at_exit;
 
 }  // namespace
 
@@ -221,7 +219,7 @@ TILEWISE_ENTRY Status cublasLtMatmul(Handle handle, const LtProduct* product, co
                      const LtMatrix*, const void*, void*, std::size_t, CUstream_st*)>
       real("cublasLtMatmul");
   DropIn::Outcome outcome;
-  if (!inside) {
+  if (!inside && handle) {
     Gemm gemm;
     const Why why =
         gemm_of({product, alpha, beta, a, a_matrix, b, b_matrix, c, c_matrix, d, d_matrix}, gemm);
@@ -234,5 +232,8 @@ TILEWISE_ENTRY Status cublasLtMatmul(Handle handle, const LtProduct* product, co
   return pass(real, outcome.timed, stream, handle, product, alpha, a, a_matrix, b, b_matrix, beta,
               c, c_matrix, d, d_matrix, algorithm, workspace, workspace_bytes, stream);
 }
+
+/// For tests: the products of this process that were answered.
+TILEWISE_ENTRY std::uint64_t tilewise_drop_in_answered() { return DropIn::of_process().answered(); }
 
 }  // namespace tilewise::drop_in

@@ -183,7 +183,7 @@ TEST_F(EntriesTest, AnswersCublasLtWithoutAnEpilogue) {
   };
   const LtMatrix a = matrix(kM, kK), b = matrix(kK, kFaster), c = matrix(kM, kFaster);
   const auto call = [&](const void* addend) {
-    return cublasLtMatmul(nullptr, &product, &alpha_, a_.data(), &a, b_.data(), &b, &beta_, addend,
+    return cublasLtMatmul(handle_, &product, &alpha_, a_.data(), &a, b_.data(), &b, &beta_, addend,
                           &c, c_.data(), &c, nullptr, nullptr, 0, nullptr);
   };
   EXPECT_EQ(call(c_.data()), kSuccess);
@@ -270,6 +270,14 @@ TEST_F(EntriesTest, ItsProductsAreRecordedTunedAndSaidToGain) {
   EXPECT_EQ(gain.at("problems"), 2);
   EXPECT_EQ(gain.at("faster"), 1);
   EXPECT_LT(gain.at("ours_ms"), gain.at("cublas_ms"));
+  // Words are the program's as they are written, and a list stays where nothing was recorded.
+  const cli_test::Result echo = run({"record", "-o", list, "--", "/bin/echo", "[a,b]", "--flag"});
+  EXPECT_EQ(echo.out, "[a,b] --flag\n");
+  EXPECT_THAT(echo.err, HasSubstr("is as it was"));
+  EXPECT_EQ(read(list), text);
+  EXPECT_THAT(run({"record", "-o", "/dev/null/x.csv", "--", "/bin/true"}).err,
+              HasSubstr("cannot write '/dev/null/x.csv'"));
+  EXPECT_NE(run({"record"}).status, 0);
   // A program that fails says so by its status, and one that is not there by an error.
   EXPECT_EQ(run({"record", "-o", list, "--", "/bin/false"}).status, 1);
   const cli_test::Result missing = run({"record", "-o", list, "--", "/nonexistent"});

@@ -100,13 +100,13 @@ TEST(Product, NeverHasALowerPrecisionThanAskedFor) {
       {kF32, kF64, kCompute64, kF64, kDefaultMath, Why::types},
       {4, 4, kCompute32, kF32, kDefaultMath, Why::types},  // complex
   };
-  alignas(16) char memory[64]{};
+  alignas(16) char memory[64]{}, result[64]{};
   for (const Asked& asked : table) {
     Gemm gemm;
     gemm.m = gemm.n = gemm.k = 1;
     gemm.alpha = gemm.beta = memory;
     gemm.a = gemm.b = {memory, asked.a, 1};
-    gemm.c = {memory, asked.c, 1};
+    gemm.c = {result, asked.c, 1};
     gemm.compute = asked.compute, gemm.scalar = asked.scalar;
     Product product;
     EXPECT_EQ(product_of(gemm, asked.math, product), asked.why)
@@ -118,13 +118,13 @@ TEST(Product, NeverHasALowerPrecisionThanAskedFor) {
 }
 
 TEST(Product, LeavesToCublasWhatCublasRefuses) {
-  alignas(16) float memory[64]{};
+  alignas(16) float memory[64]{}, result[64]{};
   const Gemm good{.m = 4,
                   .n = 3,
                   .k = 2,
                   .a = {memory, kF32, 4},
                   .b = {memory, kF32, 2},
-                  .c = {memory, kF32, 4},
+                  .c = {result, kF32, 4},
                   .compute = kCompute32,
                   .scalar = kF32,
                   .alpha = memory,
@@ -146,6 +146,12 @@ TEST(Product, LeavesToCublasWhatCublasRefuses) {
   EXPECT_TRUE(refused([](Gemm& gemm) { gemm.alpha = nullptr; }));
   EXPECT_TRUE(refused([](Gemm& gemm) { gemm.c.data = nullptr; }));
   EXPECT_TRUE(refused([](Gemm& gemm) { gemm.batch = 2, gemm.a.stride = -1; }));
+  // Parts of one matrix.
+  Gemm overlapping = good;
+  overlapping.c.data = memory + 7;
+  EXPECT_EQ(product_of(overlapping, kDefaultMath, product), Why::overlap);
+  overlapping.c.data = memory + 8;  // behind A and B
+  EXPECT_EQ(product_of(overlapping, kDefaultMath, product), Why::none);
 }
 
 }  // namespace

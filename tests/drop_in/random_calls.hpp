@@ -23,6 +23,17 @@ using GemmEx = Status(Handle, int, int, int, int, int, const void*, const void*,
 using BatchedEx = Status(Handle, int, int, int, int, int, const void*, const void*, int, int,
                          long long, const void*, int, int, long long, const void*, void*, int, int,
                          long long, int, int, int);
+using GemmEx64 = Status(Handle, int, int, std::int64_t, std::int64_t, std::int64_t, const void*,
+                        const void*, int, std::int64_t, const void*, int, std::int64_t, const void*,
+                        void*, int, std::int64_t, int, int);
+using BatchedEx64 = Status(Handle, int, int, std::int64_t, std::int64_t, std::int64_t, const void*,
+                           const void*, int, std::int64_t, long long, const void*, int,
+                           std::int64_t, long long, const void*, void*, int, std::int64_t,
+                           long long, std::int64_t, int, int);
+using PlainBatched64 = Status(Handle, int, int, std::int64_t, std::int64_t, std::int64_t,
+                              const void*, const void*, std::int64_t, long long, const void*,
+                              std::int64_t, long long, const void*, void*, std::int64_t, long long,
+                              std::int64_t);
 using Plain = Status(Handle, int, int, int, int, int, const void*, const void*, int, const void*,
                      int, const void*, void*, int);
 using Plain64 = Status(Handle, int, int, std::int64_t, std::int64_t, std::int64_t, const void*,
@@ -151,24 +162,37 @@ inline void RandomCalls::compare(int calls) {
     alignas(8) std::byte alpha[8], beta[8];
     from_double(dtype(kind.scalar), draw(0, 3), alpha);
     from_double(dtype(kind.scalar), draw(0, 2), beta);
-    const int form = draw(0, 2);
+    const bool plain = kind.plain && draw(0, 1) == 0, wide = draw(0, 1) == 0;
+    const bool is_half = kind.operand == kF16;
     const auto multiply = [&](const Functions& from, void* c) {
-      if (batch > 1 && kind.plain && form == 0)
+      if (batch > 1 && plain && wide)
+        return from.get<PlainBatched64>(std::string(kind.plain) + "StridedBatched_64")(
+            handle_, op_a, op_b, m, n, k, alpha, a_.data(), lda, stride_a, b_.data(), ldb, stride_b,
+            beta, c, ldc, stride_c, batch);
+      if (batch > 1 && plain)
         return from.get<PlainBatched>(std::string(kind.plain) + "StridedBatched")(
             handle_, op_a, op_b, m, n, k, alpha, a_.data(), lda, stride_a, b_.data(), ldb, stride_b,
             beta, c, ldc, stride_c, batch);
+      if (batch > 1 && wide)
+        return from.get<BatchedEx64>("cublasGemmStridedBatchedEx_64")(
+            handle_, op_a, op_b, m, n, k, alpha, a_.data(), kind.operand, lda, stride_a, b_.data(),
+            kind.operand, ldb, stride_b, beta, c, kind.result, ldc, stride_c, batch, kind.compute,
+            -1);
       if (batch > 1)
         return from.get<BatchedEx>("cublasGemmStridedBatchedEx")(
             handle_, op_a, op_b, m, n, k, alpha, a_.data(), kind.operand, lda, stride_a, b_.data(),
             kind.operand, ldb, stride_b, beta, c, kind.result, ldc, stride_c, batch, kind.compute,
             -1);
-      const bool is_half = kind.operand == kF16;
-      if (kind.plain && form == 0)
-        return from.get<Plain>(std::string(kind.plain) + (is_half ? "" : "_v2"))(
-            handle_, op_a, op_b, m, n, k, alpha, a_.data(), lda, b_.data(), ldb, beta, c, ldc);
-      if (kind.plain && form == 1)
+      if (plain && wide)
         return from.get<Plain64>(std::string(kind.plain) + (is_half ? "_64" : "_v2_64"))(
             handle_, op_a, op_b, m, n, k, alpha, a_.data(), lda, b_.data(), ldb, beta, c, ldc);
+      if (plain)
+        return from.get<Plain>(std::string(kind.plain) + (is_half ? "" : "_v2"))(
+            handle_, op_a, op_b, m, n, k, alpha, a_.data(), lda, b_.data(), ldb, beta, c, ldc);
+      if (wide)
+        return from.get<GemmEx64>("cublasGemmEx_64")(
+            handle_, op_a, op_b, m, n, k, alpha, a_.data(), kind.operand, lda, b_.data(),
+            kind.operand, ldb, beta, c, kind.result, ldc, kind.compute, -1);
       return from.get<GemmEx>("cublasGemmEx")(handle_, op_a, op_b, m, n, k, alpha, a_.data(),
                                               kind.operand, lda, b_.data(), kind.operand, ldb, beta,
                                               c, kind.result, ldc, kind.compute, -1);
@@ -192,6 +216,8 @@ inline void RandomCalls::compare(int calls) {
           << what << " at " << i << ": " << x << " and " << y;
     }
   }
+  // cuBLAS is not compared with itself.
+  EXPECT_EQ(ours_.get<std::uint64_t()>("tilewise_drop_in_answered")(), std::uint64_t(calls));
 }
 
 }  // namespace tilewise::drop_in

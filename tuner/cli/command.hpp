@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tilewise/error.hpp"
 #include "tuner/cli/output.hpp"
@@ -30,6 +31,10 @@ ExitCode exit_code(ErrorKind kind);
 struct Selection {
   std::function<int()> run;
 };
+
+/// The arguments behind "--" of `autotune record`, as they were written: the parser would take some
+/// apart ("[a,b]"). Set before the parsing.
+std::vector<std::string>& words_behind_dashes();
 
 /// --json, --quiet, -v: options of every subcommand.
 void add_output_options(CLI::App& app, Output& output);

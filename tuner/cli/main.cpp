@@ -148,12 +148,23 @@ std::string examples(std::initializer_list<const char*> lines) {
   return text;
 }
 
+std::vector<std::string>& words_behind_dashes() {
+  static std::vector<std::string> words;
+  return words;
+}
+
 int run_cli(int argc, char** argv) {
   host::sweep_temporary_folders();
   CLI::App app("Tunes matrix products on the GPU that is there, and remembers what it found.");
   Selection selection;
   add_all(app, selection);
-  const int status = parse_and_run(app, selection, std::vector<std::string>(argv + 1, argv + argc));
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments.front() == "record") {
+    const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+    if (dashes != arguments.end()) words_behind_dashes().assign(dashes + 1, arguments.end());
+    arguments.erase(dashes, arguments.end());
+  }
+  const int status = parse_and_run(app, selection, std::move(arguments));
   std::cout.flush();
   if (interrupted() && (status == kInterrupted || !std::cout)) return interrupt_status();
   if (!std::cout) return report("io", "cannot write to standard output", kFailure, false);

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -29,25 +30,21 @@ constexpr std::size_t kCalls = 9, kMicroseconds = 10, kFields = 14;
 
 struct RecordCommand {
   std::string list = "problems.csv";
-  std::vector<std::string> program;
 };
 
 void setup(CLI::App& app, RecordCommand& options) {
   app.add_option("-o,--list", options.list, "The list to write, which --problems reads")
       ->type_name("FILE")
       ->capture_default_str();
-  app.add_option("program", options.program, "The program and its arguments, behind --")
-      ->required()
-      ->type_name("PROGRAM");
   app.footer(
-      "Runs a program, and writes the matrix products that it makes by cuBLAS: sizes, types, "
-      "leading "
+      "Runs PROGRAM, and writes the matrix products that it makes by cuBLAS: sizes, types, leading "
       "dimensions, alignment, how often, and the time of a call on the GPU (the mean of the first "
       "8). "
       "The program and its children run as ever, with " +
       std::string(kLibrary) +
       " preloaded, which answers nothing. Programs that end by a signal or by _exit(), and those "
-      "that look up cuBLAS's functions by name, are not recorded. The exit status is the "
+      "that "
+      "look up cuBLAS's functions by name, are not recorded. The exit status is the "
       "program's.\n\n" +
       examples({"autotune record -- ./simulation --steps 100",
                 "autotune record -o model.csv -- python3 train.py",
@@ -92,7 +89,14 @@ class PartsFolder {
   fs::path folder_;
 };
 
-/// Runs the program to its end; Ctrl-C is the program's. Returns its wait status.
+// The running program, for the handler below.
+std::atomic<pid_t> running{0};
+void pass_on(int signal) {
+  if (const pid_t program = running; program > 0) kill(program, signal);
+}
+
+/// Runs the program to its end; Ctrl-C is the program's, SIGTERM and SIGHUP are passed on to it.
+/// Returns its wait status.
 int run_program(std::vector<std::string> words, const fs::path& library, const fs::path& to) {
   const char* before = std::getenv("LD_PRELOAD");
   std::vector<std::string> settings{
@@ -109,6 +113,7 @@ int run_program(std::vector<std::string> words, const fs::path& library, const f
     return list;
   };
   const auto before_int = std::signal(SIGINT, SIG_IGN), before_quit = std::signal(SIGQUIT, SIG_IGN);
+  for (const int signal : {SIGTERM, SIGHUP}) std::signal(signal, pass_on);
   // The program has the signals as this one had them.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -116,6 +121,7 @@ int run_program(std::vector<std::string> words, const fs::path& library, const f
   sigemptyset(&defaults);
   if (before_int != SIG_IGN) sigaddset(&defaults, SIGINT);
   if (before_quit != SIG_IGN) sigaddset(&defaults, SIGQUIT);
+  for (const int signal : {SIGTERM, SIGHUP}) sigaddset(&defaults, signal);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t program = -1;
@@ -123,8 +129,11 @@ int run_program(std::vector<std::string> words, const fs::path& library, const f
                                  pointers(words).data(), pointers(settings).data());
   posix_spawnattr_destroy(&attributes);
   int status = 0;
-  if (error == 0)
+  if (error == 0) {
+    running = program;
     while (waitpid(program, &status, 0) < 0 && errno == EINTR) continue;
+    running = 0;
+  }
   std::signal(SIGINT, before_int);
   std::signal(SIGQUIT, before_quit);
   if (error != 0)
@@ -165,9 +174,21 @@ std::map<std::pair<std::string, std::string>, Recorded> read_parts(const fs::pat
   return problems;
 }
 
+int exit_status(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
 int run_record(const RecordCommand& options, const Output& output) {
+  const std::vector<std::string>& words = words_behind_dashes();
+  if (words.empty())
+    throw Error(ErrorKind::invalid_argument,
+                "no program: write it and its arguments behind --, as autotune record -- ./app");
+  const fs::path library = find_library();
+  // Known before the program runs.
+  if (!std::ofstream(options.list, std::ios::app))
+    throw Error(ErrorKind::io, "cannot write '" + options.list + "'");
   const PartsFolder scratch;
-  const int status = run_program(options.program, find_library(), scratch.folder() / "part");
+  const int status = run_program(words, library, scratch.folder() / "part");
   const auto problems = read_parts(scratch.folder());
   std::vector<std::pair<Recorded, std::string>> lines;
   double calls = 0, us = 0;
@@ -179,12 +200,17 @@ int run_record(const RecordCommand& options, const Output& output) {
   }
   std::stable_sort(lines.begin(), lines.end(),
                    [](const auto& x, const auto& y) { return x.first.us > y.first.us; });
+  if (lines.empty()) {
+    warn("the program made no product by cuBLAS that could be recorded; " + options.list +
+         " is as it was");
+    return exit_status(status);
+  }
   std::ofstream list(options.list);
   list << "layout,m,n,k,dtype,out,math,batch,align,calls,us,lda,ldb,ldc\n";
   for (const auto& [problem, line] : lines) list << line << '\n';
   list.close();
   if (!list) throw Error(ErrorKind::io, "cannot write '" + options.list + "'");
-  const int ended = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  const int ended = exit_status(status);
   if (output.json) {
     print_document(Json{
         {"list", options.list},
@@ -198,10 +224,7 @@ int run_record(const RecordCommand& options, const Output& output) {
     std::snprintf(text, sizeof text, "%zu problems, %.0f calls, %.4g ms in them: ", lines.size(),
                   calls, us / 1e3);
     note(output, "autotune: " + std::string(text) + options.list);
-    if (lines.empty())
-      warn("the program made no product by cuBLAS that could be recorded");
-    else
-      note(output, "autotune: to tune them: autotune --problems " + options.list);
+    note(output, "autotune: to tune them: autotune --problems " + options.list);
   }
   return ended;
 }

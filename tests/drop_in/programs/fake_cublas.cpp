@@ -180,47 +180,58 @@ FAKE_GEMM(cublasHgemm_64, std::int64_t, kF16, kCompute16)
                      beta});                                                                   \
   }
 FAKE_BATCHED(cublasSgemmStridedBatched, int, kF32, kCompute32)
+FAKE_BATCHED(cublasSgemmStridedBatched_64, std::int64_t, kF32, kCompute32)
 FAKE_BATCHED(cublasDgemmStridedBatched, int, kF64, kCompute64)
+FAKE_BATCHED(cublasDgemmStridedBatched_64, std::int64_t, kF64, kCompute64)
 FAKE_BATCHED(cublasHgemmStridedBatched, int, kF16, kCompute16)
+FAKE_BATCHED(cublasHgemmStridedBatched_64, std::int64_t, kF16, kCompute16)
 
-FAKE Status cublasGemmEx(Handle, int op_a, int op_b, int m, int n, int k, const void* alpha,
-                         const void* a, int a_type, int lda, const void* b, int b_type, int ldb,
-                         const void* beta, void* c, int c_type, int ldc, int compute, int) {
-  return multiply({op_a,
-                   op_b,
-                   m,
-                   n,
-                   k,
-                   {a, a_type, lda},
-                   {b, b_type, ldb},
-                   {c, c_type, ldc},
-                   1,
-                   compute,
-                   scalar_type(compute),
-                   false,
-                   alpha,
-                   beta});
-}
-FAKE Status cublasGemmStridedBatchedEx(Handle, int op_a, int op_b, int m, int n, int k,
-                                       const void* alpha, const void* a, int a_type, int lda,
-                                       long long stride_a, const void* b, int b_type, int ldb,
-                                       long long stride_b, const void* beta, void* c, int c_type,
-                                       int ldc, long long stride_c, int batch, int compute, int) {
-  return multiply({op_a,
-                   op_b,
-                   m,
-                   n,
-                   k,
-                   {a, a_type, lda, stride_a},
-                   {b, b_type, ldb, stride_b},
-                   {c, c_type, ldc, stride_c},
-                   batch,
-                   compute,
-                   scalar_type(compute),
-                   false,
-                   alpha,
-                   beta});
-}
+#define FAKE_EX(name, Int)                                                                 \
+  FAKE Status name(Handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,     \
+                   const void* a, int a_type, Int lda, const void* b, int b_type, Int ldb, \
+                   const void* beta, void* c, int c_type, Int ldc, int compute, int) {     \
+    return multiply({op_a,                                                                 \
+                     op_b,                                                                 \
+                     m,                                                                    \
+                     n,                                                                    \
+                     k,                                                                    \
+                     {a, a_type, lda},                                                     \
+                     {b, b_type, ldb},                                                     \
+                     {c, c_type, ldc},                                                     \
+                     1,                                                                    \
+                     compute,                                                              \
+                     scalar_type(compute),                                                 \
+                     false,                                                                \
+                     alpha,                                                                \
+                     beta});                                                               \
+  }
+FAKE_EX(cublasGemmEx, int)
+FAKE_EX(cublasGemmEx_64, std::int64_t)
+
+#define FAKE_BATCHED_EX(name, Int)                                                                 \
+  FAKE Status name(Handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,             \
+                   const void* a, int a_type, Int lda, long long stride_a, const void* b,          \
+                   int b_type, Int ldb, long long stride_b, const void* beta, void* c, int c_type, \
+                   Int ldc, long long stride_c, Int batch, int compute, int) {                     \
+    return multiply({op_a,                                                                         \
+                     op_b,                                                                         \
+                     m,                                                                            \
+                     n,                                                                            \
+                     k,                                                                            \
+                     {a, a_type, lda, stride_a},                                                   \
+                     {b, b_type, ldb, stride_b},                                                   \
+                     {c, c_type, ldc, stride_c},                                                   \
+                     batch,                                                                        \
+                     compute,                                                                      \
+                     scalar_type(compute),                                                         \
+                     false,                                                                        \
+                     alpha,                                                                        \
+                     beta});                                                                       \
+  }
+FAKE_BATCHED_EX(cublasGemmStridedBatchedEx, int)
+FAKE_BATCHED_EX(cublasGemmStridedBatchedEx_64, std::int64_t)
+
+FAKE std::size_t cublasLtGetVersion() { return 130'100; }
 
 FAKE Status cublasLtMatmulDescGetAttribute(const LtProduct* product, int name, void* value,
                                            std::size_t bytes, std::size_t* written) {
