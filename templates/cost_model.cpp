@@ -193,6 +193,10 @@ std::string_view to_string(Limit limit) {
   return names.at(static_cast<std::size_t>(limit));
 }
 
+double l2_bandwidth(const DeviceInfo& device) {
+  return kL2BytesPerCycle * device.multiprocessors * device.clock_khz * 1e3;
+}
+
 bool can_estimate(const DeviceInfo& device) {
   return !device.target.host && device.multiprocessors > 0 && device.fp32_lanes > 0 &&
          device.clock_khz > 0 && peak_bandwidth(device) > 0;

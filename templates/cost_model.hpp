@@ -43,6 +43,9 @@ struct Cost {
 /// Whether the model covers a device: a GPU whose units, clocks and memory bus are known.
 bool can_estimate(const DeviceInfo& device);
 
+/// The L2 bandwidth that the model assumes (bytes/s); 0 when the clock is not known.
+double l2_bandwidth(const DeviceInfo& device);
+
 /// The cost model: estimates a plan's seconds and their limit. It reads the plan's steps (grid,
 /// block, shared bytes, work, schedule) and the device's facts, but no parameters, so it covers
 /// every template. Its purpose is to rank candidates; docs/cost-model.md has the formulas, their
