@@ -61,6 +61,7 @@ void add_cover(CLI::App& app, Selection& selection);
 void add_query(CLI::App& app, Selection& selection);
 void add_devices(CLI::App& app, Selection& selection);
 void add_compile(CLI::App& app, Selection& selection);
+void add_report(CLI::App& app, Selection& selection);
 void add_verify(CLI::App& app, Selection& selection);
 void add_ladder(CLI::App& app, Selection& selection);
 void add_space(CLI::App& app, Selection& selection);
