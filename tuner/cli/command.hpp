@@ -74,6 +74,7 @@ void add_bundle(CLI::App& app, Selection& selection);
 void add_record(CLI::App& app, Selection& selection);
 void add_import(CLI::App& app, Selection& selection);
 void add_completion(CLI::App& app, Selection& selection);
+void add_manual(CLI::App& app, Selection& selection);
 void add_worker(CLI::App& app, Selection& selection);
 
 /// Parses, runs, reports errors. Never throws; returns the exit status.
