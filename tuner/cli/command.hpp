@@ -62,6 +62,7 @@ void add_query(CLI::App& app, Selection& selection);
 void add_devices(CLI::App& app, Selection& selection);
 void add_compile(CLI::App& app, Selection& selection);
 void add_report(CLI::App& app, Selection& selection);
+void add_explain(CLI::App& app, Selection& selection);
 void add_source(CLI::App& app, Selection& selection);
 void add_verify(CLI::App& app, Selection& selection);
 void add_ladder(CLI::App& app, Selection& selection);
