@@ -48,8 +48,9 @@ struct NvrtcApi {
     need(log, "nvrtcGetProgramLog");
     need(cubin_size, "nvrtcGetCUBINSize");
     need(cubin, "nvrtcGetCUBIN");
-    need(ptx_size, "nvrtcGetPTXSize");
-    need(ptx, "nvrtcGetPTX");
+    // For ptx() alone; all else works without.
+    if (!library.get(ptx_size, "nvrtcGetPTXSize") || !library.get(ptx, "nvrtcGetPTX"))
+      ptx_size = nullptr, ptx = nullptr;
   }
 
   void check(nvrtcResult result, const std::string& tried) const {
@@ -213,6 +214,7 @@ void Nvrtc::check_target(const Target& target) const {
 
 std::string Nvrtc::ptx(const CompileRequest& request) const {
   check_target(request.target);
+  if (!api_.ptx) throw Error(ErrorKind::unsupported, "this NVRTC lacks nvrtcGetPTX");
   Program program(api_, request.kernel.source, request.text, request.headers);
   const nvrtcResult result = program.compile(options_for(request));
   api_.check(result, "compiling " + to_string(request.kernel) + " (" + program.log() + ")");

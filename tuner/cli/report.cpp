@@ -110,6 +110,7 @@ int run(const ReportCommand& options, const Output& output) {
   catch_interrupts();
   Progress progress(output);
   std::vector<std::string> overviews, details;
+  ReportStrings strings;
   std::int64_t candidates = 0;
   for (const auto& one : problems) {
     if (interrupted()) return kInterrupted;
@@ -119,9 +120,9 @@ int run(const ReportCommand& options, const Output& output) {
         database, one, database.winner(one.problem, one.gpu), summary.most_candidates);
     candidates += std::ssize(problem.candidates);
     overviews.push_back(overview_json(problem));
-    details.push_back(details_json(problem));
+    details.push_back(details_json(problem, strings));
   }
-  const std::string page = report_page(summary, gpus, overviews, details, plotly);
+  const std::string page = report_page(summary, gpus, overviews, details, strings, plotly);
   write_page(options.file, page);
   if (output.json)
     print_document(Json{{"file", options.file},

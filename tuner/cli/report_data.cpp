@@ -41,7 +41,7 @@ void place_in_searches(std::vector<ReportCandidate>& candidates,
     for (std::size_t i = 0; i < searches.size(); ++i) {
       const double end = seconds_of_date(searches[i].date), start = end - searches[i].seconds;
       if (earliest > end + kSlackSeconds) continue;
-      if (earliest < start - kSlackSeconds) break;
+      if (earliest < start - kSlackSeconds) continue;
       one->search = static_cast<int>(i);
       one->seconds = std::clamp(earliest - start, 0.0, std::max(0.0, searches[i].seconds));
       break;

@@ -1,8 +1,9 @@
 // The data of the page. Columns of numbers are strings with blanks between the values, which are
 // rounded to what a figure shows: 100,000 candidates take some six megabytes.
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -69,8 +70,28 @@ Json indices_json(const std::vector<std::size_t>& indices, std::size_t values) {
   return indices;
 }
 
-/// Candidates of one template: each parameter's values, and which of them each candidate has.
-Json template_json(const std::string& name, const std::vector<const ReportCandidate*>& of_it) {
+/// The index of each candidate's value among the catalog's, by parameter; nothing where a candidate
+/// has a parameter or a value that the catalog lacks.
+std::optional<std::vector<std::vector<std::size_t>>> catalog_indices(
+    const KernelTemplate& kernel, const std::vector<const ReportCandidate*>& of_it) {
+  std::vector<std::vector<std::size_t>> indices(kernel.parameters.size());
+  for (const ReportCandidate* one : of_it) {
+    const Configuration whole = with_added(kernel, one->record.candidate.configuration);
+    if (!bad_values(kernel, whole).empty()) return std::nullopt;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      const std::vector<int>& values = kernel.parameters[i].values;
+      const auto found =
+          std::find(values.begin(), values.end(), whole.at(kernel.parameters[i].name));
+      indices[i].push_back(static_cast<std::size_t>(found - values.begin()));
+    }
+  }
+  return indices;
+}
+
+/// Candidates with parameters or values that the catalog lacks: each parameter's values, and which
+/// of them each candidate has.
+Json unknown_template_json(const std::string& name,
+                           const std::vector<const ReportCandidate*>& of_it) {
   std::map<std::string, std::map<int, std::size_t>> values;  // by parameter, value to index
   for (const ReportCandidate* one : of_it)
     for (const auto& [parameter, value] : one->record.candidate.configuration.values())
@@ -79,23 +100,34 @@ Json template_json(const std::string& name, const std::vector<const ReportCandid
   for (auto& [parameter, known] : values) {
     Json list = Json::array();
     for (auto& [value, index] : known) index = list.size(), list.push_back(value);
-    const bool partly = [&] {
-      for (const ReportCandidate* one : of_it)
-        if (!one->record.candidate.configuration.find(parameter)) return true;
-      return false;
-    }();
     std::vector<std::size_t> indices;
+    bool partly = false;
     for (const ReportCandidate* one : of_it) {
       const int* value = one->record.candidate.configuration.find(parameter);
-      indices.push_back(value ? known.at(*value) : list.size());
+      partly |= value == nullptr;
+      indices.push_back(value ? known.at(*value) : known.size());
     }
-    Json json{{"name", parameter}, {"values", list}};
-    if (partly) json["values"].push_back(nullptr);  // candidates that lack the parameter
-    const std::size_t count = json["values"].size();
-    if (count > 1) json["of"] = indices_json(indices, count);  // else all have the one value
-    parameters.push_back(json);
+    if (partly) list.push_back(nullptr);  // candidates that lack the parameter
+    parameters.push_back(
+        {{"name", parameter}, {"values", list}, {"of", indices_json(indices, list.size())}});
   }
   return {{"name", name}, {"parameters", parameters}};
+}
+
+/// Candidates of one template: by parameter of the catalog, in its order, the index of each
+/// candidate's value; one index where all have the same.
+Json template_json(const std::string& name, const std::vector<const ReportCandidate*>& of_it) {
+  const KernelTemplate* kernel = known_template(name);
+  const auto indices = kernel ? catalog_indices(*kernel, of_it) : std::nullopt;
+  if (!indices) return unknown_template_json(name, of_it);
+  Json columns = Json::array();
+  for (std::size_t i = 0; i < indices->size(); ++i) {
+    std::vector<std::size_t> column = (*indices)[i];
+    if (std::adjacent_find(column.begin(), column.end(), std::not_equal_to<>()) == column.end())
+      column.resize(std::min<std::size_t>(1, column.size()));
+    columns.push_back(indices_json(column, kernel->parameters[i].values.size()));
+  }
+  return {{"name", name}, {"of", columns}};
 }
 
 Json columns_json(const ReportProblem& problem, const std::vector<std::string>& templates) {
@@ -121,20 +153,21 @@ Json columns_json(const ReportProblem& problem, const std::vector<std::string>& 
     blocks.add_known(one.resident_blocks, 3);
     occupancy.add_known(std::round(100 * one.occupancy), 3);
   }
-  return {{"template", indices_json(of_template, templates.size())},
-          {"outcome", indices_json(outcome, 5)},
-          {"us", us.text()},
-          {"spread", spread.text()},
-          {"seconds", seconds.text()},
-          {"search", search.text()},
-          {"place", place.text()},
-          {"registers", registers.text()},
-          {"spill", spill.text()},
-          {"shared", shared.text()},
-          {"intensity", intensity.text()},
-          {"predicted", predicted.text()},
-          {"blocks", blocks.text()},
-          {"occupancy", occupancy.text()}};
+  // In the order of COLUMNS in page/problem.js.
+  return {indices_json(of_template, templates.size()),
+          indices_json(outcome, 5),
+          us.text(),
+          spread.text(),
+          seconds.text(),
+          search.text(),
+          place.text(),
+          registers.text(),
+          spill.text(),
+          shared.text(),
+          intensity.text(),
+          predicted.text(),
+          blocks.text(),
+          occupancy.text()};
 }
 
 Json dim_json(const Dim3& dim) { return {dim.x, dim.y, dim.z}; }
@@ -142,28 +175,23 @@ Json dim_json(const Dim3& dim) { return {dim.x, dim.y, dim.z}; }
 Json plan_json(const Plan& plan) {
   Json steps = Json::array();
   for (const LaunchStep& step : plan.steps)
-    steps.push_back({{"role", to_string(step.role)},
-                     {"kernel", step.kernel.entry},
-                     {"grid", dim_json(step.grid)},
-                     {"block", dim_json(step.block)},
-                     {"cluster", dim_json(step.cluster)},
-                     {"shared", step.shared_bytes}});
+    steps.push_back({to_string(step.role), step.kernel.entry, dim_json(step.grid),
+                     dim_json(step.block), dim_json(step.cluster), step.shared_bytes});
   return {{"steps", steps},
           {"workspace", plan.workspace_bytes},
           {"issued_flops", rounded(plan.work.issued_flops, 6)},
           {"global_bytes", rounded(plan.work.global_bytes, 6)},
-          {"compulsory_bytes", rounded(plan.work.compulsory_bytes, 6)},
           {"shared_bytes", rounded(plan.work.shared_bytes, 6)}};
 }
 
-Json winner_json(const ReportProblem& problem) {
+Json winner_json(const ReportProblem& problem, ReportStrings& strings) {
   if (!problem.winner) return nullptr;
   const ReportCandidate& one = problem.candidates[*problem.winner];
   const Record& record = one.record;
   const Measurement measured = record.measurement.value_or(Measurement{});
   Json tiles = Json::array();
   for (const TileLevel& level : tile_levels(record.candidate, problem.problem))
-    tiles.push_back({{"name", level.name}, {"m", level.m}, {"n", level.n}, {"note", level.note}});
+    tiles.push_back({level.name, level.m, level.n, strings.number(level.note)});
   Json json{{"index", *problem.winner},
             {"tiles", tiles},
             {"occupancy_limit", one.occupancy_limit},
@@ -176,7 +204,7 @@ Json winner_json(const ReportProblem& problem) {
             {"error_ratio", rounded(record.error_ratio, 3)},
             {"normwise_error", rounded(record.normwise_error, 3)},
             {"origin", to_string(record.origin)},
-            {"driver", record.environment.driver},
+            {"driver", strings.number(record.environment.driver)},
             {"date", record.environment.date},
             {"quarantined", problem.quarantined}};
   if (const auto device = facts_of(problem.gpu); device && one.plan && can_estimate(*device))
@@ -185,21 +213,37 @@ Json winner_json(const ReportProblem& problem) {
   return json;
 }
 
-Json roofs_json(const std::vector<Roof>& roofs) {
+/// A list that many problems have alike, by the number of its JSON.
+std::size_t roofs_number(const std::vector<Roof>& roofs, ReportStrings& strings) {
   Json json = Json::array();
   for (const Roof& roof : roofs)
     json.push_back({{"name", roof.name}, {"rate", rounded(roof.rate, 5)}});
+  return strings.number(json.dump());
+}
+
+Json rejections_json(const ReportProblem& problem, ReportStrings& strings) {
+  Json json = Json::array();
+  for (const Rejection& one : problem.rejections)
+    json.push_back({static_cast<int>(one.outcome), strings.number(one.kernel_template),
+                    strings.number(one.reason), one.example == one.reason ? "" : one.example,
+                    one.count});
   return json;
 }
 
-Json rejections_json(const ReportProblem& problem) {
+Json searches_json(const ReportProblem& problem, ReportStrings& strings) {
   Json json = Json::array();
-  for (const Rejection& one : problem.rejections)
-    json.push_back({{"outcome", to_string(one.outcome)},
-                    {"template", one.kernel_template},
-                    {"reason", one.reason},
-                    {"example", one.example == one.reason ? "" : one.example},
-                    {"count", one.count}});
+  for (const Search& search : problem.searches)
+    json.push_back({strings.number(search.strategy), std::to_string(search.seed),
+                    rounded(search.seconds, 4), search.date});
+  return json;
+}
+
+Json baselines_json(const ReportProblem& problem, ReportStrings& strings) {
+  Json json = Json::array();
+  for (const Baseline& baseline : problem.baselines)
+    json.push_back({strings.number(baseline.library + " " + baseline.version),
+                    strings.number(baseline.variant), rounded(baseline.measurement.median_us, 5),
+                    rounded(100 * baseline.measurement.spread, 2), baseline.environment.date});
   return json;
 }
 
@@ -216,16 +260,25 @@ std::string script_safe(std::string json) {
   return safe;
 }
 
+std::size_t ReportStrings::number(const std::string& text) {
+  const auto [place, fresh] = numbers_.emplace(text, texts_.size());
+  if (fresh) texts_.push_back(text);
+  return place->second;
+}
+
+std::string ReportStrings::json() const { return dump(Json(texts_)); }
+
 std::string catalog_json() {
   Json json = Json::object();
   for (const KernelTemplate& kernel : catalog()) {
-    Json& parameters = json[kernel.name] = Json::object();
+    Json& parameters = json[kernel.name] = Json::array();
     for (const Parameter& parameter : kernel.parameters) {
-      Json described{{"help", parameter.help}};
+      Json described{
+          {"name", parameter.name}, {"help", parameter.help}, {"values", parameter.values}};
       if (const int* plain = plain_value(parameter)) described["plain"] = *plain;
       for (std::size_t i = 0; i < parameter.labels.size(); ++i)
         described["labels"][std::to_string(parameter.values[i])] = parameter.labels[i];
-      parameters[parameter.name] = described;
+      parameters.push_back(described);
     }
   }
   return dump(json);
@@ -264,7 +317,7 @@ std::string overview_json(const ReportProblem& problem) {
   return dump(row);
 }
 
-std::string details_json(const ReportProblem& problem) {
+std::string details_json(const ReportProblem& problem, ReportStrings& strings) {
   std::vector<std::string> templates;
   std::map<std::string, std::vector<const ReportCandidate*>> by_template;
   for (const ReportCandidate& one : problem.candidates)
@@ -274,34 +327,18 @@ std::string details_json(const ReportProblem& problem) {
     templates.push_back(name);
     template_list.push_back(template_json(name, of_it));
   }
-  Json searches = Json::array();
-  for (const Search& search : problem.searches)
-    searches.push_back({{"strategy", search.strategy},
-                        {"seed", std::to_string(search.seed)},
-                        {"budget", search.budget_seconds},
-                        {"evaluations", search.evaluations},
-                        {"seconds", rounded(search.seconds, 4)},
-                        {"finished", search.finished},
-                        {"date", search.date}});
-  Json baselines = Json::array();
-  for (const Baseline& baseline : problem.baselines)
-    baselines.push_back({{"name", baseline.library + " " + baseline.version},
-                         {"variant", baseline.variant},
-                         {"us", rounded(baseline.measurement.median_us, 5)},
-                         {"spread", rounded(100 * baseline.measurement.spread, 2)},
-                         {"date", baseline.environment.date}});
   return dump({{"records", problem.records},
                {"flops", flops_of(problem.problem)},
                {"bytes", operand_bytes(problem.problem)},
                {"templates", template_list},
                {"columns", columns_json(problem, templates)},
-               {"searches", searches},
-               {"baselines", baselines},
-               {"winner", winner_json(problem)},
-               {"rejections", rejections_json(problem)},
+               {"searches", searches_json(problem, strings)},
+               {"baselines", baselines_json(problem, strings)},
+               {"winner", winner_json(problem, strings)},
+               {"rejections", rejections_json(problem, strings)},
                {"other_rejections", problem.other_rejections},
-               {"roofs", roofs_json(problem.compute_roofs)},
-               {"memories", roofs_json(problem.memory_roofs)}});
+               {"roofs", roofs_number(problem.compute_roofs, strings)},
+               {"memories", roofs_number(problem.memory_roofs, strings)}});
 }
 
 }  // namespace tilewise::cli

@@ -100,13 +100,15 @@ std::string filled(std::string_view text, ValueOf value_of) {
 
 std::string report_page(const ReportSummary& summary, const std::vector<std::string>& gpus,
                         const std::vector<std::string>& overviews,
-                        const std::vector<std::string>& details, const Plotly& plotly) {
+                        const std::vector<std::string>& details, const ReportStrings& strings,
+                        const Plotly& plotly) {
   return filled(page_file("report.html"), [&](std::string_view name) -> std::string {
     if (name == "data") {
       std::string rows = "[";
       for (const std::string& row : overviews) rows += (rows.size() > 1 ? ",\n" : "") + row;
       return data_script("summary", summary_json(summary, gpus)) +
-             data_script("catalog", catalog_json()) + data_script("overview", rows + "]");
+             data_script("catalog", catalog_json()) + data_script("strings", strings.json()) +
+             data_script("overview", rows + "]");
     }
     if (name == "details") {
       std::string all;

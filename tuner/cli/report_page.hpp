@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,22 @@ struct ReportSummary {
   std::size_t most_candidates = 0;                           ///< of one problem
 };
 
+/// Texts that many problems have alike: each is on the page once, and named by its number.
+class ReportStrings {
+ public:
+  std::size_t number(const std::string& text);
+  std::string json() const;  ///< the array of all
+
+ private:
+  std::map<std::string, std::size_t> numbers_;
+  std::vector<std::string> texts_;
+};
+
 /// What the catalog says of each template's parameters: meaning, names of values, plain value.
 std::string catalog_json();
 /// A problem as the page reads it: its row of the overview, and its details. JSON without '<'.
 std::string overview_json(const ReportProblem& problem);
-std::string details_json(const ReportProblem& problem);
+std::string details_json(const ReportProblem& problem, ReportStrings& strings);
 
 /// Text as JSON in an HTML script element: invalid UTF-8 is replaced, '<' is \u003c.
 std::string script_safe(std::string json);
@@ -46,6 +58,7 @@ std::string script_safe(std::string json);
 /// The whole page. `overviews` and `details` are JSON of the same problems.
 std::string report_page(const ReportSummary& summary, const std::vector<std::string>& gpus,
                         const std::vector<std::string>& overviews,
-                        const std::vector<std::string>& details, const Plotly& plotly);
+                        const std::vector<std::string>& details, const ReportStrings& strings,
+                        const Plotly& plotly);
 
 }  // namespace tilewise::cli

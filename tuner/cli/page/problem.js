@@ -1,21 +1,40 @@
 // One problem: winner, roofline, the search, parameters, rejections, candidates.
 const OUTCOMES = ["ok", "compile error", "launch error", "wrong result", "timeout"];
-const catalog = json("catalog");
+const COLUMNS = ["template", "outcome", "us", "spread", "seconds", "search", "place", "registers", "spill", "shared", "intensity", "predicted", "blocks",
+  "occupancy"];
+const catalog = json("catalog"), strings = json("strings");
+
+// The parameters of a template with the index of each candidate's value; values that no candidate has are left out.
+function parametersOf(template, count) {
+  const known = catalog[template.name] || [];
+  const parameters = template.of ? known.map((parameter, i) => ({...parameter, of: indices(template.of[i])}))
+    : template.parameters.map(parameter => ({...known.find(one => one.name === parameter.name), ...parameter, of: indices(parameter.of)}));
+  return parameters.map(parameter => {
+    const of = parameter.of.length === count ? parameter.of : new Array(count).fill(parameter.of[0]);
+    const used = [...new Set(of)].sort((x, y) => parameter.values[x] - parameter.values[y]), place = new Map(used.map((value, i) => [value, i]));
+    return {...parameter, values: used.map(value => parameter.values[value]), of: of.map(value => place.get(value))};
+  });
+}
 
 function decode(details) {
-  const c = details.columns, template = indices(c.template), outcome = indices(c.outcome);
-  const column = Object.fromEntries(["us", "spread", "seconds", "search", "place", "registers", "spill", "shared", "intensity", "predicted", "blocks",
-    "occupancy"].map(name => [name, numbers(c[name])]));
+  const text = Object.fromEntries(COLUMNS.map((name, i) => [name, details.columns[i]]));
+  const template = indices(text.template), outcome = indices(text.outcome);
+  const column = Object.fromEntries(COLUMNS.slice(2).map(name => [name, numbers(text[name])]));
   const of = details.templates.map(() => 0), counts = details.templates.map((one, t) => template.filter(other => other === t).length);
-  const parameters = details.templates.map((one, t) => one.parameters.map(parameter => ({...parameter, ...((catalog[one.name] || {})[parameter.name] || {}),
-    of: parameter.of === undefined ? new Array(counts[t]).fill(0) : indices(parameter.of)})));
+  const parameters = details.templates.map((one, t) => parametersOf(one, counts[t]));
   const candidates = template.map((t, i) => {
     const one = {index: i, template: t, within: of[t]++, outcome: outcome[i]};
     for (const name in column) one[name] = column[name].length ? column[name][i] : NaN;
     if (!known(one.place)) one.place = i + 1;
     return one;
   });
-  return {...details, candidates, parameters, ok: candidates.filter(one => one.outcome === 0 && known(one.us))};
+  const winner = details.winner && {...details.winner, driver: strings[details.winner.driver],
+    tiles: details.winner.tiles.map(([name, m, n, note]) => ({name, m, n, note: strings[note]}))};
+  return {...details, candidates, parameters, winner, ok: candidates.filter(one => one.outcome === 0 && known(one.us)),
+    roofs: JSON.parse(strings[details.roofs]), memories: JSON.parse(strings[details.memories]),
+    searches: details.searches.map(([strategy, seed, seconds, date]) => ({strategy: strings[strategy], seed, seconds, date})),
+    baselines: details.baselines.map(([name, variant, us, spread, date]) => ({name: strings[name], variant: strings[variant], us, spread, date})),
+    rejections: details.rejections.map(([outcome, name, reason, example, count]) => ({outcome: OUTCOMES[outcome], template: strings[name], reason: strings[reason], example, count}))};
 }
 function labelOf(parameter, index) {
   const value = parameter.values[index];
@@ -72,8 +91,8 @@ function winnerSection(row, details) {
   const w = details.winner;
   if (!w) return section("Winner", make("p", null, "No winner is stored."), librariesOf(details));
   const one = details.candidates[w.index], plan = w.plan;
-  const steps = plan ? plan.steps.map(step => step.role + " (" + step.kernel + "): grid " + step.grid.join("×") + ", block " + step.block.join("×")
-    + (step.cluster.some(x => x > 1) ? ", cluster " + step.cluster.join("×") : "") + ", " + bytes(step.shared) + " of dynamic shared memory").join("; ") : null;
+  const steps = plan ? plan.steps.map(([role, kernel, grid, block, cluster, shared]) => role + " (" + kernel + "): grid " + grid.join("×") + ", block " + block.join("×")
+    + (cluster.some(x => x > 1) ? ", cluster " + cluster.join("×") : "") + ", " + bytes(shared) + " of dynamic shared memory").join("; ") : null;
   return section("Winner", w.quarantined ? make("p", {class: "bad"}, "It is not served: " + w.quarantined) : null,
     facts([["Configuration", make("code", null, row.configuration)],
       ["Time", microseconds(one.us) + " (spread " + digits(one.spread, 2) + "%, " + w.samples + " samples, " + (w.cold ? "cold" : "warm") + "), " + rate(rateOf(details, one.us), row.kind)],
@@ -172,7 +191,7 @@ function progressSection(row, details) {
   const library = (data, span) => details.baselines.slice(0, 1).forEach(b => data.push({type: "scatter", mode: "lines", name: plain(b.name + ", " + b.variant), x: span, y: [b.us, b.us], line: {dash: "dashdot", width: 1.5, color: colour("soft")}}));
   const yaxis = logAxis([...lines.flatMap(line => line.steps.map(step => step.us)), ...details.baselines.slice(0, 1).map(b => b.us)], "best so far, µs");
   const evaluations = make("figure"), seconds = make("figure"), timed = lines.filter(line => line.steps.every(step => known(step.seconds)));
-  const words = lines.map(line => line.name + ": " + line.count + " measured, best " + microseconds(Math.min(...line.steps.map(step => step.us)))).join("; ");
+  const words = lines.map(line => line.name + ": " + line.count + (details.records > details.candidates.length ? " shown" : " measured") + ", best " + microseconds(Math.min(...line.steps.map(step => step.us)))).join("; ");
   const table = () => plainTable("Improvements", ["search", "evaluation", "seconds", "time"], lines.flatMap(line => line.steps.filter(step => step.one)
     .map(step => [line.name, step.x, known(step.seconds) ? step.seconds : "–", microseconds(step.us)])));
   figure(evaluations, () => {
@@ -267,18 +286,48 @@ function parameterSection(row, details) {
 function rejectionSection(row, details) {
   const bad = details.candidates.filter(one => one.outcome !== 0);
   if (!details.rejections.length) return section("Rejected candidates", make("p", {class: "note"}, "None was rejected."));
-  const element = make("figure"), names = details.templates.map(template => template.name);
+  const element = make("figure"), byValue = make("figure"), names = details.templates.map(template => template.name);
   figure(element, () => ({height: 140 + 26 * names.length, data: OUTCOMES.map((outcome, o) => ({type: "bar", orientation: "h", name: outcome, y: names.map(plain), x: names.map((name, t) => details.candidates.filter(one => one.template === t && one.outcome === o).length),
     marker: {color: colour(["d", "b", "c", "bad", "a"][o])}})).filter(trace => trace.x.some(Boolean)),
     layout: {barmode: "stack", xaxis: {title: {text: "candidates"}}, yaxis: {type: "category"}}}),
     "Outcomes of the candidates of each template.", () => plainTable("Outcomes", ["template", ...OUTCOMES], names.map((name, t) => [name, ...OUTCOMES.map((outcome, o) => details.candidates.filter(one => one.template === t && one.outcome === o).length)])));
+  // Where: the outcomes of each value of a parameter, of the template and the parameter that tell most.
+  const places = [];
+  details.templates.forEach((template, t) => {
+    const mine = details.candidates.filter(one => one.template === t);
+    if (mine.every(one => one.outcome === 0)) return;
+    for (const parameter of details.parameters[t]) {
+      const counts = parameter.values.map(() => OUTCOMES.map(() => 0));
+      for (const one of mine) ++counts[parameter.of[one.within]][one.outcome];
+      const bad = counts.map(line => line.slice(1).reduce((sum, x) => sum + x, 0)), all = counts.map(line => line.reduce((sum, x) => sum + x, 0));
+      const share = bad.reduce((sum, x) => sum + x, 0) / mine.length;
+      // Chi squared of the values' shares of rejections, less what it would be by chance.
+      const used = all.filter(Boolean).length;
+      const apart = share < 1 ? all.reduce((sum, n, i) => sum + (n ? n * (bad[i] / n - share) ** 2 : 0), 0) / (share * (1 - share)) - (used - 1) : 0;
+      if (used > 1) places.push({template, parameter, counts, all, bad, apart});
+    }
+  });
+  places.sort((x, y) => y.apart - x.apart);
+  const where = make("select", null, ...places.map((place, i) => make("option", {value: i}, place.template.name + ": " + place.parameter.name)));
+  const drawPlace = () => {
+    const place = places[Number(where.value)];
+    if (!place) return figure(byValue, null, "");
+    const labels = place.parameter.values.map((value, i) => labelOf(place.parameter, i));
+    figure(byValue, () => ({data: OUTCOMES.map((outcome, o) => ({type: "bar", name: outcome, x: labels.map(plain), y: place.counts.map(line => line[o]), marker: {color: colour(["d", "b", "c", "bad", "a"][o])}}))
+      .filter(trace => trace.y.some(Boolean)), layout: {barmode: "stack", yaxis: {title: {text: "candidates"}}, xaxis: {type: "category", title: {text: place.parameter.name}}}}),
+      "Outcomes of " + place.template.name + " for each value of " + place.parameter.name + (place.parameter.help ? " (" + place.parameter.help + ")" : "") + ".",
+      () => plainTable(place.parameter.name, ["value", "candidates", "rejected", "share"], labels.map((label, i) => [label, place.all[i], place.bad[i], place.all[i] ? percent(place.bad[i] / place.all[i]) : "–"])));
+  };
+  where.addEventListener("input", drawPlace);
+  drawPlace();
   const table = make("table", null, make("caption", null, "Reasons; numbers are written as #"));
   const show = sortable(table, [
     {title: "Candidates", number: true, value: r => r.count, cell: r => digits(r.count, 7)}, {title: "Template", value: r => r.template, cell: r => r.template},
-    {title: "Outcome", value: r => r.outcome, cell: r => r.outcome.replace("_", " ")},
+    {title: "Outcome", value: r => r.outcome, cell: r => r.outcome},
     {title: "Reason", wrap: true, value: r => r.reason, cell: r => r.example ? make("details", null, make("summary", null, r.reason), make("code", null, r.example)) : r.reason || "(none is stored)"}], {by: 0, down: true});
   show(details.rejections);
-  return section("Rejected candidates", element, make("div", {class: "scroll"}, table),
+  return section("Rejected candidates", make("div", {class: "two"}, element,
+    places.length ? make("div", null, make("form", null, make("label", null, "Values of ", where)), byValue) : null), make("div", {class: "scroll"}, table),
     details.other_rejections ? make("p", {class: "note"}, digits(details.other_rejections, 7) + " more have rarer reasons.") : null);
 }
 
