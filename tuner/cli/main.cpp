@@ -47,7 +47,7 @@ Exit status:
   130, 143, 129, 141 interrupted by Ctrl-C, SIGTERM, SIGHUP or a closed pipe
       (what was measured is kept)
 
-Environment: TILEWISE_DB (database file), TILEWISE_NVRTC (NVRTC library or folder), CUDA_VISIBLE_DEVICES, NO_COLOR, COLUMNS, TERM.)";
+Environment: TILEWISE_DB (database file), TILEWISE_NVRTC (NVRTC library or folder), TILEWISE_PLOTLY (plotly.js of report), CUDA_VISIBLE_DEVICES, NO_COLOR, COLUMNS, TERM.)";
 
 std::string version_text() {
   return "autotune " + std::string(tilewise::version_text()) + " (" + TILEWISE_BUILD_TYPE + ")";

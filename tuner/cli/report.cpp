@@ -50,15 +50,20 @@ std::string now_utc() {
   return text;
 }
 
-/// Writes aside, then renames: no half page is left behind.
+/// Writes aside, then renames: no half page is left behind. What is no plain file, such as a link
+/// or a pipe, is written in place.
 void write_page(const std::string& path, const std::string& page) {
-  const std::string aside = path + ".part";
-  std::ofstream file(aside, std::ios::binary | std::ios::trunc);
+  std::error_code ignored;
+  const auto type = std::filesystem::symlink_status(path, ignored).type();
+  const bool plain =
+      type == std::filesystem::file_type::regular || type == std::filesystem::file_type::not_found;
+  const std::string written = plain ? path + ".part" : path;
+  std::ofstream file(written, std::ios::binary | std::ios::trunc);
   file << page;
   file.close();
-  if (file && std::rename(aside.c_str(), path.c_str()) == 0) return;
+  if (file && (!plain || std::rename(written.c_str(), path.c_str()) == 0)) return;
   const std::string why = std::strerror(errno);
-  std::remove(aside.c_str());
+  if (plain) std::remove(written.c_str());
   throw Error(ErrorKind::io, "--output: cannot write '" + path + "': " + why);
 }
 
@@ -136,9 +141,9 @@ int run(const ReportCommand& options, const Output& output) {
                         {"plotly", {{"file", plotly.path}, {"version", plotly.version}}}}
                        .dump(2, ' ', false, Json::error_handler_t::replace));
   else
-    print_line(options.file + ": " + format_bytes(static_cast<double>(page.size())) + ", " +
-               std::to_string(problems.size()) + " problems, " + std::to_string(candidates) +
-               " of " + std::to_string(summary.records) + " candidates");
+    note(output, options.file + ": " + format_bytes(static_cast<double>(page.size())) + ", " +
+                     std::to_string(problems.size()) + " problems, " + std::to_string(candidates) +
+                     " of " + std::to_string(summary.records) + " candidates");
   return kOk;
 }
 
