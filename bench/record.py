@@ -67,13 +67,19 @@ def run_watched(command):
             pass
 
 
+def commit_now():
+    """The commit of the tree, "+changes" where files differ from it."""
+    git = ["git", "-C", str(ROOT)]
+    commit = subprocess.run(git + ["rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    dirty = subprocess.run(git + ["status", "--porcelain", "-uno"], capture_output=True, text=True)
+    return commit.stdout.strip() + ("+changes" if dirty.stdout.strip() else "")
+
+
 def main():
     if len(sys.argv) < 4 or sys.argv[2] != "--":
         sys.exit(__doc__)
     name, command = sys.argv[1], sys.argv[3:]
-    git = ["git", "-C", str(ROOT)]
-    commit = subprocess.run(git + ["rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    dirty = subprocess.run(git + ["status", "--porcelain", "-uno"], capture_output=True, text=True)
+    commit = commit_now()
     started = time.monotonic()
     status, output, peak_kb = run_watched(command)
     seconds = time.monotonic() - started
@@ -83,7 +89,7 @@ def main():
         sys.exit(f"{command[0]} ended with status {status} and printed no JSON: nothing is kept")
     result = {
         "command": " ".join(command),
-        "commit": commit.stdout.strip() + ("+changes" if dirty.stdout.strip() else ""),
+        "commit": commit,
         "date": datetime.date.today().isoformat(),
         **gpu_facts(),
         "seconds": round(seconds, 1),

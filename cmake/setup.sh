@@ -7,6 +7,7 @@
 #   TILEWISE_BUILD_DIR=folder   build there instead of build/ (./check: build-check/)
 #   TILEWISE_IGNORE_TOOLKIT=1   for tests: as if no CUDA toolkit were on the machine
 #   TILEWISE_PRETEND_MISSING    for tests: packages that are treated as not installed
+#   TILEWISE_PLOTLY             plotly.min.js for `autotune report`, else .tilewise/plotly or the system's Python
 
 tw_say() { printf 'tilewise: %s\n' "$*" >&2; }
 tw_fail() {
@@ -43,6 +44,7 @@ tw_has_package() {
     python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;
     python3-dev) python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>&1 ;;
     gnuplot-nox) command -v gnuplot ;;
+    chromium) [[ -x /usr/lib/chromium/chromium ]] || command -v chromium ;;
     ca-certificates) [[ -s /etc/ssl/certs/ca-certificates.crt ]] ;;
     *) tw_fail "no rule for package $1" ;;
   esac >/dev/null
@@ -180,6 +182,22 @@ tw_python() {
     touch "$stamp"
   fi
   printf '%s' "$venv/bin/python"
+}
+
+# tw_plotly: the folder of pip's package plotly for `autotune report`, in .tilewise/plotly; fetched where the system's Python
+# has none. Prints nothing where the program finds one by itself, or none can be had: it says then how to install it.
+tw_plotly() {
+  local venv=$TW_ROOT/.tilewise/plotly
+  if ! compgen -G "$venv/lib/python3*/site-packages/plotly/package_data/plotly.min.js" >/dev/null; then
+    [[ $TW_NO_INSTALL == 1 || -n ${VIRTUAL_ENV:-} ]] && return
+    python3 -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("plotly") is None)' 2>/dev/null && return
+    tw_say "fetching pip's plotly for the report's figures into .tilewise/"
+    mkdir -p "$TW_ROOT/.tilewise" && rm -rf "$venv" && {
+      python3 -m venv "$venv" &&
+        "$venv/bin/python" -m pip install --disable-pip-version-check --no-input plotly
+    } >"$TW_ROOT/.tilewise/plotly.log" 2>&1 </dev/null || return
+  fi
+  printf '%s' "$venv"
 }
 
 # Building ----------------------------------------------------------------------------------------

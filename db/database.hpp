@@ -119,6 +119,13 @@ class Database {
   /// compiler, with this hash. No effect when a record with that hash exists.
   void renew(std::int64_t record_id, const std::string& source_hash,
              const std::string& launch_revision);
+  /// Every problem with records on a GPU (empty: on any), and their number; by GPU, then by size.
+  struct StoredProblem {
+    std::string gpu;
+    Problem problem;
+    std::int64_t records = 0;
+  };
+  std::vector<StoredProblem> problems(const std::string& gpu = "") const;
   /// Every gpu_key that has records or winners.
   std::vector<std::string> gpus() const;
 

@@ -160,6 +160,21 @@ std::int64_t Database::count(const RecordFilter& filter) const {
   return query.step() ? query.next<std::int64_t>() : 0;
 }
 
+std::vector<Database::StoredProblem> Database::problems(const std::string& gpu) const {
+  const std::lock_guard lock(state_->mutex);
+  Query query = state_->connection.query(
+      "SELECT r.gpu, count(*), " + kProblemColumns +
+      " FROM records AS r JOIN problems AS p ON p.id = r.problem_id WHERE ? IN (r.gpu, '') "
+      "GROUP BY r.gpu, p.id ORDER BY r.gpu, p.m, p.n, p.k, p.layout, p.id");
+  query.bind(gpu);
+  return state_->rows(query, "problem", [](Query& row) {
+    StoredProblem stored;
+    row.read(stored.gpu, stored.records);
+    stored.problem = read_problem(row);
+    return stored;
+  });
+}
+
 std::vector<std::string> Database::gpus() const {
   const std::lock_guard lock(state_->mutex);
   Query query = state_->connection.query("SELECT DISTINCT gpu FROM records ORDER BY gpu");

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "tilewise/error.hpp"
 #include "vocabulary/image.hpp"
 
 namespace tilewise {
@@ -35,6 +36,12 @@ class Compiler {
   /// Throws Error(unsupported) for a target outside targets(), with the list of them.
   virtual CompileResult compile(const CompileRequest& request) const = 0;
   virtual std::vector<Target> targets() const = 0;
+  /// The PTX that the machine code of compile() is assembled from. Throws Error(unsupported) for a
+  /// compiler without it, Error(compiler) with the log where the source is refused.
+  virtual std::string ptx(const CompileRequest& request) const {
+    throw Error(ErrorKind::unsupported,
+                "there is no PTX for " + to_string(request.target) + ", whose compiler makes none");
+  }
 };
 
 }  // namespace tilewise

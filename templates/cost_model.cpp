@@ -83,8 +83,9 @@ struct Need {
 
 /// The time of several overlapping needs: their norm with exponent kOverlap. At least the largest,
 /// and more the closer the others are to it, since a busy unit delays the others.
-Need combined(std::initializer_list<Need> needs) {
-  Need all = std::max(needs, [](const Need& x, const Need& y) { return x.amount < y.amount; });
+Need combined(std::span<const Need> needs) {
+  Need all = *std::max_element(needs.begin(), needs.end(),
+                               [](const Need& x, const Need& y) { return x.amount < y.amount; });
   if (!(all.amount > 0)) return all;
   double sum = 0;
   for (const Need& need : needs) sum += std::pow(need.amount / all.amount, kOverlap);
@@ -92,10 +93,15 @@ Need combined(std::initializer_list<Need> needs) {
   return all;
 }
 
-/// Cycles of a round while `resident` blocks share a multiprocessor: combines the needs of its
-/// units for all blocks with the latency of one warp.
-Need round_of(const Share& share, const Schedule& schedule, double resident,
-              const DeviceInfo& device) {
+/// Cycles of a round while `resident` blocks share a multiprocessor: together, and by resource.
+struct Round {
+  Need need;
+  std::array<double, kLimits> alone{};
+};
+
+/// Combines the needs of a multiprocessor's units for all blocks with the latency of one warp.
+Round round_of(const Share& share, const Schedule& schedule, double resident,
+               const DeviceInfo& device) {
   const double warps = resident * share.warps;
   // Few warps are not spread evenly over the schedulers.
   const double turns = warps < 16 ? std::ceil(warps / kSchedulers) : warps / kSchedulers;
@@ -110,12 +116,20 @@ Need round_of(const Share& share, const Schedule& schedule, double resident,
   const double issuing = turns * (share.slots + share.instructions);
   // Multiply-adds take issue slots, too: issue is the limit only where others take many slots.
   const bool others = share.instructions > 0.25 * stretched;
-  return combined(
-      {{std::max(multiplying, issuing), others ? Limit::instructions : Limit::multiply_adds},
-       {resident * share.shared_bytes / kSharedBytesPerCycle, Limit::shared_memory},
-       {resident * share.global_bytes / kL2BytesPerCycle, Limit::l2},
-       {alone, Limit::latency},
-       {under_way, Limit::latency}});
+  const Need needs[] = {
+      {std::max(multiplying, issuing), others ? Limit::instructions : Limit::multiply_adds},
+      {resident * share.shared_bytes / kSharedBytesPerCycle, Limit::shared_memory},
+      {resident * share.global_bytes / kL2BytesPerCycle, Limit::l2},
+      {alone, Limit::latency},
+      {under_way, Limit::latency}};
+  Round round{combined(needs)};
+  for (const Need& need : needs) {
+    double& known = round.alone[static_cast<std::size_t>(need.limit)];
+    known = std::max(known, need.amount);
+  }
+  const auto other = static_cast<std::size_t>(others ? Limit::multiply_adds : Limit::instructions);
+  round.alone[other] = others ? multiplying : turns * share.instructions;
+  return round;
 }
 
 /// Blocks on the busiest multiprocessor, when the device has room for more than `blocks`. Blocks
@@ -128,24 +142,29 @@ double busiest_of(double blocks, const LaunchStep& step, const LaunchStep* befor
   return full ? std::min<double>(resident, blocks) : std::ceil(blocks / device.multiprocessors);
 }
 
-/// Cycles of all waves, and the limit of most of them.
+/// Cycles of all waves, and the limit of most of them. Adds the cycles of each resource to `alone`.
 Need waves_of(const LaunchStep& step, const LaunchStep* before, const StepCost& cost,
-              const DeviceInfo& device) {
+              const DeviceInfo& device, std::array<double, kLimits>& alone) {
   const Share share = share_of(step, device);
+  const auto add = [&](const Round& round, double count) {
+    for (std::size_t i = 0; i < kLimits; ++i) alone[i] += count * round.alone[i];
+  };
   const double rounds = std::max(1.0, step.schedule.rounds) * step.schedule.imbalance;
   const double full_waves = std::floor(cost.waves);
   const double rest = static_cast<double>(volume(step.grid)) -
                       full_waves * cost.resident_blocks * device.multiprocessors;
-  const Need full = round_of(share, step.schedule, cost.resident_blocks, device);
-  Need all{full_waves * (block_cycles(step, cost.resident_blocks) + rounds * full.amount),
-           full.limit};
+  const Round full = round_of(share, step.schedule, cost.resident_blocks, device);
+  add(full, full_waves * rounds);
+  Need all{full_waves * (block_cycles(step, cost.resident_blocks) + rounds * full.need.amount),
+           full.need.limit};
   if (!(rest > 0)) return all;
   // In the last wave multiprocessors have fewer blocks, which run faster.
   const double fewer =
       busiest_of(rest, step, full_waves > 0 ? nullptr : before, cost.resident_blocks, device);
-  const Need tail = round_of(share, step.schedule, fewer, device);
-  all.amount += block_cycles(step, fewer) + rounds * tail.amount;
-  if (full_waves == 0) all.limit = tail.limit;
+  const Round tail = round_of(share, step.schedule, fewer, device);
+  add(tail, rounds);
+  all.amount += block_cycles(step, fewer) + rounds * tail.need.amount;
+  if (full_waves == 0) all.limit = tail.need.limit;
   return all;
 }
 
@@ -157,11 +176,16 @@ StepCost step_cost(const LaunchStep& step, const LaunchStep* before, const Devic
   cost.resident_blocks = std::max(1, occupancy_of(step, usage, device).blocks);
   cost.waves = static_cast<double>(volume(step.grid)) /
                (double(device.multiprocessors) * cost.resident_blocks);
-  const Need waves = waves_of(step, before, cost, device);
-  const Need needed = combined(
-      {{waves.amount / (device.clock_khz * 1e3), waves.limit},
-       {step.work.compulsory_bytes / (kMemoryShare * peak_bandwidth(device)), Limit::memory}});
+  const Need waves = waves_of(step, before, cost, device, cost.alone);
+  const double clock = device.clock_khz * 1e3;
+  const Need needs[] = {
+      {waves.amount / clock, waves.limit},
+      {step.work.compulsory_bytes / (kMemoryShare * peak_bandwidth(device)), Limit::memory}};
+  const Need needed = combined(needs);
   const double launch = before ? kNextLaunch : kFirstLaunch;
+  for (double& cycles : cost.alone) cycles /= clock;
+  cost.alone[static_cast<std::size_t>(Limit::memory)] = needs[1].amount;
+  cost.alone[static_cast<std::size_t>(Limit::launch)] = launch;
   cost.seconds = launch + needed.amount;
   cost.limit = needed.amount < launch ? Limit::launch : needed.limit;
   return cost;
@@ -187,10 +211,14 @@ std::vector<double> ranks_of(std::span<const double> values) {
 }  // namespace
 
 std::string_view to_string(Limit limit) {
-  constexpr std::array<std::string_view, 7> names{
+  constexpr std::array<std::string_view, kLimits> names{
       "launch", "multiply-adds", "instruction issue", "shared memory", "L2", "memory", "latency"};
   static_assert(names.size() == static_cast<std::size_t>(Limit::latency) + 1);
   return names.at(static_cast<std::size_t>(limit));
+}
+
+double l2_bandwidth(const DeviceInfo& device) {
+  return kL2BytesPerCycle * device.multiprocessors * device.clock_khz * 1e3;
 }
 
 bool can_estimate(const DeviceInfo& device) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@ enum class Limit : std::uint8_t {
   memory,         ///< bandwidth of device memory
   latency,        ///< too few warps or loads in flight to hide latency
 };
+inline constexpr std::size_t kLimits = 7;
 /// "launch", "multiply-adds", "instruction issue", "shared memory", "L2", "memory", "latency".
 std::string_view to_string(Limit limit);
 
@@ -30,6 +32,9 @@ struct StepCost {
   Limit limit = Limit::launch;
   int resident_blocks = 0;  ///< blocks on a multiprocessor at a time, estimated before compilation
   double waves = 0;         ///< blocks over the blocks that run at a time
+  /// The seconds that each resource (by Limit) would take by itself. Multiply-adds and instruction
+  /// issue have the same schedulers: the one of them that does not limit counts its own slots.
+  std::array<double, kLimits> alone{};
 };
 
 /// The estimated time of a plan. `seconds` is 0 where there is no estimate (see can_estimate()), or
@@ -42,6 +47,9 @@ struct Cost {
 
 /// Whether the model covers a device: a GPU whose units, clocks and memory bus are known.
 bool can_estimate(const DeviceInfo& device);
+
+/// The L2 bandwidth that the model assumes (bytes/s); 0 when the clock is not known.
+double l2_bandwidth(const DeviceInfo& device);
 
 /// The cost model: estimates a plan's seconds and their limit. It reads the plan's steps (grid,
 /// block, shared bytes, work, schedule) and the device's facts, but no parameters, so it covers

@@ -30,6 +30,10 @@ std::vector<std::string> kernel_source_names();
 /// Whether a source includes the header of this name, directly or through others.
 bool includes(const KernelSource& source, std::string_view header);
 
+/// A kernel as one text without includes: its constants as macros, and each header in the place
+/// where it is first included. A compiler makes the same code of it.
+std::string text_in_one_file(const KernelSpec& kernel);
+
 /// Hash of a source's text and its includes, without comments and blank space.
 std::string kernel_text_hash(std::string_view name);
 

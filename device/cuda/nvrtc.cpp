@@ -28,6 +28,8 @@ struct NvrtcApi {
   decltype(&::nvrtcGetProgramLog) log = nullptr;
   decltype(&::nvrtcGetCUBINSize) cubin_size = nullptr;
   decltype(&::nvrtcGetCUBIN) cubin = nullptr;
+  decltype(&::nvrtcGetPTXSize) ptx_size = nullptr;
+  decltype(&::nvrtcGetPTX) ptx = nullptr;
 
   explicit NvrtcApi(Library opened) : library(std::move(opened)) {
     const auto need = [this](auto& function, const char* symbol) {
@@ -46,6 +48,9 @@ struct NvrtcApi {
     need(log, "nvrtcGetProgramLog");
     need(cubin_size, "nvrtcGetCUBINSize");
     need(cubin, "nvrtcGetCUBIN");
+    // For ptx() alone; all else works without.
+    if (!library.get(ptx_size, "nvrtcGetPTXSize") || !library.get(ptx, "nvrtcGetPTX"))
+      ptx_size = nullptr, ptx = nullptr;
   }
 
   void check(nvrtcResult result, const std::string& tried) const {
@@ -107,6 +112,15 @@ class Program {
     return bytes;
   }
 
+  std::string ptx() const {
+    std::size_t size = 0;
+    api_.check(api_.ptx_size(program_, &size), "reading NVRTC's PTX");
+    std::string text(size, '\0');
+    if (size > 0) api_.check(api_.ptx(program_, text.data()), "reading NVRTC's PTX");
+    while (!text.empty() && text.back() == '\0') text.pop_back();
+    return text;
+  }
+
  private:
   const NvrtcApi& api_;
   nvrtcProgram program_ = nullptr;
@@ -145,8 +159,10 @@ class Nvrtc final : public Compiler {
   std::vector<Target> targets() const override { return targets_; }
 
   CompileResult compile(const CompileRequest& request) const override;
+  std::string ptx(const CompileRequest& request) const override;
 
  private:
+  void check_target(const Target& target) const;
   void read_architectures();
   std::vector<std::string> options_for(const CompileRequest& request) const;
 
@@ -188,14 +204,25 @@ std::string slowed(const ResourceUsage& usage, const KernelSpec& kernel, const s
   return serialisation_in_log(log);
 }
 
+void Nvrtc::check_target(const Target& target) const {
+  if (std::find(targets_.begin(), targets_.end(), target) != targets_.end()) return;
+  std::vector<std::string> names;
+  for (const Target& known : targets_) names.push_back(to_string(known));
+  throw Error(ErrorKind::unsupported, version() + " cannot compile for " + to_string(target) +
+                                          "; it can for " + join(names));
+}
+
+std::string Nvrtc::ptx(const CompileRequest& request) const {
+  check_target(request.target);
+  if (!api_.ptx) throw Error(ErrorKind::unsupported, "this NVRTC lacks nvrtcGetPTX");
+  Program program(api_, request.kernel.source, request.text, request.headers);
+  const nvrtcResult result = program.compile(options_for(request));
+  api_.check(result, "compiling " + to_string(request.kernel) + " (" + program.log() + ")");
+  return program.ptx();
+}
+
 CompileResult Nvrtc::compile(const CompileRequest& request) const {
-  if (std::find(targets_.begin(), targets_.end(), request.target) == targets_.end()) {
-    std::vector<std::string> names;
-    for (const Target& target : targets_) names.push_back(to_string(target));
-    throw Error(ErrorKind::unsupported, version() + " cannot compile for " +
-                                            to_string(request.target) + "; it can for " +
-                                            join(names));
-  }
+  check_target(request.target);
   const auto start = std::chrono::steady_clock::now();
   Program program(api_, request.kernel.source, request.text, request.headers);
   const nvrtcResult result = program.compile(options_for(request));

@@ -135,6 +135,23 @@ TEST(Records, AreFiltered) {
   EXPECT_THAT(db.gpus(), ElementsAre(kGpu, "other|8.0|108"));
 }
 
+TEST(Records, TheirProblemsAreCounted) {
+  Database db = Database::in_memory();
+  Record other = record(64);
+  other.problem = problem(512);
+  for (const Record& one : {record(64), record(128), other}) db.add(one);
+  other.gpu = "other|8.0|108";
+  db.add(other);
+  const auto counts = [&](const std::string& gpu) {
+    std::vector<std::tuple<std::string, std::int64_t, std::int64_t>> all;
+    for (const auto& one : db.problems(gpu)) all.emplace_back(one.gpu, one.problem.m, one.records);
+    return all;
+  };
+  EXPECT_THAT(counts(kGpu), ElementsAre(std::tuple(kGpu, 512, 1), std::tuple(kGpu, 1024, 2)));
+  EXPECT_EQ(counts("").size(), 3);
+  EXPECT_TRUE(counts("NVIDIA H200").empty());
+}
+
 TEST(Winners, AreSetAndReplaced) {
   Database db = Database::in_memory();
   EXPECT_FALSE(db.winner(problem(), kGpu));

@@ -41,7 +41,7 @@ package(libtilewise-dev ${lib}/libtilewise\\.so ${lib}/libtilewise\\.a /usr/incl
 if(NOT depends MATCHES "libtilewise0 \\(= [0-9.]+\\)")
   message(FATAL_ERROR "libtilewise-dev depends on ${depends}")
 endif()
-package(autotune /usr/bin/autotune)
+package(autotune /usr/bin/autotune /usr/share/man/man1/autotune\\.1)
 if(NOT depends MATCHES "libc6")
   message(FATAL_ERROR "autotune depends on ${depends}")
 endif()

@@ -30,12 +30,13 @@ echo "cmake $*" >>"$CALLS"
 [[ -z ${BUILD_FAILS:-} ]] || { echo "x.cpp:1:1: error: no semicolon"; exit 1; }
 if [[ $1 == --build ]]; then
   mkdir -p "$2/tuner/cli"
-  printf '#!/bin/bash\nprintf "ran [%%s]" "$@"\nexit 7\n' >"$2/tuner/cli/autotune"
+  printf '#!/bin/bash\nprintf "ran [%%s]" "$@"\n[[ -z $TILEWISE_PLOTLY ]] || printf " [plotly %%s]" "$TILEWISE_PLOTLY"\nexit 7\n' >"$2/tuner/cli/autotune"
   chmod +x "$2/tuner/cli/autotune"
 fi
 EOF
 tool python3 <<'EOF'
 #!/bin/bash
+[[ $1 == -c && $2 == *plotly* && -n ${NO_PLOTLY:-} ]] && exit 1
 [[ $1 == -c ]] && exit 0
 echo "python3 $*" >>"$CALLS"
 mkdir -p "$3/bin" "$3/lib/python3.99/site-packages/nvidia/cu/include"
@@ -75,7 +76,7 @@ autotune() {
   done
   shift
   : >"$calls"
-  said=$(cd / && env -u TILEWISE_NO_INSTALL -u TILEWISE_BUILD_DIR PATH="$fake:$PATH" CALLS="$calls" \
+  said=$(cd / && env -u TILEWISE_NO_INSTALL -u TILEWISE_BUILD_DIR -u TILEWISE_PLOTLY -u VIRTUAL_ENV PATH="$fake:$PATH" CALLS="$calls" \
     TILEWISE_IGNORE_TOOLKIT=1 "${settings[@]}" "$tree/autotune" "$@" 2>&1 </dev/null)
   status=$?
 }
@@ -202,6 +203,23 @@ tw_in() {
 }
 tw_in 13 || problem "$name: refuses 13 for 13"
 ! tw_in 12 || problem "$name: takes 13 for 12"
+
+name="plotly for the report"
+autotune -- report -o x.html
+expect_status 7 "$name"
+expect_no_call plotly "$name, which Python has"
+autotune NO_PLOTLY=1 TILEWISE_PLOTLY=/mine -- report -o x.html
+expect_no_call plotly "$name, which is named"
+expect_said "[plotly /mine]" "$name, which is named"
+autotune NO_PLOTLY=1 -- --no-install report -o x.html
+expect_no_call plotly "$name, nothing may be installed"
+autotune NO_PLOTLY=1 -- devices
+expect_no_call plotly "$name, another command"
+autotune NO_PLOTLY=1 PIP_FAILS=1 -- report -o x.html
+expect_status 7 "$name, no network: the program says what is missing"
+autotune NO_PLOTLY=1 -- report -o x.html
+expect_call "pip -m pip install --disable-pip-version-check --no-input plotly" "$name"
+expect_said "[plotly $tree/.tilewise/plotly]" "$name"
 
 name="a tree that may not be written"
 if [[ $(/usr/bin/id -u) == 0 ]] && command -v setpriv >/dev/null; then

@@ -66,6 +66,9 @@ void add_cover(CLI::App& app, Selection& selection);
 void add_query(CLI::App& app, Selection& selection);
 void add_devices(CLI::App& app, Selection& selection);
 void add_compile(CLI::App& app, Selection& selection);
+void add_report(CLI::App& app, Selection& selection);
+void add_explain(CLI::App& app, Selection& selection);
+void add_source(CLI::App& app, Selection& selection);
 void add_verify(CLI::App& app, Selection& selection);
 void add_ladder(CLI::App& app, Selection& selection);
 void add_space(CLI::App& app, Selection& selection);
@@ -77,6 +80,7 @@ void add_bundle(CLI::App& app, Selection& selection);
 void add_record(CLI::App& app, Selection& selection);
 void add_import(CLI::App& app, Selection& selection);
 void add_completion(CLI::App& app, Selection& selection);
+void add_manual(CLI::App& app, Selection& selection);
 void add_worker(CLI::App& app, Selection& selection);
 
 /// Parses, runs, reports errors. Never throws; returns the exit status.

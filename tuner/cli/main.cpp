@@ -14,9 +14,9 @@ namespace tilewise::cli {
 namespace {
 
 constexpr void (*kCommands[])(CLI::App&, Selection&) = {
-    add_tune,   add_cover,  add_query,      add_devices, add_compile, add_verify,
-    add_ladder, add_space,  add_templates,  add_db,      add_export,  add_import,
-    add_bundle, add_record, add_completion, add_worker,
+    add_tune,    add_cover,  add_query,  add_explain,    add_report,    add_source, add_devices,
+    add_compile, add_verify, add_ladder, add_space,      add_templates, add_db,     add_export,
+    add_import,  add_bundle, add_record, add_completion, add_manual,    add_worker,
 };
 
 constexpr const char* kDefaultCommand = "tune";
@@ -30,6 +30,8 @@ Examples:
   autotune cover --dtype bf16                 every size of a type served near its best, in 10 minutes
   autotune query                              what is stored, for every GPU
   autotune record -- ./app                    the products that a program makes by cuBLAS, as a list to tune
+  autotune explain --sizes 1024x512x2048      why that configuration, and what limits it
+  autotune report -o report.html              a page with figures of what is stored
   autotune devices                            the GPUs, their peak rate and bandwidth
   autotune compile --arch sm_90 --sizes 1024  compile without a GPU
 
@@ -45,7 +47,7 @@ Exit status:
   130, 143, 129, 141 interrupted by Ctrl-C, SIGTERM, SIGHUP or a closed pipe
       (what was measured is kept)
 
-Environment: TILEWISE_DB (database file), TILEWISE_NVRTC (NVRTC library or folder), CUDA_VISIBLE_DEVICES, NO_COLOR, COLUMNS, TERM.)";
+Environment: TILEWISE_DB (database file), TILEWISE_NVRTC (NVRTC library or folder), TILEWISE_PLOTLY (plotly.js of report), CUDA_VISIBLE_DEVICES, NO_COLOR, COLUMNS, TERM.)";
 
 std::string version_text() {
   return "autotune " + std::string(tilewise::version_text()) + " (" + TILEWISE_BUILD_TYPE + ")";

@@ -1,11 +1,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "device/machines.hpp"
-#include "matmul/portfolio.hpp"
-#include "matmul/resolve.hpp"
-#include "matmul/stored_corrections.hpp"
 #include "templates/space/candidate_text.hpp"
+#include "tuner/cli/answers.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/gpus.hpp"
@@ -19,21 +16,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct QueryCommand {
-  ProblemOptions problems;
-  std::string device;
-  std::string gpu;
-  std::string database;
+struct QueryCommand : AnswerOptions {
   bool stale = false;
-  std::string nvrtc;
 };
 
 void setup(CLI::App& app, QueryCommand& options) {
-  auto* device =
-      app.add_option("--device", options.device, "A GPU of this machine, or its CPU (host)")
-          ->type_name("{auto,all,0,1,UUID,host}");
-  add_gpu_option(app, options.gpu);
-  app.get_option("--gpu")->excludes(device);
+  add_subject_options(app, options);
   add_problem_options(app, options.problems, "");
   app.add_flag("--stale", options.stale, "Also say which are stale: loads the compiler");
   add_nvrtc_option(app, options.nvrtc);
@@ -45,24 +33,6 @@ void setup(CLI::App& app, QueryCommand& options) {
       "(exact, predicted, default). Without --device and --gpu: for every stored GPU.\n\n" +
       examples({"autotune query", "autotune query --gpu \"NVIDIA H200\" --json",
                 "autotune query --device 0 --sizes 1024,3000x500x700 --layout all"}));
-}
-
-/// A GPU of the query: its key, and its facts (typical ones when the GPU is absent; a listing needs
-/// none).
-struct Subject {
-  std::string key;
-  DeviceInfo info;
-};
-
-/// `gpus` are those chosen by --device; without --device `database` is open.
-std::vector<Subject> subjects_of(const QueryCommand& options, const std::vector<Gpu>& gpus,
-                                 const std::optional<Database>& database, bool with_facts) {
-  std::vector<Subject> subjects;
-  for (const Gpu& gpu : gpus) subjects.push_back({gpu_key(gpu.info), gpu.info});
-  if (!options.device.empty()) return subjects;
-  for (const std::string& key : stored_gpus(*database, options.gpu))
-    subjects.push_back({key, with_facts ? nominal_from_key(key) : DeviceInfo{}});
-  return subjects;
 }
 
 // --- the stored winners
@@ -145,44 +115,6 @@ void print_listing(const Database& database, const std::vector<Subject>& subject
 // --- how a product would be answered
 // ----------------------------------------------------------------
 
-struct Answer {
-  Subject subject;
-  Problem problem;
-  Resolution resolution;
-};
-
-std::vector<Answer> answers_for(const std::optional<Database>& database,
-                                const std::vector<Subject>& subjects, const QueryCommand& options) {
-  std::vector<Answer> answers;
-  for (const Subject& subject : subjects) {
-    const std::string compiler =
-        options.stale ? load_compiler(subject.info.target, options.nvrtc)->identity() : "";
-    const std::vector<Winner> winners =
-        database ? database->winners(subject.key) : std::vector<Winner>{};
-    const auto learned = [&](const Problem& kind) {
-      return database ? load_corrections(*database, kind, subject.info) : std::nullopt;
-    };
-    const Resolver resolver(winners, subject.info, compiler,
-                            database ? database->general(subject.key) : std::vector<Record>{},
-                            learned);
-    const Resolver portfolio(
-        {}, subject.info, compiler, portfolio_for(subject.info), [&](const Problem& kind) {
-          auto own = learned(kind);
-          return own ? std::move(own) : portfolio_corrections(kind, subject.info);
-        });
-    for (const std::string& line : resolver.notes()) warn(line);
-    const auto shipped = [&portfolio] { return &portfolio; };
-    for (const Problem& problem : problems_of(options.problems, subject.info, winners)) {
-      answers.push_back({subject, problem, resolve(resolver, shipped, problem)});
-      Resolution& answer = answers.back().resolution;
-      const std::string off =
-          answer.kind == MatchKind::predicted ? resolver.how_far_off(problem) : "";
-      if (!off.empty()) answer.why += "; " + off;
-    }
-  }
-  return answers;
-}
-
 std::string answers_json(const std::optional<Database>& database,
                          const std::vector<Answer>& answers, const std::vector<Gpu>& gpus) {
   Json document;
@@ -261,7 +193,7 @@ int run_query(const QueryCommand& options, const Output& output) {
       print_listing(*database, subjects, output);
     return kOk;
   }
-  const std::vector<Answer> answers = answers_for(database, subjects, options);
+  const std::vector<Answer> answers = answers_for(database, subjects, options, options.stale);
   if (output.json)
     print_document(answers_json(database, answers, gpus));
   else
