@@ -73,13 +73,15 @@ std::unique_ptr<Strategy> Tuning::make_chooser() const {
     return make_list(std::move(valid));
   }
   if (session_.context.compiler) {
-    std::unique_ptr<Strategy> named = make_strategy(session_.options.strategy, session_.space,
-                                                    session_.options.seed, session_.options.brief);
-    if (!by_model(session_.options.strategy) || !can_estimate(session_.device)) return named;
-    return make_ordered(
-        std::move(named), session_.space, session_.options.seed,
-        [this](const Candidate& candidate) { return predicted_seconds(candidate); },
-        session_.options.brief);
+    Predict predict;
+    if (can_estimate(session_.device))
+      predict = [this](const Candidate& candidate) { return predicted_seconds(candidate); };
+    std::unique_ptr<Strategy> named =
+        make_strategy(session_.options.strategy, session_.space, session_.options.seed,
+                      session_.options.brief, predict);
+    if (!by_model(session_.options.strategy) || !predict) return named;
+    return make_ordered(std::move(named), session_.space, session_.options.seed, predict,
+                        session_.options.brief);
   }
   std::vector<Candidate> candidates = session_.space.defaults();
   RecordFilter filter;

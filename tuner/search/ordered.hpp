@@ -1,15 +1,10 @@
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "tuner/search/strategy.hpp"
 
 namespace tilewise {
-
-/// The cost model's prediction for a candidate in seconds; 0 where it has none. Must be
-/// deterministic.
-using Predict = std::function<double(const Candidate&)>;
 
 /// Another strategy with the cost model's help. At the start they alternate: the model proposes its
 /// best predicted candidates from many random starts, best first, every fourth of them uniformly

@@ -8,9 +8,22 @@
 
 namespace tilewise {
 
-std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_t seed, bool brief);
-std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed, bool brief);
-std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed, bool brief);
+std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                          const Predict& predict);
+std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                      const Predict& predict);
+std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                     const Predict& predict);
+std::unique_ptr<Strategy> make_model(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                     const Predict& predict);
+std::unique_ptr<Strategy> make_genetic(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                       const Predict& predict);
+std::unique_ptr<Strategy> make_differential_evolution(const SearchSpace& space, std::uint64_t seed,
+                                                      bool brief, const Predict& predict);
+std::unique_ptr<Strategy> make_annealing(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                         const Predict& predict);
+std::unique_ptr<Strategy> make_particle_swarm(const SearchSpace& space, std::uint64_t seed,
+                                              bool brief, const Predict& predict);
 /// Proposes these candidates in order; also exhaustive search over its list.
 std::unique_ptr<Strategy> make_list(std::vector<Candidate> candidates);
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,10 +27,15 @@ class Strategy {
   virtual void suggest(const Candidate& candidate) { static_cast<void>(candidate); }
 };
 
+/// The cost model's prediction for a candidate in seconds; 0 where it has none. Must be
+/// deterministic.
+using Predict = std::function<double(const Candidate&)>;
+
 struct StrategyInfo {
   std::string name;
   std::string summary;
-  std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed, bool brief);
+  std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                    const Predict& predict);
   bool by_model = false;  ///< tuning combines it with the cost model (ordered.hpp)
 };
 
@@ -38,6 +44,7 @@ std::span<const StrategyInfo> strategies();
 /// Throws Error(invalid_argument) naming the strategies. `space` must outlive the strategy.
 /// `brief`: for a search of a few dozen candidates, which would end before the usual start does.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
-                                        std::uint64_t seed, bool brief = false);
+                                        std::uint64_t seed, bool brief = false,
+                                        const Predict& predict = {});
 
 }  // namespace tilewise
