@@ -1,17 +1,11 @@
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "matmul/portfolio.hpp"
 #include "tilewise/version.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/input_file.hpp"
 #include "tuner/cli/stored.hpp"
 #include "vocabulary/problem_text.hpp"
 
@@ -141,44 +135,6 @@ void setup_import(CLI::App& app, ImportCommand& options) {
       "measured here.\n\n" +
       examples({"autotune import winners.json", "autotune import - < winners.json",
                 "autotune import --images fleet.json"}));
-}
-
-constexpr std::size_t kMostImportBytes = std::size_t{1} << 30;
-constexpr const char* kTooLarge =
-    "it is larger than 1 GiB; export in parts (--gpu), or without --images";
-
-Error cannot_read(const std::string& file, const std::string& why) {
-  return {ErrorKind::io, "cannot read '" + file + "': " + why};
-}
-
-/// Refuses what could never end, or is larger than any export.
-void check_readable(int descriptor, const std::string& file) {
-  struct stat status {};
-  if (fstat(descriptor, &status) != 0) throw cannot_read(file, std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) throw cannot_read(file, "it is a folder; name a file, or -");
-  if (S_ISREG(status.st_mode) && status.st_size > static_cast<off_t>(kMostImportBytes))
-    throw cannot_read(file, kTooLarge);
-  if (S_ISCHR(status.st_mode) ? !isatty(descriptor) : S_ISBLK(status.st_mode))
-    throw cannot_read(file, "it is a device; name a file or a pipe, or -");
-}
-
-/// The file's contents, at most kMostImportBytes.
-std::string contents_of(const std::string& file) {
-  const int descriptor =
-      file == "-" ? dup(STDIN_FILENO) : ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw cannot_read(file, std::strerror(errno));
-  const std::unique_ptr<const int, void (*)(const int*)> closed(&descriptor,
-                                                                [](const int* d) { close(*d); });
-  check_readable(descriptor, file);
-  std::string text;
-  std::vector<char> chunk(1 << 16);
-  for (ssize_t count; (count = read(descriptor, chunk.data(), chunk.size())) != 0;) {
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw cannot_read(file, std::strerror(errno));
-    text.append(chunk.data(), static_cast<std::size_t>(count));
-    if (text.size() > kMostImportBytes) throw cannot_read(file, kTooLarge);
-  }
-  return text;
 }
 
 int run_import(const ImportCommand& options, const Output& output) {
