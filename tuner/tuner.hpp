@@ -17,7 +17,7 @@
 namespace tilewise {
 
 struct TuneOptions {
-  std::string strategy = "local";
+  std::string strategy = "model";
   std::uint64_t seed = 1;
   double budget_seconds = 60;        ///< per problem, compile time counted
   std::int64_t max_evaluations = 0;  ///< 0 = no limit

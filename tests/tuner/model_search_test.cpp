@@ -109,6 +109,17 @@ TEST(Model, LeavesATemplateThatLoses) {
   EXPECT_LT(lost, 15);
 }
 
+TEST(Model, LeavesOutDefaultsThatCouldCostTheBudget) {
+  const KernelTemplate good = template_of("good"), slow = template_of("slow");
+  const SearchSpace space({}, {}, {&slow, &good});
+  const Predict predict = [](const Candidate& c) {
+    return c.kernel_template == "slow" ? 1.0 : 1e-6 * microseconds(c);
+  };
+  const auto strategy = make_strategy("model", space, 1, false, predict);
+  for (const Candidate& candidate : searched(*strategy, 50).proposed)
+    EXPECT_EQ(candidate.kernel_template, "good");
+}
+
 /// The prediction is the mean: a right one finds good candidates at once, a wrong one is unlearnt.
 TEST(Model, APredictionIsItsMean) {
   const KernelTemplate kernel = template_of("made_up");

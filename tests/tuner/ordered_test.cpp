@@ -201,44 +201,6 @@ TEST(Ordered, MostOfWhatLooksHopelessWaits) {
   EXPECT_LT(hopeless, evaluations / 7);
 }
 
-/// The time depends on pairs of parameters. The model covers half of them.
-double tangled(const Candidate& candidate) {
-  double time = 100;
-  const auto value = [&](int i) { return candidate.configuration.at(parameter(i)); };
-  for (int i = 0; i + 1 < kParameters; i += 2)
-    time *= 1 + 0.15 * std::abs((value(i) + 2 * value(i + 1)) % 7 - i % 5);
-  return time;
-}
-double half_right(const Candidate& candidate) {
-  double time = 1e-4;
-  const auto value = [&](int i) { return candidate.configuration.at(parameter(i)); };
-  for (int i = 0; i + 1 < kParameters / 2; i += 2)
-    time *= 1 + 0.15 * std::abs((value(i) + 2 * value(i + 1)) % 7 - i % 5);
-  return time;
-}
-
-TEST(Ordered, LearnsWhatTheModelIsWrongAbout) {
-  const KernelTemplate kernel = template_of(kParameters, 4);
-  const SearchSpace space({}, {}, {&kernel});
-  const auto mean_after = [&](const Predict& predict) {
-    double mean = 0;
-    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
-      auto strategy = make_strategy("local", space, seed);
-      if (predict) strategy = make_ordered(std::move(strategy), space, seed, predict);
-      double best = 1e30;
-      for (int i = 0; i < 100; ++i) {
-        const Candidate candidate = *strategy->next();
-        best = std::min(best, tangled(candidate));
-        strategy->observe(candidate, tangled(candidate));
-      }
-      mean += best / 8;
-    }
-    return mean;
-  };
-  EXPECT_LT(mean_after(half_right), 102);  // 105.6 without learning
-  EXPECT_GT(mean_after({}), 105);
-}
-
 TEST(Ordered, TheModelKeepsProposing) {
   const KernelTemplate kernel = template_of(kParameters, 4);
   const SearchSpace space({}, {}, {&kernel});
@@ -249,7 +211,7 @@ TEST(Ordered, TheModelKeepsProposing) {
     for (int i = 0; i < start + evaluations; ++i) {
       const auto candidate = strategy->next();
       fast += i >= start && microseconds(*candidate) < 150;
-      // So fast that nothing is set aside, and too few for the learned model.
+      // So fast that nothing is set aside.
       if (i < 30) strategy->observe(*candidate, 1e6);
     }
     return fast;

@@ -366,7 +366,7 @@ TEST_F(Tune, StartsFromWhatWasGoodForSimilarProblems) {
 }
 
 TEST_F(Tune, RefusesNonsense) {
-  options.strategy = "annealing";
+  options.strategy = "guess";
   EXPECT_THROW(run(), Error);
   options.strategy = "local";
   options.budget_seconds = 0;

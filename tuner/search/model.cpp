@@ -18,11 +18,19 @@ using Eigen::Index;
 constexpr std::size_t kStarts = 8, kStartsWhenBrief = 4;
 // Without predictions the process proposes after so many results.
 constexpr std::size_t kLeastKnown = 8;
-// Candidates that are weighed for a proposal: random ones, the neighbours of the fastest measured,
-// and the best kept from the last time; then the neighbours of the most promising, kClimbs times.
-constexpr std::size_t kRandom = 150, kCentres = 5, kKept = 60, kClimbs = 3;
+// Candidates that are weighed for a proposal: random ones, children of the fastest kParents, the
+// neighbours of the fastest kCentres, and the best kept from the last time; then the neighbours of
+// the most promising, kClimbs times.
+constexpr std::size_t kRandom = 150, kChildren = 100, kParents = 10, kCentres = 5, kKept = 60,
+                      kClimbs = 3;
 // Centres whose neighbours are kept.
 constexpr std::size_t kMostCentres = 64;
+// A candidate whose predicted time is so many times that of the best waits until no other is left.
+constexpr double kRuinous = 6;
+// After so many results without a better one there are children, and a proposal of each batch is
+// the end of a way of up to kFarSteps steps from the best expected of kFarDraws random candidates.
+constexpr std::size_t kPatience = 15;
+constexpr int kFarDraws = 16, kFarSteps = 12;
 // Of these, so many with the least mean have their variance computed, and so many others.
 constexpr std::size_t kExact = 150, kOthers = 30;
 // One proposal at a time, and one more for each kBatch candidates under way: their results come too
@@ -47,7 +55,6 @@ class ModelSearch : public Strategy {
  public:
   ModelSearch(const SearchSpace& space, std::uint64_t seed, bool brief, const Predict& predict)
       : space_(space), draws_(space, seed), has_predictions_(predict) {
-    for (Candidate& candidate : space.defaults()) first_.push_back(std::move(candidate));
     for (const KernelTemplate* kernel : space.templates()) models_.emplace_back(*kernel, predict);
     const std::size_t all = brief ? kStartsWhenBrief : kStarts, count = models_.size();
     for (std::size_t i = 0; i < std::max(all, count); ++i)
@@ -72,6 +79,12 @@ class ModelSearch : public Strategy {
     KernelModel* model = model_of(candidate);
     if (!model) return;
     model->observe(candidate, microseconds);
+    ++since_best_;
+    if (microseconds && *microseconds > 0 &&
+        (fastest_.empty() || *microseconds < fastest_.begin()->first)) {
+      since_best_ = 0;
+      if (const double prior = prior_of(candidate); prior != 0) best_prior_ = prior;
+    }
     if (microseconds && *microseconds > 0) fastest_.emplace(*microseconds, candidate);
   }
 
@@ -98,6 +111,7 @@ class ModelSearch : public Strategy {
   }
 
   std::optional<Candidate> start() {
+    if (!begun_) begin();
     while (!first_.empty()) {
       Candidate candidate = std::move(first_.front());
       first_.pop_front();
@@ -106,9 +120,33 @@ class ModelSearch : public Strategy {
     while (!samples_.empty()) {
       const KernelTemplate* kernel = samples_.front();
       samples_.pop_front();
-      if (auto candidate = draws_.next_of(*kernel, seen_)) return candidate;
+      auto candidate = draws_.next_of(*kernel, seen_);
+      if (candidate && !is_ruinous(model_of(*candidate)->point(*candidate))) return candidate;
     }
     return std::nullopt;
+  }
+
+  /// Puts the defaults first, the best predicted before the others, without ruinous ones.
+  void begin() {
+    begun_ = true;
+    std::multimap<double, Candidate> defaults;
+    for (Candidate& candidate : space_.defaults())
+      defaults.emplace(prior_of(candidate), std::move(candidate));
+    if (fastest_.empty() && !defaults.empty()) best_prior_ = defaults.begin()->first;
+    for (auto one = defaults.rbegin(); one != defaults.rend(); ++one)
+      if (!is_ruinous(model_of(one->second)->point(one->second)))
+        first_.push_front(std::move(one->second));
+  }
+
+  /// The logarithm of the predicted time; 0 without predictions.
+  double prior_of(const Candidate& candidate) {
+    const KernelModel* model = has_predictions_ ? model_of(candidate) : nullptr;
+    return model ? model->point(candidate).prior : 0;
+  }
+
+  /// Its measurement could cost the whole budget.
+  bool is_ruinous(const Point& point) const {
+    return point.prior > best_prior_ + std::log(kRuinous);
   }
 
   std::optional<Candidate> from_batch() {
@@ -160,10 +198,40 @@ class ModelSearch : public Strategy {
       chosen_.add(batch_.back());
     }
     chosen_ = Seen();
+    if (since_best_ >= kPatience && !pools.empty())
+      if (auto candidate = from_afar(*pools[random_index(draws_.generator(), pools.size())].model))
+        batch_.push_front(std::move(*candidate));
+  }
+
+  /// The end of a way from the best expected of some random candidates, in steps to the best
+  /// expected neighbour.
+  std::optional<Candidate> from_afar(const KernelModel& model) {
+    std::vector<Point> around;
+    for (int i = 0; i < kFarDraws; ++i)
+      if (auto candidate = draws_.next_of(model.kernel(), seen_))
+        if (Point point = model.point(std::move(*candidate)); !is_ruinous(point))
+          around.push_back(std::move(point));
+    std::optional<Point> at;
+    double here = std::numeric_limits<double>::infinity();
+    for (int step = 0; step <= kFarSteps && !around.empty(); ++step) {
+      std::vector<const Point*> points;
+      for (const Point& point : around) points.push_back(&point);
+      Index least = 0;
+      const double expected = model.means(points).minCoeff(&least);
+      if (!(expected < here)) break;
+      here = expected;
+      at = around[static_cast<std::size_t>(least)];
+      around.clear();
+      for (Candidate& candidate : space_.neighbours(at->candidate))
+        if (!seen_.has(candidate)) around.push_back(model.point(std::move(candidate)));
+    }
+    if (!at) return std::nullopt;
+    return std::move(at->candidate);
   }
 
   void add(Pool& pool, const Point& point) {
-    if (!seen_.has(point.candidate) && weighed_.add(point.candidate)) pool.points.push_back(point);
+    if (!seen_.has(point.candidate) && !is_ruinous(point) && weighed_.add(point.candidate))
+      pool.points.push_back(point);
   }
 
   void gather(Pool& pool, std::size_t random) {
@@ -175,9 +243,29 @@ class ModelSearch : public Strategy {
          ++centre, ++centres)
       if (centre->second.kernel_template == name)
         for (const Point& point : neighbours(*pool.model, centre->second)) add(pool, point);
+    for (std::size_t i = 0; since_best_ >= kPatience && i < kChildren; ++i)
+      if (auto child = child_of(name)) add(pool, pool.model->point(std::move(*child)));
     for (std::size_t i = 0; i < random; ++i)
       if (auto candidate = draws_.next_of(pool.model->kernel(), seen_))
         add(pool, pool.model->point(std::move(*candidate)));
+  }
+
+  /// Takes each parameter from one of two of the fastest candidates; empty where these are of
+  /// another template, or the child is known or invalid.
+  std::optional<Candidate> child_of(const std::string& name) {
+    const std::size_t count = std::min(kParents, fastest_.size());
+    if (count < 2) return std::nullopt;
+    const auto parent = [&] {
+      return std::next(fastest_.begin(),
+                       static_cast<std::ptrdiff_t>(random_index(draws_.generator(), count)));
+    };
+    Candidate child = parent()->second;
+    const Candidate& other = parent()->second;
+    if (child.kernel_template != name || other.kernel_template != name) return std::nullopt;
+    for (const auto& [parameter, value] : other.configuration.values())
+      if (random_index(draws_.generator(), 2) == 1) child.configuration.set(parameter, value);
+    if (seen_.has(child) || !space_.contains(child)) return std::nullopt;
+    return child;
   }
 
   /// Made once for each candidate: they take some milliseconds, most of them for predictions.
@@ -271,11 +359,15 @@ class ModelSearch : public Strategy {
   RandomDraws draws_;
   bool has_predictions_;
   Seen seen_;
+  bool begun_ = false;
+  /// Of the fastest measured; before, the least of the defaults.
+  double best_prior_ = std::numeric_limits<double>::infinity();
   std::deque<Candidate> first_;                // defaults, then suggestions
   std::deque<const KernelTemplate*> samples_;  // templates still to sample at the start
   std::vector<KernelModel> models_;
   std::multimap<double, Candidate> fastest_;  // by microseconds
   std::size_t under_way_ = 0;
+  std::size_t since_best_ = 0;   // results since the best
   std::deque<Candidate> batch_;  // chosen, to be proposed
   Seen chosen_, weighed_;        // of the batch that is being chosen
   std::vector<Point> kept_;      // the most promising of the last batch

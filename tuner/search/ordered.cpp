@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/search/learned_model.hpp"
 #include "tuner/search/search.hpp"
 
 namespace tilewise {
@@ -24,12 +23,8 @@ constexpr double kGain = 0.003;
 // One of this many candidates at the start is a uniform draw.
 constexpr std::size_t kUniformShare = 4;
 // After the start, one of kModelEvery proposals is the model's, from new draws: it reaches valleys
-// that the strategy, which stays near good measurements, does not. Once the learned model is ready,
-// kLearnedPercent of the proposals are its own, and kFromFastPercent of these start from a fast
-// candidate.
+// that the strategy, which stays near good measurements, does not.
 constexpr int kModelEvery = 6;
-constexpr std::size_t kLearnedPercent = 50;
-constexpr std::size_t kFromFastPercent = 50;
 // In units of the best measured candidate's predicted time: nearly three standard deviations of the
 // model's error in the ratio of two candidates (docs/cost-model.md).
 constexpr double kHopeless = 2;
@@ -47,7 +42,6 @@ class Ordered : public Strategy {
         inner_(std::move(inner)),
         space_(space),
         predict_(std::move(predict)),
-        learned_(predict_),
         draws_(space, ~seed) {}  // a stream other than `inner`'s
 
   std::optional<Candidate> next() override {
@@ -61,7 +55,6 @@ class Ordered : public Strategy {
     seen_.add(candidate);
     inner_->observe(candidate, microseconds);
     if (!microseconds || !(*microseconds > 0)) return;
-    learned_.observe(candidate, *microseconds);
     if (!(*microseconds < best_us_)) return;
     best_us_ = *microseconds;
     best_predicted_ = predict_(candidate);
@@ -99,25 +92,6 @@ class Ordered : public Strategy {
     return candidate ? improved(std::move(*candidate), predict_, kGain, taken) : candidate;
   }
 
-  std::size_t percent() {  // 0 to 99
-    return random_index(draws_.generator(), 100);
-  }
-
-  /// The best expected candidate on the learned model's slope down from a fast one, or from the
-  /// best of some draws. Empty when its expected time is ruinous.
-  std::optional<Candidate> learned_own() {
-    learned_.refresh(draws_.generator());
-    const Predict expect = [this](const Candidate& c) { return learned_.seconds(c); };
-    std::optional<Candidate> candidate;
-    if (percent() < kFromFastPercent)
-      candidate = learned_.fast_one(draws_.generator());
-    else
-      candidate = best_of(kDraws, expect);
-    if (candidate) candidate = improved(std::move(*candidate), expect, 0, {});
-    if (candidate && !(expect(*candidate) <= kRuinous * best_us_ * 1e-6)) return std::nullopt;
-    return candidate;
-  }
-
   /// The model and the strategy alternate at first, the model first: the strategy's own start
   /// (defaults) is proposed early.
   std::optional<Candidate> propose() {
@@ -127,14 +101,9 @@ class Ordered : public Strategy {
         first_.pop_front();
         if (auto taken = considered(std::move(candidate))) return taken;
       }
-    if (can_predict_ && first_.empty()) {
-      if (learned_.ready() && percent() < kLearnedPercent) {
-        if (auto candidate = learned_own()) return candidate;
-      } else if (++later_ % kModelEvery == 0) {
-        if (std::optional<Candidate> candidate = model_proposal({}))
-          if (auto taken = considered(std::move(*candidate))) return taken;
-      }
-    }
+    if (can_predict_ && first_.empty() && ++later_ % kModelEvery == 0)
+      if (std::optional<Candidate> candidate = model_proposal({}))
+        if (auto taken = considered(std::move(*candidate))) return taken;
     for (int i = 0; i < kMostSetAside; ++i) {
       std::optional<Candidate> candidate = inner_->next();
       if (!candidate) break;
@@ -214,7 +183,6 @@ class Ordered : public Strategy {
   std::unique_ptr<Strategy> inner_;
   const SearchSpace& space_;
   Predict predict_;
-  LearnedModel learned_;
   RandomDraws draws_;
   Seen seen_;
   bool begun_ = false;

@@ -1,16 +1,15 @@
-// The learned model: the trees alone, and the cost model corrected by them.
-#include "tuner/search/learned_model.hpp"
+// Regression by boosted trees.
+#include "matmul/boosted_trees.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 #include "tilewise/error.hpp"
 
-namespace tilewise::learned_model_test {
+namespace tilewise::boosted_trees_test {
 namespace {
 
 using Row = BoostedTrees::Row;
@@ -103,67 +102,8 @@ TEST(BoostedTrees, TakeFeaturesOfManyValues) {
   EXPECT_NEAR(trees({900 * 7}), 0, 0.05);
 }
 
-Candidate candidate_of(const std::string& kernel, int x, int y) {
-  return {kernel, Configuration{{"X", x}, {"Y", y}}};
-}
-double predicted(const Candidate& candidate) {
-  return candidate.kernel_template == "unknown" ? 0 : 1e-6 * (10 + candidate.configuration.at("X"));
-}
-/// The cost model is wrong by a factor that depends on Y alone.
-double measured(const Candidate& candidate) {
-  return predicted(candidate) * 1e6 * (1 + candidate.configuration.at("Y"));
-}
-
-TEST(LearnedModel, LearnsByWhatFactorTheModelIsWrong) {
-  std::mt19937_64 generator(6);
-  LearnedModel model(predicted);
-  for (int i = 0; i < 200; ++i) {
-    EXPECT_EQ(model.ready(), i >= 40);
-    const Candidate c =
-        candidate_of("a", static_cast<int>(generator() % 8), static_cast<int>(generator() % 3));
-    model.observe(c, measured(c));
-    model.refresh(generator);
-  }
-  for (int x = 0; x < 4; ++x) {
-    const Candidate fast = candidate_of("a", x, 0);
-    EXPECT_NEAR(model.seconds(fast) * 1e6 / measured(fast), 1, 0.05) << x;
-    // For slower candidates only the order matters.
-    for (int y = 1; y < 3; ++y)
-      EXPECT_GT(model.seconds(candidate_of("a", x, y)), 1.15 * model.seconds(fast)) << x << y;
-  }
-}
-
-TEST(LearnedModel, TakesATemplateItKnowsLittleOfToBeLikeTheOthers) {
-  std::mt19937_64 generator(7);
-  LearnedModel model(predicted);
-  EXPECT_DOUBLE_EQ(model.seconds(candidate_of("a", 0, 0)), 1e-5) << "as predicted";
-  for (int i = 0; i < 100; ++i)
-    model.observe(candidate_of("a", i % 8, 1), 2e6 * 1e-6 * (10 + i % 8));
-  model.refresh(generator);
-  EXPECT_NEAR(model.seconds(candidate_of("b", 0, 0)), 2e-5, 1e-7);
-  for (int i = 0; i < 10; ++i) model.observe(candidate_of("b", i, 1), 8.0 * (10 + i));
-  model.refresh(generator);
-  const double expected = model.seconds(candidate_of("b", 0, 0)) * 1e5;
-  EXPECT_GT(expected, 4);
-  EXPECT_LT(expected, 8);
-}
-
-TEST(LearnedModel, SaysNothingOfWhatCannotBePredicted) {
-  LearnedModel model(predicted);
-  for (int i = 0; i < 60; ++i) model.observe(candidate_of("unknown", i, 0), 1);
-  EXPECT_FALSE(model.ready());
-  EXPECT_EQ(model.seconds(candidate_of("unknown", 0, 0)), std::numeric_limits<double>::infinity());
-}
-
-TEST(LearnedModel, TheFastOnesAreTheFastestTen) {
-  std::mt19937_64 generator(8);
-  LearnedModel model(predicted);
-  for (int i = 99; i >= 0; --i) model.observe(candidate_of("a", i, 0), 10.0 + i);
-  for (int i = 0; i < 100; ++i) EXPECT_LT(model.fast_one(generator).configuration.at("X"), 10);
-}
-
 // Learning must cost far less than a compile.
-TEST(LearnedModel, LearnsFromAThousandResultsInAMoment) {
+TEST(BoostedTrees, LearnFromAThousandResultsInAMoment) {
   std::mt19937_64 generator(9);
   std::vector<Row> rows;
   for (int i = 0; i < 1000; ++i) {
@@ -181,4 +121,4 @@ TEST(LearnedModel, LearnsFromAThousandResultsInAMoment) {
 }
 
 }  // namespace
-}  // namespace tilewise::learned_model_test
+}  // namespace tilewise::boosted_trees_test
