@@ -88,11 +88,11 @@ TEST(RecordedSpace, OfAnUnfinishedCacheOfKernelTuner) {
   }
 }
 
-TEST(RecordedSpace, OfT4TakesRuntimesElseTheObjective) {
+TEST(RecordedSpace, OfT4TakesTheObjectiveElseTheMeanRuntime) {
   const RecordedSpace space = one_space(R"({"schema_version": "1.0.0", "results": [
     {"configuration": {"A": 1}, "invalidity": "correct", "times": {"runtimes": [1.0, 3.0]}},
     {"configuration": {"A": 2}, "invalidity": "compile", "times": {"runtimes": []}},
-    {"configuration": {"A": 3}, "invalidity": "correct", "times": {"runtimes": []},
+    {"configuration": {"A": 3}, "invalidity": "correct", "times": {"runtimes": [5.0]},
      "objectives": ["t"], "measurements": [{"name": "x", "value": 1, "unit": "s"},
                                            {"name": "t", "value": 7, "unit": "us"}]}]})");
   EXPECT_EQ(time_of(space, {{"A", 1}}), 2000);

@@ -70,6 +70,7 @@ void add_db_model(CLI::App& db, Selection& selection);
 void add_export(CLI::App& app, Selection& selection);
 void add_bundle(CLI::App& app, Selection& selection);
 void add_import(CLI::App& app, Selection& selection);
+void add_merge(CLI::App& app, Selection& selection);
 void add_replay(CLI::App& app, Selection& selection);
 void add_completion(CLI::App& app, Selection& selection);
 void add_worker(CLI::App& app, Selection& selection);

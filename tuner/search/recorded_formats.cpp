@@ -98,20 +98,19 @@ double microseconds_in(const std::string& unit) {
   return 1e3;
 }
 
-/// The mean of the runtimes; else the measurement that is the objective.
+/// The measurement that is the objective; else the mean of the runtimes.
 std::optional<double> time_of_t4(const OrderedJson& result, const std::string& unit) {
   if (result.value("invalidity", "correct") != "correct") return std::nullopt;
-  const OrderedJson times = result.value("times", OrderedJson::object());
-  if (const auto found = times.find("runtimes"); found != times.end() && !found->empty()) {
-    const auto runtimes = found->get<std::vector<double>>();
-    return positive(std::accumulate(runtimes.begin(), runtimes.end(), 0.0) /
-                    static_cast<double>(runtimes.size()) * microseconds_in(unit));
-  }
   const OrderedJson objectives = result.value("objectives", OrderedJson::array());
   for (const OrderedJson& one : result.value("measurements", OrderedJson::array()))
-    if (one.at("value").is_number() && (objectives.empty() || objectives.front() == one.at("name")))
+    if (one.at("value").is_number() && !objectives.empty() && objectives.front() == one.at("name"))
       return positive(one.at("value").get<double>() * microseconds_in(one.value("unit", unit)));
-  return std::nullopt;
+  const OrderedJson times = result.value("times", OrderedJson::object());
+  const auto found = times.find("runtimes");
+  if (found == times.end() || found->empty()) return std::nullopt;
+  const auto runtimes = found->get<std::vector<double>>();
+  return positive(std::accumulate(runtimes.begin(), runtimes.end(), 0.0) /
+                  static_cast<double>(runtimes.size()) * microseconds_in(unit));
 }
 
 RecordedTable table_of_t4(const OrderedJson& document) {
