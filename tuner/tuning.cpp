@@ -22,11 +22,15 @@ constexpr double kRaceShare = 0.1;
 // How many of the fastest candidates among possibly outdated measurements are tried early.
 constexpr std::size_t kSuggested = 4;
 
-bool by_model(const std::string& strategy) {
+// Proposals that wait while the device measures: with more, the search would choose without results
+// that it could have waited for.
+constexpr std::size_t kReady = 3;
+
+/// make_strategy() has refused other names.
+const StrategyInfo& info_of(const std::string& strategy) {
   const auto all = strategies();
-  return std::any_of(all.begin(), all.end(), [&](const StrategyInfo& info) {
-    return info.name == strategy && info.by_model;
-  });
+  return *std::find_if(all.begin(), all.end(),
+                       [&](const StrategyInfo& info) { return info.name == strategy; });
 }
 
 }  // namespace
@@ -79,7 +83,9 @@ std::unique_ptr<Strategy> Tuning::make_chooser() const {
     std::unique_ptr<Strategy> named =
         make_strategy(session_.options.strategy, session_.space, session_.options.seed,
                       session_.options.brief, predict);
-    if (!by_model(session_.options.strategy) || !predict) return named;
+    const StrategyInfo& info = info_of(session_.options.strategy);
+    if (info.on_thread) return make_background(std::move(named), kReady);
+    if (!info.by_model || !predict) return named;
     return make_ordered(std::move(named), session_.space, session_.options.seed, predict,
                         session_.options.brief);
   }

@@ -27,6 +27,11 @@ std::unique_ptr<Strategy> make_particle_swarm(const SearchSpace& space, std::uin
 /// Proposes these candidates in order; also exhaustive search over its list.
 std::unique_ptr<Strategy> make_list(std::vector<Candidate> candidates);
 
+/// Another strategy, which proposes on a thread of its own: up to `ready` proposals wait for
+/// next(), which waits where there is none yet. Results are observed between proposals, so the
+/// proposals depend on when they arrive. next() throws what the inner strategy threw.
+std::unique_ptr<Strategy> make_background(std::unique_ptr<Strategy> inner, std::size_t ready);
+
 /// Candidates known already: proposed, or measured by an earlier run. Every strategy has one, since
 /// none may propose a candidate twice.
 class Seen {

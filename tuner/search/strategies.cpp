@@ -9,7 +9,7 @@ std::span<const StrategyInfo> strategies() {
   static const std::array<StrategyInfo, 8> table{{
       {"local", "defaults and a few random samples, then the neighbours of the best", make_local,
        true},
-      {"model", "the largest expected gain by a Gaussian process", make_model},
+      {"model", "the largest expected gain by a Gaussian process", make_model, false, true},
       {"genetic", "children and neighbours of the fastest twenty", make_genetic},
       {"differential_evolution", "members of a population plus differences of others",
        make_differential_evolution},

@@ -36,7 +36,8 @@ struct StrategyInfo {
   std::string summary;
   std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed, bool brief,
                                     const Predict& predict);
-  bool by_model = false;  ///< tuning combines it with the cost model (ordered.hpp)
+  bool by_model = false;   ///< tuning combines it with the cost model (ordered.hpp)
+  bool on_thread = false;  ///< tuning runs it on a thread of its own (make_background())
 };
 
 /// exhaustive, random, local: one explicit table.
