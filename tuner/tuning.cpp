@@ -22,6 +22,9 @@ constexpr double kRaceShare = 0.1;
 // How many of the fastest candidates among possibly outdated measurements are tried early.
 constexpr std::size_t kSuggested = 4;
 
+// Results before a search may end early.
+constexpr std::int64_t kLeastForEarlyEnd = 50;
+
 // Proposals that wait while the device measures: with more, the search would choose without results
 // that it could have waited for.
 constexpr std::size_t kReady = 3;
@@ -218,11 +221,23 @@ void Tuning::prepare() {
   if (session_.context.shared) session_.context.shared->begin(session_.problem, reference);
 }
 
+/// See TuneOptions::least_gain.
+bool Tuning::expects_no_gain() const {
+  if (!(session_.options.least_gain > 0)) return false;
+  if (session_.result.evaluated + session_.result.reused < kLeastForEarlyEnd) return false;
+  const std::optional<double> gain = strategy_->expected_gain();
+  return gain && *gain < session_.options.least_gain;
+}
+
 bool Tuning::goes_on() {
   session_.result.interrupted = session_.stopped();
   if (session_.result.failure) return false;
   const bool limit = session_.options.max_evaluations > 0 &&
                      session_.result.evaluated >= session_.options.max_evaluations;
+  if (!session_.result.interrupted && !limit && expects_no_gain()) {
+    session_.result.ended_early = true;
+    return false;
+  }
   return !session_.result.interrupted && !limit &&
          session_.seconds() < session_.options.budget_seconds * (1 - kRaceShare);
 }

@@ -32,6 +32,7 @@ struct TuneCommand {
   std::string database;
   bool no_cache = false;
   bool dry_run = false;
+  double stop_below = 0;
 };
 
 std::string strategy_names() {
@@ -53,6 +54,11 @@ void setup(CLI::App& app, TuneCommand& options) {
                  "Candidates per problem; 0: no limit")
       ->type_name("N")
       ->transform(whole_number(0));
+  app.add_option("--stop-below", options.stop_below,
+                 "End where one more candidate is expected to gain less than so many percent (only "
+                 "the strategy model can tell); the search is not stored as finished")
+      ->type_name("PERCENT")
+      ->check(number_above_zero());
   app.add_option("--strategy", options.tune.strategy, "How candidates are chosen")
       ->type_name(strategy_names())
       ->capture_default_str();
@@ -105,6 +111,7 @@ TuneOptions checked(const TuneCommand& options) {
   TuneOptions tune_options = options.tune;
   if (!options.budget.empty())
     tune_options.budget_seconds = parse_seconds("--budget", options.budget);
+  tune_options.least_gain = options.stop_below / 100;
   const auto all = strategies();
   const bool known = std::any_of(all.begin(), all.end(), [&](const StrategyInfo& strategy) {
     return strategy.name == tune_options.strategy;

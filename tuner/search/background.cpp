@@ -37,6 +37,11 @@ class Background : public Strategy {
 
   void suggest(const Candidate& candidate) override { inner_->suggest(candidate); }
 
+  std::optional<double> expected_gain() const override {
+    const std::lock_guard lock(mutex_);
+    return gain_;
+  }
+
  private:
   using Result = std::pair<Candidate, std::optional<double>>;
 
@@ -55,15 +60,18 @@ class Background : public Strategy {
       lock.unlock();
       std::optional<Candidate> candidate;
       std::exception_ptr failure;
+      std::optional<double> gain;
       try {
         for (const Result& result : results) inner_->observe(result.first, result.second);
         if (wanted) candidate = inner_->next();
+        gain = inner_->expected_gain();
       } catch (...) {
         failure = std::current_exception();
       }
       lock.lock();
       busy_ = false;
       failure_ = failure;
+      gain_ = gain;
       used_up_ = wanted && !candidate;
       if (candidate) ready_.push_back(std::move(*candidate));
       changed_.notify_all();
@@ -72,13 +80,14 @@ class Background : public Strategy {
 
   const std::unique_ptr<Strategy> inner_;
   const std::size_t most_ready_;
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable_any changed_;
   std::deque<Candidate> ready_;
   std::deque<Result> results_;
   bool busy_ = false;     // the thread uses inner_
   bool used_up_ = false;  // inner_ had no proposal after the last results
   std::exception_ptr failure_;
+  std::optional<double> gain_;
   std::jthread thread_;  // last: it uses all the others
 };
 

@@ -27,6 +27,8 @@ constexpr std::size_t kRandom = 150, kChildren = 100, kParents = 10, kCentres = 
 constexpr std::size_t kMostCentres = 64;
 // A candidate whose predicted time is so many times that of the best waits until no other is left.
 constexpr double kRuinous = 6;
+// The last choices that say what gain is expected.
+constexpr std::size_t kGains = 8;
 // After so many results without a better one there are children, and a proposal of each batch is
 // the end of a way of up to kFarSteps steps from the best expected of kFarDraws random candidates.
 constexpr std::size_t kPatience = 15;
@@ -42,7 +44,7 @@ constexpr std::size_t kDropFrom = 8;
 constexpr double kBehind = 2;
 
 /// The expected gain over `best`, of a normal distribution; all are logarithms of times.
-double expected_gain(double mean, double deviation, double best) {
+double gain_of(double mean, double deviation, double best) {
   if (!(deviation > 1e-9)) return std::max(0.0, best - mean);
   const double z = (best - mean) / deviation;
   const double density = std::exp(-0.5 * z * z) / std::sqrt(2 * 3.14159265358979324);
@@ -73,6 +75,12 @@ class ModelSearch : public Strategy {
   }
 
   void suggest(const Candidate& candidate) override { first_.push_back(candidate); }
+
+  /// The largest of the last choices, since one alone may miss what others find.
+  std::optional<double> expected_gain() const override {
+    if (gains_.size() < kGains) return std::nullopt;
+    return -std::expm1(-*std::max_element(gains_.begin(), gains_.end()));
+  }
 
   void observe(const Candidate& candidate, std::optional<double> microseconds) override {
     if (!seen_.add(candidate) && under_way_ > 0) --under_way_;
@@ -189,6 +197,8 @@ class ModelSearch : public Strategy {
     for (Pool& pool : pools) weigh(pool, best);
     for (std::size_t i = 0; i < kClimbs; ++i) climb(pools, best);
     keep(pools);
+    gains_.push_back(std::max(0.0, best_of(pools).gain));
+    if (gains_.size() > kGains) gains_.pop_front();
     for (std::size_t i = 0; i < 1 + under_way_ / kBatch; ++i) {
       const Best one = best_of(pools);
       if (!one.pool) break;
@@ -316,9 +326,8 @@ class ModelSearch : public Strategy {
     pool.gains.resize(deviations.size());
     for (Index i = 0; i < deviations.size(); ++i) {
       const Point& point = *pool.uncertain.points[static_cast<std::size_t>(i)];
-      pool.gains[i] = chosen_.has(point.candidate)
-                          ? -1
-                          : expected_gain(pool.uncertain.means[i], deviations[i], best);
+      pool.gains[i] =
+          chosen_.has(point.candidate) ? -1 : gain_of(pool.uncertain.means[i], deviations[i], best);
     }
   }
 
@@ -368,6 +377,7 @@ class ModelSearch : public Strategy {
   std::multimap<double, Candidate> fastest_;  // by microseconds
   std::size_t under_way_ = 0;
   std::size_t since_best_ = 0;   // results since the best
+  std::deque<double> gains_;     // expected, of the last choices
   std::deque<Candidate> batch_;  // chosen, to be proposed
   Seen chosen_, weighed_;        // of the batch that is being chosen
   std::vector<Point> kept_;      // the most promising of the last batch

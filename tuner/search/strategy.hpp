@@ -25,6 +25,9 @@ class Strategy {
   /// A valid candidate to try early: it was good for a similar problem. Called before the first
   /// next(). A strategy with a fixed order ignores it.
   virtual void suggest(const Candidate& candidate) { static_cast<void>(candidate); }
+  /// The share of the best time that one more candidate is expected to gain, 0 to 1; empty where
+  /// the strategy cannot tell.
+  virtual std::optional<double> expected_gain() const { return std::nullopt; }
 };
 
 /// The cost model's prediction for a candidate in seconds; 0 where it has none. Must be
