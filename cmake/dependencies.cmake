@@ -36,6 +36,12 @@ add_library(tilewise_xxhash INTERFACE)
 target_include_directories(tilewise_xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
 target_compile_definitions(tilewise_xxhash INTERFACE XXH_INLINE_ALL)
 
+# Eigen, header-only: linear algebra of the search.
+find_path(EIGEN_INCLUDE_DIR Eigen/Cholesky PATH_SUFFIXES eigen3 REQUIRED)
+add_library(tilewise_eigen INTERFACE)
+target_include_directories(tilewise_eigen SYSTEM INTERFACE ${EIGEN_INCLUDE_DIR})
+target_compile_definitions(tilewise_eigen INTERFACE EIGEN_DONT_PARALLELIZE)
+
 # cuda.h and nvrtc.h: from a CUDA toolkit, or from pip's NVIDIA wheels (./autotune fetches them). A
 # path from an earlier configuration is searched again when its header is gone.
 foreach(_found cuda.h:TILEWISE_CUDA_INCLUDE nvrtc.h:TILEWISE_NVRTC_INCLUDE)

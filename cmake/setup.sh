@@ -39,6 +39,7 @@ tw_has_package() {
     nlohmann-json3-dev) tw_has_header nlohmann/json.hpp ;;
     libxxhash-dev) tw_has_header xxhash.h ;;
     libboost-context-dev) tw_has_header boost/context/detail/fcontext.hpp ;;
+    libeigen3-dev) tw_has_header eigen3/Eigen/Core ;;
     libgtest-dev) tw_has_header gtest/gtest.h ;;
     libgmock-dev) tw_has_header gmock/gmock.h ;;
     python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;
@@ -236,7 +237,7 @@ tw_quietly() {
 # tw_provide PACKAGE...: ensures packages and CUDA headers. Sets TW_CUDA_OPTIONS.
 tw_provide() {
   local missing major='' packages=(cmake ninja-build g++ libsqlite3-dev libcli11-dev
-    nlohmann-json3-dev libxxhash-dev libboost-context-dev "$@")
+    nlohmann-json3-dev libxxhash-dev libboost-context-dev libeigen3-dev "$@")
   TW_CUDA_OPTIONS=()
   TW_CUDA=$(tw_find_toolkit) || major=$(tw_wheel_major)
   [[ -n $major ]] && ! tw_wheels_ready "$major" && packages+=(python3-venv ca-certificates)

@@ -1,6 +1,7 @@
 #pragma once
 #include <any>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -67,6 +68,9 @@ struct KernelTemplate {
   /// Without a stored winner, the templates' defaults are tried in the order of this number, least
   /// first. It depends on the problem, not on the device.
   std::function<int(const Problem&)> default_rank = [](const Problem&) { return 30; };
+  /// Not null: all valid configurations, each once, where these are a list and follow from no rule
+  /// (a recorded space). `constraints` must say the same. Lists and draws are made from it.
+  std::shared_ptr<const std::vector<Configuration>> listed = nullptr;
 };
 
 /// Every template, in one explicit table (families/families.hpp).

@@ -3,8 +3,8 @@
 #     within tuner/: reference <- evaluate <- worker, {evaluate, search} <- the loop <- ladder <- cli;
 #   - include/, which is installed, includes itself only, and so do python/ (besides itself), examples/ and tests/install/, programs
 #     of others;
-#   - sqlite3.h only in db/, cuda.h and nvrtc.h only in device/cuda/, Boost only in device/host/, CLI11 only in tuner/cli/ and
-#     in bench/, whose programs read arguments too;
+#   - sqlite3.h only in db/, cuda.h and nvrtc.h only in device/cuda/, Boost only in device/host/, Eigen only in tuner/search/, CLI11
+#     only in tuner/cli/ and in bench/, whose programs read arguments too;
 #   - nlohmann/json only in .cpp files;
 #   - no file of more than 450 lines.
 # Usage: cmake -DROOT=<tree> -P check_includes.cmake
@@ -37,7 +37,8 @@ set(cli_sees cli ladder worker ${tuner_sees})
 
 # Header (a regular expression) and the one folder that may include it.
 set(owned "sqlite3\\.h=db" "cuda\\.h=device/cuda" "nvrtc\\.h=device/cuda" "nvml\\.h=device/cuda"
-          "cublas[A-Za-z_0-9]*\\.h=device/cuda" "boost/.*=device/host" "CLI/.*=tuner/cli" "CLI11.*=tuner/cli")
+          "cublas[A-Za-z_0-9]*\\.h=device/cuda" "boost/.*=device/host" "CLI/.*=tuner/cli" "CLI11.*=tuner/cli"
+          "Eigen/.*=tuner/search")
 set(rooms vocabulary include templates device db matmul drop_in tuner python)
 set(examples_may tilewise)  # a program outside the tree has the installed headers
 set(bench_may ${cli_may})

@@ -21,6 +21,9 @@ struct TuneOptions {
   std::uint64_t seed = 1;
   double budget_seconds = 60;        ///< per problem, compile time counted
   std::int64_t max_evaluations = 0;  ///< 0 = no limit
+  /// The search ends where one more candidate is expected to gain less than this share of the best
+  /// time, and at least 50 are known; 0: not before the budget. For strategies that can tell.
+  double least_gain = 0;
   int finalists = 6;
   int compile_threads = 0;                       ///< 0 = all cores
   bool force = false;                            ///< measure again what is stored
@@ -53,6 +56,7 @@ struct TuneResult {
   std::int64_t evaluated = 0, rejected = 0, compiled = 0, reused = 0;
   double seconds = 0;
   bool interrupted = false;
+  bool ended_early = false;  ///< see TuneOptions::least_gain; the search is not stored as finished
   /// Spearman's rank correlation of predicted and measured times over `ranked` candidates; NaN for
   /// fewer than three.
   double rank_correlation = std::numeric_limits<double>::quiet_NaN();

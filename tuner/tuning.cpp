@@ -22,11 +22,18 @@ constexpr double kRaceShare = 0.1;
 // How many of the fastest candidates among possibly outdated measurements are tried early.
 constexpr std::size_t kSuggested = 4;
 
-bool by_model(const std::string& strategy) {
+// Results before a search may end early.
+constexpr std::int64_t kLeastForEarlyEnd = 50;
+
+// Proposals that wait while the device measures: with more, the search would choose without results
+// that it could have waited for.
+constexpr std::size_t kReady = 3;
+
+/// make_strategy() has refused other names.
+const StrategyInfo& info_of(const std::string& strategy) {
   const auto all = strategies();
-  return std::any_of(all.begin(), all.end(), [&](const StrategyInfo& info) {
-    return info.name == strategy && info.by_model;
-  });
+  return *std::find_if(all.begin(), all.end(),
+                       [&](const StrategyInfo& info) { return info.name == strategy; });
 }
 
 }  // namespace
@@ -73,13 +80,17 @@ std::unique_ptr<Strategy> Tuning::make_chooser() const {
     return make_list(std::move(valid));
   }
   if (session_.context.compiler) {
-    std::unique_ptr<Strategy> named = make_strategy(session_.options.strategy, session_.space,
-                                                    session_.options.seed, session_.options.brief);
-    if (!by_model(session_.options.strategy) || !can_estimate(session_.device)) return named;
-    return make_ordered(
-        std::move(named), session_.space, session_.options.seed,
-        [this](const Candidate& candidate) { return predicted_seconds(candidate); },
-        session_.options.brief);
+    Predict predict;
+    if (can_estimate(session_.device))
+      predict = [this](const Candidate& candidate) { return predicted_seconds(candidate); };
+    std::unique_ptr<Strategy> named =
+        make_strategy(session_.options.strategy, session_.space, session_.options.seed,
+                      session_.options.brief, predict);
+    const StrategyInfo& info = info_of(session_.options.strategy);
+    if (info.on_thread) return make_background(std::move(named), kReady);
+    if (!info.by_model || !predict) return named;
+    return make_ordered(std::move(named), session_.space, session_.options.seed, predict,
+                        session_.options.brief);
   }
   std::vector<Candidate> candidates = session_.space.defaults();
   RecordFilter filter;
@@ -210,11 +221,23 @@ void Tuning::prepare() {
   if (session_.context.shared) session_.context.shared->begin(session_.problem, reference);
 }
 
+/// See TuneOptions::least_gain.
+bool Tuning::expects_no_gain() const {
+  if (!(session_.options.least_gain > 0)) return false;
+  if (session_.result.evaluated + session_.result.reused < kLeastForEarlyEnd) return false;
+  const std::optional<double> gain = strategy_->expected_gain();
+  return gain && *gain < session_.options.least_gain;
+}
+
 bool Tuning::goes_on() {
   session_.result.interrupted = session_.stopped();
   if (session_.result.failure) return false;
   const bool limit = session_.options.max_evaluations > 0 &&
                      session_.result.evaluated >= session_.options.max_evaluations;
+  if (!session_.result.interrupted && !limit && expects_no_gain()) {
+    session_.result.ended_early = true;
+    return false;
+  }
   return !session_.result.interrupted && !limit &&
          session_.seconds() < session_.options.budget_seconds * (1 - kRaceShare);
 }

@@ -56,6 +56,7 @@ class Tuning {
   void note_faults();
   void rank_predictions();
   Search wanted_search() const;
+  bool expects_no_gain() const;
   Record record_of(const Built& built) const;
   /// Evaluates, or hands the candidate to a further device.
   void judge(Built built);

@@ -92,8 +92,8 @@ TuneResult Tuning::finish() {
   rank_predictions();
   if (search_) {
     const bool waited_only = session_.known.empty() && session_.result.waited > 0;
-    search_->finished = !session_.result.interrupted && !session_.result.failure &&
-                        session_.result.given_up == 0 && !waited_only;
+    search_->finished = !session_.result.interrupted && !session_.result.ended_early &&
+                        !session_.result.failure && session_.result.given_up == 0 && !waited_only;
     search_->evaluations += session_.result.evaluated;
     search_->seconds += session_.result.seconds;
     search_->date = now_text();

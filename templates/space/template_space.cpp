@@ -43,6 +43,8 @@ TemplateSpace::TemplateSpace(const KernelTemplate& kernel, const Problem& proble
     if (const auto narrowed = subspace.find(parameter.name); narrowed != subspace.end())
       std::erase_if(axis.values, [&](int v) { return !contains_value(narrowed->second, v); });
     if (!axis.values.empty()) first_.set(axis.name, axis.values.front());
+    // Draws and neighbours must not depend on the order in which a template lists its values.
+    std::sort(axis.values.begin(), axis.values.end());
     axes.push_back(std::move(axis));
   }
   order_axes(std::move(axes));
@@ -187,6 +189,9 @@ bool TemplateSpace::allows(const Configuration& configuration) const {
 }
 
 bool TemplateSpace::for_each(const std::function<bool(const Configuration&)>& visit) const {
+  if (kernel_->listed)
+    return std::all_of(kernel_->listed->begin(), kernel_->listed->end(),
+                       [&](const Configuration& c) { return !contains(c) || visit(c); });
   Point point(axes_.size());
   return !hold(always_, point) || visit_from(0, point, visit);
 }
@@ -207,6 +212,7 @@ bool TemplateSpace::visit_from(std::size_t depth, Point& point,
 /// instead of weighted by the number of their completions. The search then spreads wider over tile
 /// shapes, which does it no harm.
 std::optional<Configuration> TemplateSpace::random(std::mt19937_64& generator, int attempts) const {
+  if (kernel_->listed) return random_listed(generator, attempts);
   const int shorter = *shorter_;
   Point point(axes_.size());
   if (shorter == kEmpty || !hold(always_, point)) return std::nullopt;
@@ -230,6 +236,16 @@ std::optional<Configuration> TemplateSpace::random(std::mt19937_64& generator, i
     }
   }
   *shorter_ = std::min(shorter + 2, kEmpty - 1);
+  return std::nullopt;
+}
+
+/// By rejection, since a subspace may leave few of the list.
+std::optional<Configuration> TemplateSpace::random_listed(std::mt19937_64& generator,
+                                                          int attempts) const {
+  const std::vector<Configuration>& listed = *kernel_->listed;
+  for (int i = 0; i < attempts && !listed.empty(); ++i)
+    if (const Configuration& one = listed[random_index(generator, listed.size())]; contains(one))
+      return one;
   return std::nullopt;
 }
 

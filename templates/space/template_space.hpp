@@ -86,6 +86,7 @@ class TemplateSpace {
   const Check* refusal(const Point& point) const;
   bool visit_from(std::size_t depth, Point& point,
                   const std::function<bool(const Configuration&)>& visit) const;
+  std::optional<Configuration> random_listed(std::mt19937_64& generator, int attempts) const;
   bool draw(std::mt19937_64& generator, Point& point) const;
   bool descend(std::size_t depth, std::mt19937_64& generator, Point& point, int& steps) const;
   std::optional<Point> repaired(const Point& broken, std::size_t axis) const;

@@ -130,7 +130,7 @@ TEST_P(EachStrategy, IsDeterministicForASeed) {
   const SearchSpace space({}, {}, {lists ? &one : &large, &one});
   const auto first = make_strategy(GetParam(), space, 42),
              second = make_strategy(GetParam(), space, 42);
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < 80; ++i) {
     const auto candidate = first->next();
     ASSERT_EQ(candidate, second->next());
     if (!candidate) break;
@@ -150,24 +150,29 @@ TEST_P(EachStrategy, SurvivesNothingButRejections) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, EachStrategy,
-                         testing::Values("local", "random", "exhaustive"));
+                         testing::Values("local", "model", "genetic", "differential_evolution",
+                                         "annealing", "particle_swarm", "random", "exhaustive"));
 
 TEST(Strategies, AreATableAndUnknownNamesAreRefused) {
   const KernelTemplate one = small_template("one", 2);
   const SearchSpace space({}, {}, {&one});
   std::string names;
   for (const StrategyInfo& info : strategies()) {
-    EXPECT_TRUE(info.make(space, 1, false)->next());
+    EXPECT_TRUE(info.make(space, 1, false, {})->next());
     EXPECT_FALSE(info.summary.empty());
     names += info.name + " ";
   }
-  EXPECT_EQ(names, "local random exhaustive ");
+  EXPECT_EQ(
+      names,
+      "local model genetic differential_evolution annealing particle_swarm random exhaustive ");
   try {
-    make_strategy("annealing", space, 1);
+    make_strategy("guess", space, 1);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
-    EXPECT_THAT(error.what(), testing::HasSubstr("local, random, exhaustive"));
+    EXPECT_THAT(error.what(),
+                testing::HasSubstr("local, model, genetic, differential_evolution, annealing, "
+                                   "particle_swarm, random, exhaustive"));
   }
 }
 

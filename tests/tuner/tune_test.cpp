@@ -365,8 +365,23 @@ TEST_F(Tune, StartsFromWhatWasGoodForSimilarProblems) {
   EXPECT_THAT(evaluator.evaluated, testing::Contains(Point(6, 2)));
 }
 
+TEST_F(Tune, EndsEarlyWhereNoGainIsExpected) {
+  options.strategy = "model";
+  options.least_gain = 0.5;
+  const TuneResult early = run();
+  EXPECT_TRUE(early.ended_early);
+  EXPECT_GE(early.evaluated, 50);
+  EXPECT_LT(early.evaluated, 64);
+  ASSERT_TRUE(early.winner);
+  EXPECT_FALSE(database.searches(problem, early.winner->record.gpu).at(0).finished);
+  options.least_gain = 0;
+  const TuneResult whole = run();
+  EXPECT_FALSE(whole.ended_early);
+  EXPECT_EQ(early.evaluated + whole.evaluated, 64);
+}
+
 TEST_F(Tune, RefusesNonsense) {
-  options.strategy = "annealing";
+  options.strategy = "guess";
   EXPECT_THROW(run(), Error);
   options.strategy = "local";
   options.budget_seconds = 0;

@@ -1,18 +1,15 @@
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
 #include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "matmul/portfolio.hpp"
 #include "tilewise/version.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/input_file.hpp"
+#include "tuner/cli/inputs.hpp"
 #include "tuner/cli/stored.hpp"
+#include "tuner/search/foreign_formats.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
@@ -26,7 +23,48 @@ struct ExportCommand {
   std::string database;
   bool images = false;
   bool portfolio = false;
+  std::string form = "tilewise";  // or t4, kernel-tuner
+  std::string kernel_template;
+  ProblemOptions problems;
 };
+
+/// --as and what it needs: a form of another tuner has one template's configurations for one
+/// problem.
+void add_form_options(CLI::App& app, std::string& form, std::string& kernel_template,
+                      ProblemOptions& problems, const char* forms) {
+  app.add_option("--as", form,
+                 "The file's form; those of other tuners have the configurations of one --template "
+                 "for one problem (--sizes, --dtype, ...) on one --gpu")
+      ->type_name(forms)
+      ->check(CLI::IsMember(std::vector<std::string>{"tilewise", "t4", "kernel-tuner"}))
+      ->capture_default_str();
+  app.add_option("--template", kernel_template, "Of the configurations")->type_name("NAME");
+  add_problem_options(app, problems, "", false);
+}
+
+/// The problem, GPU and template that the options name.
+Record named_record(const std::string& kernel_template, const ProblemOptions& options,
+                    const Database& database, const std::string& gpu) {
+  const auto bad = [](const std::string& why) {
+    return Error(ErrorKind::invalid_argument, "a form of another tuner needs " + why);
+  };
+  if (kernel_template.empty()) throw bad("--template");
+  if (!names_problems(options)) throw bad("--sizes");
+  const std::vector<Problem> problems = problems_of(options);
+  if (problems.size() != 1) throw bad("one problem, not " + std::to_string(problems.size()));
+  Record record;
+  record.problem = problems.front();
+  record.candidate.kernel_template = find_template(kernel_template).name;
+  if (std::count(gpu.begin(), gpu.end(), '|') == 2) {
+    record.gpu = gpu;
+    return record;
+  }
+  const std::vector<std::string> gpus = stored_gpus(database, gpu);
+  if (gpus.size() != 1)
+    throw bad("a --gpu that names one stored GPU, or a key as 'NVIDIA H200|9.0|132'");
+  record.gpu = gpus.front();
+  return record;
+}
 
 void setup_export(CLI::App& app, ExportCommand& options) {
   app.add_option("file", options.file, "Written; - is standard output")
@@ -38,6 +76,8 @@ void setup_export(CLI::App& app, ExportCommand& options) {
                "Only the problems, configurations and times of what serves one GPU, in the form in "
                "which Tilewise ships them (portfolios/)")
       ->excludes("--images");
+  add_form_options(app, options.form, options.kernel_template, options.problems,
+                   "{tilewise,t4,kernel-tuner}");
   add_database_option(app, options.database);
   app.footer(
       examples({"autotune export winners.json", "autotune export --gpu H200 --images h200.json",
@@ -81,6 +121,16 @@ std::string portfolio_of(const Database& database, const std::string& gpu) {
 Exported exported(const ExportCommand& options) {
   const Database database = open_to_read(options.database);
   Exported result;
+  if (options.form != "tilewise") {
+    const Record named =
+        named_record(options.kernel_template, options.problems, database, options.gpu);
+    std::vector<Record> records = database.records({.problem = named.problem, .gpu = named.gpu});
+    std::erase_if(records, [&](const Record& record) {
+      return record.candidate.kernel_template != named.candidate.kernel_template;
+    });
+    result.text = options.form == "t4" ? t4_text(records) : kernel_tuner_text(records);
+    return result;
+  }
   const auto of_gpu = [&](const std::string& gpu) {
     result.text = database.export_json(gpu, options.images, &result.left_out);
     return result;
@@ -125,6 +175,8 @@ struct ImportCommand {
   std::string file;
   std::string database;
   bool images = false;
+  std::string form = "tilewise", kernel_template, gpu;
+  ProblemOptions problems;
 };
 
 void setup_import(CLI::App& app, ImportCommand& options) {
@@ -134,6 +186,11 @@ void setup_import(CLI::App& app, ImportCommand& options) {
   app.add_flag("--images", options.images,
                "Take its compiled images, too: they are run as they are, so only from those you "
                "trust");
+  add_form_options(app, options.form, options.kernel_template, options.problems,
+                   "{tilewise,t4,kernel-tuner}");
+  app.add_option("--gpu", options.gpu,
+                 "With --as: a stored GPU, or a key: NAME|CAPABILITY|MULTIPROCESSORS")
+      ->type_name("NAME");
   add_database_option(app, options.database);
   app.footer(
       "All of the file is taken, or nothing. Its times are another machine's: they serve where "
@@ -143,47 +200,13 @@ void setup_import(CLI::App& app, ImportCommand& options) {
                 "autotune import --images fleet.json"}));
 }
 
-constexpr std::size_t kMostImportBytes = std::size_t{1} << 30;
-constexpr const char* kTooLarge =
-    "it is larger than 1 GiB; export in parts (--gpu), or without --images";
-
-Error cannot_read(const std::string& file, const std::string& why) {
-  return {ErrorKind::io, "cannot read '" + file + "': " + why};
-}
-
-/// Refuses what could never end, or is larger than any export.
-void check_readable(int descriptor, const std::string& file) {
-  struct stat status {};
-  if (fstat(descriptor, &status) != 0) throw cannot_read(file, std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) throw cannot_read(file, "it is a folder; name a file, or -");
-  if (S_ISREG(status.st_mode) && status.st_size > static_cast<off_t>(kMostImportBytes))
-    throw cannot_read(file, kTooLarge);
-  if (S_ISCHR(status.st_mode) ? !isatty(descriptor) : S_ISBLK(status.st_mode))
-    throw cannot_read(file, "it is a device; name a file or a pipe, or -");
-}
-
-/// The file's contents, at most kMostImportBytes.
-std::string contents_of(const std::string& file) {
-  const int descriptor =
-      file == "-" ? dup(STDIN_FILENO) : ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw cannot_read(file, std::strerror(errno));
-  const std::unique_ptr<const int, void (*)(const int*)> closed(&descriptor,
-                                                                [](const int* d) { close(*d); });
-  check_readable(descriptor, file);
-  std::string text;
-  std::vector<char> chunk(1 << 16);
-  for (ssize_t count; (count = read(descriptor, chunk.data(), chunk.size())) != 0;) {
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw cannot_read(file, std::strerror(errno));
-    text.append(chunk.data(), static_cast<std::size_t>(count));
-    if (text.size() > kMostImportBytes) throw cannot_read(file, kTooLarge);
-  }
-  return text;
-}
-
 int run_import(const ImportCommand& options, const Output& output) {
-  const std::string text = contents_of(options.file);
+  std::string text = contents_of(options.file);
   Database database = open_to_write(default_database_path(options.database));
+  if (options.form != "tilewise")
+    text =
+        as_export(text, options.file,
+                  named_record(options.kernel_template, options.problems, database, options.gpu));
   const Database::Imported imported = database.import_json(text, options.images);
   if (output.json) {
     print_document(Json{{"imported", imported.records},

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "matmul/stored_corrections.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/dry_run.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/problem_list.hpp"
 #include "tuner/cli/signals.hpp"
@@ -29,6 +31,8 @@ struct TuneCommand {
   std::string only;
   std::string database;
   bool no_cache = false;
+  bool dry_run = false;
+  double stop_below = 0;
 };
 
 std::string strategy_names() {
@@ -50,6 +54,11 @@ void setup(CLI::App& app, TuneCommand& options) {
                  "Candidates per problem; 0: no limit")
       ->type_name("N")
       ->transform(whole_number(0));
+  app.add_option("--stop-below", options.stop_below,
+                 "End where one more candidate is expected to gain less than so many percent (only "
+                 "the strategy model can tell); the search is not stored as finished")
+      ->type_name("PERCENT")
+      ->check(number_above_zero());
   app.add_option("--strategy", options.tune.strategy, "How candidates are chosen")
       ->type_name(strategy_names())
       ->capture_default_str();
@@ -74,6 +83,10 @@ void setup(CLI::App& app, TuneCommand& options) {
          "for its default; stores nothing")
       ->type_name("CANDIDATE");
   for (const char* name : {"--templates", "--subspace"}) app.get_option(name)->excludes("--only");
+  app.add_flag("--dry-run", options.dry_run,
+               "Print the spaces, what refuses configurations, and the expected time; measure "
+               "nothing, change nothing")
+      ->excludes("--only");
   add_database_option(app, options.database);
   app.add_flag("--no-cache", options.no_cache, "Keep no images but those of winners and finalists");
   app.footer(
@@ -98,6 +111,7 @@ TuneOptions checked(const TuneCommand& options) {
   TuneOptions tune_options = options.tune;
   if (!options.budget.empty())
     tune_options.budget_seconds = parse_seconds("--budget", options.budget);
+  tune_options.least_gain = options.stop_below / 100;
   const auto all = strategies();
   const bool known = std::any_of(all.begin(), all.end(), [&](const StrategyInfo& strategy) {
     return strategy.name == tune_options.strategy;
@@ -276,9 +290,34 @@ int try_only(Run& run, const std::vector<Task>& tasks) {
   return all_ok ? kOk : kNoWinner;
 }
 
+/// Opens the database for reading, where it is there.
+int dry_run(const TuneCommand& options, const TuneOptions& tune_options, const Output& output) {
+  std::optional<Database> database;
+  if (std::filesystem::exists(default_database_path(options.database)))
+    database.emplace(open_to_read(options.database));
+  std::vector<PlannedSearch> searches;
+  for (const std::vector<Gpu>& alike :
+       group_alike(gpus_to_measure_on(options.bench.device, output, false))) {
+    const DeviceInfo& info = alike.front().info;
+    TuneOptions tune = tune_options;
+    if (info.target.host) apply_cpu_defaults(tune, alike.front(), options);
+    const auto weighted =
+        weighted_problems_of(options.problems, info,
+                             database ? database->winners(gpu_key(info)) : std::vector<Winner>{});
+    const std::vector<double> budgets = shares_of(tune.budget_seconds, weighted);
+    for (std::size_t i = 0; i < weighted.size(); ++i)
+      searches.push_back({info, weighted[i].problem, budgets[i], tune.max_evaluations,
+                          tune.templates.empty() ? select_templates() : tune.templates,
+                          tune.subspace});
+  }
+  print_dry_run(searches, database ? &*database : nullptr, tune_options.seed, output);
+  return kOk;
+}
+
 int run_tune(const TuneCommand& options, const Output& output) {
   const TuneOptions tune_options = checked(options);
   for (const Problem& problem : problems_of(options.problems)) check_host_memory(problem);
+  if (options.dry_run) return dry_run(options, tune_options, output);
   const auto path = default_database_path(options.database);
   Run run{options, output, tune_options, Database::open(path), nullptr};
   const std::vector<std::string> warned = run.database.warnings();

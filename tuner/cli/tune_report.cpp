@@ -182,6 +182,7 @@ Json result_json(const Tuned& tuned) {
   if (std::isfinite(result.rank_correlation)) json["rank_correlation"] = result.rank_correlation;
   json["seconds"] = result.seconds;
   json["interrupted"] = result.interrupted;
+  json["ended_early"] = result.ended_early;
   json["already_done"] = result.already_done;
   return json;
 }

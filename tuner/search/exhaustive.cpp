@@ -12,7 +12,8 @@ constexpr std::size_t kMost = 200'000;
 }  // namespace
 
 /// Every candidate in the space's order; the seed is ignored.
-std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_t, bool) {
+std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_t, bool,
+                                          const Predict&) {
   std::vector<Candidate> candidates;
   space.for_each([&](const Candidate& candidate) {
     candidates.push_back(candidate);

@@ -158,7 +158,8 @@ class Local : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed, bool brief) {
+std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                     const Predict&) {
   return std::make_unique<Local>(space, seed, brief);
 }
 

@@ -1,21 +1,17 @@
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "tuner/search/strategy.hpp"
 
 namespace tilewise {
 
-/// The cost model's prediction for a candidate in seconds; 0 where it has none. Must be
-/// deterministic.
-using Predict = std::function<double(const Candidate&)>;
-
 /// Another strategy with the cost model's help. At the start they alternate: the model proposes its
 /// best predicted candidates from many random starts, best first, every fourth of them uniformly
 /// random (so that a wrong model cannot hide the best); `inner` proposes its own. Afterwards
-/// `inner` chooses, with all results observed; with 40 or more results, half of the proposals are
-/// the learned model's (learned_model.hpp), limited to six times the fastest measured time.
+/// `inner` chooses, with all results observed; every sixth proposal is the model's from new draws.
+/// With 40 or more results, half of the proposals are the learned model's (learned_model.hpp),
+/// limited to six times the fastest measured time.
 /// A proposal predicted to take over twice as long as the fastest measured so far is mostly set
 /// aside, with a probability that grows with the predicted time; over six times, always, until
 /// nothing else is left (or after a thousand such proposals in a row). No candidate is lost. Which

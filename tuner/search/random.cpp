@@ -63,7 +63,8 @@ std::optional<Candidate> RandomDraws::next_of(const KernelTemplate& kernel, cons
   return std::nullopt;
 }
 
-std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed, bool) {
+std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed, bool,
+                                      const Predict&) {
   return std::make_unique<Random>(space, seed);
 }
 

@@ -8,11 +8,29 @@
 
 namespace tilewise {
 
-std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_t seed, bool brief);
-std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed, bool brief);
-std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed, bool brief);
+std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                          const Predict& predict);
+std::unique_ptr<Strategy> make_random(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                      const Predict& predict);
+std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                     const Predict& predict);
+std::unique_ptr<Strategy> make_model(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                     const Predict& predict);
+std::unique_ptr<Strategy> make_genetic(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                       const Predict& predict);
+std::unique_ptr<Strategy> make_differential_evolution(const SearchSpace& space, std::uint64_t seed,
+                                                      bool brief, const Predict& predict);
+std::unique_ptr<Strategy> make_annealing(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                         const Predict& predict);
+std::unique_ptr<Strategy> make_particle_swarm(const SearchSpace& space, std::uint64_t seed,
+                                              bool brief, const Predict& predict);
 /// Proposes these candidates in order; also exhaustive search over its list.
 std::unique_ptr<Strategy> make_list(std::vector<Candidate> candidates);
+
+/// Another strategy, which proposes on a thread of its own: up to `ready` proposals wait for
+/// next(), which waits where there is none yet. Results are observed between proposals, so the
+/// proposals depend on when they arrive. next() throws what the inner strategy threw.
+std::unique_ptr<Strategy> make_background(std::unique_ptr<Strategy> inner, std::size_t ready);
 
 /// Candidates known already: proposed, or measured by an earlier run. Every strategy has one, since
 /// none may propose a candidate twice.

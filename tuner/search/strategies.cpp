@@ -6,9 +6,16 @@
 namespace tilewise {
 
 std::span<const StrategyInfo> strategies() {
-  static const std::array<StrategyInfo, 3> table{{
+  static const std::array<StrategyInfo, 8> table{{
       {"local", "defaults and a few random samples, then the neighbours of the best", make_local,
        true},
+      {"model", "the largest expected gain by a Gaussian process", make_model, false, true},
+      {"genetic", "children and neighbours of the fastest twenty", make_genetic},
+      {"differential_evolution", "members of a population plus differences of others",
+       make_differential_evolution},
+      {"annealing", "random neighbours, slower ones too while it is early", make_annealing},
+      {"particle_swarm", "a swarm that moves towards the best of each and of all",
+       make_particle_swarm},
       {"random", "random valid candidates, each once", make_random},
       {"exhaustive", "every valid candidate of a declared subspace, in order", make_exhaustive},
   }};
@@ -16,10 +23,10 @@ std::span<const StrategyInfo> strategies() {
 }
 
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
-                                        std::uint64_t seed, bool brief) {
+                                        std::uint64_t seed, bool brief, const Predict& predict) {
   std::string names;
   for (const StrategyInfo& info : strategies()) {
-    if (info.name == name) return info.make(space, seed, brief);
+    if (info.name == name) return info.make(space, seed, brief, predict);
     names += (names.empty() ? "" : ", ") + info.name;
   }
   throw Error(ErrorKind::invalid_argument,

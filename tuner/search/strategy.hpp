@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,13 +25,22 @@ class Strategy {
   /// A valid candidate to try early: it was good for a similar problem. Called before the first
   /// next(). A strategy with a fixed order ignores it.
   virtual void suggest(const Candidate& candidate) { static_cast<void>(candidate); }
+  /// The share of the best time that one more candidate is expected to gain, 0 to 1; empty where
+  /// the strategy cannot tell.
+  virtual std::optional<double> expected_gain() const { return std::nullopt; }
 };
+
+/// The cost model's prediction for a candidate in seconds; 0 where it has none. Must be
+/// deterministic.
+using Predict = std::function<double(const Candidate&)>;
 
 struct StrategyInfo {
   std::string name;
   std::string summary;
-  std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed, bool brief);
-  bool by_model = false;  ///< tuning combines it with the cost model (ordered.hpp)
+  std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed, bool brief,
+                                    const Predict& predict);
+  bool by_model = false;   ///< tuning combines it with the cost model (ordered.hpp)
+  bool on_thread = false;  ///< tuning runs it on a thread of its own (make_background())
 };
 
 /// exhaustive, random, local: one explicit table.
@@ -38,6 +48,7 @@ std::span<const StrategyInfo> strategies();
 /// Throws Error(invalid_argument) naming the strategies. `space` must outlive the strategy.
 /// `brief`: for a search of a few dozen candidates, which would end before the usual start does.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
-                                        std::uint64_t seed, bool brief = false);
+                                        std::uint64_t seed, bool brief = false,
+                                        const Predict& predict = {});
 
 }  // namespace tilewise

@@ -1,0 +1,57 @@
+// `autotune merge`, and the forms of other tuners, from a search on the CPU.
+#include <gmock/gmock.h>
+
+#include "tests/cli/program.hpp"
+
+namespace cli_test::cli_merge_test {
+namespace {
+
+using testing::HasSubstr;
+
+class CliMerge : public ProgramTest {
+ protected:
+  std::string path(const std::string& name) const { return file(name).string(); }
+  void tune(const std::string& name, const std::string& size) const {
+    ASSERT_EQ(run({"tune", "--device", "host", "--sizes", size, "--budget", "3s",
+                   "--max-evaluations", "2", "--templates", "naive", "--db", path(name)})
+                  .status,
+              0);
+  }
+};
+
+TEST_F(CliMerge, TakesAllThatOthersHold) {
+  tune("first.db", "33");
+  tune("second.db", "34");
+  const Result merged =
+      run({"merge", path("all.db"), path("first.db"), path("second.db"), "--json"});
+  ASSERT_EQ(merged.status, 0) << merged.err;
+  EXPECT_EQ(merged.json().at("imported"), 4);
+  const Json counts = run({"db", "info", "--db", path("all.db"), "--json"}).json().at("counts");
+  EXPECT_EQ(counts.at("records"), 4);
+  EXPECT_EQ(counts.at("winners"), 2);
+  EXPECT_EQ(run({"merge", path("all.db"), path("first.db"), "--json"}).json().at("imported"), 0);
+  EXPECT_EQ(run({"merge", path("all.db"), path("absent.db")}).status, 5);
+}
+
+TEST_F(CliMerge, OtherTunersFormsGoOutAndComeIn) {
+  tune("first.db", "33");
+  for (const char* form : {"t4", "kernel-tuner"}) {
+    ASSERT_EQ(run({"export", path("out.json"), "--as", form, "--template", "naive", "--sizes", "33",
+                   "--db", path("first.db")})
+                  .status,
+              0);
+    EXPECT_EQ(run({"replay", path("out.json"), "--repeats", "2", "--strategy", "random"}).status,
+              0);
+    const Result imported =
+        run({"import", path("out.json"), "--as", form, "--template", "naive", "--sizes", "33",
+             "--gpu", "NVIDIA H200|9.0|132", "--db", path(std::string(form) + ".db"), "--json"});
+    ASSERT_EQ(imported.status, 0) << imported.err;
+    EXPECT_EQ(imported.json().at("imported"), 2);
+  }
+  const Result unnamed = run({"export", path("x"), "--as", "t4", "--db", path("first.db")});
+  EXPECT_EQ(unnamed.status, 2);
+  EXPECT_THAT(unnamed.err, HasSubstr("needs --template"));
+}
+
+}  // namespace
+}  // namespace cli_test::cli_merge_test

@@ -1,0 +1,103 @@
+#include "tuner/cli/dry_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/space_count.hpp"
+#include "vocabulary/problem_text.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kDryRunDraws = 20'000;
+
+struct Expected {
+  std::vector<SpaceCount> counts;
+  double valid = 0;
+  std::int64_t stored = 0;                      // records of this problem
+  std::optional<double> candidates_per_second;  // of earlier searches on this GPU
+  std::optional<double> candidates;
+  double seconds = 0;
+};
+
+std::optional<double> rate_on(const Database& database, const std::string& gpu) {
+  double evaluations = 0, seconds = 0;
+  for (const Winner& winner : database.winners(gpu))
+    for (const Search& search : database.searches(winner.record.problem, gpu)) {
+      evaluations += static_cast<double>(search.evaluations);
+      seconds += search.seconds;
+    }
+  return evaluations > 0 && seconds > 0 ? std::optional(evaluations / seconds) : std::nullopt;
+}
+
+Expected expected_of(const PlannedSearch& search, const Database* database, std::uint64_t seed) {
+  Expected expected;
+  expected.counts = count_space(search.problem, search.device, search.templates, search.subspace,
+                                kDryRunDraws, seed);
+  for (const SpaceCount& count : expected.counts) expected.valid += count.valid.points;
+  const std::string gpu = gpu_key(search.device);
+  if (database) {
+    expected.stored = static_cast<std::int64_t>(
+        database->records({.problem = search.problem, .gpu = gpu}).size());
+    expected.candidates_per_second = rate_on(*database, gpu);
+  }
+  double most = std::ceil(expected.valid);
+  if (search.max_evaluations > 0)
+    most = std::min(most, static_cast<double>(search.max_evaluations));
+  expected.seconds = search.budget_seconds;
+  if (!expected.candidates_per_second) return expected;
+  const double rate = *expected.candidates_per_second;
+  expected.candidates = std::min(most, std::round(rate * search.budget_seconds));
+  expected.seconds = std::min(search.budget_seconds, most / rate);
+  return expected;
+}
+
+Json json_of(const PlannedSearch& search, const Expected& expected) {
+  Json json{{"device", search.device.name},
+            {"problem", Json::parse(to_json(search.problem))},
+            {"budget_seconds", search.budget_seconds},
+            {"stored_records", expected.stored},
+            {"expected_seconds", expected.seconds},
+            {"expected_candidates", nullptr},
+            {"spaces", Json::parse(counts_json(expected.counts))}};
+  if (expected.candidates) json["expected_candidates"] = *expected.candidates;
+  return json;
+}
+
+}  // namespace
+
+void print_dry_run(const std::vector<PlannedSearch>& searches, const Database* database,
+                   std::uint64_t seed, const Output& output) {
+  Json document{{"dry_run", true}, {"expected_seconds", 0.0}, {"searches", Json::array()}};
+  Table table({{"device", false, true, 1},
+               {"problem"},
+               {"valid", true},
+               {"stored", true},
+               {"candidates", true},
+               {"time", true}});
+  std::vector<SpaceCount> counts;
+  double seconds = 0;
+  for (const PlannedSearch& search : searches) {
+    const Expected expected = expected_of(search, database, seed);
+    seconds += expected.seconds;
+    counts.insert(counts.end(), expected.counts.begin(), expected.counts.end());
+    document["searches"].push_back(json_of(search, expected));
+    table.add({search.device.name, table_text(search.problem), count_text(expected.valid),
+               std::to_string(expected.stored),
+               expected.candidates ? format_number(*expected.candidates, 0) : "-",
+               format_seconds(expected.seconds)});
+  }
+  document["expected_seconds"] = seconds;
+  if (output.json)
+    return print_document(document.dump(2, ' ', false, Json::error_handler_t::replace));
+  print_counts(counts, output);
+  print_line("\nNothing is measured (--dry-run). Expected:");
+  table.print(output);
+  print_line("in all " + format_seconds(seconds) +
+             ", less where several alike GPUs share the list, or a search is done already");
+}
+
+}  // namespace tilewise::cli

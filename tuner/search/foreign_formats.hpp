@@ -1,0 +1,22 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vocabulary/record.hpp"
+
+/// Records in the forms of other tuners. One file has the configurations of one template for one
+/// problem on one GPU.
+namespace tilewise {
+
+/// Results in the T4 form of the auto-tuning community; times in milliseconds.
+std::string t4_text(const std::vector<Record>& records);
+/// Kernel Tuner's cache. Throws Error(invalid_argument) for no records.
+std::string kernel_tuner_text(const std::vector<Record>& records);
+
+/// The records of either form, as an export of Tilewise that import_json() reads. Problem, GPU and
+/// template are those of `known`, since the forms do not state them in full; values that are no
+/// whole numbers are refused. Throws Error(invalid_argument).
+std::string as_export(std::string_view text, const std::string& file, const Record& known);
+
+}  // namespace tilewise
