@@ -7,7 +7,9 @@
 #include <iostream>
 #include <sstream>
 
+#include "device/fork.hpp"
 #include "drop_in/drop_in.hpp"
+#include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise::drop_in {

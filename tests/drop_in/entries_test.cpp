@@ -44,6 +44,7 @@ Status cublasLtMatmul(Handle handle, const LtProduct* product, const void* alpha
                       const LtMatrix* d_matrix, const void* algorithm, void* workspace,
                       std::size_t workspace_bytes, CUstream_st* stream);
 int fake_cublas_products();
+std::uint64_t tilewise_drop_in_answered();
 }
 
 namespace {
@@ -212,6 +213,8 @@ TEST_F(EntriesTest, AnswersCublasLtWithoutAnEpilogue) {
 }
 
 TEST_F(EntriesTest, FaultsAreCublasToAnswerAndSaidOnce) {
+  // A process opens its database once; ctest runs each test in a process of its own.
+  if (tilewise_drop_in_answered() > 0) GTEST_SKIP() << "this process has its database";
   std::ofstream(database()) << "no database at all, but long enough to be looked at";
   testing::internal::CaptureStderr();
   for (int i = 0; i < 3; ++i) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "vocabulary/problem_text.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise::cli {
 namespace {
