@@ -187,10 +187,7 @@ class Bench {
     row.served = time_of(row.served_by);
     row.oracle = time_of(row.oracle_by);
     row.tuned = time_of(row.tuned_by);
-    for (const Baseline& baseline : result.baselines)
-      if (const double us = baseline.measurement.median_us;
-          us > 0 && (row.cublas == 0 || us < row.cublas))
-        row.cublas = us;
+    row.cublas = fastest_us(result.baselines);
   }
 
   const Options& options_;

@@ -1,6 +1,5 @@
 #include "drop_in/decision.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -25,8 +24,6 @@ constexpr double kMeasured = 0.99, kExpected = 0.9;
 // How far the nearest measured problem may be, in log2 of the sizes, for an expectation of cuBLAS.
 constexpr double kNear = 1;
 
-bool is_cublas(const Baseline& baseline) { return baseline.library.starts_with("cuBLAS"); }
-
 MatmulOptions options_of(const std::string& device, bool compile) {
   MatmulOptions options;
   options.device = device;
@@ -43,8 +40,10 @@ std::unique_ptr<Device> open(const std::string& device) {
 
 /// What the database had when the device was first used.
 struct Answerer::Stored {
-  explicit Stored(const std::string& which) : device(open(which)), gpu(gpu_key(device->info())) {
-    if (const auto path = default_database_path(); std::filesystem::exists(path))
+  /// A process that only records needs no database, and goes on beside a damaged one.
+  Stored(const std::string& which, bool with_database)
+      : device(open(which)), gpu(gpu_key(device->info())) {
+    if (const auto path = default_database_path(); with_database && std::filesystem::exists(path))
       database.emplace(Database::open(path, OpenMode::read_only));
   }
   std::unique_ptr<Device> device;
@@ -55,7 +54,7 @@ struct Answerer::Stored {
 };
 
 Answerer::Answerer(const std::string& device, const Settings& settings)
-    : stored_(std::make_unique<Stored>(device)),
+    : stored_(std::make_unique<Stored>(device, settings.record.empty())),
       predict_(settings.predict),
       always_(settings.always) {
   // No call of an application waits for a compiler.
@@ -97,9 +96,7 @@ Decision Answerer::by_records(const Problem& problem) {
       resolution_of(*matmul_, problem).kind != MatchKind::exact)
     return decision;
   decision.ours = winner->record.measurement->median_us;
-  for (const Baseline& baseline : stored_->database->baselines(problem, stored_->gpu))
-    if (const double us = baseline.measurement.median_us; is_cublas(baseline) && us > 0)
-      decision.cublas = decision.cublas > 0 ? std::min(decision.cublas, us) : us;
+  decision.cublas = fastest_us(stored_->database->baselines(problem, stored_->gpu));
   decision.why = decision.cublas == 0                          ? Why::unmeasured
                  : decision.ours < kMeasured * decision.cublas ? Why::none
                                                                : Why::slower;
@@ -116,7 +113,7 @@ Decision Answerer::by_prediction(const Problem& problem) {
   double least = kNear;
   for (const Baseline& baseline : stored_->all) {
     const Problem& other = baseline.problem;
-    if (!is_cublas(baseline) || !same_types(other, problem) || other.layout != problem.layout ||
+    if (!same_types(other, problem) || other.layout != problem.layout ||
         other.alignment != problem.alignment || !(baseline.measurement.median_us > 0))
       continue;
     const double distance = distance_between(other, problem);

@@ -22,15 +22,6 @@ struct Slot {
 };
 thread_local std::array<Slot, kRemembered> remembered;
 
-/// Spreads problems over the slots; cheaper than hash_of(), which is good for tables.
-std::size_t slot_of(const Problem& problem) {
-  std::uint64_t bits = static_cast<std::uint64_t>(problem.m) * 0x9e3779b97f4a7c15u;
-  bits = (bits ^ static_cast<std::uint64_t>(problem.n)) * 0x9e3779b97f4a7c15u;
-  bits = (bits ^ static_cast<std::uint64_t>(problem.k)) * 0x9e3779b97f4a7c15u;
-  bits ^= static_cast<std::uint64_t>(problem.layout) << 40;
-  return (bits >> 48) % kRemembered;
-}
-
 bool is_set(const char* name, const char* value) {
   const char* found = std::getenv(name);
   return found && std::string_view(found) == value;
@@ -86,7 +77,7 @@ Entry* DropIn::entry_of(const Product& product, int device, Stream stream, Why& 
       settings_.record.empty()
           ? std::array<std::int64_t, 3>{}
           : std::array<std::int64_t, 3>{product.call.lda, product.call.ldb, product.call.ldc};
-  Slot& slot = remembered[slot_of(product.problem)];
+  Slot& slot = remembered[std::hash<Problem>{}(product.problem) % kRemembered];
   if (slot.owner == this && slot.entry->device == device && slot.entry->leading == leading &&
       slot.entry->problem == product.problem)
     return slot.entry;

@@ -4,36 +4,14 @@
 #include <optional>
 #include <string_view>
 
+#include "device/cuda/cublas_terms.hpp"
 #include "tilewise/number.hpp"
 #include "vocabulary/problem.hpp"
 
 namespace tilewise::drop_in {
 namespace {
 
-std::optional<DType> element_of(int type) {
-  switch (type) {
-    case kF32:
-      return DType::f32;
-    case kF64:
-      return DType::f64;
-    case kF16:
-      return DType::f16;
-    case kI8:
-      return DType::i8;
-    case kI32:
-      return DType::i32;
-    case kBf16:
-      return DType::bf16;
-    case kE4m3:
-      return DType::e4m3;
-    case kE5m2:
-      return DType::e5m2;
-    default:
-      return std::nullopt;
-  }
-}
-
-/// NVIDIA_TF32_OVERRIDE=0 forbids TF32 to all libraries, whatever a program asks for.
+/// NVIDIA_TF32_OVERRIDE=0: no library computes in TF32, even where a call allows it.
 bool tf32_is_forbidden() {
   static const bool forbidden = [] {
     const char* value = std::getenv("NVIDIA_TF32_OVERRIDE");
@@ -121,7 +99,6 @@ std::string_view to_string(Why why) {
   constexpr std::string_view kTexts[kWhys] = {
       "answered",
       "the drop-in is off",
-      "made by cuBLAS itself",
       "empty products, or arguments that cuBLAS refuses",
       "operands whose memory overlaps that of the result",
       "types without a kernel",
@@ -145,8 +122,9 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
       gemm.k < 1 || gemm.batch < 1 || !gemm.alpha || !gemm.beta || !gemm.a.data || !gemm.b.data ||
       !gemm.c.data || gemm.a.stride < 0 || gemm.b.stride < 0 || gemm.c.stride < 0)
     return Why::arguments;
-  const std::optional<DType> a = element_of(gemm.b.type), b = element_of(gemm.a.type),
-                             c = element_of(gemm.c.type);
+  const std::optional<DType> a = cuda::type_of_blas(gemm.b.type),
+                             b = cuda::type_of_blas(gemm.a.type),
+                             c = cuda::type_of_blas(gemm.c.type);
   if (!a || !b || !c || *a != *b) return Why::types;
   Problem& problem = product.problem;
   problem.a = *a, problem.b = *b, problem.c = *c;
@@ -180,7 +158,7 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
 bool is_scalar(int type) { return type == kF32 || type == kF64 || type == kF16 || type == kI32; }
 
 double scalar_of(const void* from, int type) {
-  return to_double(element_of(type).value_or(DType::f32), from);
+  return to_double(cuda::type_of_blas(type).value_or(DType::f32), from);
 }
 
 }  // namespace tilewise::drop_in

@@ -13,7 +13,6 @@ namespace tilewise::drop_in {
 enum class Why : std::uint8_t {
   none,             ///< it does not
   off,              ///< the drop-in is off, or has failed
-  nested,           ///< cuBLAS itself makes it
   arguments,        ///< an empty product, or arguments that cuBLAS may refuse
   overlap,          ///< the memory of C from its first to its last element has parts of A or B
   types,            ///< types or arithmetic without a kernel
@@ -30,7 +29,7 @@ enum class Why : std::uint8_t {
   unloaded,         ///< its kernel is not stored
   recording,        ///< the process only records
 };
-inline constexpr std::size_t kWhys = 18;
+inline constexpr std::size_t kWhys = static_cast<std::size_t>(Why::recording) + 1;
 /// In words, for people.
 std::string_view to_string(Why why);
 

@@ -3,7 +3,7 @@
 
 namespace tilewise::drop_in {
 
-/// What the environment asks for.
+/// The values of the variables TILEWISE_DROP_IN_*.
 struct Settings {
   bool on = true;        ///< TILEWISE_DROP_IN=0: everything is passed through
   bool predict = false;  ///< TILEWISE_DROP_IN_PREDICT=1

@@ -60,10 +60,7 @@ class Covering {
         device_(context.evaluator.device_info()),
         gpu_(gpu_key(device_)),
         table_(range, options, context_, device_),
-        portfolio_({}, device_, "", portfolio_for(device_),
-                   [this](const Problem& kind) {
-                     return own_or_shipped_corrections(context_.database, kind, device_);
-                   }),
+        shipped_(portfolio_for(device_)),
         further_(further),
         working_(1 + further.size()),
         points_(range, options.seed, options.most_flops, options.most_bytes) {}
@@ -219,6 +216,13 @@ class Covering {
         [this](const Problem& kind) { return load_corrections(context_.database, kind, device_); });
   }
 
+  /// By the corrections of now: a Resolver reads them once.
+  Resolver what_is_shipped() const {
+    return Resolver({}, device_, "", shipped_, [this](const Problem& kind) {
+      return own_or_shipped_corrections(context_.database, kind, device_);
+    });
+  }
+
   Taken take(const Problem& problem) {
     refresh_corrections(context_.database, problem, device_, kGrowth, Assess::no);
     const Resolver stored = what_is_stored();
@@ -229,7 +233,7 @@ class Covering {
     point.check = is_check_time();
     tune_options.first = expected(stored, problem, kStored);
     if (!tune_options.first.empty()) point.served = tune_options.first.front();
-    for (Candidate& candidate : expected(portfolio_, problem, kOfPortfolio))
+    for (Candidate& candidate : expected(what_is_shipped(), problem, kOfPortfolio))
       tune_options.first.push_back(std::move(candidate));
     tune_options.brief = true;
     tune_options.budget_seconds = search_seconds();
@@ -270,10 +274,7 @@ class Covering {
     }
     if (tuned.winner && tuned.winner->record.measurement)
       point.best_us = tuned.winner->record.measurement->median_us;
-    for (const Baseline& baseline : tuned.baselines)
-      if (const double us = baseline.measurement.median_us;
-          us > 0 && (point.cublas_us == 0 || us < point.cublas_us))
-        point.cublas_us = us;
+    point.cublas_us = fastest_us(tuned.baselines);
     if (point.served) point.served_us = time_at(table_.ok_records(point.problem), *point.served);
     const std::lock_guard lock(mutex_);
     result_.points.push_back(std::move(point));
@@ -305,7 +306,7 @@ class Covering {
   const DeviceInfo device_;
   const std::string gpu_;
   CoverTable table_;
-  const Resolver portfolio_;
+  const std::vector<Record> shipped_;  ///< the portfolio
   const std::vector<OpenEvaluator>& further_;
   std::mutex progress_mutex_;
   std::atomic<std::size_t> measured_{0};

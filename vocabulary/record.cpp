@@ -40,6 +40,14 @@ Origin parse_origin(std::string_view name) {
   return static_cast<Origin>(found - kOrigins.begin());
 }
 
+double fastest_us(const std::vector<Baseline>& baselines) {
+  double fastest = 0;
+  for (const Baseline& baseline : baselines)
+    if (const double us = baseline.measurement.median_us; us > 0 && (fastest == 0 || us < fastest))
+      fastest = us;
+  return fastest;
+}
+
 double tflops_of(const Problem& problem, double microseconds) {
   return microseconds > 0 ? flops_of(problem) / microseconds * 1e-6 : 0;
 }

@@ -83,6 +83,9 @@ struct Baseline {
   bool operator==(const Baseline&) const = default;
 };
 
+/// The shortest median time in us; 0 without one.
+double fastest_us(const std::vector<Baseline>& baselines);
+
 /// TFLOP/s of a median time for a problem.
 double tflops_of(const Problem& problem, double microseconds);
 

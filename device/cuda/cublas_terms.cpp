@@ -58,6 +58,13 @@ int blas_type(DType type) {
   throw Error(ErrorKind::invalid_argument, "not a type");
 }
 
+std::optional<DType> type_of_blas(int type) {
+  for (const DType one : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::i32,
+                          DType::e4m3, DType::e5m2})
+    if (blas_type(one) == type) return one;
+  return std::nullopt;
+}
+
 BlasTerms blas_terms(const Problem& problem, CublasMath math) {
   BlasTerms terms;
   terms.op_first = b_transposed(problem.layout) ? kTransposed : kNotTransposed;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "device/cuda/cuda.hpp"
@@ -12,6 +13,9 @@ inline constexpr int kNotTransposed = 0, kTransposed = 1;  // cublasOperation_t
 
 /// cudaDataType_t of an element type.
 int blas_type(DType type);
+
+/// The inverse; none for a type that no product has.
+std::optional<DType> type_of_blas(int type);
 
 /// Both libraries are column-major and a row-major matrix is its own transpose there, so they
 /// compute C^T = op(B)^T op(A)^T: an n x m x k product with our B as `first` and our A as `second`.

@@ -82,6 +82,12 @@ Status serve(Real<Status(Handle, Arguments...)>& real, const Gemm& gemm, Handle 
   return pass(real, outcome.timed, circumstances.stream, handle, arguments...);
 }
 
+Gemm make_gemm(int op_a, int op_b, std::int64_t m, std::int64_t n, std::int64_t k, Matrix a,
+               Matrix b, Matrix c, std::int64_t batch, int compute, int scalar, const void* alpha,
+               const void* beta) {
+  return {op_a, op_b, m, n, k, a, b, c, batch, compute, scalar, false, alpha, beta};
+}
+
 }  // namespace
 
 // cublasSgemm_v2 and its like: one type, whose arithmetic the math mode decides.
@@ -89,21 +95,9 @@ Status serve(Real<Status(Handle, Arguments...)>& real, const Gemm& gemm, Handle 
   TILEWISE_ENTRY Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k,            \
                              const void* alpha, const void* a, Int lda, const void* b, Int ldb, \
                              const void* beta, void* c, Int ldc) {                              \
-    static Real<Status(Handle, int, int, Int, Int, Int, const void*, const void*, Int,          \
-                       const void*, Int, const void*, void*, Int)>                              \
-        real(#name);                                                                            \
-    const Gemm gemm{.op_a = op_a,                                                               \
-                    .op_b = op_b,                                                               \
-                    .m = m,                                                                     \
-                    .n = n,                                                                     \
-                    .k = k,                                                                     \
-                    .a = {a, type, lda},                                                        \
-                    .b = {b, type, ldb},                                                        \
-                    .c = {c, type, ldc},                                                        \
-                    .compute = how,                                                             \
-                    .scalar = type,                                                             \
-                    .alpha = alpha,                                                             \
-                    .beta = beta};                                                              \
+    static Real<decltype(name)> real(#name);                                                    \
+    const Gemm gemm = make_gemm(op_a, op_b, m, n, k, {a, type, lda}, {b, type, ldb},            \
+                                {c, type, ldc}, 1, how, type, alpha, beta);                     \
     return serve(real, gemm, handle, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); \
   }
 TILEWISE_GEMM(cublasSgemm_v2, int, kF32, kCompute32)
@@ -113,29 +107,17 @@ TILEWISE_GEMM(cublasDgemm_v2_64, std::int64_t, kF64, kCompute64)
 TILEWISE_GEMM(cublasHgemm, int, kF16, kCompute16)
 TILEWISE_GEMM(cublasHgemm_64, std::int64_t, kF16, kCompute16)
 
-#define TILEWISE_GEMM_BATCHED(name, Int, type, how)                                               \
-  TILEWISE_ENTRY Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k,              \
-                             const void* alpha, const void* a, Int lda, long long stride_a,       \
-                             const void* b, Int ldb, long long stride_b, const void* beta,        \
-                             void* c, Int ldc, long long stride_c, Int batch) {                   \
-    static Real<Status(Handle, int, int, Int, Int, Int, const void*, const void*, Int, long long, \
-                       const void*, Int, long long, const void*, void*, Int, long long, Int)>     \
-        real(#name);                                                                              \
-    const Gemm gemm{.op_a = op_a,                                                                 \
-                    .op_b = op_b,                                                                 \
-                    .m = m,                                                                       \
-                    .n = n,                                                                       \
-                    .k = k,                                                                       \
-                    .a = {a, type, lda, stride_a},                                                \
-                    .b = {b, type, ldb, stride_b},                                                \
-                    .c = {c, type, ldc, stride_c},                                                \
-                    .batch = batch,                                                               \
-                    .compute = how,                                                               \
-                    .scalar = type,                                                               \
-                    .alpha = alpha,                                                               \
-                    .beta = beta};                                                                \
-    return serve(real, gemm, handle, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb,        \
-                 stride_b, beta, c, ldc, stride_c, batch);                                        \
+#define TILEWISE_GEMM_BATCHED(name, Int, type, how)                                         \
+  TILEWISE_ENTRY Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k,        \
+                             const void* alpha, const void* a, Int lda, long long stride_a, \
+                             const void* b, Int ldb, long long stride_b, const void* beta,  \
+                             void* c, Int ldc, long long stride_c, Int batch) {             \
+    static Real<decltype(name)> real(#name);                                                \
+    const Gemm gemm =                                                                       \
+        make_gemm(op_a, op_b, m, n, k, {a, type, lda, stride_a}, {b, type, ldb, stride_b},  \
+                  {c, type, ldc, stride_c}, batch, how, type, alpha, beta);                 \
+    return serve(real, gemm, handle, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb,  \
+                 stride_b, beta, c, ldc, stride_c, batch);                                  \
   }
 TILEWISE_GEMM_BATCHED(cublasSgemmStridedBatched, int, kF32, kCompute32)
 TILEWISE_GEMM_BATCHED(cublasSgemmStridedBatched_64, std::int64_t, kF32, kCompute32)
@@ -157,21 +139,9 @@ static int scalar_type(int compute) {
                              const void* alpha, const void* a, int a_type, Int lda, const void* b, \
                              int b_type, Int ldb, const void* beta, void* c, int c_type, Int ldc,  \
                              int compute, int algorithm) {                                         \
-    static Real<Status(Handle, int, int, Int, Int, Int, const void*, const void*, int, Int,        \
-                       const void*, int, Int, const void*, void*, int, Int, int, int)>             \
-        real(#name);                                                                               \
-    const Gemm gemm{.op_a = op_a,                                                                  \
-                    .op_b = op_b,                                                                  \
-                    .m = m,                                                                        \
-                    .n = n,                                                                        \
-                    .k = k,                                                                        \
-                    .a = {a, a_type, lda},                                                         \
-                    .b = {b, b_type, ldb},                                                         \
-                    .c = {c, c_type, ldc},                                                         \
-                    .compute = compute,                                                            \
-                    .scalar = scalar_type(compute),                                                \
-                    .alpha = alpha,                                                                \
-                    .beta = beta};                                                                 \
+    static Real<decltype(name)> real(#name);                                                       \
+    const Gemm gemm = make_gemm(op_a, op_b, m, n, k, {a, a_type, lda}, {b, b_type, ldb},           \
+                                {c, c_type, ldc}, 1, compute, scalar_type(compute), alpha, beta);  \
     return serve(real, gemm, handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb,   \
                  beta, c, c_type, ldc, compute, algorithm);                                        \
   }
@@ -184,23 +154,10 @@ TILEWISE_GEMM_EX(cublasGemmEx_64, std::int64_t)
                              long long stride_a, const void* b, int b_type, Int ldb,              \
                              long long stride_b, const void* beta, void* c, int c_type, Int ldc,  \
                              long long stride_c, Int batch, int compute, int algorithm) {         \
-    static Real<Status(Handle, int, int, Int, Int, Int, const void*, const void*, int, Int,       \
-                       long long, const void*, int, Int, long long, const void*, void*, int, Int, \
-                       long long, Int, int, int)>                                                 \
-        real(#name);                                                                              \
-    const Gemm gemm{.op_a = op_a,                                                                 \
-                    .op_b = op_b,                                                                 \
-                    .m = m,                                                                       \
-                    .n = n,                                                                       \
-                    .k = k,                                                                       \
-                    .a = {a, a_type, lda, stride_a},                                              \
-                    .b = {b, b_type, ldb, stride_b},                                              \
-                    .c = {c, c_type, ldc, stride_c},                                              \
-                    .batch = batch,                                                               \
-                    .compute = compute,                                                           \
-                    .scalar = scalar_type(compute),                                               \
-                    .alpha = alpha,                                                               \
-                    .beta = beta};                                                                \
+    static Real<decltype(name)> real(#name);                                                      \
+    const Gemm gemm =                                                                             \
+        make_gemm(op_a, op_b, m, n, k, {a, a_type, lda, stride_a}, {b, b_type, ldb, stride_b},    \
+                  {c, c_type, ldc, stride_c}, batch, compute, scalar_type(compute), alpha, beta); \
     return serve(real, gemm, handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, stride_a, b,     \
                  b_type, ldb, stride_b, beta, c, c_type, ldc, stride_c, batch, compute,           \
                  algorithm);                                                                      \
@@ -214,10 +171,7 @@ TILEWISE_ENTRY Status cublasLtMatmul(Handle handle, const LtProduct* product, co
                                      const LtMatrix* c_matrix, void* d, const LtMatrix* d_matrix,
                                      const void* algorithm, void* workspace,
                                      std::size_t workspace_bytes, CUstream_st* stream) {
-  static Real<Status(Handle, const LtProduct*, const void*, const void*, const LtMatrix*,
-                     const void*, const LtMatrix*, const void*, const void*, const LtMatrix*, void*,
-                     const LtMatrix*, const void*, void*, std::size_t, CUstream_st*)>
-      real("cublasLtMatmul");
+  static Real<decltype(cublasLtMatmul)> real("cublasLtMatmul");
   DropIn::Outcome outcome;
   if (!inside && handle) {
     Gemm gemm;

@@ -281,11 +281,20 @@ TEST_F(EntriesTest, ItsProductsAreRecordedTunedAndSaidToGain) {
   EXPECT_THAT(run({"record", "-o", "/dev/null/x.csv", "--", "/bin/true"}).err,
               HasSubstr("cannot write '/dev/null/x.csv'"));
   EXPECT_NE(run({"record"}).status, 0);
-  // A program that fails says so by its status, and one that is not there by an error.
+  // The exit status is the program's. A program that does not exist is an error.
   EXPECT_EQ(run({"record", "-o", list, "--", "/bin/false"}).status, 1);
   const cli_test::Result missing = run({"record", "-o", list, "--", "/nonexistent"});
   EXPECT_NE(missing.status, 0);
   EXPECT_THAT(missing.err, HasSubstr("/nonexistent does not start"));
+}
+
+TEST_F(EntriesTest, RecordingGoesOnBesideADamagedDatabase) {
+  set("TILEWISE_DROP_IN_DEVICE", "host");
+  std::ofstream(database()) << "no database at all, but long enough to be looked at";
+  const std::string list = file("list.csv").string();
+  const cli_test::Result recorded = run({"record", "-o", list, "--", TILEWISE_DROP_IN_APP});
+  EXPECT_EQ(recorded.status, 0);
+  EXPECT_THAT(recorded.err, HasSubstr("2 problems, 4 calls"));
 }
 
 }  // namespace

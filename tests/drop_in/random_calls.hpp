@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "device/cuda/cublas_terms.hpp"
 #include "device/device.hpp"
 #include "drop_in/abi.hpp"
 #include "tilewise/number.hpp"
@@ -64,22 +65,7 @@ inline constexpr Kind kKinds[] = {
     {kI8, kI32, kComputeI32, kI32, nullptr},
 };
 
-inline DType dtype(int type) {
-  switch (type) {
-    case kF64:
-      return DType::f64;
-    case kF16:
-      return DType::f16;
-    case kBf16:
-      return DType::bf16;
-    case kI8:
-      return DType::i8;
-    case kI32:
-      return DType::i32;
-    default:
-      return DType::f32;
-  }
-}
+inline DType dtype(int type) { return cuda::type_of_blas(type).value(); }
 
 class RandomCalls : public testing::Test {
  protected:

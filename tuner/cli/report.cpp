@@ -2,7 +2,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -14,6 +13,7 @@
 #include "tuner/cli/report_page.hpp"
 #include "tuner/cli/signals.hpp"
 #include "tuner/cli/stored.hpp"
+#include "tuner/search/search_memory.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
@@ -39,15 +39,6 @@ void setup(CLI::App& app, ReportCommand& options) {
       "The figures are drawn by plotly.js of pip's package plotly (docs/report.md).\n\n" +
       examples({"autotune report -o report.html",
                 "autotune report --db tuned.db --gpu H200 -o h200.html"}));
-}
-
-std::string now_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
 }
 
 /// Writes aside, then renames: no half page is left behind. What is no plain file, such as a link
@@ -106,7 +97,7 @@ int run(const ReportCommand& options, const Output& output) {
   const std::vector<std::string> gpus = stored_gpus(database, options.gpu);
   ReportSummary summary;
   summary.database = database.path().string();
-  summary.made = now_utc();
+  summary.made = now_text();
   const ReportLimits limits;
   const auto problems = shown_problems(database, gpus, limits, summary);
   std::vector<std::int64_t> counts;

@@ -276,10 +276,7 @@ std::optional<Gain> gain_of(const std::vector<Tuned>& results,
       return other.problem == one.problem && other.result.winner;
     });
     if (one.calls == 0 || tuned == results.end()) continue;
-    double cublas = 0;
-    for (const Baseline& baseline : tuned->baselines)
-      if (const double us = baseline.measurement.median_us; us > 0)
-        cublas = cublas > 0 ? std::min(cublas, us) : us;
+    const double cublas = fastest_us(tuned->baselines);
     const auto& measurement = tuned->result.winner->record.measurement;
     if (cublas == 0 || !measurement) continue;
     const double ours = measurement->median_us;

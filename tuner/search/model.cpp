@@ -38,8 +38,8 @@ constexpr std::size_t kExact = 150, kOthers = 30;
 // One proposal at a time, and one more for each kBatch candidates under way: their results come too
 // late for the next proposals anyway.
 constexpr std::size_t kBatch = 8;
-// A template with so many known candidates, of which the best takes kBehind times as long as the
-// best of all, is left out.
+// A template with at least kDropFrom results is left out where its best takes more than kBehind
+// times the best time of all.
 constexpr std::size_t kDropFrom = 8;
 constexpr double kBehind = 2;
 
