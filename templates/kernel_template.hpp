@@ -108,7 +108,7 @@ bool meets_constraints(const KernelTemplate& kernel, const Problem& problem,
                        const Configuration& configuration, const DeviceInfo& device);
 
 /// Raised when the meaning of plans changes: argument layout, step roles.
-inline constexpr int kPlanRevision = 5;
+inline constexpr int kPlanRevision = 6;
 /// "simt.1 plan.2": a stored image may be served where it has the same text. Needs no compiler.
 std::string launch_revision(const KernelTemplate& kernel);
 

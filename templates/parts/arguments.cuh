@@ -48,6 +48,7 @@ struct MultiplyArgs {
   Int64 lda, ldb, ldc;  // elements
   Int64 stride_a, stride_b, stride_c;
   Int64 m, n, k;
+  Int64 part_tiles;     // tiles of k of a part; the last part may be short or empty
   TileOrder order;
   Sum alpha, beta;
 

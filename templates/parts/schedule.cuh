@@ -115,8 +115,12 @@ DEVICE WorkTile work_tile_of_block(const MultiplyArgs& args, int tile_m, int til
 // empty. Kernels compute the ends of a part themselves: a function that returns both uses other registers.
 template <bool Split, int TileK>
 DEVICE Int64 k_share(const MultiplyArgs& args) {
-  const Int64 tiles = (args.steps() + TileK - 1) / TileK;
-  return Split ? (tiles + args.parts() - 1) / args.parts() : tiles;  //@ schedule-split-share
+#if SPECIALIZE_SIZE
+  constexpr Int64 TILES = (SIZE_K + TileK - 1) / TileK;
+  return Split ? (TILES + SPLITS - 1) / SPLITS : TILES;
+#else
+  return args.part_tiles;  //@ schedule-part-tiles
+#endif
 }
 
 // Persistent clusters of `Blocks` blocks: there may be fewer than work items. Cluster i takes items i, i + step,

@@ -234,21 +234,23 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
   multiply_.cluster = shape_.cluster;
   multiply_.shared_bytes = shape_.shared_bytes;
   // The fields of MultiplyArgs in parts/arguments.cuh.
-  multiply_.arguments = {packs.a.pointer,
-                         packs.b.pointer,
-                         c,
-                         {Kind::alpha_device},
-                         {Kind::beta_device},
-                         packs.a.ld,
-                         packs.b.ld,
-                         {Kind::ldc},
-                         packs.a.stride,
-                         packs.b.stride,
-                         {Kind::stride_c},
-                         {Kind::integer64, problem_.m},
-                         {Kind::integer64, problem_.n},
-                         {Kind::k},
-                         {Kind::integer32, shape_.splits}};
+  multiply_.arguments = {
+      packs.a.pointer,
+      packs.b.pointer,
+      c,
+      {Kind::alpha_device},
+      {Kind::beta_device},
+      packs.a.ld,
+      packs.b.ld,
+      {Kind::ldc},
+      packs.a.stride,
+      packs.b.stride,
+      {Kind::stride_c},
+      {Kind::integer64, problem_.m},
+      {Kind::integer64, problem_.n},
+      {Kind::k},
+      {Kind::integer64, ceil_div(ceil_div(problem_.k, shape_.tile_k), shape_.splits)},
+      {Kind::integer32, shape_.splits}};
   add_tile_order();
   multiply_.arguments.insert(multiply_.arguments.end(), {{Kind::alpha}, {Kind::beta}});
 }

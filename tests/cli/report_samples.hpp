@@ -57,7 +57,7 @@ inline tilewise::Record sample_record(const tilewise::Problem& problem,
   record.problem = problem;
   record.candidate = candidate;
   record.source_hash = "0123456789abcdef0123456789abcdef";
-  record.launch_revision = candidate.kernel_template + ".1 plan.5";
+  record.launch_revision = candidate.kernel_template + ".1 plan.6";
   record.environment = {"580.159", "NVRTC 13.0", "sample", sample_date(seconds)};
   const Cost cost = estimate(plan_of(candidate, problem, device), device);
   record.predicted_us = cost.seconds * 1e6;

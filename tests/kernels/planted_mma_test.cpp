@@ -199,7 +199,7 @@ TEST(PlantedMma, RowsOfCThatAreShiftedWithoutTheirSumsAreAWrongResult) {
 
 TEST(PlantedMma, PartsOfKOneTileShortAreAWrongResult) {
   expect_found(sliced(TILEWISE_CHECK_PLAIN),
-               changed("schedule-split-share"_marker, "+ args.parts() - 1", ""), {kWrong});
+               changed("schedule-part-tiles"_marker, "part_tiles", "part_tiles / 2"), {kWrong});
 }
 
 TEST(PlantedMma, AGroupsSumsThatAreAddedTwiceAreAWrongResult) {

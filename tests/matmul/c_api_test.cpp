@@ -124,7 +124,7 @@ TEST_F(CApiTest, BatchesOnHostPointersAndOnDevicePointers) {
     struct {
       const double *a, *b;
       double *c, *alpha_device, *beta_device;
-      std::int64_t ld[3], stride_a, stride_b, stride_c, m, n, k;
+      std::int64_t ld[3], stride_a, stride_b, stride_c, m, n, k, part_tiles;
       std::int32_t splits, tiles_m, tiles_n, group_m, divisors[10];
       double alpha, beta;
     } x;

@@ -14,7 +14,7 @@ struct FakeMultiplyArgs {
   float* c;
   const float* alpha_device;
   const float* beta_device;
-  std::int64_t lda, ldb, ldc, stride_a, stride_b, stride_c, m, n, k;
+  std::int64_t lda, ldb, ldc, stride_a, stride_b, stride_c, m, n, k, part_tiles;
   std::int32_t splits, tiles_m, tiles_n, group_m, divisors[10];
   float alpha, beta;
 };

@@ -159,7 +159,7 @@ TEST_F(TypedTest, BatchesGiveTheKernelTheirStridesAndAlignment) {
     const double *a, *b;
     double* c;
     const double *alpha_device, *beta_device;
-    std::int64_t lda, ldb, ldc, stride_a, stride_b, stride_c, m, n, k;
+    std::int64_t lda, ldb, ldc, stride_a, stride_b, stride_c, m, n, k, part_tiles;
     std::int32_t splits, tiles_m, tiles_n, group_m, divisors[10];
     double alpha, beta;
   } got{};

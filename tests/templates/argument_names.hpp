@@ -29,6 +29,7 @@ inline ArgumentNames multiply_arguments(std::initializer_list<std::string_view> 
                       "m",
                       "n",
                       "k",
+                      "part_tiles",
                       "splits",
                       "tiles_m",
                       "tiles_n",

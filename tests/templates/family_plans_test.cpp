@@ -108,7 +108,7 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
 template <class Sum>
 struct MultiplyArgs {
   const void* pointers[5];
-  long long sizes[9];
+  long long sizes[10];
   int splits, tiles_m, tiles_n, group_m, divisors[10];
   Sum alpha, beta;
 };

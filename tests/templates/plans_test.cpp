@@ -89,7 +89,7 @@ template <class Sum>
 struct MultiplyArgs {
   const void *a, *b, *c;
   const Sum *alpha_device, *beta_device;
-  long long lda, ldb, ldc, stride_a, stride_b, stride_c, m, n, k;
+  long long lda, ldb, ldc, stride_a, stride_b, stride_c, m, n, k, part_tiles;
   int splits, tiles_m, tiles_n, group_m, divisors[10];
   Sum alpha, beta;
 };
@@ -242,8 +242,8 @@ TEST(Work, CountsWhatIsAskedAndWhatIsIssued) {
 
 // Images of another layout would be launched with the wrong arguments.
 TEST(PlanRevision, IsRaisedWithTheLayoutOfTheArguments) {
-  EXPECT_EQ(kPlanRevision, 5);
-  EXPECT_EQ(sizeof(MultiplyArgs<float>), 176U);
+  EXPECT_EQ(kPlanRevision, 6);
+  EXPECT_EQ(sizeof(MultiplyArgs<float>), 184U);
   EXPECT_EQ(sizeof(ReduceArgs<float>), 80U);
   EXPECT_EQ(sizeof(PackArgs), 72U);
 }

@@ -160,8 +160,7 @@ struct WorkItem {
     else
       take_part(args, queue, block);
 #else
-    const unsigned all = tiles_of_k(args), parts = SPLIT ? static_cast<unsigned>(args.parts()) : 1;
-    const unsigned share = (all + parts - 1) / parts;
+    const unsigned all = tiles_of_k(args), share = static_cast<unsigned>(k_share<SPLIT != 0, TILE_K>(args));
     const Tile place = queue.tile(number);
     const unsigned begin = SPLIT ? share * unsigned(place.split) : 0;  //@ wgmma-split-begin
     take(queue, number, begin, begin + share < all ? begin + share : all, block);
