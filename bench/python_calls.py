@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tilewise in PyTorch beside PyTorch itself, on a GPU: host time of a call, time of products, a training step of a
-Linear layer. Prints one JSON document; medians of interleaved rounds.
+"""Tilewise in PyTorch beside PyTorch itself, on a GPU: host time of a call, GPU time of products, a training step of a
+Linear layer, in eager mode and from CUDA graphs. Prints one JSON document; medians of interleaved rounds.
 
     autotune tune --sizes 1023,1537,4095,5124x700x2048,4096 --dtype bf16 --db tuned.db
     bench/record.py h200_python -- python3 bench/python_calls.py --db tuned.db
@@ -37,20 +37,32 @@ def host_us(function, calls=100):
     return spent / calls * 1e6
 
 
-def gpu_us(function, at_least=2000.0):
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    calls = 1
+def wall_us(function, at_least=3000.0):
+    """Of one of many calls in a row: the longer of host and GPU time, as a program sees it."""
+    torch.cuda.synchronize()
+    calls = 4
     while True:
-        torch.cuda._sleep(200_000)  # so that the queue is full before the first kernel runs
-        begin.record()
+        begin = time.perf_counter()
         for _ in range(calls):
             function()
-        end.record()
-        end.synchronize()
-        spent = begin.elapsed_time(end) * 1e3
-        if spent >= at_least or calls >= 200:
+        torch.cuda.synchronize()
+        spent = (time.perf_counter() - begin) * 1e6
+        if spent >= at_least or calls >= 400:
             return spent / calls
-        calls = min(200, max(calls + 1, int(calls * 1.3 * at_least / max(spent, 1.0))))
+        calls = min(400, max(calls + 1, int(calls * 1.3 * at_least / spent)))
+
+
+def gpu_us(function, calls=100):
+    """Of one of many calls that all wait in the stream when the first begins: GPU time alone."""
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    host = host_us(function, 10)
+    torch.cuda._sleep(int(2000 * (1.5 * host * calls + 100)))  # cycles: 2 GHz at most
+    begin.record()
+    for _ in range(calls):
+        function()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) * 1e3 / calls
 
 
 def random(*shape, dtype):
@@ -63,7 +75,7 @@ def main():
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--sizes", default="1023x1023x1023,1537x1537x1537,4095x4095x4095,5124x700x2048,1024x1024x1024,"
                                            "4096x4096x4096")
-    parser.add_argument("--layers", default="1023x1023x1023,2047x4095x1023", help="rows x outputs x inputs")
+    parser.add_argument("--layers", default="1023x1023x1023,2047x4095x1023,4095x4095x4095", help="rows x outputs x inputs")
     parser.add_argument("--rounds", type=int, default=21)
     options = parser.parse_args()
     tilewise.configure(database=options.db)
@@ -82,10 +94,13 @@ def main():
     result["products"] = []
     for m, n, k in parse(options.sizes):
         a, b = random(m, k, dtype=dtype), random(k, n, dtype=dtype)
-        theirs, ours = rounds_of([lambda: torch.mm(a, b), lambda: tilewise.matmul(a, b)], options.rounds, gpu_us)
+        functions = [lambda: torch.mm(a, b), lambda: tilewise.matmul(a, b)]
+        theirs, ours = rounds_of(functions, options.rounds, gpu_us)
+        calls = rounds_of(functions, options.rounds, wall_us)
         error = (tilewise.matmul(a, b).float() - torch.mm(a, b).float()).abs().max().item()
         result["products"].append({"m": m, "n": n, "k": k, "torch_us": theirs, "tilewise_us": ours,
-                                   "ratio": theirs / ours, "largest_difference": error,
+                                   "ratio": theirs / ours, "ratio_with_host_time": calls[0] / calls[1],
+                                   "largest_difference": error,
                                    "match": tilewise.explain(m, n, k, dtype="bf16" if dtype == torch.bfloat16 else "f16")["match"]
                                    if dtype in (torch.bfloat16, torch.float16) else None})
 
@@ -101,9 +116,12 @@ def main():
             x.grad = None
             layer(x).backward(gradient)
 
-        theirs, ours = rounds_of([lambda: step(layers[0]), lambda: step(layers[1])], options.rounds, gpu_us)
+        theirs, ours = rounds_of([lambda: step(layers[0]), lambda: step(layers[1])], options.rounds, wall_us)
+        graphs = [torch.cuda.make_graphed_callables(layer, (x.detach().requires_grad_(),)) for layer in layers]
+        graphed = rounds_of([lambda: step(graphs[0]), lambda: step(graphs[1])], options.rounds, wall_us)
         result["training_steps"].append({"rows": rows, "outputs": outputs, "inputs": inputs, "torch_us": theirs,
-                                         "tilewise_us": ours, "ratio": theirs / ours})
+                                         "tilewise_us": ours, "ratio": theirs / ours, "torch_graph_us": graphed[0],
+                                         "tilewise_graph_us": graphed[1], "ratio_graph": graphed[0] / graphed[1]})
     print(json.dumps(result, indent=1))
 
 

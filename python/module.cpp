@@ -291,10 +291,13 @@ NB_MODULE(_tilewise, module) {
       .def_prop_ro(
           "nbytes", [](const Packed& packed) { return packed.operand.bytes(); },
           "Bytes of the copy on the device; 0: there is none, and products read the original.");
-  module.def("fill", [](nb::handle a, nb::handle b, nb::handle out, const std::string& math,
-                        std::optional<double> accuracy, nb::handle device) {
-    return multiply(a, b, out, {1, 0}, {math, accuracy}, nb::none(), device, true);
-  });
+  module.def(
+      "fill",
+      [](nb::handle a, nb::handle b, nb::handle out, const std::string& math,
+         std::optional<double> accuracy, nb::handle device) {
+        return multiply(a, b, out, {1, 0}, {math, accuracy}, nb::none(), device, true);
+      },
+      "a"_a, "b"_a, "out"_a, "math"_a, "accuracy"_a.none(), "device"_a.none());
   module.def("pack", &python::pack, kPackDoc, "b"_a, "rows"_a, nb::kw_only(), "out"_a = nb::none(),
              "math"_a = "strict", "stream"_a = nb::none(), "device"_a = nb::none(),
              nb::rv_policy::take_ownership);

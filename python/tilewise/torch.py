@@ -17,6 +17,7 @@ from typing import Callable, Optional
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from . import InvalidArgument
 from . import Packed
@@ -65,17 +66,21 @@ _library.define("matmul(Tensor a, Tensor b, str math) -> Tensor")
 _library.define("linear(Tensor x, Tensor weight, Tensor? bias, str math, int packed=0) -> Tensor")
 
 
+def _multiply_linear(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int) -> Tensor:
+    state, operand = _packed.get(packed, (None, None))
+    right = operand if state is not None and state == _state_of(weight) else weight.t()
+    if bias is None:
+        return _multiply(x, right, None, 0.0, math)
+    out = bias.expand(x.shape[0], weight.shape[0]).contiguous()
+    return _multiply(x, right, out, 1.0, math)
+
+
 def _matmul_now(a: Tensor, b: Tensor, math: str) -> Tensor:
     return _multiply(a.detach(), b.detach(), None, 0.0, math)
 
 
 def _linear_now(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0) -> Tensor:
-    state, operand = _packed.get(packed, (None, None))
-    right = operand if state is not None and state == _state_of(weight) else weight.detach().t()
-    if bias is None:
-        return _multiply(x.detach(), right, None, 0.0, math)
-    out = bias.detach().expand(x.shape[0], weight.shape[0]).contiguous()
-    return _multiply(x.detach(), right, out, 1.0, math)
+    return _multiply_linear(x.detach(), weight.detach(), None if bias is None else bias.detach(), math, packed)
 
 
 def _with_a_unit_stride(x: Tensor) -> Tensor:
@@ -116,9 +121,9 @@ def _matmul_backward(ctx, gradient: Tensor):
     a, b = ctx.saved_tensors
     of_a = of_b = None
     if ctx.needs_input_grad[0]:
-        of_a = torch.ops.tilewise.matmul(gradient, b.mT, ctx.math).sum_to_size(a.shape)
+        of_a = matmul(gradient, b.mT, ctx.math).sum_to_size(a.shape)
     if ctx.needs_input_grad[1]:
-        of_b = torch.ops.tilewise.matmul(a.mT, gradient, ctx.math).sum_to_size(b.shape)
+        of_b = matmul(a.mT, gradient, ctx.math).sum_to_size(b.shape)
     return of_a, of_b, None
 
 
@@ -131,9 +136,9 @@ def _linear_backward(ctx, gradient: Tensor):
     x, weight = ctx.saved_tensors
     of_x = of_weight = of_bias = None
     if ctx.needs_input_grad[0]:
-        of_x = torch.ops.tilewise.matmul(gradient, weight, ctx.math)
+        of_x = matmul(gradient, weight, ctx.math)
     if ctx.needs_input_grad[1]:
-        of_weight = torch.ops.tilewise.matmul(gradient.mT, x, ctx.math)
+        of_weight = matmul(gradient.mT, x, ctx.math)
     if ctx.needs_input_grad[2]:
         of_bias = gradient.sum(0)
     return of_x, of_weight, of_bias, None, None
@@ -143,13 +148,58 @@ torch.library.register_autograd("tilewise::matmul", _matmul_backward, setup_cont
 torch.library.register_autograd("tilewise::linear", _linear_backward, setup_context=_linear_setup)
 
 
+# In eager mode the operators' own code is called, and recorded for autograd by these functions: PyTorch's dispatcher
+# takes longer for an operator in Python than a small product does. Where something watches operators (a compiler, a
+# tracer, a transform, a mode, a subclass of Tensor), it sees the operators.
+class _Matmul(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a: Tensor, b: Tensor, math: str) -> Tensor:
+        ctx.math = math
+        ctx.save_for_backward(a, b)
+        return _multiply(a, b, None, 0.0, math)
+
+    backward = staticmethod(_matmul_backward)
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int) -> Tensor:
+        ctx.math = math
+        ctx.save_for_backward(x, weight)
+        return _multiply_linear(x, weight, bias, math, packed)
+
+    backward = staticmethod(_linear_backward)
+
+
+_PLAIN = frozenset((Tensor, torch.nn.Parameter, type(None)))
+try:
+    from torch._C import _len_torch_dispatch_stack as _dispatch_modes
+    from torch._C import _len_torch_function_stack as _function_modes
+    from torch._C._functorch import peek_interpreter_stack as _transform
+
+    def _unwatched(*tensors: Optional[Tensor]) -> bool:
+        return (_transform() is None and not _dispatch_modes() and not _function_modes()
+                and forward_ad._current_level < 0 and not torch.compiler.is_compiling() and not torch.jit.is_tracing()
+                and all(type(x) in _PLAIN for x in tensors))
+
+    _unwatched()
+except (ImportError, AttributeError):  # these have no public names: in a PyTorch without them the dispatcher does it
+
+    def _unwatched(*tensors: Optional[Tensor]) -> bool:
+        return False
+
+
 def matmul(a: Tensor, b: Tensor, math: str = "strict") -> Tensor:
     """a @ b for tensors of two dimensions or more, (..., m, k) and (..., k, n), of one type; differentiable.
 
     Leading dimensions are broadcast. math: of float32 "strict", "tf32" or "f32x3"; of 8-bit floats "strict" or "fast".
     int8 gives int32, 8-bit floats float32. Raises tilewise.Error where tilewise.matmul() does.
     """
-    return torch.ops.tilewise.matmul(a, b, math)
+    if not _unwatched(a, b):
+        return torch.ops.tilewise.matmul(a, b, math)
+    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+        return _Matmul.apply(a, b, math)
+    return _multiply(a, b, None, 0.0, math)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None, math: str = "strict") -> Tensor:
@@ -166,10 +216,14 @@ def _linear(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed
         to = torch.get_autocast_dtype(kind)
         x, weight = x.to(to), weight.to(to)
         bias = None if bias is None else bias.to(to)
-    if x.dim() == 2:
-        return torch.ops.tilewise.linear(x, weight, bias, math, packed)
-    rows = x.reshape(_math.prod(x.shape[:-1]), x.shape[-1])
-    return torch.ops.tilewise.linear(rows, weight, bias, math, packed).reshape(*x.shape[:-1], weight.shape[0])
+    rows = x if x.dim() == 2 else x.reshape(_math.prod(x.shape[:-1]), x.shape[-1])
+    if not _unwatched(x, weight, bias):
+        result = torch.ops.tilewise.linear(rows, weight, bias, math, packed)
+    elif torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias is not None and bias.requires_grad):
+        result = _Linear.apply(rows, weight, bias, math, packed)
+    else:
+        result = _multiply_linear(rows, weight, bias, math, packed)
+    return result if x.dim() == 2 else result.reshape(*x.shape[:-1], weight.shape[0])
 
 
 def _in_front(x: Tensor, at: Optional[int], dims: int) -> Tensor:

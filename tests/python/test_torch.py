@@ -89,6 +89,41 @@ def test_gradients_of_linear(device):
         torch.testing.assert_close(ours.grad, theirs.grad)
 
 
+def test_what_watches_operators_sees_them(device):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    a, b = integers(3, 4, device=device).requires_grad_(), integers(4, 5, device=device)
+    with Watch():
+        tilewise.torch.matmul(a, b).sum().backward()
+        tilewise.torch.linear(a, b.t())
+    assert seen.count("tilewise.matmul.default") == 2 and seen.count("tilewise.linear.default") == 1
+    wrapped = a.detach().as_subclass(WithoutExchange)
+    assert type(tilewise.torch.matmul(wrapped, b)) is WithoutExchange
+
+
+def test_second_derivatives_of_linear(device):
+    arguments = [torch.randn(shape, dtype=torch.float64, device=device, requires_grad=True) for shape in ((3, 4), (5, 4), (5,))]
+    assert torch.autograd.gradgradcheck(tilewise.torch.linear, arguments)
+
+
+def test_frozen_operands_get_no_gradient(device):
+    a, b = integers(3, 4, device=device).requires_grad_(), integers(4, 5, device=device)
+    tilewise.torch.matmul(a, b).sum().backward()
+    assert torch.equal(a.grad, b.sum(1).expand(3, 4)) and b.grad is None
+    weight = b.t().contiguous()
+    assert not tilewise.torch.linear(a.detach(), weight).requires_grad
+    x = a.detach().requires_grad_()
+    tilewise.torch.linear(x, weight).sum().backward()
+    assert torch.equal(x.grad, a.grad)
+
+
 def test_compiled_graphs_keep_the_operator(device):
     seen = []
 
@@ -150,25 +185,27 @@ def packing(device, monkeypatch):
 
 
 def test_packed_weights(device, packing):
-    layer = torch.nn.Linear(35, 33).to(device, torch.bfloat16)
+    # Packing pays on a GPU from some size on.
+    inputs, outputs, rows = (35, 33, 10) if device == "cpu" else (1023, 1025, 1024)
+    layer = torch.nn.Linear(inputs, outputs).to(device, torch.bfloat16)
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.copy_(integers(*parameter.shape, seed=parameter.dim()))
     network = torch.nn.Sequential(layer)
     tilewise.torch.swap_linear(network)
-    x = integers(2, 5, 35, device=device, dtype=torch.bfloat16, seed=3)
+    x = integers(2, rows // 2, inputs, device=device, dtype=torch.bfloat16, seed=3)
 
     def right():
         expected = torch.nn.functional.linear(x.double(), layer.weight.double(), layer.bias.double())
         return torch.equal(network(x), expected.to(torch.bfloat16))
 
     network.eval()
-    assert tilewise.torch.pack_weights(network, 10) > 0
+    assert tilewise.torch.pack_weights(network, rows) > 0
     with torch.no_grad():
         assert layer in tilewise.torch._number_of and right()
         layer.weight.add_(1)  # noticed: the original is read
         assert right()
-    assert tilewise.torch.pack_weights(network, 10) > 0
+    assert tilewise.torch.pack_weights(network, rows) > 0
     layer.weight.requires_grad_(False)
     assert network(x).requires_grad  # the bias has a gradient
     layer.weight.requires_grad_(True)
@@ -180,12 +217,12 @@ def test_packed_weights(device, packing):
         layer.weight.data.mul_(2)
         assert right()
     network.eval()
-    tilewise.torch.pack_weights(network, 10)
+    tilewise.torch.pack_weights(network, rows)
     with torch.no_grad(), torch.autocast(device, dtype=torch.float16):
         assert network(x).dtype == torch.float16
     with torch.no_grad():
         traced = torch.fx.experimental.proxy_tensor.make_fx(lambda x: network(x))(x)
-        other = integers(2, 5, 35, device=device, dtype=torch.bfloat16, seed=7)
+        other = integers(2, rows // 2, inputs, device=device, dtype=torch.bfloat16, seed=7)
         assert torch.equal(traced(other), network(other))
     tilewise.torch.unpack_weights(network)
     assert not tilewise.torch._packed
