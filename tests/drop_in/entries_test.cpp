@@ -2,6 +2,10 @@
 // before the cuBLAS of programs/fake_cublas.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -286,6 +290,29 @@ TEST_F(EntriesTest, ItsProductsAreRecordedTunedAndSaidToGain) {
   const cli_test::Result missing = run({"record", "-o", list, "--", "/nonexistent"});
   EXPECT_NE(missing.status, 0);
   EXPECT_THAT(missing.err, HasSubstr("/nonexistent does not start"));
+}
+
+TEST_F(EntriesTest, SignalsEndTheProgramAndWhatItMadeIsWritten) {
+  set("TILEWISE_DROP_IN_DEVICE", "host");
+  for (const int signal : {SIGTERM, SIGHUP, SIGINT}) {
+    const std::string list = file("list-" + std::to_string(signal) + ".csv").string();
+    const pid_t pid =
+        start({"record", "-o", list, "--", TILEWISE_DROP_IN_APP, "wait"}, "/dev/null");
+    for (int i = 0; i < 2000 && read(file("stdout")).empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    // SIGTERM is for `record`; the others are for its group, as a terminal's are.
+    if (signal != SIGTERM) {
+      const std::string children = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid);
+      const pid_t program = std::atoi(read(children + "/children").c_str());
+      ASSERT_GT(program, 0);
+      kill(program, signal);
+    }
+    kill(pid, signal);
+    const cli_test::Result result = finish(pid);
+    EXPECT_EQ(result.status, 128 + signal) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("2 problems, 4 calls"));
+    EXPECT_THAT(read(list), HasSubstr("nn,40,24,16,f32,f32,strict,1,16/16/16,3,"));
+  }
 }
 
 TEST_F(EntriesTest, RecordingGoesOnBesideADamagedDatabase) {
