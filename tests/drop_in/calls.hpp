@@ -73,6 +73,7 @@ struct RandomCall {
   alignas(8) std::array<std::byte, 8> alpha{}, beta{};
   std::int64_t scalars_at = -1;  ///< in the memory of the calls; below 0: on the host
   int math = kDefaultMath;
+  int algorithm = kAnyAlgorithm;
   int epilogue = kLtNoEpilogue;
   int multiprocessors = 0;
   std::size_t stream = 0;
@@ -230,11 +231,11 @@ class Caller {
     if (call.batch == 1)
       return from_.get<Ex<Int>>("cublasGemmEx" + wide)(
           handle_, call.op_a, call.op_b, m, n, k, alpha_, a_, kind.operand, lda, b_, kind.operand,
-          ldb, beta_, c_, kind.result, ldc, kind.compute, -1);
+          ldb, beta_, c_, kind.result, ldc, kind.compute, call.algorithm);
     return from_.get<BatchedEx<Int>>("cublasGemmStridedBatchedEx" + wide)(
         handle_, call.op_a, call.op_b, m, n, k, alpha_, a_, kind.operand, lda, call.a.stride, b_,
         kind.operand, ldb, call.b.stride, beta_, c_, kind.result, ldc, call.c.stride, batch,
-        kind.compute, -1);
+        kind.compute, call.algorithm);
   }
 
   const Functions& from_;

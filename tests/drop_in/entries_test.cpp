@@ -114,6 +114,11 @@ TEST_F(EntriesTest, AnswersWhereTheRecordIsFasterThanCublas) {
             kSuccess);
   EXPECT_TRUE(is_right(kFaster));
   EXPECT_EQ(reached(), 0);
+  // An algorithm that is asked for by its number is cuBLAS's.
+  EXPECT_EQ(cublasGemmEx(handle_, 0, 0, kM, kFaster, kK, &alpha_, a_.data(), kF32, kM, b_.data(),
+                         kF32, kK, &beta_, c_.data(), kF32, kM, kCompute32, 3),
+            kSuccess);
+  EXPECT_EQ(reached(), 1);
   // Batches have records of their own.
   std::fill(c_.begin(), c_.end(), -1.0F);
   EXPECT_EQ(cublasSgemmStridedBatched(handle_, 0, 0, kM, kFaster, kK, &alpha_, a_.data(), kM, 0,
@@ -204,6 +209,8 @@ TEST_F(EntriesTest, AnswersCublasLtWithoutAnEpilogue) {
        std::vector<std::pair<int, std::uint64_t>>{{kLtEpilogue, 4},
                                                   {kLtPointerMode, 1},
                                                   {kLtScaleA, 4096},
+                                                  {kLtSyncFirst, 2},
+                                                  {kLtSyncLast, 4096},
                                                   {kLtSmCount, 8},
                                                   {kLtTransC, 1}}) {
     const LtProduct plain = product;

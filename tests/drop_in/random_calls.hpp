@@ -283,6 +283,10 @@ inline RandomCall RandomCalls::draw_call() {
         call.math == kTensorOpMath && kind.operand == kF32 && kind.compute == kCompute32;
     if (!is_lt && (call.math == kPedanticMath || lowers)) call.answered = false;
   }
+  if (call.form == Form::ex && one_in(8)) {
+    call.algorithm = one_in(2) ? kAnyTensorAlgorithm : 0;
+    if (call.algorithm == 0) call.answered = false;
+  }
   if (!is_lt && one_in(24)) call.multiprocessors = 16, call.answered = false;
   if (is_lt && one_in(24)) call.epilogue = kLtRelu, call.answered = false;
   call.a = {.type = kind.operand, .rows = call.m, .columns = call.k};
