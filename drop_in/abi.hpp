@@ -13,6 +13,8 @@ using Handle = void*;
 
 inline constexpr int kNotTransposed = 0, kTransposed = 1, kConjugate = 2;  // cublasOperation_t
 inline constexpr int kPointersOnHost = 0;                                  // cublasPointerMode_t
+// cublasGemmAlgo_t: the library's own choice, by two names.
+inline constexpr int kAnyAlgorithm = -1, kAnyTensorAlgorithm = 99;
 
 // cublasMath_t: a mode, and a flag that concerns sums in lower precision.
 inline constexpr int kDefaultMath = 0, kTensorOpMath = 1, kTf32Math = 3;
@@ -30,8 +32,8 @@ inline constexpr int kCompute16 = 64, kCompute32 = 68, kCompute64 = 70, kCompute
 inline constexpr int kLtCompute = 0, kLtScaleType = 1, kLtPointerMode = 2, kLtTransA = 3,
                      kLtTransB = 4, kLtTransC = 5, kLtFill = 6, kLtEpilogue = 7, kLtSmCount = 15,
                      kLtScaleA = 17, kLtScaleB = 18, kLtScaleC = 19, kLtScaleD = 20, kLtAmax = 21,
-                     kLtFastSums = 25, kLtScaleModes = 31, kLtScaleModesEnd = 35, kLtScaleOut = 36,
-                     kLtEmulation = 38;
+                     kLtFastSums = 25, kLtSyncFirst = 27, kLtSyncLast = 30, kLtScaleModes = 31,
+                     kLtScaleModesEnd = 35, kLtScaleOut = 36, kLtEmulation = 38;
 inline constexpr int kLtFullFill = 2, kLtNoEpilogue = 1;
 
 // cublasLtMatrixLayoutAttribute_t.

@@ -10,6 +10,7 @@
 #include "device/cuda/cuda.hpp"
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
+#include "matmul/matmul_internal.hpp"
 #include "matmul/prediction.hpp"
 #include "matmul/resolution.hpp"
 #include "matmul/resolve.hpp"
@@ -42,11 +43,12 @@ std::unique_ptr<Device> open(const std::string& device) {
 struct Answerer::Stored {
   /// A process that only records needs no database, and goes on beside a damaged one.
   Stored(const std::string& which, bool with_database)
-      : device(open(which)), gpu(gpu_key(device->info())) {
+      : opened(open(which)), device(opened.get()), gpu(gpu_key(device->info())) {
     if (const auto path = default_database_path(); with_database && std::filesystem::exists(path))
       database.emplace(Database::open(path, OpenMode::read_only));
   }
-  std::unique_ptr<Device> device;
+  std::unique_ptr<Device> opened;  ///< until the Matmul has it
+  Device* device;
   std::string gpu;
   std::optional<Database> database;
   std::once_flag all_read;
@@ -58,7 +60,9 @@ Answerer::Answerer(const std::string& device, const Settings& settings)
       predict_(settings.predict),
       always_(settings.always) {
   // No call of an application waits for a compiler.
-  if (stored_->database || always_) matmul_ = std::make_unique<Matmul>(options_of(device, always_));
+  if (stored_->database || always_)
+    matmul_ = std::make_unique<Matmul>(
+        make_matmul(parts_for(std::move(stored_->opened), options_of(device, always_))));
 }
 Answerer::~Answerer() = default;
 

@@ -6,6 +6,7 @@
 
 #include "device/cuda/cuda.hpp"
 #include "device/fork.hpp"
+#include "drop_in/signals.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::drop_in {
@@ -50,6 +51,14 @@ DropIn& DropIn::of_process() {
     std::atexit([] { of_process().finish(); });
     return fresh;
   }();
+  // Behind the initialisation, which the function below waits for.
+  static const bool has_signals = [] {
+    const Settings& settings = made->settings_;
+    if (!settings.record.empty() || !settings.report.empty())
+      finish_on_signals([] { of_process().finish(); });
+    return true;
+  }();
+  static_cast<void>(has_signals);
   return *made;
 }
 

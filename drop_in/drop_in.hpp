@@ -82,7 +82,7 @@ class DropIn {
   Samples::Sample* begin_timing(Entry& entry, Stream stream) noexcept;
   void end_timing(Entry& entry, Samples::Sample& sample, Stream stream) noexcept;
 
-  /// What Settings ask for at the end of the process: the report, the record.
+  /// What Settings ask for at the end of the process, once: the report, the record.
   void finish() noexcept;
 
   std::uint64_t answered();  ///< products
@@ -112,6 +112,7 @@ class DropIn {
   const Settings settings_;
   const std::uint32_t generation_;  ///< of the process that made it
   std::array<std::atomic<std::uint64_t>, kWhys> whys_{};
+  std::atomic<bool> finished_{false};
   std::mutex mutex_;  // guards all below
   std::map<int, OfDevice> devices_;
   std::unordered_map<Key, std::unique_ptr<Entry>, KeyHash> entries_;

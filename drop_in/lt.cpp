@@ -53,6 +53,10 @@ Said read(const LtProduct* product, const std::array<const LtMatrix*, 4>& matric
   for (const int pointer :
        {kLtScaleA, kLtScaleB, kLtScaleC, kLtScaleD, kLtAmax, kLtScaleOut, kLtEmulation})
     plain = plain && of(pointer, static_cast<const void*>(nullptr)) == nullptr;
+  // Of CUDA 12: chunks of a product that other kernels wait for; numbers, then addresses.
+  for (int sync = kLtSyncFirst; sync <= kLtSyncLast; ++sync)
+    plain = plain && (sync < kLtSyncLast - 1 ? of(sync, std::int32_t{0}) == 0
+                                             : of(sync, std::uint64_t{0}) == 0);
   for (int mode = kLtScaleModes; mode < kLtScaleModesEnd; ++mode)
     plain = plain && of(mode, std::int32_t{0}) == 0;
   for (std::size_t i = 0; i < matrices.size(); ++i) {

@@ -103,6 +103,7 @@ std::string_view to_string(Why why) {
       "operands whose memory overlaps that of the result",
       "types without a kernel",
       "modes with other results (pedantic, emulated, down-converting)",
+      "an algorithm of cuBLAS by its number",
       "alpha and beta in device memory",
       "cublasLt with an epilogue, scales, another order, or C apart from D",
       "a limited number of multiprocessors",
@@ -122,6 +123,8 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
       gemm.k < 1 || gemm.batch < 1 || !gemm.alpha || !gemm.beta || !gemm.a.data || !gemm.b.data ||
       !gemm.c.data || gemm.a.stride < 0 || gemm.b.stride < 0 || gemm.c.stride < 0)
     return Why::arguments;
+  if (gemm.algorithm != kAnyAlgorithm && gemm.algorithm != kAnyTensorAlgorithm)
+    return Why::algorithm;
   const std::optional<DType> a = cuda::type_of_blas(gemm.b.type),
                              b = cuda::type_of_blas(gemm.a.type),
                              c = cuda::type_of_blas(gemm.c.type);

@@ -17,6 +17,7 @@ enum class Why : std::uint8_t {
   overlap,          ///< the memory of C from its first to its last element has parts of A or B
   types,            ///< types or arithmetic without a kernel
   precision,        ///< a mode with other results: pedantic, emulated, down-converting
+  algorithm,        ///< one is asked for by its number
   scalars,          ///< alpha and beta are in device memory
   described,        ///< cublasLt: an epilogue, scales, an order, or C apart from D
   multiprocessors,  ///< the caller limits the number of multiprocessors
@@ -51,6 +52,7 @@ struct Gemm {
   bool fast_sums = false;  ///< sums of 8-bit floats need not be promoted
   const void* alpha = nullptr;
   const void* beta = nullptr;
+  int algorithm = kAnyAlgorithm;  ///< a cublasGemmAlgo_t
 };
 
 struct Product {

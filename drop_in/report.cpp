@@ -141,7 +141,7 @@ std::string DropIn::record() {
 }
 
 void DropIn::finish() noexcept {
-  if (generation_ != fork_generation()) return;
+  if (generation_ != fork_generation() || finished_.exchange(true)) return;
   try {
     if (!settings_.record.empty())
       write(settings_.record + "." + std::to_string(getpid()), record());

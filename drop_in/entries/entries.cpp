@@ -84,8 +84,8 @@ Status serve(Real<Status(Handle, Arguments...)>& real, const Gemm& gemm, Handle 
 
 Gemm make_gemm(int op_a, int op_b, std::int64_t m, std::int64_t n, std::int64_t k, Matrix a,
                Matrix b, Matrix c, std::int64_t batch, int compute, int scalar, const void* alpha,
-               const void* beta) {
-  return {op_a, op_b, m, n, k, a, b, c, batch, compute, scalar, false, alpha, beta};
+               const void* beta, int algorithm = kAnyAlgorithm) {
+  return {op_a, op_b, m, n, k, a, b, c, batch, compute, scalar, false, alpha, beta, algorithm};
 }
 
 }  // namespace
@@ -140,27 +140,28 @@ static int scalar_type(int compute) {
                              int b_type, Int ldb, const void* beta, void* c, int c_type, Int ldc,  \
                              int compute, int algorithm) {                                         \
     static Real<decltype(name)> real(#name);                                                       \
-    const Gemm gemm = make_gemm(op_a, op_b, m, n, k, {a, a_type, lda}, {b, b_type, ldb},           \
-                                {c, c_type, ldc}, 1, compute, scalar_type(compute), alpha, beta);  \
+    const Gemm gemm =                                                                              \
+        make_gemm(op_a, op_b, m, n, k, {a, a_type, lda}, {b, b_type, ldb}, {c, c_type, ldc}, 1,    \
+                  compute, scalar_type(compute), alpha, beta, algorithm);                          \
     return serve(real, gemm, handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb,   \
                  beta, c, c_type, ldc, compute, algorithm);                                        \
   }
 TILEWISE_GEMM_EX(cublasGemmEx, int)
 TILEWISE_GEMM_EX(cublasGemmEx_64, std::int64_t)
 
-#define TILEWISE_GEMM_BATCHED_EX(name, Int)                                                       \
-  TILEWISE_ENTRY Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k,              \
-                             const void* alpha, const void* a, int a_type, Int lda,               \
-                             long long stride_a, const void* b, int b_type, Int ldb,              \
-                             long long stride_b, const void* beta, void* c, int c_type, Int ldc,  \
-                             long long stride_c, Int batch, int compute, int algorithm) {         \
-    static Real<decltype(name)> real(#name);                                                      \
-    const Gemm gemm =                                                                             \
-        make_gemm(op_a, op_b, m, n, k, {a, a_type, lda, stride_a}, {b, b_type, ldb, stride_b},    \
-                  {c, c_type, ldc, stride_c}, batch, compute, scalar_type(compute), alpha, beta); \
-    return serve(real, gemm, handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, stride_a, b,     \
-                 b_type, ldb, stride_b, beta, c, c_type, ldc, stride_c, batch, compute,           \
-                 algorithm);                                                                      \
+#define TILEWISE_GEMM_BATCHED_EX(name, Int)                                                      \
+  TILEWISE_ENTRY Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k,             \
+                             const void* alpha, const void* a, int a_type, Int lda,              \
+                             long long stride_a, const void* b, int b_type, Int ldb,             \
+                             long long stride_b, const void* beta, void* c, int c_type, Int ldc, \
+                             long long stride_c, Int batch, int compute, int algorithm) {        \
+    static Real<decltype(name)> real(#name);                                                     \
+    const Gemm gemm = make_gemm(op_a, op_b, m, n, k, {a, a_type, lda, stride_a},                 \
+                                {b, b_type, ldb, stride_b}, {c, c_type, ldc, stride_c}, batch,   \
+                                compute, scalar_type(compute), alpha, beta, algorithm);          \
+    return serve(real, gemm, handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, stride_a, b,    \
+                 b_type, ldb, stride_b, beta, c, c_type, ldc, stride_c, batch, compute,          \
+                 algorithm);                                                                     \
   }
 TILEWISE_GEMM_BATCHED_EX(cublasGemmStridedBatchedEx, int)
 TILEWISE_GEMM_BATCHED_EX(cublasGemmStridedBatchedEx_64, std::int64_t)

@@ -15,6 +15,8 @@ static_assert(kSuccess == CUBLAS_STATUS_SUCCESS &&
 static_assert(kNotTransposed == CUBLAS_OP_N && kTransposed == CUBLAS_OP_T &&
               kConjugate == CUBLAS_OP_C);
 static_assert(kPointersOnHost == CUBLAS_POINTER_MODE_HOST);
+static_assert(kAnyAlgorithm == CUBLAS_GEMM_DEFAULT &&
+              kAnyTensorAlgorithm == CUBLAS_GEMM_DEFAULT_TENSOR_OP);
 static_assert(kDefaultMath == CUBLAS_DEFAULT_MATH && kTf32Math == CUBLAS_TF32_TENSOR_OP_MATH &&
               kNoReducedSums == CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
 static_assert(kF32 == CUDA_R_32F && kF64 == CUDA_R_64F && kF16 == CUDA_R_16F && kI8 == CUDA_R_8I &&

@@ -2,6 +2,10 @@
 // before the cuBLAS of programs/fake_cublas.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -110,6 +114,11 @@ TEST_F(EntriesTest, AnswersWhereTheRecordIsFasterThanCublas) {
             kSuccess);
   EXPECT_TRUE(is_right(kFaster));
   EXPECT_EQ(reached(), 0);
+  // An algorithm that is asked for by its number is cuBLAS's.
+  EXPECT_EQ(cublasGemmEx(handle_, 0, 0, kM, kFaster, kK, &alpha_, a_.data(), kF32, kM, b_.data(),
+                         kF32, kK, &beta_, c_.data(), kF32, kM, kCompute32, 3),
+            kSuccess);
+  EXPECT_EQ(reached(), 1);
   // Batches have records of their own.
   std::fill(c_.begin(), c_.end(), -1.0F);
   EXPECT_EQ(cublasSgemmStridedBatched(handle_, 0, 0, kM, kFaster, kK, &alpha_, a_.data(), kM, 0,
@@ -200,6 +209,8 @@ TEST_F(EntriesTest, AnswersCublasLtWithoutAnEpilogue) {
        std::vector<std::pair<int, std::uint64_t>>{{kLtEpilogue, 4},
                                                   {kLtPointerMode, 1},
                                                   {kLtScaleA, 4096},
+                                                  {kLtSyncFirst, 2},
+                                                  {kLtSyncLast, 4096},
                                                   {kLtSmCount, 8},
                                                   {kLtTransC, 1}}) {
     const LtProduct plain = product;
@@ -286,6 +297,29 @@ TEST_F(EntriesTest, ItsProductsAreRecordedTunedAndSaidToGain) {
   const cli_test::Result missing = run({"record", "-o", list, "--", "/nonexistent"});
   EXPECT_NE(missing.status, 0);
   EXPECT_THAT(missing.err, HasSubstr("/nonexistent does not start"));
+}
+
+TEST_F(EntriesTest, SignalsEndTheProgramAndWhatItMadeIsWritten) {
+  set("TILEWISE_DROP_IN_DEVICE", "host");
+  for (const int signal : {SIGTERM, SIGHUP, SIGINT}) {
+    const std::string list = file("list-" + std::to_string(signal) + ".csv").string();
+    const pid_t pid =
+        start({"record", "-o", list, "--", TILEWISE_DROP_IN_APP, "wait"}, "/dev/null");
+    for (int i = 0; i < 2000 && read(file("stdout")).empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    // SIGTERM is for `record`; the others are for its group, as a terminal's are.
+    if (signal != SIGTERM) {
+      const std::string children = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid);
+      const pid_t program = std::atoi(read(children + "/children").c_str());
+      ASSERT_GT(program, 0);
+      kill(program, signal);
+    }
+    kill(pid, signal);
+    const cli_test::Result result = finish(pid);
+    EXPECT_EQ(result.status, 128 + signal) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("2 problems, 4 calls"));
+    EXPECT_THAT(read(list), HasSubstr("nn,40,24,16,f32,f32,strict,1,16/16/16,3,"));
+  }
 }
 
 TEST_F(EntriesTest, RecordingGoesOnBesideADamagedDatabase) {

@@ -1,9 +1,48 @@
+#include <filesystem>
+#include <set>
+
+#include "db/image_cache.hpp"
 #include "device/machines.hpp"
+#include "matmul/build.hpp"
+#include "matmul/executable.hpp"
+#include "matmul/image_store.hpp"
+#include "matmul/portfolio.hpp"
+#include "matmul/resolve.hpp"
 #include "tests/drop_in/random_calls.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise::drop_in {
 namespace {
+
+/// Compiles the kernels by which the drop-in answers these problems without a database, on all
+/// cores: the drop-in compiles one at a time.
+void compile(const std::vector<Problem>& problems, const DeviceInfo& info, ImageCache& cache) {
+  const Resolver stored({}, info),
+      portfolio({}, info, "", portfolio_for(info),
+                [&](const Problem&kind) { return portfolio_corrections(kind, info); });
+  struct Job {
+    Candidate candidate;
+    Problem problem;
+  };
+  std::vector<Job> jobs;
+  std::set<KernelSpec> kernels;
+  for (const Problem& problem : problems) {
+    const Candidate candidate = resolve(
+                                    stored, [&] { return &portfolio; }, problem)
+                                    .candidate;
+    bool is_new = false;
+    for (const auto& [kernel, need] : kernel_needs(plan_of(candidate, problem, info)))
+      is_new |= kernels.insert(kernel).second;
+    if (is_new) jobs.push_back({candidate, problem});
+  }
+  const std::unique_ptr<Compiler> compiler = load_compiler(info.target);
+  const ImageStore store(nullptr, &cache, compiler.get());
+  parallel_for(static_cast<std::int64_t>(jobs.size()), 0, [&](std::int64_t i, int) {
+    const auto& [candidate, problem] = jobs[static_cast<std::size_t>(i)];
+    build(candidate, find_template(candidate.kernel_template), problem, info, store);
+  });
+}
 
 TEST_F(RandomCalls, HaveTheResultsOfCublas) {
   std::unique_ptr<Device> device;
@@ -13,10 +52,16 @@ TEST_F(RandomCalls, HaveTheResultsOfCublas) {
     GTEST_SKIP() << error.what();
   }
   if (device->info().target.host) GTEST_SKIP() << "no GPU";
-  if (!start(std::move(device), {"libcublas.so.13", "libcublas.so.12"}))
+  // Without a database: what ships with the library answers.
+  const std::filesystem::path none = testing::TempDir() + "drop_in_random_calls_gpu/none.db";
+  setenv("TILEWISE_DB", none.c_str(), 1);
+  const int calls = count(2000);
+  if (!start(std::move(device), {"libcublas.so.13", "libcublas.so.12"},
+             std::clamp(calls / 50, 64, 2000), 200, 96 << 20))
     GTEST_SKIP() << "no cuBLAS";
-  const char* asked = std::getenv("TILEWISE_RANDOM_CALLS");
-  compare(asked ? std::atoi(asked) : 2000);
+  ImageCache cache(image_cache_path(none));
+  compile(problems(), device_->info(), cache);
+  compare(calls);
 }
 
 }  // namespace

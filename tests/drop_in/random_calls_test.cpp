@@ -8,8 +8,8 @@ TEST_F(RandomCalls, OnTheCpuHaveTheResultsOfPlainLoops) {
   setenv("TILEWISE_DROP_IN_DEVICE", "host", 1);
   const std::string none = testing::TempDir() + "drop_in_random_calls/none.db";
   setenv("TILEWISE_DB", none.c_str(), 1);
-  ASSERT_TRUE(start(open_device("host"), {TILEWISE_FAKE_CUBLAS}));
-  compare(80);
+  ASSERT_TRUE(start(open_device("host"), {TILEWISE_FAKE_CUBLAS}, 40, 40, 32 << 20));
+  compare(count(400));
 }
 
 }  // namespace

@@ -112,6 +112,11 @@ int run_program(std::vector<std::string> words, const fs::path& library, const f
     list.push_back(nullptr);
     return list;
   };
+  // Signals of before the program runs are passed on once it does.
+  sigset_t passed_on, before_mask;
+  sigemptyset(&passed_on);
+  for (const int signal : {SIGTERM, SIGHUP}) sigaddset(&passed_on, signal);
+  pthread_sigmask(SIG_BLOCK, &passed_on, &before_mask);
   const auto before_int = std::signal(SIGINT, SIG_IGN), before_quit = std::signal(SIGQUIT, SIG_IGN);
   for (const int signal : {SIGTERM, SIGHUP}) std::signal(signal, pass_on);
   // The program has the signals as this one had them.
@@ -123,14 +128,16 @@ int run_program(std::vector<std::string> words, const fs::path& library, const f
   if (before_quit != SIG_IGN) sigaddset(&defaults, SIGQUIT);
   for (const int signal : {SIGTERM, SIGHUP}) sigaddset(&defaults, signal);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setsigmask(&attributes, &before_mask);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   pid_t program = -1;
   const int error = posix_spawnp(&program, words.front().c_str(), nullptr, &attributes,
                                  pointers(words).data(), pointers(settings).data());
   posix_spawnattr_destroy(&attributes);
   int status = 0;
+  if (error == 0) running = program;
+  pthread_sigmask(SIG_SETMASK, &before_mask, nullptr);
   if (error == 0) {
-    running = program;
     while (waitpid(program, &status, 0) < 0 && errno == EINTR) continue;
     running = 0;
   }

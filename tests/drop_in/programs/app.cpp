@@ -1,4 +1,5 @@
 // A program that knows cuBLAS alone: products of two shapes, one of them in the child of a fork().
+// With an argument it then waits for a signal.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ int cublasSgemm_v2(void* handle, int op_a, int op_b, int m, int n, int k, const 
 int fake_cublas_products();
 }
 
-int main() {
+int main(int count, char**) {
   void* handle = nullptr;
   if (cublasCreate_v2(&handle) != 0) return 1;
   const float alpha = 1, beta = 0;
@@ -34,5 +35,7 @@ int main() {
     if (waitpid(child, &status, 0) != child || status != 0) return 4;
   }
   std::printf("reached cuBLAS: %d\n", fake_cublas_products());
+  std::fflush(stdout);
+  while (count > 1) pause();
   return cublasDestroy_v2(handle);
 }

@@ -1,10 +1,13 @@
 // In the place of libcublas.so: the functions that the drop-in answers or asks, computed by plain
-// loops on host memory. It counts the products that reach it.
+// loops on host memory. It refuses the arguments that cuBLAS refuses, and counts the products that
+// reach it.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "drop_in/abi.hpp"
 #include "drop_in/product.hpp"
@@ -36,49 +39,96 @@ DType element(int type) {
       return DType::i8;
     case kI32:
       return DType::i32;
+    case kE4m3:
+      return DType::e4m3;
+    case kE5m2:
+      return DType::e5m2;
     default:
       return DType::f32;
   }
 }
 
-double at(const Matrix& x, std::int64_t of, std::int64_t row, std::int64_t column) {
-  const DType type = element(x.type);
-  const auto index = of * x.stride + column * x.ld + row;
-  return to_double(type, static_cast<const char*>(x.data) + index * bytes_of(type));
+constexpr Status kInvalidValue = 7;  // CUBLAS_STATUS_INVALID_VALUE
+
+/// A matrix with its order: cublasLt has row-major ones, too.
+struct Placed {
+  Matrix matrix;
+  bool row_major = false;
+};
+std::int64_t offset_in(const Placed& x, std::int64_t of, std::int64_t row, std::int64_t column) {
+  if (x.row_major) std::swap(row, column);
+  return (of * x.matrix.stride + column * x.matrix.ld + row) * bytes_of(element(x.matrix.type));
+}
+double at(const Placed& x, std::int64_t of, std::int64_t row, std::int64_t column) {
+  const auto* data = static_cast<const char*>(x.matrix.data);
+  return to_double(element(x.matrix.type), data + offset_in(x, of, row, column));
 }
 
-Status multiply(const Gemm& gemm) {
-  ++products;
-  if (gemm.m < 0 || gemm.n < 0 || gemm.k < 0) return 7;  // CUBLAS_STATUS_INVALID_VALUE
+/// A product, whose C is `addend` and whose D is the Gemm's c.
+struct FullProduct {
+  Gemm gemm;
+  Placed a, b, addend, d;
+  bool relu = false;
+};
+
+bool is_refused(const Gemm& gemm, std::int64_t least_a, std::int64_t least_b,
+                std::int64_t least_c) {
+  const auto is_operation = [](int op) { return op >= kNotTransposed && op <= kConjugate; };
+  return !is_operation(gemm.op_a) || !is_operation(gemm.op_b) || gemm.m < 0 || gemm.n < 0 ||
+         gemm.k < 0 || gemm.batch < 0 || gemm.a.ld < std::max<std::int64_t>(1, least_a) ||
+         gemm.b.ld < std::max<std::int64_t>(1, least_b) ||
+         gemm.c.ld < std::max<std::int64_t>(1, least_c);
+}
+
+Status multiply(const FullProduct& product) {
+  const Gemm& gemm = product.gemm;
   const double alpha = to_double(element(gemm.scalar), gemm.alpha);
   const double beta = to_double(element(gemm.scalar), gemm.beta);
-  const DType type = element(gemm.c.type);
   for (std::int64_t of = 0; of < gemm.batch; ++of)
     for (std::int64_t j = 0; j < gemm.n; ++j)
       for (std::int64_t i = 0; i < gemm.m; ++i) {
         double sum = 0;
-        for (std::int64_t p = 0; p < gemm.k; ++p)
-          sum += (gemm.op_a ? at(gemm.a, of, p, i) : at(gemm.a, of, i, p)) *
-                 (gemm.op_b ? at(gemm.b, of, j, p) : at(gemm.b, of, p, j));
+        if (alpha != 0)
+          for (std::int64_t p = 0; p < gemm.k; ++p)
+            sum += (gemm.op_a ? at(product.a, of, p, i) : at(product.a, of, i, p)) *
+                   (gemm.op_b ? at(product.b, of, j, p) : at(product.b, of, p, j));
         double value = alpha * sum;
-        if (beta != 0) value += beta * at(gemm.c, of, i, j);
-        const auto index = of * gemm.c.stride + j * gemm.c.ld + i;
-        from_double(type, value,
-                    static_cast<char*>(const_cast<void*>(gemm.c.data)) + index * bytes_of(type));
+        if (beta != 0) value += beta * at(product.addend, of, i, j);
+        if (product.relu) value = std::max(value, 0.0);
+        auto* d = static_cast<char*>(const_cast<void*>(gemm.c.data));
+        from_double(element(gemm.c.type), value, d + offset_in(product.d, of, i, j));
       }
   return kSuccess;
 }
 
+Status multiply(Handle handle, const Gemm& gemm) {
+  ++products;
+  if (!handle) return kNotInitialized;
+  if (is_refused(gemm, gemm.op_a ? gemm.k : gemm.m, gemm.op_b ? gemm.n : gemm.k, gemm.m))
+    return kInvalidValue;
+  return multiply(FullProduct{gemm, {gemm.a}, {gemm.b}, {gemm.c}, {gemm.c}});
+}
+
 int scalar_type(int compute) {
-  return compute == kCompute16    ? kF16
-         : compute == kCompute64  ? kF64
-         : compute == kComputeI32 ? kI32
-                                  : kF32;
+  switch (compute) {
+    case kCompute16:
+    case kCompute16 + 1:  // pedantic, as the others of this distance
+      return kF16;
+    case kCompute64:
+    case kCompute64 + 1:
+      return kF64;
+    case kComputeI32:
+    case kComputeI32 + 1:
+      return kI32;
+    default:
+      return kF32;
+  }
 }
 
 template <class Descriptor>
 Status set(Descriptor* described, int name, const void* value, std::size_t bytes) {
-  if (static_cast<std::size_t>(name) >= std::size(described->data) || bytes > 8) return 7;
+  if (static_cast<std::size_t>(name) >= std::size(described->data) || bytes > 8)
+    return kInvalidValue;
   described->data[name] = 0;
   std::memcpy(&described->data[name], value, bytes);
   return kSuccess;
@@ -86,7 +136,8 @@ Status set(Descriptor* described, int name, const void* value, std::size_t bytes
 template <class Descriptor>
 Status get(const Descriptor* described, int name, void* value, std::size_t bytes,
            std::size_t* written) {
-  if (static_cast<std::size_t>(name) >= std::size(described->data) || bytes > 8) return 7;
+  if (static_cast<std::size_t>(name) >= std::size(described->data) || bytes > 8)
+    return kInvalidValue;
   std::memcpy(value, &described->data[name], bytes);
   if (written) *written = bytes;
   return kSuccess;
@@ -106,6 +157,10 @@ FAKE Status cublasDestroy_v2(Handle handle) {
 }
 FAKE Status cublasGetStream_v2(Handle handle, CUstream_st** stream) {
   *stream = static_cast<State*>(handle)->stream;
+  return kSuccess;
+}
+FAKE Status cublasSetStream_v2(Handle handle, CUstream_st* stream) {
+  static_cast<State*>(handle)->stream = stream;
   return kSuccess;
 }
 FAKE Status cublasGetPointerMode_v2(Handle handle, int* mode) {
@@ -134,23 +189,23 @@ FAKE Status cublasSetSmCountTarget(Handle handle, int count) {
 }
 
 #define FAKE_GEMM(name, Int, type, how)                                                       \
-  FAKE Status name(Handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,        \
+  FAKE Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha, \
                    const void* a, Int lda, const void* b, Int ldb, const void* beta, void* c, \
                    Int ldc) {                                                                 \
-    return multiply({op_a,                                                                    \
-                     op_b,                                                                    \
-                     m,                                                                       \
-                     n,                                                                       \
-                     k,                                                                       \
-                     {a, type, lda},                                                          \
-                     {b, type, ldb},                                                          \
-                     {c, type, ldc},                                                          \
-                     1,                                                                       \
-                     how,                                                                     \
-                     type,                                                                    \
-                     false,                                                                   \
-                     alpha,                                                                   \
-                     beta});                                                                  \
+    return multiply(handle, {op_a,                                                            \
+                             op_b,                                                            \
+                             m,                                                               \
+                             n,                                                               \
+                             k,                                                               \
+                             {a, type, lda},                                                  \
+                             {b, type, ldb},                                                  \
+                             {c, type, ldc},                                                  \
+                             1,                                                               \
+                             how,                                                             \
+                             type,                                                            \
+                             false,                                                           \
+                             alpha,                                                           \
+                             beta});                                                          \
   }
 FAKE_GEMM(cublasSgemm_v2, int, kF32, kCompute32)
 FAKE_GEMM(cublasSgemm_v2_64, std::int64_t, kF32, kCompute32)
@@ -160,24 +215,24 @@ FAKE_GEMM(cublasHgemm, int, kF16, kCompute16)
 FAKE_GEMM(cublasHgemm_64, std::int64_t, kF16, kCompute16)
 
 #define FAKE_BATCHED(name, Int, type, how)                                                     \
-  FAKE Status name(Handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,         \
+  FAKE Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,  \
                    const void* a, Int lda, long long stride_a, const void* b, Int ldb,         \
                    long long stride_b, const void* beta, void* c, Int ldc, long long stride_c, \
                    Int batch) {                                                                \
-    return multiply({op_a,                                                                     \
-                     op_b,                                                                     \
-                     m,                                                                        \
-                     n,                                                                        \
-                     k,                                                                        \
-                     {a, type, lda, stride_a},                                                 \
-                     {b, type, ldb, stride_b},                                                 \
-                     {c, type, ldc, stride_c},                                                 \
-                     batch,                                                                    \
-                     how,                                                                      \
-                     type,                                                                     \
-                     false,                                                                    \
-                     alpha,                                                                    \
-                     beta});                                                                   \
+    return multiply(handle, {op_a,                                                             \
+                             op_b,                                                             \
+                             m,                                                                \
+                             n,                                                                \
+                             k,                                                                \
+                             {a, type, lda, stride_a},                                         \
+                             {b, type, ldb, stride_b},                                         \
+                             {c, type, ldc, stride_c},                                         \
+                             batch,                                                            \
+                             how,                                                              \
+                             type,                                                             \
+                             false,                                                            \
+                             alpha,                                                            \
+                             beta});                                                           \
   }
 FAKE_BATCHED(cublasSgemmStridedBatched, int, kF32, kCompute32)
 FAKE_BATCHED(cublasSgemmStridedBatched_64, std::int64_t, kF32, kCompute32)
@@ -186,47 +241,47 @@ FAKE_BATCHED(cublasDgemmStridedBatched_64, std::int64_t, kF64, kCompute64)
 FAKE_BATCHED(cublasHgemmStridedBatched, int, kF16, kCompute16)
 FAKE_BATCHED(cublasHgemmStridedBatched_64, std::int64_t, kF16, kCompute16)
 
-#define FAKE_EX(name, Int)                                                                 \
-  FAKE Status name(Handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,     \
-                   const void* a, int a_type, Int lda, const void* b, int b_type, Int ldb, \
-                   const void* beta, void* c, int c_type, Int ldc, int compute, int) {     \
-    return multiply({op_a,                                                                 \
-                     op_b,                                                                 \
-                     m,                                                                    \
-                     n,                                                                    \
-                     k,                                                                    \
-                     {a, a_type, lda},                                                     \
-                     {b, b_type, ldb},                                                     \
-                     {c, c_type, ldc},                                                     \
-                     1,                                                                    \
-                     compute,                                                              \
-                     scalar_type(compute),                                                 \
-                     false,                                                                \
-                     alpha,                                                                \
-                     beta});                                                               \
+#define FAKE_EX(name, Int)                                                                    \
+  FAKE Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha, \
+                   const void* a, int a_type, Int lda, const void* b, int b_type, Int ldb,    \
+                   const void* beta, void* c, int c_type, Int ldc, int compute, int) {        \
+    return multiply(handle, {op_a,                                                            \
+                             op_b,                                                            \
+                             m,                                                               \
+                             n,                                                               \
+                             k,                                                               \
+                             {a, a_type, lda},                                                \
+                             {b, b_type, ldb},                                                \
+                             {c, c_type, ldc},                                                \
+                             1,                                                               \
+                             compute,                                                         \
+                             scalar_type(compute),                                            \
+                             false,                                                           \
+                             alpha,                                                           \
+                             beta});                                                          \
   }
 FAKE_EX(cublasGemmEx, int)
 FAKE_EX(cublasGemmEx_64, std::int64_t)
 
 #define FAKE_BATCHED_EX(name, Int)                                                                 \
-  FAKE Status name(Handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,             \
+  FAKE Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,      \
                    const void* a, int a_type, Int lda, long long stride_a, const void* b,          \
                    int b_type, Int ldb, long long stride_b, const void* beta, void* c, int c_type, \
                    Int ldc, long long stride_c, Int batch, int compute, int) {                     \
-    return multiply({op_a,                                                                         \
-                     op_b,                                                                         \
-                     m,                                                                            \
-                     n,                                                                            \
-                     k,                                                                            \
-                     {a, a_type, lda, stride_a},                                                   \
-                     {b, b_type, ldb, stride_b},                                                   \
-                     {c, c_type, ldc, stride_c},                                                   \
-                     batch,                                                                        \
-                     compute,                                                                      \
-                     scalar_type(compute),                                                         \
-                     false,                                                                        \
-                     alpha,                                                                        \
-                     beta});                                                                       \
+    return multiply(handle, {op_a,                                                                 \
+                             op_b,                                                                 \
+                             m,                                                                    \
+                             n,                                                                    \
+                             k,                                                                    \
+                             {a, a_type, lda, stride_a},                                           \
+                             {b, b_type, ldb, stride_b},                                           \
+                             {c, c_type, ldc, stride_c},                                           \
+                             batch,                                                                \
+                             compute,                                                              \
+                             scalar_type(compute),                                                 \
+                             false,                                                                \
+                             alpha,                                                                \
+                             beta});                                                               \
   }
 FAKE_BATCHED_EX(cublasGemmStridedBatchedEx, int)
 FAKE_BATCHED_EX(cublasGemmStridedBatchedEx_64, std::int64_t)
@@ -249,29 +304,62 @@ FAKE Status cublasLtMatrixLayoutSetAttribute(LtMatrix* matrix, int name, const v
                                              std::size_t bytes) {
   return set(matrix, name, value, bytes);
 }
-/// Without an epilogue; it counts, and multiplies f32 where D is C.
-FAKE Status cublasLtMatmul(Handle, const LtProduct* product, const void* alpha, const void* a,
+FAKE Status cublasLtMatmulDescCreate(LtProduct** made, int compute, int scalar) {
+  *made = new LtProduct{};
+  (*made)->data[kLtCompute] = static_cast<std::uint64_t>(compute);
+  (*made)->data[kLtScaleType] = static_cast<std::uint64_t>(scalar);
+  (*made)->data[kLtFill] = kLtFullFill;
+  (*made)->data[kLtEpilogue] = kLtNoEpilogue;
+  return kSuccess;
+}
+FAKE Status cublasLtMatmulDescDestroy(LtProduct* product) {
+  delete product;
+  return kSuccess;
+}
+FAKE Status cublasLtMatrixLayoutCreate(LtMatrix** made, int type, std::uint64_t rows,
+                                       std::uint64_t columns, std::int64_t ld) {
+  *made = new LtMatrix{};
+  (*made)->data[kLtType] = static_cast<std::uint64_t>(type);
+  (*made)->data[kLtRows] = rows, (*made)->data[kLtColumns] = columns;
+  (*made)->data[kLtLd] = static_cast<std::uint64_t>(ld);
+  (*made)->data[kLtBatch] = 1;
+  return kSuccess;
+}
+FAKE Status cublasLtMatrixLayoutDestroy(LtMatrix* matrix) {
+  delete matrix;
+  return kSuccess;
+}
+/// Of the epilogues ReLU alone; no scales of the operands.
+FAKE Status cublasLtMatmul(Handle handle, const LtProduct* said, const void* alpha, const void* a,
                            const LtMatrix* a_matrix, const void* b, const LtMatrix* b_matrix,
-                           const void* beta, const void*, const LtMatrix*, void* d,
+                           const void* beta, const void* c, const LtMatrix* c_matrix, void* d,
                            const LtMatrix* d_matrix, const void*, void*, std::size_t,
                            CUstream_st*) {
+  ++products;
+  if (!handle) return kNotInitialized;
   const auto number = [](const auto* of, int name) {
     return static_cast<std::int64_t>(of->data[name]);
   };
-  const auto op_a = static_cast<int>(number(product, kLtTransA));
-  const auto op_b = static_cast<int>(number(product, kLtTransB));
-  return multiply({op_a,
-                   op_b,
-                   number(d_matrix, kLtRows),
-                   number(d_matrix, kLtColumns),
-                   number(a_matrix, op_a ? kLtRows : kLtColumns),
-                   {a, kF32, number(a_matrix, kLtLd)},
-                   {b, kF32, number(b_matrix, kLtLd)},
-                   {d, kF32, number(d_matrix, kLtLd)},
-                   1,
-                   kCompute32,
-                   kF32,
-                   false,
-                   alpha,
-                   beta});
+  const auto whole = [&](const auto* of, int name) { return static_cast<int>(number(of, name)); };
+  const auto placed = [&](const void* data, const LtMatrix* matrix) {
+    return Placed{{data, whole(matrix, kLtType), number(matrix, kLtLd), number(matrix, kLtStride)},
+                  number(matrix, kLtOrder) != kLtColumnMajor};
+  };
+  const auto least = [&](const LtMatrix* matrix) {
+    return number(matrix, number(matrix, kLtOrder) == kLtColumnMajor ? kLtRows : kLtColumns);
+  };
+  FullProduct product;
+  product.a = placed(a, a_matrix), product.b = placed(b, b_matrix);
+  product.addend = placed(c, c_matrix ? c_matrix : d_matrix), product.d = placed(d, d_matrix);
+  product.relu = number(said, kLtEpilogue) == 2;
+  Gemm& gemm = product.gemm;
+  gemm.op_a = whole(said, kLtTransA), gemm.op_b = whole(said, kLtTransB);
+  gemm.m = number(d_matrix, kLtRows), gemm.n = number(d_matrix, kLtColumns);
+  gemm.k = number(a_matrix, gemm.op_a ? kLtRows : kLtColumns);
+  gemm.a = product.a.matrix, gemm.b = product.b.matrix, gemm.c = product.d.matrix;
+  gemm.batch = number(d_matrix, kLtBatch);
+  gemm.scalar = whole(said, kLtScaleType);
+  gemm.alpha = alpha, gemm.beta = beta;
+  if (is_refused(gemm, least(a_matrix), least(b_matrix), least(d_matrix))) return kInvalidValue;
+  return multiply(product);
 }
