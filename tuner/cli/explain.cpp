@@ -67,7 +67,7 @@ double missed_clock_mhz(const Explanation& one) {
 void print_heading(const std::string& text) {
   print_exact_line(styled(printable(text, Lines::one), Style::bold, colours(StandardStream::out)));
 }
-void say(const std::string& text) { print_line("  " + text); }
+void say(const std::string& text) { print_wrapped("  " + text); }
 
 std::string times_text(double ratio) { return format_number(ratio, ratio < 10 ? 2 : 1) + "x"; }
 

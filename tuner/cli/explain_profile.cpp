@@ -200,14 +200,15 @@ void print_profile(const Profile& profile) {
   const int width = terminal_width();
   std::istringstream lines(table.text(width > 2 ? width - 2 : 0, colours(StandardStream::out)));
   for (std::string line; std::getline(lines, line);) print_exact_line("  " + line);
-  print_line("  this: " + short_text(profile.serving.candidate));
-  print_line("  runner-up: " +
-             (profile.runner_up
-                  ? short_text(profile.runner_up->candidate)
-                  : std::string("none of its rivals is stored and valid for the product")));
-  print_line("  medians of " + std::to_string(profile.launches) +
-             " launches by ncu, caches flushed before each: shares of each unit's peak, stalls in "
-             "warps for each issued instruction");
+  print_wrapped("  this: " + short_text(profile.serving.candidate));
+  print_wrapped("  runner-up: " +
+                (profile.runner_up
+                     ? short_text(profile.runner_up->candidate)
+                     : std::string("none of its rivals is stored and valid for the product")));
+  print_wrapped(
+      "  medians of " + std::to_string(profile.launches) +
+      " launches by ncu, caches flushed before each: shares of each unit's peak, stalls in "
+      "warps for each issued instruction");
 }
 
 std::string profile_json(const Profile& profile) {

@@ -60,8 +60,7 @@ std::string json_text(const nlohmann::ordered_json& document) {
 
 int report(const std::string& kind, const std::string& message, int status, bool json) {
   std::cout.flush();
-  std::cerr << "autotune: " << styled("error:", Style::bad, colours(StandardStream::err)) << ' '
-            << printable(message) << '\n';
+  print_complaint("error:", message);
   if (json) print_document(json_text({{"error", {{"kind", kind}, {"message", message}}}}));
   return status;
 }
