@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The pages of the repository: docs_test.py ROOT. Links lead somewhere, README.md and docs/performance.md stay short."""
+"""The pages of the repository: docs_test.py ROOT. Links lead somewhere, README.md and docs/performance.md stay
+short, README.md lists every page for its readers."""
 import pathlib
 import re
 import subprocess
@@ -51,6 +52,17 @@ class Pages(unittest.TestCase):
     def test_short_pages_are_short(self):
         for name in ("README.md", "docs/performance.md"):
             self.assertLess(len((ROOT / name).read_text().splitlines()), 150, name)
+
+    def test_pages_say_for_whom_they_are_as_the_readme_sorts_them(self):
+        sorted_by_readme = {}
+        for verb, links in re.findall(r"^\| (use|understand|change) \| (.*) \|$", (ROOT / "README.md").read_text(), flags=re.M):
+            for name in re.findall(r"\(docs/([\w-]+\.md)\)", links):
+                sorted_by_readme[name] = verb
+        said = {}
+        for page in (ROOT / "docs").glob("*.md"):
+            found = re.match(r"# .*\n\n\*To (use|understand|change) Tilewise\.\*", page.read_text())
+            said[page.name] = found[1] if found else "nobody"
+        self.assertEqual(said, sorted_by_readme)
 
     def test_sentences_of_the_readme_have_at_most_35_words(self):
         text = without_code((ROOT / "README.md").read_text())

@@ -167,6 +167,51 @@ TEST_F(CliHabits, NoColorForbidsColoursOnly) {
   EXPECT_THAT(plain.err, AllOf(HasSubstr("\x1b[K"), Not(HasSubstr("\x1b[31m"))));
 }
 
+/// The lines of a terminal's text without escape sequences.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines(1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b')
+      i = text.find_first_of("mKA", i);
+    else if (text[i] == '\n' || text[i] == '\r')
+      lines.emplace_back();
+    else
+      lines.back() += text[i];
+  }
+  return lines;
+}
+
+TEST_F(CliHabits, ProgressAndWarningsFitTheTerminal) {
+  set("TERM", "xterm");
+  for (const int columns : {40, 80, 132}) {
+    const Result result =
+        run_on_terminal(quick_tune({"--max-evaluations", "6", "--force"}), columns);
+    if (result.status == -1) GTEST_SKIP() << "no terminals here";
+    ASSERT_EQ(result.status, 0) << result.err;
+    for (const std::string& line : lines_of(result.err))
+      EXPECT_LE(line.size(), static_cast<std::size_t>(columns)) << line;
+    EXPECT_THAT(lines_of(result.err), testing::Contains(testing::StartsWith("best ")));
+    EXPECT_THAT(result.err, HasSubstr("1 problem in "));
+  }
+}
+
+TEST_F(CliHabits, ANarrowerTerminalIsErasedByItsRows) {
+  set("TERM", "xterm"), set("NO_COLOR", "1");
+  std::size_t narrow_from = 0;
+  const Result result = run_on_terminal(
+      quick_tune({"--max-evaluations", "40", "--force"}), 200, [&](int terminal, const auto& text) {
+        const std::size_t best = text.find("best ");
+        if (narrow_from > 0 || best == text.npos || text.find('\r', best) == text.npos) return;
+        narrow_from = text.size();
+        resize(terminal, 20);
+      });
+  if (result.status == -1) GTEST_SKIP() << "no terminals here";
+  ASSERT_EQ(result.status, 0) << result.err;
+  ASSERT_GT(narrow_from, 0U);
+  EXPECT_THAT(result.err.substr(narrow_from), HasSubstr("\x1b[A\x1b[K\x1b[A\x1b[K\x1b[A\x1b[K"))
+      << "two lines that were up to 200 columns wide take at least four rows of 20";
+}
+
 TEST_F(CliHabits, TimeLeftIsReadableHoweverLong) {
   set("TERM", "xterm");
   const auto left = [&](const char* budget) {

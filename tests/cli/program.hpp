@@ -2,12 +2,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -111,21 +113,33 @@ class ProgramTest : public testing::Test {
     return result;
   }
 
-  /// The same with stderr on a terminal. Status -1 without terminals.
-  Result run_on_terminal(const std::vector<std::string>& arguments) const {
+  /// The same with stderr on a terminal of that many columns (0: not known). Status -1 without
+  /// terminals. `while_reading`: called with the terminal and the text so far.
+  Result run_on_terminal(
+      const std::vector<std::string>& arguments, int columns = 0,
+      const std::function<void(int terminal, const std::string& text)>& while_reading = {}) const {
     const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) return {};
+    resize(terminal, columns);
     const std::string name = ptsname(terminal);
     const int kept_open = open(name.c_str(), O_RDWR | O_NOCTTY);  // until the program has opened it
     const pid_t pid = start(arguments, "/dev/null", name);
     close(kept_open);
     std::string text(4096, ' '), errors;
-    for (ssize_t n; (n = read_some(terminal, text)) > 0;)
+    for (ssize_t n; (n = read_some(terminal, text)) > 0;) {
       errors.append(text, 0, static_cast<std::size_t>(n));
+      if (while_reading) while_reading(terminal, errors);
+    }
     close(terminal);
     Result result = finish(pid);
     result.err = errors;
     return result;
+  }
+  static void resize(int terminal, int columns) {
+    winsize size{};
+    size.ws_col = static_cast<unsigned short>(columns);
+    size.ws_row = columns > 0 ? 24 : 0;
+    ioctl(terminal, TIOCSWINSZ, &size);
   }
 
  private:

@@ -83,6 +83,7 @@ void add_merge(CLI::App& app, Selection& selection);
 void add_replay(CLI::App& app, Selection& selection);
 void add_completion(CLI::App& app, Selection& selection);
 void add_manual(CLI::App& app, Selection& selection);
+void add_launch(CLI::App& app, Selection& selection);
 void add_worker(CLI::App& app, Selection& selection);
 
 /// Parses, runs, reports errors. Never throws; returns the exit status.

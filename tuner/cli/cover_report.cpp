@@ -138,11 +138,14 @@ Json loss_json(const Points& points) {
 
 }  // namespace
 
-std::string cover_line(const CoverProgress& progress) {
-  std::string line =
+ProgressLine cover_line(const CoverProgress& progress) {
+  ProgressLine line;
+  if (progress.point) line = progress_line(*progress.point);
+  line.parts.insert(
+      line.parts.begin(),
       "cover: " + format_seconds(std::max(0.0, progress.budget_seconds - progress.seconds)) +
-      " left, " + std::to_string(progress.points) + " points" + (progress.check ? "; check" : "");
-  if (progress.point) line += ": " + progress_line(*progress.point);
+          " left, " + std::to_string(progress.points) + " points" +
+          (progress.check ? "; check" : ""));
   return line;
 }
 

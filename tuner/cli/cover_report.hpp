@@ -4,6 +4,7 @@
 
 #include "tuner/cli/gpus.hpp"
 #include "tuner/cli/output.hpp"
+#include "tuner/cli/progress.hpp"
 #include "tuner/cover.hpp"
 
 namespace tilewise::cli {
@@ -17,7 +18,7 @@ struct Covered {
 };
 
 /// The progress line of a run.
-std::string cover_line(const CoverProgress& progress);
+ProgressLine cover_line(const CoverProgress& progress);
 /// The configurations of each layout, the expected loss and where it is largest, by size.
 void print_covered(const Covered& covered, const Output& output);
 std::string covered_json(const Covered& covered);

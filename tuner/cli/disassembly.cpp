@@ -21,16 +21,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTools[] = {"nvdisasm", "cuobjdump"};
 
-bool runs(const fs::path& program) {
-  std::error_code ignored;
-  return fs::is_regular_file(program, ignored) && access(program.c_str(), X_OK) == 0;
-}
-
 /// The first tool in one of the folders.
 std::string tool_in(const std::vector<fs::path>& folders) {
   for (const char* tool : kTools)
     for (const fs::path& folder : folders)
-      if (runs(folder / tool)) return folder / tool;
+      if (is_program(folder / tool)) return folder / tool;
   return "";
 }
 
@@ -43,12 +38,8 @@ void add_wheels(std::vector<fs::path>& folders, const fs::path& environment) {
       folders.push_back(wheel.path() / "bin");
 }
 
-std::vector<fs::path> usual_folders() {
-  std::vector<fs::path> folders;
-  for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* value = std::getenv(name); value && *value)
-      folders.push_back(fs::path(value) / "bin");
-  folders.emplace_back("/usr/local/cuda/bin");
+std::vector<fs::path> disassembler_folders() {
+  std::vector<fs::path> folders = toolkit_folders();
   if (const char* active = std::getenv("VIRTUAL_ENV"); active && *active)
     add_wheels(folders, active);
   std::error_code ignored;
@@ -120,14 +111,14 @@ void count_at(std::string_view line, std::size_t at, std::map<std::string, std::
 
 std::string find_disassembler(const std::string& named) {
   if (!named.empty()) {
-    if (runs(named)) return named;
+    if (is_program(named)) return named;
     if (const std::string found = tool_in({named}); !found.empty()) return found;
     throw Error(ErrorKind::io,
                 "--disassembler: there is no nvdisasm or cuobjdump at '" + named + "'");
   }
   for (const char* tool : kTools)
     if (std::string found = find_program(tool); !found.empty()) return found;
-  if (std::string found = tool_in(usual_folders()); !found.empty()) return found;
+  if (std::string found = tool_in(disassembler_folders()); !found.empty()) return found;
   throw Error(
       ErrorKind::unsupported,
       "SASS is printed by NVIDIA's nvdisasm or cuobjdump, and neither was found on PATH, in "

@@ -6,6 +6,7 @@
 #include "templates/space/candidate_text.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/explain_profile.hpp"
 #include "tuner/cli/explanation.hpp"
 #include "tuner/cli/kinds.hpp"
 #include "tuner/cli/stored.hpp"
@@ -24,21 +25,28 @@ constexpr double kWorthWords = 0.005;
 
 struct ExplainCommand : AnswerOptions {
   bool stale = false;
+  bool profile = false;
+  std::string ncu;
 };
 
 void setup(CLI::App& app, ExplainCommand& options) {
   add_subject_options(app, options);
   add_problem_options(app, options.problems, "");
   app.add_flag("--stale", options.stale, "Also say which are stale: loads the compiler");
+  app.add_flag("--profile", options.profile,
+               "Also read counters of it and of the runner-up on the GPU, by NVIDIA's ncu");
+  app.add_option("--ncu", options.ncu, "ncu: the program or its folder")
+      ->type_name("PATH")
+      ->needs("--profile");
   add_nvrtc_option(app, options.nvrtc);
-  app.get_option("--nvrtc")->needs("--stale");
   add_database_option(app, options.database);
   app.footer(
       "Why this configuration serves the product: which record matches, what limits it by the cost "
       "model, the candidates that it beat and by how much, and what the model expected "
       "(docs/explain.md).\n\n" +
       examples({"autotune explain --gpu H200 --sizes 1024x512x2048",
-                "autotune explain --device 0 --sizes 4096 --dtype bf16 --json"}));
+                "autotune explain --device 0 --sizes 4096 --dtype bf16 --json",
+                "autotune explain --device 0 --sizes 4096 --profile"}));
 }
 
 const Record* serving_record(const Explanation& one) {
@@ -59,7 +67,7 @@ double missed_clock_mhz(const Explanation& one) {
 void print_heading(const std::string& text) {
   print_exact_line(styled(printable(text, Lines::one), Style::bold, colours(StandardStream::out)));
 }
-void say(const std::string& text) { print_line("  " + text); }
+void say(const std::string& text) { print_wrapped("  " + text); }
 
 std::string times_text(double ratio) { return format_number(ratio, ratio < 10 ? 2 : 1) + "x"; }
 
@@ -266,7 +274,7 @@ Json measured_json(const Explanation& one) {
             {"best_of_first_10", positive_or_none(one.model.best_of_first_10)}}}};
 }
 
-Json explanation_json(const Explanation& one) {
+Json explanation_json(const Explanation& one, const std::optional<Profile>& profile) {
   const Resolution& resolution = one.answer.resolution;
   return {{"gpu", one.answer.subject.key},
           {"problem", Json::parse(to_json(one.answer.problem))},
@@ -280,10 +288,21 @@ Json explanation_json(const Explanation& one) {
           {"roof_us", positive_or_none(one.roof_us)},
           {"highest_clock_mhz", positive_or_none(missed_clock_mhz(one))},
           {"cost_model", cost_json(one)},
-          {"measured", measured_json(one)}};
+          {"measured", measured_json(one)},
+          {"profile", profile ? Json::parse(profile_json(*profile)) : Json()}};
+}
+
+ProfileOptions profile_options(const ExplainCommand& options, const std::vector<Gpu>& gpus,
+                               const Subject& subject) {
+  ProfileOptions chosen{options.ncu, "", options.database, options.nvrtc};
+  for (const Gpu& gpu : gpus)
+    if (gpu_key(gpu.info) == subject.key) chosen.which = gpu.which;
+  return chosen;
 }
 
 int run_explain(const ExplainCommand& options, const Output& output) {
+  if (!options.nvrtc.empty() && !options.stale && !options.profile)
+    throw Error(ErrorKind::invalid_argument, "--nvrtc needs --stale or --profile");
   problems_of(options.problems);  // bad problems are reported first
   const std::optional<Database> database =
       options.device.empty() ? open_to_read(options.database) : open_if_there(options.database);
@@ -297,8 +316,13 @@ int run_explain(const ExplainCommand& options, const Output& output) {
   Json explanations = Json::array();
   for (Answer& answer : answers_for(database, subjects, options, options.stale)) {
     const Explanation one = explain(database, std::move(answer), kRivals);
+    std::optional<Profile> profile;
+    if (options.profile) {
+      note(output, "ncu profiles " + table_text(one.answer.problem) + " ...");
+      profile = profile_of(one, profile_options(options, gpus, one.answer.subject));
+    }
     if (output.json) {
-      explanations.push_back(explanation_json(one));
+      explanations.push_back(explanation_json(one, profile));
       continue;
     }
     print_match(one);
@@ -307,6 +331,9 @@ int run_explain(const ExplainCommand& options, const Output& output) {
     print_limits(one);
     print_rivals(one, output);
     print_model(one);
+    if (!profile) continue;
+    print_heading("Counters");
+    print_profile(*profile);
   }
   if (output.json)
     print_document(Json{

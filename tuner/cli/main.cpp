@@ -17,7 +17,7 @@ constexpr void (*kCommands[])(CLI::App&, Selection&) = {
     add_tune,    add_cover,      add_query,  add_explain, add_report, add_source,
     add_devices, add_compile,    add_verify, add_ladder,  add_space,  add_templates,
     add_db,      add_export,     add_import, add_bundle,  add_merge,  add_replay,
-    add_record,  add_completion, add_manual, add_worker,
+    add_record,  add_completion, add_manual, add_launch,  add_worker,
 };
 
 constexpr const char* kDefaultCommand = "tune";
@@ -60,8 +60,7 @@ std::string json_text(const nlohmann::ordered_json& document) {
 
 int report(const std::string& kind, const std::string& message, int status, bool json) {
   std::cout.flush();
-  std::cerr << "autotune: " << styled("error:", Style::bad, colours(StandardStream::err)) << ' '
-            << printable(message) << '\n';
+  print_complaint("error:", message);
   if (json) print_document(json_text({{"error", {{"kind", kind}, {"message", message}}}}));
   return status;
 }

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <iostream>
 #include <numeric>
+#include <sstream>
 
 #include "tilewise/error.hpp"
 #include "tilewise/version.hpp"
@@ -38,20 +39,16 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
   return right ? blanks + text : text + blanks;
 }
 
-std::string without_trailing_blanks(std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line;
-}
-
 }  // namespace
 
-int terminal_width() {
+int terminal_width(StandardStream stream) {
   const std::string columns = environment("COLUMNS");
   int width = 0;
   const auto parsed = std::from_chars(columns.data(), columns.data() + columns.size(), width);
   if (parsed.ec == std::errc() && width > 0) return width;
   winsize size{};
-  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) return size.ws_col;
+  const int fd = stream == StandardStream::out ? STDOUT_FILENO : STDERR_FILENO;
+  if (isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0) return size.ws_col;
   return 0;
 }
 
@@ -82,6 +79,26 @@ std::string printable(const std::string& text, Lines lines) {
   return shown;
 }
 
+std::string wrapped(const std::string& text, int width) {
+  if (width <= 0) return text;
+  const auto most = static_cast<std::size_t>(width);
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!result.empty()) result += '\n';
+    const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+    const std::string indent(begin + 2, ' ');
+    while (line.size() > most) {
+      const std::size_t blank = line.rfind(' ', most);
+      if (blank == line.npos || line.find_first_not_of(' ') >= blank) break;  // one long word
+      result += line.substr(0, blank) + '\n';
+      line = indent + line.substr(line.find_first_not_of(' ', blank));
+    }
+    result += line;
+  }
+  return result;
+}
+
 std::string styled(const std::string& text, Style style, bool enabled) {
   if (!enabled || style == Style::plain) return text;
   const char* code = style == Style::bold   ? "1"
@@ -91,9 +108,18 @@ std::string styled(const std::string& text, Style style, bool enabled) {
   return std::string("\x1b[") + code + "m" + text + "\x1b[0m";
 }
 
-void Table::add(std::vector<std::string> cells) {
+void Table::add(std::vector<std::string> cells) { add(std::move(cells), {}); }
+
+void Table::add(std::vector<std::string> cells, std::vector<Style> styles) {
   for (std::string& cell : cells) cell = printable(cell, Lines::one);
   rows_.push_back(std::move(cells));
+  styles_.push_back(std::move(styles));
+}
+
+bool Table::has_values(std::size_t column) const {
+  return std::any_of(rows_.begin(), rows_.end(), [&](const auto& row) {
+    return column < row.size() && row[column] != "-" && !row[column].empty();
+  });
 }
 
 Table::Fit Table::fit(std::size_t width) const {
@@ -119,6 +145,9 @@ Table::Fit Table::fit(std::size_t width) const {
       fit.widths[i] = std::max(floor, fit.widths[i] - std::min(excess, fit.widths[i]));
     }
   };
+  if (total() > width)
+    std::erase_if(fit.shown,
+                  [&](std::size_t i) { return columns_[i].optional > 0 && !has_values(i); });
   cut_flexible(kFlexibleMin);
   while (total() > width && fit.shown.size() > 1) {
     const auto last = std::max_element(
@@ -127,24 +156,36 @@ Table::Fit Table::fit(std::size_t width) const {
     if (columns_[*last].optional == 0) break;
     fit.shown.erase(last);
   }
+  for (std::size_t i = fit.shown.size(); i-- > 0 && total() > width && fit.shown.size() > 1;)
+    if (columns_[fit.shown[i]].flexible)
+      fit.shown.erase(fit.shown.begin() + static_cast<std::ptrdiff_t>(i));
   cut_flexible(4);
   return fit;
 }
 
 std::string Table::text(int width, bool colour) const {
   const Fit fitted = fit(width > 0 ? static_cast<std::size_t>(width) : 0);
-  const auto line = [&](const auto& cell) {
+  const auto line = [&](const auto& cell, const auto& style) {
     std::string text;
+    std::size_t blanks = 0;  // not yet written: a line does not end with blanks
     for (const std::size_t i : fitted.shown) {
-      if (!text.empty()) text += std::string(kGap, ' ');
-      text += padded(cell(i), fitted.widths[i], columns_[i].right);
+      const std::string shown = padded(cell(i), fitted.widths[i], columns_[i].right);
+      const std::size_t end = shown.find_last_not_of(' ') + 1;
+      if (end > 0)
+        text += std::string(blanks, ' ') + styled(shown.substr(0, end), style(i), colour);
+      blanks = (end > 0 ? 0 : blanks) + shown.size() - end + kGap;
     }
-    return without_trailing_blanks(text);
+    return text;
   };
-  std::string result =
-      styled(line([&](std::size_t i) { return columns_[i].title; }), Style::bold, colour) + "\n";
-  for (const auto& row : rows_)
-    result += line([&](std::size_t i) { return i < row.size() ? row[i] : std::string(); }) + "\n";
+  std::string result = styled(line([&](std::size_t i) { return columns_[i].title; },
+                                   [](std::size_t) { return Style::plain; }),
+                              Style::bold, colour) +
+                       "\n";
+  for (std::size_t r = 0; r < rows_.size(); ++r)
+    result +=
+        line([&](std::size_t i) { return i < rows_[r].size() ? rows_[r][i] : ""; },
+             [&](std::size_t i) { return i < styles_[r].size() ? styles_[r][i] : Style::plain; }) +
+        "\n";
   return result;
 }
 
@@ -154,7 +195,8 @@ void Table::print(const Output& output) const {
   const Fit fitted = fit(width > 0 ? static_cast<std::size_t>(width) : 0);
   std::string hidden;
   for (std::size_t i = 0; i < columns_.size(); ++i)
-    if (std::find(fitted.shown.begin(), fitted.shown.end(), i) == fitted.shown.end())
+    if (has_values(i) &&
+        std::find(fitted.shown.begin(), fitted.shown.end(), i) == fitted.shown.end())
       hidden += (hidden.empty() ? "" : ", ") + columns_[i].title;
   if (!hidden.empty()) note(output, "(too narrow for: " + hidden + "; --json has everything)");
 }
@@ -166,16 +208,26 @@ void print_document(const std::string& json) {
 
 void print_exact_line(const std::string& text) { std::cout << text << '\n'; }
 
+void print_wrapped(const std::string& text) {
+  print_exact_line(wrapped(printable(text), terminal_width()));
+}
+
 void print_line(const std::string& text) { print_exact_line(printable(text)); }
 
 void note(const Output& output, const std::string& text) {
-  if (!output.quiet) std::cerr << printable(text) << '\n';
+  if (!output.quiet)
+    std::cerr << wrapped(printable(text), terminal_width(StandardStream::err)) << '\n';
 }
 
-void warn(const std::string& text) {
-  std::cerr << "autotune: " << styled("warning:", Style::bad, colours(StandardStream::err)) << ' '
-            << printable(text) << '\n';
+void print_complaint(const std::string& word, const std::string& text) {
+  const std::string start = "autotune: ";
+  const std::string all =
+      wrapped(start + word + ' ' + printable(text), terminal_width(StandardStream::err));
+  std::cerr << start << styled(word, Style::bad, colours(StandardStream::err))
+            << all.substr(start.size() + word.size()) << '\n';
 }
+
+void warn(const std::string& text) { print_complaint("warning:", text); }
 
 void check_writable(const std::string& option, const std::string& path) {
   std::error_code ignored;
@@ -227,6 +279,14 @@ std::string format_seconds(double seconds) {
 }
 
 std::string format_percent(double fraction) { return format_number(100 * fraction, 1) + "%"; }
+
+std::string format_error(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.2e", value);
+  return buffer;
+}
+
+Style ratio_style(double ratio) { return ratio >= 1 ? Style::good : Style::bad; }
 
 std::string format_rate(double tflops, bool integers) {
   const RateUnit unit(tflops, integers);

@@ -12,10 +12,10 @@ struct Output {
   bool verbose = false;
 };
 
-/// Columns of the terminal: COLUMNS, else stdout's width, else 0 (no limit: a pipe or a file).
-int terminal_width();
-
 enum class StandardStream { out, err };
+/// Columns of the terminal: COLUMNS, else the stream's width, else 0 (no limit: a pipe or a file).
+int terminal_width(StandardStream stream = StandardStream::out);
+
 /// Whether that stream is a terminal with escape sequences: TERM is set, and is not dumb.
 bool escapes(StandardStream stream);
 /// The same, and NO_COLOR is not set.
@@ -26,11 +26,16 @@ bool colours(StandardStream stream);
 enum class Lines { one, many };
 std::string printable(const std::string& text, Lines lines = Lines::many);
 
+/// The text in lines of at most `width` columns (0 = no limit), broken between words. A line that
+/// continues another is indented by two more columns.
+std::string wrapped(const std::string& text, int width);
+
 enum class Style { plain, bold, good, bad, dim };
 std::string styled(const std::string& text, Style style, bool enabled);
 
-/// A column of a table. When the terminal is too narrow, `flexible` columns are truncated first,
-/// then columns are left out, those with the highest `optional` first (0 = never).
+/// A column of a table. When the terminal is too narrow, `optional` columns without a value ("-")
+/// are left out first. Then `flexible` columns are truncated, and columns are left out, those with
+/// the highest `optional` first (0 = never), at last flexible ones.
 struct Column {
   std::string title;
   bool right = false;
@@ -43,6 +48,8 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells);
+  /// The same with a style for each cell; cells behind the last style are plain.
+  void add(std::vector<std::string> cells, std::vector<Style> styles);
   bool empty() const { return rows_.empty(); }
   /// `width` 0 = no limit.
   std::string text(int width, bool colour) const;
@@ -55,21 +62,27 @@ class Table {
     std::vector<std::size_t> widths;  ///< of every column
   };
   Fit fit(std::size_t width) const;
+  bool has_values(std::size_t column) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
+  std::vector<std::vector<Style>> styles_;  ///< of rows_
 };
 
 /// Prints one JSON object (text) on stdout, with "version" (of the document format) and
 /// "program_version" first.
 void print_document(const std::string& json);
+/// A line on stdout, made printable() and wrapped() for the terminal.
+void print_wrapped(const std::string& text);
 /// A line on stdout, made printable().
 void print_line(const std::string& text);
 /// A line on stdout, unchanged: for programs, or with styles.
 void print_exact_line(const std::string& text);
-/// A line on stderr, made printable(), unless --quiet.
+/// A line on stderr, made printable() and wrapped() for the terminal, unless --quiet.
 void note(const Output& output, const std::string& text);
-/// "autotune: warning: ..." on stderr, made printable(), even with --quiet.
+/// "autotune: WORD TEXT", the word in red, even with --quiet.
+void print_complaint(const std::string& word, const std::string& text);
+/// The same with "warning:".
 void warn(const std::string& text);
 
 /// Throws Error(io) with `option` and the reason when the file could not be written; does not
@@ -82,6 +95,9 @@ std::string format_microseconds(double microseconds);  ///< "12.3 us", "4.56 ms"
 std::string format_bytes(double bytes);                ///< "12.0 KiB", "141.0 GiB"
 std::string format_seconds(double seconds);   ///< "45 s", "2 min 05 s", "3 h 20 min", "12 d"
 std::string format_percent(double fraction);  ///< "0.3%"
+std::string format_error(double value);       ///< "1.27e-07"
+/// Of a time of another library over ours: good where ours is shorter, bad where it is longer.
+Style ratio_style(double ratio);
 /// "12.34 TFLOP/s", "56.78 GFLOP/s"; "TOP/s" for integers.
 std::string format_rate(double tflops, bool integers = false);
 

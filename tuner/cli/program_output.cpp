@@ -24,6 +24,20 @@ std::string find_program(const std::string& name) {
   return "";
 }
 
+bool is_program(const std::filesystem::path& file) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(file, ignored) && access(file.c_str(), X_OK) == 0;
+}
+
+std::vector<std::filesystem::path> toolkit_folders() {
+  std::vector<std::filesystem::path> folders;
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* value = std::getenv(name); value && *value)
+      folders.push_back(std::filesystem::path(value) / "bin");
+  folders.emplace_back("/usr/local/cuda/bin");
+  return folders;
+}
+
 std::optional<ProgramOutput> output_of(const std::vector<std::string>& command, bool with_errors) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;

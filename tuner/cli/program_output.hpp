@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,10 @@ namespace tilewise::cli {
 
 /// The path of a program on PATH; empty when it is not there.
 std::string find_program(const std::string& name);
+/// Whether it is a file that this user may execute.
+bool is_program(const std::filesystem::path& file);
+/// The folders of a CUDA toolkit's programs: of CUDA_HOME, of CUDA_PATH, /usr/local/cuda/bin.
+std::vector<std::filesystem::path> toolkit_folders();
 /// What a program (a path) writes on standard output, and its exit status (-1: it was killed).
 /// Standard error is dropped, or joined with `with_errors`. Nothing when it cannot be started.
 struct ProgramOutput {

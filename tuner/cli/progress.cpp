@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -25,15 +26,69 @@ Screen screen_of_stderr() {
   return screen;
 }
 
+constexpr const char* kEraseRow = "\r\x1b[K";
+constexpr const char* kEraseRowAbove = "\x1b[A\x1b[K";
+constexpr const char* kBetweenParts = "  ";
+// A part that does not fit is cut where it is long and this much of it remains, else left out.
+constexpr std::size_t kLongPart = 24, kLeastOfPart = 12;
+
+using Parts = std::vector<std::string>;
+
+/// The parts that fit `width` columns, the first and the last of them cut.
+Parts fitted(const Parts& parts, std::size_t width) {
+  Parts shown;
+  std::size_t used = 0;
+  for (const std::string& part : parts) {
+    const std::size_t gap = shown.empty() ? 0 : 2, left = width - std::min(width, used + gap);
+    if (part.size() <= left) {
+      shown.push_back(part);
+      used += gap + part.size();
+      continue;
+    }
+    if (shown.empty() || (part.size() > kLongPart && left >= kLeastOfPart))
+      shown.push_back(part.substr(0, left - std::min<std::size_t>(left, 2)) + "..");
+    break;
+  }
+  return shown;
+}
+
+std::string parts_text(const Parts& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : kBetweenParts) + part;
+  return text;
+}
+
+/// The best time directly behind the first part.
+Parts in_one_line(const ProgressLine& line) {
+  Parts parts = line.parts;
+  parts.insert(parts.begin() + (parts.empty() ? 0 : 1), line.best.begin(), line.best.end());
+  return parts;
+}
+
+/// A line of the terminal; the first part may have a style.
+struct ScreenRow {
+  Parts parts;
+  Style style = Style::plain;
+};
+std::vector<ScreenRow> rows_of(const std::vector<ProgressLine>& lines) {
+  std::vector<ScreenRow> rows;
+  for (const ProgressLine& line : lines) {
+    rows.push_back({line.parts});
+    if (!line.best.empty()) rows.push_back({line.best, Style::good});
+  }
+  return rows;
+}
+
 }  // namespace
 
 Progress::Progress(const Output& output)
     : quiet_(output.quiet),
       terminal_(escapes(StandardStream::err)),
+      colour_(colours(StandardStream::err)),
       last_(Clock::now() -
             (terminal_ ? Clock::duration(kTerminalInterval) : Clock::duration::zero())) {}
 
-void Progress::show(const std::vector<std::string>& lines) {
+void Progress::show(const std::vector<ProgressLine>& lines) {
   const auto now = Clock::now();
   const auto interval = terminal_ ? Clock::duration(kTerminalInterval)
                                   : kPlainInterval * static_cast<int>(lines.size());
@@ -42,28 +97,37 @@ void Progress::show(const std::vector<std::string>& lines) {
   if (terminal_)
     rewrite(lines);
   else
-    for (const std::string& line : lines) std::fprintf(stderr, "%s\n", line.c_str());
+    for (const ProgressLine& line : lines)
+      std::fprintf(stderr, "%s\n", parts_text(in_one_line(line)).c_str());
   std::fflush(stderr);
 }
 
 /// The cursor stays at the end of the last line. Lines that do not fit the screen are left out.
-void Progress::rewrite(const std::vector<std::string>& lines) {
+void Progress::rewrite(const std::vector<ProgressLine>& lines) {
   const Screen screen = screen_of_stderr();
-  std::string text = erasing();
-  shown_ = 0;
-  for (const std::string& line : lines) {
-    if (shown_ == screen.rows) break;
-    text += (shown_ > 0 ? "\n" : "") + line.substr(0, screen.columns - 1);
-    ++shown_;
+  std::string text = kEraseRow;
+  for (std::size_t row = 1; row < rows(); ++row) text += kEraseRowAbove;
+  shown_.clear();
+  for (const ScreenRow& row : rows_of(lines)) {
+    if (shown_.size() == screen.rows) break;
+    const Parts parts = fitted(row.parts, screen.columns - 1);
+    if (parts.empty()) continue;
+    const std::string line = parts_text(parts), &first = parts.front();
+    text += (shown_.empty() ? "" : "\n") + styled(first, row.style, colour_) +
+            line.substr(first.size());
+    shown_.push_back(line.size());
   }
   std::fputs(text.c_str(), stderr);
 }
 
-/// The escape sequences that remove the lines on the terminal.
-std::string Progress::erasing() const {
-  std::string text = "\r\x1b[K";
-  for (std::size_t line = 1; line < shown_; ++line) text += "\x1b[A\x1b[K";
-  return text;
+/// The rows that the lines take. A terminal that became narrower has wrapped those that are too
+/// long.
+std::size_t Progress::rows() const noexcept {
+  const std::size_t columns = screen_of_stderr().columns;
+  std::size_t rows = 0;
+  for (const std::size_t length : shown_)
+    rows += std::max<std::size_t>(1, (length + columns - 1) / columns);
+  return rows;
 }
 
 void Progress::say(const std::string& line) {
@@ -73,11 +137,11 @@ void Progress::say(const std::string& line) {
 }
 
 void Progress::clear() noexcept {
-  if (shown_ == 0) return;
-  std::fputs("\r\x1b[K", stderr);
-  for (; shown_ > 1; --shown_) std::fputs("\x1b[A\x1b[K", stderr);
+  if (shown_.empty()) return;
+  std::fputs(kEraseRow, stderr);
+  for (std::size_t row = 1; row < rows(); ++row) std::fputs(kEraseRowAbove, stderr);
   std::fflush(stderr);
-  shown_ = 0;
+  shown_.clear();
 }
 
 DevicesProgress::DevicesProgress(const Output& output, std::vector<std::string> names,
@@ -87,21 +151,23 @@ DevicesProgress::DevicesProgress(const Output& output, std::vector<std::string> 
       progress_(output),
       lines_(names_.size()) {}
 
-std::string DevicesProgress::with_name(std::size_t device, const std::string& line) const {
-  return names_.size() == 1 ? line : names_[device] + ": " + line;
+std::string DevicesProgress::with_name(std::size_t device, const std::string& text) const {
+  return names_.size() == 1 ? text : names_[device] + ": " + text;
 }
 
-void DevicesProgress::show(std::size_t device, const std::string& line) {
+void DevicesProgress::show(std::size_t device, const ProgressLine& line) {
   const std::lock_guard lock(mutex_);
   lines_[device] = line;
-  if (names_.size() == 1) {
-    if (!line.empty()) progress_.show(line);
-    return;
+  std::vector<ProgressLine> lines;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (lines_[i].parts.empty()) continue;
+    lines.push_back(names_.size() == 1 ? lines_[i] : ProgressLine{in_one_line(lines_[i])});
+    lines.back().parts.front() = with_name(i, lines.back().parts.front());
   }
-  std::vector<std::string> lines{together_()};
-  for (std::size_t i = 0; i < names_.size(); ++i)
-    if (!lines_[i].empty()) lines.push_back(with_name(i, lines_[i]));
-  if (lines.size() > 1) progress_.show(lines);
+  if (lines.empty()) return;
+  if (const std::string all = together_(); !all.empty())
+    lines.insert(lines.begin(), ProgressLine{{all}});
+  progress_.show(lines);
 }
 
 void DevicesProgress::say(std::size_t device, const std::string& line) {

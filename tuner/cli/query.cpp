@@ -95,15 +95,18 @@ void print_listing(const Database& database, const std::vector<Subject>& subject
       const Baseline* other = baseline_of(baselines, record.problem, subject.key);
       const std::string name =
           output.verbose ? to_string(record.candidate) : short_text(record.candidate);
+      const double ratio = other ? other->measurement.median_us / measured.median_us : 0;
+      std::vector<Style> styles(7, Style::plain);
+      if (other) styles.back() = ratio_style(ratio);
       table.add(
           {table_text(record.problem), alignment_text(record.problem.alignment),
            format_microseconds(measured.median_us),
            unit.number(tflops_of(record.problem, measured.median_us)),
            format_percent(measured.spread),
            other ? format_microseconds(other->measurement.median_us) : "-",
-           other ? format_number(other->measurement.median_us / measured.median_us, 2) + "x" : "-",
-           winner.since.substr(0, 10),
-           winner.quarantined.empty() ? name : "(not served: " + winner.quarantined + ") " + name});
+           other ? format_number(ratio, 2) + "x" : "-", winner.since.substr(0, 10),
+           winner.quarantined.empty() ? name : "(not served: " + winner.quarantined + ") " + name},
+          std::move(styles));
     }
     if (table.empty())
       print_line("  no winners stored");

@@ -28,20 +28,20 @@ std::string value_text(const Parameter& parameter, std::size_t i) {
 void print_template(const KernelTemplate& kernel) {
   print_exact_line(styled(kernel.name, Style::bold, colours(StandardStream::out)) + ": " +
                    kernel.summary);
-  print_line("  parameters:");
+  print_wrapped("  parameters:");
   for (const Parameter& parameter : kernel.parameters) {
     std::string values;
     for (std::size_t i = 0; i < parameter.values.size(); ++i)
       values += (i > 0 ? ", " : "") + value_text(parameter, i);
     if (const int* plain = plain_value(parameter)) values += "; plain: " + std::to_string(*plain);
-    print_line("    " + parameter.name + ": " + parameter.help);
-    print_line("      " + values);
+    print_wrapped("    " + parameter.name + ": " + parameter.help);
+    print_wrapped("      " + values);
   }
-  print_line("  constraints (a hint concerns speed: the search obeys it, serving does not):");
+  print_wrapped("  constraints (a hint concerns speed: the search obeys it, serving does not):");
   for (const Constraint& constraint : kernel.constraints)
-    print_line("    " + constraint.name + (constraint.for_search_only ? " (hint): " : ": ") +
-               constraint.text);
-  print_line("");
+    print_wrapped("    " + constraint.name + (constraint.for_search_only ? " (hint): " : ": ") +
+                  constraint.text);
+  print_wrapped("");
 }
 
 Json template_json(const KernelTemplate& kernel) {

@@ -49,12 +49,12 @@ void print_steps(const TrialReport& report, const Plan& plan) {
 /// Prints the cost model's prediction, step by step.
 void print_cost(const Cost& cost) {
   if (!(cost.seconds > 0)) return;
-  print_line("predicted: " + to_string(cost));
+  print_wrapped("predicted: " + to_string(cost));
   for (const StepCost& step : cost.steps)
-    print_line("  " + std::string(to_string(step.role)) + ": " +
-               format_microseconds(step.seconds * 1e6) + ", " + std::string(to_string(step.limit)) +
-               ", " + format_number(step.waves, 2) + " waves of " +
-               std::to_string(step.resident_blocks) + " blocks a multiprocessor");
+    print_wrapped("  " + std::string(to_string(step.role)) + ": " +
+                  format_microseconds(step.seconds * 1e6) + ", " +
+                  std::string(to_string(step.limit)) + ", " + format_number(step.waves, 2) +
+                  " waves of " + std::to_string(step.resident_blocks) + " blocks a multiprocessor");
 }
 
 Json cost_json(const Cost& cost) {
@@ -70,19 +70,19 @@ Json cost_json(const Cost& cost) {
 
 void print_measurement(const TrialReport& report) {
   const Evaluation& evaluation = report.trial.evaluation;
-  print_line("error: " + format_number(evaluation.error_ratio, 4) + " of the bound, norm-wise " +
-             Json(evaluation.normwise_error).dump());
+  print_wrapped("error: " + format_number(evaluation.error_ratio, 4) + " of the bound, norm-wise " +
+                format_error(evaluation.normwise_error));
   if (!evaluation.measurement) return;
   const Measurement& measured = *evaluation.measurement;
-  print_line("time: " + format_microseconds(measured.median_us) + ", spread " +
-             format_percent(measured.spread) + ", " + std::to_string(measured.samples) +
-             " samples of " + std::to_string(measured.launches_per_sample) + " launches, " +
-             (measured.cold ? "cold" : "warm") + ", by " + measured.method);
-  print_line("rate: " + format_rate(tflops_of(report.problem, measured.median_us),
-                                    is_integer(report.problem.a)));
+  print_wrapped("time: " + format_microseconds(measured.median_us) + ", spread " +
+                format_percent(measured.spread) + ", " + std::to_string(measured.samples) +
+                " samples of " + std::to_string(measured.launches_per_sample) + " launches, " +
+                (measured.cold ? "cold" : "warm") + ", by " + measured.method);
+  print_wrapped("rate: " + format_rate(tflops_of(report.problem, measured.median_us),
+                                       is_integer(report.problem.a)));
   if (measured.sm_clock_mhz > 0)
-    print_line("clock: " + format_number(measured.sm_clock_mhz, 0) + " MHz, " +
-               format_number(measured.power_w, 0) + " W");
+    print_wrapped("clock: " + format_number(measured.sm_clock_mhz, 0) + " MHz, " +
+                  format_number(measured.power_w, 0) + " W");
 }
 
 }  // namespace
@@ -94,18 +94,18 @@ void print_trials(const std::vector<TrialReport>& reports) {
   for (const TrialReport& report : reports) {
     const Evaluation& evaluation = report.trial.evaluation;
     const Plan plan = plan_of(report);
-    print_line(to_string(report.problem) + " on " + report.device.name +
-               (several ? " (device " + report.device_name + ")" : ""));
+    print_wrapped(to_string(report.problem) + " on " + report.device.name +
+                  (several ? " (device " + report.device_name + ")" : ""));
     print_line("candidate: " + short_text(report.candidate));
     print_steps(report, plan);
-    print_line("workspace: " + format_bytes(static_cast<double>(plan.workspace_bytes)));
+    print_wrapped("workspace: " + format_bytes(static_cast<double>(plan.workspace_bytes)));
     print_cost(estimate(plan, report.device));
     const bool refused = evaluation.outcome == Outcome::compile_error;
-    print_line("compiled: " + (refused ? std::string("failed")
-                               : report.trial.compile_ms > 0
-                                   ? format_number(report.trial.compile_ms, 0) + " ms"
-                                   : std::string("no, stored")));
-    print_line("outcome: " + std::string(to_string(evaluation.outcome)));
+    print_wrapped("compiled: " + (refused ? std::string("failed")
+                                  : report.trial.compile_ms > 0
+                                      ? format_number(report.trial.compile_ms, 0) + " ms"
+                                      : std::string("no, stored")));
+    print_wrapped("outcome: " + std::string(to_string(evaluation.outcome)));
     if (!evaluation.detail.empty()) print_line(evaluation.detail);
     if (evaluation.outcome == Outcome::ok) print_measurement(report);
     print_line("");

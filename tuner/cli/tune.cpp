@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <iostream>
 #include <set>
 
 #include "matmul/stored_corrections.hpp"
@@ -226,6 +228,7 @@ void refresh_corrections_of(const std::vector<Task>& tasks, Database& database) 
 }
 
 int tune_all(Run& run, const std::vector<Task>& tasks) {
+  const auto begin = std::chrono::steady_clock::now();
   auto [results, failure, lost] =
       tune_tasks(tasks, run.database, run.cache.get(), run.options.bench, run.output);
   if (failure && results.empty()) throw Error(*failure);
@@ -245,6 +248,11 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   } else {
     print_tuned(results, run.output);
     if (gain) print_gain(*gain);
+    std::cout.flush();
+    note(run.output,
+         summary_of(
+             results,
+             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
   }
   if (failure) {
     note(Output{}, std::string("autotune: error: ") + failure->what());

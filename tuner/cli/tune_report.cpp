@@ -15,11 +15,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A column and the function for its cells.
+/// A column and the functions for its cells.
 struct Field {
   Column column;
   std::function<std::string(const Tuned&)> cell;
+  std::function<Style(const Tuned&)> style = [](const Tuned&) { return Style::plain; };
 };
+
+/// The time of the better cuBLAS column over ours; 0 where one is missing.
+double ratio_of(const Tuned& tuned) {
+  const Baseline* other = baseline_of(tuned.baselines, tuned.problem, gpu_key(tuned.gpu.info));
+  const auto& winner = tuned.result.winner;
+  return other && winner && winner->record.measurement
+             ? other->measurement.median_us / winner->record.measurement->median_us
+             : 0;
+}
 
 /// A field with `cell` for results with a winner, "-" for others.
 Field measured_field(Column column,
@@ -47,6 +57,10 @@ void add_baseline_fields(std::vector<Field>& fields, bool verbose) {
       {"ratio", true, false, 1}, cell([](const Baseline& other, const Measurement& ours) {
         return format_number(other.measurement.median_us / ours.median_us, 2) + "x";
       })));
+  fields.back().style = [](const Tuned& tuned) {
+    const double ratio = ratio_of(tuned);
+    return ratio > 0 ? ratio_style(ratio) : Style::plain;
+  };
   if (verbose)
     fields.push_back(measured_field(
         {"by", false, false, 5},
@@ -128,7 +142,7 @@ void print_detail(const Tuned& tuned) {
   if (!fastest.empty()) fastest.print(Output{});
   if (const auto& winner = tuned.result.winner)
     print_line("error: " + format_number(winner->record.error_ratio, 4) +
-               " of the bound, norm-wise " + Json(winner->record.normwise_error).dump() +
+               " of the bound, norm-wise " + format_error(winner->record.normwise_error) +
                (winner->record.detail.empty() ? "" : "; " + winner->record.detail));
   std::string outcomes = "outcomes of all its records:";
   for (const auto& [outcome, count] : tuned.outcomes)
@@ -221,22 +235,21 @@ Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
   return tuned;
 }
 
-std::string progress_line(const TuneProgress& progress) {
-  std::string line;
-  if (progress.problem) line = table_text(*progress.problem) + "  ";
-  line += progress.phase;
+ProgressLine progress_line(const TuneProgress& progress) {
+  std::string first;
+  if (progress.problem) first = table_text(*progress.problem) + "  ";
+  first += progress.phase;
   if (progress.phase == "search" && progress.budget_seconds > 0)
-    line += ", " + format_seconds(progress.budget_seconds - progress.seconds) + " left";
-  line += "  " + std::to_string(progress.evaluated) + " evaluated, " +
-          std::to_string(progress.rejected) + " rejected, " + std::to_string(progress.reused) +
-          " reused";
-  if (progress.best && progress.best->measurement) {
-    const double us = progress.best->measurement->median_us;
-    line +=
-        "  best " + format_microseconds(us) + ", " +
-        format_rate(tflops_of(progress.best->problem, us), is_integer(progress.best->problem.a)) +
-        ", " + short_text(progress.best->candidate);
-  }
+    first += ", " + format_seconds(progress.budget_seconds - progress.seconds) + " left";
+  ProgressLine line{{first, std::to_string(progress.evaluated) + " evaluated"}};
+  if (progress.rejected > 0) line.parts.push_back(std::to_string(progress.rejected) + " rejected");
+  if (progress.reused > 0) line.parts.push_back(std::to_string(progress.reused) + " reused");
+  if (!progress.best || !progress.best->measurement) return line;
+  const Record& best = *progress.best;
+  const double us = best.measurement->median_us;
+  line.best = {"best " + format_microseconds(us) + ", " +
+                   format_rate(tflops_of(best.problem, us), is_integer(best.problem.a)),
+               short_text(best.candidate)};
   return line;
 }
 
@@ -260,12 +273,41 @@ void print_tuned(const std::vector<Tuned>& results, const Output& output) {
   Table table(columns);
   for (const Tuned& tuned : results) {
     std::vector<std::string> row;
-    for (const Field& field : fields) row.push_back(field.cell(tuned));
-    table.add(std::move(row));
+    std::vector<Style> styles;
+    for (const Field& field : fields) {
+      row.push_back(field.cell(tuned));
+      styles.push_back(field.style(tuned));
+    }
+    table.add(std::move(row), std::move(styles));
   }
   if (!table.empty()) table.print(output);
   if (output.verbose)
     for (const Tuned& tuned : results) print_detail(tuned);
+}
+
+std::string summary_of(const std::vector<Tuned>& results, double seconds) {
+  const auto counted = [](std::int64_t count, const char* noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  };
+  std::int64_t evaluated = 0, rejected = 0, changed = 0, compared = 0, slower = 0;
+  double log_sum = 0;
+  for (const Tuned& tuned : results) {
+    evaluated += tuned.result.evaluated, rejected += tuned.result.rejected;
+    changed += tuned.stored == "new" || tuned.stored == "replaced" ? 1 : 0;
+    if (const double ratio = ratio_of(tuned); ratio > 0)
+      ++compared, log_sum += std::log(ratio), slower += ratio < 1 ? 1 : 0;
+  }
+  std::string text = counted(std::ssize(results), "problem") + " in " + format_seconds(seconds) +
+                     ": " + counted(evaluated, "candidate") + " evaluated";
+  if (rejected > 0) text += ", " + std::to_string(rejected) + " rejected";
+  text += ", " + counted(changed, "new winner") + " stored";
+  if (compared > 0)
+    text += "; " + format_number(std::exp(log_sum / static_cast<double>(compared)), 2) +
+            "x the speed of cuBLAS" +
+            (compared > 1 ? " (geometric mean; slower: " + std::to_string(slower) + " of " +
+                                std::to_string(compared) + ")"
+                          : "");
+  return text;
 }
 
 std::optional<Gain> gain_of(const std::vector<Tuned>& results,

@@ -37,7 +37,10 @@ class TasksRun {
     JobQueue queue(jobs, kinds, host_bytes_available());
     TasksResult result;
     {
-      DevicesProgress progress(output_, names, [&queue] { return state_line(queue.state()); });
+      const bool one = names.size() == 1 && problems_.size() == 1;
+      DevicesProgress progress(output_, names, [&queue, one] {
+        return one ? std::string() : state_line(queue.state());
+      });
       result.failure = tune_list(problems_, devices_, queue, context(progress));
     }
     for (std::optional<Tuned>& tuned : tuned_)
@@ -95,7 +98,7 @@ class TasksRun {
     context.finished = [this, &progress](std::size_t problem, TuneResult result,
                                          const std::vector<std::size_t>& devices) {
       finish(problem, std::move(result), devices);
-      progress.show(devices.front(), "");
+      progress.show(devices.front(), {});
     };
     context.progress = [this, &progress](std::size_t device, const TuneProgress& now) {
       if (now.last && output_.verbose)
@@ -103,9 +106,9 @@ class TasksRun {
       progress.show(device, progress_line(now));
     };
     context.serves = [this, &progress](std::size_t device, std::optional<std::size_t> problem) {
-      progress.show(
-          device,
-          problem ? "measures candidates of " + table_text(problems_[*problem].problem) : "");
+      progress.show(device, problem ? ProgressLine{{"measures candidates of " +
+                                                    table_text(problems_[*problem].problem)}}
+                                    : ProgressLine{});
     };
     context.failed = [this, &progress](std::size_t device, const Error& error, bool lost) {
       fail(device, error, lost, progress);
@@ -115,7 +118,7 @@ class TasksRun {
 
   void fail(std::size_t device, const Error& error, bool lost, DevicesProgress& progress) {
     const Gpu& gpu = gpus_[device];
-    progress.show(device, "");
+    progress.show(device, {});
     progress.warn(
         "device " + device_name(gpu) + " (" + gpu.info.name + ") " +
         (lost ? "is not used any more, and others do its work: " : "failed and is opened anew: ") +
