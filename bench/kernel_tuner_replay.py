@@ -36,14 +36,27 @@ TIMES = {"median_ms": 1, "time_ms": 1, "time": 1, "median_us": 1e-3, "time_us": 
 
 @functools.lru_cache(maxsize=None)
 def read_space(file):
-    """The names of the parameters, and the time in ms (None: failed) of each configuration, a tuple of numbers."""
-    opened = gzip.open if str(file).endswith(".gz") else open
-    with opened(file, "rt", newline="") as text:
-        rows = list(csv.reader(text))
+    """The names of the parameters, and the time in ms (None: failed) of each configuration, a tuple of its values."""
+    text = contents(file)
+    if text.lstrip().startswith("{"):
+        document = json.loads(text)
+        names = document["tune_params_keys"]
+        return names, {tuple(entry[name] for name in names): time_in(entry) for entry in document["cache"].values()}
+    rows = list(csv.reader(io.StringIO(text)))
     header = rows[0]
     at = next(i for i, name in enumerate(header) if name in TIMES)
     times = {tuple(int(value) for value in row[:at]): float(row[at]) * TIMES[header[at]] if row[at] else None for row in rows[1:]}
     return header[:at], times
+
+
+def contents(file):
+    with (gzip.open if str(file).endswith(".gz") else open)(file, "rt") as opened:
+        return opened.read()
+
+
+def time_in(entry):
+    time = entry.get("time")
+    return time if isinstance(time, (int, float)) and "__error__" not in entry else None
 
 
 def values_of(names, times, order):
@@ -103,10 +116,8 @@ def line(of, strategy, order, shares, rest=""):
 def ours(program, data, repeats, jobs):
     """Lines of `autotune replay`, whose strategies do not depend on the order: it is shuffled."""
     with tempfile.TemporaryDirectory() as folder:
-        plain = pathlib.Path(folder) / "data.csv"
-        opened = gzip.open if str(data).endswith(".gz") else open
-        with opened(data, "rb") as text:
-            plain.write_bytes(text.read())
+        plain = pathlib.Path(folder) / "data"
+        plain.write_text(contents(data))
         for extra in ([], ["--shuffle-values"]):
             words = [program, "replay", str(plain), "--repeats", str(repeats), "--evaluations", str(POINTS[-1]), "--jobs", str(jobs),
                      *extra, "--json"]
@@ -118,7 +129,7 @@ def ours(program, data, repeats, jobs):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", help="CSV of parameters and median_ms, as of autotune replay; .gz too")
+    parser.add_argument("data", help="CSV of parameters and median_ms, or Kernel Tuner's cache, as of autotune replay; .gz too")
     parser.add_argument("--repeats", type=int, default=200, help="searches of each strategy and order (200)")
     parser.add_argument("--strategies", default=",".join(STRATEGIES), help="of Kernel Tuner, with commas; empty: none")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")

@@ -120,19 +120,26 @@ class KernelTuner(unittest.TestCase):
                 self.assertEqual(space["strategies"][-1]["curve"][-1], 1)
 
     def test_the_comparison_prints_both(self):
-        data = self.folder / "data.csv"
-        rows = [f"{a},{b},{'' if a == 8 and b == 1 else a + b},0" for a in (1, 2, 4, 8) for b in range(1, 17)]
-        data.write_text("A,B,median_ms,compile_ms\n" + "\n".join(rows) + "\n")
-        script = ROOT / "bench/kernel_tuner_replay.py"
+        rows = [(a, b, None if a == 8 and b == 1 else a + b) for a in (1, 2, 4, 8) for b in range(1, 17)]
+        table = self.folder / "data.csv"
+        table.write_text("A,B,median_ms,compile_ms\n" + "".join(f"{a},{b},{time or ''},0\n" for a, b, time in rows))
+        cache = self.folder / "data.json"
+        cache.write_text(json.dumps({"tune_params_keys": ["A", "B"], "cache": {
+            f"{a},{b}": {"A": a, "B": b, **({"time": time} if time else {"__error__": "RuntimeFailedConfig"})} for a, b, time in rows}}))
         written = self.folder / "out.txt"
-        printed = subprocess.run([sys.executable, script, data, "--repeats", "2", "--strategies", "random_sample,mls", "--autotune",
-                                  AUTOTUNE, "-o", written], check=True, stdout=subprocess.PIPE, text=True).stdout
-        self.assertEqual(printed, written.read_text())
-        self.assertIn("64 configurations, 1 failed", printed)
-        lines = [line.split() for line in printed.splitlines() if line.startswith(("tilewise", "kernel_tuner"))]
+        of_each = []
+        for data in (table, cache):
+            printed = subprocess.run(
+                [sys.executable, ROOT / "bench/kernel_tuner_replay.py", data, "--repeats", "2", "--strategies", "random_sample,mls",
+                 "--autotune", AUTOTUNE, "-o", written], check=True, stdout=subprocess.PIPE, text=True).stdout
+            self.assertEqual(printed, written.read_text())
+            self.assertIn("64 configurations, 1 failed", printed)
+            of_each.append([line.split() for line in printed.splitlines() if line.startswith(("tilewise", "kernel_tuner"))])
+        lines = of_each[0]
         self.assertEqual({line[0] for line in lines}, {"tilewise", "kernel_tuner"})
         self.assertEqual([line[1:3] for line in lines if line[0] == "kernel_tuner"],
                          [[name, order] for name in ("random_sample", "mls") for order in ("ascending", "descending")])
+        self.assertEqual(lines, of_each[1])
         for line in lines:
             shares = [float(share) for share in line[3:7]]
             self.assertEqual(shares, sorted(shares), line)
