@@ -15,10 +15,11 @@ import sys as _sys
 from . import _tilewise, programs
 from ._tilewise import Packed, matmul, pack
 from .errors import DeviceError, Error, InvalidArgument, NotFound, OutOfMemory, Unsupported
+from .many import tune_many
 from .programs import bundle, cover, query, tune
 
 __all__ = [
-    "matmul", "pack", "Packed", "prepare", "explain", "configure", "tune", "cover", "query", "bundle",
+    "matmul", "pack", "Packed", "prepare", "explain", "configure", "tune", "tune_many", "cover", "query", "bundle",
     "Error", "InvalidArgument", "NotFound", "Unsupported", "DeviceError", "OutOfMemory", "__version__",
 ]
 __version__ = _tilewise.version()

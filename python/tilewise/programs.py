@@ -38,11 +38,16 @@ def program() -> str:
 
 
 def _options(values: Mapping[str, Any]) -> list[str]:
-    """--name value for each that is not None; True: a flag. Without "db" it is the database of this process's products."""
-    words: list[str] = []
+    """_words(). Without "db" it is the database of this process's products."""
     values = dict(values)
     if values.get("db") is None:
         values["db"] = database_of_products
+    return _words(values)
+
+
+def _words(values: Mapping[str, Any]) -> list[str]:
+    """--name value for each that is not None; True: a flag."""
+    words: list[str] = []
     for name, value in values.items():
         if value is None or value is False:
             continue

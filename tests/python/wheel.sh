@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The wheel that pip makes, installed and tested in an environment of its own: first with NumPy alone, then with PyTorch, JAX
-# and what runs the notebook.
+# The wheel that pip makes, installed and tested in an environment of its own: first with NumPy alone, then with PyTorch, JAX,
+# Dask and what runs the notebook.
 # Usage: wheel.sh TREE SCRATCH PYTHON CMAKE_OPTION... Skipped (77) without TILEWISE_FULL=1: it compiles everything again.
 set -euo pipefail
 tree=$1 scratch=$2 python=$3
@@ -20,5 +20,5 @@ assert pathlib.Path(tilewise.__file__).is_relative_to(pathlib.Path.cwd()), tilew
 assert pathlib.Path(programs.program()).is_relative_to(pathlib.Path.cwd()), programs.program()
 CODE
 "$scratch/venv/bin/python" -m pytest -q -p no:cacheprovider "$tree/tests/python"
-"$scratch/venv/bin/python" -m pip install --disable-pip-version-check -q torch jax nbformat nbclient ipykernel
+"$scratch/venv/bin/python" -m pip install --disable-pip-version-check -q torch jax distributed nbformat nbclient ipykernel
 "$scratch/venv/bin/python" -m pytest -q -p no:cacheprovider "$tree/tests/python"

@@ -74,6 +74,7 @@ const char* const kCache = R"({
 "cache": {
 "64,True,tall": {"block_size_x": 64, "unroll": true, "kind": "tall", "time": 0.25, "times": [0.25]},
 "32,True,tall": {"block_size_x": 32, "unroll": true, "kind": "tall", "time": "RuntimeFailedConfig"},
+"64,True,flat": {"block_size_x": 64, "unroll": true, "kind": "flat", "__error__": "CompilationFailedConfig"},
 "32,False,flat": {"block_size_x": 32, "unroll": false, "kind": "flat", "time": 0.5})";
 
 TEST(RecordedSpace, OfAnUnfinishedCacheOfKernelTuner) {
@@ -83,7 +84,7 @@ TEST(RecordedSpace, OfAnUnfinishedCacheOfKernelTuner) {
     const KernelTemplate& kernel = space.templates[0];
     EXPECT_EQ(kernel.name, "vector_add");
     EXPECT_THAT(kernel.parameters[2].labels, ElementsAre("flat", "tall"));
-    EXPECT_EQ(space.failed(), 1);
+    EXPECT_EQ(space.failed(), 2);
     EXPECT_EQ(time_of(space, {{"block_size_x", 64}, {"unroll", 1}, {"kind", 1}}), 250);
   }
 }

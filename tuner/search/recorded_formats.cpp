@@ -75,8 +75,8 @@ std::string text_of(const OrderedJson& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-/// Kernel Tuner's cache. Its writer leaves the closing braces out until the end. Failures have a
-/// text in the place of the time, which is in milliseconds.
+/// Kernel Tuner's cache. Its writer leaves the closing braces out until the end. Times are in
+/// milliseconds; a failure has a text there (older versions), or "__error__".
 RecordedTable table_of_cache(const OrderedJson& document) {
   RecordedTable table{document.value("kernel_name", "kernel"), {}, {}};
   for (const OrderedJson& key : document.at("tune_params_keys")) table.parameters.push_back(key);
@@ -84,8 +84,9 @@ RecordedTable table_of_cache(const OrderedJson& document) {
     RecordedTable::Row row;
     for (const std::string& parameter : table.parameters)
       row.values.push_back(text_of(entry.at(parameter)));
-    const OrderedJson& time = entry.at("time");
-    if (time.is_number()) row.microseconds = positive(1e3 * time.get<double>());
+    const auto time = entry.find("time");
+    if (time != entry.end() && time->is_number() && !entry.contains("__error__"))
+      row.microseconds = positive(1e3 * time->get<double>());
     table.rows.push_back(std::move(row));
   }
   return table;
