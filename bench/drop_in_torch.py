@@ -57,7 +57,8 @@ def worker(options):
         out.zero_()
         graph.replay()
         torch.cuda.synchronize()
-        result["graph_equals_eager"] = bool(torch.equal(out, expected))
+        # In a capture cuBLAS may answer what the drop-in answers outside of it.
+        result["graph_error"] = ((out.double() - expected.double()).norm() / expected.double().norm()).item()
         a, b = random(64, 64), random(64, 64)
         out = torch.mm(a, b)
         host = []
@@ -102,7 +103,7 @@ def main():
                                    "torch_error": product["error"], "drop_in_error": turns[0][1]["products"][i]["error"]})
     result["host_us_passed_through"] = {"torch": middle(lambda turn: turn[0]["host_us_passed_through"]),
                                         "drop_in": middle(lambda turn: turn[1]["host_us_passed_through"])}
-    result["graph_equals_eager"] = all(turn[1]["graph_equals_eager"] for turn in turns)
+    result["graph_error"] = max(turn[1]["graph_error"] for turn in turns)
     result["report"] = turns[0][2]
     print(json.dumps(result, indent=1))
 
