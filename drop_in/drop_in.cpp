@@ -81,7 +81,8 @@ OfDevice& DropIn::of_device(int device) {
 }
 
 /// Null where the product is passed through, for the reason in `why`.
-Entry* DropIn::entry_of(const Product& product, int device, Stream stream, Why& why) {
+Entry* DropIn::entry_of(const Product& product, int device, Circumstances& circumstances,
+                        Why& why) {
   const std::array<std::int64_t, 3> leading =
       settings_.record.empty()
           ? std::array<std::int64_t, 3>{}
@@ -90,6 +91,7 @@ Entry* DropIn::entry_of(const Product& product, int device, Stream stream, Why& 
   if (slot.owner == this && slot.entry->device == device && slot.entry->leading == leading &&
       slot.entry->problem == product.problem)
     return slot.entry;
+  if (!circumstances.complete()) return why = Why::arguments, nullptr;
   const std::lock_guard lock(mutex_);
   const Key key{device, {product.problem, leading}};
   auto found = entries_.find(key);
@@ -97,7 +99,8 @@ Entry* DropIn::entry_of(const Product& product, int device, Stream stream, Why& 
     if (entries_.size() >= kMostEntries) return why = Why::many, nullptr;
     OfDevice& there = of_device(device);
     if (there.failed) return why = Why::off, nullptr;
-    if (there.answerer->device().capturing(stream)) return why = Why::capture, nullptr;
+    if (there.answerer->device().capturing(circumstances.stream))
+      return why = Why::capture, nullptr;
     auto made = std::make_unique<Entry>();
     made->problem = product.problem;
     made->leading = leading;
@@ -113,7 +116,7 @@ Entry* DropIn::entry_of(const Product& product, int device, Stream stream, Why& 
   return slot.entry;
 }
 
-DropIn::Outcome DropIn::consider(const Gemm& gemm, const Circumstances& circumstances) noexcept {
+DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances) noexcept {
   const auto pass = [this](Why why) {
     count(why);
     return Outcome{};
@@ -126,9 +129,11 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, const Circumstances& circumst
   if (device < 0) return pass(Why::context);
   try {
     Why why = Why::none;
-    Entry* entry = entry_of(product, device, circumstances.stream, why);
+    Entry* entry = entry_of(product, device, circumstances, why);
     if (!entry) return pass(why);
     why = entry->decision.why;
+    if ((why == Why::none || why == Why::recording) && !circumstances.complete())
+      return pass(Why::arguments);
     if (why == Why::none && !circumstances.scalars_on_host) why = Why::scalars;
     if (why == Why::none && !circumstances.all_multiprocessors) why = Why::multiprocessors;
     // A graph with nodes that allocate cannot be cloned: cuBLAS has its workspace already.

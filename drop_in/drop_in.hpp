@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "drop_in/decision.hpp"
@@ -17,10 +18,19 @@ namespace tilewise::drop_in {
 
 /// What a call says beside its operands.
 struct Circumstances {
-  Stream stream;
+  Stream stream = nullptr;
   int math = kDefaultMath;  ///< the handle's cublasMath_t
   bool scalars_on_host = true;
   bool all_multiprocessors = true;
+  Handle handle = nullptr;
+  /// Asks `handle` for all but the math mode; null: all is known. False where it cannot be asked.
+  /// A call that is passed through in any case needs no answer, and each takes some 30 ns.
+  bool (*ask)(Circumstances& of) = nullptr;
+
+  bool complete() {
+    auto* const question = std::exchange(ask, nullptr);
+    return !question || question(*this);
+  }
 };
 
 /// Times a few of a problem's calls on the device, for the record. Thread-safe.
@@ -75,7 +85,7 @@ class DropIn {
   };
   /// Answers the product, or counts why not. After a fault (said once) nothing is answered on that
   /// device.
-  Outcome consider(const Gemm& gemm, const Circumstances& circumstances) noexcept;
+  Outcome consider(const Gemm& gemm, Circumstances& circumstances) noexcept;
   /// Counts a call that no product could be made of.
   void count(Why why) noexcept { whys_[static_cast<std::size_t>(why)].fetch_add(1, kRelaxed); }
   /// Before and after the timed call; null where it is not timed.
@@ -105,7 +115,7 @@ class DropIn {
   };
 
   int current_device() const noexcept;
-  Entry* entry_of(const Product& product, int device, Stream stream, Why& why);
+  Entry* entry_of(const Product& product, int device, Circumstances& circumstances, Why& why);
   OfDevice& of_device(int device);
   void fail(int device, const char* what) noexcept;
 

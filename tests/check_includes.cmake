@@ -41,7 +41,7 @@ set(owned "sqlite3\\.h=db" "cuda\\.h=device/cuda" "nvrtc\\.h=device/cuda" "nvml\
           "Eigen/.*=tuner/search")
 set(rooms vocabulary include templates device db matmul drop_in tuner python)
 set(examples_may tilewise)  # a program outside the tree has the installed headers
-set(bench_may ${cli_may})
+set(bench_may ${cli_may} drop_in)
 set(tests_may ${cli_may} drop_in tests)
 set(largest 450)
 set(problems "")

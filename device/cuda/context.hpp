@@ -49,4 +49,19 @@ class CurrentContext {
   CUcontext before_ = nullptr;
 };
 
+/// In its scope this thread may allocate, free, load and unload while another captures a
+/// stream.
+class AnyCaptureMode {
+ public:
+  explicit AnyCaptureMode(const Driver& driver) : driver_(driver) { exchange(); }
+  AnyCaptureMode(const AnyCaptureMode&) = delete;
+  AnyCaptureMode& operator=(const AnyCaptureMode&) = delete;
+  ~AnyCaptureMode() { exchange(); }
+
+ private:
+  void exchange() { driver_.thread_exchange_capture_mode(&mode_); }
+  const Driver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 }  // namespace tilewise::cuda

@@ -110,20 +110,24 @@ std::unique_ptr<Device> open_device(const std::string& which) {
 int device_of_current_primary_context() noexcept {
   static std::atomic<const Driver*> known{nullptr};
   static std::array<std::atomic<CUcontext>, 64> primary_of{};  // by device; null: not known yet
+  thread_local CUcontext last = nullptr;  // a primary context, of `last_device`
+  thread_local CUdevice last_device{};
   try {
     const Driver* driver = known.load(std::memory_order_relaxed);
     if (!driver) known = driver = &Driver::initialized();
     CUcontext context = nullptr, primary = nullptr;
     CUdevice device{};
-    if (driver->ctx_get_current(&context) != CUDA_SUCCESS || !context ||
-        driver->ctx_get_device(&device) != CUDA_SUCCESS)
-      return -1;
+    if (driver->ctx_get_current(&context) != CUDA_SUCCESS || !context) return -1;
+    if (context == last) return last_device;
+    if (driver->ctx_get_device(&device) != CUDA_SUCCESS) return -1;
     std::atomic<CUcontext>& kept = primary_of[static_cast<std::size_t>(device) % primary_of.size()];
-    if (kept.load(std::memory_order_relaxed) == context) return device;
-    if (driver->primary_ctx_retain(&primary, device) != CUDA_SUCCESS) return -1;
-    driver->primary_ctx_release(device);
-    if (primary != context) return -1;
-    kept = context;
+    if (kept.load(std::memory_order_relaxed) != context) {
+      if (driver->primary_ctx_retain(&primary, device) != CUDA_SUCCESS) return -1;
+      driver->primary_ctx_release(device);
+      if (primary != context) return -1;
+      kept = context;
+    }
+    last = context, last_device = device;
     return device;
   } catch (const Error&) {
     return -1;

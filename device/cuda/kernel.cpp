@@ -39,6 +39,7 @@ CudaKernel::CudaKernel(std::shared_ptr<const PrimaryContext> context, const Imag
   }
   const Driver& driver = context_->driver();
   const CurrentContext current(*context_);
+  const AnyCaptureMode allowed(driver);
   module_ = load_module(driver, image, name_);
   const CUresult result =
       driver.module_get_function(&function_, module_, image.kernel.entry.c_str());
@@ -50,6 +51,7 @@ CudaKernel::CudaKernel(std::shared_ptr<const PrimaryContext> context, const Imag
 
 CudaKernel::~CudaKernel() {
   const CurrentContext current(*context_);
+  const AnyCaptureMode allowed(context_->driver());
   context_->driver().module_unload(module_);
 }
 

@@ -14,20 +14,6 @@ std::string bytes_text(std::int64_t bytes) {
   return text;
 }
 
-/// In its scope this thread may allocate and free while another captures a stream.
-class AnyCaptureMode {
- public:
-  explicit AnyCaptureMode(const Driver& driver) : driver_(driver) { exchange(); }
-  AnyCaptureMode(const AnyCaptureMode&) = delete;
-  AnyCaptureMode& operator=(const AnyCaptureMode&) = delete;
-  ~AnyCaptureMode() { exchange(); }
-
- private:
-  void exchange() { driver_.thread_exchange_capture_mode(&mode_); }
-  const Driver& driver_;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
 }  // namespace
 
 WorkspacePool::WorkspacePool(const PrimaryContext& context) : context_(context) {

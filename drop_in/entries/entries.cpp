@@ -26,18 +26,17 @@ struct Inside {
   const bool before;
 };
 
-/// What the handle says. False where it cannot be asked: it is no handle, or there is no library.
-bool ask(Handle handle, Circumstances& circumstances) {
+/// Circumstances::ask.
+bool ask(Circumstances& circumstances) {
   auto* const stream = get_stream.get();
   auto* const pointers = get_pointer_mode.get();
-  auto* const math = get_math_mode.get();
   CUstream_st* on = nullptr;
   int mode = 0, limit = 0;
-  if (!handle || !stream || !pointers || !math || stream(handle, &on) != kSuccess ||
-      pointers(handle, &mode) != kSuccess || math(handle, &circumstances.math) != kSuccess)
+  if (!stream || !pointers || stream(circumstances.handle, &on) != kSuccess ||
+      pointers(circumstances.handle, &mode) != kSuccess)
     return false;
   if (auto* const limited = get_multiprocessors.get();
-      limited && limited(handle, &limit) != kSuccess)
+      limited && limited(circumstances.handle, &limit) != kSuccess)
     return false;
   circumstances.stream = on;
   circumstances.scalars_on_host = mode == kPointersOnHost;
@@ -72,9 +71,10 @@ Status serve(Real<Status(Handle, Arguments...)>& real, const Gemm& gemm, Handle 
              Arguments... arguments) {
   if (inside) return pass(real, nullptr, nullptr, handle, arguments...);
   DropIn& drop_in = DropIn::of_process();
-  Circumstances circumstances;
+  Circumstances circumstances{.handle = handle, .ask = ask};
   DropIn::Outcome outcome;
-  if (ask(handle, circumstances))
+  if (auto* const math = get_math_mode.get();
+      handle && math && math(handle, &circumstances.math) == kSuccess)
     outcome = drop_in.consider(gemm, circumstances);
   else
     drop_in.count(Why::arguments);
@@ -176,12 +176,13 @@ TILEWISE_ENTRY Status cublasLtMatmul(Handle handle, const LtProduct* product, co
   DropIn::Outcome outcome;
   if (!inside && handle) {
     Gemm gemm;
+    Circumstances circumstances{.stream = stream};
     const Why why =
         gemm_of({product, alpha, beta, a, a_matrix, b, b_matrix, c, c_matrix, d, d_matrix}, gemm);
     if (why != Why::none)
       DropIn::of_process().count(why);
     else
-      outcome = DropIn::of_process().consider(gemm, {.stream = stream});
+      outcome = DropIn::of_process().consider(gemm, circumstances);
     if (outcome.answered) return kSuccess;
   }
   return pass(real, outcome.timed, stream, handle, product, alpha, a, a_matrix, b, b_matrix, beta,

@@ -71,7 +71,7 @@ def _multiply_linear(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: st
     right = operand if state is not None and state == _state_of(weight) else weight.t()
     if bias is None:
         return _multiply(x, right, None, 0.0, math)
-    out = bias.expand(x.shape[0], weight.shape[0]).contiguous()
+    out = x.new_empty((x.shape[0], weight.shape[0]), dtype=bias.dtype).copy_(bias)
     return _multiply(x, right, out, 1.0, math)
 
 
@@ -178,9 +178,11 @@ try:
     from torch._C._functorch import peek_interpreter_stack as _transform
 
     def _unwatched(*tensors: Optional[Tensor]) -> bool:
+        for tensor in tensors:
+            if type(tensor) not in _PLAIN:
+                return False
         return (_transform() is None and not _dispatch_modes() and not _function_modes()
-                and forward_ad._current_level < 0 and not torch.compiler.is_compiling() and not torch.jit.is_tracing()
-                and all(type(x) in _PLAIN for x in tensors))
+                and forward_ad._current_level < 0 and not torch.compiler.is_compiling() and not torch.jit.is_tracing())
 
     _unwatched()
 except (ImportError, AttributeError):  # these have no public names: in a PyTorch without them the dispatcher does it

@@ -18,6 +18,7 @@ using DropInTest = TunedTest;
 TEST_F(DropInTest, ReportsAndRecords) {
   tune();
   const float one = 1, zero = 0;
+  Circumstances circumstances;
   Gemm gemm{.m = kM,
             .n = kFaster,
             .k = kK,
@@ -31,11 +32,11 @@ TEST_F(DropInTest, ReportsAndRecords) {
   Settings settings;
   settings.device = "host";
   DropIn answering(settings);
-  for (int i = 0; i < 1500; ++i) EXPECT_TRUE(answering.consider(gemm, {}).answered);
+  for (int i = 0; i < 1500; ++i) EXPECT_TRUE(answering.consider(gemm, circumstances).answered);
   gemm.n = kSlower;
-  EXPECT_FALSE(answering.consider(gemm, {}).answered);
+  EXPECT_FALSE(answering.consider(gemm, circumstances).answered);
   gemm.n = kUntuned;
-  EXPECT_FALSE(answering.consider(gemm, {}).answered);
+  EXPECT_FALSE(answering.consider(gemm, circumstances).answered);
   const std::string report = answering.report();
   EXPECT_THAT(report, HasSubstr("1,502 products of cuBLAS: 1,500 answered, 2 passed through"));
   EXPECT_THAT(report, HasSubstr("of GPU time saved"));
@@ -46,7 +47,7 @@ TEST_F(DropInTest, ReportsAndRecords) {
   DropIn recording(settings);
   gemm.n = kFaster;
   for (int i = 0; i < 12; ++i) {
-    const DropIn::Outcome outcome = recording.consider(gemm, {});
+    const DropIn::Outcome outcome = recording.consider(gemm, circumstances);
     ASSERT_FALSE(outcome.answered);
     ASSERT_NE(outcome.timed, nullptr);
     Samples::Sample* const sample = recording.begin_timing(*outcome.timed, nullptr);
@@ -55,7 +56,7 @@ TEST_F(DropInTest, ReportsAndRecords) {
     if (sample) recording.end_timing(*outcome.timed, *sample, nullptr);
   }
   gemm.c.ld = kM + 4;
-  EXPECT_FALSE(recording.consider(gemm, {}).answered);
+  EXPECT_FALSE(recording.consider(gemm, circumstances).answered);
   const std::string record = recording.record();
   EXPECT_THAT(record, HasSubstr("nn,40,24,16,f32,f32,strict,1,16/16/16,12,"));
   EXPECT_THAT(record, HasSubstr(",16,24,24\n"));
@@ -73,6 +74,7 @@ TEST_F(DropInTest, ManyProblemsStayBoundedAndRight) {
   settings.device = "host";
   DropIn drop_in(settings);
   const float one = 1, zero = 0;
+  Circumstances circumstances;
   for (int i = 0; i < 70'000; ++i) {
     const Gemm gemm{.m = 1 + i % 300,
                     .n = 1 + i / 300,
@@ -84,7 +86,7 @@ TEST_F(DropInTest, ManyProblemsStayBoundedAndRight) {
                     .scalar = kF32,
                     .alpha = &one,
                     .beta = &zero};
-    ASSERT_FALSE(drop_in.consider(gemm, {}).answered);
+    ASSERT_FALSE(drop_in.consider(gemm, circumstances).answered);
   }
   EXPECT_THAT(drop_in.report(), HasSubstr("passed through 65,536: not tuned on this GPU"));
   EXPECT_THAT(drop_in.report(), HasSubstr("passed through 4,464: too many different problems"));

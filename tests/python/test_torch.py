@@ -346,3 +346,41 @@ class TestOnTheGpu:
             assert torch.equal(tilewise.matmul(a, b), a @ b)
         with pytest.raises(tilewise.InvalidArgument, match="one device"):
             tilewise.matmul(integers(3, 3, device="cuda:0"), integers(3, 3, device="cuda:1"))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="a GPU's streams are captured")
+def test_new_sizes_while_another_thread_captures():
+    """Loading a kernel does not end a capture of another thread, which by default forbids such calls to all threads."""
+    x = torch.ones(256, 256, device="cuda")
+    torch.mm(x, x)
+    torch.cuda.synchronize()
+    operands = {n: (integers(n, 33, device="cuda"), integers(33, n + 1, device="cuda", seed=2)) for n in (48, 80, 112)}
+    captured, multiplied = threading.Event(), threading.Event()
+    failures = []
+
+    def multiply():
+        captured.wait()
+        try:
+            for n in (48, 80, 112):
+                a, b = operands[n]
+                tilewise.matmul(a, b)
+        except Exception as error:  # shown by the main thread
+            failures.append(error)
+        finally:
+            multiplied.set()
+
+    thread = threading.Thread(target=multiply)
+    thread.start()
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            y = torch.mm(x, x)
+            captured.set()
+            multiplied.wait(60)
+    finally:
+        captured.set()
+        thread.join()
+    assert not failures
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(y, torch.full_like(y, 256))
