@@ -53,6 +53,11 @@ class Pages(unittest.TestCase):
         for name in ("README.md", "docs/performance.md"):
             self.assertLess(len((ROOT / name).read_text().splitlines()), 150, name)
 
+    def test_programs_of_pages_are_those_of_examples(self):
+        for page, program in (("README.md", "first.cpp"), ("docs/deploy.md", "deploy.cpp")):
+            shown = re.search(r"^```cpp\n(.*?)^```", (ROOT / page).read_text(), flags=re.M | re.S)[1]
+            self.assertEqual(shown, (ROOT / "examples" / program).read_text(), page)
+
     def test_pages_say_for_whom_they_are_as_the_readme_sorts_them(self):
         sorted_by_readme = {}
         for verb, links in re.findall(r"^\| (use|understand|change) \| (.*) \|$", (ROOT / "README.md").read_text(), flags=re.M):
