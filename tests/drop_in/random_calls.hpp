@@ -361,6 +361,8 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
 
 inline void RandomCalls::compare_result(const RandomCall& call, const std::byte* theirs,
                                         const std::byte* mine, const std::string& what) {
+  // cublasLt takes a C whose columns overlap; what they hold then is not defined.
+  if (call.c.ld < call.c.line()) return;
   const DType type = dtype(call.kind->result);
   // Operands and products are whole numbers: sums are exact. A 16-bit result of cuBLAS may be
   // rounded from partial sums that were rounded, of the size of a sum of k random products of -4 to
