@@ -19,7 +19,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "ladder.md", ROOT / "docs" / "notebook.md",
-         ROOT / "bench" / "results" / "README.md"]
+         ROOT / "docs" / "python.md", ROOT / "docs" / "drop_in.md", ROOT / "bench" / "results" / "README.md"]
 # What the picture shows: runs and kinds.
 PICTURE = [("h200_compare", "f32"), ("h200_compare_bf16", "bf16"), ("h200_compare_f16", "f16"),
            ("h200_compare_tf32", "tf32"), ("h200_compare_f32x3", "f32x3"), ("h200_compare_f64", "f64"),
@@ -329,7 +329,36 @@ def ladder_table(name):
     return "\n".join(rows)
 
 
-TABLES = {"tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table,
+def python_table(name):
+    run = load(name)
+    r = run["result"]
+    rows = ["| product, GPU time | torch.mm us | tilewise.matmul us | ratio | with host time |", "|---|---|---|---|---|"]
+    for p in r["products"]:
+        rows.append(f"| {p['m']}x{p['n']}x{p['k']} | {p['torch_us']:.1f} | {p['tilewise_us']:.1f} | {p['ratio']:.2f} "
+                    f"| {p['ratio_with_host_time']:.2f} |")
+    rows += ["", "| training step of Linear, rows x outputs x inputs | PyTorch us | Tilewise us | ratio | in a CUDA graph | ratio |",
+             "|---|---|---|---|---|---|"]
+    for p in r["training_steps"]:
+        rows.append(f"| {p['rows']}x{p['outputs']}x{p['inputs']} | {p['torch_us']:.0f} | {p['tilewise_us']:.0f} | {p['ratio']:.2f} "
+                    f"| {p['torch_graph_us']:.0f} and {p['tilewise_graph_us']:.0f} | {p['ratio_graph']:.2f} |")
+    rows += ["", "| host time of a call, 64x64x64 | us |", "|---|---|"]
+    rows += [f"| {call} | {us:.1f} |" for call, us in r["host_us"].items()]
+    rows += ["", f"{provenance(run)}, PyTorch {r['torch']}, {r['dtype']}."]
+    return "\n".join(rows)
+
+
+def drop_in_table(name):
+    run = load(name)
+    r = run["result"]
+    rows = ["| torch.mm | cuBLAS us | drop-in us | ratio | error of cuBLAS | error of the drop-in |", "|---|---|---|---|---|---|"]
+    for p in r["products"]:
+        rows.append(f"| {p['size']} | {p['torch_us']:.1f} | {p['drop_in_us']:.1f} | {p['ratio']:.2f} | {p['torch_error']:.1e} "
+                    f"| {p['drop_in_error']:.1e} |")
+    rows += ["", f"{provenance(run)}, PyTorch {r['torch']}, bfloat16; norm-wise errors."]
+    return "\n".join(rows)
+
+
+TABLES = {"python": python_table, "drop_in": drop_in_table, "tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table,
           "types": types_table, "speeds": speeds_table, "targets": targets_table, "pack": pack_table}
 
 
