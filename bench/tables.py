@@ -19,7 +19,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "ladder.md", ROOT / "docs" / "notebook.md",
-         ROOT / "docs" / "python.md", ROOT / "docs" / "drop_in.md", ROOT / "bench" / "results" / "README.md"]
+         ROOT / "docs" / "python.md", ROOT / "docs" / "drop_in.md", ROOT / "docs" / "coverage.md",
+         ROOT / "docs" / "cost-model.md", ROOT / "docs" / "search.md", ROOT / "bench" / "results" / "README.md"]
 # What the picture shows: runs and kinds.
 PICTURE = [("h200_compare", "f32"), ("h200_compare_bf16", "bf16"), ("h200_compare_f16", "f16"),
            ("h200_compare_tf32", "tf32"), ("h200_compare_f32x3", "f32x3"), ("h200_compare_f64", "f64"),
@@ -358,12 +359,22 @@ def drop_in_table(name):
     return "\n".join(rows)
 
 
-TABLES = {"python": python_table, "drop_in": drop_in_table, "tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table,
+def part_table(name):
+    """The table under "[key] ..." of a text file: what was counted or put together by hand has its place there, too."""
+    file, _, key = name.partition(":")
+    text = (ROOT / "bench" / "results" / f"{file}.txt").read_text()
+    found = re.search(rf"^\[{key}\].*\n((?:\|.*\n)+)", text, flags=re.M)
+    if not found:
+        sys.exit(f"bench/results/{file}.txt has no table [{key}]")
+    return found[1].rstrip("\n")
+
+
+TABLES = {"part": part_table, "python": python_table, "drop_in": drop_in_table, "tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table,
           "types": types_table, "speeds": speeds_table, "targets": targets_table, "pack": pack_table}
 
 
 def table(kind, names):
-    for name in names.split(","):
+    for name in names.split(",") if kind != "part" else ():
         name = name.partition(":")[0]
         if not (ROOT / "bench" / "results" / f"{name}.json").exists():
             return f"bench/results/{name}.json is not there yet."

@@ -53,6 +53,17 @@ class Pages(unittest.TestCase):
         for name in ("README.md", "docs/performance.md"):
             self.assertLess(len((ROOT / name).read_text().splitlines()), 150, name)
 
+    def test_tables_of_measurements_are_made_from_results(self):
+        """A table with ten figures or more is between the marks of bench/tables.py."""
+        by_hand = []
+        for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+            text = re.sub(r"<!-- table .*?<!-- end -->", "", page.read_text(), flags=re.S)
+            for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.M):
+                cells = [cell.strip() for row in table.splitlines() for cell in row.strip("|").split("|")]
+                if sum(bool(re.fullmatch(r"[+-]?[\d.,]+ ?(%|us|ms|s|x|GB/s)?", cell)) for cell in cells) >= 10:
+                    by_hand.append(f"{page.name}: {table.splitlines()[0]}")
+        self.assertEqual(by_hand, [])
+
     def test_programs_of_pages_are_those_of_examples(self):
         for page, program in (("README.md", "first.cpp"), ("docs/deploy.md", "deploy.cpp")):
             shown = re.search(r"^```cpp\n(.*?)^```", (ROOT / page).read_text(), flags=re.M | re.S)[1]

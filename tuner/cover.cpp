@@ -29,7 +29,7 @@ constexpr double kChecksFrom = 0.8;
 // After these, points are chosen by the loss that is expected there.
 constexpr std::size_t kFirstPoints = 16;
 // The numbers of stored configurations and of the portfolio's that a point's search begins with.
-constexpr std::size_t kStored = 8, kOfPortfolio = 4;
+constexpr std::size_t kStored = 8, kOfPortfolio = 8;
 // A race of many finalists at each point would take the time of other points.
 constexpr int kPointFinalists = 2;
 // The corrections are fitted again where there are this many times as many measurements.
