@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """PyTorch with and without the drop-in for cuBLAS, on a GPU: times of products, host time of a call that is passed
-through, and one captured graph. Each column is a process of its own; the two take turns. Prints one JSON document.
+through, one captured graph, and products of several threads on every GPU. Each column is a process of its own; the two take turns. Prints one JSON document.
 
     autotune --sizes 1023,1537,4095,5124x700x2048,1024,4096 --dtype bf16 --layout all --db tuned.db
     bench/record.py h100_drop_in -- python3 bench/drop_in_torch.py --db tuned.db --library libtilewise_cublas.so
@@ -11,6 +11,7 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 SIZES = "1023x1023x1023,1537x1537x1537,4095x4095x4095,5124x700x2048,1024x1024x1024,4096x4096x4096"
@@ -32,6 +33,33 @@ def gpu_us(torch, function, rounds):
         times.append(begin.elapsed_time(end) * 1e3 / calls)
         calls = max(1, min(200, int(2000 / times[-1])))
     return statistics.median(times)
+
+
+def threads_and_devices(torch, threads=4, products=50):
+    """The largest norm-wise error of products from several threads, each with its stream, on every device."""
+    errors, failures = [], []
+
+    def multiply(device, seed):
+        try:
+            with torch.cuda.device(device), torch.cuda.stream(torch.cuda.Stream()), torch.no_grad():
+                generator = torch.Generator(device="cuda").manual_seed(seed)
+                a, b = (torch.randn(1023, 1023, device="cuda", generator=generator).to(torch.bfloat16) for _ in range(2))
+                reference = a.double() @ b.double()
+                for _ in range(products):
+                    out = torch.mm(a, b)
+                errors.append(((out.double() - reference).norm() / reference.norm()).item())
+        except Exception as error:
+            failures.append(repr(error))
+
+    workers = [threading.Thread(target=multiply, args=(device, 10 * device + nth))
+               for device in range(torch.cuda.device_count()) for nth in range(threads)]
+    for thread in workers:
+        thread.start()
+    for thread in workers:
+        thread.join()
+    if failures:
+        raise RuntimeError("; ".join(failures))
+    return {"devices": torch.cuda.device_count(), "threads_of_each": threads, "largest_error": max(errors)}
 
 
 def worker(options):
@@ -69,6 +97,7 @@ def worker(options):
                 torch.mm(a, b, out=out)
             host.append((time.perf_counter() - begin) / 500 * 1e6)
         result["host_us_passed_through"] = statistics.median(host)
+    result["threads_and_devices"] = threads_and_devices(torch)
     print(json.dumps(result))
 
 
@@ -104,6 +133,7 @@ def main():
     result["host_us_passed_through"] = {"torch": middle(lambda turn: turn[0]["host_us_passed_through"]),
                                         "drop_in": middle(lambda turn: turn[1]["host_us_passed_through"])}
     result["graph_error"] = max(turn[1]["graph_error"] for turn in turns)
+    result["threads_and_devices"] = turns[0][1]["threads_and_devices"]
     result["report"] = turns[0][2]
     print(json.dumps(result, indent=1))
 
