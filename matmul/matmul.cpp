@@ -122,9 +122,15 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   const Trust trust = !options.trust_files.has_value() ? default_trust()
                       : *options.trust_files           ? Trust::anyone
                                                        : Trust::owner;
-  if (!options.bundle.empty())
-    parts.bundle =
-        Database::open(std::filesystem::absolute(options.bundle), OpenMode::read_only, trust);
+  if (!options.bundle.empty()) {
+    const auto bundle = std::filesystem::absolute(options.bundle);
+    if (!is_there(bundle))
+      throw Error(ErrorKind::database, "bundle " + bundle.string() +
+                                           ": there is no such file; a name without a folder is "
+                                           "looked for in the working folder, and `autotune "
+                                           "bundle` makes the file");
+    parts.bundle = Database::open(bundle, OpenMode::read_only, trust);
+  }
   if (options.on_miss == OnMiss::tune) add_tuning(parts, options, path, trust);
   if (is_there(path)) {
     parts.database = Database::open(path, OpenMode::read_only, trust);

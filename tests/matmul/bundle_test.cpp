@@ -120,7 +120,8 @@ TEST(BundleOptions, ABundleThatIsNotThereOrNoBundleIsAnError) {
   options.database = (folder / "own.db").string();
   options.bundle = (folder / "none").string();
   EXPECT_THAT(samples::error_of(ErrorKind::database, [&] { Matmul{options}; }),
-              HasSubstr("there is no such file"));
+              AllOf(HasSubstr("bundle " + (folder / "none").string()),
+                    HasSubstr("there is no such file"), HasSubstr("autotune bundle")));
   std::ofstream(folder / "none") << std::string(5000, 'x');
   EXPECT_THAT(samples::error_of(ErrorKind::database, [&] { Matmul{options}; }),
               HasSubstr((folder / "none").string()));

@@ -81,10 +81,13 @@ void print_text(const BundleResult& result, const BundleCommand& options, const 
   std::string text;
   for (const auto& [what, count] : counts)
     text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + what;
+  const auto counted = [](std::size_t count, const char* what) {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+  };
   note(output, options.file + ": " + std::to_string(result.bytes / 1024) + " KiB, " +
-                   std::to_string(result.records) + " records, " + std::to_string(result.images) +
-                   " images (" + std::to_string(result.compiled) + " compiled now); " +
-                   std::to_string(result.problems.size()) + " problems: " + text);
+                   counted(result.records, "record") + ", " + counted(result.images, "image") +
+                   " (" + std::to_string(result.compiled) + " compiled now); " +
+                   counted(result.problems.size(), "problem") + ": " + text);
 }
 
 int run(const BundleCommand& options, const Output& output) {
