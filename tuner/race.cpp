@@ -135,10 +135,12 @@ bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built
     if (race.finalists[i].outcome == Outcome::wrong_result && !race.finalists[i].transient)
       std::erase_if(session_.known,
                     [&](const Record& r) { return r.candidate == finalists[i].candidate; });
+  // One for all: a race is known by it (certainty.hpp).
+  const Environment environment = session_.environment();
   for (Baseline& baseline : race.baselines) {
     baseline.problem = session_.problem;
     baseline.gpu = session_.gpu;
-    baseline.environment = session_.environment();
+    baseline.environment = environment;
     session_.context.database.add(baseline);
   }
   const bool any_ok = std::any_of(race.finalists.begin(), race.finalists.end(),
@@ -152,7 +154,7 @@ bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built
     record.detail = race.finalists[i].detail;
     if (record.outcome != Outcome::ok) record.detail += session_.how_to_reproduce(record.candidate);
     record.measurement = race.finalists[i].measurement;
-    record.environment = session_.environment();
+    record.environment = environment;
     record.id = session_.context.database.add(record);
   }
   if (raced) {  // a finalist that met a fault has no time to compare

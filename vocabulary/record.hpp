@@ -23,6 +23,9 @@ std::string_view to_string(Origin origin);
 /// Throws Error(invalid_argument).
 Origin parse_origin(std::string_view name);
 
+/// The method of a measurement that a race took: samples are its rounds.
+inline constexpr std::string_view kRaceMethod = "graph, race";
+
 /// Times of one candidate: GPU time per product, in microseconds.
 struct Measurement {
   double median_us = 0;
@@ -31,10 +34,10 @@ struct Measurement {
   int launches_per_sample = 0;
   std::vector<double> samples_us;  ///< the first 32 samples at most
   bool cold = true;                ///< operands read from DRAM (buffers rotated past twice the L2)
-  std::string method;              ///< "graph": a CUDA graph of launches between two events
-  double sm_clock_mhz = 0;         ///< 0 when not known
-  double power_w = 0;              ///< 0 when not known
-  double host_us = 0;              ///< host time per enqueued launch; 0 when not measured
+  std::string method;       ///< "graph": a CUDA graph of launches between two events; kRaceMethod
+  double sm_clock_mhz = 0;  ///< 0 when not known
+  double power_w = 0;       ///< 0 when not known
+  double host_us = 0;       ///< host time per enqueued launch; 0 when not measured
   bool operator==(const Measurement&) const = default;
 };
 

@@ -102,5 +102,37 @@ TEST_F(CliExplain, WhatIsNotKnownIsSaid) {
   EXPECT_EQ(run({"explain", "--sizes", "64", "--db", file("absent").string()}).status, 5);
 }
 
+TEST_F(CliExplain, SaysHowSureTheWinnerOfTheRaceIs) {
+  fill({.candidates = 30});
+  EXPECT_EQ(explained("1024").at("measured").at("certainty"), nullptr) << "none was raced";
+  {
+    tilewise::Database made = tilewise::Database::open(database());
+    tilewise::RecordFilter filter;
+    filter.outcome = tilewise::Outcome::ok;
+    filter.problem = tilewise::Problem(
+        tilewise::problem_from_json(explained("1024").at("measured").at("problem").dump()));
+    std::vector<tilewise::Record> records = made.records(filter);
+    std::sort(records.begin(), records.end(), [](const auto& x, const auto& y) {
+      return x.measurement->median_us < y.measurement->median_us;
+    });
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double us = records[i].measurement->median_us;
+      records[i].measurement->method = tilewise::kRaceMethod;
+      records[i].environment = records[0].environment;
+      records[i].measurement->samples_us = {us, us * (1 + 1e-4 * static_cast<double>(i)), us};
+      made.add(records[i]);
+    }
+  }
+  const Json certainty = explained("1024").at("measured").at("certainty");
+  EXPECT_EQ(certainty.at("rivals"), 2);
+  EXPECT_EQ(certainty.at("rounds"), 3);
+  EXPECT_EQ(certainty.at("alike"), 0);
+  EXPECT_GT(certainty.at("fastest"), 0.95);
+  EXPECT_EQ(certainty.at("gain_at_most"), 0);
+  EXPECT_THAT(run({"explain", "--sizes", "1024"}).out,
+              AllOf(HasSubstr("fastest of 3 in the race with a probability of "),
+                    HasSubstr("no other is faster (95% confidence)")));
+}
+
 }  // namespace
 }  // namespace cli_test::cli_explain_test

@@ -5,6 +5,7 @@
 #include "matmul/build.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "tuner/cli/bench.hpp"
+#include "tuner/cli/certainty_text.hpp"
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/explain_profile.hpp"
 #include "tuner/cli/explanation.hpp"
@@ -185,6 +186,7 @@ void print_rivals(const Explanation& one, const Output& output) {
       of + ", " + std::to_string(measured.rejected) + " rejected" +
       (one.median_ratio > 0 ? "; the median of the others takes " + times_text(one.median_ratio)
                             : ""));
+  if (one.certainty) say(certainty_text(*one.certainty));
   for (const Rival& rival : one.rivals)
     say(times_text(rival.ratio) + "  " +
         (output.verbose ? to_string(rival.record.candidate) : rival_text(rival)));
@@ -255,23 +257,25 @@ Json measured_json(const Explanation& one) {
   for (const Baseline& baseline : measured.baselines)
     baselines.push_back(Json::parse(to_json(baseline)));
   const ReportCandidate& serving = measured.candidates[*one.serving];
-  return {{"problem", Json::parse(to_json(measured.problem))},
-          {"candidates", measured.records},
-          {"rejected", measured.rejected},
-          {"median_ratio", positive_or_none(one.median_ratio)},
-          {"fastest_others", rivals_json(one.rivals)},
-          {"best_of_other_templates", rivals_json(one.of_templates)},
-          {"rejections", rejections},
-          {"baselines", baselines},
-          {"occupancy", positive_or_none(serving.occupancy)},
-          {"occupancy_limit", serving.occupancy_limit},
-          {"flops_per_byte", positive_or_none(serving.flops_per_byte)},
-          {"model",
-           {{"ranked", one.model.ranked},
-            {"place", one.model.place},
-            {"rank_correlation",
-             std::isnan(one.model.correlation) ? Json() : Json(one.model.correlation)},
-            {"best_of_first_10", positive_or_none(one.model.best_of_first_10)}}}};
+  return {
+      {"problem", Json::parse(to_json(measured.problem))},
+      {"candidates", measured.records},
+      {"rejected", measured.rejected},
+      {"median_ratio", positive_or_none(one.median_ratio)},
+      {"certainty", one.certainty ? Json::parse(certainty_json(*one.certainty)) : Json(nullptr)},
+      {"fastest_others", rivals_json(one.rivals)},
+      {"best_of_other_templates", rivals_json(one.of_templates)},
+      {"rejections", rejections},
+      {"baselines", baselines},
+      {"occupancy", positive_or_none(serving.occupancy)},
+      {"occupancy_limit", serving.occupancy_limit},
+      {"flops_per_byte", positive_or_none(serving.flops_per_byte)},
+      {"model",
+       {{"ranked", one.model.ranked},
+        {"place", one.model.place},
+        {"rank_correlation",
+         std::isnan(one.model.correlation) ? Json() : Json(one.model.correlation)},
+        {"best_of_first_10", positive_or_none(one.model.best_of_first_10)}}}};
 }
 
 Json explanation_json(const Explanation& one, const std::optional<Profile>& profile) {

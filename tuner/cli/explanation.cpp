@@ -52,6 +52,8 @@ void compare(Explanation& explanation, std::size_t most) {
     if (const double us = measured_us(all[i].record); us > 0 && i != *explanation.serving)
       others.push_back({all[i].record, us / measured_us(serving),
                         differences_of(all[i].record.candidate, serving.candidate)});
+  if (explanation.measured->winner == explanation.serving)
+    explanation.certainty = explanation.measured->certainty;
   std::stable_sort(others.begin(), others.end(),
                    [](const Rival& x, const Rival& y) { return x.ratio < y.ratio; });
   if (!others.empty()) explanation.median_ratio = others[others.size() / 2].ratio;

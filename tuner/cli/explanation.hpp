@@ -37,6 +37,7 @@ struct Explanation {
   std::vector<Rival> rivals;           ///< the fastest others
   std::vector<Rival> of_templates;     ///< the fastest of each other template
   double median_ratio = 0;             ///< of all other measured candidates; 0: there are none
+  std::optional<Certainty> certainty;  ///< that it is the fastest of its race
   ModelOpinion model;
 };
 

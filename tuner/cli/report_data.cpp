@@ -216,7 +216,9 @@ ReportProblem read_problem_for_report(const Database& database,
   problem.gpu = stored.gpu;
   problem.problem = stored.problem;
   std::int64_t place = 0;
-  for (Record& record : database.records({.problem = stored.problem, .gpu = stored.gpu})) {
+  std::vector<Record> records = database.records({.problem = stored.problem, .gpu = stored.gpu});
+  if (winner) problem.certainty = certainty_of(winner->record, records);
+  for (Record& record : records) {
     record.environment.compiler.clear(), record.source_hash.clear(), record.code_hash.clear();
     if (record.measurement) record.measurement->samples_us = {};
     ReportCandidate one;

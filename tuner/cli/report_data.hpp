@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "db/database.hpp"
+#include "tuner/certainty.hpp"
 #include "vocabulary/device_info.hpp"
 
 /// What the page of `autotune report` shows of a database.
@@ -45,6 +46,7 @@ struct ReportProblem {
   std::int64_t records = 0, rejected = 0;         ///< all of them
   std::vector<ReportCandidate> candidates;        ///< by place; those that the page shows
   std::optional<std::size_t> winner;              ///< index into candidates
+  std::optional<Certainty> certainty;             ///< that the winner is the fastest of its race
   std::string quarantined;                        ///< why the winner is not served; empty: it is
   std::vector<Search> searches;                   ///< by their end
   std::vector<Baseline> baselines;                ///< fastest first

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "templates/space/candidate_text.hpp"
+#include "tuner/cli/certainty_text.hpp"
 #include "tuner/cli/kinds.hpp"
 #include "tuner/cli/stored.hpp"
 #include "tuner/reproduce.hpp"
@@ -144,6 +145,7 @@ void print_detail(const Tuned& tuned) {
     print_line("error: " + format_number(winner->record.error_ratio, 4) +
                " of the bound, norm-wise " + format_error(winner->record.normwise_error) +
                (winner->record.detail.empty() ? "" : "; " + winner->record.detail));
+  if (tuned.certainty) print_line(certainty_text(*tuned.certainty));
   std::string outcomes = "outcomes of all its records:";
   for (const auto& [outcome, count] : tuned.outcomes)
     outcomes += " " + std::string(to_string(outcome)) + " " + std::to_string(count);
@@ -152,6 +154,24 @@ void print_detail(const Tuned& tuned) {
     print_line("cost model: rank correlation " + format_number(tuned.result.rank_correlation, 2) +
                " of predicted and measured over " + std::to_string(tuned.result.ranked) +
                " candidates");
+}
+
+/// For the summary; empty where no winner was raced with others.
+std::string certainty_of_all(const std::vector<Tuned>& results) {
+  constexpr double kSure = 0.95;
+  std::int64_t raced = 0, sure = 0;
+  double fastest = 0;
+  for (const Tuned& tuned : results) {
+    if (!tuned.certainty) continue;
+    ++raced;
+    fastest = tuned.certainty->fastest;
+    sure += fastest >= kSure;
+  }
+  if (raced == 0) return "";
+  if (results.size() == 1)
+    return "; fastest of its race with a probability of " + format_percent(fastest) + " or more";
+  return "; fastest of their races with a probability of 95% or more: " + std::to_string(sure) +
+         " of " + std::to_string(raced);
 }
 
 Json result_json(const Tuned& tuned) {
@@ -169,6 +189,8 @@ Json result_json(const Tuned& tuned) {
       json["tflops"] = tflops_of(tuned.problem, result.winner->record.measurement->median_us);
   }
   json["stored"] = tuned.stored;
+  json["certainty"] = nullptr;
+  if (tuned.certainty) json["certainty"] = Json::parse(certainty_json(*tuned.certainty));
   json["baselines"] = Json::array();
   for (const Baseline& baseline : tuned.baselines)
     json["baselines"].push_back(Json::parse(to_json(baseline)));
@@ -209,7 +231,7 @@ bool database_failed(const TuneResult& result) {
 
 Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
                 const std::optional<Winner>& before, const Database& database) {
-  Tuned tuned{gpu, problem, std::move(result), {}, "none", {}, {}, {}};
+  Tuned tuned{gpu, problem, std::move(result), {}, "none", {}, {}, {}, {}};
   if (tuned.result.winner)
     tuned.stored = !tuned.result.stored ? "not stored"
                    : !before            ? "new"
@@ -222,7 +244,9 @@ Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
   RecordFilter filter;
   filter.problem = problem;
   filter.gpu = key;
-  for (Record& record : database.records(filter)) {
+  std::vector<Record> records = database.records(filter);
+  if (tuned.result.winner) tuned.certainty = certainty_of(tuned.result.winner->record, records);
+  for (Record& record : records) {
     ++tuned.outcomes[record.outcome];
     if (record.outcome == Outcome::ok && record.measurement)
       tuned.fastest.push_back(std::move(record));
@@ -307,7 +331,7 @@ std::string summary_of(const std::vector<Tuned>& results, double seconds) {
             (compared > 1 ? " (geometric mean; slower: " + std::to_string(slower) + " of " +
                                 std::to_string(compared) + ")"
                           : "");
-  return text;
+  return text + certainty_of_all(results);
 }
 
 std::optional<Gain> gain_of(const std::vector<Tuned>& results,

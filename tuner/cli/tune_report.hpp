@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tilewise/error.hpp"
+#include "tuner/certainty.hpp"
 #include "tuner/cli/gpus.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/output.hpp"
@@ -28,6 +29,7 @@ struct Tuned {
   std::string stored;  ///< "new", "replaced", "kept": the winner relative to the stored one;
                        ///< "not stored": the database failed; "none": no winner
   std::vector<Record> fastest;               ///< at most five, fastest first
+  std::optional<Certainty> certainty;        ///< of the winner
   std::map<Outcome, std::int64_t> outcomes;  ///< of all stored records of the problem
   std::vector<std::string> measured_on;  ///< device_name() of each GPU that took part, `gpu` first
 };

@@ -253,6 +253,7 @@ std::vector<Measurement> Benchmark::race(std::span<const Enqueue> contestants) {
     device_.synchronize(stream_);
     Measurement measurement = measurement_of(rounds[i]);
     describe(measurement, timed[i]);
+    measurement.method = kRaceMethod;
     measurement.sm_clock_mhz = status.sm_clock_mhz;
     measurement.power_w = status.power_w;
     measurement.host_us =
