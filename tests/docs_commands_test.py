@@ -28,6 +28,13 @@ def commands():
                     yield page.name, " ".join(found[1].split("\n"))
 
 
+def listed_files():
+    """The files whose contents a page prints: "..., here `NAME`, ...:" and a block."""
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        for name, text in re.findall(r"here `([\w.-]+)`[^\n]*:\n\n```\n(.*?)^```", page.read_text(), flags=re.M | re.S):
+            yield name, text
+
+
 @functools.cache
 def help_of(*words):
     return subprocess.run([AUTOTUNE, *words, "--help"], capture_output=True, text=True).stdout
@@ -71,6 +78,8 @@ class Commands(unittest.TestCase):
     def test_those_on_the_cpu_run(self):
         ran = 0
         with tempfile.TemporaryDirectory() as folder:
+            for name, text in listed_files():
+                pathlib.Path(folder, name).write_text(text)
             settings = dict(os.environ, HOME=folder, TILEWISE_DB=os.path.join(folder, "docs.db"))
             for page, line in commands():
                 words = shlex.split(line.split("  #")[0].split("   ")[0]) if "--device host" in line else []
