@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""PyTorch with and without the drop-in for cuBLAS, on a GPU: times of products, host time of a call that is passed
-through, one captured graph, and products of several threads on every GPU. Each column is a process of its own; the two take turns. Prints one JSON document.
+"""PyTorch with and without the drop-in for cuBLAS, on a GPU: GPU times of products, host time of a call that is passed
+through, one captured graph, and products of several threads on every GPU. Each column is a process of its own; the two
+take turns. Prints one JSON document.
 
     autotune --sizes 1023,1537,4095,5124x700x2048,1024,4096 --dtype bf16 --layout all --db tuned.db
     bench/record.py h100_drop_in -- python3 bench/drop_in_torch.py --db tuned.db --library libtilewise_cublas.so
@@ -17,21 +18,26 @@ import time
 SIZES = "1023x1023x1023,1537x1537x1537,4095x4095x4095,5124x700x2048,1024x1024x1024,4096x4096x4096"
 
 
-def gpu_us(torch, function, rounds):
-    """The median over rounds of the mean of enough calls for 2 ms."""
+def gpu_us(torch, function, rounds, calls=100):
+    """The median over rounds of the mean GPU time of calls that all wait in the stream when the first begins."""
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    function()
+    for _ in range(3):
+        function()
     torch.cuda.synchronize()
-    times, calls = [], 4
+    start = time.perf_counter()
+    for _ in range(10):
+        function()
+    host = (time.perf_counter() - start) / 10 * 1e6
+    torch.cuda.synchronize()
+    times = []
     for _ in range(rounds):
-        torch.cuda._sleep(400_000)  # the queue is full before the first product runs
+        torch.cuda._sleep(int(2000 * (1.5 * host * calls + 100)))  # cycles: 2 GHz at most
         begin.record()
         for _ in range(calls):
             function()
         end.record()
         end.synchronize()
         times.append(begin.elapsed_time(end) * 1e3 / calls)
-        calls = max(1, min(200, int(2000 / times[-1])))
     return statistics.median(times)
 
 

@@ -71,7 +71,7 @@ def _multiply_linear(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: st
     right = operand if state is not None and state == _state_of(weight) else weight.t()
     if bias is None:
         return _multiply(x, right, None, 0.0, math)
-    out = x.new_empty((x.shape[0], weight.shape[0]), dtype=bias.dtype).copy_(bias)
+    out = bias.new_empty((x.shape[0], weight.shape[0])).copy_(bias)
     return _multiply(x, right, out, 1.0, math)
 
 

@@ -111,8 +111,8 @@ DEVICE WorkTile work_tile_of_block(const MultiplyArgs& args, int tile_m, int til
           reinterpret_cast<Sum*>(args.c) + (product * args.parts() + tile.split) * args.rows() * args.columns()};
 }
 
-// Tiles of k, TileK steps each, of one of args.parts() parts (Split), else of all of k. The last part may be short or
-// empty. Kernels compute the ends of a part themselves: a function that returns both uses other registers.
+// Tiles of k, TileK steps each (MultiplyShape::tile_k), of one of args.parts() parts (Split), else of all of k. The last
+// part may be short or empty. Kernels compute the ends of a part themselves: a function that returns both uses other registers.
 template <bool Split, int TileK>
 DEVICE Int64 k_share(const MultiplyArgs& args) {
 #if SPECIALIZE_SIZE

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "tilewise/error.hpp"
+#include "tuner/cli/csv.hpp"
 #include "vocabulary/record.hpp"
 
 namespace tilewise::cli {
@@ -37,17 +38,9 @@ std::string bare(std::string text) {
   return text;
 }
 
-/// The fields of a line of a CSV file. A comma inside quotes does not separate.
+/// The fields of a line of a CSV file, without blanks around them.
 std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (const char character : line) {
-    if (character == '"') quoted = !quoted;
-    if (character == ',' && !quoted)
-      fields.emplace_back();
-    else
-      fields.back() += character;
-  }
+  std::vector<std::string> fields = csv_fields(line);
   for (std::string& field : fields) field = bare(field);
   return fields;
 }

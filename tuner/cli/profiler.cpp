@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tilewise/error.hpp"
+#include "tuner/cli/csv.hpp"
 #include "tuner/cli/program_output.hpp"
 
 namespace tilewise::cli {
@@ -85,24 +86,6 @@ std::vector<fs::path> profiler_folders() {
   std::sort(versions.begin(), versions.end(), std::greater<>());
   folders.insert(folders.end(), versions.begin(), versions.end());
   return folders;
-}
-
-/// The fields of a line of CSV; quotes are doubled inside quotes.
-std::vector<std::string> csv_fields(std::string_view line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (c == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"')
-      fields.back() += line[++i];
-    else if (c == '"')
-      quoted = !quoted;
-    else if (c == ',' && !quoted)
-      fields.emplace_back();
-    else if (c != '\r')
-      fields.back() += c;
-  }
-  return fields;
 }
 
 /// A number, with or without separators of thousands; else NaN.
