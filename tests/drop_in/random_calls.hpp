@@ -130,6 +130,7 @@ class RandomCalls : public testing::Test {
   std::unique_ptr<Arena> operands_, results_;
   DeviceBuffer on_device_, theirs_, mine_;
   std::uint64_t answered_ = 0, refused_ = 0;  // products to be answered; that cuBLAS has not
+  int failed_ = 0;                            // calls with a wrong result
 };
 
 /// What is only passed through needs no kernel.
@@ -380,9 +381,12 @@ inline void RandomCalls::compare_result(const RandomCall& call, const std::byte*
   for (std::int64_t at = first + (call.c.at - first) % bytes; at + bytes <= last; at += bytes) {
     if (std::memcmp(theirs + at, mine + at, static_cast<std::size_t>(bytes)) == 0) continue;
     const double x = to_double(type, theirs + at), y = to_double(type, mine + at);
-    ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y)) ||
-                std::abs(x - y) <= unit * (2 * std::abs(x) + partial))
-        << what << " at " << (at - call.c.at) / bytes << ": " << x << " and " << y;
+    if (x == y || (std::isnan(x) && std::isnan(y)) ||
+        std::abs(x - y) <= unit * (2 * std::abs(x) + partial))
+      continue;
+    ADD_FAILURE() << what << " at " << (at - call.c.at) / bytes << ": " << x << " and " << y;
+    ++failed_;
+    return;
   }
 }
 
@@ -409,7 +413,7 @@ inline void RandomCalls::run(const std::vector<RandomCall>& calls, int first) {
   device_->synchronize(nullptr);
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (!compared[i]) continue;
-    ASSERT_NO_FATAL_FAILURE(compare_result(calls[i], theirs.data(), mine.data(), texts[i]));
+    compare_result(calls[i], theirs.data(), mine.data(), texts[i]);
   }
 }
 
@@ -421,6 +425,7 @@ inline void RandomCalls::compare(int calls) {
     const bool is_full = std::min(operands_->left(), results_->left()) < kMostOfACall;
     if (!is_full && call + 1 < calls) continue;
     ASSERT_NO_FATAL_FAILURE(run(batch, call + 1 - static_cast<int>(batch.size())));
+    ASSERT_LE(failed_, 20) << "after " << call + 1 << " calls";
     batch.clear();
     operands_->clear(), results_->clear();
   }
