@@ -46,10 +46,17 @@ std::vector<Built> CompileAhead::end() {
   return rest;
 }
 
-void CompileAhead::add(const Candidate& candidate, const KernelTemplate& kernel) {
+void CompileAhead::add(const Candidate& candidate, const KernelTemplate& kernel,
+                       Clock::time_point latest) {
   ++under_way_;
-  pool_->run([this, candidate, &kernel] {
-    Result result = result_of(candidate, kernel);
+  pool_->run([this, candidate, &kernel, latest] {
+    Result result;
+    if (Clock::now() <= latest) {
+      result = result_of(candidate, kernel);
+    } else {
+      result.built.candidate = candidate;
+      result.built.late = true;
+    }
     if (++builds_ % kBuildsBetweenTrims == 0) give_memory_back();
     const std::lock_guard lock(mutex_);
     results_.push_back(std::move(result));

@@ -29,7 +29,11 @@ class CompileAhead {
   CompileAhead& operator=(const CompileAhead&) = delete;
   ~CompileAhead();
 
-  void add(const Candidate& candidate, const KernelTemplate& kernel);
+  using Clock = std::chrono::steady_clock;
+
+  /// A build that no thread begins by `latest` is not begun: its result is `late`.
+  void add(const Candidate& candidate, const KernelTemplate& kernel,
+           Clock::time_point latest = Clock::time_point::max());
   /// The next finished build; empty when none finished within `patience`. Throws what the build
   /// threw.
   std::optional<Built> take(std::chrono::milliseconds patience);

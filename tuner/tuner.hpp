@@ -70,9 +70,14 @@ struct TuneResult {
   std::optional<Error> failure;
   /// Whether the winner is in the database. False when the database failed (see `failure`).
   bool stored = true;
-  std::int64_t faults = 0;    ///< of the system; their candidates were tried again
-  std::int64_t given_up = 0;  ///< candidates that faults left without an outcome and a record
-  std::string last_fault;     ///< in words
+  std::int64_t faults = 0;     ///< of the system; their candidates were tried again
+  std::int64_t given_up = 0;   ///< candidates that faults left without an outcome and a record
+  std::string last_fault;      ///< in words
+  double compile_seconds = 0;  ///< of the search, summed over threads
+  std::int64_t compiles_expected = 0;  ///< compiles whose time was predicted
+  /// Their median of |predicted / measured - 1|; NaN without any.
+  double compile_error = std::numeric_limits<double>::quiet_NaN();
+  std::int64_t too_late = 0;  ///< candidates that would have compiled beyond the budget
   std::int64_t waited = 0;    ///< candidates that another process was still compiling at the end
 };
 

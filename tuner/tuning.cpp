@@ -1,6 +1,7 @@
 #include "tuner/tuning.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "matmul/stored_corrections.hpp"
@@ -24,6 +25,9 @@ constexpr std::size_t kSuggested = 4;
 
 // Results before a search may end early.
 constexpr std::int64_t kLeastForEarlyEnd = 50;
+
+// The search proposes no more after so many candidates in a row that would compile too long.
+constexpr int kMostLate = 20;
 
 // Proposals that wait while the device measures: with more, the search would choose without results
 // that it could have waited for.
@@ -51,7 +55,8 @@ Record with_evaluation(Record record, const Evaluation& evaluation) {
 Tuning::Tuning(const Problem& problem, const TuneOptions& options, TuneContext& context)
     : session_(problem, options, context),
       corrections_(load_corrections(context.database, problem, session_.device)),
-      strategy_(make_chooser()) {}
+      strategy_(make_chooser()),
+      compile_times_(session_.space.templates()) {}
 
 Tuning::~Tuning() {
   if (session_.context.shared) session_.context.shared->close();
@@ -238,18 +243,20 @@ bool Tuning::goes_on() {
     session_.result.ended_early = true;
     return false;
   }
-  return !session_.result.interrupted && !limit &&
-         session_.seconds() < session_.options.budget_seconds * (1 - kRaceShare);
+  return !session_.result.interrupted && !limit && session_.seconds() < search_seconds();
 }
+
+/// The budget without the race's share.
+double Tuning::search_seconds() const { return session_.options.budget_seconds * (1 - kRaceShare); }
 
 void Tuning::propose() {
   const auto may = [this] {
-    return !ahead_->full() &&
+    return !ahead_->full() && late_in_a_row_ < kMostLate &&
            (session_.options.max_evaluations == 0 || proposed_ < session_.options.max_evaluations);
   };
   while (may()) {
     if (!first_.empty()) {
-      ahead_->add(first_.front(), *session_.kernel_of(first_.front()));
+      begin(first_.front());
       first_.pop_front();
       ++proposed_;
       continue;
@@ -257,9 +264,31 @@ void Tuning::propose() {
     const std::optional<Candidate> candidate = strategy_->next();
     if (!candidate) return;
     if (proposed_first_.count(*candidate) > 0) continue;
-    ahead_->add(*candidate, *session_.kernel_of(*candidate));
+    begin(*candidate);
     ++proposed_;
   }
+}
+
+void Tuning::begin(const Candidate& candidate) {
+  using std::chrono::duration;
+  auto latest = CompileAhead::Clock::time_point::max();
+  const std::optional<double> expected = compile_times_.expected(candidate);
+  if (expected) expected_[candidate] = *expected;
+  if (expected && session_.options.only.empty())
+    latest = session_.started + std::chrono::duration_cast<CompileAhead::Clock::duration>(
+                                    duration<double>(search_seconds() - *expected));
+  ahead_->add(candidate, *session_.kernel_of(candidate), latest);
+}
+
+/// Learns from a compile, and compares it with what was expected when it was proposed.
+void Tuning::note_compile(const Built& built) {
+  const auto expected = expected_.extract(built.candidate);
+  late_in_a_row_ = 0;
+  if (!built.compiled || !(built.compiled_now_ms > 0)) return;
+  const double seconds = built.compiled_now_ms * 1e-3;
+  compile_times_.observe(built.candidate, seconds);
+  session_.result.compile_seconds += seconds;
+  if (expected) compile_errors_.add(expected.mapped(), seconds);
 }
 
 bool Tuning::nothing_under_way() const {
@@ -299,6 +328,13 @@ Record Tuning::record_of(const Built& built) const {
 }
 
 void Tuning::judge(Built built) {
+  if (built.late) {  // of no effect on the strategy: the search is about to end
+    ++session_.result.too_late;
+    ++late_in_a_row_;
+    --proposed_;
+    return;
+  }
+  note_compile(built);
   if (built.compiled) ++session_.result.compiled;
   if (built.missing || built.stopped) {  // no outcome: no record
     strategy_->observe(built.candidate, std::nullopt);
@@ -365,8 +401,7 @@ void Tuning::meet_fault(const Candidate& candidate, Faults::Work work, const std
 }
 
 void Tuning::try_again(const std::vector<Candidate>& candidates) {
-  for (const Candidate& candidate : candidates)
-    ahead_->add(candidate, *session_.kernel_of(candidate));
+  for (const Candidate& candidate : candidates) begin(candidate);
 }
 
 /// Ends the compiler threads. Of the results not taken, only compiles of other processes and faults

@@ -1,12 +1,14 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 
 #include "matmul/corrections.hpp"
 #include "tuner/compile_ahead.hpp"
+#include "tuner/compile_times.hpp"
 #include "tuner/faults.hpp"
 #include "tuner/search/strategy.hpp"
 #include "tuner/session.hpp"
@@ -56,7 +58,11 @@ class Tuning {
   void note_faults();
   void rank_predictions();
   Search wanted_search() const;
+  double search_seconds() const;
   bool expects_no_gain() const;
+  /// Adds the candidate to the compile pool, unless it is expected to compile beyond the budget.
+  void begin(const Candidate& candidate);
+  void note_compile(const Built& built);
   Record record_of(const Built& built) const;
   /// Evaluates, or hands the candidate to a further device.
   void judge(Built built);
@@ -79,6 +85,10 @@ class Tuning {
   std::set<Candidate> proposed_first_;
   StaleMeasurements stale_;  ///< of other sources than the current ones
   Faults faults_;
+  CompileTimes compile_times_;
+  std::map<Candidate, double> expected_;  ///< seconds to compile, of candidates under way
+  CompileErrors compile_errors_;
+  int late_in_a_row_ = 0;
   std::int64_t proposed_ = 0;
 };
 

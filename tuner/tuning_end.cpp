@@ -90,6 +90,8 @@ TuneResult Tuning::finish() {
   session_.result.baselines = session_.context.database.baselines(session_.problem, session_.gpu);
   session_.result.seconds = session_.seconds();
   rank_predictions();
+  session_.result.compiles_expected = static_cast<std::int64_t>(compile_errors_.count());
+  session_.result.compile_error = compile_errors_.median();
   if (search_) {
     const bool waited_only = session_.known.empty() && session_.result.waited > 0;
     search_->finished = !session_.result.interrupted && !session_.result.ended_early &&

@@ -150,6 +150,13 @@ void print_detail(const Tuned& tuned) {
   for (const auto& [outcome, count] : tuned.outcomes)
     outcomes += " " + std::string(to_string(outcome)) + " " + std::to_string(count);
   print_line(outcomes);
+  if (std::isfinite(tuned.result.compile_error))
+    print_line("compiling: " + format_seconds(tuned.result.compile_seconds) +
+               " on all threads; predicted to " + format_percent(tuned.result.compile_error) +
+               " in the median of " + std::to_string(tuned.result.compiles_expected) +
+               (tuned.result.too_late > 0
+                    ? "; not begun, too late: " + std::to_string(tuned.result.too_late)
+                    : ""));
   if (std::isfinite(tuned.result.rank_correlation))
     print_line("cost model: rank correlation " + format_number(tuned.result.rank_correlation, 2) +
                " of predicted and measured over " + std::to_string(tuned.result.ranked) +
@@ -213,6 +220,11 @@ Json result_json(const Tuned& tuned) {
   if (result.faults > 0) json["last_fault"] = result.last_fault;
   json["given_up"] = result.given_up;
   json["waited"] = result.waited;
+  json["compiling"] = {{"seconds", result.compile_seconds},
+                       {"predicted", result.compiles_expected},
+                       {"median_error", nullptr},
+                       {"too_late", result.too_late}};
+  if (std::isfinite(result.compile_error)) json["compiling"]["median_error"] = result.compile_error;
   json["ranked"] = result.ranked;
   json["rank_correlation"] = nullptr;
   if (std::isfinite(result.rank_correlation)) json["rank_correlation"] = result.rank_correlation;

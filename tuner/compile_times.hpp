@@ -1,0 +1,55 @@
+#pragma once
+#include <Eigen/Core>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/search/feature_columns.hpp"
+
+namespace tilewise {
+
+/// Expects how long a candidate's kernels compile, from the compiles of this search: for each
+/// template a ridge regression of the logarithm of the seconds on the columns of its parameters.
+/// Not thread-safe.
+class CompileTimes {
+ public:
+  explicit CompileTimes(const std::vector<const KernelTemplate*>& templates);
+
+  void observe(const Candidate& candidate, double seconds);
+  /// In seconds. Of a template without compiles: the mean of all. Empty before the first compile.
+  std::optional<double> expected(const Candidate& candidate) const;
+
+ private:
+  struct Kernel {
+    explicit Kernel(const KernelTemplate& kernel);
+    Eigen::VectorXd point(const Candidate& candidate) const;
+
+    FeatureColumns columns;
+    double count = 0, sum = 0;  // of logarithms of seconds
+    Eigen::VectorXd points;     // their sum
+    Eigen::VectorXd products;   // sum of point times logarithm
+    Eigen::MatrixXd squares;    // sum of point times point
+    mutable Eigen::VectorXd slope;
+    mutable bool fitted = false;
+  };
+  static void fit(const Kernel& kernel);
+
+  std::map<std::string, Kernel> kernels_;  // by template
+  double count_ = 0, sum_ = 0;
+};
+
+/// How far a search's expected compile times were from the measured ones.
+class CompileErrors {
+ public:
+  void add(double expected_seconds, double seconds);
+  std::size_t count() const { return errors_.size(); }
+  /// Of |expected / measured - 1|; NaN where there is none.
+  double median() const;
+
+ private:
+  std::vector<double> errors_;
+};
+
+}  // namespace tilewise
