@@ -80,11 +80,17 @@ TEST(Sampler, VerySlowOnesEndBeforeTheLeastCount) {
             2);
 }
 
-TEST(Sampler, HopelessOnesEndAfterThree) {
-  Sampler behind({}, 49);
+TEST(Sampler, OnesThatWouldNotRaceEndAfterThree) {
+  Sampler behind({}, 90.8);
   EXPECT_EQ(feed(behind, [](int) { return 100.0; }), 3);
-  Sampler close({}, 51);
+  Sampler close({}, 91);
   EXPECT_EQ(feed(close, [](int) { return 100.0; }), TimingOptions{}.min_samples);
+}
+
+TEST(Sampler, OneFastSampleKeepsANoisyOneIn) {
+  Sampler noisy({}, 90);
+  EXPECT_GE(feed(noisy, [](int count) { return count == 2 ? 98.0 : 120.0 + count % 2; }),
+            TimingOptions{}.min_samples);
 }
 
 TEST(Sampler, MeasurementKeepsThe32FirstSamples) {

@@ -22,7 +22,9 @@ class Sampler {
   ///  - the median's standard error, 1.86 spread / sqrt(samples), is within the target, and there
   ///    are min_samples;
   ///  - max_samples, or max_seconds (four times that before min_samples are there);
-  ///  - three samples, and the fastest takes over twice the best so far: it cannot win.
+  ///  - three samples or more, and the fastest takes over 1.1 times the best so far: it would not
+  ///  be
+  ///    a finalist.
   bool add(double microseconds, double seconds);
 
   double median() const { return quantile(samples_, 0.5); }
