@@ -47,7 +47,8 @@ Built build(const Candidate& candidate, const KernelTemplate& kernel, const Prob
     }
     built.compiled |= made.compiled;
     built.stopped = made.stopped;
-    if (made.stopped) return built;
+    built.late = made.late;
+    if (made.stopped || made.late) return built;
     if (!made.image) {
       built.refusal = made.log.empty() ? "the compiler gave no image and no reason" : made.log;
       return built;

@@ -31,7 +31,7 @@ struct Built {
   std::optional<Error> fault;  ///< a compiler failure that is not the kernel's fault
   bool missing = false;        ///< no stored image and no compiler: see `fault`
   bool stopped = false;        ///< the wait for another process's compile was ended
-  bool late = false;           ///< not begun: it was expected to end too late (CompileAhead)
+  bool late = false;           ///< a compile that Patience::latest did not let begin
   bool compiled = false;       ///< something was compiled now; false: all images were stored
   double compile_ms = 0;       ///< of all images, stored ones too
   double compiled_now_ms = 0;  ///< of those compiled now

@@ -12,7 +12,7 @@
 namespace tilewise {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = Patience::Clock;
 constexpr auto kClaimPoll = std::chrono::milliseconds(20);
 constexpr auto kClaimRenewal = std::chrono::duration<double>(Database::kStaleClaimSeconds / 4);
 
@@ -88,6 +88,11 @@ ImageStore::Made ImageStore::make(const KernelSpec& kernel, const Target& target
     throw Error(ErrorKind::compiler, "no image of " + to_string(kernel) + " for " +
                                          to_string(target) +
                                          " is stored, and there is no compiler to make it");
+  const auto late = [&] { return Clock::now() > patience.latest; };
+  Made too_late;
+  too_late.log = "not begun: it would have ended too late";
+  too_late.late = true;
+  if (late()) return too_late;
   if (!cache_) return compile(kernel, target, launch_revision, hash);
 
   // One process compiles; the others wait for its image.
@@ -107,6 +112,7 @@ ImageStore::Made ImageStore::make(const KernelSpec& kernel, const Target& target
     mine = claim.take();
   }
   if (std::optional<Made> found = find()) return std::move(*found);  // stored just before the claim
+  if (late()) return too_late;
   Made made = compile(kernel, target, launch_revision, hash);
   keep(made);
   return made;

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -13,12 +14,16 @@
 
 namespace tilewise {
 
-/// The limits of a wait in make() while another process or thread compiles the same image.
+/// The limits of make().
 struct Patience {
-  /// The longest wait; afterwards make() compiles the image itself.
+  using Clock = std::chrono::steady_clock;
+  /// The longest wait while another process or thread compiles the same image; afterwards make()
+  /// compiles it itself.
   double seconds = std::numeric_limits<double>::infinity();
   /// Polled during the wait: true ends it without an image. May be empty.
   std::function<bool()> stopped = {};
+  /// No compile begins after it.
+  Clock::time_point latest = Clock::time_point::max();
 };
 
 /// Images from the database, the cache or the compiler, in that order. Thread-safe.
@@ -39,6 +44,7 @@ class ImageStore {
     std::string log;        ///< the reason, when there is no image
     bool compiled = false;  ///< false: the image was stored
     bool stopped = false;   ///< Patience::stopped ended the wait
+    bool late = false;      ///< not compiled because of Patience::latest
   };
   /// The stored image with the current source hash, else a compiled one (then put into the cache).
   /// Processes that share a cache compile an image once; the others wait for it within `patience`.

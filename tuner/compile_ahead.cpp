@@ -47,16 +47,10 @@ std::vector<Built> CompileAhead::end() {
 }
 
 void CompileAhead::add(const Candidate& candidate, const KernelTemplate& kernel,
-                       Clock::time_point latest) {
+                       Patience::Clock::time_point latest) {
   ++under_way_;
   pool_->run([this, candidate, &kernel, latest] {
-    Result result;
-    if (Clock::now() <= latest) {
-      result = result_of(candidate, kernel);
-    } else {
-      result.built.candidate = candidate;
-      result.built.late = true;
-    }
+    Result result = result_of(candidate, kernel, latest);
     if (++builds_ % kBuildsBetweenTrims == 0) give_memory_back();
     const std::lock_guard lock(mutex_);
     results_.push_back(std::move(result));
@@ -65,15 +59,21 @@ void CompileAhead::add(const Candidate& candidate, const KernelTemplate& kernel,
 }
 
 CompileAhead::Result CompileAhead::result_of(const Candidate& candidate,
-                                             const KernelTemplate& kernel) const {
+                                             const KernelTemplate& kernel,
+                                             Patience::Clock::time_point latest) const {
   Result result;
   try {
-    const Patience patience{.stopped = [this] { return ending_.load(); }};
+    const Patience patience{.stopped = [this] { return ending_.load(); }, .latest = latest};
     result.built = build(candidate, kernel, problem_, device_, store_, patience);
   } catch (...) {
     result.error = std::current_exception();
   }
   return result;
+}
+
+bool CompileAhead::all_busy() const {
+  const std::lock_guard lock(mutex_);
+  return under_way_ - results_.size() >= pool_->size();
 }
 
 std::optional<Built> CompileAhead::take(std::chrono::milliseconds patience) {

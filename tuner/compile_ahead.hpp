@@ -29,11 +29,9 @@ class CompileAhead {
   CompileAhead& operator=(const CompileAhead&) = delete;
   ~CompileAhead();
 
-  using Clock = std::chrono::steady_clock;
-
-  /// A build that no thread begins by `latest` is not begun: its result is `late`.
+  /// A build that has to compile after `latest` is `late`.
   void add(const Candidate& candidate, const KernelTemplate& kernel,
-           Clock::time_point latest = Clock::time_point::max());
+           Patience::Clock::time_point latest = Patience::Clock::time_point::max());
   /// The next finished build; empty when none finished within `patience`. Throws what the build
   /// threw.
   std::optional<Built> take(std::chrono::milliseconds patience);
@@ -45,13 +43,16 @@ class CompileAhead {
   /// Whether enough is under way to keep every thread busy. With more, a search would choose
   /// without results that it could have waited for.
   bool full() const { return under_way_ > pool_->size(); }
+  /// Whether every thread has a build.
+  bool all_busy() const;
 
  private:
   struct Result {
     Built built;
     std::exception_ptr error;
   };
-  Result result_of(const Candidate& candidate, const KernelTemplate& kernel) const;
+  Result result_of(const Candidate& candidate, const KernelTemplate& kernel,
+                   Patience::Clock::time_point latest) const;
 
   const Problem problem_;
   const DeviceInfo device_;
@@ -59,7 +60,7 @@ class CompileAhead {
   std::size_t under_way_ = 0;
   std::atomic<std::size_t> builds_{0};
   std::atomic<bool> ending_{false};
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable result_added_;
   std::deque<Result> results_;
   std::optional<ThreadPool> pool_;  // last: its threads use all other members; empty after end()

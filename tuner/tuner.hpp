@@ -55,6 +55,9 @@ struct TuneResult {
   std::vector<Baseline> baselines;
   std::int64_t evaluated = 0, rejected = 0, compiled = 0, reused = 0;
   double seconds = 0;
+  double search_seconds = 0;    ///< without the race
+  double evaluate_seconds = 0;  ///< of them on this device
+  double busy_seconds = 0;      ///< of them with the device or all compiler threads at work
   bool interrupted = false;
   bool ended_early = false;  ///< see TuneOptions::least_gain; the search is not stored as finished
   /// Spearman's rank correlation of predicted and measured times over `ranked` candidates; NaN for

@@ -216,6 +216,7 @@ void Tuning::add_known(Record record) {
 
 void Tuning::prepare() {
   session_.report("reference");
+  const double began = session_.seconds();
   const auto reference = std::make_shared<const Reference>(Reference::compute(session_.problem));
   try {
     session_.context.evaluator.begin(session_.problem, reference);
@@ -224,6 +225,7 @@ void Tuning::prepare() {
     session_.context.evaluator.begin(session_.problem, reference);
   }
   if (session_.context.shared) session_.context.shared->begin(session_.problem, reference);
+  if (ahead_->all_busy()) session_.result.busy_seconds += session_.seconds() - began;
 }
 
 /// See TuneOptions::least_gain.
@@ -243,11 +245,13 @@ bool Tuning::goes_on() {
     session_.result.ended_early = true;
     return false;
   }
-  return !session_.result.interrupted && !limit && session_.seconds() < search_seconds();
+  return !session_.result.interrupted && !limit && session_.seconds() < proposing_seconds();
 }
 
 /// The budget without the race's share.
-double Tuning::search_seconds() const { return session_.options.budget_seconds * (1 - kRaceShare); }
+double Tuning::proposing_seconds() const {
+  return session_.options.budget_seconds * (1 - kRaceShare);
+}
 
 void Tuning::propose() {
   const auto may = [this] {
@@ -271,12 +275,12 @@ void Tuning::propose() {
 
 void Tuning::begin(const Candidate& candidate) {
   using std::chrono::duration;
-  auto latest = CompileAhead::Clock::time_point::max();
+  auto latest = Patience::Clock::time_point::max();
   const std::optional<double> expected = compile_times_.expected(candidate);
   if (expected) expected_[candidate] = *expected;
   if (expected && session_.options.only.empty())
-    latest = session_.started + std::chrono::duration_cast<CompileAhead::Clock::duration>(
-                                    duration<double>(search_seconds() - *expected));
+    latest = session_.started + std::chrono::duration_cast<Patience::Clock::duration>(
+                                    duration<double>(proposing_seconds() - *expected));
   ahead_->add(candidate, *session_.kernel_of(candidate), latest);
 }
 
@@ -296,11 +300,19 @@ bool Tuning::nothing_under_way() const {
   return ahead_->under_way() == 0 && (!shared || shared->under_way() == 0);
 }
 
+std::optional<Built> Tuning::wait_for_build() {
+  const double began = session_.seconds();
+  const bool all_busy = ahead_->all_busy();
+  std::optional<Built> built = ahead_->take(kBuildPatience);
+  if (all_busy) session_.result.busy_seconds += session_.seconds() - began;
+  return built;
+}
+
 /// Candidates that wait for further devices keep this one busy while none is built.
 void Tuning::step() {
   EvaluationQueue* shared = session_.context.shared;
   if (!shared) {
-    if (std::optional<Built> built = ahead_->take(kBuildPatience)) judge(std::move(*built));
+    if (std::optional<Built> built = wait_for_build()) judge(std::move(*built));
     return;
   }
   while (std::optional<EvaluationQueue::Done> done = shared->take())
@@ -309,7 +321,7 @@ void Tuning::step() {
     judge(std::move(*built));
   else if (std::optional<Built> waiting = shared->take_back())
     conclude(*waiting, evaluate(*waiting));
-  else if ((built = ahead_->take(kBuildPatience)))
+  else if ((built = wait_for_build()))
     judge(std::move(*built));
 }
 
@@ -370,8 +382,16 @@ void Tuning::conclude(const Built& built, const Evaluation& evaluation) {
   try_again(faults_.got_through(built.candidate, Faults::Work::evaluation));
 }
 
-/// An evaluator that fails is treated as a fault: the next try starts a new worker.
 Evaluation Tuning::evaluate(const Built& built) {
+  const double began = session_.seconds();
+  Evaluation evaluation = try_evaluate(built);
+  session_.result.evaluate_seconds += session_.seconds() - began;
+  session_.result.busy_seconds += session_.seconds() - began;
+  return evaluation;
+}
+
+/// An evaluator that fails is treated as a fault: the next try starts a new worker.
+Evaluation Tuning::try_evaluate(const Built& built) {
   try {
     return session_.context.evaluator.evaluate({built.plan, built.images, session_.best_us()});
   } catch (const Error& error) {

@@ -58,7 +58,7 @@ class Tuning {
   void note_faults();
   void rank_predictions();
   Search wanted_search() const;
-  double search_seconds() const;
+  double proposing_seconds() const;
   bool expects_no_gain() const;
   /// Adds the candidate to the compile pool, unless it is expected to compile beyond the budget.
   void begin(const Candidate& candidate);
@@ -67,6 +67,9 @@ class Tuning {
   /// Evaluates, or hands the candidate to a further device.
   void judge(Built built);
   Evaluation evaluate(const Built& built);
+  Evaluation try_evaluate(const Built& built);
+  /// A build of the pool; the wait counts as busy where all its threads work.
+  std::optional<Built> wait_for_build();
   void conclude(const Built& built, const Evaluation& evaluation);
   void commit(Record record);
   void meet_fault(const Candidate& candidate, Faults::Work work, const std::string& why);

@@ -30,6 +30,7 @@ void Tuning::end_sharing() {
 }
 
 void Tuning::race() {
+  session_.result.search_seconds = session_.seconds();
   end_sharing();
   end_compiling();
   Race(session_).run();
@@ -55,7 +56,7 @@ void Tuning::keep_general() {
                    [&](const Record& record) { return record.candidate == general; });
   std::int64_t id = known == session_.known.end() ? 0 : known->id;
   if (id == 0) {
-    const Evaluation evaluation = evaluate(built);
+    const Evaluation evaluation = try_evaluate(built);
     if (evaluation.transient) return;
     const Record record = with_evaluation(record_of(built), evaluation);
     id = session_.context.database.add(record);

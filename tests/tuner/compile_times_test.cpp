@@ -115,6 +115,15 @@ TEST_F(Late, CompilesThatFitAllBegin) {
   EXPECT_NEAR(result.compile_seconds, 0.01 * (56 + 1), 0.011) << "56 of the grid and the pack";
 }
 
+TEST_F(Late, StoredImagesAreUsedToTheEnd) {
+  options.budget_seconds = 30;
+  run_with(10);
+  options.force = true;
+  const TuneResult again = run_with(60'000);
+  EXPECT_EQ(again.evaluated, 64);
+  EXPECT_EQ(again.too_late, 0);
+}
+
 TEST_F(Late, TheCallersOwnListIsNotCut) {
   options.budget_seconds = 30;
   options.only = {at(0, 0), at(1, 1), at(2, 2), at(6, 2)};

@@ -220,6 +220,9 @@ Json result_json(const Tuned& tuned) {
   if (result.faults > 0) json["last_fault"] = result.last_fault;
   json["given_up"] = result.given_up;
   json["waited"] = result.waited;
+  json["searching"] = {{"seconds", result.search_seconds},
+                       {"evaluating", result.evaluate_seconds},
+                       {"busy", result.busy_seconds}};
   json["compiling"] = {{"seconds", result.compile_seconds},
                        {"predicted", result.compiles_expected},
                        {"median_error", nullptr},
