@@ -63,7 +63,9 @@ DropIn& DropIn::of_process() {
 }
 
 DropIn::DropIn(Settings settings)
-    : settings_(std::move(settings)), generation_(fork_generation()) {}
+    : settings_(std::move(settings)),
+      generation_(fork_generation()),
+      sizes_(sizes_to_answer(settings_)) {}
 
 int DropIn::current_device() const noexcept {
   return settings_.device.empty() ? cuda::device_of_current_primary_context() : 0;

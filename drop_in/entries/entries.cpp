@@ -71,6 +71,7 @@ Status serve(Real<Status(Handle, Arguments...)>& real, const Gemm& gemm, Handle 
              Arguments... arguments) {
   if (inside) return pass(real, nullptr, nullptr, handle, arguments...);
   DropIn& drop_in = DropIn::of_process();
+  if (!drop_in.may_answer(gemm)) return pass(real, nullptr, nullptr, handle, arguments...);
   Circumstances circumstances{.handle = handle, .ask = ask};
   DropIn::Outcome outcome;
   if (auto* const math = get_math_mode.get();
@@ -179,10 +180,11 @@ TILEWISE_ENTRY Status cublasLtMatmul(Handle handle, const LtProduct* product, co
     Circumstances circumstances{.stream = stream};
     const Why why =
         gemm_of({product, alpha, beta, a, a_matrix, b, b_matrix, c, c_matrix, d, d_matrix}, gemm);
+    DropIn& drop_in = DropIn::of_process();
     if (why != Why::none)
-      DropIn::of_process().count(why);
-    else
-      outcome = DropIn::of_process().consider(gemm, circumstances);
+      drop_in.count(why);
+    else if (drop_in.may_answer(gemm))
+      outcome = drop_in.consider(gemm, circumstances);
     if (outcome.answered) return kSuccess;
   }
   return pass(real, outcome.timed, stream, handle, product, alpha, a, a_matrix, b, b_matrix, beta,

@@ -1,4 +1,5 @@
 // Records, winners, baselines and searches are read as written.
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -184,6 +185,28 @@ TEST(Winners, AreQuarantinedWhenTheirRecordFails) {
   db.add(record(64));
   db.set_winner(id);
   EXPECT_EQ(db.winner(problem(), kGpu)->quarantined, "");
+}
+
+TEST(Winners, SizesThatAreFasterThanEveryBaseline) {
+  Database db = Database::in_memory();
+  const auto sizes = [&](double share) { return db.sizes_faster_than_baselines(share); };
+  db.set_winner(db.add(record(64, 8)));
+  EXPECT_TRUE(sizes(1).empty()) << "nothing was measured beside it";
+  db.add(baseline("default", 10));
+  EXPECT_THAT(sizes(0.9), ElementsAre(std::array<std::int64_t, 3>{1024, 1024, 1024}));
+  EXPECT_TRUE(sizes(0.8).empty());
+  Baseline other = baseline("lt_best", 8.1);
+  db.add(other);
+  EXPECT_TRUE(sizes(0.9).empty()) << "the fastest counts";
+  other.problem = problem(512);
+  db.add(other);
+  db.add(record(64, 1, 512));
+  EXPECT_TRUE(sizes(0.9).empty()) << "a record that is no winner";
+  const auto id = db.add(record(128, 1));
+  db.set_winner(id);
+  EXPECT_EQ(sizes(0.9).size(), 1u);
+  db.quarantine(id, "cannot be loaded");
+  EXPECT_TRUE(sizes(0.9).empty());
 }
 
 TEST(Winners, AreQuarantinedOnRequest) {
