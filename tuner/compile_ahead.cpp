@@ -31,7 +31,8 @@ CompileAhead::CompileAhead(const Problem& problem, const DeviceInfo& device,
     : problem_(problem),
       device_(device),
       store_(store),
-      pool_(std::in_place, std::min(thread_count(threads), kMostThreads)) {}
+      threads_(static_cast<std::size_t>(std::min(thread_count(threads), kMostThreads))),
+      pool_(std::in_place, static_cast<int>(threads_)) {}
 
 CompileAhead::~CompileAhead() { ending_ = true; }
 
@@ -49,10 +50,17 @@ std::vector<Built> CompileAhead::end() {
 void CompileAhead::add(const Candidate& candidate, const KernelTemplate& kernel,
                        Patience::Clock::time_point latest) {
   ++under_way_;
+  {
+    const std::lock_guard lock(mutex_);
+    ++unfinished_;
+    note_unfinished();
+  }
   pool_->run([this, candidate, &kernel, latest] {
     Result result = result_of(candidate, kernel, latest);
     if (++builds_ % kBuildsBetweenTrims == 0) give_memory_back();
     const std::lock_guard lock(mutex_);
+    --unfinished_;
+    note_unfinished();
     results_.push_back(std::move(result));
     result_added_.notify_one();
   });
@@ -71,9 +79,9 @@ CompileAhead::Result CompileAhead::result_of(const Candidate& candidate,
   return result;
 }
 
-bool CompileAhead::all_busy() const {
-  const std::lock_guard lock(mutex_);
-  return under_way_ - results_.size() >= pool_->size();
+/// With the mutex held.
+void CompileAhead::note_unfinished() {
+  if (clock_) clock_->set(BusyClock::compilers, unfinished_ >= threads_);
 }
 
 std::optional<Built> CompileAhead::take(std::chrono::milliseconds patience) {

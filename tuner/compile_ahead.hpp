@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "matmul/build.hpp"
+#include "tuner/busy_clock.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
@@ -42,9 +43,9 @@ class CompileAhead {
   std::size_t under_way() const { return under_way_; }
   /// Whether enough is under way to keep every thread busy. With more, a search would choose
   /// without results that it could have waited for.
-  bool full() const { return under_way_ > pool_->size(); }
-  /// Whether every thread has a build.
-  bool all_busy() const;
+  bool full() const { return under_way_ > threads_; }
+  /// Told when all threads have a build, and when one has none. Before the first add().
+  void set_clock(BusyClock* clock) { clock_ = clock; }
 
  private:
   struct Result {
@@ -57,12 +58,17 @@ class CompileAhead {
   const Problem problem_;
   const DeviceInfo device_;
   const ImageStore& store_;
+  const std::size_t threads_;
+  void note_unfinished();
+
+  BusyClock* clock_ = nullptr;
   std::size_t under_way_ = 0;
   std::atomic<std::size_t> builds_{0};
   std::atomic<bool> ending_{false};
-  mutable std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards what follows
   std::condition_variable result_added_;
   std::deque<Result> results_;
+  std::size_t unfinished_ = 0;      ///< builds added and not done
   std::optional<ThreadPool> pool_;  // last: its threads use all other members; empty after end()
 };
 

@@ -167,6 +167,7 @@ bool Tuning::is_current(const Record& record) const {
 void Tuning::recall() {
   ahead_ = std::make_unique<CompileAhead>(session_.problem, session_.device, session_.store,
                                           session_.options.compile_threads);
+  ahead_->set_clock(&busy_);
   const auto winner = session_.context.database.winner(session_.problem, session_.gpu);
   if (winner && winner->quarantined.empty()) {
     const Candidate& candidate = winner->record.candidate;
@@ -216,7 +217,6 @@ void Tuning::add_known(Record record) {
 
 void Tuning::prepare() {
   session_.report("reference");
-  const double began = session_.seconds();
   const auto reference = std::make_shared<const Reference>(Reference::compute(session_.problem));
   try {
     session_.context.evaluator.begin(session_.problem, reference);
@@ -225,7 +225,6 @@ void Tuning::prepare() {
     session_.context.evaluator.begin(session_.problem, reference);
   }
   if (session_.context.shared) session_.context.shared->begin(session_.problem, reference);
-  if (ahead_->all_busy()) session_.result.busy_seconds += session_.seconds() - began;
 }
 
 /// See TuneOptions::least_gain.
@@ -300,19 +299,11 @@ bool Tuning::nothing_under_way() const {
   return ahead_->under_way() == 0 && (!shared || shared->under_way() == 0);
 }
 
-std::optional<Built> Tuning::wait_for_build() {
-  const double began = session_.seconds();
-  const bool all_busy = ahead_->all_busy();
-  std::optional<Built> built = ahead_->take(kBuildPatience);
-  if (all_busy) session_.result.busy_seconds += session_.seconds() - began;
-  return built;
-}
-
 /// Candidates that wait for further devices keep this one busy while none is built.
 void Tuning::step() {
   EvaluationQueue* shared = session_.context.shared;
   if (!shared) {
-    if (std::optional<Built> built = wait_for_build()) judge(std::move(*built));
+    if (std::optional<Built> built = ahead_->take(kBuildPatience)) judge(std::move(*built));
     return;
   }
   while (std::optional<EvaluationQueue::Done> done = shared->take())
@@ -321,7 +312,7 @@ void Tuning::step() {
     judge(std::move(*built));
   else if (std::optional<Built> waiting = shared->take_back())
     conclude(*waiting, evaluate(*waiting));
-  else if ((built = wait_for_build()))
+  else if ((built = ahead_->take(kBuildPatience)))
     judge(std::move(*built));
 }
 
@@ -384,9 +375,10 @@ void Tuning::conclude(const Built& built, const Evaluation& evaluation) {
 
 Evaluation Tuning::evaluate(const Built& built) {
   const double began = session_.seconds();
+  busy_.set(BusyClock::device, true);
   Evaluation evaluation = try_evaluate(built);
   session_.result.evaluate_seconds += session_.seconds() - began;
-  session_.result.busy_seconds += session_.seconds() - began;
+  busy_.set(BusyClock::device, false);
   return evaluation;
 }
 

@@ -68,8 +68,6 @@ class Tuning {
   void judge(Built built);
   Evaluation evaluate(const Built& built);
   Evaluation try_evaluate(const Built& built);
-  /// A build of the pool; the wait counts as busy where all its threads work.
-  std::optional<Built> wait_for_build();
   void conclude(const Built& built, const Evaluation& evaluation);
   void commit(Record record);
   void meet_fault(const Candidate& candidate, Faults::Work work, const std::string& why);
@@ -81,6 +79,7 @@ class Tuning {
   Session session_;
   std::optional<Corrections> corrections_;  ///< of earlier measurements on this GPU
   std::unique_ptr<Strategy> strategy_;
+  BusyClock busy_;
   std::unique_ptr<CompileAhead> ahead_;
   std::optional<Search> search_;
   /// To propose before the strategy's: TuneOptions::first, and the incumbent.

@@ -31,6 +31,7 @@ void Tuning::end_sharing() {
 
 void Tuning::race() {
   session_.result.search_seconds = session_.seconds();
+  session_.result.busy_seconds = busy_.seconds();
   end_sharing();
   end_compiling();
   Race(session_).run();
