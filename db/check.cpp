@@ -147,6 +147,7 @@ std::vector<DamagedPlace> damaged_rows(const Connection& db) {
 }
 
 void hash_all_rows(const Connection& db) {
+  add_energy_columns(db);
   hash_rows(db, "SELECT r.id, " + kRecordColumns + " FROM " + kRecordTables,
             "UPDATE records SET hash = ? WHERE id = ?", read_record);
   hash_rows(db, "SELECT r.id, " + kWinnerColumns + " FROM " + kWinnerTables,

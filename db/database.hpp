@@ -40,6 +40,7 @@ struct Search {
   std::uint64_t seed = 0;
   std::string space;    ///< hash of the templates and parameters searched
   std::string sources;  ///< hash of the kernel sources and the compiler
+  Objective objective = Objective::time;
   double budget_seconds = 0;
   std::int64_t max_evaluations = 0;  ///< 0 = no limit
   bool finished = false;
@@ -51,8 +52,9 @@ struct Search {
 /// One row of `winners`: the record served for a problem on a GPU.
 struct Winner {
   Record record;
-  std::string since;        ///< ISO 8601 UTC
-  std::string quarantined;  ///< empty, or why it is no longer served
+  std::string since;                      ///< ISO 8601 UTC
+  std::string quarantined;                ///< empty, or why it is no longer served
+  Objective objective = Objective::time;  ///< what it was chosen by
 };
 
 /// What the measurements of a GPU say of the cost model, for one kind of products.
@@ -132,8 +134,9 @@ class Database {
 
   // winners -------------------------------------------------------------------------------------
   /// Makes the record the winner without a comparison, which is the tuner's, and lifts a
-  /// quarantine. Throws Error(invalid_argument) for a record that is not ok or does not exist.
-  void set_winner(std::int64_t record_id);
+  /// quarantine. `objective`: what it was chosen by. Throws Error(invalid_argument) for a record
+  /// that is not ok or does not exist.
+  void set_winner(std::int64_t record_id, Objective objective = Objective::time);
   std::optional<Winner> winner(const Problem& problem, const std::string& gpu) const;
   /// All winners of a GPU (empty = of all), with quarantined ones.
   std::vector<Winner> winners(const std::string& gpu = "") const;
@@ -232,10 +235,10 @@ class Database {
   };
   /// Imports the text of export_json(). Imported records have origin `imported`, whatever the text
   /// says, and never replace a record or winner measured here. Of two imported records the later
-  /// stays; an imported winner is replaced by one that is faster by more than the spread. Searches
-  /// are not imported. Images are imported only `with_images` and with a matching hash. Unknown
-  /// parameters and templates stay as they are. Throws Error(invalid_argument) on bad input;
-  /// nothing is imported then.
+  /// stays; an imported winner is replaced by one of the same objective that is faster by more than
+  /// the spread, or takes less energy. Searches are not imported. Images are imported only
+  /// `with_images` and with a matching hash. Unknown parameters and templates stay as they are.
+  /// Throws Error(invalid_argument) on bad input; nothing is imported then.
   Imported import_json(const std::string& text, bool with_images = false);
 
  private:

@@ -37,6 +37,7 @@ Json search_json(const Search& s) {
           {"sources", s.sources},
           {"budget_seconds", s.budget_seconds},
           {"max_evaluations", s.max_evaluations},
+          {"objective", to_string(s.objective)},
           {"finished", s.finished},
           {"evaluations", s.evaluations},
           {"seconds", s.seconds},
@@ -114,8 +115,10 @@ const std::string kGeneral =
     "ORDER BY r.id";
 
 Json winner_json(const Winner& winner) {
-  return {
-      {"record", winner.record.id}, {"since", winner.since}, {"quarantined", winner.quarantined}};
+  return {{"record", winner.record.id},
+          {"since", winner.since},
+          {"quarantined", winner.quarantined},
+          {"objective", to_string(winner.objective)}};
 }
 
 // In ----------------------------------------------------------------------------------------------
@@ -123,6 +126,7 @@ Json winner_json(const Winner& winner) {
 struct ImportedWinner {
   std::int64_t record_id = 0;  // as in the text
   std::string since, quarantined;
+  Objective objective = Objective::time;
 };
 
 /// A whole text, read and checked before any write, without its searches (made on another machine).
@@ -136,7 +140,8 @@ struct Contents {
 
 ImportedWinner winner_from(const Json& json) {
   ImportedWinner winner{json.at("record").get<std::int64_t>(), json.at("since").get<std::string>(),
-                        json.at("quarantined").get<std::string>()};
+                        json.at("quarantined").get<std::string>(),
+                        parse_objective(json.value("objective", "time"))};
   check_imported_date("since", winner.since);
   return winner;
 }
@@ -279,11 +284,11 @@ std::optional<RowId> find_record(const Connection& db, const Record& record) {
 }
 
 /// Whether an imported winner replaces the stored one of its problem. A winner measured here is
-/// never replaced by another machine's.
-bool beats_stored_winner(const Connection& db, std::int64_t record_id) {
+/// never replaced by another machine's, and none by a winner of another objective.
+bool beats_stored_winner(const Connection& db, std::int64_t record_id, Objective objective) {
   Query query = db.query(
       "SELECT r.outcome, r.median_us, r.spread, w.record_id, w.quarantined != '', s.median_us, "
-      "s.spread, s.origin = 'measured' FROM records AS r "
+      "s.spread, s.origin = 'measured', w.objective, r.energy_mj, s.energy_mj FROM records AS r "
       "LEFT JOIN winners AS w ON w.problem_id = r.problem_id AND w.gpu = r.gpu "
       "LEFT JOIN records AS s ON s.id = w.record_id WHERE r.id = ?");
   if (!query.bind(record_id).step()) return false;
@@ -295,10 +300,16 @@ bool beats_stored_winner(const Connection& db, std::int64_t record_id) {
   if (query.null()) return true;
   std::int64_t stored = 0;
   bool quarantined = false, measured_here = false;
-  query.read(stored, quarantined, stored_median, stored_spread, measured_here);
+  std::string stored_objective;
+  double energy = 0, stored_energy = 0;
+  query.read(stored, quarantined, stored_median, stored_spread, measured_here, stored_objective,
+             energy, stored_energy);
   if (quarantined) return stored != record_id;
-  return stored != record_id && !measured_here &&
-         median < stored_median * (1 - std::max(spread, stored_spread));
+  if (stored == record_id || measured_here || stored_objective != to_string(objective))
+    return false;
+  return objective == Objective::energy
+             ? energy > 0 && energy < stored_energy
+             : median < stored_median * (1 - std::max(spread, stored_spread));
 }
 
 bool has_winner(const Connection& db, std::int64_t record_id) {
@@ -309,9 +320,10 @@ bool has_winner(const Connection& db, std::int64_t record_id) {
 }
 
 void import_winner(const Connection& db, const ImportedWinner& winner, std::int64_t record_id) {
-  const bool wanted =
-      winner.quarantined.empty() ? beats_stored_winner(db, record_id) : !has_winner(db, record_id);
-  if (wanted) put_winner(db, record_id, winner.since, winner.quarantined);
+  const bool wanted = winner.quarantined.empty()
+                          ? beats_stored_winner(db, record_id, winner.objective)
+                          : !has_winner(db, record_id);
+  if (wanted) put_winner(db, record_id, winner.since, winner.quarantined, winner.objective);
 }
 
 /// A general record that is stored stays. The stored record of an imported one may be newer.

@@ -16,6 +16,7 @@ namespace {
 constexpr double kMostMicroseconds = 1e12;  // eleven days
 constexpr double kMostSpread = 100;
 constexpr double kMostMegahertz = 1e6, kMostWatts = 1e6;
+constexpr double kMostMillijoules = kMostMicroseconds * kMostWatts;
 constexpr double kMostMilliseconds = 1e9;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr std::size_t kLongestName = 256;
@@ -96,6 +97,8 @@ void check_measurement(const Measurement& m) {
   check_number("measurement.sm_clock_mhz", m.sm_clock_mhz, kMostMegahertz);
   check_number("measurement.power_w", m.power_w, kMostWatts);
   check_number("measurement.host_us", m.host_us, kMostMicroseconds);
+  check_number("measurement.energy_mj", m.energy_mj, kMostMillijoules);
+  check_number("measurement.power_limit_w", m.power_limit_w, kMostWatts);
 }
 
 void check_usage(const ResourceUsage& usage) {

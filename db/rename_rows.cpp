@@ -70,6 +70,7 @@ std::optional<NewText> renamed_image(Query& row) {
 }  // namespace
 
 void rename_rows(const Connection& db) {
+  add_energy_columns(db);
   const auto winners =
       changes(db, "SELECT r.id, " + kWinnerColumns + " FROM " + kWinnerTables, renamed_winner);
   update(db, "UPDATE records SET configuration = ?, hash = ? WHERE id = ?",

@@ -37,7 +37,10 @@ RowHash& operator<<(RowHash& hash, const Measurement& m) {
   for (const double sample : m.samples_us)
     hash.add(std::isfinite(sample) ? sample : std::numeric_limits<double>::quiet_NaN());
   hash.add(std::int64_t{m.cold}).add(m.method).add(m.sm_clock_mhz).add(m.power_w);
-  return hash.add(m.host_us);
+  hash.add(m.host_us);
+  // Rows of before schema version 6 have neither, and keep their hashes.
+  if (m.energy_mj != 0 || m.power_limit_w != 0) hash.add(m.energy_mj).add(m.power_limit_w);
+  return hash;
 }
 
 RowHash& operator<<(RowHash& hash, const Record& r) {
@@ -49,6 +52,11 @@ RowHash& operator<<(RowHash& hash, const Record& r) {
   hash << r.usage;
   hash.add(r.compile_ms).add(r.error_ratio).add(r.normwise_error).add(r.predicted_us);
   return hash << r.environment;
+}
+
+/// Rows of before schema version 6 are by time, and keep their hashes.
+void add_objective(RowHash& hash, Objective objective) {
+  if (objective != Objective::time) hash.add(to_string(objective));
 }
 
 }  // namespace
@@ -95,7 +103,9 @@ std::string row_hash(const Winner& winner) {
   RowHash hash;
   hash << r.problem;
   hash.add(r.gpu).add(r.candidate.kernel_template).add(r.candidate.configuration.text());
-  return hash.add(r.source_hash).add(winner.since).add(winner.quarantined).hex();
+  hash.add(r.source_hash).add(winner.since).add(winner.quarantined);
+  add_objective(hash, winner.objective);
+  return hash.hex();
 }
 
 std::string row_hash(const Baseline& b) {
@@ -111,7 +121,9 @@ std::string row_hash(const Search& s) {
   hash << s.problem;
   hash.add(s.gpu).add(s.strategy).add(std::bit_cast<std::int64_t>(s.seed)).add(s.space);
   hash.add(s.sources).add(s.budget_seconds).add(s.max_evaluations).add(std::int64_t{s.finished});
-  return hash.add(s.evaluations).add(s.seconds).add(s.date).hex();
+  hash.add(s.evaluations).add(s.seconds).add(s.date);
+  add_objective(hash, s.objective);
+  return hash.hex();
 }
 
 std::string row_hash(const StoredCorrections& corrections) {

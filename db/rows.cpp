@@ -152,25 +152,25 @@ std::int64_t put_environment(const Connection& connection, const Environment& e)
 
 std::optional<Measurement> read_measurement(Query& row) {
   if (row.null()) {
-    row.skip(10);
+    row.skip(12);
     return {};
   }
   Measurement m;
   std::string samples;
   row.read(m.samples, m.median_us, m.spread, m.launches_per_sample, samples, m.cold, m.method,
-           m.sm_clock_mhz, m.power_w, m.host_us);
+           m.sm_clock_mhz, m.power_w, m.host_us, m.energy_mj, m.power_limit_w);
   m.samples_us = parse_samples(samples);
   return m;
 }
 
 void bind_measurement(Query& query, const std::optional<Measurement>& m) {
   if (!m) {
-    for (int i = 0; i < 10; ++i) query.bind(nullptr);
+    for (int i = 0; i < 12; ++i) query.bind(nullptr);
     return;
   }
   query.bind(m->samples, m->median_us, m->spread, m->launches_per_sample,
              samples_text(m->samples_us), m->cold, m->method, m->sm_clock_mhz, m->power_w,
-             m->host_us);
+             m->host_us, m->energy_mj, m->power_limit_w);
 }
 
 ResourceUsage read_usage(Query& row) {

@@ -28,7 +28,7 @@ std::int64_t put_environment(const Connection& connection, const Environment& en
 /// Columns of records and baselines.
 inline const std::string kMeasurementColumns =
     "samples, median_us, spread, launches_per_sample, samples_us, cold, method, sm_clock_mhz, "
-    "power_w, host_us";
+    "power_w, host_us, energy_mj, power_limit_w";
 std::optional<Measurement> read_measurement(Query& row);
 void bind_measurement(Query& query, const std::optional<Measurement>& measurement);
 

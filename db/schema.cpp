@@ -203,7 +203,7 @@ CREATE TABLE corrections (
 constexpr std::array kMigrations{
     Migration{1, kVersion1},       Migration{2, kVersion2, hash_all_rows},
     Migration{3, "", rename_rows}, Migration{4, kVersion4},
-    Migration{5, kVersion5},
+    Migration{5, kVersion5},       Migration{6, "", add_energy_columns},
 };
 
 }  // namespace

@@ -8,18 +8,18 @@ namespace {
 
 constexpr const char* kInsert =
     "INSERT INTO searches (problem_id, gpu, strategy, seed, space, sources, budget_seconds, "
-    "max_evaluations, finished, evaluations, seconds, date, hash) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id";
+    "max_evaluations, finished, evaluations, seconds, date, objective, hash) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id";
 constexpr const char* kUpdate =
     "UPDATE searches SET problem_id = ?, gpu = ?, strategy = ?, seed = ?, space = ?, sources = ?, "
     "budget_seconds = ?, max_evaluations = ?, finished = ?, evaluations = ?, seconds = ?, "
-    "date = ?, hash = ? WHERE id = ?";
+    "date = ?, objective = ?, hash = ? WHERE id = ?";
 
 void bind_search(Query& query, std::int64_t problem, const Search& s) {
   // SQLite's integers are signed: the seed is stored bit by bit.
   query.bind(problem, s.gpu, s.strategy, std::bit_cast<std::int64_t>(s.seed), s.space, s.sources,
              s.budget_seconds, s.max_evaluations, s.finished, s.evaluations, s.seconds, s.date,
-             row_hash(s));
+             to_string(s.objective), row_hash(s));
 }
 
 }  // namespace
@@ -29,9 +29,10 @@ Search read_search(Query& row, std::string* unchecked) {
   row.read(s.id);
   s.problem = read_problem(row);
   std::int64_t seed = 0;
-  std::string hash;
+  std::string objective, hash;
   row.read(s.gpu, s.strategy, seed, s.space, s.sources, s.budget_seconds, s.max_evaluations,
-           s.finished, s.evaluations, s.seconds, s.date, hash);
+           s.finished, s.evaluations, s.seconds, s.date, objective, hash);
+  s.objective = parse_objective(objective);
   s.seed = std::bit_cast<std::uint64_t>(seed);
   require_hash(s, std::move(hash), "search " + std::to_string(s.id), unchecked);
   return s;

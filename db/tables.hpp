@@ -29,7 +29,7 @@ Record read_record(Query& row, std::string* hash = nullptr);
 /// A whole winner: its record's columns, its own, and whether its key is its record's.
 inline const std::string kWinnerColumns =
     kRecordColumns +
-    ", w.since, w.quarantined, w.hash, w.problem_id = r.problem_id AND w.gpu = r.gpu";
+    ", w.since, w.quarantined, w.objective, w.hash, w.problem_id = r.problem_id AND w.gpu = r.gpu";
 inline const std::string kWinnerTables = kRecordTables + " JOIN winners AS w ON w.record_id = r.id";
 Winner read_winner(Query& row, std::string* hash = nullptr);
 
@@ -49,9 +49,10 @@ class RecordCondition {
 };
 
 std::int64_t put_record(const Connection& connection, const Record& record);
-/// Makes a record the winner of its problem and GPU. An existing winner keeps its date.
+/// Makes a record the winner of its problem and GPU. An existing winner keeps its date, and without
+/// `objective` also what it was chosen by.
 void put_winner(const Connection& connection, std::int64_t record_id, const std::string& since,
-                const std::string& quarantined);
+                const std::string& quarantined, std::optional<Objective> objective = {});
 /// No effect when the record is no winner.
 void quarantine_winner(const Connection& connection, std::int64_t record_id,
                        const std::string& why);
@@ -81,6 +82,10 @@ struct DamagedPlace {
 std::vector<DamagedPlace> damaged_rows(const Connection& connection);
 /// Computes every row's hash; the last step of a migration.
 void hash_all_rows(const Connection& connection);
+/// Adds the columns of schema version 6 where they are missing. Rows of before were chosen by time,
+/// and their energy was not measured. Earlier steps read rows as this version does, so they begin
+/// with it.
+void add_energy_columns(const Connection& connection);
 /// Renames parameters in configurations and kernels to those of schema version 3. Damaged rows stay
 /// unchanged.
 void rename_rows(const Connection& connection);
@@ -102,7 +107,7 @@ inline const std::string kCorrectionColumns = "gpu, kind, samples, trees, hash";
 inline const std::string kSearchColumns = "s.id, " + kProblemColumns +
                                           ", gpu, strategy, seed, space, sources, "
                                           "budget_seconds, max_evaluations, finished, "
-                                          "evaluations, seconds, date, s.hash";
+                                          "evaluations, seconds, date, objective, s.hash";
 inline const std::string kSearchTables = "searches AS s JOIN problems AS p ON p.id = s.problem_id";
 Search read_search(Query& row, std::string* hash = nullptr);
 

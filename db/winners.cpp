@@ -55,7 +55,9 @@ Winner read_winner(Query& row, std::string* unchecked) {
   std::string hash;
   winner.record = read_record(row, unchecked);
   bool fits = false;
-  row.read(winner.since, winner.quarantined, hash, fits);
+  std::string objective;
+  row.read(winner.since, winner.quarantined, objective, hash, fits);
+  winner.objective = parse_objective(objective);
   const std::string name = "the winner that is record " + std::to_string(winner.record.id);
   if (!fits && !unchecked) throw DamagedRow(name + " is kept for another problem or GPU");
   require_hash(winner, std::move(hash), name, unchecked);
@@ -63,11 +65,17 @@ Winner read_winner(Query& row, std::string* unchecked) {
 }
 
 void put_winner(const Connection& connection, std::int64_t record_id, const std::string& since,
-                const std::string& quarantined) {
-  Winner winner{record_of(connection, record_id), since, quarantined};
+                const std::string& quarantined, std::optional<Objective> objective) {
+  Winner winner{record_of(connection, record_id), since, quarantined,
+                objective.value_or(Objective::time)};
   {
-    Query query = connection.query("SELECT since FROM winners WHERE record_id = ?");
-    if (query.bind(record_id).step()) query.read(winner.since);
+    Query query = connection.query("SELECT since, objective FROM winners WHERE record_id = ?");
+    if (query.bind(record_id).step()) {
+      std::string stored;
+      query.read(winner.since, stored);
+      if (!objective && stored == to_string(Objective::energy))
+        winner.objective = Objective::energy;
+    }
   }
   // A damaged row may have this record as the winner of another problem.
   connection
@@ -78,13 +86,14 @@ void put_winner(const Connection& connection, std::int64_t record_id, const std:
       .run();
   connection
       .query(
-          "INSERT INTO winners (problem_id, gpu, record_id, since, quarantined, hash) "
-          "SELECT problem_id, gpu, id, ?, ?, ? FROM records WHERE id = ? "
+          "INSERT INTO winners (problem_id, gpu, record_id, since, quarantined, objective, hash) "
+          "SELECT problem_id, gpu, id, ?, ?, ?, ? FROM records WHERE id = ? "
           "ON CONFLICT (problem_id, gpu) DO UPDATE SET problem_id = excluded.problem_id, "
           "gpu = excluded.gpu, since = excluded.since, record_id = excluded.record_id, quarantined "
-          "= excluded.quarantined, "
+          "= excluded.quarantined, objective = excluded.objective, "
           "hash = excluded.hash")
-      .bind(winner.since, winner.quarantined, row_hash(winner), record_id)
+      .bind(winner.since, winner.quarantined, to_string(winner.objective), row_hash(winner),
+            record_id)
       .run();
 }
 
@@ -98,12 +107,12 @@ void quarantine_winner(const Connection& connection, std::int64_t record_id,
   if (is_winner) put_winner(connection, record_id, "", why);
 }
 
-void Database::set_winner(std::int64_t record_id) {
+void Database::set_winner(std::int64_t record_id, Objective objective) {
   const std::lock_guard lock(state_->mutex);
   state_->write([&](const Connection& db) {
     if (const Record record = record_of(db, record_id); record.outcome != Outcome::ok)
       throw not_ok(db, record);
-    put_winner(db, record_id, utc_now(), "");
+    put_winner(db, record_id, utc_now(), "", objective);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -84,6 +85,9 @@ class Device {
   virtual const DeviceInfo& info() const = 0;
   virtual std::string driver_version() const = 0;
   virtual DeviceStatus status() const = 0;
+  /// Millijoules that the device has used since its driver was loaded, idle ones included; empty
+  /// where there is no such counter. It changes every 20 to 100 ms.
+  virtual std::optional<double> energy_mj() const { return {}; }
 
   /// `shared_bytes`: the most dynamic shared memory of its launches. `cluster_blocks`: the most
   /// blocks of a cluster; over 8 needs the non-portable size.

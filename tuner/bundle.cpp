@@ -65,7 +65,8 @@ class Bundling {
     std::int64_t id = 0;
     if (resolution.record && resolution.record->id != 0) {
       const auto winner = from_.winner(resolution.record->problem, gpu_);
-      id = put(*resolution.record, winner && winner->record.id == resolution.record->id);
+      const bool wins = winner && winner->record.id == resolution.record->id;
+      id = put(*resolution.record, wins ? &*winner : nullptr);
     }
     put_images(resolution.candidate, problem, id);
   }
@@ -73,12 +74,12 @@ class Bundling {
   void add_others(const Problem& kind) {
     for (const Winner& winner : from_.winners(gpu_))
       if (winner.quarantined.empty() && same_types(winner.record.problem, kind))
-        add_other(winner.record, true);
+        add_other(winner.record, &winner);
     for (const Record& record : from_.general(gpu_))
-      if (same_types(record.problem, kind)) add_other(record, false);
+      if (same_types(record.problem, kind)) add_other(record, nullptr);
   }
 
-  void add_other(const Record& record, bool wins) {
+  void add_other(const Record& record, const Winner* wins) {
     const KernelTemplate* kernel = known_template(record.candidate.kernel_template);
     if (!kernel ||
         !rejection(*kernel, record.problem, record.candidate.configuration, device_).empty())
@@ -86,14 +87,15 @@ class Bundling {
     put_images(record.candidate, record.problem, put(record, wins));
   }
 
-  /// Returns the record's id in the bundle.
-  std::int64_t put(Record record, bool wins) {
+  /// `wins`: the winner that the record is; null for a general record. Returns its id in the
+  /// bundle.
+  std::int64_t put(Record record, const Winner* wins) {
     const auto [known, fresh] = ids_.emplace(record.id, 0);
     if (!fresh) return known->second;
     record.id = 0;
     record.origin = Origin::shipped;
     const std::int64_t id = known->second = to_.add(record);
-    wins ? to_.set_winner(id) : to_.set_general(id);
+    wins ? to_.set_winner(id, wins->objective) : to_.set_general(id);
     ++result_.records;
     return id;
   }

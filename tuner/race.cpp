@@ -44,8 +44,8 @@ void Race::run() {
 /// Races the current finalists. True when some were wrong and there is no winner: the next best
 /// race then. An interrupted run does not race: its best is served only where no winner is stored.
 bool Race::run_once() {
-  std::vector<Record> finalists =
-      pick_finalists(session_.known, session_.options.finalists, session_.incumbent);
+  std::vector<Record> finalists = pick_finalists(session_.known, session_.options.finalists,
+                                                 session_.incumbent, session_.options.objective);
   if (finalists.empty()) return false;
   session_.report("race");
   if (session_.result.interrupted) finalists.resize(1);
@@ -58,11 +58,36 @@ bool Race::run_once() {
   if (raced) finalists = racing;
   const Record* winner = winner_of(finalists, raced, any_wrong);
   keep_images(racing, built);
-  if (!winner) return any_wrong;
-  const auto stored = session_.context.database.winner(session_.problem, session_.gpu);
-  if (!stored || stored->record.id != winner->id || !stored->quarantined.empty())
-    session_.context.database.set_winner(winner->id);
+  if (!winner) {
+    if (raced && !any_wrong) note_missing_energy();
+    return any_wrong;
+  }
+  store_winner(*winner, raced);
   return false;
+}
+
+/// A winner without a race is the fastest, whatever the objective.
+void Race::store_winner(const Record& winner, bool raced) {
+  const Objective objective = raced ? session_.options.objective : Objective::time;
+  const auto stored = session_.context.database.winner(session_.problem, session_.gpu);
+  if (!stored || stored->record.id != winner.id || !stored->quarantined.empty() ||
+      (raced && stored->objective != objective))
+    session_.context.database.set_winner(winner.id, objective);
+}
+
+/// The device has a counter of its energy, but none of the finalists' energies could be measured.
+void Race::note_missing_energy() {
+  if (session_.options.objective != Objective::energy || session_.result.failure) return;
+  session_.result.failure.emplace(ErrorKind::unsupported,
+                                  "the energy of no finalist of " + to_string(session_.problem) +
+                                      " could be measured: the counter of " + session_.device.name +
+                                      " did not change while they ran; no winner was stored");
+}
+
+/// The incumbent that a winner must beat: none where it was chosen by another objective.
+std::optional<Candidate> Race::to_beat() const {
+  const bool same = session_.incumbent_objective == session_.options.objective;
+  return same ? session_.incumbent : std::nullopt;
 }
 
 /// The winner of the race. Without a race (interrupted, or the evaluator failed): the best of the
@@ -70,14 +95,17 @@ bool Race::run_once() {
 /// slower.
 const Record* Race::winner_of(const std::vector<Record>& finalists, bool raced,
                               bool any_wrong) const {
-  if (raced) return select_winner(finalists, session_.incumbent);
+  if (raced) return select_winner(finalists, to_beat(), session_.options.objective);
   if (any_wrong) return nullptr;
   if (!session_.incumbent) return &finalists.front();
   const bool measured = std::any_of(finalists.begin(), finalists.end(), [this](const Record& r) {
     return r.candidate == session_.incumbent;
   });
-  return measured && !session_.result.interrupted ? select_winner(finalists, session_.incumbent)
-                                                  : nullptr;
+  const bool by_time = session_.options.objective == Objective::time &&
+                       session_.incumbent_objective == Objective::time;
+  return measured && by_time && !session_.result.interrupted
+             ? select_winner(finalists, session_.incumbent)
+             : nullptr;
 }
 
 /// Removes finalists found wrong in the race from the candidates, and as the incumbent. Returns
@@ -123,7 +151,10 @@ bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built
   std::vector<EvaluationRequest> requests;
   for (const Record& record : finalists) {
     const Built* parts = find_built(built, record.candidate);
-    requests.push_back({parts->plan, parts->images, session_.best_us()});
+    requests.push_back({.plan = parts->plan,
+                        .images = parts->images,
+                        .best_us = session_.best_us(),
+                        .energy = session_.options.objective == Objective::energy});
   }
   RaceResult race = measure(requests);
   if (race.finalists.size() != finalists.size())

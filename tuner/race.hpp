@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "tuner/compile_ahead.hpp"
@@ -20,6 +21,9 @@ class Race {
   std::vector<Built> build_all(const std::vector<Record>& records);
   RaceResult measure(const std::vector<EvaluationRequest>& requests);
   bool measure_again(std::vector<Record>& finalists, const std::vector<Built>& built);
+  std::optional<Candidate> to_beat() const;
+  void store_winner(const Record& winner, bool raced);
+  void note_missing_energy();
   const Record* winner_of(const std::vector<Record>& finalists, bool raced, bool any_wrong) const;
   bool forget_wrong(const std::vector<Record>& finalists);
   void keep_images(const std::vector<Record>& records, const std::vector<Built>& built);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tilewise/error.hpp"
+#include "tuner/evaluate/energy.hpp"
 #include "tuner/reproduce.hpp"
 #include "tuner/search/record_time.hpp"
 #include "tuner/search/search_memory.hpp"
@@ -31,7 +32,10 @@ Session::Session(const Problem& asked, const TuneOptions& tune_options, TuneCont
       gpu(gpu_key(device)),
       space(asked, device, options.templates.empty() ? select_templates() : options.templates,
             options.subspace),
-      store(&context.database, context.cache, context.compiler) {}
+      store(&context.database, context.cache, context.compiler) {
+  if (options.objective == Objective::energy && !context.evaluator.measures_energy())
+    throw no_energy(device.name);
+}
 
 double Session::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();

@@ -34,7 +34,8 @@ struct Session {
   const SearchSpace space;
   const ImageStore store;
   std::optional<Candidate> incumbent;  ///< the stored winner, where it can be built here
-  std::vector<Record> known;           ///< ok records, of this run and recalled
+  Objective incumbent_objective = Objective::time;  ///< what it was chosen by
+  std::vector<Record> known;                        ///< ok records, of this run and recalled
   TuneResult result;
 };
 

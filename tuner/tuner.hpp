@@ -24,6 +24,8 @@ struct TuneOptions {
   /// The search ends where one more candidate is expected to gain less than this share of the best
   /// time, and at least 50 are known; 0: not before the budget. For strategies that can tell.
   double least_gain = 0;
+  /// By energy the search itself is by time; more finalists race, and the one of least energy wins.
+  Objective objective = Objective::time;
   int finalists = 6;
   int compile_threads = 0;                       ///< 0 = all cores
   bool force = false;                            ///< measure again what is stored

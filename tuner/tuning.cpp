@@ -114,6 +114,7 @@ Search Tuning::wanted_search() const {
   search.space = space_hash(session_.space, session_.options.subspace);
   search.sources =
       sources_hash(session_.context.compiler ? session_.context.compiler->identity() : "");
+  search.objective = session_.options.objective;
   search.budget_seconds = session_.options.budget_seconds;
   search.max_evaluations = session_.options.max_evaluations;
   search.date = now_text();
@@ -124,8 +125,9 @@ bool Tuning::finished_before() {
   if (!session_.options.only.empty()) return false;
   const Search wanted = wanted_search();
   const auto winner = session_.context.database.winner(session_.problem, session_.gpu);
-  const bool served =
-      winner && winner->quarantined.empty() && winner->record.origin == Origin::measured;
+  const bool served = winner && winner->quarantined.empty() &&
+                      winner->record.origin == Origin::measured &&
+                      winner->objective == session_.options.objective;
   if (!session_.options.force && served)
     for (Search known : session_.context.database.searches(session_.problem, session_.gpu)) {
       if (!known.finished || !covers(known, wanted)) continue;
@@ -174,7 +176,7 @@ void Tuning::recall() {
     const KernelTemplate* kernel = session_.kernel_of(candidate);
     if (kernel &&
         rejection(*kernel, session_.problem, candidate.configuration, session_.device).empty())
-      session_.incumbent = candidate;
+      session_.incumbent = candidate, session_.incumbent_objective = winner->objective;
   }
   StaleMeasurements of_others;  // of other machines: hints only
   RecordFilter filter;

@@ -111,7 +111,7 @@ TuneResult Tuning::finish_unstored(const Error& error) {
   if (error.kind() != ErrorKind::database || !session_.best()) throw;
   session_.result.failure = error;
   if (!session_.result.winner) {
-    session_.result.winner = Winner{*session_.best(), "", ""};
+    session_.result.winner = Winner{*session_.best(), "", "", Objective::time};
     session_.result.stored = false;
   }
   note_faults();

@@ -30,6 +30,8 @@ void fields(Visit& visit, Some<Measurement> auto& x) {
   visit("sm_clock_mhz", x.sm_clock_mhz);
   visit("power_w", x.power_w);
   visit("host_us", x.host_us);
+  visit("energy_mj", x.energy_mj);
+  visit("power_limit_w", x.power_limit_w);
 }
 
 template <class Visit>

@@ -12,6 +12,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kOutcomes{"ok", "compile_error", "launch_error",
                                                     "wrong_result", "timeout"};
 constexpr std::array<std::string_view, 3> kOrigins{"measured", "imported", "shipped"};
+constexpr std::array<std::string_view, 2> kObjectives{"time", "energy"};
 
 }  // namespace
 
@@ -40,12 +41,29 @@ Origin parse_origin(std::string_view name) {
   return static_cast<Origin>(found - kOrigins.begin());
 }
 
+std::string_view to_string(Objective objective) {
+  return kObjectives.at(static_cast<std::size_t>(objective));
+}
+
+Objective parse_objective(std::string_view name) {
+  const auto found = std::find(kObjectives.begin(), kObjectives.end(), name);
+  if (found == kObjectives.end()) {
+    throw Error(ErrorKind::invalid_argument,
+                "unknown objective \"" + std::string(name) + "\"; the objectives are time, energy");
+  }
+  return static_cast<Objective>(found - kObjectives.begin());
+}
+
 double fastest_us(const std::vector<Baseline>& baselines) {
   double fastest = 0;
   for (const Baseline& baseline : baselines)
     if (const double us = baseline.measurement.median_us; us > 0 && (fastest == 0 || us < fastest))
       fastest = us;
   return fastest;
+}
+
+double estimated_energy_mj(const Measurement& measurement) {
+  return measurement.power_w > 0 ? measurement.power_w * measurement.median_us * 1e-3 : 0;
 }
 
 double tflops_of(const Problem& problem, double microseconds) {

@@ -23,6 +23,12 @@ std::string_view to_string(Origin origin);
 /// Throws Error(invalid_argument).
 Origin parse_origin(std::string_view name);
 
+/// What a search minimises, and what a winner was chosen by: time, or energy per product.
+enum class Objective : std::uint8_t { time, energy };
+std::string_view to_string(Objective objective);
+/// Throws Error(invalid_argument).
+Objective parse_objective(std::string_view name);
+
 /// The method of a measurement that a race took: samples are its rounds.
 inline constexpr std::string_view kRaceMethod = "graph, race";
 
@@ -34,10 +40,12 @@ struct Measurement {
   int launches_per_sample = 0;
   std::vector<double> samples_us;  ///< the first 32 samples at most
   bool cold = true;                ///< operands read from DRAM (buffers rotated past twice the L2)
-  std::string method;       ///< "graph": a CUDA graph of launches between two events; kRaceMethod
-  double sm_clock_mhz = 0;  ///< 0 when not known
-  double power_w = 0;       ///< 0 when not known
-  double host_us = 0;       ///< host time per enqueued launch; 0 when not measured
+  std::string method;        ///< "graph": a CUDA graph of launches between two events; kRaceMethod
+  double sm_clock_mhz = 0;   ///< 0 when not known
+  double power_w = 0;        ///< 0 when not known
+  double host_us = 0;        ///< host time per enqueued launch; 0 when not measured
+  double energy_mj = 0;      ///< energy per product, idle power included; 0 when not measured
+  double power_limit_w = 0;  ///< the power limit in force; 0 when not known
   bool operator==(const Measurement&) const = default;
 };
 
@@ -88,6 +96,10 @@ struct Baseline {
 
 /// The shortest median time in us; 0 without one.
 double fastest_us(const std::vector<Baseline>& baselines);
+
+/// Energy per product in millijoules by one reading of the power and the median time; 0 when the
+/// power is not known. Coarser than energy_mj: the reading may be the mean of a second.
+double estimated_energy_mj(const Measurement& measurement);
 
 /// TFLOP/s of a median time for a problem.
 double tflops_of(const Problem& problem, double microseconds);

@@ -30,4 +30,6 @@ DeviceStatus CudaDevice::status() const {
   return status;
 }
 
+std::optional<double> CudaDevice::energy_mj() const { return nvml_energy_mj(info_.uuid); }
+
 }  // namespace tilewise::cuda

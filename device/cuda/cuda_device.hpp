@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "device/cuda/byte_comparison.hpp"
@@ -32,6 +33,7 @@ class CudaDevice final : public Device {
   const DeviceInfo& info() const override { return info_; }
   std::string driver_version() const override;
   DeviceStatus status() const override;
+  std::optional<double> energy_mj() const override;
 
   std::unique_ptr<LoadedKernel> load(const Image& image, std::uint32_t shared_bytes,
                                      std::uint32_t cluster_blocks) override;

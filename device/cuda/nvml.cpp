@@ -34,6 +34,7 @@ struct Nvml {
   NvmlResult (*temperature)(NvmlDevice, int, unsigned*) = nullptr;
   NvmlResult (*utilization)(NvmlDevice, NvmlUtilization*) = nullptr;
   NvmlResult (*throttle_reasons)(NvmlDevice, unsigned long long*) = nullptr;
+  NvmlResult (*energy)(NvmlDevice, unsigned long long*) = nullptr;
   NvmlResult (*processes)(NvmlDevice, unsigned*, void*) = nullptr;
   bool ready = false;
 
@@ -49,6 +50,7 @@ struct Nvml {
     library.get(power_limit, "nvmlDeviceGetEnforcedPowerLimit");
     library.get(temperature, "nvmlDeviceGetTemperature");
     library.get(utilization, "nvmlDeviceGetUtilizationRates");
+    library.get(energy, "nvmlDeviceGetTotalEnergyConsumption");
     // The first name is that of driver 535 and later.
     if (!library.get(throttle_reasons, "nvmlDeviceGetCurrentClocksEventReasons")) {
       library.get(throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
@@ -68,6 +70,14 @@ template <typename Getter, typename... Arguments>
 double ask(Getter getter, Arguments... arguments) {
   unsigned value = 0;
   return getter && getter(arguments..., &value) == kSuccess ? value : 0.0;
+}
+
+/// Null when not known.
+NvmlDevice device_of(const Nvml& monitor, const std::string& uuid) {
+  NvmlDevice device = nullptr;
+  const bool found = monitor.ready && monitor.handle_by_uuid &&
+                     monitor.handle_by_uuid(uuid.c_str(), &device) == kSuccess;
+  return found ? device : nullptr;
 }
 
 /// The number of compute processes, -1 when not known. With room for none, NVML returns the count.
@@ -98,13 +108,18 @@ std::string nvml_driver_version() {
   return text.data();
 }
 
+std::optional<double> nvml_energy_mj(const std::string& uuid) {
+  const Nvml& monitor = nvml();
+  const NvmlDevice device = device_of(monitor, uuid);
+  unsigned long long mj = 0;
+  if (!device || !monitor.energy || monitor.energy(device, &mj) != kSuccess) return {};
+  return static_cast<double>(mj);
+}
+
 void nvml_fill_status(const std::string& uuid, bool own_context, DeviceStatus& status) {
   const Nvml& monitor = nvml();
-  NvmlDevice device = nullptr;
-  if (!monitor.ready || !monitor.handle_by_uuid ||
-      monitor.handle_by_uuid(uuid.c_str(), &device) != kSuccess) {
-    return;
-  }
+  const NvmlDevice device = device_of(monitor, uuid);
+  if (!device) return;
   status.sm_clock_mhz = ask(monitor.clock, device, kClockSm);
   status.memory_clock_mhz = ask(monitor.clock, device, kClockMemory);
   status.power_w = ask(monitor.power, device) / 1000;

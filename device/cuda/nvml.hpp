@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 
 #include "device/device.hpp"
@@ -16,6 +17,10 @@ std::string nvml_driver_version();
 /// Fills in clocks, power, temperature, utilization, throttle reasons and other processes of the
 /// device with this UUID. `own_context`: this process has a context there and is in NVML's count.
 void nvml_fill_status(const std::string& uuid, bool own_context, DeviceStatus& status);
+
+/// Millijoules that the device with this UUID has used since the driver was loaded (Volta and
+/// newer).
+std::optional<double> nvml_energy_mj(const std::string& uuid);
 
 /// The throttle reasons of NVML's bit mask in words; "" when none deserves a warning.
 std::string throttle_words(unsigned long long reasons);

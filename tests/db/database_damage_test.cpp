@@ -146,6 +146,10 @@ TEST_F(DamageTest, OfARecordIsFound) {
                 "sm_clock_mhz = 1980.4",
                 "power_w = 0",
                 "host_us = 3.126",
+                "energy_mj = 1",
+                "energy_mj = NULL",
+                "energy_mj = -1",
+                "power_limit_w = 500",
                 "registers = 169",
                 "spill_bytes = 0",
                 "static_shared_bytes = 1025",
@@ -164,27 +168,43 @@ TEST_F(DamageTest, OfARecordIsFound) {
 TEST_F(DamageTest, OfAWinnerIsFound) {
   expect_found("winners",
                {"record_id = 2", "record_id = 4", "problem_id = 3", "gpu = 'another|9.0|132'",
-                "since = '2001-01-01T00:00:00Z'", "quarantined = 'because'", "hash = ''"},
+                "since = '2001-01-01T00:00:00Z'", "quarantined = 'because'", "objective = 'energy'",
+                "hash = ''"},
                {.winners = 1}, "record_id");
 }
 
 TEST_F(DamageTest, OfABaselineIsFound) {
   expect_found("baselines",
-               {"problem_id = 3", "gpu = 'another|9.0|132'", "library = 'cublas'",
-                "version = '13.2.0'", "variant = 'pedantic'", "samples = 4", "median_us = 100",
-                "spread = 1", "launches_per_sample = 21", "samples_us = '[]'", "cold = 1",
-                "method = ''", "sm_clock_mhz = 0", "power_w = 0", "host_us = 0",
-                "environment_id = 2", "date = ''", "hash = ''"},
+               {"problem_id = 3",
+                "gpu = 'another|9.0|132'",
+                "library = 'cublas'",
+                "version = '13.2.0'",
+                "variant = 'pedantic'",
+                "samples = 4",
+                "median_us = 100",
+                "spread = 1",
+                "launches_per_sample = 21",
+                "samples_us = '[]'",
+                "cold = 1",
+                "method = ''",
+                "sm_clock_mhz = 0",
+                "power_w = 0",
+                "host_us = 0",
+                "energy_mj = 1",
+                "power_limit_w = 1",
+                "environment_id = 2",
+                "date = ''",
+                "hash = ''"},
                {.baselines = 1}, "problem_id");
 }
 
 TEST_F(DamageTest, OfASearchIsFound) {
-  expect_found(
-      "searches",
-      {"problem_id = 3", "gpu = 'another|9.0|132'", "strategy = 'random'", "seed = 1",
-       "space = 'other'", "sources = 'other'", "budget_seconds = 61", "max_evaluations = 0",
-       "finished = 1", "evaluations = 78", "seconds = NULL", "date = ''", "hash = ''"},
-      {.searches = 1});
+  expect_found("searches",
+               {"problem_id = 3", "gpu = 'another|9.0|132'", "strategy = 'random'", "seed = 1",
+                "space = 'other'", "sources = 'other'", "budget_seconds = 61",
+                "max_evaluations = 0", "finished = 1", "evaluations = 78", "seconds = NULL",
+                "date = ''", "objective = 'energy'", "hash = ''"},
+               {.searches = 1});
 }
 
 TEST_F(DamageTest, OfAProblemIsFoundInAllThatNamesIt) {

@@ -95,6 +95,66 @@ TEST(Exchange, OfOneGpu) {
       << "the one without records fits by its launch revision";
 }
 
+/// Another machine's winner by energy.
+std::string exported_by_energy(int tile, double median_us, double energy_mj) {
+  Database there = Database::in_memory();
+  Record measured = record(tile, median_us);
+  measured.measurement->energy_mj = energy_mj;
+  measured.measurement->power_limit_w = 700;
+  there.set_winner(there.add(measured), Objective::energy);
+  Search made = search();
+  made.objective = Objective::energy;
+  there.add(made);
+  return there.export_json();
+}
+
+TEST(Exchange, KeepsEnergyAndWhatAWinnerWasChosenBy) {
+  const std::string text = exported_by_energy(64, 10, 3.25);
+  EXPECT_EQ(json::parse(text).at("winners").at(0).at("objective"), "energy");
+  EXPECT_EQ(json::parse(text).at("searches").at(0).at("objective"), "energy");
+  Database db = Database::in_memory();
+  db.import_json(text);
+  const auto winner = db.winner(problem(), kGpu);
+  ASSERT_TRUE(winner);
+  EXPECT_EQ(winner->objective, Objective::energy);
+  EXPECT_EQ(winner->record.measurement->energy_mj, 3.25);
+  EXPECT_EQ(winner->record.measurement->power_limit_w, 700);
+  EXPECT_THAT(db.check(), testing::IsEmpty());
+}
+
+TEST(Exchange, OfBeforeObjectivesIsByTime) {
+  json text = json::parse(exported_by_energy(64, 10, 3.25));
+  text["winners"][0].erase("objective");
+  text["records"][0]["measurement"].erase("energy_mj");
+  Database db = Database::in_memory();
+  db.import_json(text.dump());
+  EXPECT_EQ(db.winner(problem(), kGpu)->objective, Objective::time);
+  EXPECT_EQ(db.winner(problem(), kGpu)->record.measurement->energy_mj, 0);
+}
+
+TEST(Exchange, OfImportedWinnersByEnergyTheOneOfLessEnergyStays) {
+  const auto winner_of = [](const std::vector<std::string>& texts) {
+    Database db = Database::in_memory();
+    for (const std::string& text : texts) db.import_json(text);
+    return db.winner(problem(), kGpu)->record.candidate.configuration.at("TILE_M");
+  };
+  const std::string less = exported_by_energy(64, 20, 3), more = exported_by_energy(32, 10, 4);
+  EXPECT_EQ(winner_of({less, more}), 64);
+  EXPECT_EQ(winner_of({more, less}), 64);
+}
+
+TEST(Exchange, NoImportedWinnerReplacesOneOfAnotherObjective) {
+  Database by_time = Database::in_memory(), by_energy = Database::in_memory();
+  Database fast = Database::in_memory();
+  fast.set_winner(fast.add(record(32, 1)));
+  by_time.import_json(fast.export_json());
+  by_time.import_json(exported_by_energy(64, 20, 3));
+  EXPECT_EQ(by_time.winner(problem(), kGpu)->record.candidate, record(32).candidate);
+  by_energy.import_json(exported_by_energy(64, 20, 3));
+  by_energy.import_json(fast.export_json());
+  EXPECT_EQ(by_energy.winner(problem(), kGpu)->record.candidate, record(64).candidate);
+}
+
 /// Another machine's export: an ok record of TILE_M = `tile` that is its winner.
 std::string exported(int tile, double median_us, const std::string& date = "") {
   Database there = Database::in_memory();
@@ -261,6 +321,9 @@ TEST(Import, RefusesClaimsThatNoMachineMadeAndNamesThatSteerATerminal) {
       {measured + "sm_clock_mhz", -1, "sm_clock_mhz"},
       {measured + "power_w", -1, "power_w"},
       {measured + "host_us", -1, "host_us"},
+      {measured + "energy_mj", -1, "energy_mj must be 0 .. 1e+18, not -1"},
+      {measured + "energy_mj", "inf", "energy_mj"},
+      {measured + "power_limit_w", -1, "power_limit_w"},
       {record + "usage/registers", -1, "registers must be 0 or more, not -1"},
       {record + "error_ratio", -1, "error_ratio must be 0 or more, not -1"},
       {record + "normwise_error", "-inf", "normwise_error"},
@@ -280,6 +343,8 @@ TEST(Import, RefusesClaimsThatNoMachineMadeAndNamesThatSteerATerminal) {
       {record + "candidate/configuration/A B", 1, "the name of a parameter"},
       {record + "source_hash", "\x07", "source_hash"},
       {"/winners/0/since", "yesterday", "since"},
+      {"/winners/0/objective", "noise",
+       "unknown objective \"noise\"; the objectives are time, energy"},
       {"/baselines/0/measurement/median_us", -1, "baselines[0]: measurement.median_us"},
       {"/baselines/0/library", "\x1b", "library"},
       {"/baselines/0/gpu", "", "gpu"},

@@ -1,4 +1,4 @@
-// Files of schema versions 1 and 2, opened by this version.
+// Files of earlier schema versions, opened by this version.
 #include <sys/stat.h>
 
 #include "damage.hpp"
@@ -196,6 +196,51 @@ TEST(Version2, ParametersAndConstantsOfKernelsGetTheirNewNames) {
   served.kernel.defines = {
       {"SIZE_M", 1024}, {"SPECIALIZE_SIZE", 1}, {"STREAM_K", 0}, {"TILE_ROWS_TOGETHER", 8}};
   EXPECT_EQ(db.image(served.kernel, served.target, served.launch_revision), served);
+}
+
+/// The tables and rows of version 5, by this version's statements.
+void write_version_5(const fs::path& path) {
+  {
+    Database db = Database::open(path);
+    db.set_winner(db.add(record()));
+    db.add(rejected(128, Outcome::launch_error, "too many resources"));
+    db.add(baseline());
+    db.add(search());
+  }
+  change(path,
+         "ALTER TABLE records DROP COLUMN energy_mj; ALTER TABLE records DROP COLUMN power_limit_w;"
+         "ALTER TABLE baselines DROP COLUMN energy_mj; "
+         "ALTER TABLE baselines DROP COLUMN power_limit_w;"
+         "ALTER TABLE winners DROP COLUMN objective; ALTER TABLE searches DROP COLUMN objective; "
+         "PRAGMA user_version = 5");
+}
+
+TEST(Version5, HasNoEnergyAndWinnersByTime) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  write_version_5(path);
+  Database db = Database::open(path);
+  EXPECT_EQ(number_in(path, "PRAGMA user_version"), latest_version());
+  EXPECT_THAT(db.check(), IsEmpty()) << "its hashes stay";
+  EXPECT_THAT(db.warnings(), IsEmpty());
+  ASSERT_TRUE(db.winner(problem(), kGpu));
+  EXPECT_EQ(db.winner(problem(), kGpu)->objective, Objective::time);
+  EXPECT_EQ(db.winner(problem(), kGpu)->record.measurement, measurement());
+  EXPECT_FALSE(db.record(2)->measurement);
+  EXPECT_EQ(db.baselines(), std::vector{baseline()});
+  EXPECT_EQ(db.searches(problem(), kGpu).at(0).objective, Objective::time);
+  Record measured = record();
+  measured.measurement->energy_mj = 2.5;
+  measured.id = db.add(measured);
+  EXPECT_EQ(db.record(measured.id), measured);
+}
+
+TEST(Version5, ADamagedRowIsNoSounderAfterIt) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  write_version_5(path);
+  change(path, "UPDATE records SET median_us = 1 WHERE id = 1");
+  EXPECT_THAT(Database::open(path).check(), testing::ElementsAre(HasSubstr("record 1")));
 }
 
 TEST(Version2, ADamagedRowIsNoSounderAfterTheRenaming) {

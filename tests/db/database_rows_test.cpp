@@ -221,6 +221,24 @@ TEST(Winners, AreQuarantinedOnRequest) {
   EXPECT_EQ(db.winners().front().quarantined, "");
 }
 
+TEST(Winners, KeepWhatTheyWereChosenBy) {
+  Database db = Database::in_memory();
+  const auto id = db.add(record(64)), other = db.add(record(128));
+  const auto objective = [&db] { return db.winner(problem(), kGpu)->objective; };
+  db.set_winner(id);
+  EXPECT_EQ(objective(), Objective::time);
+  db.set_winner(id, Objective::energy);
+  EXPECT_EQ(objective(), Objective::energy);
+  db.quarantine(id, "cannot be loaded");
+  EXPECT_EQ(objective(), Objective::energy);
+  db.renew(id, "newer", "simt.2 plan.1");
+  EXPECT_EQ(objective(), Objective::energy);
+  EXPECT_EQ(db.winner(problem(), kGpu)->quarantined, "cannot be loaded");
+  db.set_winner(other);
+  EXPECT_EQ(objective(), Objective::time);
+  EXPECT_THAT(db.check(), testing::IsEmpty());
+}
+
 TEST(Winners, MustBeOkAndThere) {
   Database db = Database::in_memory();
   const auto id = db.add(rejected(64, Outcome::launch_error, "illegal address"));

@@ -52,8 +52,9 @@ TEST(RowHash, SurvivesEveryNumber) {
     SCOPED_TRACE(special);
     Record r = record();
     Measurement& m = *r.measurement;
-    for (double* value : {&m.median_us, &m.spread, &m.sm_clock_mhz, &m.power_w, &m.host_us,
-                          &r.compile_ms, &r.error_ratio, &r.normwise_error, &r.predicted_us})
+    for (double* value :
+         {&m.median_us, &m.spread, &m.sm_clock_mhz, &m.power_w, &m.host_us, &m.energy_mj,
+          &m.power_limit_w, &r.compile_ms, &r.error_ratio, &r.normwise_error, &r.predicted_us})
       *value = special;
     m.samples_us = {special, 1, special};
     expect_kept(r, special > 0 && special < 1e12);
@@ -149,6 +150,9 @@ const Edits kEdits = {
     [](Record& r) { r.measurement->sm_clock_mhz = 0; },
     [](Record& r) { r.measurement->power_w = 0; },
     [](Record& r) { r.measurement->host_us = 0; },
+    [](Record& r) { r.measurement->energy_mj = 3; },
+    [](Record& r) { r.measurement->power_limit_w = 3; },
+    [](Record& r) { r.measurement->energy_mj = r.measurement->power_limit_w = 3; },
     [](Record& r) { ++r.usage.registers; },
     [](Record& r) { ++r.usage.spill_bytes; },
     [](Record& r) { ++r.usage.static_shared_bytes; },
@@ -173,6 +177,23 @@ TEST(RowHash, IsAnotherForEachField) {
   Record other_id = record();
   other_id.id = 7;
   EXPECT_EQ(row_hash(other_id), row_hash(record())) << "an import gives ids of its own";
+}
+
+TEST(RowHash, OfRowsWithoutEnergyIsThatOfBeforeVersion6) {
+  EXPECT_EQ(row_hash(record()), "7ea2c72e1b515f5a0b2b27ef3e2ba5e1");
+  EXPECT_EQ(row_hash(baseline()), "3155922730a833620178242635a2979f");
+  EXPECT_EQ(row_hash(search()), "3ba2e3a88b47d55790c95c53a8ade3a2");
+  EXPECT_EQ(row_hash(Winner{record(), "2025-06-01T12:30:00Z", ""}),
+            "c188420eac9378a79a76e4b563b8e991");
+}
+
+TEST(RowHash, IsAnotherForEachObjective) {
+  Search by_energy = search();
+  by_energy.objective = Objective::energy;
+  EXPECT_NE(row_hash(by_energy), row_hash(search()));
+  const std::string since = "2025-06-01T12:30:00Z";
+  EXPECT_NE(row_hash(Winner{record(), since, "", Objective::energy}),
+            row_hash(Winner{record(), since, ""}));
 }
 
 TEST(RowHash, CountsValuesThatAreStoredAlikeAsOne) {

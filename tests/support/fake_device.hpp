@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -65,6 +66,8 @@ class FakeDevice : public Device {
   bool broken = false;      ///< a sticky error: every call fails
   bool can_compare = true;  ///< false: known_equal() cannot tell
   bool free_async_fails = false;
+  std::function<std::optional<double>()> energy;  ///< the counter; none: there is none
+  double power_w = 300, power_limit_w = 700;      ///< 0: not known
 
   // Read by tests.
   std::vector<FakeLaunch> launches;
@@ -88,10 +91,15 @@ class FakeDevice : public Device {
   DeviceStatus status() const override {
     DeviceStatus status;
     status.sm_clock_mhz = 1980;
-    status.power_w = 300;
+    status.power_w = power_w;
+    status.power_limit_w = power_limit_w;
     status.free_bytes = free_bytes;
     status.total_bytes = facts.memory_bytes;
     return status;
+  }
+
+  std::optional<double> energy_mj() const override {
+    return energy ? energy() : std::optional<double>();
   }
 
   std::unique_ptr<LoadedKernel> load(const Image& image, std::uint32_t shared_bytes,

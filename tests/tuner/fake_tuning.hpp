@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -78,6 +79,7 @@ class FakeEvaluator : public Evaluator {
     return info;
   }
   std::string driver_version() override { return "580.1"; }
+  bool measures_energy() override { return energy != nullptr; }
   void begin(const Problem& problem, std::shared_ptr<const Reference> reference) override {
     EXPECT_EQ(reference->problem(), problem);
     ++begins;
@@ -109,6 +111,9 @@ class FakeEvaluator : public Evaluator {
     for (const EvaluationRequest& request : finalists) {
       raced.push_back(point_of(request.plan));
       result.finalists.push_back(measured(request.plan, race_time ? race_time : time));
+      if (std::optional<Measurement>& measurement = result.finalists.back().measurement;
+          measurement && request.energy)
+        measurement->energy_mj = energy(raced.back());
       if (race_lost && race_lost(raced.back()))
         result.finalists.back() = rejected(Outcome::timeout, "no answer");
       if (race_wrong && race_wrong(raced.back()))
@@ -150,6 +155,7 @@ class FakeEvaluator : public Evaluator {
   std::function<bool(Point)> fault;  ///< whether the candidate meets a fault of the system
   std::function<bool(int)>
       race_faults;  ///< whether all finalists of that race (from 1 on) meet a fault
+  std::function<double(Point)> energy;  ///< mJ a product; none: it cannot be measured
   double spread = 0.01;
   std::vector<Point> evaluated, raced;
   int begins = 0, races = 0, break_after = -1, stop_after = -1;

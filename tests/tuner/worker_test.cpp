@@ -31,6 +31,7 @@ WorkerDevice open_fake_device(const std::string& name) {
   if (name == "dies") _exit(7);
   auto device = std::make_unique<fake::Device>();
   if (name == "small") device->free_bytes = 1 << 20;
+  if (name == "no power") device->power_w = 0;
   BaselineLibraries baselines;
   baselines.push_back(std::make_unique<fake::Baseline>(*device));
   return {std::move(device), std::move(baselines)};
@@ -101,6 +102,20 @@ TEST(Worker, RacesWithBaselines) {
   ASSERT_EQ(result.baselines.size(), 1U);
   EXPECT_EQ(result.baselines[0].library, "fakeBLAS");
   EXPECT_EQ(result.baselines[0].problem, run.problem);
+}
+
+TEST(Worker, MeasuresEnergyInARaceWhereAsked) {
+  Tuning run;
+  EXPECT_TRUE(run.evaluator->measures_energy());
+  EvaluationRequest asked = fake::make_request(run.problem, "right");
+  asked.energy = true;
+  const RaceResult result = run.evaluator->race({asked}, false);
+  EXPECT_GT(result.finalists.at(0).measurement.value().energy_mj, 0);
+  asked.energy = false;
+  EXPECT_EQ(run.evaluator->race({asked}, false).finalists.at(0).measurement.value().energy_mj, 0);
+  WorkerOptions options = quick_options();
+  options.device = "no power";
+  EXPECT_FALSE(make_worker_evaluator(options)->measures_energy());
 }
 
 TEST(Worker, AHangIsKilledAndTheRunGoesOn) {
@@ -322,7 +337,7 @@ TEST(Protocol, ARequestComesBackAsItWas) {
   request.images[0].binary.assign(3'000'000, 9);
   request.images.push_back(request.images[0]);
   request.images[1].binary = {4, 5};
-  request.repeat = true;
+  request.repeat = request.energy = true;
   const SocketPair sockets;
   std::thread sender([&] { Channel(sockets.fd[0]).send(encode(request)); });
   Message message;
@@ -333,6 +348,7 @@ TEST(Protocol, ARequestComesBackAsItWas) {
   EXPECT_EQ(same.images, request.images);
   EXPECT_EQ(same.best_us, 12.5);
   EXPECT_TRUE(same.repeat);
+  EXPECT_TRUE(same.energy);
 }
 
 TEST(Protocol, AFileDescriptorTravelsWithAMessage) {

@@ -41,9 +41,9 @@ Record full_record() {
   r.origin = Origin::imported;
   r.outcome = Outcome::wrong_result;
   r.detail = "C[17][4] = 3 instead of 5\n\"exact\" \xc3\xa9";
-  r.measurement =
-      Measurement{0.1 + 0.2, 1e-300,  20,   7,     {1.0 / 3, 5e-324, 1.7976931348623157e308},
-                  false,     "graph", 1980, 699.5, 3.25};
+  r.measurement = Measurement{
+      0.1 + 0.2, 1e-300, 20,   7,  {1.0 / 3, 5e-324, 1.7976931348623157e308}, false, "graph", 1980,
+      699.5,     3.25,   12.5, 700};
   r.usage = {255, 16, 4096, 24};
   r.compile_ms = 312.0625;
   r.error_ratio = 0.999999999999999889;

@@ -23,6 +23,25 @@ std::string refusal(Call call) {
   return "";
 }
 
+TEST(Objective, HasTheNamesOnDisk) {
+  EXPECT_EQ(to_string(Objective::time), "time");
+  EXPECT_EQ(to_string(Objective::energy), "energy");
+  for (const Objective one : {Objective::time, Objective::energy})
+    EXPECT_EQ(parse_objective(to_string(one)), one);
+  for (const char* bad : {"", "Time", "power"})
+    EXPECT_THAT(refusal([&] { parse_objective(bad); }),
+                AllOf(HasSubstr("\"" + std::string(bad) + "\""), HasSubstr("time, energy")))
+        << bad;
+}
+
+TEST(Measurement, EstimatesEnergyByPowerAndTime) {
+  Measurement measurement;
+  measurement.median_us = 200;
+  EXPECT_EQ(estimated_energy_mj(measurement), 0) << "the power is not known";
+  measurement.power_w = 500;
+  EXPECT_DOUBLE_EQ(estimated_energy_mj(measurement), 100);
+}
+
 TEST(Origin, HasTheNamesOnDisk) {
   const std::pair<Origin, const char*> names[] = {
       {Origin::measured, "measured"}, {Origin::imported, "imported"}, {Origin::shipped, "shipped"}};

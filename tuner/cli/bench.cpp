@@ -5,6 +5,7 @@
 #include "device/machines.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/cli/output.hpp"
+#include "tuner/evaluate/energy.hpp"
 #include "tuner/evaluate/evaluator_local.hpp"
 #include "tuner/worker/worker.hpp"
 
@@ -108,5 +109,7 @@ std::shared_ptr<Evaluator> open_evaluator(const Gpu& gpu, const BenchOptions& op
 }
 
 DeviceStatus status_of(const Gpu& gpu) { return open_device(gpu.which)->status(); }
+
+bool measures_energy(const Gpu& gpu) { return tilewise::measures_energy(*open_device(gpu.which)); }
 
 }  // namespace tilewise::cli

@@ -53,5 +53,7 @@ std::shared_ptr<Evaluator> open_evaluator(const Gpu& gpu, const BenchOptions& op
 
 /// The state of a GPU now. Opens the device and closes it again.
 DeviceStatus status_of(const Gpu& gpu);
+/// Whether energy can be measured on it. Opens the device and closes it again.
+bool measures_energy(const Gpu& gpu);
 
 }  // namespace tilewise::cli

@@ -7,6 +7,7 @@
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/certainty_text.hpp"
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/energy_text.hpp"
 #include "tuner/cli/explain_profile.hpp"
 #include "tuner/cli/explanation.hpp"
 #include "tuner/cli/kinds.hpp"
@@ -108,6 +109,10 @@ void print_time(const Explanation& one) {
     say(format_percent(one.roof_us / us) + " of the roofline, which allows " +
         format_microseconds(one.roof_us) + " (docs/report.md)");
   if (!exact || !one.measured) return;
+  if (const std::string energy = record ? energy_text(*record->measurement) : "-"; energy != "-")
+    say("energy: " + energy + " a product, " +
+        (record->measurement->energy_mj > 0 ? "measured" : "by one reading of the power") +
+        ", idle power included; power limit " + power_limit_text(*record->measurement));
   for (const Baseline& baseline : one.measured->baselines)
     say(baseline.library + " " + baseline.version + ", " + baseline.variant + ": " +
         format_microseconds(baseline.measurement.median_us) + ", " +
@@ -187,6 +192,8 @@ void print_rivals(const Explanation& one, const Output& output) {
       (one.median_ratio > 0 ? "; the median of the others takes " + times_text(one.median_ratio)
                             : ""));
   if (one.certainty) say(certainty_text(*one.certainty));
+  if (measured.winner == one.serving && measured.objective == Objective::energy)
+    say("chosen by energy, not by time: another may be faster");
   for (const Rival& rival : one.rivals)
     say(times_text(rival.ratio) + "  " +
         (output.verbose ? to_string(rival.record.candidate) : rival_text(rival)));
@@ -261,6 +268,7 @@ Json measured_json(const Explanation& one) {
       {"problem", Json::parse(to_json(measured.problem))},
       {"candidates", measured.records},
       {"rejected", measured.rejected},
+      {"objective", measured.winner == one.serving ? Json(to_string(measured.objective)) : Json()},
       {"median_ratio", positive_or_none(one.median_ratio)},
       {"certainty", one.certainty ? Json::parse(certainty_json(*one.certainty)) : Json(nullptr)},
       {"fastest_others", rivals_json(one.rivals)},

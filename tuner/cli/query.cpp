@@ -5,6 +5,7 @@
 #include "tuner/cli/answers.hpp"
 #include "tuner/cli/bench.hpp"
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/energy_text.hpp"
 #include "tuner/cli/gpus.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/kinds.hpp"
@@ -42,10 +43,20 @@ Json winner_json(const Winner& winner) {
   Json json = Json::parse(to_json(winner.record));
   json["since"] = winner.since;
   json["quarantined"] = winner.quarantined;
+  json["objective"] = to_string(winner.objective);
   if (product_kind(winner.record.problem)) json["error_bound"] = error_bound(winner.record.problem);
   if (winner.record.measurement)
     json["tflops"] = tflops_of(winner.record.problem, winner.record.measurement->median_us);
   return json;
+}
+
+std::string configuration_text(const Winner& winner, bool verbose) {
+  const Candidate& candidate = winner.record.candidate;
+  return (winner.quarantined.empty() ? "" : "(not served: " + winner.quarantined + ") ") +
+         (winner.objective == Objective::time
+              ? ""
+              : "(by " + std::string(to_string(winner.objective)) + ") ") +
+         (verbose ? to_string(candidate) : short_text(candidate));
 }
 
 std::string listing_json(const Database& database, const std::vector<Subject>& subjects,
@@ -72,41 +83,45 @@ void print_listing(const Database& database, const std::vector<Subject>& subject
     print_line(subject.key);
     const std::vector<Winner> winners = database.winners(subject.key);
     double largest = 0;
-    bool integers = false;
+    bool integers = false, with_energy = output.verbose;
     for (const Winner& winner : winners) {
       integers |= is_integer(winner.record.problem.a);
+      with_energy |= winner.record.measurement && winner.record.measurement->energy_mj > 0;
       if (winner.record.measurement)
         largest = std::max(largest,
                            tflops_of(winner.record.problem, winner.record.measurement->median_us));
     }
     const RateUnit unit(largest, integers);
-    Table table({{"problem"},
-                 {"align", false, false, 6},
-                 {"time", true},
-                 {unit.name(), true},
-                 {"spread", true, false, 4},
-                 {"cuBLAS", true, false, 3},
-                 {"ratio", true, false, 2},
-                 {"since", false, false, 5},
-                 {"configuration", false, true}});
+    std::vector<Column> columns{{"problem"},
+                                {"align", false, false, 6},
+                                {"time", true},
+                                {unit.name(), true},
+                                {"spread", true, false, 4},
+                                {"cuBLAS", true, false, 3},
+                                {"ratio", true, false, 2},
+                                {"since", false, false, 5},
+                                {"configuration", false, true}};
+    if (with_energy) columns.insert(columns.end() - 2, {"energy", true, false, 1});
+    Table table(columns);
     for (const Winner& winner : winners) {
       const Record& record = winner.record;
       const Measurement measured = record.measurement.value_or(Measurement{});
       const Baseline* other = baseline_of(baselines, record.problem, subject.key);
-      const std::string name =
-          output.verbose ? to_string(record.candidate) : short_text(record.candidate);
       const double ratio = other ? other->measurement.median_us / measured.median_us : 0;
       std::vector<Style> styles(7, Style::plain);
       if (other) styles.back() = ratio_style(ratio);
-      table.add(
-          {table_text(record.problem), alignment_text(record.problem.alignment),
-           format_microseconds(measured.median_us),
-           unit.number(tflops_of(record.problem, measured.median_us)),
-           format_percent(measured.spread),
-           other ? format_microseconds(other->measurement.median_us) : "-",
-           other ? format_number(ratio, 2) + "x" : "-", winner.since.substr(0, 10),
-           winner.quarantined.empty() ? name : "(not served: " + winner.quarantined + ") " + name},
-          std::move(styles));
+      std::vector<std::string> cells{
+          table_text(record.problem),
+          alignment_text(record.problem.alignment),
+          format_microseconds(measured.median_us),
+          unit.number(tflops_of(record.problem, measured.median_us)),
+          format_percent(measured.spread),
+          other ? format_microseconds(other->measurement.median_us) : "-",
+          other ? format_number(ratio, 2) + "x" : "-",
+          winner.since.substr(0, 10),
+          configuration_text(winner, output.verbose)};
+      if (with_energy) cells.insert(cells.end() - 2, energy_text(measured));
+      table.add(std::move(cells), std::move(styles));
     }
     if (table.empty())
       print_line("  no winners stored");

@@ -217,7 +217,9 @@ ReportProblem read_problem_for_report(const Database& database,
   problem.problem = stored.problem;
   std::int64_t place = 0;
   std::vector<Record> records = database.records({.problem = stored.problem, .gpu = stored.gpu});
-  if (winner) problem.certainty = certainty_of(winner->record, records);
+  if (winner) problem.objective = winner->objective;
+  if (winner && winner->objective == Objective::time)
+    problem.certainty = certainty_of(winner->record, records);
   for (Record& record : records) {
     record.environment.compiler.clear(), record.source_hash.clear(), record.code_hash.clear();
     if (record.measurement) record.measurement->samples_us = {};

@@ -48,6 +48,7 @@ struct ReportProblem {
   std::optional<std::size_t> winner;              ///< index into candidates
   std::optional<Certainty> certainty;             ///< that the winner is the fastest of its race
   std::string quarantined;                        ///< why the winner is not served; empty: it is
+  Objective objective = Objective::time;          ///< what the winner was chosen by
   std::vector<Search> searches;                   ///< by their end
   std::vector<Baseline> baselines;                ///< fastest first
   std::vector<Rejection> rejections;              ///< the most frequent first

@@ -10,6 +10,7 @@
 #include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
 #include "templates/space/candidate_text.hpp"
+#include "tuner/cli/energy_text.hpp"
 #include "tuner/cli/report_page.hpp"
 #include "tuner/cli/report_tiles.hpp"
 #include "vocabulary/problem_text.hpp"
@@ -199,6 +200,9 @@ Json winner_json(const ReportProblem& problem, ReportStrings& strings) {
             {"stack", record.usage.stack_bytes},
             {"clock_mhz", measured.sm_clock_mhz},
             {"power_w", rounded(measured.power_w, 4)},
+            {"power_limit_w", rounded(measured.power_limit_w, 4)},
+            {"energy", energy_text(measured)},
+            {"objective", to_string(problem.objective)},
             {"cold", measured.cold},
             {"samples", measured.samples},
             {"error_ratio", rounded(record.error_ratio, 3)},

@@ -16,6 +16,7 @@
 #include "tuner/cli/trial_report.hpp"
 #include "tuner/cli/tune_report.hpp"
 #include "tuner/cli/tune_tasks.hpp"
+#include "tuner/evaluate/energy.hpp"
 #include "tuner/search/strategy.hpp"
 #include "vocabulary/problem_text.hpp"
 
@@ -30,6 +31,7 @@ struct TuneCommand {
   BenchOptions bench;
   TuneOptions tune;
   std::string budget;
+  std::string objective = "time";
   std::string only;
   std::string database;
   bool no_cache = false;
@@ -61,6 +63,10 @@ void setup(CLI::App& app, TuneCommand& options) {
                  "the strategy model can tell); the search is not stored as finished")
       ->type_name("PERCENT")
       ->check(number_above_zero());
+  app.add_option("--objective", options.objective,
+                 "What is minimised: time, or energy per product among the fastest (NVML)")
+      ->type_name("{time,energy}")
+      ->capture_default_str();
   app.add_option("--strategy", options.tune.strategy, "How candidates are chosen")
       ->type_name(strategy_names())
       ->capture_default_str();
@@ -84,7 +90,8 @@ void setup(CLI::App& app, TuneCommand& options) {
          "Validate and time just this candidate, as 'simt 128x128x8 thread=8x8 warp_m=4', or simt "
          "for its default; stores nothing")
       ->type_name("CANDIDATE");
-  for (const char* name : {"--templates", "--subspace"}) app.get_option(name)->excludes("--only");
+  for (const char* name : {"--templates", "--subspace", "--objective"})
+    app.get_option(name)->excludes("--only");
   app.add_flag("--dry-run", options.dry_run,
                "Print the spaces, what refuses configurations, and the expected time; measure "
                "nothing, change nothing")
@@ -114,6 +121,11 @@ TuneOptions checked(const TuneCommand& options) {
   if (!options.budget.empty())
     tune_options.budget_seconds = parse_seconds("--budget", options.budget);
   tune_options.least_gain = options.stop_below / 100;
+  try {
+    tune_options.objective = parse_objective(options.objective);
+  } catch (const Error& error) {
+    throw Error(error.kind(), std::string("--objective: ") + error.what());
+  }
   const auto all = strategies();
   const bool known = std::any_of(all.begin(), all.end(), [&](const StrategyInfo& strategy) {
     return strategy.name == tune_options.strategy;
@@ -163,6 +175,12 @@ std::vector<Task> tasks_for(const std::vector<Gpu>& gpus, const Run& run) {
   std::vector<Task> tasks;
   for (const std::vector<Gpu>& alike : group_alike(gpus)) tasks.push_back(task_for(alike, run));
   return tasks;
+}
+
+/// Throws Error(unsupported) for the first device that cannot measure energy.
+void require_energy(const std::string& device) {
+  for (const Gpu& gpu : choose_gpus(device, true))
+    if (!measures_energy(gpu)) throw no_energy("--device " + device_name(gpu));
 }
 
 /// One compiler serves all GPUs.
@@ -325,6 +343,7 @@ int dry_run(const TuneCommand& options, const TuneOptions& tune_options, const O
 int run_tune(const TuneCommand& options, const Output& output) {
   const TuneOptions tune_options = checked(options);
   for (const Problem& problem : problems_of(options.problems)) check_host_memory(problem);
+  if (tune_options.objective == Objective::energy) require_energy(options.bench.device);
   if (options.dry_run) return dry_run(options, tune_options, output);
   const auto path = default_database_path(options.database);
   Run run{options, output, tune_options, Database::open(path), nullptr};

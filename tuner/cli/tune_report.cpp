@@ -7,6 +7,7 @@
 
 #include "templates/space/candidate_text.hpp"
 #include "tuner/cli/certainty_text.hpp"
+#include "tuner/cli/energy_text.hpp"
 #include "tuner/cli/kinds.hpp"
 #include "tuner/cli/stored.hpp"
 #include "tuner/reproduce.hpp"
@@ -82,13 +83,23 @@ RateUnit rate_unit(const std::vector<Tuned>& results) {
 
 std::string why_no_winner(const TuneResult& result) {
   if (result.interrupted) return "interrupted before any was found";
+  if (result.failure && result.failure->kind() == ErrorKind::unsupported)
+    return "none chosen: no energy was measured";
   if (result.failure) return "none found: faults of the system";
   if (result.waited > 0 && result.evaluated == 0)
     return "none found: another process compiles the kernels";
   return "no valid candidate found";
 }
 
-std::vector<Field> fields_for(bool with_gpu, bool verbose, RateUnit unit) {
+/// Whether some result has a winner whose energy was measured.
+bool any_energy(const std::vector<Tuned>& results) {
+  return std::any_of(results.begin(), results.end(), [](const Tuned& tuned) {
+    const auto& winner = tuned.result.winner;
+    return winner && winner->record.measurement && winner->record.measurement->energy_mj > 0;
+  });
+}
+
+std::vector<Field> fields_for(bool with_gpu, bool with_energy, bool verbose, RateUnit unit) {
   std::vector<Field> fields;
   if (with_gpu)
     fields.push_back(
@@ -104,6 +115,10 @@ std::vector<Field> fields_for(bool with_gpu, bool verbose, RateUnit unit) {
   fields.push_back(measured_field(
       {"spread", true, false, 4},
       [](const Tuned&, const Measurement& measured) { return format_percent(measured.spread); }));
+  if (with_energy)
+    fields.push_back(measured_field(
+        {"energy", true, false, 2},
+        [](const Tuned&, const Measurement& measured) { return energy_text(measured); }));
   add_baseline_fields(fields, verbose);
   fields.push_back({{"stored", false, false, 3}, [](const Tuned& tuned) { return tuned.stored; }});
   fields.push_back({{"configuration", false, true}, [verbose](const Tuned& tuned) {
@@ -146,6 +161,10 @@ void print_detail(const Tuned& tuned) {
                " of the bound, norm-wise " + format_error(winner->record.normwise_error) +
                (winner->record.detail.empty() ? "" : "; " + winner->record.detail));
   if (tuned.certainty) print_line(certainty_text(*tuned.certainty));
+  if (const auto& winner = tuned.result.winner; winner && winner->record.measurement)
+    print_line("energy a product: " + energy_text(*winner->record.measurement) +
+               ", power limit: " + power_limit_text(*winner->record.measurement) + "; chosen by " +
+               std::string(to_string(winner->objective)));
   std::string outcomes = "outcomes of all its records:";
   for (const auto& [outcome, count] : tuned.outcomes)
     outcomes += " " + std::string(to_string(outcome)) + " " + std::to_string(count);
@@ -192,6 +211,7 @@ Json result_json(const Tuned& tuned) {
   if (result.winner) {
     json["winner"] = Json::parse(to_json(result.winner->record));
     json["winner"]["since"] = result.winner->since;
+    json["winner"]["objective"] = to_string(result.winner->objective);
     if (result.winner->record.measurement)
       json["tflops"] = tflops_of(tuned.problem, result.winner->record.measurement->median_us);
   }
@@ -260,7 +280,9 @@ Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
   filter.problem = problem;
   filter.gpu = key;
   std::vector<Record> records = database.records(filter);
-  if (tuned.result.winner) tuned.certainty = certainty_of(tuned.result.winner->record, records);
+  const std::optional<Winner>& winner = tuned.result.winner;
+  if (winner && winner->objective == Objective::time)
+    tuned.certainty = certainty_of(winner->record, records);
   for (Record& record : records) {
     ++tuned.outcomes[record.outcome];
     if (record.outcome == Outcome::ok && record.measurement)
@@ -306,7 +328,8 @@ void print_tuned(const std::vector<Tuned>& results, const Output& output) {
   bool with_gpu = false;
   for (const Tuned& tuned : results)
     with_gpu |= gpu_key(tuned.gpu.info) != gpu_key(results.front().gpu.info);
-  const std::vector<Field> fields = fields_for(with_gpu, output.verbose, rate_unit(results));
+  const std::vector<Field> fields = fields_for(with_gpu, output.verbose || any_energy(results),
+                                               output.verbose, rate_unit(results));
   std::vector<Column> columns;
   for (const Field& field : fields) columns.push_back(field.column);
   Table table(columns);

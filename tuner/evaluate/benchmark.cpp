@@ -4,10 +4,13 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "tilewise/error.hpp"
+#include "tuner/evaluate/energy.hpp"
 #include "tuner/evaluate/sampler.hpp"
 #include "tuner/evaluate/staging.hpp"
 #include "vocabulary/rounding.hpp"
@@ -27,6 +30,12 @@ constexpr double kEstimateNoise = 50;  // microseconds: one launch includes part
 constexpr int kHostLaunches = 20;
 // The host's time is not measured where its launches would take the device longer (microseconds).
 constexpr double kHostPatience = 10'000, kHostPatienceInRace = 100'000;
+
+// Before a span of energy is measured, the device is under the contestant's load for so long.
+constexpr double kEnergyWarmUpSeconds = 0.1;
+// A span is given up after so long, and after so many steps: the counter does not change.
+constexpr double kEnergyPatienceSeconds = 3;
+constexpr int kEnergyPatienceSteps = 20;
 
 bool is_hopeless(double estimate_us, double best_us) {
   return best_us > 0 && estimate_us > kHopeless * best_us + kEstimateNoise;
@@ -174,6 +183,48 @@ void Benchmark::describe(Measurement& measurement, const Timed& timed) const {
   measurement.method = "graph";
 }
 
+// Clock and power under load.
+void Benchmark::read_status(Measurement& measurement, Timed& timed) {
+  timed.graph->launch(stream_);
+  const DeviceStatus status = device_.status();
+  device_.synchronize(stream_);
+  measurement.sm_clock_mhz = status.sm_clock_mhz;
+  measurement.power_w = status.power_w;
+  measurement.power_limit_w = status.power_limit_w;
+}
+
+// Energy per product; 0 when it cannot be measured. Two steps of some 10 ms are in the queue, so
+// the device does not wait for the host, which reads the counter meanwhile. The L2 is not flushed:
+// that would take energy too.
+double Benchmark::energy_mj(Timed& timed, double us) {
+  const double graph_us = std::max(1.0, us * static_cast<double>(timed.launches));
+  const auto graphs = static_cast<std::int64_t>(std::ceil(kRoundMicroseconds / graph_us));
+  const double step_seconds = 1e-6 * graph_us * static_cast<double>(graphs);
+  const double patience = kEnergyPatienceSeconds + kEnergyPatienceSteps * step_seconds;
+  const std::array ends{device_.create_event(), device_.create_event()};
+  EnergyCounter counter(device_);
+  EnergySpan span;
+  const auto began = std::chrono::steady_clock::now();
+  std::size_t begun = 0, ended = 0;
+  for (double seconds = 0; seconds < patience;) {
+    for (; begun < ended + ends.size(); ++begun) {
+      for (std::int64_t i = 0; i < graphs; ++i) timed.graph->launch(stream_);
+      ends[begun % ends.size()]->record(stream_);
+    }
+    if (ends[ended % ends.size()]->reached())
+      ++ended;
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    if (seconds < kEnergyWarmUpSeconds) continue;
+    const std::optional<double> mj = counter.read(seconds);
+    const auto products = static_cast<std::int64_t>(ended) * graphs * timed.launches;
+    if (!mj || span.add(seconds, *mj, products)) break;
+  }
+  device_.synchronize(stream_);
+  return span.mj_per_product();
+}
+
 // The measurement of a candidate that a few launches show to be too slow to win.
 Measurement Benchmark::brief(double us, std::int64_t launches, bool cold,
                              const char* method) const {
@@ -204,11 +255,7 @@ Measurement Benchmark::measure(const Enqueue& enqueue, double best_us) {
   }
   Measurement measurement = sampler.measurement();
   describe(measurement, timed);
-  timed.graph->launch(stream_);  // clock and power are read under load
-  const DeviceStatus status = device_.status();
-  device_.synchronize(stream_);
-  measurement.sm_clock_mhz = status.sm_clock_mhz;
-  measurement.power_w = status.power_w;
+  read_status(measurement, timed);
   measurement.host_us = host_microseconds(enqueue, measurement.median_us, kHostPatience);
   return measurement;
 }
@@ -225,7 +272,7 @@ double Benchmark::glance(const Enqueue& enqueue, double best_us) {
   return quantile(samples, 0.5);
 }
 
-std::vector<Measurement> Benchmark::race(std::span<const Enqueue> contestants) {
+std::vector<Measurement> Benchmark::race(std::span<const Enqueue> contestants, bool with_energy) {
   const std::size_t count = contestants.size();
   std::vector<Timed> timed;
   for (const Enqueue& enqueue : contestants) timed.push_back(prepare(enqueue, estimate(enqueue)));
@@ -248,14 +295,11 @@ std::vector<Measurement> Benchmark::race(std::span<const Enqueue> contestants) {
   }
   std::vector<Measurement> measurements;
   for (std::size_t i = 0; i < count; ++i) {
-    timed[i].graph->launch(stream_);
-    const DeviceStatus status = device_.status();
-    device_.synchronize(stream_);
     Measurement measurement = measurement_of(rounds[i]);
     describe(measurement, timed[i]);
+    read_status(measurement, timed[i]);
     measurement.method = kRaceMethod;
-    measurement.sm_clock_mhz = status.sm_clock_mhz;
-    measurement.power_w = status.power_w;
+    if (with_energy) measurement.energy_mj = energy_mj(timed[i], measurement.median_us);
     measurement.host_us =
         host_microseconds(contestants[i], measurement.median_us, kHostPatienceInRace);
     measurements.push_back(std::move(measurement));

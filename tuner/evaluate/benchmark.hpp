@@ -54,8 +54,9 @@ class Benchmark {
   double glance(const Enqueue& enqueue, double best_us);
 
   /// Measures contestants alternately for options.race_rounds rounds. Each round's time is the mean
-  /// over some 10 ms. Throws what the device throws for a failing contestant.
-  std::vector<Measurement> race(std::span<const Enqueue> contestants);
+  /// over some 10 ms. `with_energy`: then measures the energy per product of each in turn, for some
+  /// 0.7 s. Throws what the device throws for a failing contestant.
+  std::vector<Measurement> race(std::span<const Enqueue> contestants, bool with_energy = false);
 
  private:
   struct Timed {
@@ -68,6 +69,8 @@ class Benchmark {
   Timed prepare(const Enqueue& enqueue, double estimate_us);
   double sample(Timed& timed);
   double host_microseconds(const Enqueue& enqueue, double estimate_us, double patience);
+  double energy_mj(Timed& timed, double us);
+  void read_status(Measurement& measurement, Timed& timed);
   Measurement brief(double us, std::int64_t launches, bool cold, const char* method) const;
   void describe(Measurement& measurement, const Timed& timed) const;
 

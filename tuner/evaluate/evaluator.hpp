@@ -19,6 +19,7 @@ struct EvaluationRequest {
   std::vector<Image> images;  ///< one per step
   double best_us = 0;   ///< the best so far, 0 = none; a candidate far behind is timed briefly
   bool repeat = false;  ///< see Validator::repeat(); finalists of a race always are
+  bool energy = false;  ///< a race also measures its energy per product
 };
 
 struct Evaluation {
@@ -34,7 +35,7 @@ struct Evaluation {
 };
 
 /// The finalists' second measurement, interleaved over several rounds in one process, together with
-/// another library.
+/// another library. Where a finalist asks for its energy, so does the other library.
 struct RaceResult {
   std::vector<Evaluation> finalists;  ///< in the order of the requests
   std::vector<Baseline> baselines;    ///< problem, library, version, variant, measurement filled in
@@ -61,6 +62,8 @@ class Evaluator {
   virtual ~Evaluator() = default;
   virtual DeviceInfo device_info() = 0;
   virtual std::string driver_version() = 0;
+  /// Whether a race can measure energy: the device has a counter of its energy, or tells its power.
+  virtual bool measures_energy() { return false; }
   /// Sets the problem: uploads the operands. Throws Error(out_of_memory) with numbers,
   /// Error(invalid_argument) for an empty C.
   virtual void begin(const Problem& problem, std::shared_ptr<const Reference> reference) = 0;

@@ -236,7 +236,9 @@ RaceResult LocalEvaluator::race(const std::vector<EvaluationRequest>& finalists,
     contestants.push_back([this, library](const Call& call) { library->multiply(problem_, call); });
   }
   try {
-    const std::vector<Measurement> measurements = bench_.benchmark->race(contestants);
+    const bool with_energy = std::any_of(finalists.begin(), finalists.end(),
+                                         [](const EvaluationRequest& one) { return one.energy; });
+    const std::vector<Measurement> measurements = bench_.benchmark->race(contestants, with_energy);
     for (std::size_t i = 0; i < places.size(); ++i) {
       result.finalists[places[i]].measurement = measurements[i];
     }

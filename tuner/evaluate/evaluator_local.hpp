@@ -5,6 +5,7 @@
 
 #include "matmul/executable.hpp"
 #include "tuner/evaluate/benchmark.hpp"
+#include "tuner/evaluate/energy.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/evaluate/validator.hpp"
 
@@ -21,6 +22,7 @@ class LocalEvaluator : public Evaluator {
 
   DeviceInfo device_info() override { return device_.info(); }
   std::string driver_version() override { return device_.driver_version(); }
+  bool measures_energy() override { return tilewise::measures_energy(device_); }
   void begin(const Problem& problem, std::shared_ptr<const Reference> reference) override;
   Evaluation evaluate(const EvaluationRequest& request) override;
   RaceResult race(const std::vector<EvaluationRequest>& finalists, bool with_baselines) override;

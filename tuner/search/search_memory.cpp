@@ -42,8 +42,9 @@ bool covers(const Search& stored, const Search& wanted) {
   const bool enough =
       stored.max_evaluations == 0 ||
       (wanted.max_evaluations != 0 && stored.max_evaluations >= wanted.max_evaluations);
-  return stored.strategy == wanted.strategy && stored.seed == wanted.seed &&
-         stored.space == wanted.space && stored.budget_seconds >= wanted.budget_seconds && enough;
+  return stored.objective == wanted.objective && stored.strategy == wanted.strategy &&
+         stored.seed == wanted.seed && stored.space == wanted.space &&
+         stored.budget_seconds >= wanted.budget_seconds && enough;
 }
 
 Search begin_search(Database& database, const Search& wanted) {

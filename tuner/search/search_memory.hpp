@@ -13,8 +13,8 @@ std::string space_hash(const SearchSpace& space, const Subspace& subspace);
 /// Hash of all kernel sources and the compiler's identity.
 std::string sources_hash(const std::string& compiler);
 
-/// Whether `stored` did at least what `wanted` would: same strategy, seed and space, at least its
-/// budget and evaluations. The sources may differ.
+/// Whether `stored` did at least what `wanted` would: same objective, strategy, seed and space, at
+/// least its budget and evaluations. The sources may differ.
 bool covers(const Search& stored, const Search& wanted);
 
 /// The row for this search: an identical one of an earlier run that did not finish, else a new one.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tilewise/error.hpp"
+#include "tuner/evaluate/energy.hpp"
 #include "tuner/evaluate/evaluator_local.hpp"
 #include "tuner/worker/protocol.hpp"
 #include "tuner/worker/worker.hpp"
@@ -88,7 +89,8 @@ int run_worker(int fd, const std::function<WorkerDevice(const std::string&)>& op
   std::optional<Service> service;
   try {
     WorkerDevice opened = open_device(decode_open(request).device);
-    const Ready ready{opened.device->info(), opened.device->driver_version()};
+    const Ready ready{opened.device->info(), opened.device->driver_version(),
+                      measures_energy(*opened.device)};
     service.emplace(std::move(opened));
     channel.send(encode(ready));
   } catch (const Error& error) {

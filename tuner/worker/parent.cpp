@@ -38,6 +38,7 @@ class WorkerEvaluator : public Evaluator {
 
   DeviceInfo device_info() override { return ready_.device; }
   std::string driver_version() override { return ready_.driver; }
+  bool measures_energy() override { return ready_.measures_energy; }
 
   void begin(const Problem& problem, std::shared_ptr<const Reference> reference) override {
     problem_ = problem;

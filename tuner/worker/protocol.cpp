@@ -80,7 +80,8 @@ Json request_to_json(const EvaluationRequest& request, std::vector<std::uint8_t>
   return {{"plan", to_value(to_json(request.plan))},
           {"images", images},
           {"best_us", request.best_us},
-          {"repeat", request.repeat}};
+          {"repeat", request.repeat},
+          {"energy", request.energy}};
 }
 
 EvaluationRequest request_from_json(const Json& json, const std::vector<std::uint8_t>& blob,
@@ -92,6 +93,7 @@ EvaluationRequest request_from_json(const Json& json, const std::vector<std::uin
   }
   request.best_us = json.at("best_us");
   request.repeat = json.at("repeat");
+  request.energy = json.at("energy");
   return request;
 }
 
@@ -202,13 +204,16 @@ RaceRequest decode_race_request(const Message& message) {
 }
 
 Message encode(const Ready& ready) {
-  return message_of(
-      {{"type", "ready"}, {"device", to_value(to_json(ready.device))}, {"driver", ready.driver}});
+  return message_of({{"type", "ready"},
+                     {"device", to_value(to_json(ready.device))},
+                     {"driver", ready.driver},
+                     {"measures_energy", ready.measures_energy}});
 }
 
 Ready decode_ready(const Message& message) {
   return decode(message, "ready", [](const Json& json) {
-    return Ready{device_info_from_json(json.at("device").dump()), json.at("driver")};
+    return Ready{device_info_from_json(json.at("device").dump()), json.at("driver"),
+                 json.at("measures_energy")};
   });
 }
 

@@ -68,6 +68,7 @@ RaceRequest decode_race_request(const Message& message);
 struct Ready {
   DeviceInfo device;
   std::string driver;
+  bool measures_energy = false;
 };
 struct EvaluationReply {
   Evaluation evaluation;

@@ -107,7 +107,9 @@ function winnerSection(row, details) {
       plan && plan.workspace ? ["Workspace", bytes(plan.workspace)] : null,
       steps ? ["Launches", steps] : null,
       ["Error", digits(w.error_ratio, 3) + " of its bound; norm-wise " + digits(w.normwise_error, 3)],
-      w.clock_mhz ? ["Clock, power", digits(w.clock_mhz, 4) + " MHz, " + digits(w.power_w, 4) + " W"] : null,
+      w.clock_mhz ? ["Clock, power", digits(w.clock_mhz, 4) + " MHz, " + digits(w.power_w, 4) + " W" + (w.power_limit_w ? " of " + digits(w.power_limit_w, 4) + " W allowed" : "")] : null,
+      w.energy !== "-" ? ["Energy a product", w.energy] : null,
+      w.objective !== "time" ? ["Chosen by", w.objective] : null,
       ["Measured", w.date + ", " + w.origin + (w.driver ? ", driver " + w.driver : "")]]),
     librariesOf(details), w.tiles.length ? tilesOf(row, w) : null);
 }
