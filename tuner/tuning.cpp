@@ -42,16 +42,6 @@ const StrategyInfo& info_of(const std::string& strategy) {
 
 }  // namespace
 
-Record with_evaluation(Record record, const Evaluation& evaluation) {
-  record.outcome = evaluation.outcome;
-  record.detail = evaluation.detail;
-  record.measurement = evaluation.measurement;
-  record.usage = evaluation.usage;
-  record.error_ratio = evaluation.error_ratio;
-  record.normwise_error = evaluation.normwise_error;
-  return record;
-}
-
 Tuning::Tuning(const Problem& problem, const TuneOptions& options, TuneContext& context)
     : session_(problem, options, context),
       corrections_(load_corrections(context.database, problem, session_.device)),

@@ -1,4 +1,4 @@
-// The end of a run of tune(): race, general form, result.
+// The end of a run of tune(): evaluations as records, race, general form, result.
 #include <algorithm>
 #include <utility>
 
@@ -21,6 +21,16 @@ std::optional<Candidate> general_form(Candidate candidate, const KernelTemplate&
 }
 
 }  // namespace
+
+Record with_evaluation(Record record, const Evaluation& evaluation) {
+  record.outcome = evaluation.outcome;
+  record.detail = evaluation.detail;
+  record.measurement = evaluation.measurement;
+  record.usage = evaluation.usage;
+  record.error_ratio = evaluation.error_ratio;
+  record.normwise_error = evaluation.normwise_error;
+  return record;
+}
 
 /// Ends the work of further devices, and commits what they have measured.
 void Tuning::end_sharing() {

@@ -337,6 +337,10 @@ TEST(Nvml, ThrottleReasonsInWords) {
   EXPECT_EQ(cuda::throttle_words(0x24 | 1), "power cap, thermal");
 }
 
+TEST(Nvml, TheEnergyOfAnUnknownDeviceIsNotKnown) {
+  EXPECT_EQ(cuda::nvml_energy_mj("GPU-00000000-0000-0000-0000-000000000000"), std::nullopt);
+}
+
 TEST(RealDriver, AbsenceIsOneClearLine) {
   try {
     cuda::list_devices();

@@ -102,6 +102,17 @@ TEST_F(WriteBundle, WithOtherSizesItHoldsAllWinnersOfTheTypes) {
   EXPECT_FALSE(bundle.corrections(kH200, "f16"));
 }
 
+TEST_F(WriteBundle, AWinnerKeepsWhatItWasChosenBy) {
+  Record frugal = record(512, 20);
+  frugal.measurement->energy_mj = 3;
+  database.set_winner(database.add(frugal), Objective::energy);
+  write({{kH200}, {cube(512)}, false});
+  const auto winner = Database::open(path, OpenMode::read_only).winner(cube(512), kH200);
+  ASSERT_TRUE(winner);
+  EXPECT_EQ(winner->objective, Objective::energy);
+  EXPECT_EQ(winner->record.measurement->energy_mj, 3);
+}
+
 TEST_F(WriteBundle, OfSeveralGpus) {
   Record other = record(512, 20);
   other.gpu = "NVIDIA H100|9.0|114";
