@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -140,9 +139,9 @@ class Database {
   std::optional<Winner> winner(const Problem& problem, const std::string& gpu) const;
   /// All winners of a GPU (empty = of all), with quarantined ones.
   std::vector<Winner> winners(const std::string& gpu = "") const;
-  /// m, n and k of the problems that have a winner, on any GPU, which takes less than `share` of
-  /// the time of each library measured beside it. Hashes of rows are not compared.
-  std::vector<std::array<std::int64_t, 3>> sizes_faster_than_baselines(double share) const;
+  /// The problems that have a winner, on any GPU, which takes less than `share` of the time of each
+  /// library measured beside it. Hashes of rows are not compared.
+  std::vector<Problem> problems_faster_than_baselines(double share) const;
   /// Quarantines a winner; an empty `why` lifts it. No effect when the record is no winner.
   void quarantine(std::int64_t record_id, const std::string& why);
 

@@ -166,20 +166,16 @@ std::vector<Record> Database::general(const std::string& gpu) const {
   return state_->rows(query, "general record", [](Query& row) { return read_record(row); });
 }
 
-std::vector<std::array<std::int64_t, 3>> Database::sizes_faster_than_baselines(double share) const {
+std::vector<Problem> Database::problems_faster_than_baselines(double share) const {
   const std::lock_guard lock(state_->mutex);
   Query query = state_->connection.query(
-      "SELECT DISTINCT p.m, p.n, p.k FROM winners w JOIN records r ON r.id = w.record_id"
-      " JOIN problems p ON p.id = w.problem_id WHERE w.quarantined = '' AND r.median_us < ? *"
+      "SELECT " + kProblemColumns +
+      " FROM winners w JOIN records r ON r.id = w.record_id JOIN problems p ON p.id = w.problem_id"
+      " WHERE w.quarantined = '' AND r.median_us < ? *"
       " (SELECT min(b.median_us) FROM baselines b"
       "  WHERE b.problem_id = w.problem_id AND b.gpu = w.gpu AND b.median_us > 0)");
   query.bind(share);
-  std::vector<std::array<std::int64_t, 3>> sizes;
-  while (query.step()) {
-    std::array<std::int64_t, 3>& size = sizes.emplace_back();
-    query.read(size[0], size[1], size[2]);
-  }
-  return sizes;
+  return state_->rows(query, "problem", read_problem);
 }
 
 void Database::quarantine(std::int64_t record_id, const std::string& why) {

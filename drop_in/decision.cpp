@@ -1,12 +1,14 @@
 #include "drop_in/decision.hpp"
 
 #include <filesystem>
+#include <initializer_list>
 #include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "db/database.hpp"
+#include "device/cuda/cublas_terms.hpp"
 #include "device/cuda/cuda.hpp"
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
@@ -37,16 +39,41 @@ std::unique_ptr<Device> open(const std::string& device) {
   return device == "current" ? cuda::open_current_device() : open_device(device);
 }
 
+std::uint64_t hash(std::initializer_list<std::int64_t> numbers) {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15u;
+  std::uint64_t mixed = 0;
+  for (const std::int64_t number : numbers)
+    mixed = ((mixed ^ (mixed >> 29)) + static_cast<std::uint64_t>(number)) * kOdd;
+  return mixed ^ (mixed >> 32);
+}
+
 }  // namespace
 
-std::optional<Sizes> sizes_to_answer(const Settings& settings) noexcept {
+Products::Products(const std::vector<Problem>& problems) {
+  for (const Problem& problem : problems)
+    hashes_.insert(hash(
+        {problem.m, problem.n, problem.k, problem.batch, static_cast<std::int64_t>(problem.layout),
+         static_cast<std::int64_t>(problem.a), static_cast<std::int64_t>(problem.c)}));
+}
+
+bool Products::may_have(const Gemm& gemm) const {
+  const std::optional<DType> a = cuda::type_of_blas(gemm.a.type),
+                             c = cuda::type_of_blas(gemm.c.type);
+  return a && c &&
+         hashes_.contains(
+             hash({gemm.n, gemm.m, gemm.k, gemm.batch, static_cast<std::int64_t>(layout_of(gemm)),
+                   static_cast<std::int64_t>(*a), static_cast<std::int64_t>(*c)}));
+}
+
+std::optional<Products> products_to_answer(const Settings& settings) noexcept {
   if (settings.predict || settings.always || !settings.report.empty() || !settings.record.empty())
     return std::nullopt;
   try {
-    std::vector<std::array<std::int64_t, 3>> sizes;
+    std::vector<Problem> problems;
     if (const auto path = default_database_path(); settings.on && std::filesystem::exists(path))
-      sizes = Database::open(path, OpenMode::read_only).sizes_faster_than_baselines(kMeasured);
-    return std::optional<Sizes>(std::in_place, sizes);
+      problems =
+          Database::open(path, OpenMode::read_only).problems_faster_than_baselines(kMeasured);
+    return std::optional<Products>(std::in_place, problems);
   } catch (const std::exception&) {  // whoever reads it next says why
     return std::nullopt;
   }

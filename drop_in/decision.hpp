@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,32 +21,21 @@ struct Decision {
   double ours = 0, cublas = 0;  ///< 0: not known
 };
 
-/// Sizes of products in our terms, in any layout and type. Immutable; thread-safe.
-class Sizes {
+/// Products by sizes, batch, layout and types. Immutable; thread-safe.
+class Products {
  public:
-  explicit Sizes(const std::vector<std::array<std::int64_t, 3>>& sizes) {
-    for (const auto& [m, n, k] : sizes) hashes_.insert(hash(m, n, k));
-  }
-  /// True for a few others, too.
-  bool has(std::int64_t m, std::int64_t n, std::int64_t k) const {
-    return hashes_.contains(hash(m, n, k));
-  }
+  explicit Products(const std::vector<Problem>& problems);
+  /// Whether the call may be one of them; true for a few others, too.
+  bool may_have(const Gemm& gemm) const;
 
  private:
-  static std::uint64_t hash(std::int64_t m, std::int64_t n, std::int64_t k) {
-    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15u;
-    std::uint64_t mixed = static_cast<std::uint64_t>(m);
-    for (const std::int64_t next : {n, k})
-      mixed = ((mixed ^ (mixed >> 29)) * kOdd) ^ static_cast<std::uint64_t>(next);
-    return mixed * kOdd;
-  }
   std::unordered_set<std::uint64_t> hashes_;
 };
 
-/// The sizes of all products that a record may answer: a product of another size is passed through
-/// without a further look, at a fraction of its cost. Empty where others may be answered, too, or
-/// where each product counts (a report, a record), and where the database cannot be read.
-std::optional<Sizes> sizes_to_answer(const Settings& settings) noexcept;
+/// All products that a record may answer: others are passed through without a further look, at a
+/// fraction of its cost. Empty where others may be answered, too, or where each product counts (a
+/// report, a record), and where the database cannot be read.
+std::optional<Products> products_to_answer(const Settings& settings) noexcept;
 
 /// One device: its Matmul, and the decisions by its database.
 class Answerer {

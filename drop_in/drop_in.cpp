@@ -65,7 +65,7 @@ DropIn& DropIn::of_process() {
 DropIn::DropIn(Settings settings)
     : settings_(std::move(settings)),
       generation_(fork_generation()),
-      sizes_(sizes_to_answer(settings_)) {}
+      products_(products_to_answer(settings_)) {}
 
 int DropIn::current_device() const noexcept {
   return settings_.device.empty() ? cuda::device_of_current_primary_context() : 0;

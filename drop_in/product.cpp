@@ -118,6 +118,11 @@ std::string_view to_string(Why why) {
   return kTexts[static_cast<std::size_t>(why)];
 }
 
+Layout layout_of(const Gemm& gemm) {
+  const bool first = gemm.op_b != kNotTransposed, second = gemm.op_a != kNotTransposed;
+  return first ? (second ? Layout::tt : Layout::tn) : second ? Layout::nt : Layout::nn;
+}
+
 Why product_of(const Gemm& gemm, int math, Product& product) {
   if (!is_operation(gemm.op_a) || !is_operation(gemm.op_b) || gemm.m < 1 || gemm.n < 1 ||
       gemm.k < 1 || gemm.batch < 1 || !gemm.alpha || !gemm.beta || !gemm.a.data || !gemm.b.data ||
@@ -133,7 +138,7 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
   problem.a = *a, problem.b = *b, problem.c = *c;
   if (const Why why = set_arithmetic(gemm, math, problem); why != Why::none) return why;
   const bool first = gemm.op_b != kNotTransposed, second = gemm.op_a != kNotTransposed;
-  problem.layout = first ? (second ? Layout::tt : Layout::tn) : second ? Layout::nt : Layout::nn;
+  problem.layout = layout_of(gemm);
   problem.m = gemm.n, problem.n = gemm.m, problem.k = gemm.k;
   problem.batch = gemm.batch;
   problem.pointers = false;

@@ -66,6 +66,9 @@ struct Product {
 /// reason where no kernel of ours may answer.
 Why product_of(const Gemm& gemm, int math, Product& product);
 
+/// In row-major terms; only of operations that cuBLAS has.
+Layout layout_of(const Gemm& gemm);
+
 /// Whether a cudaDataType_t is one that alpha and beta may have.
 bool is_scalar(int type);
 /// alpha or beta, of such a type.

@@ -16,8 +16,6 @@ std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t see
                                      const Predict& predict);
 std::unique_ptr<Strategy> make_model(const SearchSpace& space, std::uint64_t seed, bool brief,
                                      const Predict& predict);
-std::unique_ptr<Strategy> make_combined(const SearchSpace& space, std::uint64_t seed, bool brief,
-                                        const Predict& predict);
 std::unique_ptr<Strategy> make_genetic(const SearchSpace& space, std::uint64_t seed, bool brief,
                                        const Predict& predict);
 std::unique_ptr<Strategy> make_differential_evolution(const SearchSpace& space, std::uint64_t seed,

@@ -6,11 +6,10 @@
 namespace tilewise {
 
 std::span<const StrategyInfo> strategies() {
-  static const std::array<StrategyInfo, 9> table{{
+  static const std::array<StrategyInfo, 8> table{{
       {"local", "defaults and a few random samples, then the neighbours of the best", make_local,
        true},
       {"model", "the largest expected gain by a Gaussian process", make_model, false, true},
-      {"combined", "local and model in turns", make_combined, false, true},
       {"genetic", "children and neighbours of the fastest twenty", make_genetic},
       {"differential_evolution", "members of a population plus differences of others",
        make_differential_evolution},
