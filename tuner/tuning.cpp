@@ -17,8 +17,8 @@
 namespace tilewise {
 namespace {
 
-// The share of the budget kept for the race.
-constexpr double kRaceShare = 0.1;
+// The share of the budget kept for the race. Energies take some 20 s, of a short budget the half.
+constexpr double kRaceShare = 0.1, kMostRaceShare = 0.5, kEnergySeconds = 20;
 
 // How many of the fastest candidates among possibly outdated measurements are tried early.
 constexpr std::size_t kSuggested = 4;
@@ -84,8 +84,9 @@ std::unique_ptr<Strategy> Tuning::make_chooser() const {
     const StrategyInfo& info = info_of(session_.options.strategy);
     if (info.on_thread) return make_background(std::move(named), kReady);
     if (!info.by_model || !predict) return named;
-    return make_ordered(std::move(named), session_.space, session_.options.seed, predict,
-                        session_.options.brief);
+    return make_background(make_ordered(std::move(named), session_.space, session_.options.seed,
+                                        predict, session_.options.brief),
+                           kReady);
   }
   std::vector<Candidate> candidates = session_.space.defaults();
   RecordFilter filter;
@@ -241,7 +242,10 @@ bool Tuning::goes_on() {
 
 /// The budget without the race's share.
 double Tuning::proposing_seconds() const {
-  return session_.options.budget_seconds * (1 - kRaceShare);
+  const double budget = session_.options.budget_seconds;
+  const bool by_energy = session_.options.objective == Objective::energy;
+  const double race = by_energy ? std::min(kEnergySeconds, kMostRaceShare * budget) : 0;
+  return budget - std::max(race, kRaceShare * budget);
 }
 
 void Tuning::propose() {

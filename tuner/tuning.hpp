@@ -8,8 +8,8 @@
 
 #include "matmul/corrections.hpp"
 #include "tuner/compile_ahead.hpp"
-#include "tuner/compile_times.hpp"
 #include "tuner/faults.hpp"
+#include "tuner/search/compile_times.hpp"
 #include "tuner/search/strategy.hpp"
 #include "tuner/session.hpp"
 #include "tuner/stored_measurements.hpp"

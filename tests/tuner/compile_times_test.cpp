@@ -1,5 +1,5 @@
 // Expected compile times: what they learn, and that a search begins no compile that ends too late.
-#include "tuner/compile_times.hpp"
+#include "tuner/search/compile_times.hpp"
 
 #include <gmock/gmock.h>
 

@@ -39,8 +39,9 @@ struct StrategyInfo {
   std::string summary;
   std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed, bool brief,
                                     const Predict& predict);
-  bool by_model = false;   ///< tuning combines it with the cost model (ordered.hpp)
-  bool on_thread = false;  ///< tuning runs it on a thread of its own (make_background())
+  /// With predictions tuning combines it with the cost model (ordered.hpp), on a thread of its own.
+  bool by_model = false;
+  bool on_thread = false;  ///< tuning always runs it on a thread of its own (make_background())
 };
 
 /// exhaustive, random, local: one explicit table.

@@ -1,10 +1,11 @@
-#include "tuner/compile_times.hpp"
+#include "tuner/search/compile_times.hpp"
 
 #include <Eigen/Cholesky>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <limits>
 #include <utility>
-
-#include "tuner/evaluate/sampler.hpp"
 
 namespace tilewise {
 namespace {
@@ -69,6 +70,12 @@ void CompileErrors::add(double expected_seconds, double seconds) {
   if (seconds > 0) errors_.push_back(std::abs(expected_seconds / seconds - 1));
 }
 
-double CompileErrors::median() const { return quantile(errors_, 0.5); }
+double CompileErrors::median() const {
+  if (errors_.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> sorted = errors_;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
 
 }  // namespace tilewise
