@@ -17,9 +17,9 @@ bool has_column(const Connection& db, const std::string& table, const std::strin
 void add_energy_columns(const Connection& db) {
   for (const std::string table : {"records", "baselines"}) {
     if (has_column(db, table, "energy_mj")) continue;
-    db.execute("ALTER TABLE " + table + " ADD COLUMN energy_mj REAL; ALTER TABLE " + table +
-               " ADD COLUMN power_limit_w REAL; UPDATE " + table +
-               " SET energy_mj = 0, power_limit_w = 0 WHERE samples IS NOT NULL");
+    // Processes of an older version that have the file open add rows without these columns.
+    db.execute("ALTER TABLE " + table + " ADD COLUMN energy_mj REAL DEFAULT 0; ALTER TABLE " +
+               table + " ADD COLUMN power_limit_w REAL DEFAULT 0");
   }
   for (const std::string table : {"winners", "searches"})
     if (!has_column(db, table, "objective"))

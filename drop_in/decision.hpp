@@ -32,9 +32,9 @@ class Products {
   std::unordered_set<std::uint64_t> hashes_;
 };
 
-/// All products that a record may answer: others are passed through without a further look, at a
-/// fraction of its cost. Empty where others may be answered, too, or where each product counts (a
-/// report, a record), and where the database cannot be read.
+/// All products that a record may answer, damaged rows aside: others are passed through without a
+/// further look, at a fraction of its cost. Empty where others may be answered, too, or where each
+/// product counts (a report, a record), and where the database cannot be read.
 std::optional<Products> products_to_answer(const Settings& settings) noexcept;
 
 /// One device: its Matmul, and the decisions by its database.

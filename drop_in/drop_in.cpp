@@ -63,9 +63,13 @@ DropIn& DropIn::of_process() {
 }
 
 DropIn::DropIn(Settings settings)
-    : settings_(std::move(settings)),
-      generation_(fork_generation()),
-      products_(products_to_answer(settings_)) {}
+    : settings_(std::move(settings)), generation_(fork_generation()) {}
+
+bool DropIn::may_answer(const Gemm& gemm) {
+  if (generation_ != fork_generation()) return false;  // a reader may be gone that was at work
+  std::call_once(products_read_, [this] { products_ = products_to_answer(settings_); });
+  return !products_ || products_->may_have(gemm);
+}
 
 int DropIn::current_device() const noexcept {
   return settings_.device.empty() ? cuda::device_of_current_primary_context() : 0;

@@ -84,7 +84,7 @@ class DropIn {
     Entry* timed = nullptr;  ///< whose call to cuBLAS is to be timed
   };
   /// False where consider() would not answer, for sure and without a count.
-  bool may_answer(const Gemm& gemm) const { return !products_ || products_->may_have(gemm); }
+  bool may_answer(const Gemm& gemm);
   /// Answers the product, or counts why not. After a fault (said once) nothing is answered on that
   /// device.
   Outcome consider(const Gemm& gemm, Circumstances& circumstances) noexcept;
@@ -123,7 +123,8 @@ class DropIn {
 
   const Settings settings_;
   const std::uint32_t generation_;  ///< of the process that made it
-  const std::optional<Products> products_;
+  std::once_flag products_read_;
+  std::optional<Products> products_;  ///< read at the first product
   std::array<std::atomic<std::uint64_t>, kWhys> whys_{};
   std::atomic<bool> finished_{false};
   std::mutex mutex_;  // guards all below

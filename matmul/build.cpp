@@ -27,6 +27,7 @@ const LaunchStep* multiply_step(const Plan& plan) {
 
 Built build(const Candidate& candidate, const KernelTemplate& kernel, const Problem& problem,
             const DeviceInfo& device, const ImageStore& store, const Patience& patience) {
+  Patience limits = patience;
   Built built;
   built.candidate = candidate;
   built.launch_revision = launch_revision(kernel);
@@ -38,7 +39,7 @@ Built build(const Candidate& candidate, const KernelTemplate& kernel, const Prob
   for (const LaunchStep& step : built.plan.steps) {
     ImageStore::Made made;
     try {
-      made = store.make(step.kernel, device.target, built.launch_revision, patience);
+      made = store.make(step.kernel, device.target, built.launch_revision, limits);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::database) throw;
       built.missing = !store.compiler();
@@ -46,6 +47,7 @@ Built build(const Candidate& candidate, const KernelTemplate& kernel, const Prob
       return built;
     }
     built.compiled |= made.compiled;
+    if (made.compiled) limits.latest = Patience::Clock::time_point::max();  // what is begun ends
     built.stopped = made.stopped;
     built.late = made.late;
     if (made.stopped || made.late) return built;

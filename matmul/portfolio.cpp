@@ -84,7 +84,12 @@ std::vector<Record> portfolio_for(const DeviceInfo& device) {
   if (device.target.host) return {};
   if (const std::string_view own = shipped_text(gpu_key(device)); !own.empty())
     return records_of(own);
+  return portfolios_of_capability(device);
+}
+
+std::vector<Record> portfolios_of_capability(const DeviceInfo& device) {
   std::vector<Record> alike;
+  if (device.target.host) return alike;
   for (int i = 0; i < kEmbeddedPortfolioCount; ++i) {
     std::vector<Record> records = records_of(kEmbeddedPortfolios[i].text);
     if (records.empty()) continue;

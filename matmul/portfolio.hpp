@@ -18,6 +18,10 @@ namespace tilewise {
 /// are scaled by the cost model's ratio of the two GPUs.
 std::vector<Record> portfolio_for(const DeviceInfo& device);
 
+/// The records of the portfolios of all GPUs with this one's capability, its own too, in the same
+/// form.
+std::vector<Record> portfolios_of_capability(const DeviceInfo& device);
+
 /// The corrections of the cost model that ship for the GPU and the problem's types; none for
 /// another GPU than those that were measured.
 std::optional<Corrections> portfolio_corrections(const Problem& problem, const DeviceInfo& device);

@@ -91,7 +91,7 @@ class Pages(unittest.TestCase):
     def test_result_files_that_pages_name_exist(self):
         missing = []
         for page in pages():
-            for name in re.findall(r"\b((?:h200|h100)_\w+\.(?:json|txt|log))\b", page.read_text()):
+            for name in re.findall(r"\b((?:h200|h100)_\w+\.(?:json(?:\.xz)?|txt|log))\b", page.read_text()):
                 if not (ROOT / "bench" / "results" / name).exists():
                     missing.append(f"{page.relative_to(ROOT)}: {name}")
         self.assertEqual(missing, [])

@@ -60,7 +60,7 @@ class Covering {
         device_(context.evaluator.device_info()),
         gpu_(gpu_key(device_)),
         table_(range, options, context_, device_),
-        shipped_(portfolio_for(device_)),
+        shipped_(portfolios_of_capability(device_)),
         further_(further),
         working_(1 + further.size()),
         points_(range, options.seed, options.most_flops, options.most_bytes) {}
@@ -306,7 +306,7 @@ class Covering {
   const DeviceInfo device_;
   const std::string gpu_;
   CoverTable table_;
-  const std::vector<Record> shipped_;  ///< the portfolio
+  const std::vector<Record> shipped_;  ///< all portfolios of the capability
   const std::vector<OpenEvaluator>& further_;
   std::mutex progress_mutex_;
   std::atomic<std::size_t> measured_{0};

@@ -59,7 +59,7 @@ bool Race::run_once() {
   const Record* winner = winner_of(finalists, raced, any_wrong);
   keep_images(racing, built);
   if (!winner) {
-    if (raced && !any_wrong) note_missing_energy();
+    if (raced && !any_wrong) note_missing_energy(racing);
     return any_wrong;
   }
   store_winner(*winner, raced);
@@ -75,13 +75,15 @@ void Race::store_winner(const Record& winner, bool raced) {
     session_.context.database.set_winner(winner.id, objective);
 }
 
-/// The device has a counter of its energy, but none of the finalists' energies could be measured.
-void Race::note_missing_energy() {
+/// Finalists ran, but the energy of none could be measured.
+void Race::note_missing_energy(const std::vector<Record>& racing) {
   if (session_.options.objective != Objective::energy || session_.result.failure) return;
-  session_.result.failure.emplace(ErrorKind::unsupported,
-                                  "the energy of no finalist of " + to_string(session_.problem) +
-                                      " could be measured: the counter of " + session_.device.name +
-                                      " did not change while they ran; no winner was stored");
+  if (std::none_of(racing.begin(), racing.end(), is_ok)) return;
+  session_.result.failure.emplace(
+      ErrorKind::unsupported,
+      "the energy of no finalist of " + to_string(session_.problem) + " could be measured: what " +
+          session_.device.name +
+          " tells of it did not change while they ran; no winner was stored");
 }
 
 /// The incumbent that a winner must beat: none where it was chosen by another objective.

@@ -23,7 +23,7 @@ class Race {
   bool measure_again(std::vector<Record>& finalists, const std::vector<Built>& built);
   std::optional<Candidate> to_beat() const;
   void store_winner(const Record& winner, bool raced);
-  void note_missing_energy();
+  void note_missing_energy(const std::vector<Record>& racing);
   const Record* winner_of(const std::vector<Record>& finalists, bool raced, bool any_wrong) const;
   bool forget_wrong(const std::vector<Record>& finalists);
   void keep_images(const std::vector<Record>& records, const std::vector<Built>& built);

@@ -26,6 +26,9 @@ constexpr std::size_t kSuggested = 4;
 // Results before a search may end early.
 constexpr std::int64_t kLeastForEarlyEnd = 50;
 
+// A budget of more seconds (30 years) is none: a clock's ticks may not hold it.
+constexpr double kEndless = 1e9;
+
 // The search proposes no more after so many candidates in a row that would compile too long.
 constexpr int kMostLate = 20;
 
@@ -197,6 +200,8 @@ void Tuning::recall() {
   for (const Candidate& candidate :
        transferred_candidates(session_.context.database, session_.space, session_.gpu))
     strategy_->suggest(candidate);
+  for (const Candidate& candidate : shipped_candidates(session_.context.database, session_.space))
+    strategy_->suggest(candidate);
 }
 
 /// Adds a measurement that need not be repeated.
@@ -273,9 +278,10 @@ void Tuning::begin(const Candidate& candidate) {
   auto latest = Patience::Clock::time_point::max();
   const std::optional<double> expected = compile_times_.expected(candidate);
   if (expected) expected_[candidate] = *expected;
-  if (expected && session_.options.only.empty())
-    latest = session_.started + std::chrono::duration_cast<Patience::Clock::duration>(
-                                    duration<double>(proposing_seconds() - *expected));
+  const double seconds = proposing_seconds() - expected.value_or(0);
+  if (expected && session_.options.only.empty() && seconds < kEndless)
+    latest = session_.started +
+             std::chrono::duration_cast<Patience::Clock::duration>(duration<double>(seconds));
   ahead_->add(candidate, *session_.kernel_of(candidate), latest);
 }
 

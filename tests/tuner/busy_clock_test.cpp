@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 
-namespace tilewise {
+namespace tilewise::busy_clock_test {
 namespace {
 
 TEST(BusyClock, CountsTheTimeWithAnyAtWork) {
@@ -30,4 +31,4 @@ TEST(BusyClock, CountsTheTimeWithAnyAtWork) {
 }
 
 }  // namespace
-}  // namespace tilewise
+}  // namespace tilewise::busy_clock_test

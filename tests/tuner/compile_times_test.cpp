@@ -105,6 +105,13 @@ TEST_F(Late, CompilesThatWouldEndAfterTheBudgetDoNotBegin) {
   EXPECT_TRUE(evaluator.races > 0);
 }
 
+TEST_F(Late, AnEndlessBudgetHasNoLastMoment) {
+  options.budget_seconds = 1e11;
+  const TuneResult result = run_with(60'000);
+  EXPECT_EQ(result.evaluated, 64);
+  EXPECT_EQ(result.too_late, 0);
+}
+
 TEST_F(Late, CompilesThatFitAllBegin) {
   options.budget_seconds = 30;
   const TuneResult result = run_with(10);

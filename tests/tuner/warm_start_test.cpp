@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "matmul/portfolio.hpp"
 #include "tests/tuner/fake_tuning.hpp"
 
 namespace tilewise::warm_start_test {
@@ -88,6 +91,37 @@ TEST_F(WarmStart, NothingOfTheProblemItselfOrInvalidHere) {
   EXPECT_THAT(good(make_problem(100), {{"X", {2, 4}}}), IsEmpty());
   add(make_problem(64), candidate(2, 2), 0);  // rejected
   EXPECT_THAT(good(make_problem(100)), ElementsAre(candidate(1, 1)));
+}
+
+std::vector<Candidate> shipped(const Problem& problem, const DeviceInfo& device) {
+  const Database database = Database::in_memory();
+  const SearchSpace space(problem, device, select_templates());
+  std::vector<Candidate> candidates = shipped_candidates(database, space);
+  for (const Candidate& candidate : candidates)
+    EXPECT_TRUE(space.contains(candidate)) << to_string(candidate);
+  return candidates;
+}
+
+// portfolios/nvidia-h200.json has the winners of these sizes.
+TEST(ShippedCandidates, HaveTheWinnersOfTheVerySize) {
+  const DeviceInfo device = nominal_device({9, 0, true});
+  for (const std::int64_t size : {1024, 4096}) {
+    const std::vector<Candidate> candidates = shipped(make_problem(size), device);
+    ASSERT_THAT(candidates, testing::SizeIs(testing::AllOf(testing::Ge(2u), testing::Le(6u))));
+    const std::vector<Record> records = portfolios_of_capability(device);
+    const auto is_there = [&](const Record& record) {
+      return record.problem == make_problem(size) &&
+             std::find(candidates.begin(), candidates.end(), record.candidate) != candidates.end();
+    };
+    EXPECT_TRUE(std::any_of(records.begin(), records.end(), is_there)) << size;
+  }
+}
+
+TEST(ShippedCandidates, AreNoneOnOtherCapabilitiesAndOnTheCpu) {
+  EXPECT_THAT(shipped(make_problem(1024), nominal_device({8, 0, false})), IsEmpty());
+  DeviceInfo cpu = nominal_device({9, 0, true});
+  cpu.target.host = true;
+  EXPECT_THAT(shipped(make_problem(64), cpu), IsEmpty());
 }
 
 }  // namespace

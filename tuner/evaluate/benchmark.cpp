@@ -300,6 +300,7 @@ std::vector<Measurement> Benchmark::race(std::span<const Enqueue> contestants, b
     read_status(measurement, timed[i]);
     measurement.method = kRaceMethod;
     if (with_energy) measurement.energy_mj = energy_mj(timed[i], measurement.median_us);
+    if (measurement.energy_mj == 0) with_energy = false;  // nor would the others have one
     measurement.host_us =
         host_microseconds(contestants[i], measurement.median_us, kHostPatienceInRace);
     measurements.push_back(std::move(measurement));

@@ -22,9 +22,8 @@ class Sampler {
   ///  - the median's standard error, 1.86 spread / sqrt(samples), is within the target, and there
   ///    are min_samples;
   ///  - max_samples, or max_seconds (four times that before min_samples are there);
-  ///  - three samples or more, and the fastest takes over 1.1 times the best so far: it would not
-  ///  be
-  ///    a finalist.
+  ///  - three samples or more, and the fastest takes over 1.1 times the best so far: by time it
+  ///    would be no finalist.
   bool add(double microseconds, double seconds);
 
   double median() const { return quantile(samples_, 0.5); }

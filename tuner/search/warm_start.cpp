@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
+#include "matmul/stored_corrections.hpp"
 #include "tuner/search/record_time.hpp"
 
 namespace tilewise {
@@ -11,6 +13,7 @@ namespace {
 // More would make a search begin by repeating other problems' candidates.
 constexpr std::size_t kProblems = 3;
 constexpr std::size_t kOfEach = 4;
+constexpr std::size_t kShipped = 6;
 
 /// Whether kernels transfer: element widths matter, element types hardly (bf16 and f16 are alike).
 bool resemble(const Problem& x, const Problem& y) {
@@ -54,6 +57,17 @@ std::vector<Candidate> transferred_candidates(const Database& database, const Se
       }
     }
   }
+  return good;
+}
+
+std::vector<Candidate> shipped_candidates(const Database& database, const SearchSpace& space) {
+  const Resolver shipped({}, space.device(), "", portfolios_of_capability(space.device()),
+                         [&](const Problem& kind) {
+                           return own_or_shipped_corrections(database, kind, space.device());
+                         });
+  std::vector<Candidate> good;
+  for (Resolver::Expected& one : shipped.expected(space.problem(), kShipped))
+    if (one.us > 0 && space.contains(one.candidate)) good.push_back(std::move(one.candidate));
   return good;
 }
 

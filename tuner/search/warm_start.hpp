@@ -13,4 +13,9 @@ namespace tilewise {
 std::vector<Candidate> transferred_candidates(const Database& database, const SearchSpace& space,
                                               const std::string& gpu);
 
+/// The candidates that are expected to be the fastest for the space's problem of all that ship for
+/// GPUs of its device's capability (matmul/portfolio.hpp): at most six, fastest first. None where
+/// the device has no cost model.
+std::vector<Candidate> shipped_candidates(const Database& database, const SearchSpace& space);
+
 }  // namespace tilewise
