@@ -31,8 +31,8 @@ struct TuneOptions {
   bool force = false;                            ///< measure again what is stored
   std::vector<const KernelTemplate*> templates;  ///< empty = all
   Subspace subspace;
-  /// For a budget of a few seconds: the strategy's start has fewer candidates, so that the
-  /// neighbours of the best ones are tried.
+  /// For a budget of a few seconds: the strategy's start has fewer candidates, and none of those
+  /// that ship, so that the neighbours of the best ones are tried.
   bool brief = false;
   /// Candidates to try before those of the strategy, where they are valid.
   std::vector<Candidate> first;

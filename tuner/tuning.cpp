@@ -200,8 +200,9 @@ void Tuning::recall() {
   for (const Candidate& candidate :
        transferred_candidates(session_.context.database, session_.space, session_.gpu))
     strategy_->suggest(candidate);
-  for (const Candidate& candidate : shipped_candidates(session_.context.database, session_.space))
-    strategy_->suggest(candidate);
+  if (!session_.options.brief)
+    for (const Candidate& candidate : shipped_candidates(session_.context.database, session_.space))
+      strategy_->suggest(candidate);
 }
 
 /// Adds a measurement that need not be repeated.

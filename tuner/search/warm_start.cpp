@@ -13,7 +13,8 @@ namespace {
 // More would make a search begin by repeating other problems' candidates.
 constexpr std::size_t kProblems = 3;
 constexpr std::size_t kOfEach = 4;
-constexpr std::size_t kShipped = 6;
+// Of so many that are expected to be the fastest, so many that a search may propose are taken.
+constexpr std::size_t kExpected = 24, kShipped = 6;
 
 /// Whether kernels transfer: element widths matter, element types hardly (bf16 and f16 are alike).
 bool resemble(const Problem& x, const Problem& y) {
@@ -66,8 +67,9 @@ std::vector<Candidate> shipped_candidates(const Database& database, const Search
                            return own_or_shipped_corrections(database, kind, space.device());
                          });
   std::vector<Candidate> good;
-  for (Resolver::Expected& one : shipped.expected(space.problem(), kShipped))
-    if (one.us > 0 && space.contains(one.candidate)) good.push_back(std::move(one.candidate));
+  for (Resolver::Expected& one : shipped.expected(space.problem(), kExpected))
+    if (good.size() < kShipped && one.us > 0 && space.contains(one.candidate))
+      good.push_back(std::move(one.candidate));
   return good;
 }
 
