@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "matmul/build.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
 #include "matmul/stored_corrections.hpp"
@@ -62,6 +63,11 @@ std::vector<Candidate> transferred_candidates(const Database& database, const Se
 }
 
 std::vector<Candidate> shipped_candidates(const Database& database, const SearchSpace& space) {
+  const auto& templates = space.templates();
+  const bool any_ship = std::any_of(
+      templates.begin(), templates.end(),
+      [](const KernelTemplate* kernel) { return known_template(kernel->name) == kernel; });
+  if (!any_ship) return {};
   const Resolver shipped({}, space.device(), "", portfolios_of_capability(space.device()),
                          [&](const Problem& kind) {
                            return own_or_shipped_corrections(database, kind, space.device());
