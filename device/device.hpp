@@ -86,7 +86,7 @@ class Device {
   virtual std::string driver_version() const = 0;
   virtual DeviceStatus status() const = 0;
   /// Millijoules that the device has used since its driver was loaded, idle ones included; empty
-  /// where there is no such counter. It changes every 20 to 100 ms.
+  /// where there is no such counter. It changes in steps.
   virtual std::optional<double> energy_mj() const { return {}; }
 
   /// `shared_bytes`: the most dynamic shared memory of its launches. `cluster_blocks`: the most

@@ -1,7 +1,6 @@
 #include "drop_in/decision.hpp"
 
 #include <filesystem>
-#include <initializer_list>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -39,30 +38,31 @@ std::unique_ptr<Device> open(const std::string& device) {
   return device == "current" ? cuda::open_current_device() : open_device(device);
 }
 
-std::uint64_t hash(std::initializer_list<std::int64_t> numbers) {
-  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15u;
-  std::uint64_t mixed = 0;
-  for (const std::int64_t number : numbers)
-    mixed = ((mixed ^ (mixed >> 29)) + static_cast<std::uint64_t>(number)) * kOdd;
-  return mixed ^ (mixed >> 32);
+/// Without what a call says beside sizes, batch, layout and types.
+Problem key_of(const Problem& problem) {
+  Problem key;
+  key.layout = problem.layout;
+  key.m = problem.m, key.n = problem.n, key.k = problem.k, key.batch = problem.batch;
+  key.a = problem.a, key.b = problem.b, key.c = problem.c;
+  return key;
 }
 
 }  // namespace
 
 Products::Products(const std::vector<Problem>& problems) {
-  for (const Problem& problem : problems)
-    hashes_.insert(hash(
-        {problem.m, problem.n, problem.k, problem.batch, static_cast<std::int64_t>(problem.layout),
-         static_cast<std::int64_t>(problem.a), static_cast<std::int64_t>(problem.c)}));
+  for (const Problem& problem : problems) keys_.insert(key_of(problem));
 }
 
 bool Products::may_have(const Gemm& gemm) const {
-  const std::optional<DType> a = cuda::type_of_blas(gemm.a.type),
+  const std::optional<DType> a = cuda::type_of_blas(gemm.b.type),
+                             b = cuda::type_of_blas(gemm.a.type),
                              c = cuda::type_of_blas(gemm.c.type);
-  return a && c &&
-         hashes_.contains(
-             hash({gemm.n, gemm.m, gemm.k, gemm.batch, static_cast<std::int64_t>(layout_of(gemm)),
-                   static_cast<std::int64_t>(*a), static_cast<std::int64_t>(*c)}));
+  if (!a || !b || !c) return false;
+  Problem key;
+  key.layout = layout_of(gemm);
+  key.m = gemm.n, key.n = gemm.m, key.k = gemm.k, key.batch = gemm.batch;
+  key.a = *a, key.b = *b, key.c = *c;
+  return keys_.contains(key);
 }
 
 std::optional<Products> products_to_answer(const Settings& settings) noexcept {
@@ -74,7 +74,7 @@ std::optional<Products> products_to_answer(const Settings& settings) noexcept {
       problems =
           Database::open(path, OpenMode::read_only).problems_faster_than_baselines(kMeasured);
     return std::optional<Products>(std::in_place, problems);
-  } catch (const std::exception&) {  // whoever reads it next says why
+  } catch (const std::exception&) {  // the first product that is looked at reports the error
     return std::nullopt;
   }
 }

@@ -1,5 +1,4 @@
 #pragma once
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,11 +24,11 @@ struct Decision {
 class Products {
  public:
   explicit Products(const std::vector<Problem>& problems);
-  /// Whether the call may be one of them; true for a few others, too.
+  /// Whether the call may be one of them: by its math mode and alignments it may not.
   bool may_have(const Gemm& gemm) const;
 
  private:
-  std::unordered_set<std::uint64_t> hashes_;
+  std::unordered_set<Problem> keys_;
 };
 
 /// All products that a record may answer, damaged rows aside: others are passed through without a

@@ -127,7 +127,7 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
     count(why);
     return Outcome{};
   };
-  if (!settings_.on || generation_ != fork_generation()) return pass(Why::off);
+  if (!settings_.on) return pass(Why::off);
   Product product;
   if (const Why why = product_of(gemm, circumstances.math, product); why != Why::none)
     return pass(why);

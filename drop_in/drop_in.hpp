@@ -83,10 +83,11 @@ class DropIn {
     bool answered = false;
     Entry* timed = nullptr;  ///< whose call to cuBLAS is to be timed
   };
-  /// False where consider() would not answer, for sure and without a count.
+  /// False for a product that is passed through without a count: one that no record would answer,
+  /// and each in a forked child.
   bool may_answer(const Gemm& gemm);
-  /// Answers the product, or counts why not. After a fault (said once) nothing is answered on that
-  /// device.
+  /// Where may_answer() is true: answers the product, or counts why not. After a fault (said once)
+  /// nothing is answered on that device.
   Outcome consider(const Gemm& gemm, Circumstances& circumstances) noexcept;
   /// Counts a call that no product could be made of.
   void count(Why why) noexcept { whys_[static_cast<std::size_t>(why)].fetch_add(1, kRelaxed); }

@@ -5,13 +5,12 @@
 #include <limits>
 #include <utility>
 
+#include "tuner/evaluate/sampler.hpp"
 #include "tuner/search/record_time.hpp"
 
 namespace tilewise {
 namespace {
 
-// A race changes a single measurement by a few percent, hardly by more.
-constexpr double kWithin = 1.10;
 // A candidate that is slower by up to this may take less energy.
 constexpr double kWithinByEnergy = 1.30;
 constexpr std::size_t kOthersByEnergy = 10;
@@ -57,7 +56,7 @@ std::vector<Record> pick_finalists(std::vector<Record> records, int count,
   std::stable_sort(records.begin(), records.end(), faster);
   const auto most = static_cast<std::size_t>(std::max(1, count));
   const bool by_energy = objective == Objective::energy;
-  const double within = by_energy ? kWithinByEnergy : kWithin;
+  const double within = by_energy ? kWithinByEnergy : kFinalistsWithin;
   const std::size_t others = by_energy ? std::max(most, kOthersByEnergy) : most;
   std::vector<Record> finalists;
   std::optional<Record> served;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "matmul/stored_corrections.hpp"
@@ -294,7 +295,7 @@ void Tuning::note_compile(const Built& built) {
   const double seconds = built.compiled_now_ms * 1e-3;
   compile_times_.observe(built.candidate, seconds);
   session_.result.compile_seconds += seconds;
-  if (expected) compile_errors_.add(expected.mapped(), seconds);
+  if (expected) compile_errors_.push_back(std::abs(expected.mapped() / seconds - 1));
 }
 
 bool Tuning::nothing_under_way() const {

@@ -89,7 +89,7 @@ class Tuning {
   Faults faults_;
   CompileTimes compile_times_;
   std::map<Candidate, double> expected_;  ///< seconds to compile, of candidates under way
-  CompileErrors compile_errors_;
+  std::vector<double> compile_errors_;    ///< |expected / measured - 1|
   int late_in_a_row_ = 0;
   std::int64_t proposed_ = 0;
 };

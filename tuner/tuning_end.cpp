@@ -1,9 +1,11 @@
 // The end of a run of tune(): evaluations as records, race, general form, result.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "templates/cost_model.hpp"
 #include "tilewise/error.hpp"
+#include "tuner/evaluate/sampler.hpp"
 #include "tuner/race.hpp"
 #include "tuner/search/record_time.hpp"
 #include "tuner/search/search_memory.hpp"
@@ -102,8 +104,8 @@ TuneResult Tuning::finish() {
   session_.result.baselines = session_.context.database.baselines(session_.problem, session_.gpu);
   session_.result.seconds = session_.seconds();
   rank_predictions();
-  session_.result.compiles_expected = static_cast<std::int64_t>(compile_errors_.count());
-  session_.result.compile_error = compile_errors_.median();
+  session_.result.compiles_expected = std::ssize(compile_errors_);
+  session_.result.compile_error = quantile(compile_errors_, 0.5);
   if (search_) {
     const bool waited_only = session_.known.empty() && session_.result.waited > 0;
     search_->finished = !session_.result.interrupted && !session_.result.ended_early &&

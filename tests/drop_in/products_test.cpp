@@ -47,7 +47,7 @@ class AnyCall {
   const float one_ = 1;
 };
 
-TEST(Products, HaveEachCallThatMakesOneOfThemAndHardlyAnother) {
+TEST(Products, HaveEachCallThatMakesOneOfThemAndNoOther) {
   AnyCall draw;
   int made = 0, others = 0;
   for (int i = 0; i < 4000; ++i) {
@@ -73,7 +73,7 @@ TEST(Products, HaveEachCallThatMakesOneOfThemAndHardlyAnother) {
     has([](Gemm& g) { g.a.type = 99; });
   }
   EXPECT_GE(made, 1000);
-  EXPECT_EQ(others, 0) << "hashes that meet";
+  EXPECT_EQ(others, 0);
 }
 
 class ProductsToAnswer : public testing::Test {
@@ -101,7 +101,7 @@ TEST_F(ProductsToAnswer, AreAllWhereEachCountsOrOthersMayBeAnswered) {
   for (const Settings& settings : {predict, always, report, record})
     EXPECT_FALSE(products_to_answer(settings));
   std::ofstream(file_) << "no database at all, but long enough to be looked at";
-  EXPECT_FALSE(products_to_answer({})) << "whoever reads it next says why";
+  EXPECT_FALSE(products_to_answer({})) << "the first product reports the error";
   EXPECT_TRUE(products_to_answer(off));
 }
 

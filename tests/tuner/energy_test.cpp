@@ -160,6 +160,17 @@ TEST_F(EnergyOnADevice, IsUnknownWhereTheCounterStandsStill) {
   EXPECT_GT(evaluation.measurement->median_us, 0);
 }
 
+// Each span of such a counter takes three seconds.
+TEST_F(EnergyOnADevice, IsNotAskedForAgainWhereTheCounterStoodStill) {
+  device.energy = [] { return 7e6; };
+  EvaluationRequest request = fake::make_request(problem, "right");
+  request.energy = true;
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(evaluator->race({request, request, request}, false).finalists.size(), 3U);
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - began;
+  EXPECT_LT(spent.count(), 6);
+}
+
 // The selection -----------------------------------------------------------------------------------
 
 Record measured(const std::string& name, double us, double mj) {
@@ -277,6 +288,13 @@ TEST_F(TuneByEnergy, WithoutAnyMeasuredEnergyThereIsNoWinnerAndAnError) {
   evaluator.energy = [](Point p) { return p == Point(7, 2) ? 20.0 : 0.0; };
   EXPECT_FALSE(run().failure);
   EXPECT_EQ(winner(), Point(7, 2)) << "the only one whose energy is known";
+}
+
+TEST_F(TuneByEnergy, ALostFinalistIsNoMissingEnergy) {
+  options.only = {{"grid", {{"X", 4}, {"Y", 2}}}};
+  evaluator.race_lost = [](Point) { return true; };
+  const TuneResult result = run();
+  EXPECT_FALSE(result.failure) << result.failure->what();
 }
 
 TEST_F(TuneByEnergy, AnotherObjectiveIsNotAlreadyDoneAndReplacesTheWinner) {

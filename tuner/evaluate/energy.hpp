@@ -28,7 +28,7 @@ class EnergyCounter {
 };
 
 /// Energy per product, from readings while products run one after another. The counter changes
-/// every 20 to 100 ms, so a span lasts from one change to another at least half a second later. A
+/// in steps, so a span lasts from one change to another at least half a second later. A
 /// function of plain numbers, without clock or device.
 class EnergySpan {
  public:

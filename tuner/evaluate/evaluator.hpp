@@ -35,7 +35,7 @@ struct Evaluation {
 };
 
 /// The finalists' second measurement, interleaved over several rounds in one process, together with
-/// another library. Where a finalist asks for its energy, so does the other library.
+/// another library. With EvaluationRequest::energy the energy of that library is measured, too.
 struct RaceResult {
   std::vector<Evaluation> finalists;  ///< in the order of the requests
   std::vector<Baseline> baselines;    ///< problem, library, version, variant, measurement filled in

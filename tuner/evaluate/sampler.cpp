@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::size_t kKeptSamples = 32;
 constexpr std::size_t kSamplesToGiveUp = 3;
-// Times the best so far: beyond it a candidate takes no part in the race (pick_finalists()).
-constexpr double kBehind = 1.1;
 // Standard error of a median in units of the half interquartile range, of a normal distribution and
 // one sample: 1.2533 / 0.6745.
 constexpr double kMedianError = 1.858;
@@ -39,7 +37,7 @@ bool Sampler::add(double microseconds, double seconds) {
   const std::size_t count = samples_.size();
   if (count >= static_cast<std::size_t>(std::max(1, options_.max_samples))) return true;
   if (best_us_ > 0 && count >= kSamplesToGiveUp &&
-      *std::min_element(samples_.begin(), samples_.end()) > kBehind * best_us_) {
+      *std::min_element(samples_.begin(), samples_.end()) > kFinalistsWithin * best_us_) {
     return true;
   }
   const bool enough = count >= static_cast<std::size_t>(options_.min_samples);

@@ -1,10 +1,7 @@
 #include "tuner/search/compile_times.hpp"
 
 #include <Eigen/Cholesky>
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <limits>
 #include <utility>
 
 namespace tilewise {
@@ -64,18 +61,6 @@ std::optional<double> CompileTimes::expected(const Candidate& candidate) const {
   fit(kernel);
   const Eigen::VectorXd from_mean = kernel.point(candidate) - kernel.points / kernel.count;
   return std::exp(kernel.sum / kernel.count + kernel.slope.dot(from_mean));
-}
-
-void CompileErrors::add(double expected_seconds, double seconds) {
-  if (seconds > 0) errors_.push_back(std::abs(expected_seconds / seconds - 1));
-}
-
-double CompileErrors::median() const {
-  if (errors_.empty()) return std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> sorted = errors_;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle;
 }
 
 }  // namespace tilewise

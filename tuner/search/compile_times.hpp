@@ -1,6 +1,5 @@
 #pragma once
 #include <Eigen/Core>
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,18 +37,6 @@ class CompileTimes {
 
   std::map<std::string, Kernel> kernels_;  // by template
   double count_ = 0, sum_ = 0;
-};
-
-/// How far a search's expected compile times were from the measured ones.
-class CompileErrors {
- public:
-  void add(double expected_seconds, double seconds);
-  std::size_t count() const { return errors_.size(); }
-  /// Of |expected / measured - 1|; NaN where there is none.
-  double median() const;
-
- private:
-  std::vector<double> errors_;
 };
 
 }  // namespace tilewise
