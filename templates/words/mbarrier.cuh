@@ -54,7 +54,9 @@ DEVICE void mbarrier_arrive(Mbarrier* barrier, SourceLine at = source_line()) {
 //
 // mbarrier.arrive does not order earlier shared-memory loads: loads in flight could return the next tile, which TMA
 // writes after the arrival. `zero` is 0, computed from the loaded values in a way that the compiler cannot see
-// through; the arrival's address depends on it, and so on the loads. 0 where no load has to be waited for.
+// through; the arrival's address depends on it, and so on the loads. A warp's loads end in the order in which they are
+// issued, which is the compiler's: `zero` must depend on all that it may issue last (tests/matmul/machine_code_test.cpp).
+// 0 where no load has to be waited for.
 DEVICE void mbarrier_arrive_warp(Mbarrier* barrier, unsigned zero, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::warp_barrier(kWholeWarp, at);

@@ -148,7 +148,7 @@ DEVICE void issue_tile_load(float* to, const TensorMap& map, Int64 at, int k, Mb
 //   first_loads()   issues the copies of the first tiles
 //   wait(t)         waits until tile t is in stage(t)
 //   issue(t)        issues the copies that overlap with the multiplication of tile t
-//   release(read)   frees tile t's stage for this warp; `read` is some_bits() of the fragments it read last
+//   release(read)   frees tile t's stage for this warp; `read` depends on all loads of the tile that may be issued last
 //   finish(t)       completes the copies that issue(t) began, where they go through registers
 #if PREFETCH >= 6
 // One lane of warp 0 issues TMA loads into the stages. All threads store the operands that TMA cannot copy.
@@ -335,9 +335,10 @@ DEVICE void multiply(Sums& sums, Stages& stages, const SimtArgs& args, const Wor
   }
   for (int t = 0; t < tiles; ++t) {
     stages.issue(args, work, source, in_flight, t);
+    unsigned read = 0;
     if (multiplies)
-      multiply_ahead(sums, sets, stages.stage(t), thread.warp_m, thread.warp_n, thread.lane, thread.k0);
-    stages.release(args, multiplies ? sets[1].some_bits() : 0);
+      read = multiply_ahead(sums, sets, stages.stage(t), thread.warp_m, thread.warp_n, thread.lane, thread.k0);
+    stages.release(args, read);
     stages.finish(source, in_flight, t);
     if (Stages::READS_PAST_END || t + 1 < tiles) {
       stages.wait(t + 1);

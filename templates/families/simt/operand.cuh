@@ -339,10 +339,21 @@ DEVICE unsigned multiply_tile(float (&sums)[THREAD_M][THREAD_N], const float* st
 }
 
 #if FRAGMENTS == 2
+// The XOR of one sum for each load of a fragment: it depends on every load of the fragments multiplied so far.
+DEVICE unsigned some_bits_of(const float (&sums)[THREAD_M][THREAD_N]) {
+  constexpr int LOADS_A = THREAD_M / OperandA::CHUNK, LOADS_B = THREAD_N / OperandB::CHUNK;
+  unsigned bits = 0;
+  UNROLL_ALL
+  for (int i = 0; i < (LOADS_A > LOADS_B ? LOADS_A : LOADS_B); ++i)
+    bits ^= bits_of(sums[i % LOADS_A * OperandA::CHUNK][i % LOADS_B * OperandB::CHUNK]);
+  return bits;
+}
+
 // Multiplies one group's part of a tile except its last step, whose fragments it leaves in sets[1]. On entry sets[0]
-// holds those of the first step.
-DEVICE void multiply_ahead(float (&sums)[THREAD_M][THREAD_N], Fragments (&sets)[2],
-                           const float* stage, int warp_m, int warp_n, int lane, int k0) {
+// holds those of the first step. The result depends on every load of the tile: with two sets, the compiler issues loads
+// of the last step before those of the step before.
+DEVICE unsigned multiply_ahead(float (&sums)[THREAD_M][THREAD_N], Fragments (&sets)[2],
+                               const float* stage, int warp_m, int warp_n, int lane, int k0) {
   constexpr int STEPS = kGroupDepth / FRAGMENT_K;
   static_assert(STEPS % 2 == 0, "two sets of fragments take turns within a tile");
   const auto read = [&](Fragments& set, int step) {
@@ -356,6 +367,8 @@ DEVICE void multiply_ahead(float (&sums)[THREAD_M][THREAD_N], Fragments (&sets)[
     outer_product(sums, sets[1]);
   }
   read(sets[1], STEPS - 1);
+  const unsigned loaded = some_bits_of(sums) ^ sets[0].some_bits() ^ sets[1].some_bits();
   outer_product(sums, sets[0]);
+  return loaded;
 }
 #endif

@@ -126,7 +126,7 @@ KernelTemplate simt_template() {
   KernelTemplate t;
   t.name = "simt";
   t.summary = "register tile a thread, outer product, on the ordinary units";
-  t.revision = 4;
+  t.revision = 5;
   t.parameters = simt::parameters();
   t.constraints = simt::constraints();
   t.supports = supports_strict_f32;
