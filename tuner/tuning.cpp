@@ -9,7 +9,6 @@
 #include "templates/cost_model.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/race.hpp"
-#include "tuner/search/ordered.hpp"
 #include "tuner/search/record_time.hpp"
 #include "tuner/search/search.hpp"
 #include "tuner/search/search_memory.hpp"
@@ -82,15 +81,12 @@ std::unique_ptr<Strategy> Tuning::make_chooser() const {
     Predict predict;
     if (can_estimate(session_.device))
       predict = [this](const Candidate& candidate) { return predicted_seconds(candidate); };
-    std::unique_ptr<Strategy> named =
-        make_strategy(session_.options.strategy, session_.space, session_.options.seed,
-                      session_.options.brief, predict);
+    std::unique_ptr<Strategy> strategy =
+        make_search_strategy(session_.options.strategy, session_.space, session_.options.seed,
+                             session_.options.brief, predict);
     const StrategyInfo& info = info_of(session_.options.strategy);
-    if (info.on_thread) return make_background(std::move(named), kReady);
-    if (!info.by_model || !predict) return named;
-    return make_background(make_ordered(std::move(named), session_.space, session_.options.seed,
-                                        predict, session_.options.brief),
-                           kReady);
+    if (!info.on_thread && !(info.by_model && predict)) return strategy;
+    return make_background(std::move(strategy), kReady);
   }
   std::vector<Candidate> candidates = session_.space.defaults();
   RecordFilter filter;

@@ -239,6 +239,33 @@ TEST(Ordered, LearnsWhatTheModelIsWrongAbout) {
   EXPECT_GT(mean_after({}), 105);
 }
 
+/// The mean of the best times after `evaluations` of eight seeds of `local`.
+double mean_of_local(const SearchSpace& space, decltype(make_strategy)& make, int evaluations) {
+  double mean = 0;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    const auto strategy = make("local", space, seed, false, {});
+    double best = 1e30;
+    for (int i = 0; i < evaluations; ++i) {
+      const Candidate candidate = *strategy->next();
+      best = std::min(best, tangled(candidate));
+      strategy->observe(candidate, tangled(candidate));
+    }
+    mean += best / 8;
+  }
+  return mean;
+}
+
+TEST(Ordered, LearnsTimesWhereNothingIsPredicted) {
+  const KernelTemplate kernel = template_of(kParameters, 4);
+  const SearchSpace space({}, {}, {&kernel});
+  // It learns from 40 results on: until then the strategy alone proposes.
+  EXPECT_EQ(mean_of_local(space, make_search_strategy, 40),
+            mean_of_local(space, make_strategy, 40));
+  // 105.9 and 107.8; the best is 100.
+  EXPECT_LT(mean_of_local(space, make_search_strategy, 100),
+            mean_of_local(space, make_strategy, 100) - 1);
+}
+
 TEST(Ordered, TheModelKeepsProposing) {
   const KernelTemplate kernel = template_of(kParameters, 4);
   const SearchSpace space({}, {}, {&kernel});

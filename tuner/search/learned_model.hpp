@@ -11,7 +11,8 @@
 namespace tilewise {
 
 /// The cost model corrected by measurements: learns, from the parameters of each template's
-/// candidates, the factor by which the prediction is wrong. Fast candidates have the largest
+/// candidates, the factor by which the prediction is wrong; with a constant as the prediction, the
+/// time. Fast candidates have the largest
 /// weight. Deterministic for an order of results and a generator's state. Not thread-safe.
 class LearnedModel {
  public:

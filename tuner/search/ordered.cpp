@@ -46,8 +46,9 @@ class Ordered : public Strategy {
       : first_count_(brief ? kFirstWhenBrief : kFirst),
         inner_(std::move(inner)),
         space_(space),
-        predict_(std::move(predict)),
-        learned_(predict_),
+        predicts_(predict != nullptr),
+        predict_(predicts_ ? std::move(predict) : [](const Candidate&) { return 0.0; }),
+        learned_(predicts_ ? predict_ : [](const Candidate&) { return 1.0; }),
         draws_(space, ~seed) {}  // a stream other than `inner`'s
 
   std::optional<Candidate> next() override {
@@ -74,6 +75,7 @@ class Ordered : public Strategy {
   /// with equal predictions it takes one.
   void begin() {
     begun_ = true;
+    if (!predicts_) return;
     std::map<double, Candidate> found;  // by prediction
     Seen taken;
     for (std::size_t i = 0;
@@ -127,10 +129,10 @@ class Ordered : public Strategy {
         first_.pop_front();
         if (auto taken = considered(std::move(candidate))) return taken;
       }
-    if (can_predict_ && first_.empty()) {
+    if (first_.empty()) {
       if (learned_.ready() && percent() < kLearnedPercent) {
         if (auto candidate = learned_own()) return candidate;
-      } else if (++later_ % kModelEvery == 0) {
+      } else if (can_predict_ && ++later_ % kModelEvery == 0) {
         if (std::optional<Candidate> candidate = model_proposal({}))
           if (auto taken = considered(std::move(*candidate))) return taken;
       }
@@ -213,6 +215,7 @@ class Ordered : public Strategy {
   std::size_t first_count_;
   std::unique_ptr<Strategy> inner_;
   const SearchSpace& space_;
+  bool predicts_;
   Predict predict_;
   LearnedModel learned_;
   RandomDraws draws_;

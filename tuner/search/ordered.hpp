@@ -15,8 +15,9 @@ namespace tilewise {
 /// A proposal predicted to take over twice as long as the fastest measured so far is mostly set
 /// aside, with a probability that grows with the predicted time; over six times, always, until
 /// nothing else is left (or after a thousand such proposals in a row). No candidate is lost. Which
-/// ones are set aside depends on seed and results alone. Without predictions (0) `inner` goes first
-/// and nothing is set aside. `space` must outlive the strategy. `brief`: as for make_strategy().
+/// ones are set aside depends on seed and results alone. Where `predict` gives 0, `inner` goes
+/// first and nothing is set aside or learned. Without `predict` it is the same, but the learned
+/// model learns times. `space` must outlive the strategy. `brief`: as for make_strategy().
 std::unique_ptr<Strategy> make_ordered(std::unique_ptr<Strategy> inner, const SearchSpace& space,
                                        std::uint64_t seed, Predict predict, bool brief = false);
 

@@ -22,7 +22,7 @@ struct Run {
 Run run_once(const RecordedSpace& recorded, const SearchSpace& space, const std::string& name,
              std::uint64_t seed, const ReplayOptions& options) {
   const double best = recorded.best();
-  const auto strategy = make_strategy(name, space, seed);
+  const auto strategy = make_search_strategy(name, space, seed);
   std::deque<Candidate> under_way;
   Run run;
   double found = std::numeric_limits<double>::infinity();

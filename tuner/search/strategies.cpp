@@ -1,6 +1,8 @@
 #include <array>
+#include <utility>
 
 #include "tilewise/error.hpp"
+#include "tuner/search/ordered.hpp"
 #include "tuner/search/search.hpp"
 
 namespace tilewise {
@@ -22,15 +24,31 @@ std::span<const StrategyInfo> strategies() {
   return table;
 }
 
-std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
-                                        std::uint64_t seed, bool brief, const Predict& predict) {
+namespace {
+
+const StrategyInfo& find_strategy(const std::string& name) {
   std::string names;
   for (const StrategyInfo& info : strategies()) {
-    if (info.name == name) return info.make(space, seed, brief, predict);
+    if (info.name == name) return info;
     names += (names.empty() ? "" : ", ") + info.name;
   }
   throw Error(ErrorKind::invalid_argument,
               "unknown strategy \"" + name + "\"; the strategies are " + names);
+}
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
+                                        std::uint64_t seed, bool brief, const Predict& predict) {
+  return find_strategy(name).make(space, seed, brief, predict);
+}
+
+std::unique_ptr<Strategy> make_search_strategy(const std::string& name, const SearchSpace& space,
+                                               std::uint64_t seed, bool brief,
+                                               const Predict& predict) {
+  auto strategy = make_strategy(name, space, seed, brief, predict);
+  if (!find_strategy(name).by_model) return strategy;
+  return make_ordered(std::move(strategy), space, seed, predict, brief);
 }
 
 }  // namespace tilewise

@@ -39,9 +39,10 @@ struct StrategyInfo {
   std::string summary;
   std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed, bool brief,
                                     const Predict& predict);
-  /// With predictions tuning combines it with the cost model (ordered.hpp), on a thread of its own.
+  /// A search combines it with the cost model and with what it learns (ordered.hpp).
   bool by_model = false;
-  bool on_thread = false;  ///< tuning always runs it on a thread of its own (make_background())
+  /// Tuning runs it on a thread of its own (make_background()) on any device, not on GPUs alone.
+  bool on_thread = false;
 };
 
 /// exhaustive, random, local: one explicit table.
@@ -51,5 +52,9 @@ std::span<const StrategyInfo> strategies();
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
                                         std::uint64_t seed, bool brief = false,
                                         const Predict& predict = {});
+/// The same as a search and a replay use it: combined by make_ordered() where the table says so.
+std::unique_ptr<Strategy> make_search_strategy(const std::string& name, const SearchSpace& space,
+                                               std::uint64_t seed, bool brief = false,
+                                               const Predict& predict = {});
 
 }  // namespace tilewise
