@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tilewise/error.hpp"
+#include "tuner/search/record_time.hpp"
 #include "tuner/select_winner.hpp"
 
 namespace tilewise {
@@ -189,6 +190,7 @@ bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built
     record.measurement = race.finalists[i].measurement;
     record.environment = environment;
     record.id = session_.context.database.add(record);
+    if (record.outcome == Outcome::wrong_result) session_.result.wrong.push_back(record);
   }
   if (raced) {  // a finalist that met a fault has no time to compare
     std::size_t i = 0;

@@ -436,6 +436,7 @@ void Tuning::commit(Record record) {
   if (ok) session_.known.back().id = record.id;
   ++session_.result.evaluated;
   if (!ok) ++session_.result.rejected;
+  if (record.outcome == Outcome::wrong_result) session_.result.wrong.push_back(record);
   strategy_->observe(record.candidate,
                      ok ? std::optional(record.measurement->median_us) : std::nullopt);
   session_.report("search", &record);

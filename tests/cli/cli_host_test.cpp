@@ -24,6 +24,7 @@ TEST_F(CliHost, AutoFallsBackToTheCpuAndSaysWhoseTimesTheyAre) {
   EXPECT_THAT(result.err, HasSubstr("say nothing about a GPU"));
   const Json tuned = result.json().at("results").at(0);
   EXPECT_THAT(tuned.at("gpu").get<std::string>(), StartsWith("CPU: "));
+  EXPECT_EQ(tuned.at("wrong"), Json::array());
   // A second run: everything is known.
   EXPECT_EQ(tune("host").json().at("results").at(0).at("evaluated"), 0);
 }

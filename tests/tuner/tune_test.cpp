@@ -163,7 +163,7 @@ TEST_F(Tune, StopsAtTheLimitOfEvaluations) {
 }
 
 TEST_F(Tune, RejectedCandidatesAreRecordsWithTheirCommand) {
-  run();
+  const TuneResult result = run();
   std::map<Outcome, int> counts;
   for (const Record& record : records()) {
     ++counts[record.outcome];
@@ -179,6 +179,7 @@ TEST_F(Tune, RejectedCandidatesAreRecordsWithTheirCommand) {
   EXPECT_EQ(counts,
             (std::map<Outcome, int>{
                 {Outcome::ok, 48}, {Outcome::compile_error, 8}, {Outcome::wrong_result, 8}}));
+  EXPECT_EQ(result.wrong.size(), 8U);
 }
 
 TEST_F(Tune, AWinnerIsReplacedOnlyByMoreThanTheSpread) {
@@ -232,7 +233,7 @@ TEST_F(Tune, ARaceThatDiesChangesNothing) {
 TEST_F(Tune, FinalistsThatAreWrongInTheRaceLeaveItToTheNextBest) {
   options.finalists = 3;
   evaluator.race_wrong = [](Point p) { return p.first == 6; };
-  run();
+  const TuneResult result = run();
   EXPECT_EQ(evaluator.races, 2);
   EXPECT_NE(winner().first, 6);
   EXPECT_EQ(winner().second, 2) << "107 us";
@@ -241,6 +242,11 @@ TEST_F(Tune, FinalistsThatAreWrongInTheRaceLeaveItToTheNextBest) {
     wrong += record.outcome == Outcome::wrong_result &&
              record.detail.starts_with("not the same each time");
   EXPECT_GE(wrong, 3);
+  EXPECT_EQ(std::count_if(result.wrong.begin(), result.wrong.end(),
+                          [](const Record& record) {
+                            return record.detail.starts_with("not the same each time");
+                          }),
+            wrong);
 }
 
 TEST_F(Tune, WhoIsServedIsNotWhenTheRaceFindsItWrong) {

@@ -199,7 +199,10 @@ void load_compilers(std::vector<Task>& tasks, const std::string& nvrtc) {
   }
 }
 
-/// Warns of what the result table omits: faults, and kernels of other processes.
+// Warnings of wrong results of one problem.
+constexpr std::size_t kMostWrong = 3;
+
+/// Warns of what the result table omits: faults, kernels of other processes, wrong results.
 void warn_about(const Tuned& tuned) {
   const TuneResult& result = tuned.result;
   const auto candidates = [](std::int64_t count) {
@@ -219,6 +222,12 @@ void warn_about(const Tuned& tuned) {
             ("waited until the end for the kernels of " + candidates(result.waited)) +
             ", which another process compiles: a later run finds them compiled";
   if (!text.empty()) warn(to_string(tuned.problem) + ": " + text);
+  for (std::size_t i = 0; i < std::min(result.wrong.size(), kMostWrong); ++i)
+    warn(to_string(tuned.problem) + ": a kernel gave a wrong result and is not used: " +
+         to_string(result.wrong[i].candidate) + ": " + result.wrong[i].detail);
+  if (result.wrong.size() > kMostWrong)
+    warn(to_string(tuned.problem) + ": so did " + std::to_string(result.wrong.size() - kMostWrong) +
+         " others: autotune db list --outcome wrong_result");
 }
 
 /// The error to report: of a database that failed, else the first.
