@@ -84,8 +84,7 @@ struct TuneResult {
   double compile_error = std::numeric_limits<double>::quiet_NaN();
   std::int64_t too_late = 0;  ///< candidates that would have compiled beyond the budget
   std::int64_t waited = 0;    ///< candidates that another process was still compiling at the end
-  std::vector<Record>
-      wrong;  ///< of candidates that gave a wrong result, in this search or its race
+  std::vector<Record> wrong;  ///< with a wrong result, in this search or its race
 };
 
 struct TuneContext {

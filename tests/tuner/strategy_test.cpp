@@ -94,9 +94,9 @@ double best_after(Strategy& strategy, int evaluations, std::size_t ahead) {
 class EachStrategy : public testing::TestWithParam<std::string> {};
 
 TEST_P(EachStrategy, UsesUpASmallSpaceProposingEachOnce) {
-  const KernelTemplate one = small_template("one", 5), two = small_template("two", 3);
+  const KernelTemplate one = small_template("one", 12), two = small_template("two", 4);
   const SearchSpace space({}, {}, {&one, &two});
-  const auto strategy = make_strategy(GetParam(), space, 1);
+  const auto strategy = make_search_strategy(GetParam(), space, 1);
   std::set<Candidate> proposed;
   while (const auto candidate = strategy->next()) {
     EXPECT_TRUE(space.contains(*candidate));
@@ -105,14 +105,14 @@ TEST_P(EachStrategy, UsesUpASmallSpaceProposingEachOnce) {
     if (proposed.size() % 3 == 0) strategy->observe(*candidate, std::nullopt);
     if (proposed.size() % 3 == 1) strategy->observe(*candidate, microseconds(*candidate));
   }
-  EXPECT_EQ(proposed.size(), 25u + 9u);
+  EXPECT_EQ(proposed.size(), 144u + 16u);
   EXPECT_EQ(strategy->next(), std::nullopt);
 }
 
 TEST_P(EachStrategy, NeverProposesWhatAnEarlierRunMeasured) {
   const KernelTemplate one = small_template("one", 4);
   const SearchSpace space({}, {}, {&one});
-  const auto strategy = make_strategy(GetParam(), space, 1);
+  const auto strategy = make_search_strategy(GetParam(), space, 1);
   const Candidate known{"one", {{"A", 0}, {"B", 0}}}, failed{"one", {{"A", 2}, {"B", 1}}};
   strategy->observe(known, 5.0);
   strategy->observe(failed, std::nullopt);
@@ -128,9 +128,9 @@ TEST_P(EachStrategy, IsDeterministicForASeed) {
   const KernelTemplate large = large_template(), one = small_template("one", 3);
   const bool lists = GetParam() == "exhaustive";  // large is too large for it
   const SearchSpace space({}, {}, {lists ? &one : &large, &one});
-  const auto first = make_strategy(GetParam(), space, 42),
-             second = make_strategy(GetParam(), space, 42);
-  for (int i = 0; i < 80; ++i) {
+  const auto first = make_search_strategy(GetParam(), space, 42),
+             second = make_search_strategy(GetParam(), space, 42);
+  for (int i = 0; i < 120; ++i) {
     const auto candidate = first->next();
     ASSERT_EQ(candidate, second->next());
     if (!candidate) break;
@@ -142,7 +142,7 @@ TEST_P(EachStrategy, IsDeterministicForASeed) {
 TEST_P(EachStrategy, SurvivesNothingButRejections) {
   const KernelTemplate one = small_template("one", 6);
   const SearchSpace space({}, {}, {&one});
-  const auto strategy = make_strategy(GetParam(), space, 1);
+  const auto strategy = make_search_strategy(GetParam(), space, 1);
   int count = 0;
   for (; const auto candidate = strategy->next(); ++count)
     strategy->observe(*candidate, std::nullopt);

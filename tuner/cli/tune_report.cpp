@@ -233,8 +233,7 @@ Json result_json(const Tuned& tuned) {
   for (const auto& [outcome, count] : tuned.outcomes)
     json["outcomes"][std::string(to_string(outcome))] = count;
   json["wrong"] = Json::array();
-  for (const Record& record : result.wrong)
-    json["wrong"].push_back(Json::parse(to_json(record)));
+  for (const Record& record : result.wrong) json["wrong"].push_back(Json::parse(to_json(record)));
   json["evaluated"] = result.evaluated;
   json["rejected"] = result.rejected;
   json["compiled"] = result.compiled;

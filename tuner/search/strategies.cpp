@@ -9,7 +9,7 @@ namespace tilewise {
 
 std::span<const StrategyInfo> strategies() {
   static const std::array<StrategyInfo, 8> table{{
-      {"local", "defaults and a few random samples, then the neighbours of the best", make_local,
+      {"local", "the neighbours of the best, and what trees learn from the results", make_local,
        true},
       {"model", "the largest expected gain by a Gaussian process", make_model, false, true},
       {"genetic", "children and neighbours of the fastest twenty", make_genetic},

@@ -148,7 +148,7 @@ DEVICE void issue_tile_load(float* to, const TensorMap& map, Int64 at, int k, Mb
 //   first_loads()   issues the copies of the first tiles
 //   wait(t)         waits until tile t is in stage(t)
 //   issue(t)        issues the copies that overlap with the multiplication of tile t
-//   release(read)   frees tile t's stage for this warp; `read` depends on all loads of the tile that may be issued last
+//   release(read)   frees tile t's stage for this warp; `read` depends on the loads that are issued last
 //   finish(t)       completes the copies that issue(t) began, where they go through registers
 #if PREFETCH >= 6
 // One lane of warp 0 issues TMA loads into the stages. All threads store the operands that TMA cannot copy.
