@@ -36,13 +36,6 @@ constexpr int kMostLate = 20;
 // that it could have waited for.
 constexpr std::size_t kReady = 3;
 
-/// make_strategy() has refused other names.
-const StrategyInfo& info_of(const std::string& strategy) {
-  const auto all = strategies();
-  return *std::find_if(all.begin(), all.end(),
-                       [&](const StrategyInfo& info) { return info.name == strategy; });
-}
-
 }  // namespace
 
 Tuning::Tuning(const Problem& problem, const TuneOptions& options, TuneContext& context)
@@ -84,7 +77,7 @@ std::unique_ptr<Strategy> Tuning::make_chooser() const {
     std::unique_ptr<Strategy> strategy =
         make_search_strategy(session_.options.strategy, session_.space, session_.options.seed,
                              session_.options.brief, predict);
-    const StrategyInfo& info = info_of(session_.options.strategy);
+    const StrategyInfo& info = find_strategy(session_.options.strategy);
     if (!info.on_thread && !(info.by_model && predict)) return strategy;
     return make_background(std::move(strategy), kReady);
   }

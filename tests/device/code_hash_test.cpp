@@ -5,6 +5,7 @@
 
 #include "device/cuda/cuda.hpp"
 #include "device/elf.hpp"
+#include "tests/support/nvrtc.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::code_hash_test {
@@ -36,14 +37,11 @@ const char* const kOther = R"(
 extern "C" __global__ void other(float* x) { x[threadIdx.x] = table[threadIdx.x % 3]; }
 )";
 
-class CodeHash : public testing::TestWithParam<Target> {
+class CodeHash : public test::NvrtcTest, public testing::WithParamInterface<Target> {
  protected:
   void SetUp() override {
-    try {
-      compiler_ = cuda::load_compiler();
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    NvrtcTest::SetUp();
+    if (IsSkipped()) return;
     const std::vector<Target> targets = compiler_->targets();
     if (std::find(targets.begin(), targets.end(), GetParam()) == targets.end())
       GTEST_SKIP() << compiler_->version() << " does not compile for " << to_string(GetParam());
@@ -64,7 +62,6 @@ class CodeHash : public testing::TestWithParam<Target> {
     return hash;
   }
   const std::string text_ = std::string(kHelpers) + kKernel;
-  std::unique_ptr<Compiler> compiler_;
 };
 
 TEST_P(CodeHash, IsTheSameWhereOnlyTheTextMoved) {

@@ -3,6 +3,7 @@
 #include "device/cuda/cuda.hpp"
 #include "tests/device/mma_checks.hpp"
 #include "tests/device/tma_checks.hpp"
+#include "tests/support/nvrtc.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::mma_compile_test {
@@ -11,14 +12,11 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-class MmaCompile : public testing::Test {
+class MmaCompile : public test::NvrtcTest {
  protected:
   void SetUp() override {
-    try {
-      compiler_ = cuda::load_compiler();
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    NvrtcTest::SetUp();
+    if (IsSkipped()) return;
     for (const Target& target : known_targets())
       if (testing::Value(compiler_->targets(), Contains(target))) targets_.push_back(target);
   }
@@ -31,7 +29,6 @@ class MmaCompile : public testing::Test {
     const CompileResult made = compile(name, text, defines, target);
     EXPECT_TRUE(made.image) << name << " for " << to_string(target) << ": " << made.log;
   }
-  std::unique_ptr<Compiler> compiler_;
   std::vector<Target> targets_;
 };
 

@@ -12,6 +12,7 @@
 #include "device/cuda/library.hpp"
 #include "device/cuda/ptxas_log.hpp"
 #include "gpu_kernels.hpp"
+#include "tests/support/nvrtc.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::nvrtc_test {
@@ -47,17 +48,7 @@ CompileRequest request_of(const std::string& text, const std::string& entry, con
   return request;
 }
 
-class NvrtcTest : public testing::Test {
- protected:
-  void SetUp() override {
-    try {
-      compiler_ = cuda::load_compiler();
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
-  }
-  std::unique_ptr<Compiler> compiler_;
-};
+using NvrtcTest = test::NvrtcTest;
 
 TEST_F(NvrtcTest, SaysWhatItIs) {
   EXPECT_THAT(compiler_->version(), testing::StartsWith("NVRTC 1"));

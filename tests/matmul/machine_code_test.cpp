@@ -14,6 +14,7 @@
 #include "device/elf.hpp"
 #include "templates/sources.hpp"
 #include "templates/space/search_space.hpp"
+#include "tests/support/nvrtc.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"
 #include "vocabulary/thread_pool.hpp"
@@ -62,14 +63,11 @@ Found arrivals_of(Binary text) {
   return found;
 }
 
-class MachineCode : public testing::Test {
+class MachineCode : public test::NvrtcTest {
  protected:
   void SetUp() override {
-    try {
-      compiler_ = cuda::load_compiler();
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    NvrtcTest::SetUp();
+    if (IsSkipped()) return;
     if (compiler_->identity().find("NVRTC 13") == std::string::npos)
       GTEST_SKIP() << "the encoding was read off NVRTC 13's code, this is "
                    << compiler_->identity();
@@ -126,7 +124,6 @@ class MachineCode : public testing::Test {
                       "SPECIALIZE_SIZE":1,"SPLIT_K":1,"STREAM_K":0,"THREAD_M":8,"THREAD_N":8,
                       "TILE_K":64,"TILE_M":32,"TILE_N":256,"TRANSPOSE_A":1,"TRANSPOSE_B":0,
                       "UNROLL":32,"VECTOR_A":2,"VECTOR_B":4,"VECTOR_C":4,"WARP_M":4})")};
-  std::unique_ptr<Compiler> compiler_;
 };
 
 TEST_F(MachineCode, SimtFreesAStageWhenItsReadsHaveEnded) {

@@ -11,9 +11,9 @@
 namespace tilewise {
 
 /// The cost model corrected by measurements: learns, from the parameters of each template's
-/// candidates, the factor by which the prediction is wrong; with a constant as the prediction, the
-/// time. Fast candidates have the largest
-/// weight. Deterministic for an order of results and a generator's state. Not thread-safe.
+/// candidates, the factor by which the prediction is wrong. With a constant as the prediction it
+/// learns the time. Fast candidates have the largest weight. Deterministic for an order of results
+/// and a generator's state. Not thread-safe.
 class LearnedModel {
  public:
   explicit LearnedModel(Predict predict) : predict_(std::move(predict)) {}

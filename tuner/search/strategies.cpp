@@ -24,8 +24,6 @@ std::span<const StrategyInfo> strategies() {
   return table;
 }
 
-namespace {
-
 const StrategyInfo& find_strategy(const std::string& name) {
   std::string names;
   for (const StrategyInfo& info : strategies()) {
@@ -35,8 +33,6 @@ const StrategyInfo& find_strategy(const std::string& name) {
   throw Error(ErrorKind::invalid_argument,
               "unknown strategy \"" + name + "\"; the strategies are " + names);
 }
-
-}  // namespace
 
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
                                         std::uint64_t seed, bool brief, const Predict& predict) {

@@ -47,12 +47,14 @@ struct StrategyInfo {
 
 /// exhaustive, random, local: one explicit table.
 std::span<const StrategyInfo> strategies();
+/// Throws Error(invalid_argument) naming the strategies.
+const StrategyInfo& find_strategy(const std::string& name);
 /// Throws Error(invalid_argument) naming the strategies. `space` must outlive the strategy.
 /// `brief`: for a search of a few dozen candidates, which would end before the usual start does.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
                                         std::uint64_t seed, bool brief = false,
                                         const Predict& predict = {});
-/// The same as a search and a replay use it: combined by make_ordered() where the table says so.
+/// The strategy of a search and of a replay. make_ordered() combines it where the table says so.
 std::unique_ptr<Strategy> make_search_strategy(const std::string& name, const SearchSpace& space,
                                                std::uint64_t seed, bool brief = false,
                                                const Predict& predict = {});
