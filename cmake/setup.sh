@@ -185,6 +185,30 @@ tw_python() {
   printf '%s' "$venv/bin/python"
 }
 
+# tw_nvrtc_wheels: the NVRTC of several versions, each in a folder .tilewise/nvrtc-VERSION that TILEWISE_NVRTC may name.
+# Prints those that are there. What pip cannot fetch is named and left out.
+tw_nvrtc_wheels() {
+  local version wheel folder
+  for version in 12.4 12.9 13.0 newest; do
+    case $version in
+      12.*) wheel="nvidia-cuda-nvrtc-cu12==$version.*" ;;
+      13.*) wheel="nvidia-cuda-nvrtc==$version.*" ;;
+      newest) wheel='nvidia-cuda-nvrtc>=13.1' ;;
+    esac
+    folder=$TW_ROOT/.tilewise/nvrtc-$version
+    if ! compgen -G "$folder/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*" >/dev/null; then
+      [[ $TW_NO_INSTALL != 1 ]] && mkdir -p "$TW_ROOT/.tilewise" && rm -rf "$folder" && {
+        python3 -m venv "$folder" &&
+          "$folder/bin/python" -m pip install --disable-pip-version-check --no-input --no-deps "$wheel"
+      } >"$folder.log" 2>&1 </dev/null || {
+        tw_say "machine code of NVRTC $version is not read: pip has not fetched $wheel"
+        continue
+      }
+    fi
+    printf '%s\n' "$folder"
+  done
+}
+
 # tw_plotly: the folder of pip's package plotly for `autotune report`, in .tilewise/plotly; fetched where the system's Python
 # has none. Prints nothing where the program finds one by itself, or none can be had: it says then how to install it.
 tw_plotly() {

@@ -43,6 +43,13 @@ struct Constraint {
   bool for_search_only = false;
 };
 
+/// A product's use of the stages of shared memory that TMA fills.
+struct PipelineUse {
+  double releases = 0;  ///< how often a warp hands a stage back; 0: TMA fills none
+  double tiles = 0;     ///< of k that pass through a block's pipeline, about
+  int stages = 0;       ///< of the pipeline: with more tiles than these, stages are filled again
+};
+
 /// A kernel family: its parameters, constraints, and the plans it makes.
 /// All functions are pure; safe to call from any thread.
 struct KernelTemplate {
@@ -68,6 +75,9 @@ struct KernelTemplate {
   /// Without a stored winner, the templates' defaults are tried in the order of this number, least
   /// first. It depends on the problem, not on the device.
   std::function<int(const Problem&)> default_rank = [](const Problem&) { return 30; };
+  /// How one product uses a pipeline that TMA fills. Requires a valid configuration.
+  std::function<PipelineUse(const Problem&, const Configuration&)> pipeline_use =
+      [](const Problem&, const Configuration&) { return PipelineUse{}; };
   /// Not null: all valid configurations, each once, where these are a list and follow from no rule
   /// (a recorded space). `constraints` must say the same. Lists and draws are made from it.
   std::shared_ptr<const std::vector<Configuration>> listed = nullptr;
@@ -109,7 +119,11 @@ bool meets_constraints(const KernelTemplate& kernel, const Problem& problem,
 
 /// Raised when the meaning of plans changes: argument layout, step roles.
 inline constexpr int kPlanRevision = 6;
-/// "simt.1 plan.2": a stored image may be served where it has the same text. Needs no compiler.
+/// Raised when the words of the kernel dialect change what a kernel may rely on (templates/words):
+/// images of all templates are made anew. 1: release_to_tma() has a proxy fence.
+inline constexpr int kWordsRevision = 1;
+/// "simt.1 plan.2 words.1": a stored image may be served where it has the same text. Needs no
+/// compiler.
 std::string launch_revision(const KernelTemplate& kernel);
 
 }  // namespace tilewise

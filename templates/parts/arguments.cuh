@@ -52,9 +52,6 @@ struct MultiplyArgs {
   TileOrder order;
   Sum alpha, beta;
 
-  // 0 where k is below 2^32, unknown to the compiler: see mbarrier_arrive_warp() of mbarrier.cuh.
-  DEVICE_MEMBER unsigned unknown_zero() const { return static_cast<unsigned>(k >> 32); }
-
   // The problem's sizes, and how it is cut. The argument k is 0 where alpha is 0: then neither A nor B may be read.
   // Where sizes are constants, has_product() tests that.
 #if SPECIALIZE_SIZE

@@ -64,8 +64,8 @@ struct Pipeline {
     mbarrier_wait(empty + producer.stage, Flipped ? producer.phase ^ 1 : producer.phase);  //@ pipeline-wait-empty
   }
   DEVICE_MEMBER void wait_full() const { mbarrier_wait(full + consumer.stage, consumer.phase); }  //@ pipeline-wait-full
-  // Called by a whole warp after its last read of the consumer's stage. `zero`: see mbarrier_arrive_warp().
-  DEVICE_MEMBER void arrive_empty(unsigned zero) const { mbarrier_arrive_warp(empty + consumer.stage, zero); }
+  // Called by a whole warp after its last read of the consumer's stage.
+  DEVICE_MEMBER void release() const { release_to_tma(empty + consumer.stage); }
 };
 
 // A pipeline of a warp-specialised kernel, in each block of a cluster of Cluster blocks. One thread of a block fills its
@@ -100,10 +100,11 @@ struct ClusterPipeline {
       at.advance();
     }
   }
-  // Called by a whole warp that has read the stage.
+  // Called by a whole warp after the wgmma_wait() for its products of the stage. wgmma reads by the async proxy, as TMA
+  // writes: no proxy fence is needed.
   DEVICE_MEMBER void arrive_empty(const StagePhase<Stages>& at) const {
     if constexpr (Cluster == 1) {
-      mbarrier_arrive_warp(empty + at.stage, 0);
+      mbarrier_arrive_warp(empty + at.stage);
     } else {
       warp_barrier();
       const int lane = int(threadIdx.x) % 32;

@@ -139,6 +139,11 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
 
 }  // namespace
 
+double tile_steps(const Problem& problem, int tile_m, int tile_n, int tile_k) {
+  return double(ceil_div(problem.m, tile_m)) * double(ceil_div(problem.n, tile_n)) *
+         double(ceil_div(problem.k, tile_k)) * double(problem.batch);
+}
+
 void state_reduce_work(LaunchStep& step, const Problem& problem, double elements, int parts,
                        int rows) {
   constexpr double at_once = 4;  // sums that a thread reads in a round

@@ -43,6 +43,9 @@ struct ThreadWork {
   double working = 1;               ///< Schedule's
 };
 
+/// Tiles of k of all tiles of C, of a product.
+double tile_steps(const Problem& problem, int tile_m, int tile_n, int tile_k);
+
 /// The tiles of a matrix that TMA copies; the kernel's argument is a tensor map, of rank 3 where
 /// there is a batch.
 struct TileMap {

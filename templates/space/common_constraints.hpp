@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +9,10 @@
 #include "templates/space/constraints.hpp"
 
 namespace tilewise {
+
+/// The largest m, n and k of products whose tiles TMA copies. Its coordinates have 32 bits and a
+/// sign: the tiles of a cluster, at most 768 rows or columns, end below 2^31.
+inline constexpr std::int64_t kMostByTma = (std::int64_t{1} << 31) - 768;
 
 /// Constraints that kernel families share. `Numbers`: a family's configuration as plain numbers;
 /// each comment lists the members that are used. `reads`: the parameters these depend on.
@@ -74,18 +80,17 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
                       });
   }
 
-  /// Numbers::by_tma(). TMA's coordinates are 32 bits wide, and its matrices have no empty
-  /// dimension.
+  /// Numbers::by_tma(). TMA's matrices have no empty dimension.
   static Constraint tma_sizes(const std::string& parameter) {
     return constraint(
         "tma_sizes", {parameter},
         parameter +
-            " by TMA needs k of at least 1, m, n, k below 2^31, and one product, not a batch",
+            " by TMA needs k of at least 1, m, n, k of at most 2^31 - 768, "
+            "and one product, not a batch",
         [](const Numbers& s, const In& in) {
-          constexpr std::int64_t limit = std::int64_t{1} << 31;
           const Problem& p = in.problem;
           return !s.by_tma() ||
-                 (p.k >= 1 && p.k < limit && p.m < limit && p.n < limit && !is_batched(p));
+                 (p.k >= 1 && std::max({p.m, p.n, p.k}) <= kMostByTma && !is_batched(p));
         });
   }
 

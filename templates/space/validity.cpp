@@ -85,7 +85,7 @@ bool meets_constraints(const KernelTemplate& kernel, const Problem& problem,
 
 std::string launch_revision(const KernelTemplate& kernel) {
   return kernel.name + "." + std::to_string(kernel.revision) + " plan." +
-         std::to_string(kPlanRevision);
+         std::to_string(kPlanRevision) + " words." + std::to_string(kWordsRevision);
 }
 
 }  // namespace tilewise

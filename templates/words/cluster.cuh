@@ -30,9 +30,12 @@ DEVICE void cluster_barrier(SourceLine at = source_line()) {
 #endif
 }
 
-// Arrives at the mbarrier that lies in block `block` of the cluster where `barrier` lies in this one. It orders no
-// writes of this block for the other (that form costs a fence of the whole GPU): it follows reads. The arrival takes
+// Arrives at the mbarrier that lies in block `block` of the cluster where `barrier` lies in this one. The arrival takes
 // time: that block must not end before it, so it waits for the phase.
+//
+// A deviation from PTX's memory model: the scope of the arrival's release is this block, though another block waits. With
+// the scope of the cluster ptxas adds a fence of the whole GPU (MEMBAR.ALL.GPU) to every stage. The word follows reads by
+// wgmma alone, which wgmma_wait() has ended; it orders no write.
 DEVICE void mbarrier_arrive_in(Mbarrier* barrier, int block, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::mbarrier_arrive_in(barrier, block, at);

@@ -50,17 +50,12 @@ DEVICE void mbarrier_arrive(Mbarrier* barrier, SourceLine at = source_line()) {
 #endif
 }
 
-// One arrival for the warp, by lane 0, after all lanes have reached this call. Called by the whole warp.
-//
-// mbarrier.arrive does not order earlier shared-memory loads: loads in flight could return the next tile, which TMA
-// writes after the arrival. `zero` is 0, computed from the loaded values in a way that the compiler cannot see
-// through; the arrival's address depends on it, and so on the loads. A warp's loads end in the order in which they are
-// issued, which is the compiler's: `zero` must depend on all that it may issue last (tests/matmul/machine_code_test.cpp).
-// 0 where no load has to be waited for.
-DEVICE void mbarrier_arrive_warp(Mbarrier* barrier, unsigned zero, SourceLine at = source_line()) {
+// One arrival for the warp, by lane 0, after all lanes have reached this call. Called by the whole warp. It orders the
+// warp's ordinary reads and writes of shared memory before the ordinary accesses of a thread that sees the phase end.
+DEVICE void mbarrier_arrive_warp(Mbarrier* barrier, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::warp_barrier(kWholeWarp, at);
-  if (threadIdx.x % 32 == 0) tilewise_host::mbarrier_arrive(barrier + zero, 0, at);
+  if (threadIdx.x % 32 == 0) tilewise_host::mbarrier_arrive(barrier, 0, at);
 #else
   __syncwarp();
   // A predicate, not an if: the compiler does not move multiply-adds across a branch.
@@ -68,10 +63,31 @@ DEVICE void mbarrier_arrive_warp(Mbarrier* barrier, unsigned zero, SourceLine at
       "{\n\t.reg .b64 state;\n\t"
       ".reg .pred first;\n\t"
       "setp.eq.u32 first, %1, 0;\n\t"
-      "@first mbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"(shared_address(barrier) + zero),
+      "@first mbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"(shared_address(barrier)),
       "r"(threadIdx.x % 32)
       : "memory");
 #endif
+}
+
+// Orders this thread's ordinary accesses of shared memory (the generic proxy) before later ones of TMA and of wgmma (the
+// async proxy): those that this thread issues, and those that another thread issues after it has waited for this one, at
+// a barrier() or an mbarrier. `.shared::cta`: without it the compiler adds a fence of the whole GPU.
+DEVICE void fence_proxy_async() {
+#ifdef TILEWISE_HOST
+  tilewise_host::fence_proxy_async();
+#else
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// Hands memory of the block back to TMA, after the warp's last ordinary access of it. One arrival at `empty` for the
+// warp; the thread that issues TMA's next write waits for the phase. Called by the whole warp.
+//
+// An arrival alone does not order loads that are in flight: TMA's write may overtake them. PTX orders an access of the
+// generic proxy before one of the async proxy by a proxy fence alone (PTX ISA, "Proxies" and "Async proxy").
+DEVICE void release_to_tma(Mbarrier* empty, SourceLine at = source_line()) {
+  fence_proxy_async();  //@ release-fence
+  mbarrier_arrive_warp(empty, at);
 }
 
 // Arrives, and adds `bytes` to what this phase waits for: TMA counts whole boxes, also where a box lies partly outside

@@ -13,6 +13,13 @@
 
 constexpr int kWarpgroup = 128;  // threads
 
+// How assembly names a sum that it reads and writes.
+#if ELEMENT == TYPE_I8
+#define TILEWISE_SUM "+r"
+#else
+#define TILEWISE_SUM "+f"
+#endif
+
 // A matrix in shared memory, as the instruction reads it: panels of rows of `swizzle` bytes (32, 64 or 128), swizzled
 // at that width, each aligned to 8 x swizzle. Along k: a row is of m (n), its elements are of k. Otherwise a row is of
 // k, its elements are of m (n). PTX calls this the matrix descriptor.
@@ -69,6 +76,21 @@ DEVICE void wgmma_wait([[maybe_unused]] SourceLine at = source_line()) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 #endif
 }
+// The same, where `sums` are complete then. The empty statement keeps the compiler from reading them before the wait:
+// "memory" orders no registers.
+template <int PENDING, int INSTRUCTIONS>
+DEVICE void wgmma_wait(Sum (&sums)[INSTRUCTIONS][WGMMA_N / 2], SourceLine at = source_line()) {
+  wgmma_wait<PENDING>(at);
+#ifdef TILEWISE_HOST
+  static_cast<void>(sums);
+#else
+  UNROLL_ALL
+  for (int i = 0; i < INSTRUCTIONS; ++i) {
+    UNROLL_ALL
+    for (int j = 0; j < WGMMA_N / 2; ++j) asm volatile("" : TILEWISE_SUM(sums[i][j]));
+  }
+#endif
+}
 
 // Raises or lowers the registers of each thread of the warpgroup to REGISTERS, a multiple of 8 from 24 to 256. Raising
 // waits until the block's other warps have released as many. Called by the whole warpgroup.
@@ -117,11 +139,6 @@ DEVICE void lower_registers([[maybe_unused]] SourceLine at = source_line()) {
 #define TILEWISE_WGMMA_TAIL(left_across, right_across) ";"
 #else
 #define TILEWISE_WGMMA_TAIL(left_across, right_across) ", 1, 1;"
-#endif
-#if ELEMENT == TYPE_I8
-#define TILEWISE_SUM "+r"
-#else
-#define TILEWISE_SUM "+f"
 #endif
 #define TILEWISE_WGMMA_ASM(n, sums, left, right, keep, left_across, right_across)                              \
   "wgmma.mma_async.sync.aligned.m64n" #n TILEWISE_WGMMA_TYPES " {" sums "}, " left ", " right ", " keep       \

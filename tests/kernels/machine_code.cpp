@@ -7,8 +7,14 @@
 // machine_code compare FILE [PART]
 //     Plans and compiles the file's candidates again (every PART-th), and names those that
 //     differ; exit status 1 when there are any.
+// machine_code stages TEMPLATES [CANDIDATES]
+//     How warps hand stages of a TMA pipeline back, before and after a change: by the sources in
+//     TEMPLATES, the folder templates/ of another revision, and by those that are built in.
+//     CANDIDATES (24) random ones of each row.
 #include <atomic>
+#include <cmath>
 #include <fstream>
+#include <iomanip>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -17,8 +23,12 @@
 
 #include "device/elf.hpp"
 #include "device/machines.hpp"
+#include "templates/sources.hpp"
+#include "templates/space/search_space.hpp"
 #include "tests/kernels/check_cases.hpp"
+#include "tests/support/stage_release.hpp"
 #include "tilewise/error.hpp"
+#include "tilewise/matmul.hpp"
 #include "vocabulary/device_info.hpp"
 #include "vocabulary/hash.hpp"
 #include "vocabulary/record.hpp"
@@ -160,13 +170,115 @@ int compare(const std::string& file, std::size_t part) {
   return different > 0;
 }
 
+/// Candidates with a TMA pipeline, of one GPU.
+struct Row {
+  std::string name, target;
+  Problem problem;
+  std::string kernel;
+  Subspace subspace;
+};
+
+std::vector<Row> rows_of_stages() {
+  const Problem whole = typed_problem(Layout::tn, 8192, 8192, 64, DType::f32, DType::f32),
+                edges = typed_problem(Layout::nn, 1000, 1024, 1000, DType::f32, DType::f32),
+                bf16 = typed_problem(Layout::nn, 1024, 1024, 1024, DType::bf16, DType::bf16);
+  const auto simt = [](int fragments) {
+    return Subspace{{"FRAGMENTS", {fragments}}, {"SPECIALIZE_SIZE", {1}}, {"PREFETCH", {6, 7, 8}},
+                    {"TRANSPOSE_A", {0}},       {"TRANSPOSE_B", {0}},     {"VECTOR_A", {4}},
+                    {"VECTOR_B", {4}},          {"TILE_K", {8, 16}}};
+  };
+  std::vector<Row> rows;
+  for (const int fragments : {1, 2}) {
+    const std::string with = ", FRAGMENTS " + std::to_string(fragments);
+    rows.push_back({"simt tn 8192x8192x64" + with, "sm_90", whole, "simt", simt(fragments)});
+    rows.push_back({"simt nn 1000x1024x1000" + with, "sm_90", edges, "simt", simt(fragments)});
+  }
+  Subspace small = simt(1);
+  for (const auto& [name, value] : {std::pair{"TILE_K", 8},
+                                    {"UNROLL", 8},
+                                    {"THREAD_M", 2},
+                                    {"THREAD_N", 8},
+                                    {"FMA_ORDER", 1},
+                                    {"SLICE_K", 1}})
+    small[name] = {value};
+  rows.push_back({"simt tn, FRAGMENTS 1, THREAD 2x8", "sm_90", whole, "simt", small});
+  rows.push_back({"mma bf16 nn 1024", "sm_90", bf16, "mma", {{"TMA", {1}}}});
+  return rows;
+}
+
+/// The same source with the texts in a folder.
+KernelSource source_in(const std::string& folder, KernelSource source) {
+  const auto read = [&](const std::string& file) {
+    std::ifstream in(folder + "/" + file);
+    if (!in) throw Error(ErrorKind::io, "cannot read " + folder + "/" + file);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  source.text =
+      read("families/" + source.name.substr(0, source.name.find('.')) + "/" + source.name);
+  for (auto& [name, text] : source.headers) text = read(name);
+  return source;
+}
+
+/// The multiply step's kernel. Nothing where it does not compile.
+std::optional<test::StageRelease> release_of(const Compiler& compiler, const KernelSpec& kernel,
+                                             const KernelSource& source, const Target& target) {
+  const CompileResult made = compiler.compile({kernel, source.text, source.headers, target});
+  if (!made.image) return std::nullopt;
+  const Binary text = elf_section(made.image->binary, ".text." + kernel.entry);
+  return test::StageReleaseCheck(test::instructions(text)).found();
+}
+
+void stages_of(const Row& row, const Compiler& compiler, const std::string& folder,
+               std::size_t candidates) {
+  const DeviceInfo device = nominal_device(best_target(parse_target(row.target)));
+  const SearchSpace space(row.problem, device, select_templates({row.kernel}), row.subspace);
+  std::mt19937_64 generator(1);
+  std::vector<KernelSpec> kernels;
+  while (kernels.size() < candidates) {
+    const Candidate candidate = space.random(generator).value();
+    for (const LaunchStep& step :
+         find_template(row.kernel).plan(row.problem, candidate.configuration, device).steps)
+      if (step.role == StepRole::multiply) kernels.push_back(step.kernel);
+  }
+  std::mutex mutex;  // guards what follows
+  int kernels_of_both = 0, unfenced[2] = {}, early[2] = {};
+  double change = 0;  // sum of logarithms
+  in_parallel(kernels.size(), [&](std::size_t i) {
+    const KernelSource& now = kernel_source(kernels[i].source);
+    const auto before = release_of(compiler, kernels[i], source_in(folder, now), device.target);
+    const auto after = release_of(compiler, kernels[i], now, device.target);
+    if (!before || !after) return;
+    const std::lock_guard lock(mutex);
+    ++kernels_of_both;
+    unfenced[0] += before->unfenced > 0, unfenced[1] += after->unfenced > 0;
+    early[0] += before->early > 0, early[1] += after->early > 0;
+    change += std::log(double(after->instructions) / before->instructions);
+  });
+  std::cout << std::left << std::setw(38) << row.name << std::setw(8) << to_string(device.target)
+            << std::right << std::setw(8) << kernels_of_both << std::setw(8) << unfenced[0]
+            << std::setw(4) << unfenced[1] << std::setw(8) << early[0] << std::setw(4) << early[1]
+            << std::showpos << std::fixed << std::setprecision(1) << std::setw(9)
+            << 100 * std::expm1(change / kernels_of_both) << "%" << std::noshowpos << std::endl;
+}
+
+int stages(const std::string& folder, std::size_t candidates) {
+  const std::vector<Row> rows = rows_of_stages();
+  const auto compiler = load_compiler(best_target(parse_target(rows[0].target)));
+  std::cout << compiler->version() << std::string(40, ' ')
+            << "kernels  no fence  in flight  instructions\n";
+  for (const Row& row : rows) stages_of(row, *compiler, folder, candidates);
+  return 0;
+}
+
 int run(const std::vector<std::string>& words) {
   const auto number = [&](std::size_t otherwise) -> std::size_t {
     return words.size() > 2 ? std::stoul(words[2]) : otherwise;
   };
   if (words.size() >= 2 && words[0] == "make") return make(words[1], number(200));
   if (words.size() >= 2 && words[0] == "compare") return compare(words[1], number(1));
-  std::cerr << "usage: machine_code make FILE [CANDIDATES] | machine_code compare FILE [PART]\n";
+  if (words.size() >= 2 && words[0] == "stages") return stages(words[1], number(24));
+  std::cerr << "usage: machine_code make FILE [CANDIDATES] | machine_code compare FILE [PART] | "
+               "machine_code stages TEMPLATES [CANDIDATES]\n";
   return 2;
 }
 

@@ -1,11 +1,15 @@
-// What only the machine code shows: the compiler may move a load past those that the source has
-// after it. A warp that frees a stage of a TMA pipeline must have received all that it read there,
-// or TMA's next tile may arrive first (mbarrier_arrive_warp() of templates/words/mbarrier.cuh).
+// What only the machine code shows of a warp that hands memory of the block back to TMA: the
+// compiler may move a load or a store past what the source has after it. The proxy fence of
+// release_to_tma() (templates/words/mbarrier.cuh) stands between the last load of a stage and the
+// arrival.
+//
+// The machine's NVRTC compiles, or that of TILEWISE_NVRTC: ./check --full runs these tests with
+// several. TILEWISE_FULL=1 takes random candidates for each GPU instead of one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,148 +19,277 @@
 #include "templates/sources.hpp"
 #include "templates/space/search_space.hpp"
 #include "tests/support/nvrtc.hpp"
-#include "tilewise/error.hpp"
+#include "tests/support/stage_release.hpp"
 #include "tilewise/matmul.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise::machine_code_test {
 namespace {
 
-/// One instruction of sm_90: 16 bytes. Where its fields are was read off nvdisasm's listings.
-struct Instruction {
-  std::uint64_t low = 0, high = 0;
+using test::StageRelease;
+using Change = std::function<void(KernelSource&)>;
 
-  bool loads_from_shared() const { return opcode() == 0x984 || opcode() == 0x83b; }  // LDS, LDSM
-  /// An arrival at an mbarrier whose address is in an ordinary register, as one that is computed of
-  /// loaded values. Where TMA copies both operands, no other has.
-  bool arrives_by_loads() const { return opcode() == 0x9a7 && (low >> 24 & 0xff) != 0xff; }
-  /// The counter (0 to 5) that the result's arrival counts down; 7: none.
-  unsigned result_counter() const { return high >> 46 & 7; }
-  bool waits_for(unsigned counter) const { return counter < 6 && (high >> (52 + counter) & 1); }
+/// A kernel to compile.
+struct Case {
+  DeviceInfo device;
+  Problem problem;
+  Candidate candidate;
 
- private:
-  unsigned opcode() const { return low & 0xfff; }
-};
-
-struct Found {
-  int loads = 0, arrivals = 0;
-  int early = 0;  ///< arrivals while a load was in flight
-};
-
-/// Looks at the code in its order in memory. Shared-memory loads of a warp end in their order.
-Found arrivals_of(Binary text) {
-  Found found;
-  std::vector<unsigned> in_flight;  // counters of the loads, in their order
-  for (std::size_t at = 0; at + 16 <= text.size(); at += 16) {
-    const Instruction one{value_at<std::uint64_t>(text, at), value_at<std::uint64_t>(text, at + 8)};
-    const auto ended = std::find_if(in_flight.rbegin(), in_flight.rend(),
-                                    [&](unsigned counter) { return one.waits_for(counter); });
-    in_flight.erase(in_flight.begin(), ended.base());
-    if (one.arrives_by_loads()) {
-      ++found.arrivals;
-      found.early += !in_flight.empty();
-    }
-    if (!one.loads_from_shared()) continue;
-    ++found.loads;
-    in_flight.push_back(one.result_counter());
+  std::string name() const {
+    return to_string(device.target) + " " + to_string(problem) + " " + to_string(candidate);
   }
-  return found;
+};
+
+/// Puts `after` in the place of `before`, which all sources together have once.
+void replace_once(KernelSource& source, const std::string& before, const std::string& after) {
+  int changed = 0;
+  for (auto& [name, text] : source.headers) {
+    const std::size_t at = text.find(before);
+    if (at == std::string::npos) continue;
+    text.replace(at, before.size(), after);
+    ++changed;
+  }
+  EXPECT_EQ(changed, 1) << before;
+}
+
+const std::string kFence = "fence_proxy_async();  //@ release-fence";
+void without_fence(KernelSource& source) { replace_once(source, kFence, ""); }
+/// The fence stands before the first load of the stage.
+void early_fence(KernelSource& source) {
+  without_fence(source);
+  const std::string wait = "mbarrier_wait(full + consumer.stage, consumer.phase);";
+  replace_once(source, wait, wait + " fence_proxy_async();");
+}
+/// The fence does not name the memory of the block.
+void wide_fence(KernelSource& source) {
+  replace_once(source, kFence, R"(asm volatile("fence.proxy.async;" ::: "memory");)");
+}
+
+void without_arrival(KernelSource& source) {
+  const std::string arrival = "\n  mbarrier_arrive_warp(empty, at);";
+  replace_once(source, kFence + arrival, kFence + "\n  __syncwarp();");
 }
 
 class MachineCode : public test::NvrtcTest {
  protected:
-  void SetUp() override {
-    NvrtcTest::SetUp();
-    if (IsSkipped()) return;
-    if (compiler_->identity().find("NVRTC 13") == std::string::npos)
-      GTEST_SKIP() << "the encoding was read off NVRTC 13's code, this is "
-                   << compiler_->identity();
-  }
-
-  /// `change` alters the kernel's source and headers.
-  Found compiled(const Problem& problem, const Candidate& candidate,
-                 const std::function<void(KernelSource&)>& change = {}) const {
-    const KernelTemplate& kernel = find_template(candidate.kernel_template);
-    for (const LaunchStep& step : kernel.plan(problem, candidate.configuration, device_).steps) {
+  StageRelease compiled(const Case& one, const Change& change = {}) const {
+    const KernelTemplate& kernel = find_template(one.candidate.kernel_template);
+    const Plan plan = kernel.plan(one.problem, one.candidate.configuration, one.device);
+    for (const LaunchStep& step : plan.steps) {
       if (step.role != StepRole::multiply) continue;
       KernelSource source = kernel_source(step.kernel.source);
       if (change) change(source);
       const CompileResult made =
-          compiler_->compile({step.kernel, source.text, source.headers, device_.target});
-      if (!made.image) throw std::runtime_error(made.log);
-      return arrivals_of(elf_section(made.image->binary, ".text." + step.kernel.entry));
+          compiler_->compile({step.kernel, source.text, source.headers, one.device.target});
+      if (!made.image) throw std::runtime_error(one.name() + ": " + made.log);
+      return test::StageReleaseCheck(
+                 test::instructions(elf_section(made.image->binary, ".text." + step.kernel.entry)))
+          .found();
     }
     throw std::runtime_error("no multiply step");
   }
 
-  std::vector<Candidate> drawn(const Problem& problem, const std::string& kernel,
-                               const Subspace& subspace, int count) const {
-    const SearchSpace space(problem, device_, select_templates({kernel}), subspace);
-    std::mt19937_64 generator(5);
-    std::vector<Candidate> candidates;
-    for (int i = 0; i < count; ++i)
-      if (auto candidate = space.random(generator)) candidates.push_back(std::move(*candidate));
-    EXPECT_EQ(candidates.size(), static_cast<std::size_t>(count));
-    return candidates;
+  std::vector<StageRelease> compiled(const std::vector<Case>& cases,
+                                     const Change& change = {}) const {
+    std::vector<StageRelease> found(cases.size());
+    parallel_for(std::ssize(cases), 0, [&](std::int64_t i, int) {
+      found[static_cast<std::size_t>(i)] = compiled(cases[static_cast<std::size_t>(i)], change);
+    });
+    return found;
   }
 
-  void expect_no_early_arrival(const Problem& problem, const std::vector<Candidate>& candidates) {
-    ASSERT_FALSE(candidates.empty());
-    std::vector<Found> found(candidates.size());
-    parallel_for(static_cast<std::int64_t>(candidates.size()), 0, [&](std::int64_t i, int) {
-      const auto at = static_cast<std::size_t>(i);
-      found[at] = compiled(problem, candidates[at]);
-    });
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      EXPECT_GT(found[i].loads, 0) << to_string(candidates[i]);
-      EXPECT_GT(found[i].arrivals, 0) << to_string(candidates[i]);
-      EXPECT_EQ(found[i].early, 0) << to_string(candidates[i]);
+  /// Those of sm_90, sm_100 and sm_120 that the compiler and the template know.
+  std::vector<DeviceInfo> devices(const Problem& problem, const std::string& kernel) const {
+    std::vector<DeviceInfo> known;
+    const std::vector<Target> all = compiler_->targets();
+    for (const char* name : {"sm_90", "sm_100", "sm_120"}) {
+      const DeviceInfo device = nominal_device(best_target(parse_target(name)));
+      if (std::find(all.begin(), all.end(), device.target) != all.end() &&
+          find_template(kernel).supports(problem, device))
+        known.push_back(device);
+    }
+    return known;
+  }
+
+  /// A random candidate; with TILEWISE_FULL `full` of them for each GPU. Those of later calls are
+  /// for other GPUs.
+  void draw(std::vector<Case>& cases, const Problem& problem, const std::string& kernel,
+            const Subspace& subspace, int full) {
+    std::vector<DeviceInfo> all = devices(problem, kernel);
+    ASSERT_FALSE(all.empty()) << kernel << " " << to_string(problem);
+    if (!full_) all = {all[turn_++ % all.size()]};
+    for (const DeviceInfo& device : all) {
+      const SearchSpace space(problem, device, select_templates({kernel}), subspace);
+      for (int i = 0; i < (full_ ? full : 1); ++i) {
+        const auto candidate = space.random(generator_);
+        ASSERT_TRUE(candidate) << to_string(problem);
+        cases.push_back({device, problem, *candidate});
+      }
     }
   }
 
-  const DeviceInfo device_ = nominal_device(best_target(parse_target("sm_90")));
-  const Problem f32_ = typed_problem(Layout::nn, 1024, 1024, 1024, DType::f32, DType::f32);
+  void expect_released(const std::vector<Case>& cases) const {
+    ASSERT_FALSE(cases.empty());
+    const std::vector<StageRelease> all = compiled(cases);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const StageRelease& found = all[i];
+      SCOPED_TRACE(cases[i].name());
+      EXPECT_GT(found.loads, 0);
+      EXPECT_GT(found.arrivals, 0);
+      EXPECT_EQ(found.unreached, 0);
+      EXPECT_EQ(found.unfenced, 0);
+      EXPECT_EQ(found.fences_in_flight, 0);
+      EXPECT_EQ(found.early, 0);
+      EXPECT_EQ(found.before_fence, 0);
+    }
+  }
+
+  static Problem f32(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k) {
+    return typed_problem(layout, m, n, k, DType::f32, DType::f32);
+  }
+  static Case on_sm_90(const Problem& problem, const std::string& kernel, const std::string& json) {
+    return {nominal_device(best_target(parse_target("sm_90"))),
+            problem,
+            {kernel, Configuration::parse(json)}};
+  }
+  /// At ce0d348 loads were in flight when the warps of both tiles arrived.
+  static Case one_fragment(int tile_m, int tile_n) {
+    Case one = on_sm_90(f32(Layout::tn, 8192, 8192, 64), "simt",
+                        R"({"FRAGMENTS":1,"SPECIALIZE_SIZE":1,"TILE_K":8,"UNROLL":8,"PREFETCH":7,
+                        "THREAD_M":2,"THREAD_N":8,"SLICE_K":1,"PACK_A":0,"PACK_B":0,
+                        "TRANSPOSE_A":0,"TRANSPOSE_B":0,"VECTOR_A":4,"VECTOR_B":4,"GROUP_M":1,
+                        "FMA_ORDER":1,"BLOCKS_PER_SM":1,"FRAGMENT_K":1,"MAX_REGISTERS":255,
+                        "SPLIT_K":1,"STREAM_K":0,"VECTOR_C":4,"WARP_M":16})");
+    one.candidate.configuration.set("TILE_M", tile_m);
+    one.candidate.configuration.set("TILE_N", tile_n);
+    return one;
+  }
   /// At 9f133a6 four loads were in flight when its warps arrived.
-  const Candidate two_fragments_ = {
-      "simt", Configuration::parse(
-                  R"({"BLOCKS_PER_SM":1,"FMA_ORDER":1,"FRAGMENTS":2,"FRAGMENT_K":1,"GROUP_M":1,
-                      "MAX_REGISTERS":255,"PACK_A":0,"PACK_B":0,"PREFETCH":6,"SLICE_K":2,
-                      "SPECIALIZE_SIZE":1,"SPLIT_K":1,"STREAM_K":0,"THREAD_M":8,"THREAD_N":8,
-                      "TILE_K":64,"TILE_M":32,"TILE_N":256,"TRANSPOSE_A":1,"TRANSPOSE_B":0,
-                      "UNROLL":32,"VECTOR_A":2,"VECTOR_B":4,"VECTOR_C":4,"WARP_M":4})")};
+  static Case two_fragments() {
+    return on_sm_90(f32(Layout::nn, 1024, 1024, 1024), "simt",
+                    R"({"BLOCKS_PER_SM":1,"FMA_ORDER":1,"FRAGMENTS":2,"FRAGMENT_K":1,"GROUP_M":1,
+                    "MAX_REGISTERS":255,"PACK_A":0,"PACK_B":0,"PREFETCH":6,"SLICE_K":2,
+                    "SPECIALIZE_SIZE":1,"SPLIT_K":1,"STREAM_K":0,"THREAD_M":8,"THREAD_N":8,
+                    "TILE_K":64,"TILE_M":32,"TILE_N":256,"TRANSPOSE_A":1,"TRANSPOSE_B":0,
+                    "UNROLL":32,"VECTOR_A":2,"VECTOR_B":4,"VECTOR_C":4,"WARP_M":4})");
+  }
+  /// Candidates that TMA copies one operand for, or both. Large tiles take long to compile.
+  std::vector<Case> simt_by_tma(const Problem& problem) {
+    std::vector<Case> cases;
+    int prefetch = 0;
+    for (const int fragments : {1, 2})
+      for (const int specialised : {0, 1}) {
+        Subspace subspace = {{"FRAGMENTS", {fragments}},
+                             {"SPECIALIZE_SIZE", {specialised}},
+                             {"TRANSPOSE_A", {0}},
+                             {"VECTOR_A", {4}}};
+        subspace["PREFETCH"] = {6 + prefetch++ % 3};
+        if (full_) subspace["PREFETCH"] = {6, 7, 8};
+        subspace["TILE_K"] = full_ ? std::vector<int>{8, 16, 32} : std::vector<int>{8, 16};
+        draw(cases, problem, "simt", subspace, 8);
+        subspace["TRANSPOSE_B"] = {0}, subspace["VECTOR_B"] = {4};
+        if (full_) draw(cases, problem, "simt", subspace, 8);
+      }
+    return cases;
+  }
+  /// Of both templates, both FRAGMENTS. Small ones, which are compiled several times.
+  std::vector<Case> one_of_each() {
+    std::vector<Case> cases = {one_fragment(64, 16), two_fragments()};
+    cases[1].candidate.configuration.set("TILE_K", 16);
+    cases[1].candidate.configuration.set("UNROLL", 8);
+    for (const int fragments : {1, 2})
+      draw(cases, bf16_, "mma", {{"TMA", {1}}, {"FRAGMENTS", {fragments}}, {"TILE_K", {32}}}, 2);
+    return cases;
+  }
+
+  const Problem bf16_ = typed_problem(Layout::nn, 1024, 1024, 1024, DType::bf16, DType::bf16);
+
+  const bool full_ = std::getenv("TILEWISE_FULL") != nullptr;
+
+ private:
+  std::mt19937_64 generator_{5};
+  std::size_t turn_ = 0;
 };
 
-TEST_F(MachineCode, SimtFreesAStageWhenItsReadsHaveEnded) {
-  expect_no_early_arrival(f32_, {two_fragments_});
-  for (const Layout layout : {Layout::nn, Layout::tn}) {
-    const Problem problem = typed_problem(layout, 1000, 1024, 1024, DType::f32, DType::f32);
-    for (const int fragments : {1, 2}) {
-      const Subspace by_tma = {{"PREFETCH", {6, 7, 8}}, {"FRAGMENTS", {fragments}},
-                               {"VECTOR_A", {4}},       {"VECTOR_B", {4}},
-                               {"TRANSPOSE_A", {0}},    {"TRANSPOSE_B", {0}}};
-      expect_no_early_arrival(problem, drawn(problem, "simt", by_tma, fragments == 2 ? 12 : 4));
+TEST_F(MachineCode, SimtFencesItsReadsOfAStage) {
+  expect_released({one_fragment(256, 32), one_fragment(64, 16), two_fragments()});
+}
+
+TEST_F(MachineCode, SimtFencesItsReadsWhereTilesAreWhole) {
+  expect_released(simt_by_tma(f32(Layout::tn, 8192, 8192, 64)));
+}
+
+TEST_F(MachineCode, SimtFencesItsReadsWhereTilesHaveEdges) {
+  expect_released(simt_by_tma(f32(Layout::nn, 1000, 1024, 1000)));
+}
+
+TEST_F(MachineCode, MmaFencesItsReadsOfAStage) {
+  std::vector<Case> cases;
+  for (const DType type : {DType::f64, DType::bf16})
+    for (const std::int64_t m : {1024, 1000})
+      for (const int fragments : {1, 2}) {
+        Subspace subspace = {{"TMA", {1}}, {"FRAGMENTS", {fragments}}};
+        if (!full_) subspace["TILE_K"] = {16, 32};
+        draw(cases, typed_problem(Layout::nn, m, 1024, 1024, type, type), "mma", subspace, 12);
+      }
+  expect_released(cases);
+}
+
+// Its stages are read by wgmma, which needs no fence: no ordinary load follows the last instruction
+// of a stage before the arrival. What it stores by TMA is stored before the fence.
+TEST_F(MachineCode, WgmmaReadsNoStageByLoads) {
+  std::vector<Case> cases;
+  for (const DType type : {DType::bf16, DType::e4m3})
+    for (const int epilogue : {0, 1, 2})
+      draw(cases, typed_problem(Layout::tn, epilogue ? 1024 : 1000, 1024, 1024, type, DType::bf16),
+           "wgmma", {{"EPILOGUE", {epilogue}}}, 24);
+  const std::vector<StageRelease> all = compiled(cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(cases[i].name());
+    EXPECT_GT(all[i].arrivals_of_multiply, 0);
+    EXPECT_EQ(all[i].loads_of_multiply, 0);
+    const bool by_tma = cases[i].candidate.configuration.at("EPILOGUE") == 2;
+    EXPECT_EQ(all[i].tma_stores > 0, by_tma);
+    if (by_tma) {
+      EXPECT_EQ(all[i].loads, 0);
+    }
+    EXPECT_EQ(all[i].tma_stores_unfenced, 0);
+  }
+}
+
+TEST_F(MachineCode, ReleaseHasNoFenceOfTheGpu) {
+  std::vector<Case> cases = {one_fragment(64, 16)};
+  draw(cases, bf16_, "mma", {{"TMA", {1}}, {"TILE_K", {32}}}, 2);
+  const std::vector<StageRelease> with = compiled(cases), without = compiled(cases, without_fence),
+                                  wide = compiled(cases, wide_fence);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(cases[i].name());
+    EXPECT_EQ(with[i].fences_gpu, without[i].fences_gpu);
+    EXPECT_GT(wide[i].fences_gpu, with[i].fences_gpu);
+  }
+}
+
+TEST_F(MachineCode, ArrivalsAtEmptyBarriersAreTold) {
+  const std::vector<Case> cases = one_of_each();
+  const std::vector<StageRelease> with = compiled(cases),
+                                  without = compiled(cases, without_arrival);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(cases[i].name());
+    EXPECT_GT(with[i].arrivals, 0);
+    EXPECT_EQ(without[i].arrivals, 0);
+    EXPECT_EQ(without[i].any_arrivals, with[i].any_arrivals - with[i].arrivals);
+  }
+}
+
+TEST_F(MachineCode, AMissingFenceIsFound) {
+  const std::vector<Case> cases = one_of_each();
+  for (const auto change : {without_fence, early_fence}) {
+    const std::vector<StageRelease> all = compiled(cases, change);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      EXPECT_GT(all[i].arrivals, 0) << cases[i].name();
+      EXPECT_EQ(all[i].unfenced, all[i].arrivals) << cases[i].name();
     }
   }
-}
-
-TEST_F(MachineCode, MmaFreesAStageWhenItsReadsHaveEnded) {
-  for (const DType type : {DType::f64, DType::bf16}) {
-    const Problem problem = typed_problem(Layout::nn, 1024, 1024, 1024, type, type);
-    expect_no_early_arrival(problem, drawn(problem, "mma", {{"TMA", {1}}}, 8));
-  }
-}
-
-TEST_F(MachineCode, AnEarlyArrivalIsFound) {
-  const Found found = compiled(f32_, two_fragments_, [](KernelSource& source) {
-    const std::string all = "some_bits_of(sums) ^ sets[0].some_bits() ^ sets[1].some_bits()";
-    int changed = 0;
-    for (auto& [name, text] : source.headers)
-      for (std::size_t at; (at = text.find(all)) != std::string::npos; ++changed)
-        text.replace(at, all.size(), "(sets[1].b[0][0] != 0)");
-    EXPECT_EQ(changed, 1);
-  });
-  EXPECT_GT(found.arrivals, 0);
-  EXPECT_GT(found.early, 0);
 }
 
 }  // namespace

@@ -221,6 +221,24 @@ autotune NO_PLOTLY=1 -- report -o x.html
 expect_call "pip -m pip install --disable-pip-version-check --no-input plotly" "$name"
 expect_said "[plotly $tree/.tilewise/plotly]" "$name"
 
+name="several NVRTC"
+nvrtc_wheels() {
+  : >"$calls"
+  said=$(cd / && env -u TILEWISE_NO_INSTALL PATH="$fake:$PATH" CALLS="$calls" "$@" bash -c \
+    'TW_ROOT=$1 && source "$1/cmake/setup.sh" && tw_begin build && tw_nvrtc_wheels' _ "$tree" 2>&1)
+  status=$?
+}
+nvrtc_wheels PIP_FAILS=1
+expect_status 0 "$name, no network"
+expect_said "NVRTC 12.9 is not read" "$name, no network"
+nvrtc_wheels TILEWISE_NO_INSTALL=1
+expect_status 0 "$name, nothing may be installed"
+expect_no_call pip "$name, nothing may be installed"
+nvrtc_wheels A=
+expect_call "nvidia-cuda-nvrtc-cu12==12.9.*" "$name"
+expect_call "nvidia-cuda-nvrtc>=13.1" "$name"
+expect_said "$tree/.tilewise/nvrtc-newest" "$name"
+
 name="a tree that may not be written"
 if [[ $(/usr/bin/id -u) == 0 ]] && command -v setpriv >/dev/null; then
   said=$(cd / && setpriv --reuid 65534 --regid 65534 --clear-groups env PATH="$fake:$PATH" \

@@ -145,7 +145,8 @@ TEST(Rejection, ServingIgnoresWhatIsForTheSearchOnly) {
 }
 
 TEST(LaunchRevision, NamesTemplateAndPlan) {
-  EXPECT_EQ(launch_revision(small_template()), "small.3 plan." + std::to_string(kPlanRevision));
+  EXPECT_EQ(launch_revision(small_template()), "small.3 plan." + std::to_string(kPlanRevision) +
+                                                   " words." + std::to_string(kWordsRevision));
 }
 
 TEST(SearchSpace, ListsExactlyTheValidOnesEachOnce) {

@@ -45,23 +45,6 @@ struct Fragments {
     reader_a.read(stage, step, [this](int u, int c, Word word) { a[u / 2][2 * c + u % 2] = word; });  //@ mma-words-a
     reader_b.read(stage + OperandA::STAGED_BYTES, step, [this](int u, int c, Word word) { b[u][c] = word; });  //@ mma-words-b
   }
-  // The XOR of all words: it depends on every load. See mbarrier_arrive_warp().
-  DEVICE_MEMBER unsigned some_bits() const { return some_of(a) ^ some_of(b); }
-
- private:
-  static DEVICE_MEMBER unsigned bits(unsigned word) { return word; }
-  static DEVICE_MEMBER unsigned bits(double word) {
-    unsigned halves[2];
-    copy_bits(halves, word);
-    return halves[0];
-  }
-  template <int COUNT, int WORDS>
-  static DEVICE_MEMBER unsigned some_of(const Word (&words)[COUNT][WORDS]) {
-    unsigned all = 0;
-    UNROLL_ALL
-    for (int i = 0; i < COUNT * WORDS; ++i) all ^= bits(words[i / WORDS][i % WORDS]);
-    return all;
-  }
 };
 
 #if MATH == 1
@@ -197,9 +180,9 @@ struct TileLoader {
   DEVICE_MEMBER void issue(int t, int nth) {
     if (nth == PARTS / 2) issue_loads(t + STAGES - 1);  //@ mma-issue-loads
   }
-  // Called after the warp's last read of the stage. read: some_bits() of the fragments read last.
-  DEVICE_MEMBER void free_stage(unsigned read) const {
-    pipeline.arrive_empty(read & args.unknown_zero());  //@ mma-empty-arrive
+  // Called after the warp's last read of the stage.
+  DEVICE_MEMBER void free_stage() const {
+    pipeline.release();  //@ mma-empty-arrive
   }
   // Waits for tile t + 1, if there is one.
   DEVICE_MEMBER void wait_next_tile(int t) {
@@ -281,7 +264,7 @@ struct TileLoader {
     }
     start<PARTS>(t + STAGES - 1, nth);
   }
-  DEVICE_MEMBER void free_stage(unsigned) const {}  // done by the barrier in wait_next_tile()
+  DEVICE_MEMBER void free_stage() const {}  // done by the barrier in wait_next_tile()
   // After it tile t + 1 is complete for all threads, and no thread reads tile t.
   DEVICE_MEMBER void wait_next_tile(int t) {
     finish(t + STAGES - 1);
@@ -312,7 +295,7 @@ DEVICE void multiply(Sums& sums, const MmaArgs& args, const WorkTile& work_tile,
       fragments[0].read(reader_a, reader_b, loader.stage(), first + step);
       multiply_step(sums, fragments[0], partial, step);
     }
-    loader.free_stage(multiplies ? fragments[0].some_bits() : 0);
+    loader.free_stage();
     loader.wait_next_tile(t);
   }
 #else
@@ -324,7 +307,7 @@ DEVICE void multiply(Sums& sums, const MmaArgs& args, const WorkTile& work_tile,
     for (int step = 0; step < kSteps; ++step) {
       loader.template issue<kSteps>(t, step);
       if (step == kSteps - 1) {
-        loader.free_stage(multiplies ? fragments[step % 2].some_bits() : 0);
+        loader.free_stage();
         loader.wait_next_tile(t);
       }
       if (!multiplies) continue;

@@ -211,12 +211,18 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
 KernelTemplate mma_template() {
   KernelTemplate t;
   t.name = "mma";
-  t.revision = 5;
+  t.revision = 6;
   t.summary = "tensor cores by warp-wide instructions, every type they have";
   t.parameters = mma::parameters();
   t.constraints = mma::constraints();
   t.supports = supports;
   t.plan = plan;
+  t.pipeline_use = [](const Problem& problem, const Configuration& c) {
+    const Mma s(problem, c);
+    if (!s.by_tma()) return PipelineUse{};
+    return PipelineUse{tile_steps(problem, s.tile_m, s.tile_n, s.tile_k) * (s.threads() / 32),
+                       double(problem.k) / (double(s.tile_k) * std::max(1, s.split)), s.stages};
+  };
   t.specialises = "SPECIALIZE_SIZE";
   t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;

@@ -27,7 +27,7 @@ struct RowClasses {
   static DEVICE_MEMBER void issue_load(char* tile, const TensorMap* maps, int span, int k, Mbarrier* barrier) {
     UNROLL_ALL
     for (int s = 0; s < ROW_CLASSES; ++s)
-      load_tile(tile + s * CLASS_BYTES, maps[s], ALONG_K ? k : span, (ALONG_K ? span : k) / ROW_CLASSES, barrier);
+      load_tile(tile + s * CLASS_BYTES, maps[s], ALONG_K ? k : span, (ALONG_K ? span : k) / ROW_CLASSES, barrier);  //@ mma-row-class-load
   }
   // Bytes from the beginning of a row class's box rows to the rows' first elements.
   static DEVICE_MEMBER int early_bytes(const Element* matrix, Int64 ld, int row_class) {
@@ -77,7 +77,7 @@ struct Reader<RowClasses<SPAN, ALONG_K>, ROW_GROUPS, IS_A> {
         const char* at = ALONG_K ? tile + offsets[ALONG_K ? u % ROW_CLASSES : 0] + u / ROW_CLASSES * 8 * Tile::ROW_BYTES +
                                        k * kElementBytes
                                  : tile + offsets[0] + k / ROW_CLASSES * Tile::ROW_BYTES + place(u, 0) * kElementBytes;
-        put(u, c, *reinterpret_cast<const Word*>(at));
+        put(u, c, *reinterpret_cast<const Word*>(at));  //@ mma-row-class-read
       }
     }
   }

@@ -136,7 +136,7 @@ DEVICE void issue_tile_load(float* to, const TensorMap& map, Int64 at, int k, Mb
   if constexpr (Of::SWIZZLED) {
     UNROLL_ALL
     for (int panel = 0; panel < TILE_K / Of::PANEL; ++panel)
-      load_tile(to + panel * Of::PANEL_ELEMENTS, map, k + panel * Of::PANEL, static_cast<int>(at), full);
+      load_tile(to + panel * Of::PANEL_ELEMENTS, map, k + panel * Of::PANEL, static_cast<int>(at), full);  //@ simt-tma-panel
   } else {
     load_tile(to, map, static_cast<int>(at), k, full);  //@ simt-tma-load
   }
@@ -148,7 +148,7 @@ DEVICE void issue_tile_load(float* to, const TensorMap& map, Int64 at, int k, Mb
 //   first_loads()   issues the copies of the first tiles
 //   wait(t)         waits until tile t is in stage(t)
 //   issue(t)        issues the copies that overlap with the multiplication of tile t
-//   release(read)   frees tile t's stage for this warp; `read` depends on the loads that are issued last
+//   release()       frees tile t's stage for this warp, after its last read
 //   finish(t)       completes the copies that issue(t) began, where they go through registers
 #if PREFETCH >= 6
 // One lane of warp 0 issues TMA loads into the stages. All threads store the operands that TMA cannot copy.
@@ -183,8 +183,8 @@ struct Stages {
     start(args, work, source, in_flight, t + AHEAD);
   }
   DEVICE_MEMBER const float* stage(int) const { return pipeline.consumer_stage(); }
-  DEVICE_MEMBER void release(const SimtArgs& args, unsigned read) {
-    pipeline.arrive_empty(read & args.unknown_zero());  //@ simt-empty-arrive
+  DEVICE_MEMBER void release() {
+    pipeline.release();  //@ simt-empty-arrive
     pipeline.consumer.advance();
   }
   DEVICE_MEMBER void finish(const Source& source, const TilesInFlight& in_flight, int t) {
@@ -220,7 +220,7 @@ struct Stages {
     if (BY_REGISTERS) {
       pipeline.wait_empty();  //@ simt-empty-wait-before-stores
       in_flight.finish(source, next_stage());  //@ simt-store-stage
-      mbarrier_arrive_warp(pipeline.producer_barrier(), 0);  //@ simt-full-arrive
+      mbarrier_arrive_warp(pipeline.producer_barrier());  //@ simt-full-arrive
     }
     pipeline.producer.advance();
   }
@@ -253,7 +253,7 @@ struct Stages {
     start(source, in_flight, t + kStages - 1);
   }
   DEVICE_MEMBER const float* stage(int) const { return shared + used.at; }
-  DEVICE_MEMBER void release(const SimtArgs&, unsigned) { used.advance(); }
+  DEVICE_MEMBER void release() { used.advance(); }
   DEVICE_MEMBER void finish(const Source& source, const TilesInFlight& in_flight, int t) {
     store(source, in_flight, t + kStages - 1);
   }
@@ -298,7 +298,7 @@ struct Stages {
     if (PREFETCH == 0) barrier();
   }
   DEVICE_MEMBER float* stage(int t) const { return shared + t % kStages * kStageElements; }
-  DEVICE_MEMBER void release(const SimtArgs&, unsigned) const {
+  DEVICE_MEMBER void release() const {
     if (PREFETCH > 0 && kStages == 1) barrier();  // the one buffer is stored to next
   }
   DEVICE_MEMBER void finish(const Source& source, const TilesInFlight& in_flight, int t) const {
@@ -321,9 +321,8 @@ DEVICE void multiply(Sums& sums, Stages& stages, const SimtArgs& args, const Wor
     if (Stages::WAITS_FIRST) stages.wait(t);
     stages.issue(args, work, source, in_flight, t);
     if (!Stages::WAITS_FIRST) stages.wait(t);
-    unsigned read = 0;
-    if (multiplies) read = multiply_tile(sums, stages.stage(t), thread.warp_m, thread.warp_n, thread.lane, thread.k0);  //@ simt-multiply
-    stages.release(args, read);
+    if (multiplies) multiply_tile(sums, stages.stage(t), thread.warp_m, thread.warp_n, thread.lane, thread.k0);  //@ simt-multiply
+    stages.release();
     stages.finish(source, in_flight, t);
   }
 #else
@@ -335,10 +334,8 @@ DEVICE void multiply(Sums& sums, Stages& stages, const SimtArgs& args, const Wor
   }
   for (int t = 0; t < tiles; ++t) {
     stages.issue(args, work, source, in_flight, t);
-    unsigned read = 0;
-    if (multiplies)
-      read = multiply_ahead(sums, sets, stages.stage(t), thread.warp_m, thread.warp_n, thread.lane, thread.k0);
-    stages.release(args, read);
+    if (multiplies) multiply_ahead(sums, sets, stages.stage(t), thread.warp_m, thread.warp_n, thread.lane, thread.k0);  //@ simt-multiply-ahead
+    stages.release();
     stages.finish(source, in_flight, t);
     if (Stages::READS_PAST_END || t + 1 < tiles) {
       stages.wait(t + 1);

@@ -284,20 +284,6 @@ struct Fragments {
     OperandA::read(a, stage, warp_m, lane_m(lane), k);
     OperandB::read(b, stage + OperandA::ELEMENTS, warp_n, lane_n(lane), k);
   }
-  // The XOR of one value of each load: it depends on every load. See mbarrier_arrive_warp().
-  DEVICE_MEMBER unsigned some_bits() const { return some_of<OperandA>(a) ^ some_of<OperandB>(b); }
-
- private:
-  template <class Of, int COUNT>
-  static DEVICE_MEMBER unsigned some_of(const float (&values)[FRAGMENT_K][COUNT]) {
-    unsigned bits = 0;
-    UNROLL_ALL
-    for (int e = 0; e < FRAGMENT_K; e += Of::STAGED_K ? 4 : 1) {
-      UNROLL_ALL
-      for (int i = 0; i < COUNT; i += Of::CHUNK) bits ^= bits_of(values[e][i]);
-    }
-    return bits;
-  }
 };
 
 // sums += a b^T for each step of k of the fragments. FMA_ORDER is the order of the multiply-adds: 0 row by row, 1 rows
@@ -324,36 +310,21 @@ DEVICE void outer_product(float (&sums)[THREAD_M][THREAD_N], const Fragments& f)
   }
 }
 
-// Multiplies one group's part of a tile, from step k0 on. Returns some_bits() of the fragments read last.
-DEVICE unsigned multiply_tile(float (&sums)[THREAD_M][THREAD_N], const float* stage, int warp_m,
-                              int warp_n, int lane, int k0) {
-  unsigned last = 0;
+// Multiplies one group's part of a tile, from step k0 on.
+DEVICE void multiply_tile(float (&sums)[THREAD_M][THREAD_N], const float* stage, int warp_m, int warp_n, int lane, int k0) {
   UNROLL_BY(kPassSteps)
   for (int k = 0; k < kGroupDepth; k += FRAGMENT_K) {
     Fragments now;
     now.read(stage, warp_m, warp_n, lane, k0 + k);
     outer_product(sums, now);
-    last = now.some_bits();
   }
-  return last;
 }
 
 #if FRAGMENTS == 2
-// The XOR of one sum for each load of a fragment: it depends on every load of the fragments multiplied so far.
-DEVICE unsigned some_bits_of(const float (&sums)[THREAD_M][THREAD_N]) {
-  constexpr int LOADS_A = THREAD_M / OperandA::CHUNK, LOADS_B = THREAD_N / OperandB::CHUNK;
-  unsigned bits = 0;
-  UNROLL_ALL
-  for (int i = 0; i < (LOADS_A > LOADS_B ? LOADS_A : LOADS_B); ++i)
-    bits ^= bits_of(sums[i % LOADS_A * OperandA::CHUNK][i % LOADS_B * OperandB::CHUNK]);
-  return bits;
-}
-
 // Multiplies one group's part of a tile except its last step, whose fragments it leaves in sets[1]. On entry sets[0]
-// holds those of the first step. The result depends on every load of the tile: with two sets, the compiler issues loads
-// of the last step before those of the step before.
-DEVICE unsigned multiply_ahead(float (&sums)[THREAD_M][THREAD_N], Fragments (&sets)[2],
-                               const float* stage, int warp_m, int warp_n, int lane, int k0) {
+// holds those of the first step.
+DEVICE void multiply_ahead(float (&sums)[THREAD_M][THREAD_N], Fragments (&sets)[2], const float* stage, int warp_m,
+                           int warp_n, int lane, int k0) {
   constexpr int STEPS = kGroupDepth / FRAGMENT_K;
   static_assert(STEPS % 2 == 0, "two sets of fragments take turns within a tile");
   const auto read = [&](Fragments& set, int step) {
@@ -367,8 +338,6 @@ DEVICE unsigned multiply_ahead(float (&sums)[THREAD_M][THREAD_N], Fragments (&se
     outer_product(sums, sets[1]);
   }
   read(sets[1], STEPS - 1);
-  const unsigned loaded = some_bits_of(sums) ^ sets[0].some_bits() ^ sets[1].some_bits();
   outer_product(sums, sets[0]);
-  return loaded;
 }
 #endif

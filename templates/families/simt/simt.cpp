@@ -126,11 +126,17 @@ KernelTemplate simt_template() {
   KernelTemplate t;
   t.name = "simt";
   t.summary = "register tile a thread, outer product, on the ordinary units";
-  t.revision = 5;
+  t.revision = 6;
   t.parameters = simt::parameters();
   t.constraints = simt::constraints();
   t.supports = supports_strict_f32;
   t.plan = make_plan;
+  t.pipeline_use = [](const Problem& problem, const Configuration& c) {
+    const Simt s(problem, c);
+    if (!s.by_tma()) return PipelineUse{};
+    return PipelineUse{tile_steps(problem, s.tile_m, s.tile_n, s.tile_k) * (s.threads() / 32),
+                       double(problem.k) / (double(s.tile_k) * std::max(1, s.split)), s.stages()};
+  };
   t.specialises = "SPECIALIZE_SIZE";
   t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;

@@ -147,7 +147,7 @@ DEVICE void write_result(const Destination& to, const Sums& sums, float* shared,
 // Between two work units: all reads of shared memory and all copies into it have ended.
 DEVICE void shared_free() {
 #if PREFETCH >= 6
-  fence_proxy_async();
+  fence_proxy_async();  //@ simt-fence-between-tiles
 #elif PREFETCH >= 3
   copies_done<0>();
 #endif

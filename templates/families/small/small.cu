@@ -40,7 +40,6 @@ struct SmallArgs : MultiplyArgs {
 };
 
 using tilewise::layout::larger;
-using tilewise::layout::smaller;
 
 // One operand of a group's products in shared memory. SPAN: its m or n. THREADS threads side by side have THREAD rows
 // (columns) each. ALONG_K: k is contiguous; a thread's rows (columns) then lie in runs of TOGETHER. BYTES, ASYNC: of
@@ -200,8 +199,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) small(ARGUMENTS SmallArgs args) {
   char* a = reinterpret_cast<char*>(shared_floats()) + group * (OperandA::STAGED_BYTES + OperandB::STAGED_BYTES);
   char* b = a + OperandA::STAGED_BYTES;
   // The group's first part, and how many it computes; several parts are whole products (SPLIT_M 1).
-  const unsigned first = (blockIdx.x * GROUPS + group) * PRODUCTS;
-  const int count = smaller(args.products - int(first), PRODUCTS);
+  const Int64 first = (Int64(blockIdx.x) * GROUPS + group) * PRODUCTS;
+  const Int64 left = args.products - first;  // negative in a last block's groups without a product
+  const int count = left < PRODUCTS ? static_cast<int>(left) : PRODUCTS;
   const Int64 product = first / SPLIT_M, row = first % SPLIT_M * SIZE_M;
   if (args.k > 0) {
     OperandA::fetch<POINTERS_A != 0>(a, args.a, args.lda, args.stride_a, product, row * (A_TRANSPOSED ? 1 : args.lda),

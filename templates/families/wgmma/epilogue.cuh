@@ -181,7 +181,7 @@ struct Meeting {
   Mbarrier* barrier;
   int parity;
   DEVICE_MEMBER void wait() {
-    mbarrier_arrive_warp(barrier, 0);
+    mbarrier_arrive_warp(barrier);
     mbarrier_wait(barrier, parity);
     parity ^= 1;
   }
@@ -205,6 +205,7 @@ DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stor
       meeting.wait();
       lay_down(buffer, to.part(i, first, kStored.kMostRows), sums[i], first);
       fence_proxy_async();  //@ wgmma-fence-swapped
+      if (to.scalars.beta != Sum(0)) fence_proxy_async_global();
       meeting.wait();  //@ wgmma-meeting
       if (first_thread) {
         const int column = to.work.column + to.first_left + to.left_of(i);  // of the warpgroup's first warp
@@ -235,6 +236,7 @@ DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stor
       warp_barrier();
       lay_down(buffer, to.part(i, first, kStored.columns), sums[i], first);
       fence_proxy_async();  //@ wgmma-fence-stores
+      if (to.scalars.beta != Sum(0)) fence_proxy_async_global();
       warp_barrier();
       if (int(threadIdx.x) % 32 == 0) {
         store_box(to, to.work.column + to.right_of(i) + first, to.work.row + to.first_left + to.left_of(i), buffer);

@@ -50,9 +50,9 @@ struct Operand {
       load_tile(to, map, x, y, product, full);
 #else
     if constexpr (SHARERS > 1)
-      load_tile_to(to_blocks, to, map, x, y, full);
+      load_tile_to(to_blocks, to, map, x, y, full);  //@ wgmma-tma-load-to
     else
-      load_tile(to, map, x, y, full);
+      load_tile(to, map, x, y, full);  //@ wgmma-tma-load
 #endif
   }
   static DEVICE_MEMBER MatrixDescriptor descriptor(const char* tile) {
@@ -291,7 +291,7 @@ struct StageTiles {
   DEVICE_MEMBER void multiply_parts(Sums& sums, int step, int left_part, int right_part) const {
     UNROLL_ALL
     for (int i = 0; i < kInstructions; ++i)
-      multiply_async<Left::kAlongK, Right::kAlongK, KEEP>(
+      multiply_async<Left::kAlongK, Right::kAlongK, KEEP>(  //@ wgmma-multiply
           sums[i], left.after(Left::offset<64>(i / kAcross, step) + left_part * kPartBytes),
           right.after(Right::offset<WGMMA_N>(i % kAcross, step) + right_part * kPartBytes));  //@ wgmma-right-offset
   }
@@ -353,23 +353,23 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
   int t = 1;
   for (; t + 1 < tiles; t += 2) {
     start(odd);
-    wgmma_wait<1>();  //@ wgmma-overlap-wait
+    wgmma_wait<1>(even);  //@ wgmma-overlap-wait
     finish(even);
     start(even);
-    wgmma_wait<1>();
+    wgmma_wait<1>(odd);
     finish(odd);
   }
   // ptxas serialises the instructions where it cannot follow which sums are in flight: each branch waits by itself.
   if (t < tiles) {
     start(odd);
     issued();
-    wgmma_wait<1>();
+    wgmma_wait<1>(even);
     finish(even);
-    wgmma_wait<0>();
+    wgmma_wait<0>(odd);
     finish(odd);
   } else {
     issued();
-    wgmma_wait<0>();
+    wgmma_wait<0>(even);
     finish(even);
   }
 }
@@ -385,7 +385,7 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
     first_stage.after(from.stage * kStageBytes).template multiply<false>(of_tile);  //@ wgmma-promote-multiply
     wgmma_commit();
     if (t == tiles - 1) issued();
-    wgmma_wait<0>();  //@ wgmma-promote-wait
+    wgmma_wait<0>(of_tile);  //@ wgmma-promote-wait
     pipeline.arrive_empty(from);
     from.advance();
     promote(sums, of_tile);  //@ wgmma-promote
@@ -412,7 +412,7 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
     from.advance();
   }
   issued();
-  wgmma_wait<0>();  //@ wgmma-last-wait
+  wgmma_wait<0>(sums);  //@ wgmma-last-wait
   if (tiles > 0) pipeline.arrive_empty(before);
 }
 #endif

@@ -4,6 +4,7 @@
 
 #include "templates/families/families.hpp"
 #include "templates/families/wgmma/numbers.hpp"
+#include "templates/space/common_constraints.hpp"
 #include "vocabulary/rounding.hpp"
 
 namespace tilewise {
@@ -12,10 +13,9 @@ namespace {
 using wgmma::Wgmma;
 
 bool supports(const Problem& problem, const DeviceInfo& device) {
-  // TMA takes 2^32 of a dimension, and places in 31 bits: a cluster's tiles, at most 768 rows or
-  // columns, end below 2^31.
-  constexpr std::int64_t limit = (std::int64_t{1} << 31) - 768 + 1;
-  const auto size = [](std::int64_t x, std::int64_t least) { return x >= least && x < limit; };
+  const auto size = [](std::int64_t x, std::int64_t least) {
+    return x >= least && x <= kMostByTma;
+  };
   const bool type =
       problem.a == DType::f32 ? problem.math != MathMode::strict : bytes_of(problem.a) < 4;
   // The rows of an operand in two parts are numbered through.
@@ -213,6 +213,13 @@ KernelTemplate wgmma_template() {
   t.revision = 2;
   t.supports = supports;
   t.plan = plan;
+  t.pipeline_use = [](const Problem& problem, const Configuration& c) {
+    const Wgmma s(problem, c);
+    const double steps = tile_steps(problem, s.tile_m, s.tile_n, s.tile_k);
+    // Blocks are persistent: some hundreds share the tiles of the whole product.
+    constexpr double kBlocks = 300;
+    return PipelineUse{steps * (s.readers() * 4), steps / kBlocks, s.stages};
+  };
   t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;
   t.default_rank = [](const Problem&) { return 5; };

@@ -55,7 +55,7 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
     multiply_tiles(sums, pipeline, from, work.tiles, first, [&] {
       scalars = scalars_of(args);  // not before: registers are scarce in the main loop
 #if PING_PONG
-      mbarrier_arrive_warp(turns + (nth + 1) % CONSUMERS, 0);
+      mbarrier_arrive_warp(turns + (nth + 1) % CONSUMERS);
 #endif
     });
 #if STREAM_K
