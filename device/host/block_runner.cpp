@@ -49,6 +49,7 @@ struct KernelCalls {
   static void mbarriers_ready() {
     const Unwatched own_list;
     running->mbarriers_ready();
+    running->checks_.fence_proxy_async();
   }
   static void load_start(const TileLoad& load) {
     const Unwatched own_list;
@@ -66,7 +67,9 @@ struct KernelCalls {
     const Unwatched own_list;
     return running->arrival_next(barrier, *site);
   }
-  static void edge(void* at, bool release) { FiberChecks::edge(at, release); }
+  static void edge(void* at, bool release) { running->checks_.edge(at, release); }
+  static void fence_proxy_async() { running->checks_.fence_proxy_async(); }
+  static void async_proxy(bool begins) { running->checks_.async_proxy(begins); }
   static void cluster_barrier(Site site) { running->cluster_barrier(site); }
   static char* shared_of(unsigned block, Site site) { return running->shared_of(block, site); }
   static void product_fence() {
@@ -76,9 +79,7 @@ struct KernelCalls {
     const Unwatched own_list;
     running->product_start(product);
   }
-  static void products_commit() {
-    ++running->products_[running->number_of(*running->current_)].groups;
-  }
+  static void products_commit() { running->products_commit(); }
   static void products_wait(int pending) {
     const CallerFrame frame(__builtin_return_address(0));
     running->products_wait(pending);
@@ -95,11 +96,6 @@ struct KernelCalls {
   static bool store_next(int pending, TileStore* store) {
     const Unwatched own_list;
     return running->store_next(pending, *store);
-  }
-  static void async_proxy(bool begin) {
-    const BlockRunner& runner = *running;
-    const unsigned number = runner.number_of(*runner.current_);
-    running->checks_.async_proxy(number, &running->block_of(number), begin);
   }
 
   /// A fiber's entry; `from` is the context that switched to it.
@@ -122,7 +118,8 @@ const Runtime& kernel_runtime() {
                                    KernelCalls::product_start, KernelCalls::products_commit,
                                    KernelCalls::products_wait, KernelCalls::set_registers,
                                    KernelCalls::store_start,   KernelCalls::stores_commit,
-                                   KernelCalls::store_next,    KernelCalls::async_proxy};
+                                   KernelCalls::store_next,    KernelCalls::fence_proxy_async,
+                                   KernelCalls::async_proxy};
   return runtime;
 }
 
@@ -188,7 +185,7 @@ void BlockRunner::prepare_block(unsigned rank, const Index& index) {
     Products& products = products_[thread];
     products.pending.clear();
     products.sums.clear();
-    products.groups = 0;
+    products.groups = products.released = 0;
     products.fenced = false;
     stores_[thread].pending.clear();
     stores_[thread].groups = 0;
@@ -242,6 +239,7 @@ std::string BlockRunner::run(const BlockWork& work, const Index& block) {
   current_ = &main_;
   checks_.release(FiberChecks::begin);
   switch_to(fibers_[order_.front()]);
+  checks_.block_ends();
   checks_.acquire(FiberChecks::end);
   running = nullptr;
   if (failure_.empty()) failure_ = unfinished_load();

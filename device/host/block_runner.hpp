@@ -144,6 +144,7 @@ class BlockRunner {
     std::vector<Pending> pending;
     std::vector<Sums> sums;
     int groups = 0;       ///< closed so far
+    int released = 0;     ///< groups of the warp, of its first thread
     bool fenced = false;  ///< since sums were last ready
   };
   struct Stores {  // of one thread
@@ -205,7 +206,12 @@ class BlockRunner {
   void cluster_barrier(Site site);
   char* shared_of(unsigned block, Site site);
   void product_start(const AsyncProduct& product);
+  void products_commit();
   void products_wait(int pending);
+  /// A warp's products are issued and waited for together.
+  void* products_place(unsigned thread, int group) {
+    return checks_.place_of(thread / kWarp * kWarp, AsyncGroup::products, group);
+  }
   std::string unfinished_product() const;
   bool set_registers(int registers, bool raises, unsigned blocks, Site site);
   std::string partial_warpgroup() const;

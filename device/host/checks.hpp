@@ -21,6 +21,8 @@
 
 namespace tilewise::host {
 
+enum class AsyncGroup : unsigned char { products, stores };
+
 inline constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 
 /// The stacks of fibers in one mapping, which takes memory only where used.
@@ -44,6 +46,15 @@ class Stacks {
 };
 
 /// Reports fibers and their order to sanitizers. Fiber `count` is the OS thread's own stack.
+///
+/// The async proxy, for the thread sanitizer. TMA and wgmma access memory for a thread. These
+/// accesses are not ordered after all that the thread is ordered after: a fence_proxy_async()
+/// orders them after its ordinary accesses. Hence a thread has a second fiber of the sanitizer. It
+/// stands for the order of the asynchronous accesses that the thread issues. It releases and
+/// acquires with the thread, at a place of its own for each edge, and acquires the thread at a
+/// fence. The accesses are those of a third fiber, one for each warp. It acquires the second one
+/// when they are issued, and the thread and its second fiber acquire it when the thread has waited
+/// for them. Blocks that use no async proxy have neither fiber.
 class FiberChecks {
  public:
   /// Happens-before edges: release() of a slot precedes a later acquire() of the slot. Consecutive
@@ -70,21 +81,39 @@ class FiberChecks {
   void block_begins(unsigned threads, bool abandoned);
   TILEWISE_UNCOUNTED void before_switch(unsigned from, unsigned to, bool for_good);
   void after_switch(unsigned at);
-  void release(unsigned slot);
-  void acquire(unsigned slot);
-  static void edge(void* at, bool release);  ///< at an address of the kernel's choice
-  /// The fiber `of` acts for the hardware that copies tiles, which acquires at `edge` (begins), and
-  /// for itself again.
-  void async_proxy(unsigned of, void* edge, bool begins);
+  void release(unsigned slot) { edge(&slots_[2 * slot], true); }
+  void acquire(unsigned slot) { edge(&slots_[2 * slot], false); }
+  /// At an address of the kernel's choice; the next byte is the async proxy's place.
+  void edge(void* at, bool release);
+  void fence_proxy_async();
+  /// Until it ends, accesses and releases are those of the hardware, on behalf of this thread.
+  void async_proxy(bool begins);
+  /// The place of the edge from a thread's group of asynchronous accesses to the thread.
+  void* place_of(unsigned thread, AsyncGroup kind, int group) {
+    return &groups_[((thread * 2 + static_cast<unsigned>(kind)) * kGroups +
+                     static_cast<unsigned>(group) % kGroups) *
+                    2];
+  }
+  void block_ends();  ///< called by the OS thread
 
  private:
+  static constexpr unsigned kGroups = 16;  ///< more than a kernel has in flight
+  struct ProxyFibers;                      ///< of an OS thread
+  void begin_async_proxy();
+  void* new_fiber();
+
   const Stacks& stacks_;
   const unsigned count_;
   std::vector<void*> states_;  ///< per fiber: its fake stack, or the sanitizer's fiber
   const void* own_bottom_ = nullptr;
   std::size_t own_bytes_ = 0;
-  void* proxy_ = nullptr;  ///< the sanitizer's fiber of the hardware that copies tiles
-  char slots_[Slot::slots] = {};
+  ProxyFibers* proxies_ = nullptr;
+  unsigned at_ = 0;         ///< the fiber that runs
+  unsigned threads_ = 0;    ///< of the block or cluster
+  bool has_proxy_ = false;  ///< this block or cluster uses the async proxy
+  bool in_proxy_ = false;
+  char slots_[2 * Slot::slots] = {};
+  std::vector<char> groups_;
 #else
   FiberChecks(const Stacks&, unsigned) {}
   void block_begins(unsigned, bool) {}
@@ -92,8 +121,11 @@ class FiberChecks {
   void after_switch(unsigned) {}
   void release(unsigned) {}
   void acquire(unsigned) {}
-  static void edge(void*, bool) {}
-  void async_proxy(unsigned, void*, bool) {}
+  void edge(void*, bool) {}
+  void fence_proxy_async() {}
+  void async_proxy(bool) {}
+  void* place_of(unsigned, AsyncGroup, int) { return nullptr; }
+  void block_ends() {}
 #endif
 };
 

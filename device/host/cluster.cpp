@@ -76,6 +76,21 @@ void BlockRunner::product_start(const AsyncProduct& product) {
   mine.pending.push_back({product, mine.groups});
 }
 
+/// The first lane that closes a group releases it: all lanes have issued its products, and none one
+/// of the next group.
+void BlockRunner::products_commit() {
+  const unsigned thread = number_of(*current_);
+  Products& mine = products_[thread];
+  int& released = products_[thread / kWarp * kWarp].released;
+  if (released == mine.groups) {
+    ++released;
+    checks_.async_proxy(true);
+    checks_.edge(products_place(thread, mine.groups), true);
+    checks_.async_proxy(false);
+  }
+  ++mine.groups;
+}
+
 /// Computes this thread's products, oldest first, except those of the last `pending` groups.
 void BlockRunner::products_wait(int pending) {
   Products& mine = products_[number_of(*current_)];
@@ -85,8 +100,10 @@ void BlockRunner::products_wait(int pending) {
   };
   std::size_t done = 0;
   for (; done < mine.pending.size() && mine.pending[done].group < mine.groups - pending; ++done) {
-    const AsyncProduct& product = mine.pending[done].product;
+    const auto& [product, group] = mine.pending[done];
     product.add(product, values_of(product.sums)->values.data());
+    if (done == 0 || mine.pending[done - 1].group != group)
+      checks_.edge(products_place(number_of(*current_), group), false);
   }
   mine.pending.erase(mine.pending.begin(),
                      mine.pending.begin() + static_cast<std::ptrdiff_t>(done));
@@ -111,12 +128,16 @@ std::string BlockRunner::unfinished_product() const {
 void BlockRunner::store_start(const TileStore& store) {
   Stores& mine = stores_[number_of(*current_)];
   mine.pending.push_back({store, mine.groups});
+  checks_.edge(checks_.place_of(number_of(*current_), AsyncGroup::stores, mine.groups), true);
 }
 
 bool BlockRunner::store_next(int pending, TileStore& store) {
   Stores& mine = stores_[number_of(*current_)];
   if (mine.pending.empty() || mine.pending.front().group >= mine.groups - pending) return false;
   store = mine.pending.front().store;
+  checks_.edge(
+      checks_.place_of(number_of(*current_), AsyncGroup::stores, mine.pending.front().group),
+      false);
   mine.pending.erase(mine.pending.begin());
   return true;
 }

@@ -5,7 +5,7 @@
 namespace tilewise_host {
 
 /// Raised with every change below: images of another revision are not loaded.
-constexpr unsigned kImageRevision = 10;
+constexpr unsigned kImageRevision = 11;
 
 /// The section of an image's file with an ImageMark, read before any code of the file runs.
 #define TILEWISE_MARK_SECTION ".tilewise"
@@ -132,7 +132,8 @@ struct Runtime {
   void (*arrival_start)(const void* barrier, Site site);
   /// Takes the next arrival for a barrier off the list; false when there is none.
   bool (*arrival_next)(const void* barrier, Site* site);
-  /// A happens-before edge for a thread sanitizer, from a release to a later acquire at `at`.
+  /// A happens-before edge for a thread sanitizer, from a release to a later acquire at `at`. The
+  /// byte behind it is the async proxy's place of the same edge.
   void (*edge)(void* at, bool release);
   /// Waits for all threads of the cluster.
   void (*cluster_barrier)(Site site);
@@ -149,14 +150,17 @@ struct Runtime {
   /// multiprocessor, which have equal shares of registers. False where the block has too few left
   /// to raise now.
   bool (*set_registers)(int registers, bool raises, unsigned blocks, Site site);
+  /// Within async_proxy(): accesses before it have ended when the thread has waited for the group.
   void (*store_start)(const TileStore& store);
   void (*stores_commit)();
   /// Takes the thread's oldest store off the list, except those of the last `pending` groups; false
   /// when there is none.
   bool (*store_next)(int pending, TileStore* store);
-  /// Between these two calls the thread sanitizer sees the accesses as those of the hardware that
-  /// copies tiles: ordered after what fence_proxy_async() has released, and nothing else.
-  void (*async_proxy)(bool begin);
+  /// Orders the thread's accesses before those of the async proxy, for a thread sanitizer.
+  void (*fence_proxy_async)();
+  /// Between these two calls the thread sanitizer sees accesses and releases as those of TMA or
+  /// wgmma, which the thread issues here.
+  void (*async_proxy)(bool begins);
 };
 
 /// An image's export, under the name tilewise_image.

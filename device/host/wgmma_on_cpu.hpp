@@ -1,5 +1,6 @@
 // wgmma on the CPU. Issuing a product fills its sums with NaN; operands are read and sums computed
-// when the thread waits for the product's group, as late as a GPU may.
+// when the thread waits for the product's group, as late as a GPU may. To the thread sanitizer the
+// reads are those of the async proxy (FiberChecks) at the time of issue.
 #pragma once
 
 namespace tilewise_host {
@@ -13,7 +14,7 @@ struct MatrixInShared {
   long long start;
   int width, group_stride, panel_stride;
 
-  MatrixInShared(const char* at, unsigned long long bits)
+  TILEWISE_FOR_ALL MatrixInShared(const char* at, unsigned long long bits)
       : shared(static_cast<const char*>(thread().block->shared)),
         start(at - shared),
         width(bits >> 62 == 1 ? 128 : (bits >> 62 == 2 ? 64 : 32)),
@@ -22,7 +23,7 @@ struct MatrixInShared {
 
   // The element (index of m or n, step of k).
   template <class Element>
-  const Element* at(int index, int k) const {
+  TILEWISE_FOR_ALL const Element* at(int index, int k) const {
     constexpr int kBytes = sizeof(Element);
     const int in_row = width / kBytes;  // elements
     const long long offset = ALONG_K ? index / 8 * group_stride + index % 8 * width + kBytes * k
@@ -31,6 +32,21 @@ struct MatrixInShared {
     const long long place = start + offset;
     return reinterpret_cast<const Element*>(shared +
                                             (place ^ (place >> 7 & (width / 16 - 1)) << 4));
+  }
+  template <class Element, int K>
+  TILEWISE_FOR_ALL void copy(Element (&to)[K], int index) const {
+    for (int k = 0; k < K; ++k) to[k] = *at<Element>(index, k);
+  }
+  // A lane's share of a warp's reads of `count` rows (columns) from `first` on, in chunks of 16
+  // bytes; each row (column) has 32 bytes.
+  template <class Element>
+  TILEWISE_FOR_ALL void read_share(int first, int count, int lane, void* pc) const {
+    constexpr int kInChunk = 16 / sizeof(Element);
+    for (int chunk = lane; chunk < 2 * count; chunk += 32) {
+      const int index = ALONG_K ? chunk / 2 : chunk / 16 * 8;
+      const int k = ALONG_K ? chunk % 2 * kInChunk : chunk % 16;
+      hardware_reads(at<Element>(first + index, k), 16, pc);
+    }
   }
 };
 
@@ -82,17 +98,17 @@ inline void add_product(const AsyncProduct& product, void* of_thread) {
   const MatrixInShared<RIGHT_ALONG_K> right(product.right, product.right_bits);
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
             lane = static_cast<int>(threadIdx.x) % 32;
+  Stored stored[K];
   Wide rows[2][K];
-  for (int r = 0; r < 2; ++r)
-    for (int k = 0; k < K; ++k)
-      rows[r][k] =
-          multiplied_number<Number>(*left.template at<Stored>(warp * 16 + r * 8 + lane / 4, k));
+  for (int r = 0; r < 2; ++r) {
+    left.copy(stored, warp * 16 + r * 8 + lane / 4);
+    for (int k = 0; k < K; ++k) rows[r][k] = multiplied_number<Number>(stored[k]);
+  }
   for (int j = 0; j < N / 8; ++j)
     for (int e = 0; e < 2; ++e) {
       Wide column[K];
-      for (int k = 0; k < K; ++k)
-        column[k] =
-            multiplied_number<Number>(*right.template at<Stored>(8 * j + lane % 4 * 2 + e, k));
+      right.copy(stored, 8 * j + lane % 4 * 2 + e);
+      for (int k = 0; k < K; ++k) column[k] = multiplied_number<Number>(stored[k]);
       for (int r = 0; r < 2; ++r) {
         Wide& sum = sums[4 * j + 2 * r + e];
         if (!KEEP) sum = 0;
@@ -101,11 +117,33 @@ inline void add_product(const AsyncProduct& product, void* of_thread) {
     }
 }
 
+template <class Stored, int N, bool LEFT_ALONG_K, bool RIGHT_ALONG_K>
+TILEWISE_FOR_ALL inline void read_operands(const AsyncProduct& product, void* pc) {
+  const MatrixInShared<LEFT_ALONG_K> left(product.left, product.left_bits);
+  const MatrixInShared<RIGHT_ALONG_K> right(product.right, product.right_bits);
+  const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
+            lane = static_cast<int>(threadIdx.x) % 32;
+  runtime->async_proxy(true);
+  left.template read_share<Stored>(warp * 16, 16, lane, pc);
+  right.template read_share<Stored>(0, N, lane, pc);
+  runtime->async_proxy(false);
+}
 template <class Number, int N, bool LEFT_ALONG_K, bool RIGHT_ALONG_K, bool KEEP, class Descriptor>
-inline void multiply_async(typename Number::Wide (&sums)[N / 2], const Descriptor& left,
-                           const Descriptor& right, Site site) {
-  runtime->product_start({add_product<Number, N, LEFT_ALONG_K, RIGHT_ALONG_K, KEEP>, sums,
-                          sizeof sums, left.at, right.at, left.bits, right.bits, site});
+inline __attribute__((noinline)) void multiply_async(typename Number::Wide (&sums)[N / 2],
+                                                     const Descriptor& left,
+                                                     const Descriptor& right, Site site) {
+  const AsyncProduct product{add_product<Number, N, LEFT_ALONG_K, RIGHT_ALONG_K, KEEP>,
+                             sums,
+                             sizeof sums,
+                             left.at,
+                             right.at,
+                             left.bits,
+                             right.bits,
+                             site};
+  if (kAccessesWatched)
+    read_operands<typename Number::Stored, N, LEFT_ALONG_K, RIGHT_ALONG_K>(
+        product, __builtin_return_address(0));
+  runtime->product_start(product);
 }
 
 // The whole warp commits and waits together.

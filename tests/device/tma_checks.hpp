@@ -24,6 +24,7 @@ KERNEL(64, 1) tiles(ARGUMENTS Args args) {
     mbarrier_wait(there, round);
     for (int i = threadIdx.x; i < BOX_X * BOX_Y; i += 64)
       args.to[round * BOX_X * BOX_Y + i] = *reinterpret_cast<float*>(shared + swizzled<SWIZZLE>(PLACE + i * 4));
+    fence_proxy_async();
     barrier();
   }
 }

@@ -14,6 +14,9 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if defined(TILEWISE_CHECK_THREADS)
+#include <sanitizer/tsan_interface.h>
+#endif
 
 #include <atomic>
 #include <chrono>
@@ -93,6 +96,15 @@ void run_cases(const std::vector<Case>& cases, const Options& options, const Com
   }
 }
 
+// ThreadSanitizer takes the line of an access in a range from the last call on its fiber: calls
+// that are made during a report need another fiber. A process with two cannot fork.
+#if defined(TILEWISE_CHECK_THREADS)
+void* fiber_of_reports = nullptr;
+void prepare_reports() { fiber_of_reports = __tsan_create_fiber(0); }
+#else
+void prepare_reports() {}
+#endif
+
 /// Runs processes, up to `jobs` at a time, until no case is left. Reports those that end during a
 /// case.
 class Processes {
@@ -122,6 +134,7 @@ class Processes {
     const pid_t pid = fork();
     if (pid < 0) throw Error(ErrorKind::io, "cannot start a process");
     if (pid == 0) {
+      prepare_reports();
       run_cases(cases_, options_, compiler_, progress->jobs[job], kCasesOfAProcess);
       std::fflush(nullptr);
       std::_Exit(0);
@@ -219,7 +232,10 @@ void report_found() {
 // The sanitizer's library finds it by name.
 #if defined(TILEWISE_CHECK_THREADS)
 extern "C" [[gnu::visibility("default")]] void __tsan_on_report(void*) {
+  void* const here = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(tilewise::check::fiber_of_reports, __tsan_switch_to_fiber_no_sync);
   tilewise::check::report_found();
+  __tsan_switch_to_fiber(here, __tsan_switch_to_fiber_no_sync);
 }
 #elif defined(TILEWISE_CHECK_ADDRESS)
 extern "C" [[gnu::visibility("default")]] void __asan_on_error() {

@@ -76,11 +76,43 @@ INSTANTIATE_TEST_SUITE_P(Threads, UnchangedMma,
 
 TEST(PlantedMma, AStageFreedBeforeItIsReadIsARaceWithTheNextTile) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  expect_found(pipeline(TILEWISE_CHECK_TSAN),
+               removed("mma-empty-arrive"_marker) +
+                   replaced("mma-issue-loads"_marker, "if (nth == 0) pipeline.release(); {line}"),
+               {"data race", line_of("mma-tma-load"_marker), line_of("mma-ldmatrix"_marker)});
   expect_found(
-      pipeline(TILEWISE_CHECK_TSAN),
+      row_classes(TILEWISE_CHECK_TSAN),
       removed("mma-empty-arrive"_marker) +
-          replaced("mma-issue-loads"_marker, "if (nth == 0) pipeline.arrive_empty(0); {line}"),
-      {"data race", line_of("mma-tma-load"_marker), line_of("mma-ldmatrix"_marker)});
+          replaced("mma-issue-loads"_marker, "if (nth == 0) pipeline.release(); {line}"),
+      {"data race", line_of("mma-row-class-load"_marker), line_of("mma-row-class-read"_marker)});
+}
+
+TEST(PlantedMma, AStageFreedWithoutAProxyFenceIsARace) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  expect_found(pipeline(TILEWISE_CHECK_TSAN), removed("release-fence"_marker),
+               {"data race", "async proxy of warp 0", line_of("mma-tma-load"_marker),
+                line_of("mma-ldmatrix"_marker)});
+  expect_found(row_classes(TILEWISE_CHECK_TSAN), removed("release-fence"_marker),
+               {"data race", "async proxy of warp 0", line_of("mma-row-class-load"_marker),
+                line_of("mma-row-class-read"_marker)});
+}
+
+TEST(PlantedMma, AProxyFenceOfOneLaneIsARace) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  expect_found(pipeline(TILEWISE_CHECK_TSAN),
+               replaced("release-fence"_marker, "if (threadIdx.x % 32 == 0) {line}"),
+               {"data race", "async proxy of warp 0", line_of("mma-ldmatrix"_marker)});
+}
+
+// The thread that issues the load may execute the fence, too, after it has waited.
+TEST(PlantedMma, AProxyFenceBeforeTheLoadIsEnough) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  const Subject subject = pipeline(TILEWISE_CHECK_TSAN);
+  const Mistake moved =
+      removed("release-fence"_marker) + changed("pipeline-wait-empty"_marker, "producer.phase);",
+                                                "producer.phase); fence_proxy_async();");
+  const Result result = check(subject.checker, subject.candidate, moved, subject.options);
+  EXPECT_EQ(result.status, 0) << result.output;
 }
 
 TEST(PlantedMma, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {

@@ -50,6 +50,16 @@ TEST(Planted, AStageThatIsSaidToBeFreeTooEarlyIsARace) {
   EXPECT_THAT(result.output, HasSubstr(line_of("tiles-read"_marker)));
 }
 
+TEST(Planted, AStageThatIsFreedWithoutAProxyFenceIsARace) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  const Result result = check(TILEWISE_CHECK_TSAN, kTiles, removed("tiles-fence"_marker));
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.output, HasSubstr("data race"));
+  EXPECT_THAT(result.output, HasSubstr("async proxy of warp 0"));
+  EXPECT_THAT(result.output, HasSubstr(line_of("tiles-load-a"_marker)));
+  EXPECT_THAT(result.output, HasSubstr(line_of("tiles-read"_marker)));
+}
+
 // The wrong element is watched: the store to it is reported.
 TEST(Planted, ASumStoredInAWrongPlaceIsTracedToItsStore) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";

@@ -23,6 +23,13 @@ Subject ahead(const std::string& checker) {
           R"("FRAGMENT_K":4,"FRAGMENTS":2,"SLICE_K":2,"SPLIT_K":2})",
           ""};
 }
+// The same with three stages and all of k, which fills stages again.
+Subject long_ahead(const std::string& checker) {
+  Subject subject = ahead(checker);
+  subject.candidate.replace(subject.candidate.find(R"("PREFETCH":7)"), 12, R"("PREFETCH":6)");
+  subject.candidate.replace(subject.candidate.find(R"("SPLIT_K":2)"), 11, R"("SPLIT_K":1)");
+  return subject;
+}
 // A is transposed by all threads, B is loaded by TMA.
 Subject mixed(const std::string& checker) {
   return {"Mixed", checker,
@@ -52,8 +59,9 @@ INSTANTIATE_TEST_SUITE_P(Plain, UnchangedSimt,
                                          stream_k(TILEWISE_CHECK_PLAIN)),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedSimt,
-                         testing::Values(pipeline(TILEWISE_CHECK_TSAN), mixed(TILEWISE_CHECK_TSAN),
-                                         stream_k(TILEWISE_CHECK_TSAN)),
+                         testing::Values(pipeline(TILEWISE_CHECK_TSAN),
+                                         long_ahead(TILEWISE_CHECK_TSAN),
+                                         mixed(TILEWISE_CHECK_TSAN), stream_k(TILEWISE_CHECK_TSAN)),
                          name_of);
 
 // The issuing thread.
@@ -107,6 +115,29 @@ TEST(PlantedSimt, AStageFreedBeforeTheWholeWarpHasReadItIsARace) {
       {"data race", line_of("simt-tma-load"_marker)});
 }
 
+TEST(PlantedSimt, AStageFreedWithoutAProxyFenceIsARace) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  const Mistake no_fence = removed("release-fence"_marker);
+  for (const Subject& subject : {pipeline(TILEWISE_CHECK_TSAN), mixed(TILEWISE_CHECK_TSAN)})
+    expect_found(subject, no_fence,
+                 {"data race", "async proxy of warp 0", line_of("simt-tma-load"_marker),
+                  line_of("simt-multiply"_marker)});
+  expect_found(long_ahead(TILEWISE_CHECK_TSAN), no_fence,
+               {"data race", "async proxy of warp 0", line_of("simt-tma-panel"_marker),
+                line_of("simt-multiply-ahead"_marker)});
+}
+
+TEST(PlantedSimt, AStageFreedBeforeItIsReadIsARace) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  const Mistake no_release = removed("simt-empty-arrive"_marker);
+  const std::string early = "stages.pipeline.release(); {line}";
+  expect_found(pipeline(TILEWISE_CHECK_TSAN), no_release + replaced("simt-multiply"_marker, early),
+               {"data race", line_of("simt-tma-load"_marker), line_of("simt-multiply"_marker)});
+  expect_found(
+      long_ahead(TILEWISE_CHECK_TSAN), no_release + replaced("simt-multiply-ahead"_marker, early),
+      {"data race", line_of("simt-tma-panel"_marker), line_of("simt-multiply-ahead"_marker)});
+}
+
 TEST(PlantedSimt, ValuesStoredBeforeTheirStageIsFreeAreARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(mixed(TILEWISE_CHECK_TSAN), removed("simt-empty-wait-before-stores"_marker),
@@ -135,6 +166,12 @@ TEST(PlantedSimt, TilesOverSumsThatGroupsStillExchangeAreARace) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(stream_k(TILEWISE_CHECK_TSAN), removed("simt-barrier-between-tiles"_marker),
                {"data race", line_of("simt-tma-load"_marker)});
+}
+
+TEST(PlantedSimt, TilesOverSumsWithoutAProxyFenceAreARace) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  expect_found(stream_k(TILEWISE_CHECK_TSAN), removed("simt-fence-between-tiles"_marker),
+               {"data race", "async proxy of warp 0", line_of("simt-tma-load"_marker)});
 }
 
 }  // namespace

@@ -81,7 +81,10 @@ INSTANTIATE_TEST_SUITE_P(Plain, UnchangedWgmma,
                                          kOverlapped, kBytes, kTf32, kTf32Padded, kWide),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedWgmma,
-                         testing::Values(with_threads(kStores), with_threads(kSwapped),
+                         testing::Values(with_threads(kPlain), with_threads(kPingPong),
+                                         with_threads(kPromoted), with_threads(kOverlapped),
+                                         with_threads(kRows), with_threads(kBatch),
+                                         with_threads(kStores), with_threads(kSwapped),
                                          with_threads(kStreamK),
                                          subject("Cluster", TILEWISE_CHECK_TSAN,
                                                  R"("CLUSTER_M":2,"EPILOGUE":1,"VECTOR_C":8)")),
@@ -107,6 +110,19 @@ TEST(PlantedWgmma, AStageThatIsMultipliedBeforeItIsFull) {
 
 TEST(PlantedWgmma, AStageThatIsFreedWhileItIsMultiplied) {
   expect_found(kPlain, changed("wgmma-wait"_marker, "1", "2"), {"instead of"});
+}
+
+TEST(PlantedWgmma, AStageThatIsFreedWhileItIsMultipliedIsARace) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  const std::string multiply = line_of("wgmma-multiply"_marker);
+  for (const Subject& subject : {kPlain, kPingPong})
+    expect_found(with_threads(subject), changed("wgmma-wait"_marker, "1", "2"),
+                 {"data race", "async proxy of warp 0", "async proxy of warp 4",
+                  line_of("wgmma-tma-load"_marker), multiply});
+  expect_found(with_threads(kCluster), changed("wgmma-wait"_marker, "1", "2"),
+               {"data race", line_of("wgmma-tma-load-to"_marker), multiply});
+  expect_found(with_threads(kOverlapped), changed("wgmma-overlap-wait"_marker, "1", "2"),
+               {"data race", line_of("wgmma-tma-load"_marker), multiply});
 }
 
 TEST(PlantedWgmma, SumsThatAreStoredBeforeTheyAreReady) {
@@ -262,7 +278,7 @@ TEST(PlantedWgmma, ResultsThatAreStoredWithoutAFence) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   Subject threads = kStores;
   threads.checker = TILEWISE_CHECK_TSAN;
-  expect_found(threads, removed("wgmma-fence-stores"_marker), {"data race", "copies of tiles"});
+  expect_found(threads, removed("wgmma-fence-stores"_marker), {"data race", "async proxy of warp"});
 }
 
 TEST(PlantedWgmma, AResultOfSwappedOperandsInAWrongPlace) {
@@ -283,7 +299,7 @@ TEST(PlantedWgmma, AWarpgroupsBuffersThatDoNotTakeTurns) {
 TEST(PlantedWgmma, AWarpgroupsResultsThatAreStoredWithoutAFence) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(with_threads(kSwapped), removed("wgmma-fence-swapped"_marker),
-               {"data race", "copies of tiles"});
+               {"data race", "async proxy of warp"});
 }
 
 TEST(PlantedWgmma, AWarpgroupThatStoresBeforeItsWarpsMeet) {

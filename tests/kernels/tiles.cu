@@ -60,6 +60,7 @@ KERNEL(kThreads, 1) tiles(ARGUMENTS TilesArgs args) {
           sums[i][j] = multiply_add(A_TRANSPOSED ? element(a, k, row + i) : element(a, row + i, k),
                                     B_TRANSPOSED ? element(b, column + j, k) : element(b, k, column + j),
                                     sums[i][j]);
+    fence_proxy_async();  //@ tiles-fence
     mbarrier_arrive(empty + s);  //@ tiles-empty-arrive
   }
   for (int i = 0; i < 4; ++i)
