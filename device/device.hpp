@@ -141,6 +141,10 @@ class Device {
   /// Whether two ranges of device memory hold the same bytes; waits for the work on `stream`. False
   /// when bytes differ and when the device cannot compare them: then compare on the host.
   virtual bool known_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) = 0;
+  /// Enqueues: the 64-bit word `sum` in device memory grows by the checksum of a range of it
+  /// (checksum.hpp). `bytes`: a multiple of 4. Valid inside capture, from the second call on. False
+  /// where the device cannot: nothing is enqueued then.
+  virtual bool add_checksum(const void* from, std::int64_t bytes, void* sum, Stream stream) = 0;
   virtual void fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) = 0;
 
   /// A non-blocking stream: no order with the default stream.

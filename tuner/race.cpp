@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tilewise/error.hpp"
+#include "tuner/confirm.hpp"
 #include "tuner/search/record_time.hpp"
 #include "tuner/select_winner.hpp"
 
@@ -28,7 +29,8 @@ std::vector<Built> Race::build_all(const std::vector<Record>& records) {
   for (const Record& record : records)
     pool.add(record.candidate, *session_.kernel_of(record.candidate));
   std::vector<Built> all;
-  while (pool.under_way() > 0 && !session_.stopped())
+  // After Ctrl-C one is left, whose images are most likely stored.
+  while (pool.under_way() > 0 && (session_.result.interrupted || !session_.stopped()))
     if (std::optional<Built> built = pool.take(kBuildPatience)) {
       if (built->compiled) ++session_.result.compiled;
       const bool whole = !built->stopped && !built->fault && built->refusal.empty();
@@ -42,29 +44,78 @@ void Race::run() {
     session_.result.interrupted = session_.stopped();
 }
 
-/// Races the current finalists. True when some were wrong and there is no winner: the next best
-/// race then. An interrupted run does not race: its best is served only where no winner is stored.
+/// Races the current finalists, and confirms the winner. True when some were wrong and there is no
+/// winner: the next best race then. An interrupted run does not race: its best is served only where
+/// no winner is stored.
 bool Race::run_once() {
   std::vector<Record> finalists = pick_finalists(session_.known, session_.options.finalists,
                                                  session_.incumbent, session_.options.objective);
   if (finalists.empty()) return false;
   session_.report("race");
+  if (session_.stopped()) session_.result.interrupted = true;
   if (session_.result.interrupted) finalists.resize(1);
   const std::vector<Built> built = build_all(finalists);
   std::vector<Record> racing = finalists;
   std::erase_if(racing, [&](const Record& r) { return !find_built(built, r.candidate); });
+  if (racing.empty() && session_.stopped() && !session_.result.interrupted)
+    return true;  // Ctrl-C ended the builds: the next round confirms the best
   const bool raced =
       !session_.result.interrupted && !racing.empty() && measure_again(racing, built);
-  const bool any_wrong = forget_wrong(racing);
+  bool any_wrong = forget_wrong(racing);
   if (raced) finalists = racing;
-  const Record* winner = winner_of(finalists, raced, any_wrong);
+  const Record* winner = nullptr;
+  Confirmed confirmed = Confirmed::unknown;
+  while ((winner = winner_of(finalists, raced, any_wrong))) {
+    Record& record = finalists[static_cast<std::size_t>(winner - finalists.data())];
+    confirmed = confirm_winner(record, built);
+    if (confirmed != Confirmed::no) break;
+    any_wrong = true;
+  }
   keep_images(racing, built);
   if (!winner) {
     if (raced && !any_wrong) note_missing_energy(racing);
     return any_wrong;
   }
-  store_winner(*winner, raced);
+  if (confirmed == Confirmed::yes) store_winner(*winner, raced);
   return false;
+}
+
+/// See confirm(). `unknown`: the winner is not stored.
+Race::Confirmed Race::confirm_winner(Record& winner, const std::vector<Built>& built) {
+  const Built* parts = find_built(built, winner.candidate);
+  if (!parts) {
+    note_unconfirmed("it could not be built again");
+    return Confirmed::unknown;
+  }
+  session_.report("confirm");
+  const Evaluation found = confirm(session_, *parts);
+  session_.result.observed += found.observed + found.pressed;
+  if (found.outcome == Outcome::ok && !found.transient) return Confirmed::yes;
+  if (found.transient) {
+    note_unconfirmed(found.detail);
+    return Confirmed::unknown;
+  }
+  std::erase_if(session_.known, [&](const Record& r) { return r.candidate == winner.candidate; });
+  if (session_.incumbent == winner.candidate) session_.incumbent.reset();
+  winner.measurement.reset();
+  note_outcome(winner, found);
+  return Confirmed::no;
+}
+
+void Race::note_unconfirmed(const std::string& why) {
+  if (!session_.result.failure)
+    session_.result.failure.emplace(ErrorKind::transient,
+                                    "the winner of " + to_string(session_.problem) +
+                                        " was not confirmed and not stored: " + why);
+}
+
+/// Stores what a finalist's second evaluation found.
+void Race::note_outcome(Record& record, const Evaluation& found) {
+  record.outcome = found.outcome;
+  record.detail = found.detail;
+  if (record.outcome != Outcome::ok) record.detail += session_.how_to_reproduce(record.candidate);
+  record.id = session_.context.database.add(record);
+  if (record.outcome == Outcome::wrong_result) session_.result.wrong.push_back(record);
 }
 
 /// A winner without a race is the fastest, whatever the objective.
@@ -184,13 +235,9 @@ bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built
     if (race.finalists[i].transient) continue;  // its record stays as it is
     if (!raced && race.finalists[i].outcome != Outcome::wrong_result) continue;
     Record& record = finalists[i];
-    record.outcome = race.finalists[i].outcome;
-    record.detail = race.finalists[i].detail;
-    if (record.outcome != Outcome::ok) record.detail += session_.how_to_reproduce(record.candidate);
     record.measurement = race.finalists[i].measurement;
     record.environment = environment;
-    record.id = session_.context.database.add(record);
-    if (record.outcome == Outcome::wrong_result) session_.result.wrong.push_back(record);
+    note_outcome(record, race.finalists[i]);
   }
   if (raced) {  // a finalist that met a fault has no time to compare
     std::size_t i = 0;

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -25,6 +26,10 @@ class Race {
   void store_winner(const Record& winner, bool raced);
   void note_missing_energy(const std::vector<Record>& racing);
   const Record* winner_of(const std::vector<Record>& finalists, bool raced, bool any_wrong) const;
+  enum class Confirmed : std::uint8_t { yes, no, unknown };
+  Confirmed confirm_winner(Record& winner, const std::vector<Built>& built);
+  void note_outcome(Record& record, const Evaluation& found);
+  void note_unconfirmed(const std::string& why);
   bool forget_wrong(const std::vector<Record>& finalists);
   void keep_images(const std::vector<Record>& records, const std::vector<Built>& built);
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,7 +34,8 @@ struct Session {
   const std::string gpu;
   const SearchSpace space;
   const ImageStore store;
-  std::optional<Candidate> incumbent;  ///< the stored winner, where it can be built here
+  std::shared_ptr<const Reference> reference;  ///< null before the evaluator has begun
+  std::optional<Candidate> incumbent;          ///< the stored winner, where it can be built here
   Objective incumbent_objective = Objective::time;  ///< what it was chosen by
   std::vector<Record> known;                        ///< ok records, of this run and recalled
   TuneResult result;

@@ -45,7 +45,7 @@ struct TuneOptions {
 /// A report for display. Times in seconds.
 struct TuneProgress {
   const Problem* problem = nullptr;
-  std::string phase;  ///< "reference", "search", "race", "done"
+  std::string phase;  ///< "reference", "search", "race", "confirm", "done"
   std::int64_t evaluated = 0, rejected = 0, compiled = 0, reused = 0;
   double seconds = 0, budget_seconds = 0;
   std::optional<Record> best;
@@ -85,6 +85,7 @@ struct TuneResult {
   std::int64_t too_late = 0;  ///< candidates that would have compiled beyond the budget
   std::int64_t waited = 0;    ///< candidates that another process was still compiling at the end
   std::vector<Record> wrong;  ///< with a wrong result, in this search or its race
+  std::int64_t observed = 0;  ///< launches of finalists that were to be stored, all compared
 };
 
 struct TuneContext {

@@ -8,6 +8,7 @@
 #include "matmul/stored_corrections.hpp"
 #include "templates/cost_model.hpp"
 #include "tilewise/error.hpp"
+#include "tuner/confirm.hpp"
 #include "tuner/race.hpp"
 #include "tuner/search/record_time.hpp"
 #include "tuner/search/search.hpp"
@@ -206,14 +207,14 @@ void Tuning::add_known(Record record) {
 
 void Tuning::prepare() {
   session_.report("reference");
-  const auto reference = std::make_shared<const Reference>(Reference::compute(session_.problem));
+  session_.reference = std::make_shared<const Reference>(Reference::compute(session_.problem));
   try {
-    session_.context.evaluator.begin(session_.problem, reference);
+    session_.context.evaluator.begin(session_.problem, session_.reference);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::transient) throw;
-    session_.context.evaluator.begin(session_.problem, reference);
+    session_.context.evaluator.begin(session_.problem, session_.reference);
   }
-  if (session_.context.shared) session_.context.shared->begin(session_.problem, reference);
+  if (session_.context.shared) session_.context.shared->begin(session_.problem, session_.reference);
 }
 
 /// See TuneOptions::least_gain.
@@ -236,12 +237,12 @@ bool Tuning::goes_on() {
   return !session_.result.interrupted && !limit && session_.seconds() < proposing_seconds();
 }
 
-/// The budget without the race's share.
+/// The budget without the shares of the race and of the winner's confirmation.
 double Tuning::proposing_seconds() const {
   const double budget = session_.options.budget_seconds;
   const bool by_energy = session_.options.objective == Objective::energy;
   const double race = by_energy ? std::min(kEnergySeconds, kMostRaceShare * budget) : 0;
-  return budget - std::max(race, kRaceShare * budget);
+  return budget - std::max(race, kRaceShare * budget) - kConfirmShare * budget;
 }
 
 void Tuning::propose() {

@@ -5,6 +5,7 @@
 
 #include "templates/cost_model.hpp"
 #include "tilewise/error.hpp"
+#include "tuner/confirm.hpp"
 #include "tuner/evaluate/sampler.hpp"
 #include "tuner/race.hpp"
 #include "tuner/search/record_time.hpp"
@@ -67,17 +68,32 @@ void Tuning::keep_general() {
   const auto known =
       std::find_if(session_.known.begin(), session_.known.end(),
                    [&](const Record& record) { return record.candidate == general; });
-  std::int64_t id = known == session_.known.end() ? 0 : known->id;
-  if (id == 0) {
+  Record record;
+  if (known != session_.known.end()) {
+    record = *known;
+  } else {
     const Evaluation evaluation = try_evaluate(built);
     if (evaluation.transient) return;
-    const Record record = with_evaluation(record_of(built), evaluation);
-    id = session_.context.database.add(record);
+    record = with_evaluation(record_of(built), evaluation);
+    record.id = session_.context.database.add(record);
     ++session_.result.evaluated;
-    if (!is_ok(record)) return;
   }
+  if (!is_ok(record)) return;
+  const Evaluation confirmed = confirm(session_, built);
+  if (confirmed.transient) return;
+  if (confirmed.outcome != Outcome::ok) return note_wrong(std::move(record), confirmed);
+  const std::int64_t id = record.id;
   for (const Image& image : built.images) session_.context.database.put_image(image, id);
   session_.context.database.set_general(id);
+}
+
+/// Stores that a record's candidate is wrong after all.
+void Tuning::note_wrong(Record record, const Evaluation& found) {
+  record.outcome = found.outcome;
+  record.detail = found.detail + session_.how_to_reproduce(record.candidate);
+  record.measurement.reset();
+  record.id = session_.context.database.add(record);
+  if (record.outcome == Outcome::wrong_result) session_.result.wrong.push_back(record);
 }
 
 void Tuning::note_faults() {

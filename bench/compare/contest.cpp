@@ -117,8 +117,8 @@ void Contest::measure(Row& row) {
     places.push_back(contestant.column);
   }
   Benchmark benchmark(device_, stream_.get(), problem, buffers, timing_);
-  const std::vector<Measurement> measurements = benchmark.race(players);
-  for (std::size_t i = 0; i < places.size(); ++i) places[i]->measurement = measurements[i];
+  const std::vector<Raced> raced = benchmark.race(players, 0);
+  for (std::size_t i = 0; i < places.size(); ++i) places[i]->measurement = raced[i].measurement;
 }
 
 // False when nothing of ours serves the problem; the row's error holds the reason.

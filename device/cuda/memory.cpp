@@ -246,6 +246,10 @@ bool CudaDevice::known_equal(const void* x, const void* y, std::int64_t bytes, S
   return comparison_.known_equal(x, y, bytes, stream_handle(stream));
 }
 
+bool CudaDevice::add_checksum(const void* from, std::int64_t bytes, void* sum, Stream stream) {
+  return comparison_.add_checksum(from, bytes, sum, stream_handle(stream));
+}
+
 void CudaDevice::fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) {
   if (words <= 0) return;
   const CurrentContext current(*context_);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/checksum.hpp"
 #include "device/device.hpp"
 #include "tilewise/error.hpp"
 
@@ -64,7 +65,7 @@ class FakeDevice : public Device {
   std::set<Stream> captured;                              ///< streams that are being captured
   std::atomic<std::int64_t> free_bytes{std::int64_t{1} << 40};
   bool broken = false;      ///< a sticky error: every call fails
-  bool can_compare = true;  ///< false: known_equal() cannot tell
+  bool can_compare = true;  ///< false: known_equal() and add_checksum() cannot tell
   bool free_async_fails = false;
   std::function<std::optional<double>()> energy;  ///< the counter; none: there is none
   double power_w = 300, power_limit_w = 700;      ///< 0: not known
@@ -73,7 +74,7 @@ class FakeDevice : public Device {
   std::vector<FakeLaunch> launches;
   std::atomic<int> launch_count{0}, loads{0}, live_buffers{0}, live_workspaces{0}, workspaces{0},
       encoded_maps{0};
-  std::atomic<int> graphs{0}, fills{0};
+  std::atomic<int> graphs{0}, fills{0}, checksums{0};
   std::atomic<std::int64_t> uploaded_bytes{0}, downloaded_bytes{0};
   std::atomic<std::int64_t> host_bytes{0};                               ///< page-locked, alive
   std::map<KernelSpec, std::pair<std::uint32_t, std::uint32_t>> loaded;  ///< shared, cluster
@@ -179,6 +180,15 @@ class FakeDevice : public Device {
   bool known_equal(const void* x, const void* y, std::int64_t bytes, Stream) override {
     check();
     return can_compare && std::memcmp(x, y, static_cast<std::size_t>(bytes)) == 0;
+  }
+  bool add_checksum(const void* from, std::int64_t bytes, void* sum, Stream) override {
+    check();
+    if (!can_compare) return false;
+    perform([this, from, bytes, sum] {
+      ++checksums;
+      *static_cast<std::uint64_t*>(sum) += checksum(from, bytes);
+    });
+    return true;
   }
   void fill32(void* to, std::uint32_t value, std::int64_t words, Stream) override {
     check();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <set>
 
@@ -27,6 +28,10 @@ class ModelEvaluator : public Evaluator {
   DeviceInfo device_info() override { return nominal_device({9, 0, true}); }
   std::string driver_version() override { return "580.1"; }
   void begin(const Problem& problem, std::shared_ptr<const Reference>) override {
+    // A confirmation begins with an edge size, whose n is no power of two as a point's, and
+    // returns.
+    if (!std::has_single_bit(static_cast<std::uint64_t>(problem.n))) return;
+    if (!begun.empty() && begun.back() == problem) return;
     begun.push_back(problem);
     if (stop && static_cast<int>(begun.size()) == stop_after) stop->store(true);
     if (on_begin) on_begin(static_cast<int>(begun.size()));

@@ -82,7 +82,7 @@ class FakeEvaluator : public Evaluator {
   bool measures_energy() override { return energy != nullptr; }
   void begin(const Problem& problem, std::shared_ptr<const Reference> reference) override {
     EXPECT_EQ(reference->problem(), problem);
-    ++begins;
+    if (++begins == begin_breaks) throw Error(ErrorKind::device, "the device is gone");
   }
   static Evaluation rejected(Outcome outcome, const std::string& detail) {
     Evaluation evaluation;
@@ -99,10 +99,26 @@ class FakeEvaluator : public Evaluator {
       killed.transient = true;
       return killed;
     }
+    if (!request.timed) return confirmation(request);
     evaluated.push_back(point_of(request.plan));
     if (stop && static_cast<int>(evaluated.size()) == stop_after) stop->store(true);
     std::this_thread::sleep_for(nap);
     return measured(request.plan, time);
+  }
+  /// Of a candidate that is observed, or validated at another size.
+  Evaluation confirmation(const EvaluationRequest& request) {
+    const Point point = point_of(request.plan);
+    (request.observe_seconds > 0 ? observed : validated).push_back(point);
+    Evaluation evaluation;
+    evaluation.outcome = Outcome::ok;
+    if (request.observe_seconds > 0) evaluation.observed = 100;
+    const auto& wrong = request.observe_seconds > 0 ? observed_wrong : edge_wrong;
+    if (wrong && wrong(point)) evaluation = rejected(Outcome::wrong_result, "now and then");
+    if (confirm_faults && confirm_faults(point)) {
+      evaluation = rejected(Outcome::launch_error, "signal 9 (Killed)");
+      evaluation.transient = true;
+    }
+    return evaluation;
   }
   RaceResult race(const std::vector<EvaluationRequest>& finalists, bool) override {
     ++races;
@@ -152,13 +168,15 @@ class FakeEvaluator : public Evaluator {
   };
   std::function<double(Point)> race_time;
   std::function<bool(Point)> race_wrong, race_lost;
+  std::function<bool(Point)> observed_wrong, edge_wrong, confirm_faults;  ///< of a confirmation
   std::function<bool(Point)> fault;  ///< whether the candidate meets a fault of the system
   std::function<bool(int)>
       race_faults;  ///< whether all finalists of that race (from 1 on) meet a fault
   std::function<double(Point)> energy;  ///< mJ a product; none: it cannot be measured
   double spread = 0.01;
   std::vector<Point> evaluated, raced;
-  int begins = 0, races = 0, break_after = -1, stop_after = -1;
+  std::vector<Point> observed, validated;  ///< by a confirmation, validated at another size
+  int begins = 0, races = 0, break_after = -1, stop_after = -1, begin_breaks = -1;
   bool race_dies = false, race_breaks = false;
   std::atomic<bool>* stop = nullptr;
   std::chrono::milliseconds nap{0};

@@ -138,42 +138,88 @@ TEST(TypedValidator, ReadingAroundAnOperandSpoilsTheResult) {
   }
 }
 
-TEST(TypedValidator, TheSameBitsEachTimeOfEveryTypeResidentOrNot) {
+/// Launches that a fake graph repeats.
+template <class Launch>
+Enqueue recorded(Bench& bench, Launch launch) {
+  return [&bench, launch](const Call& call) {
+    bench.device.perform([launch, call] { launch(call); });
+  };
+}
+
+TEST(TypedValidator, EveryLaunchOfAnObservationIsCompared) {
   for (const ProductKind& kind : product_kinds()) {
     for (const bool resident : {true, false}) {
-      Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), resident, kPlenty);
-      int launches = 0;
-      const Verdict verdict = bench.validator.repeat([&](const Call& call) {
-        if (++launches <= 2) multiply_here(bench.problem, call);  // later C stays as it was
-      });
-      EXPECT_EQ(verdict.outcome, Outcome::ok) << name_of(kind) << ": " << verdict.detail;
-      EXPECT_GE(launches, 4);
-      EXPECT_LE(launches, 400);
-      // When resident, only the first comparison is the host's.
-      const std::int64_t looks = resident ? 1 : launches / 2;
-      EXPECT_EQ(bench.device.downloaded_bytes % looks, 0);
-      EXPECT_GE(bench.device.downloaded_bytes, looks * 3 * 19 * 23 * bytes_of(kind.c));
-      EXPECT_LE(bench.device.downloaded_bytes, looks * 65'536);
+      for (const bool on_device : {true, false}) {
+        Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), resident, kPlenty);
+        bench.device.can_compare = on_device;
+        std::int64_t launched = 0, launches = 0;
+        const Verdict verdict =
+            bench.validator.observe(recorded(bench,
+                                             [&](const Call& call) {
+                                               ++launched;
+                                               multiply_here(bench.problem, call);
+                                             }),
+                                    1e-3, launches);
+        EXPECT_EQ(verdict.outcome, Outcome::ok) << name_of(kind) << ": " << verdict.detail;
+        EXPECT_EQ(launches, launched);
+        EXPECT_GE(launches, 4);
+        EXPECT_GE(bench.device.checksums, on_device ? launches - 2 : 0);
+      }
     }
   }
 }
 
-// One bit of one element, in one launch of many, anywhere.
+// One bit of one element, in one launch of many, anywhere: also in a launch of a graph.
 TEST(TypedValidator, ABitThatIsAnotherNowAndThenIsSeen) {
   for (const ProductKind& kind : product_kinds()) {
-    for (const int matrix : {0, 2}) {
-      const std::int64_t spare_bytes = matrix == 0 ? 0 : kPlenty;
-      Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), true, spare_bytes);
-      int launches = 0;
-      const Verdict verdict = bench.validator.repeat([&](const Call& call) {
-        if (++launches == 1) multiply_here(bench.problem, call);
-        if (launches == 6) *bench.c(call, matrix * call.stride_c + 18 * call.ldc) ^= std::byte{1};
-      });
-      EXPECT_EQ(verdict.outcome, Outcome::wrong_result) << name_of(kind);
-      EXPECT_THAT(verdict.detail, HasSubstr("after 6 launches something has changed in C"));
-      EXPECT_EQ(launches, 6);
+    for (const bool on_device : {true, false}) {
+      for (const std::int64_t wrong : {5, 6, 40}) {
+        Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), wrong != 5, 0);
+        bench.device.can_compare = on_device;
+        std::int64_t launched = 0, launches = 0;
+        const Verdict verdict = bench.validator.observe(
+            recorded(bench,
+                     [&](const Call& call) {
+                       multiply_here(bench.problem, call);
+                       if (++launched == wrong)
+                         *bench.c(call, 2 * call.stride_c + 18 * call.ldc) ^= std::byte{1};
+                     }),
+            1e6, launches);
+        EXPECT_EQ(verdict.outcome, Outcome::wrong_result) << name_of(kind);
+        EXPECT_THAT(verdict.detail, HasSubstr("launch " + std::to_string(wrong - 2)));
+        EXPECT_EQ(launches, launched);
+      }
     }
   }
+}
+
+// C of the launch before would pass where all launches have the same operands.
+TEST(TypedValidator, ALaunchThatWritesNothingNowAndThenIsSeen) {
+  for (const bool resident : {true, false}) {
+    Bench bench(aligned(make_problem(product_kinds().front(), 19, 23, 31)), resident, kPlenty);
+    std::int64_t launched = 0, launches = 0;
+    const Verdict verdict = bench.validator.observe(recorded(bench,
+                                                             [&](const Call& call) {
+                                                               if (++launched != 9)
+                                                                 multiply_here(bench.problem, call);
+                                                             }),
+                                                    1e6, launches);
+    EXPECT_EQ(verdict.outcome, Outcome::wrong_result);
+    EXPECT_THAT(verdict.detail, HasSubstr("launch 7"));
+  }
+}
+
+TEST(TypedValidator, AnObservationBeginsWithARightResult) {
+  Bench bench(aligned(make_problem(product_kinds().front(), 19, 23, 31)), true, kPlenty);
+  std::int64_t launches = 0;
+  const Verdict verdict = bench.validator.observe(recorded(bench,
+                                                           [&](const Call& call) {
+                                                             multiply_here(bench.problem, call);
+                                                             *bench.c(call, 0) ^= std::byte{0x40};
+                                                           }),
+                                                  1e6, launches);
+  EXPECT_EQ(verdict.outcome, Outcome::wrong_result);
+  EXPECT_THAT(verdict.detail, HasSubstr("C[0][0]"));
 }
 
 TEST(TypedValidator, WhatWasRightBeforeIsRecognisedOnTheDevice) {

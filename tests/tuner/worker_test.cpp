@@ -337,7 +337,10 @@ TEST(Protocol, ARequestComesBackAsItWas) {
   request.images[0].binary.assign(3'000'000, 9);
   request.images.push_back(request.images[0]);
   request.images[1].binary = {4, 5};
-  request.repeat = request.energy = true;
+  request.observe_seconds = 1.5;
+  request.timed = false;
+  request.energy = true;
+  request.press = OtherSize{make_problem(), request.plan};
   const SocketPair sockets;
   std::thread sender([&] { Channel(sockets.fd[0]).send(encode(request)); });
   Message message;
@@ -347,7 +350,11 @@ TEST(Protocol, ARequestComesBackAsItWas) {
   EXPECT_EQ(same.plan, request.plan);
   EXPECT_EQ(same.images, request.images);
   EXPECT_EQ(same.best_us, 12.5);
-  EXPECT_TRUE(same.repeat);
+  EXPECT_EQ(same.observe_seconds, 1.5);
+  EXPECT_FALSE(same.timed);
+  ASSERT_TRUE(same.press);
+  EXPECT_EQ(same.press->problem, request.press->problem);
+  EXPECT_EQ(same.press->plan, request.press->plan);
   EXPECT_TRUE(same.energy);
 }
 

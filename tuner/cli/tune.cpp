@@ -302,9 +302,10 @@ void try_on(Run& run, const Gpu& gpu, const Task& task, std::vector<TrialReport>
     const Candidate candidate = parse_candidate(run.options.only, problem, info);
     bench.evaluator().begin(problem,
                             std::make_shared<const Reference>(Reference::compute(problem)));
-    reports.push_back({problem, candidate, info,
-                       try_candidate(problem, candidate, info, images, bench.evaluator(), true),
-                       device_name(gpu)});
+    reports.push_back(
+        {problem, candidate, info,
+         try_candidate(problem, candidate, info, images, bench.evaluator(), kObserveSeconds),
+         device_name(gpu)});
   }
 }
 

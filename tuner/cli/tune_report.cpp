@@ -242,6 +242,7 @@ Json result_json(const Tuned& tuned) {
   if (result.faults > 0) json["last_fault"] = result.last_fault;
   json["given_up"] = result.given_up;
   json["waited"] = result.waited;
+  json["launches_observed"] = result.observed;
   json["searching"] = {{"seconds", result.search_seconds},
                        {"evaluating", result.evaluate_seconds},
                        {"busy", result.busy_seconds}};

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "templates/space/candidate_text.hpp"
@@ -34,7 +35,9 @@ void setup(CLI::App& app, VerifyCommand& options) {
                "Go on serving winners that are wrong now (else quarantined)");
   add_database_option(app, options.database);
   app.footer(
-      "Validates and times stored winners again. Moved: the time differs by more than the "
+      "Validates stored winners again, runs each alone for 2 s with every launch compared, and "
+      "times "
+      "it. Moved: the time differs by more than the "
       "tolerance, which is twice both spreads, from 2% to 5%; on the CPU it is 15%. A wrong winner "
       "is quarantined: it is not served any more. Exit status 6 when a winner moved, failed, could "
       "not be checked or is not stored.\n\n" +
@@ -52,7 +55,23 @@ struct Verdict {
   std::optional<Record> stored = {};
   std::optional<Measurement> now = {};
   std::optional<TimeChange> change = {};  ///< empty where times are not compared
+  std::int64_t launches = 0;              ///< all compared
+  double arrivals = 0;  ///< of warps that handed a stage back to TMA, in these launches; 0: no TMA
 };
+
+constexpr double kObservedSeconds = 2;
+
+/// Warps' arrivals in the launches of a trial, at its problem and where it was pressed.
+double arrivals_of(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
+                   const Trial& trial) {
+  const KernelTemplate& kernel = find_template(candidate.kernel_template);
+  const auto pressed = pressed_size(candidate, kernel, problem, info, trial.images);
+  const auto of = [&](const Problem& size) {
+    return kernel.pipeline_use(size, candidate.configuration).releases;
+  };
+  return double(trial.evaluation.observed) * of(problem) +
+         (pressed ? double(trial.evaluation.pressed) * of(pressed->problem) : 0.0);
+}
 
 Verdict verify_one(const std::string& gpu, const Winner& winner, const ImageStore& images,
                    Evaluator& evaluator) {
@@ -64,7 +83,9 @@ Verdict verify_one(const std::string& gpu, const Winner& winner, const ImageStor
     check_host_memory(problem);
     evaluator.begin(problem, std::make_shared<const Reference>(Reference::compute(problem)));
     const Trial trial =
-        try_candidate(problem, winner.record.candidate, info, images, evaluator, true);
+        try_candidate(problem, winner.record.candidate, info, images, evaluator, kObservedSeconds);
+    verdict.launches = trial.evaluation.observed + trial.evaluation.pressed;
+    verdict.arrivals = arrivals_of(problem, winner.record.candidate, info, trial);
     verdict.now = trial.evaluation.measurement;
     verdict.detail = trial.evaluation.detail;
     if (trial.evaluation.outcome != Outcome::ok || !verdict.now) {
@@ -114,6 +135,13 @@ Selected select_winners(const Database& database, const Gpu& gpu, const VerifyCo
   return selected;
 }
 
+/// "1.2e+09".
+std::string count_text(double count) {
+  char text[32];
+  std::snprintf(text, sizeof text, count < 1e6 ? "%.0f" : "%.1e", count);
+  return text;
+}
+
 std::string change_text(const Verdict& verdict) {
   if (!verdict.change || !std::isfinite(verdict.change->change)) return "-";
   const double change = verdict.change->change;
@@ -133,6 +161,8 @@ void print_verdicts(const std::vector<Verdict>& verdicts, const Output& output) 
                               {"change", true},
                               {"tolerance", true},
                               {"spread", true, false, 2},
+                              {"launches", true, false, 4},
+                              {"arrivals", true, false, 5},
                               {"configuration", false, true, 3}};
   const bool reasons = std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& verdict) {
     return !reason_of(verdict).empty();
@@ -152,6 +182,8 @@ void print_verdicts(const std::vector<Verdict>& verdicts, const Output& output) 
         change_text(verdict),
         verdict.change ? format_percent(verdict.change->tolerance) : "-",
         verdict.now ? format_percent(verdict.now->spread) : "-",
+        std::to_string(verdict.launches),
+        count_text(verdict.arrivals),
         verdict.stored ? name(verdict.stored->candidate) : "-"};
     if (reasons) row.push_back(reason_of(verdict));
     table.add(std::move(row));
@@ -169,6 +201,8 @@ std::string verdicts_json(const std::vector<Verdict>& verdicts, const std::vecto
     json["problem"] = Json::parse(to_json(verdict.problem));
     json["state"] = verdict.state;
     json["detail"] = verdict.detail;
+    json["launches_observed"] = verdict.launches;
+    json["arrivals_observed"] = verdict.arrivals;
     const bool compared = verdict.change && std::isfinite(verdict.change->change);
     json["change"] = compared ? Json(verdict.change->change) : Json(nullptr);
     json["tolerance"] = verdict.change ? Json(verdict.change->tolerance) : Json(nullptr);

@@ -272,28 +272,63 @@ double Benchmark::glance(const Enqueue& enqueue, double best_us) {
   return quantile(samples, 0.5);
 }
 
-std::vector<Measurement> Benchmark::race(std::span<const Enqueue> contestants, bool with_energy) {
+// The mean over some 10 ms.
+double Benchmark::round_microseconds(Timed& timed) {
+  sample(timed);
+  double total_us = 0;
+  int samples = 0;
+  for (double spent_us = 0; spent_us < kRoundMicroseconds; ++samples) {
+    const double us = sample(timed);
+    total_us += us;
+    spent_us += std::max(1.0, us * static_cast<double>(timed.launches));
+  }
+  return total_us / samples;
+}
+
+// The checksum of each set's C; empty where the device makes none, and where buffers are borrowed.
+std::vector<std::uint64_t> Benchmark::result_sums() {
+  std::vector<std::uint64_t> sums(buffers_.calls().size());
+  const auto bytes = static_cast<std::int64_t>(sums.size() * sizeof sums[0]);
+  if (!sums_.data()) sums_ = DeviceBuffer(device_, bytes);
+  device_.fill32(sums_.data(), 0, bytes / 4, stream_);
+  for (std::size_t set = 0; set < sums.size(); ++set) {
+    const DeviceMatrix* c = buffers_.c_of(set);
+    if (!c || !device_.add_checksum(c->allocation(), c->placement().bytes,
+                                    static_cast<std::uint64_t*>(sums_.data()) + set, stream_))
+      return {};
+  }
+  device_.copy_to_host(sums.data(), sums_.data(), bytes, stream_);
+  device_.synchronize(stream_);
+  return sums;
+}
+
+std::vector<Raced> Benchmark::race(std::span<const Enqueue> contestants, std::size_t own,
+                                   bool with_energy) {
   const std::size_t count = contestants.size();
   std::vector<Timed> timed;
   for (const Enqueue& enqueue : contestants) timed.push_back(prepare(enqueue, estimate(enqueue)));
   std::vector<std::vector<double>> rounds(count);
+  std::vector<Raced> raced(count);
+  std::vector<std::optional<std::uint64_t>> first_sums(own);
+  // A graph that does not rotate over all sets leaves the others' C as it was.
+  const auto compare = [&](std::size_t i, int round) {
+    std::vector<std::uint64_t> sums = result_sums();
+    sums.resize(std::min(sums.size(), static_cast<std::size_t>(timed[i].launches)));
+    if (sums.empty()) return;
+    if (!first_sums[i]) first_sums[i] = sums.front();
+    const bool equal = std::all_of(sums.begin(), sums.end(),
+                                   [&](std::uint64_t sum) { return sum == first_sums[i]; });
+    if (!equal && raced[i].wrong_round == 0) raced[i].wrong_round = round + 1;
+  };
   for (int round = 0; round < options_.race_rounds; ++round) {
     for (std::size_t turn = 0; turn < count; ++turn) {
       // Each round begins with another contestant, so that none always follows the heat of the same
       // one.
       const std::size_t i = (turn + static_cast<std::size_t>(round)) % count;
-      sample(timed[i]);
-      double total_us = 0;
-      int samples = 0;
-      for (double spent_us = 0; spent_us < kRoundMicroseconds; ++samples) {
-        const double us = sample(timed[i]);
-        total_us += us;
-        spent_us += std::max(1.0, us * static_cast<double>(timed[i].launches));
-      }
-      rounds[i].push_back(total_us / samples);
+      rounds[i].push_back(round_microseconds(timed[i]));
+      if (i < own) compare(i, round);
     }
   }
-  std::vector<Measurement> measurements;
   for (std::size_t i = 0; i < count; ++i) {
     Measurement measurement = measurement_of(rounds[i]);
     describe(measurement, timed[i]);
@@ -303,9 +338,9 @@ std::vector<Measurement> Benchmark::race(std::span<const Enqueue> contestants, b
     if (measurement.energy_mj == 0) with_energy = false;  // nor would the others have one
     measurement.host_us =
         host_microseconds(contestants[i], measurement.median_us, kHostPatienceInRace);
-    measurements.push_back(std::move(measurement));
+    raced[i].measurement = std::move(measurement);
   }
-  return measurements;
+  return raced;
 }
 
 }  // namespace tilewise

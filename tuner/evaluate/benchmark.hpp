@@ -28,6 +28,10 @@ class TimingBuffers {
 
   /// One for each set; alpha = 1, beta = 0.
   const std::vector<Call>& calls() const { return calls_; }
+  /// A set's C; null where the buffers are borrowed.
+  const DeviceMatrix* c_of(std::size_t set) const {
+    return sets_.empty() ? nullptr : &sets_[set].c;
+  }
 
  private:
   struct Set {
@@ -35,6 +39,13 @@ class TimingBuffers {
   };
   std::vector<Set> sets_;
   std::vector<Call> calls_;
+};
+
+/// A contestant's measurement, and the round (from 1) after which its results of equal operands
+/// were not equal; 0: none.
+struct Raced {
+  Measurement measurement;
+  int wrong_round = 0;
 };
 
 /// Times products on a device by the rules of docs/measuring.md. Not thread-safe.
@@ -54,9 +65,13 @@ class Benchmark {
   double glance(const Enqueue& enqueue, double best_us);
 
   /// Measures contestants alternately for options.race_rounds rounds. Each round's time is the mean
-  /// over some 10 ms. `with_energy`: then measures the energy per product of each in turn, for some
-  /// 0.7 s. Throws what the device throws for a failing contestant.
-  std::vector<Measurement> race(std::span<const Enqueue> contestants, bool with_energy = false);
+  /// over some 10 ms. After it each of the first `own` contestants has its C of all buffer sets
+  /// compared with that of the first set in the first round: operands of all sets are equal. Where
+  /// the device makes no checksums, nothing is compared. `with_energy`: then measures the energy
+  /// per product of each in turn, for some 0.7 s. Throws what the device throws for a failing
+  /// contestant.
+  std::vector<Raced> race(std::span<const Enqueue> contestants, std::size_t own,
+                          bool with_energy = false);
 
  private:
   struct Timed {
@@ -68,6 +83,8 @@ class Benchmark {
   double estimate(const Enqueue& enqueue);
   Timed prepare(const Enqueue& enqueue, double estimate_us);
   double sample(Timed& timed);
+  double round_microseconds(Timed& timed);
+  std::vector<std::uint64_t> result_sums();
   double host_microseconds(const Enqueue& enqueue, double estimate_us, double patience);
   double energy_mj(Timed& timed, double us);
   void read_status(Measurement& measurement, Timed& timed);
@@ -81,6 +98,7 @@ class Benchmark {
   bool rotation_is_cold_;  ///< the sets together exceed twice the L2
   DeviceBuffer scratch_;
   std::unique_ptr<Event> start_, end_;
+  DeviceBuffer sums_;  ///< result_sums(): one 64-bit word for each buffer set
 };
 
 }  // namespace tilewise

@@ -6,6 +6,7 @@
 
 #include "device/device.hpp"
 #include "tilewise/error.hpp"
+#include "tuner/evaluate/other_size.hpp"
 #include "tuner/reference/reference.hpp"
 #include "vocabulary/image.hpp"
 #include "vocabulary/plan.hpp"
@@ -17,9 +18,13 @@ namespace tilewise {
 struct EvaluationRequest {
   Plan plan;
   std::vector<Image> images;  ///< one per step
-  double best_us = 0;   ///< the best so far, 0 = none; a candidate far behind is timed briefly
-  bool repeat = false;  ///< see Validator::repeat(); finalists of a race always are
-  bool energy = false;  ///< a race also measures its energy per product
+  double best_us = 0;  ///< the best so far, 0 = none; a candidate far behind is timed briefly
+  /// Above 0: after validation the candidate is pressed (below), then runs alone for so long, every
+  /// launch compared (Validator::observe()).
+  double observe_seconds = 0;
+  bool timed = true;                    ///< false: validated and observed only
+  bool energy = false;                  ///< a race also measures its energy per product
+  std::optional<OtherSize> press = {};  ///< where it is launched kPressedLaunches times first
 };
 
 struct Evaluation {
@@ -29,9 +34,10 @@ struct Evaluation {
   /// ran out), not of the candidate. A second try may have another outcome.
   bool transient = false;
   std::optional<Measurement> measurement;
-  double error_ratio = 0;     ///< finite: 1e30 stands for infinitely wrong
-  double normwise_error = 0;  ///< finite likewise
-  ResourceUsage usage;        ///< of the multiply step, as loaded
+  double error_ratio = 0;                  ///< finite: 1e30 stands for infinitely wrong
+  double normwise_error = 0;               ///< finite likewise
+  ResourceUsage usage;                     ///< of the multiply step, as loaded
+  std::int64_t observed = 0, pressed = 0;  ///< launches of either kind, all compared
 };
 
 /// The finalists' second measurement, interleaved over several rounds in one process, together with
@@ -40,6 +46,9 @@ struct RaceResult {
   std::vector<Evaluation> finalists;  ///< in the order of the requests
   std::vector<Baseline> baselines;    ///< problem, library, version, variant, measurement filled in
 };
+
+/// The shortest time for which a candidate runs alone before it is stored as a winner.
+inline constexpr double kObserveSeconds = 0.25;
 
 /// Timing rules; defaults are those of docs/measuring.md.
 struct TimingOptions {
@@ -67,12 +76,13 @@ class Evaluator {
   /// Sets the problem: uploads the operands. Throws Error(out_of_memory) with numbers,
   /// Error(invalid_argument) for an empty C.
   virtual void begin(const Problem& problem, std::shared_ptr<const Reference> reference) = 0;
-  /// Validates (both data sets, both scalars, canaries, untouched inputs), then times.
+  /// Validates (both data sets, both scalars, canaries, untouched inputs), observes where asked,
+  /// then times.
   virtual Evaluation evaluate(const EvaluationRequest& request) = 0;
-  /// Validates each finalist once more and times those that pass, alternately. When one breaks the
-  /// device or hangs, the worker's evaluator evaluates each alone to find it, and races the rest
-  /// again. The local evaluator, or a search that finds no culprit, gives its outcome to all that
-  /// were not judged yet.
+  /// Validates each finalist once more and times those that pass, alternately; after each round
+  /// their results are compared. When one breaks the device or hangs, the worker's evaluator
+  /// evaluates each alone to find it, and races the rest again. The local evaluator, or a search
+  /// that finds no culprit, gives its outcome to all that were not judged yet.
   virtual RaceResult race(const std::vector<EvaluationRequest>& finalists, bool with_baselines) = 0;
 };
 

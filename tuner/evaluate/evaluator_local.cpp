@@ -132,15 +132,44 @@ std::unique_ptr<Executable> LocalEvaluator::load_and_validate(const EvaluationRe
   return nullptr;
 }
 
-// Whether the kernel gives the same bits each time.
-bool LocalEvaluator::repeats(const Executable& executable, Evaluation& evaluation) {
+// Without memory for that size the candidate is not pressed: Evaluation::pressed stays 0.
+bool LocalEvaluator::press_at(const OtherSize& size, const std::vector<Image>& images,
+                              Evaluation& evaluation) {
   try {
-    const Verdict verdict = bench_.validator->repeat(launches_of(executable));
+    const Executable executable(device_, size.problem, size.plan, images_of(size.plan, images));
+    const Repeated found = press(device_, stream_.get(), size.problem, launches_of(executable));
+    evaluation.pressed = found.launches;
+    if (found.wrong == 0) return true;
+    evaluation.outcome = Outcome::wrong_result;
+    evaluation.detail = "not the same each time at " + size_text(size.problem) + ": launch " +
+                        std::to_string(found.first_wrong) + " left other bits in C";
+    return false;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::out_of_memory) throw;
+    return !bench_.validator->give_back_spare() || press_at(size, images, evaluation);
+  }
+}
+
+// Whether the kernel gives the same bits in every launch.
+bool LocalEvaluator::withstands(const EvaluationRequest& request, const Executable& executable,
+                                Evaluation& evaluation) {
+  if (!(request.observe_seconds > 0)) return true;
+  try {
+    if (request.press && !press_at(*request.press, request.images, evaluation)) return false;
+    const Verdict verdict = bench_.validator->observe(launches_of(executable),
+                                                      request.observe_seconds, evaluation.observed);
     if (verdict.outcome == Outcome::ok) return true;
     evaluation.outcome = verdict.outcome;
     evaluation.detail = verdict.detail;
   } catch (const Error& error) {
     note_failure(error, evaluation);
+    if (error.kind() == ErrorKind::out_of_memory && !broken() &&
+        bench_.validator->give_back_spare()) {
+      evaluation.outcome = Outcome::ok;
+      evaluation.detail.clear();
+      evaluation.transient = false;
+      return withstands(request, executable, evaluation);
+    }
   }
   return false;
 }
@@ -150,7 +179,8 @@ Evaluation LocalEvaluator::evaluate(const EvaluationRequest& request) {
   if (!bench_.benchmark) throw Error(ErrorKind::invalid_argument, "evaluate() before begin()");
   Evaluation evaluation;
   const auto executable = load_and_validate(request, evaluation);
-  if (!executable || (request.repeat && !repeats(*executable, evaluation))) return evaluation;
+  if (!executable || !withstands(request, *executable, evaluation) || !request.timed)
+    return evaluation;
   try {
     evaluation.measurement = bench_.benchmark->measure(launches_of(*executable), request.best_us);
   } catch (const Error& error) {
@@ -219,7 +249,7 @@ RaceResult LocalEvaluator::race(const std::vector<EvaluationRequest>& finalists,
       continue;
     }
     auto executable = load_and_validate(finalist, evaluation);
-    if (!executable || !repeats(*executable, evaluation)) continue;
+    if (!executable) continue;
     places.push_back(result.finalists.size() - 1);
     contestants.push_back(launches_of(*executable));
     executables.push_back(std::move(executable));
@@ -238,9 +268,18 @@ RaceResult LocalEvaluator::race(const std::vector<EvaluationRequest>& finalists,
   try {
     const bool with_energy = std::any_of(finalists.begin(), finalists.end(),
                                          [](const EvaluationRequest& one) { return one.energy; });
-    const std::vector<Measurement> measurements = bench_.benchmark->race(contestants, with_energy);
+    const std::vector<Raced> raced =
+        bench_.benchmark->race(contestants, places.size(), with_energy);
     for (std::size_t i = 0; i < places.size(); ++i) {
-      result.finalists[places[i]].measurement = measurements[i];
+      Evaluation& evaluation = result.finalists[places[i]];
+      if (raced[i].wrong_round == 0) {
+        evaluation.measurement = raced[i].measurement;
+        continue;
+      }
+      evaluation.outcome = Outcome::wrong_result;
+      evaluation.detail = "not the same each time: after round " +
+                          std::to_string(raced[i].wrong_round) +
+                          " of a race, results of equal operands had other bits";
     }
     for (std::size_t i = 0; i < others.size(); ++i) {
       Baseline& entry = result.baselines.emplace_back();
@@ -249,7 +288,7 @@ RaceResult LocalEvaluator::race(const std::vector<EvaluationRequest>& finalists,
       entry.library = others[i]->name();
       entry.version = others[i]->version();
       entry.variant = others[i]->variant();
-      entry.measurement = measurements[places.size() + i];
+      entry.measurement = raced[places.size() + i].measurement;
     }
   } catch (const Error& error) {
     for (const std::size_t place : places) note_failure(error, result.finalists[place]);

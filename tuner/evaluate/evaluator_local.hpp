@@ -45,7 +45,9 @@ class LocalEvaluator : public Evaluator {
   void note_failure(const Error& error, Evaluation& evaluation);
   std::unique_ptr<Executable> load_and_validate(const EvaluationRequest& request,
                                                 Evaluation& evaluation);
-  bool repeats(const Executable& executable, Evaluation& evaluation);
+  bool withstands(const EvaluationRequest& request, const Executable& executable,
+                  Evaluation& evaluation);
+  bool press_at(const OtherSize& size, const std::vector<Image>& images, Evaluation& evaluation);
   void validate(const Enqueue& enqueue, Evaluation& evaluation);
   bool takes_part(BaselineLibrary& library);
   void choose_fastest(BaselineLibrary& library);

@@ -8,7 +8,7 @@
 namespace tilewise {
 
 Trial try_candidate(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
-                    const ImageStore& images, Evaluator& evaluator, bool repeat) {
+                    const ImageStore& images, Evaluator& evaluator, double observe_seconds) {
   const KernelTemplate& kernel = find_template(candidate.kernel_template);
   const std::string reason = rejection(kernel, problem, candidate.configuration, info);
   if (!reason.empty())
@@ -27,7 +27,8 @@ Trial try_candidate(const Problem& problem, const Candidate& candidate, const De
   EvaluationRequest request;
   request.plan = std::move(built.plan);
   request.images = trial.images;
-  request.repeat = repeat;
+  request.observe_seconds = observe_seconds;
+  request.press = pressed_size(candidate, kernel, problem, info, trial.images);
   trial.evaluation = evaluator.evaluate(request);
   return trial;
 }

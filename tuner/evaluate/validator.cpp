@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
-#include <functional>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -18,11 +15,6 @@ namespace tilewise {
 namespace {
 
 constexpr double kInfinitelyWrong = 1e30;  // finite, so that JSON and SQL can hold it
-
-// repeat(): launches in sequence between two checks of C.
-constexpr int kLaunchesInTurn = 2;
-constexpr int kLeastTurns = 2, kMostTurns = 200;
-constexpr double kRepeatSeconds = 0.25;
 
 double finite(double value) { return value <= kInfinitelyWrong ? value : kInfinitelyWrong; }
 
@@ -119,7 +111,6 @@ void Validator::use_spare(std::int64_t bytes) {
       inputs.a_kept = copy_of(inputs.a);
       inputs.b_kept = copy_of(inputs.b);
     }
-    first_c_ = copy_of(c_.front());
     known_.emplace(device_, runs_.size(), bytes);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory) throw;
@@ -128,12 +119,11 @@ void Validator::use_spare(std::int64_t bytes) {
 }
 
 bool Validator::give_back_spare() {
-  const bool any = first_c_.data() || known_;
+  const bool any = known_.has_value();
   for (Inputs& inputs : inputs_) {
     inputs.a_kept = DeviceBuffer();
     inputs.b_kept = DeviceBuffer();
   }
-  first_c_ = DeviceBuffer();
   known_.reset();
   return any;
 }
@@ -309,48 +299,60 @@ Verdict Validator::validate(const Enqueue& enqueue) {
   return verdict;
 }
 
-// The reference is C after the first turn: a copy on the device where memory allows; on the host a
-// hash of each piece.
-Verdict Validator::repeat(const Enqueue& enqueue) {
-  const Run run{DataSet::bounded, 0};
+// The calls of observe(): two operand sets, one C.
+std::vector<Call> Validator::calls_in_turns() {
+  load(DataSet::bounded);
   const DeviceMatrix& c = c_.front();
-  load(run.set);
-  prepare_c(run, c);
-  const Call call = call_for(run, c);
-  std::mutex mutex;
-  std::map<std::int64_t, std::size_t> first;  // by offset
-  std::optional<Piece> other;                 // the first piece that changed
-  const auto begin = std::chrono::steady_clock::now();
-  const auto seconds = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
-  for (int turn = 0; turn < kLeastTurns || (turn < kMostTurns && seconds() < kRepeatSeconds);
-       ++turn) {
-    for (int i = 0; i < kLaunchesInTurn; ++i) enqueue(call);
-    device_.synchronize(stream_);
-    if (turn > 0 && is_as_kept(c, first_c_)) continue;
-    staging_.download(copies_.get(), c, [&](const Piece& piece, const std::byte* copy) {
-      const std::string_view bytes(reinterpret_cast<const char*>(copy),
-                                   static_cast<std::size_t>(piece.bytes));
-      const std::size_t hash = std::hash<std::string_view>{}(bytes);
-      const std::lock_guard lock(mutex);
-      const auto [known, fresh] = first.emplace(piece.offset, hash);
-      if (fresh || known->second == hash) return;
-      if (!other || piece.offset < other->offset) other = piece;
-    });
-    if (turn == 0) keep(c, first_c_);
-    if (!other) continue;
-    reload();
-    Verdict verdict;
-    verdict.outcome = Outcome::wrong_result;
-    verdict.detail =
-        "not the same each time: after " + std::to_string((turn + 1) * kLaunchesInTurn) +
-        " launches something has changed in C from row " + std::to_string(other->first_row) +
-        " to row " + std::to_string(other->first_row + std::max<std::int64_t>(1, other->rows) - 1) +
-        "; " + run_name(run.set, reference_->scalars(run.set, run.index), false);
-    return verdict;
+  std::vector<Call> calls{call_for({DataSet::bounded, 0}, c)};
+  if (resident_) {
+    calls.push_back(call_for({DataSet::exact, 0}, c));
+  } else {
+    calls.push_back(calls.front());
+    calls.back().alpha = -1;
   }
-  return {};
+  return calls;
+}
+
+// The first launch of observe() on a set, judged by the reference where that has the result.
+bool Validator::launch_first(const Enqueue& enqueue, const Call& call, std::size_t set,
+                             Verdict& verdict) {
+  const DataSet data = resident_ && set == 1 ? DataSet::exact : DataSet::bounded;
+  const auto run = std::find_if(runs_.begin(), runs_.end(),
+                                [&](const Run& one) { return one.set == data && one.index == 0; });
+  const auto number = static_cast<std::size_t>(run - runs_.begin());
+  prepare_c(*run, c_.front());
+  enqueue(call);
+  device_.synchronize(stream_);
+  if (call.alpha != reference_->scalars(data, 0).alpha) return true;
+  Judgement judgement;
+  return (known_ && known_->find(number, c_.front(), copies_.get())) ||
+         compare(*run, c_.front(), judgement, verdict);
+}
+
+Verdict Validator::observe(const Enqueue& enqueue, double seconds, std::int64_t& launches) {
+  Verdict verdict;
+  const DeviceMatrix& c = c_.front();
+  Repetition repetition(device_, stream_, calls_in_turns(), c.allocation(), c.placement().bytes);
+  for (std::size_t set = 0; set < repetition.calls().size(); ++set) {
+    ++launches;
+    if (!launch_first(enqueue, repetition.calls()[set], set, verdict)) {
+      reload();
+      return verdict;
+    }
+    repetition.expect(set);
+  }
+  RepetitionLimits limits;
+  limits.seconds = seconds;
+  const Repeated found = repetition.run(enqueue, limits);
+  launches += found.launches;
+  if (found.wrong == 0) return verdict;
+  reload();  // a wrong kernel may have written outside C
+  verdict.outcome = Outcome::wrong_result;
+  verdict.detail =
+      "not the same each time: launch " + std::to_string(found.first_wrong) +
+      (resident_ ? " on " + std::string(kSetNames[found.wrong_set == 0 ? 1 : 0]) + " data" : "") +
+      " left other bits in C or around it than the first one";
+  return verdict;
 }
 
 Call Validator::timing_call() {

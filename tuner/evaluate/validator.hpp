@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +7,7 @@
 #include "tilewise/call.hpp"
 #include "tuner/evaluate/known_results.hpp"
 #include "tuner/evaluate/placement.hpp"
+#include "tuner/evaluate/repetition.hpp"
 #include "tuner/evaluate/staging.hpp"
 #include "tuner/reference/reference.hpp"
 #include "vocabulary/record.hpp"
@@ -21,9 +21,6 @@ struct Verdict {
   double error_ratio = 0;     ///< largest over all runs; finite, 1e30 stands for "infinitely wrong"
   double normwise_error = 0;  ///< of bounded data, beta = 0; finite likewise
 };
-
-/// Enqueues one product.
-using Enqueue = std::function<void(const Call&)>;
 
 /// Runs a candidate on the reference's data and judges its results (docs/measuring.md): all data
 /// sets, both pairs of scalars, operands aligned exactly as the problem promises, canaries around C
@@ -43,10 +40,12 @@ class Validator {
 
   Verdict validate(const Enqueue& enqueue);
 
-  /// Launches repeatedly on the bounded data for a quarter of a second (2 to 200 turns):
-  /// wrong_result unless C has the same bits each time. Finds races that only sometimes change the
-  /// result. Call after validate().
-  Verdict repeat(const Enqueue& enqueue);
+  /// Launches for `seconds` on two operand sets in turns, and at least once on each: wrong_result
+  /// unless every C has the bits of the first on its set, which the reference judges. Finds races
+  /// that change the result in one launch of many. The sets are bounded and exact data; without
+  /// memory for both, bounded data with alpha 1 and -1, of which the second is not judged. Call
+  /// after validate(). `launches` grows by their number.
+  Verdict observe(const Enqueue& enqueue, double seconds, std::int64_t& launches);
 
   /// Frees what `spare_bytes` allowed; true when there was anything. Later comparisons are done on
   /// the host.
@@ -79,6 +78,8 @@ class Validator {
   void prepare_c(const Run& run, const DeviceMatrix& c);
   void start(const Enqueue& enqueue, std::size_t number);
   bool judge(std::size_t number, Verdict& verdict);
+  std::vector<Call> calls_in_turns();
+  bool launch_first(const Enqueue& enqueue, const Call& call, std::size_t set, Verdict& verdict);
   bool compare(const Run& run, const DeviceMatrix& c, Judgement& judgement, Verdict& verdict);
   bool inputs_unchanged(DataSet set, Verdict& verdict);
 
@@ -93,7 +94,6 @@ class Validator {
   std::vector<DeviceMatrix> c_;  // two where memory allows: one is judged during the next run
   std::vector<std::unique_ptr<Event>> done_;  // by index in c_: the run that writes it is done
   DeviceBuffer scalars_;                      // alpha and beta of the bounded data
-  DeviceBuffer first_c_;                      // for repeat(); empty without memory
   Staging staging_;
   std::optional<KnownResults> known_;  // empty without memory
 };

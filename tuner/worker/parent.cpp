@@ -52,7 +52,7 @@ class WorkerEvaluator : public Evaluator {
     Loss loss;
     std::optional<Message> reply;
     try {
-      reply = exchange(encode(request), options_.timeout_seconds, loss);
+      reply = exchange(encode(request), seconds_for(request), loss);
     } catch (const Error& error) {
       if (!is_transient(error.kind())) throw;
       loss = {Outcome::launch_error, error.what(), true};
@@ -72,6 +72,12 @@ class WorkerEvaluator : public Evaluator {
   }
 
  private:
+  // An observation launches as often again as a validation, and is pressed for some seconds first.
+  double seconds_for(const EvaluationRequest& request) const {
+    if (!(request.observe_seconds > 0)) return options_.timeout_seconds;
+    return 2 * options_.timeout_seconds + request.observe_seconds;
+  }
+
   // False when the worker or its device was lost during the race: then all have the same outcome.
   bool race_once(const std::vector<EvaluationRequest>& finalists, bool with_baselines,
                  RaceResult& result) {
@@ -97,7 +103,7 @@ class WorkerEvaluator : public Evaluator {
     std::vector<std::size_t> places;  // index in `rest` -> index in `finalists`
     for (std::size_t i = 0; i < finalists.size(); ++i) {
       EvaluationRequest request = finalists[i];
-      request.repeat = true;  // as in the race: some kernels fail only sometimes
+      request.observe_seconds = kObserveSeconds;  // some kernels fail only sometimes
       Evaluation alone = evaluate(request);
       if (alone.outcome == Outcome::ok) {
         rest.push_back(finalists[i]);

@@ -77,11 +77,16 @@ Json request_to_json(const EvaluationRequest& request, std::vector<std::uint8_t>
     images.push_back(image_to_json(image));
     blob.insert(blob.end(), image.binary.begin(), image.binary.end());
   }
-  return {{"plan", to_value(to_json(request.plan))},
-          {"images", images},
-          {"best_us", request.best_us},
-          {"repeat", request.repeat},
-          {"energy", request.energy}};
+  Json json = {{"plan", to_value(to_json(request.plan))},
+               {"images", images},
+               {"best_us", request.best_us},
+               {"observe_seconds", request.observe_seconds},
+               {"timed", request.timed},
+               {"energy", request.energy}};
+  if (request.press)
+    json["press"] = {{"problem", to_value(to_json(request.press->problem))},
+                     {"plan", to_value(to_json(request.press->plan))}};
+  return json;
 }
 
 EvaluationRequest request_from_json(const Json& json, const std::vector<std::uint8_t>& blob,
@@ -92,8 +97,14 @@ EvaluationRequest request_from_json(const Json& json, const std::vector<std::uin
     request.images.push_back(image_from_json(image, blob, used));
   }
   request.best_us = json.at("best_us");
-  request.repeat = json.at("repeat");
+  request.observe_seconds = json.at("observe_seconds");
+  request.timed = json.at("timed");
   request.energy = json.at("energy");
+  if (json.contains("press")) {
+    const Json& press = json.at("press");
+    request.press = OtherSize{problem_from_json(press.at("problem").dump()),
+                              plan_from_json(press.at("plan").dump())};
+  }
   return request;
 }
 
@@ -103,6 +114,8 @@ Json evaluation_to_json(const Evaluation& evaluation) {
                {"transient", evaluation.transient},
                {"error_ratio", evaluation.error_ratio},
                {"normwise_error", evaluation.normwise_error},
+               {"observed", evaluation.observed},
+               {"pressed", evaluation.pressed},
                {"usage",
                 {evaluation.usage.registers, evaluation.usage.spill_bytes,
                  evaluation.usage.static_shared_bytes, evaluation.usage.stack_bytes}}};
@@ -117,6 +130,8 @@ Evaluation evaluation_from_json(const Json& json) {
   evaluation.transient = json.at("transient");
   evaluation.error_ratio = json.at("error_ratio");
   evaluation.normwise_error = json.at("normwise_error");
+  evaluation.observed = json.at("observed");
+  evaluation.pressed = json.at("pressed");
   const Json& usage = json.at("usage");
   evaluation.usage = {usage.at(0), usage.at(1), usage.at(2), usage.at(3)};
   if (json.contains("measurement")) {

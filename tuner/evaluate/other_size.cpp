@@ -1,0 +1,131 @@
+#include "tuner/evaluate/other_size.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "tuner/evaluate/staging.hpp"
+
+namespace tilewise {
+namespace {
+
+// A pressed product's C and workspace, and how long it is pressed at most.
+constexpr std::int64_t kMostPressedBytes = std::int64_t{2} << 30;
+constexpr double kMostPressedSeconds = 3;
+
+/// The candidate's plan at a size, where it is valid there and needs no other image.
+std::optional<OtherSize> at_size(const Candidate& candidate, const KernelTemplate& kernel,
+                                 Problem problem, std::int64_t m, std::int64_t n, std::int64_t k,
+                                 const DeviceInfo& device, std::span<const Image> images) {
+  problem.m = m, problem.n = n, problem.k = k;
+  if (!is_valid(kernel, problem, candidate.configuration, device)) return std::nullopt;
+  OtherSize other{problem, kernel.plan(problem, candidate.configuration, device)};
+  for (const LaunchStep& step : other.plan.steps)
+    if (std::none_of(images.begin(), images.end(),
+                     [&](const Image& image) { return image.kernel == step.kernel; }))
+      return std::nullopt;
+  return other;
+}
+
+bool has_constant_size(const Candidate& candidate, const KernelTemplate& kernel) {
+  return kernel.size_specialised ||
+         (!kernel.specialises.empty() && candidate.configuration.at(kernel.specialises) != 0);
+}
+
+}  // namespace
+
+std::vector<Image> images_of(const Plan& plan, std::span<const Image> images) {
+  std::vector<Image> in_order;
+  for (const LaunchStep& step : plan.steps)
+    in_order.push_back(*std::find_if(images.begin(), images.end(), [&](const Image& image) {
+      return image.kernel == step.kernel;
+    }));
+  return in_order;
+}
+
+std::optional<OtherSize> pressed_size(const Candidate& candidate, const KernelTemplate& kernel,
+                                      const Problem& problem, const DeviceInfo& device,
+                                      std::span<const Image> images) {
+  if (device.target.host || has_constant_size(candidate, kernel) ||
+      !(kernel.pipeline_use(problem, candidate.configuration).releases > 0))
+    return std::nullopt;
+  Problem few = problem;
+  few.batch = std::min<std::int64_t>(problem.batch, 2);
+  const auto worth = [&](const OtherSize& size) {
+    const PipelineUse use = kernel.pipeline_use(size.problem, candidate.configuration);
+    const std::int64_t c =
+        size.problem.m * size.problem.n * size.problem.batch * bytes_of(problem.c);
+    return use.tiles >= 2.0 * use.stages && size.plan.workspace_bytes + c <= kMostPressedBytes;
+  };
+  // A constraint may ask for a partial last wave or for a multiple of a tile, and stages have to be
+  // filled again.
+  for (const std::int64_t side : {8192, 8064, 7936, 7680, 4096, 2048, 512})
+    for (const std::int64_t k : {64, 128, 256, 512, 1024, 2048, 4096})
+      if (auto found = at_size(candidate, kernel, few, side, side, k, device, images);
+          found && worth(*found))
+        return found;
+  return std::nullopt;
+}
+
+std::optional<OtherSize> edge_size(const Candidate& candidate, const KernelTemplate& kernel,
+                                   const Problem& problem, const DeviceInfo& device,
+                                   std::span<const Image> images) {
+  if (has_constant_size(candidate, kernel)) return std::nullopt;
+  struct Size {
+    std::int64_t m, n, k;
+  };
+  // The first that is valid: rows of whole vectors or words may be required.
+  constexpr std::array kSizes{Size{509, 389, 253}, Size{508, 388, 252}, Size{504, 376, 248},
+                              Size{496, 368, 240}, Size{480, 352, 224}};
+  Problem few = problem;
+  few.batch = std::min<std::int64_t>(problem.batch, 3);
+  const auto smaller = [](std::int64_t size, std::int64_t edge) {
+    return size > edge ? edge : std::max<std::int64_t>(1, size - 1);
+  };
+  for (const Size& size : kSizes)
+    if (auto found =
+            at_size(candidate, kernel, few, smaller(problem.m, size.m), smaller(problem.n, size.n),
+                    smaller(problem.k, size.k), device, images))
+      return found;
+  return std::nullopt;
+}
+
+Repeated press(Device& device, Stream stream, const Problem& problem, const Enqueue& enqueue,
+               std::int64_t launches, bool go_on) {
+  const std::array places{tight_placement(rows_a(problem), min_lda(problem), bytes_of(problem.a),
+                                          problem.alignment.a, problem.batch),
+                          tight_placement(rows_b(problem), min_ldb(problem), bytes_of(problem.b),
+                                          problem.alignment.b, problem.batch),
+                          tight_placement(problem.m, problem.n, bytes_of(problem.c),
+                                          problem.alignment.c, problem.batch)};
+  Staging staging(device, places);
+  const DeviceMatrix c(device, places[2]);
+  std::vector<std::pair<DeviceMatrix, DeviceMatrix>> sets;
+  std::vector<Call> calls;
+  for (const std::uint64_t seed : {1U, 2U}) {
+    const auto& [a, b] =
+        sets.emplace_back(DeviceMatrix(device, places[0]), DeviceMatrix(device, places[1]));
+    staging.upload(stream, a, TestData(problem, DataSet::bounded, Operand::a, seed));
+    staging.upload(stream, b, TestData(problem, DataSet::bounded, Operand::b, seed));
+    Call call;
+    call.a = a.data();
+    call.b = b.data();
+    call.c = c.data();
+    call.lda = places[0].ld, call.ldb = places[1].ld, call.ldc = places[2].ld;
+    call.stride_a = places[0].stride, call.stride_b = places[1].stride;
+    call.stride_c = places[2].stride;
+    call.stream = stream;
+    calls.push_back(call);
+  }
+  Repetition repetition(device, stream, calls, c.allocation(), places[2].bytes);
+  for (std::size_t set = 0; set < calls.size(); ++set) {
+    device.fill32(c.allocation(), canary_word(places[2].element_bytes), places[2].bytes / 4,
+                  stream);
+    enqueue(calls[set]);
+    repetition.expect(set);
+  }
+  return repetition.run(enqueue, {0, launches, kMostPressedSeconds, go_on});
+}
+
+}  // namespace tilewise
