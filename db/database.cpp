@@ -66,6 +66,12 @@ Database Database::open(const std::filesystem::path& path, OpenMode mode, Trust 
   return database;
 }
 
+std::optional<Database> Database::open_if_any(const std::filesystem::path& path, Trust trust) {
+  auto file = open_for_reading_if_any(path, network_file_system_of(path), trust);
+  if (!file) return std::nullopt;
+  return Database(std::make_unique<State>(std::move(*file), Place(path), trust));
+}
+
 Database Database::in_memory() {
   return Database(std::make_unique<State>(open_in_memory(), Place(), Trust::owner));
 }

@@ -91,6 +91,9 @@ class Database {
   /// and paths that are no regular file.
   static Database open(const std::filesystem::path& path, OpenMode mode = OpenMode::read_write,
                        Trust trust = default_trust());
+  /// To read; empty where there is no file, and where the file holds no tables yet.
+  static std::optional<Database> open_if_any(const std::filesystem::path& path,
+                                             Trust trust = default_trust());
   /// ":memory:", for tests.
   static Database in_memory();
   Database(Database&&) noexcept;

@@ -161,14 +161,7 @@ bool migrated(const fs::path& path, std::string_view network, Trust trust) {
   }
 }
 
-}  // namespace
-
-OpenedFile open_for_writing(const fs::path& path, std::string_view network, Trust trust) {
-  make_private_folders(path);
-  require_usable(path, trust);
-  if (trust == Trust::owner) drop_empty_companions(path);
-  require_all_trusted(path, trust);
-  make_private_file(path);
+OpenedFile open_existing_for_writing(const fs::path& path, std::string_view network, Trust trust) {
   OpenedFile file{Connection(path, Connection::Access::write), {}};
   if (file.connection.read_only()) {
     throw sqlite_error(path, SQLITE_READONLY, "opened read-only: no permission to write");
@@ -186,15 +179,37 @@ OpenedFile open_for_writing(const fs::path& path, std::string_view network, Trus
   return file;
 }
 
-OpenedFile open_for_reading(const fs::path& path, std::string_view network, Trust trust) {
+/// After a creation that failed. Another process that has opened the file meanwhile finds that it
+/// was deleted.
+void remove_if_empty(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::file_size(path, ignored) != 0 || ignored) return;
+  if (has_bytes(path, "-wal") || has_bytes(path, "-journal")) return;
+  for (const char* suffix : {"-wal", "-shm", "-journal", ""})
+    fs::remove(companion(path, suffix), ignored);
+}
+
+}  // namespace
+
+OpenedFile open_for_writing(const fs::path& path, std::string_view network, Trust trust) {
+  make_private_folders(path);
+  require_usable(path, trust);
+  if (trust == Trust::owner) drop_empty_companions(path);
+  require_all_trusted(path, trust);
+  const bool made = make_private_file(path);
+  try {
+    return open_existing_for_writing(path, network, trust);
+  } catch (const Error&) {
+    if (made) remove_if_empty(path);
+    throw;
+  }
+}
+
+std::optional<OpenedFile> open_for_reading_if_any(const fs::path& path, std::string_view network,
+                                                  Trust trust) {
   require_usable(path, trust);
   std::error_code error;
-  if (!fs::exists(path, error)) {
-    throw database_error(
-        path, "there is no such file" + (error ? " (" + error.message() + ")" : std::string()) +
-                  "; tune something first (autotune --sizes 1024), or name another "
-                  "file with --db or TILEWISE_DB");
-  }
+  if (!fs::exists(path, error)) return std::nullopt;
   OpenedFile file = connect_for_reading(path, network, trust);
   require_usable(path, trust);
   bool empty = is_new(file.connection);
@@ -202,11 +217,8 @@ OpenedFile open_for_reading(const fs::path& path, std::string_view network, Trus
     file = connect_for_reading(path, network, trust);
     empty = is_new(file.connection);
   }
-  if (empty) {
-    throw database_error(path, file.warnings.empty()
-                                   ? "it is empty; tune something first (autotune --sizes 1024)"
-                                   : log_not_seen(path));
-  }
+  if (empty && !file.warnings.empty()) throw database_error(path, log_not_seen(path));
+  if (empty) return std::nullopt;
   if (version_of(file.connection) < latest_version()) {
     throw database_error(path, "it was written by an older Tilewise (schema version " +
                                    std::to_string(version_of(file.connection)) + ", now " +
@@ -216,6 +228,17 @@ OpenedFile open_for_reading(const fs::path& path, std::string_view network, Trus
   set_pragmas(file.connection);
   if (!network.empty()) file.warnings.push_back(network_warning(path, network));
   return file;
+}
+
+OpenedFile open_for_reading(const fs::path& path, std::string_view network, Trust trust) {
+  if (auto file = open_for_reading_if_any(path, network, trust)) return std::move(*file);
+  std::error_code error;
+  if (fs::exists(path, error))
+    throw database_error(path, "it is empty; tune something first (autotune --sizes 1024)");
+  throw database_error(
+      path, "there is no such file" + (error ? " (" + error.message() + ")" : std::string()) +
+                "; tune something first (autotune --sizes 1024), or name another file with --db or "
+                "TILEWISE_DB");
 }
 
 OpenedFile open_in_memory() {

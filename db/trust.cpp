@@ -191,13 +191,13 @@ void make_private_folders(const fs::path& file) {
   }
 }
 
-void make_private_file(const fs::path& file) {
+bool make_private_file(const fs::path& file) {
   const int made = ::open(behind_links(file).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (made >= 0) {
     close(made);
-    return;
+    return true;
   }
-  if (errno == EEXIST || errno == EROFS || errno == EACCES) return;  // opening it tells more
+  if (errno == EEXIST || errno == EROFS || errno == EACCES) return false;  // opening it tells more
   throw database_error(file, std::string("the file cannot be made (") + std::strerror(errno) +
                                  "); name another file with --db");
 }

@@ -53,6 +53,7 @@ void require_regular(const std::filesystem::path& database);
 /// Creates the missing folders above a file, private to the user (0700). Throws Error(database).
 void make_private_folders(const std::filesystem::path& file);
 /// Creates an empty file, private to the user (0600), unless it exists. Throws Error(database).
-void make_private_file(const std::filesystem::path& file);
+/// Whether this call made it.
+bool make_private_file(const std::filesystem::path& file);
 
 }  // namespace tilewise

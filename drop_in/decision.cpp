@@ -70,9 +70,9 @@ std::optional<Products> products_to_answer(const Settings& settings) noexcept {
     return std::nullopt;
   try {
     std::vector<Problem> problems;
-    if (const auto path = default_database_path(); settings.on && std::filesystem::exists(path))
-      problems =
-          Database::open(path, OpenMode::read_only).problems_faster_than_baselines(kMeasured);
+    if (settings.on)
+      if (const auto database = Database::open_if_any(default_database_path()))
+        problems = database->problems_faster_than_baselines(kMeasured);
     return std::optional<Products>(std::in_place, problems);
   } catch (const std::exception&) {  // the first product that is looked at reports the error
     return std::nullopt;
@@ -84,8 +84,7 @@ struct Answerer::Stored {
   /// A process that only records needs no database, and goes on beside a damaged one.
   Stored(const std::string& which, bool with_database)
       : opened(open(which)), device(opened.get()), gpu(gpu_key(device->info())) {
-    if (const auto path = default_database_path(); with_database && std::filesystem::exists(path))
-      database.emplace(Database::open(path, OpenMode::read_only));
+    if (with_database) database = Database::open_if_any(default_database_path());
   }
   std::unique_ptr<Device> opened;  ///< until the Matmul has it
   Device* device;

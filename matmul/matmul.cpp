@@ -132,12 +132,13 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
     parts.bundle = Database::open(bundle, OpenMode::read_only, trust);
   }
   if (options.on_miss == OnMiss::tune) add_tuning(parts, options, path, trust);
-  if (is_there(path)) {
-    parts.database = Database::open(path, OpenMode::read_only, trust);
-  } else if (!parts.bundle) {
-    parts.notes.push_back("there is no database " + path.string() +
-                          ", so products are served by the portfolio of this version or by "
-                          "defaults; autotune makes one");
+  parts.database = Database::open_if_any(path, trust);
+  if (!parts.database && !parts.bundle) {
+    parts.notes.push_back(
+        (is_there(path) ? "nothing is stored in the database " : "there is no database ") +
+        path.string() +
+        ", so products are served by the portfolio of this version or by "
+        "defaults; autotune makes one");
   }
   // The cache keeps compiled defaults between processes.
   parts.open_cache = [path, trust,

@@ -177,6 +177,19 @@ TEST(FullDisk, IsToldToTheHookOnceAndTheWriteSucceeds) {
   });
 }
 
+TEST(FullDisk, ADatabaseThatCannotBeMadeLeavesNoFile) {
+  on_small_disk(1024, [](const fs::path& folder) {
+    const fs::path ballast = fill(folder);
+    EXPECT_THAT(error_of(ErrorKind::database, [&] { Database::open(folder / "x.db"); }),
+                HasSubstr("the disk is full"));
+    std::vector<fs::path> left;
+    for (const auto& entry : fs::directory_iterator(folder)) left.push_back(entry.path());
+    EXPECT_THAT(left, testing::ElementsAre(ballast));
+    fs::remove(ballast);
+    EXPECT_GT(Database::open(folder / "x.db").add(record(1)), 0);
+  });
+}
+
 TEST(FullDisk, OfLargeImagesLosesNothing) {
   on_small_disk(1024, [](const fs::path& folder) {
     Database db = Database::open(folder / "x.db");

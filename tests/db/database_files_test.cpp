@@ -154,6 +154,21 @@ TEST(Open, TakesAnEmptyFileForNew) {
   EXPECT_GT(Database::open(folder / "x.db").add(record()), 0);
 }
 
+TEST(Open, IfThereIsAnythingToRead) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(Database::open_if_any(folder / "x.db"));
+  EXPECT_FALSE(fs::exists(folder / "x.db")) << "reading makes none";
+  write_file(folder / "x.db", "");
+  EXPECT_FALSE(Database::open_if_any(folder / "x.db"));
+  EXPECT_GT(Database::open(folder / "x.db").add(record()), 0);
+  const auto stored = Database::open_if_any(folder / "x.db");
+  ASSERT_TRUE(stored);
+  EXPECT_TRUE(stored->read_only());
+  EXPECT_EQ(stored->counts().records, 1);
+  write_file(folder / "y.db", "hello");
+  EXPECT_THROW(Database::open_if_any(folder / "y.db"), Error);
+}
+
 TEST(Open, RefusesWhatIsNoDatabase) {
   const TemporaryFolder folder;
   for (const std::string& text :

@@ -91,6 +91,8 @@ TEST_F(ProductsToAnswer, AreNoneWithoutADatabase) {
   const auto products = products_to_answer({});
   ASSERT_TRUE(products);
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(products->may_have(draw_()));
+  std::ofstream(file_).flush();
+  EXPECT_TRUE(products_to_answer({})) << "a file that holds nothing";
 }
 
 TEST_F(ProductsToAnswer, AreAllWhereEachCountsOrOthersMayBeAnswered) {

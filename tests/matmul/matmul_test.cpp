@@ -304,6 +304,23 @@ TEST_F(MatmulFileTest, OptionsWithAMissingDatabaseServeThePortfolioAndSaySo) {
   EXPECT_THAT(warnings, SizeIs(1));
 }
 
+TEST_F(MatmulFileTest, OptionsWithAnEmptyDatabaseServeAsWithoutOne) {
+  std::ofstream(path).flush();
+  MatmulOptions options;
+  options.database = path.string();
+  options.compile_missing = false;
+  MatmulParts made = parts_for(std::make_unique<FakeDevice>(), options);
+  EXPECT_FALSE(made.database);
+  EXPECT_THAT(made.notes, testing::ElementsAre(
+                              HasSubstr("nothing is stored in the database " + path.string())));
+  EXPECT_EQ(make_matmul(std::move(made)).explain(problem_of(500, 500, 500)).kind,
+            MatchKind::predicted);
+  options.on_miss = OnMiss::error;
+  options.warn = [](const std::string&) {};
+  Matmul strict = make_matmul(parts_for(std::make_unique<FakeDevice>(), options));
+  EXPECT_THROW(strict.prepare(problem_of(500, 500, 500)), Error) << "nothing was tuned";
+}
+
 TEST_F(MatmulFileTest, OptionsOpenTheDatabaseForReading) {
   const Problem problem = problem_of(64, 64, 64);
   {
