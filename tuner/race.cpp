@@ -98,7 +98,7 @@ Race::Confirmed Race::confirm_winner(Record& winner, const std::vector<Built>& b
   std::erase_if(session_.known, [&](const Record& r) { return r.candidate == winner.candidate; });
   if (session_.incumbent == winner.candidate) session_.incumbent.reset();
   winner.measurement.reset();
-  note_outcome(winner, found);
+  session_.note_outcome(winner, found);
   return Confirmed::no;
 }
 
@@ -107,15 +107,6 @@ void Race::note_unconfirmed(const std::string& why) {
     session_.result.failure.emplace(ErrorKind::transient,
                                     "the winner of " + to_string(session_.problem) +
                                         " was not confirmed and not stored: " + why);
-}
-
-/// Stores what a finalist's second evaluation found.
-void Race::note_outcome(Record& record, const Evaluation& found) {
-  record.outcome = found.outcome;
-  record.detail = found.detail;
-  if (record.outcome != Outcome::ok) record.detail += session_.how_to_reproduce(record.candidate);
-  record.id = session_.context.database.add(record);
-  if (record.outcome == Outcome::wrong_result) session_.result.wrong.push_back(record);
 }
 
 /// A winner without a race is the fastest, whatever the objective.
@@ -237,7 +228,7 @@ bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built
     Record& record = finalists[i];
     record.measurement = race.finalists[i].measurement;
     record.environment = environment;
-    note_outcome(record, race.finalists[i]);
+    session_.note_outcome(record, race.finalists[i]);
   }
   if (raced) {  // a finalist that met a fault has no time to compare
     std::size_t i = 0;

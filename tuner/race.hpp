@@ -28,7 +28,6 @@ class Race {
   const Record* winner_of(const std::vector<Record>& finalists, bool raced, bool any_wrong) const;
   enum class Confirmed : std::uint8_t { yes, no, unknown };
   Confirmed confirm_winner(Record& winner, const std::vector<Built>& built);
-  void note_outcome(Record& record, const Evaluation& found);
   void note_unconfirmed(const std::string& why);
   bool forget_wrong(const std::vector<Record>& finalists);
   void keep_images(const std::vector<Record>& records, const std::vector<Built>& built);

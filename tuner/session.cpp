@@ -62,6 +62,14 @@ std::string Session::how_to_reproduce(const Candidate& candidate) const {
   return "\nreproduce: " + reproduce_command(options.reproduce, candidate);
 }
 
+void Session::note_outcome(Record& record, const Evaluation& found) {
+  record.outcome = found.outcome;
+  record.detail = found.detail;
+  if (record.outcome != Outcome::ok) record.detail += how_to_reproduce(record.candidate);
+  record.id = context.database.add(record);
+  if (record.outcome == Outcome::wrong_result) result.wrong.push_back(record);
+}
+
 void Session::report(const std::string& phase, const Record* last) const {
   if (!context.progress) return;
   TuneProgress progress;

@@ -24,6 +24,8 @@ struct Session {
   Environment environment() const;
   /// A line for a rejected record's detail; empty without TuneOptions::reproduce.
   std::string how_to_reproduce(const Candidate& candidate) const;
+  /// Stores what a later evaluation found of a record's candidate.
+  void note_outcome(Record& record, const Evaluation& found);
   void report(const std::string& phase, const Record* last = nullptr) const;
 
   const Problem problem;

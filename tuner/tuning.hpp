@@ -75,7 +75,6 @@ class Tuning {
   void end_sharing();
   void end_compiling();
   void keep_general();
-  void note_wrong(Record record, const Evaluation& found);
 
   Session session_;
   std::optional<Corrections> corrections_;  ///< of earlier measurements on this GPU

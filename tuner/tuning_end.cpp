@@ -81,19 +81,13 @@ void Tuning::keep_general() {
   if (!is_ok(record)) return;
   const Evaluation confirmed = confirm(session_, built);
   if (confirmed.transient) return;
-  if (confirmed.outcome != Outcome::ok) return note_wrong(std::move(record), confirmed);
+  if (confirmed.outcome != Outcome::ok) {
+    record.measurement.reset();
+    return session_.note_outcome(record, confirmed);
+  }
   const std::int64_t id = record.id;
   for (const Image& image : built.images) session_.context.database.put_image(image, id);
   session_.context.database.set_general(id);
-}
-
-/// Stores that a record's candidate is wrong after all.
-void Tuning::note_wrong(Record record, const Evaluation& found) {
-  record.outcome = found.outcome;
-  record.detail = found.detail + session_.how_to_reproduce(record.candidate);
-  record.measurement.reset();
-  record.id = session_.context.database.add(record);
-  if (record.outcome == Outcome::wrong_result) session_.result.wrong.push_back(record);
 }
 
 void Tuning::note_faults() {

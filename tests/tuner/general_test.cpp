@@ -69,6 +69,19 @@ TEST_F(TuneGeneral, AFormThatIsWrongOrNotValidIsNotKept) {
   EXPECT_THAT(evaluator.evaluated, Not(Contains(Point{6, 0})));
 }
 
+TEST_F(TuneGeneral, AFormThatIsWrongNowAndThenIsNotKept) {
+  for (auto* wrong : {&evaluator.observed_wrong, &evaluator.edge_wrong}) {
+    evaluator.observed_wrong = evaluator.edge_wrong = nullptr;
+    *wrong = [](Point p) { return p == Point(6, 0); };
+    options.force = true;
+    const TuneResult result = run();
+    EXPECT_EQ(winner(), (Point{6, 2}));
+    EXPECT_THAT(evaluator.observed, Contains(Point{6, 0}));
+    EXPECT_EQ(result.wrong.back().candidate.configuration.at("Y"), 0);
+    EXPECT_THAT(general(), IsEmpty());
+  }
+}
+
 TEST_F(TuneGeneral, AnInterruptedRunKeepsNone) {
   evaluator.stop = &stop;
   evaluator.stop_after = 20;
