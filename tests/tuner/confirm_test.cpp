@@ -170,7 +170,7 @@ TEST(OtherSizes, APressedPipelineWrapsAround) {
   EXPECT_GT(pressed, 4);
 }
 
-/// Launches on host memory, of which one gives a wrong bit.
+/// Launches on host memory. One of them changes an element.
 TEST(Press, FindsTheLaunchThatDiffers) {
   fake::Device device;
   Problem problem;
@@ -190,6 +190,28 @@ TEST(Press, FindsTheLaunchThatDiffers) {
     EXPECT_EQ(found.wrong, wrong > 0);
     EXPECT_EQ(found.first_wrong, wrong > 0 ? wrong - 2 : 0);
   }
+}
+
+/// TMA stores rows of whole 16 bytes: one column less than 64 is no valid size.
+TEST(OtherSizes, SmallSidesHaveAnEdgeToo) {
+  const DeviceInfo device = nominal_device(parse_target("sm_90a"));
+  Problem problem;
+  set_types(problem, DType::bf16, DType::bf16, MathMode::strict);
+  problem.alignment = {16, 16, 16};
+  problem.m = problem.n = problem.k = 64;
+  const KernelTemplate& kernel = find_template("wgmma");
+  Candidate candidate{"wgmma", kernel.default_configuration(problem, device)};
+  candidate.configuration.set("EPILOGUE", 2);
+  candidate.configuration.set("VECTOR_C", 1);
+  candidate.configuration.set("SPLIT_K", 1);
+  ASSERT_EQ(rejection(kernel, problem, candidate.configuration, device), "");
+  std::vector<Image> images;
+  for (const LaunchStep& step : kernel.plan(problem, candidate.configuration, device).steps)
+    images.emplace_back().kernel = step.kernel;
+  const auto edge = edge_size(candidate, kernel, problem, device, images);
+  ASSERT_TRUE(edge);
+  EXPECT_LT(edge->problem.n, 64);
+  EXPECT_EQ(edge->problem.n % 8, 0);
 }
 
 TEST(OtherSizes, NoneIsPressedOnTheCpu) {

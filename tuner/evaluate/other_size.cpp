@@ -80,14 +80,17 @@ std::optional<OtherSize> edge_size(const Candidate& candidate, const KernelTempl
                               Size{496, 368, 240}, Size{480, 352, 224}};
   Problem few = problem;
   few.batch = std::min<std::int64_t>(problem.batch, 3);
-  const auto smaller = [](std::int64_t size, std::int64_t edge) {
-    return size > edge ? edge : std::max<std::int64_t>(1, size - 1);
-  };
-  for (const Size& size : kSizes)
-    if (auto found =
-            at_size(candidate, kernel, few, smaller(problem.m, size.m), smaller(problem.n, size.n),
-                    smaller(problem.k, size.k), device, images))
+  // Of sides that are no larger.
+  constexpr std::array<std::int64_t, kSizes.size()> kLess{1, 4, 8, 16, 32};
+  for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    const auto smaller = [&](std::int64_t size, std::int64_t edge) {
+      return size > edge ? edge : std::max<std::int64_t>(1, size - kLess[i]);
+    };
+    if (auto found = at_size(candidate, kernel, few, smaller(problem.m, kSizes[i].m),
+                             smaller(problem.n, kSizes[i].n), smaller(problem.k, kSizes[i].k),
+                             device, images))
       return found;
+  }
   return std::nullopt;
 }
 

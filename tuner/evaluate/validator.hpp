@@ -43,7 +43,7 @@ class Validator {
   /// Launches for `seconds` on two operand sets in turns, and at least once on each: wrong_result
   /// unless every C has the bits of the first on its set, which the reference judges. Finds races
   /// that change the result in one launch of many. The sets are bounded and exact data; without
-  /// memory for both, bounded data with alpha 1 and -1, of which the second is not judged. Call
+  /// memory for both, bounded data with alpha 1 and -1, the second without a judgement. Call
   /// after validate(). `launches` grows by their number.
   Verdict observe(const Enqueue& enqueue, double seconds, std::int64_t& launches);
 
