@@ -42,6 +42,7 @@ tw_has_package() {
     libeigen3-dev) tw_has_header eigen3/Eigen/Core ;;
     libgtest-dev) tw_has_header gtest/gtest.h ;;
     libgmock-dev) tw_has_header gmock/gmock.h ;;
+    libblas-test) compgen -G '/usr/lib/*/blas/xblat3s' ;;
     python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;
     python3-dev) python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>&1 ;;
     gnuplot-nox) command -v gnuplot ;;

@@ -221,6 +221,16 @@ autotune NO_PLOTLY=1 -- report -o x.html
 expect_call "pip -m pip install --disable-pip-version-check --no-input plotly" "$name"
 expect_said "[plotly $tree/.tilewise/plotly]" "$name"
 
+name="each package of ./check has a rule"
+# shellcheck disable=SC2013  # words
+for package in $(sed -nE "s/^ *test_packages\+?=' ?([^']*)'.*/\1/p" "$source_tree/check"); do
+  said=$(bash -c 'source "$1/cmake/setup.sh"; tw_has_package "$2"' _ "$tree" "$package" 2>&1)
+  status=$?
+  [[ $said != *"no rule"* ]] || problem "$name: $package"
+  said=$(TILEWISE_PRETEND_MISSING=$package bash -c 'source "$1/cmake/setup.sh"; tw_missing "$2"' _ "$tree" "$package")
+  [[ $said == "$package" ]] || problem "$name: $package is not reported as missing"
+done
+
 name="several NVRTC"
 nvrtc_wheels() {
   : >"$calls"
