@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise {
 namespace {
@@ -31,11 +31,7 @@ std::string quoted(const std::string& text) {
       .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
+std::string number_text(double value) { return in_digits(value, 6); }
 
 /// NaN means not measured.
 void check_number(const std::string& name, double value, double most) {

@@ -2,14 +2,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <locale>
 #include <sstream>
 
 #include "device/fork.hpp"
 #include "drop_in/drop_in.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise::drop_in {
@@ -17,11 +18,8 @@ namespace {
 
 constexpr std::size_t kMostLines = 20;
 
-std::string format(const char* pattern, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
-}
+std::string milliseconds(double us) { return in_digits(us / 1e3, 4) + " ms"; }
+std::string microseconds(double us) { return in_digits(us, 4) + " us"; }
 
 /// "1,234,567".
 std::string grouped(std::uint64_t value) {
@@ -91,12 +89,12 @@ std::string DropIn::report() {
   }
   for (const auto& count : whys_) passed += count;
   std::ostringstream text;
+  text.imbue(std::locale::classic());
   text << "tilewise: " << grouped(answered + passed) << " products of cuBLAS: " << grouped(answered)
        << " answered, " << grouped(passed) << " passed through\n";
   if (answered > 0)
-    text << "tilewise: answered in " << format("%.4g ms", (instead_of - saved) / 1e3)
-         << " instead of " << format("%.4g ms", instead_of / 1e3) << ": "
-         << format("%.4g ms", saved / 1e3)
+    text << "tilewise: answered in " << milliseconds(instead_of - saved) << " instead of "
+         << milliseconds(instead_of) << ": " << milliseconds(saved)
          << " of GPU time saved, by the times that were measured or expected\n";
   for (std::size_t i = 0; i < kWhys; ++i)
     if (const std::uint64_t count = whys_[i]; count > 0)
@@ -112,8 +110,8 @@ std::string DropIn::report() {
          << " answered, " << grouped(entry->passed) << " passed through ("
          << to_string(decision.why) << ')';
     if (decision.ours > 0 && decision.cublas > 0)
-      text << "; " << (decision.predicted ? "expected " : "") << format("%.4g us", decision.ours)
-           << ", cuBLAS " << format("%.4g us", decision.cublas);
+      text << "; " << (decision.predicted ? "expected " : "") << microseconds(decision.ours)
+           << ", cuBLAS " << microseconds(decision.cublas);
     text << '\n';
   }
   return text.str();
@@ -122,6 +120,7 @@ std::string DropIn::report() {
 std::string DropIn::record() {
   const std::lock_guard lock(mutex_);
   std::ostringstream text;
+  text.imbue(std::locale::classic());
   text << "layout,m,n,k,dtype,out,math,batch,align,calls,us,lda,ldb,ldc\n";
   for (const auto& [key, entry] : entries_) {
     const Problem& problem = entry->problem;

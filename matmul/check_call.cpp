@@ -5,6 +5,7 @@
 #include "matmul/executable.hpp"
 #include "matmul/packed_contents.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/problem.hpp"
 
 namespace tilewise {
@@ -128,7 +129,7 @@ void check_whole(const char* name, const void* on_device, double value) {
   const bool whole = value >= -2147483648.0 && value <= 2147483647.0 &&
                      value == static_cast<double>(static_cast<std::int32_t>(value));
   if (!on_device && !whole)
-    refuse(std::string(name) + " = " + std::to_string(value) +
+    refuse(std::string(name) + " = " + in_shortest_form(value) +
            " of a product of integers; it must be a whole number that i32 holds");
 }
 

@@ -1,10 +1,10 @@
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <vector>
 
 #include "matmul/resolve.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise {
 namespace {
@@ -18,11 +18,7 @@ struct ModeResolution {
 // The order of modes without measurements, fastest first.
 constexpr MathMode kLikely[] = {MathMode::tf32, MathMode::f32x3, MathMode::fast, MathMode::strict};
 
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
+std::string number_text(double value) { return in_digits(value, 3); }
 
 /// Modes need tensor cores of their types; without them they are not faster than strict.
 bool worth_it(MathMode mode, const DeviceInfo& device) {

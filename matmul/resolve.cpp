@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include "templates/cost_model.hpp"
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise {
@@ -39,12 +39,6 @@ std::string predict(Resolution& resolution, const Problem& problem, const Device
   return to_string(cost);
 }
 
-std::string format(const char* pattern, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
-}
-
 /// "nn 1024x1024x1024 f32".
 std::string short_text(const Problem& problem) {
   std::string text =
@@ -66,7 +60,8 @@ std::string measured_text(const Record& record) {
   if (!record.environment.date.empty()) text += " on " + record.environment.date.substr(0, 10);
   if (record.measurement) {
     const double us = record.measurement->median_us;
-    text += ": " + format("%.4g us", us) + format(" (%.3g TFLOP/s)", tflops_of(record.problem, us));
+    text += ": " + in_digits(us, 4) + " us (" + in_digits(tflops_of(record.problem, us), 3) +
+            " TFLOP/s)";
   }
   return text;
 }
@@ -235,8 +230,8 @@ std::string Resolver::how_far_off(const Problem& problem) const {
   if (const Corrections* corrections = corrections_for(problem);
       corrections && corrections->accuracy().problems > 0)
     return "for problems that were not measured, such expectations are off by a factor of " +
-           format("%.2f in the median", corrections->accuracy().median) +
-           format(" and %.2f in the worst tenth", corrections->accuracy().ninth_decile) +
+           in_decimals(corrections->accuracy().median, 2) + " in the median and " +
+           in_decimals(corrections->accuracy().ninth_decile, 2) + " in the worst tenth" +
            " (cross-validation over " + std::to_string(corrections->accuracy().problems) +
            " problems)";
   constexpr std::size_t kNearest = 16, kLeast = 3;
@@ -260,8 +255,8 @@ std::string Resolver::how_far_off(const Problem& problem) const {
          " nearest measured problems, what is expected without their own records is off by a "
          "factor "
          "of " +
-         format("%.2f in the median", factors[factors.size() / 2]) +
-         format(" and %.2f at most", factors.back());
+         in_decimals(factors[factors.size() / 2], 2) + " in the median and " +
+         in_decimals(factors.back(), 2) + " at most";
 }
 
 void Resolver::tell_staleness(Resolution& resolution) const {
@@ -294,8 +289,8 @@ Resolution Resolver::predicted_answer(const Problem& problem, const Choice& choi
   if (choice.model_us > 0) {
     resolution.predicted_us = choice.expected_us;
     resolution.why = "expected to be the fastest of " + stored + ": " +
-                     format("%.4g us", choice.expected_us) + " (the cost model's " + model +
-                     ", times " + format("%.2f", choice.expected_us / choice.model_us) +
+                     in_digits(choice.expected_us, 4) + " us (the cost model's " + model +
+                     ", times " + in_decimals(choice.expected_us / choice.model_us, 2) +
                      (choice.samples > 0 ? " as " + std::to_string(choice.samples) +
                                                " measurements on this GPU say"
                                          : " as measured for the record's own problem") +
@@ -303,8 +298,8 @@ Resolution Resolver::predicted_answer(const Problem& problem, const Choice& choi
   } else {
     resolution.why = "the nearest of " + stored + "; ";
   }
-  resolution.why += measured_text(record) +
-                    format(", at distance %.2f in log2 of the sizes", resolution.distance);
+  resolution.why += measured_text(record) + ", at distance " + in_decimals(resolution.distance, 2) +
+                    " in log2 of the sizes";
   if (record.problem.alignment != problem.alignment)
     resolution.why += ", tuned for alignment " + alignment_text(record.problem.alignment) +
                       " where this has " + alignment_text(problem.alignment);

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +21,7 @@
 #include "device/host/files.hpp"
 #include "matmul/resolve.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise {
@@ -68,12 +68,6 @@ std::string distrust_program(const fs::path& program) {
     if (std::string why = distrust(file.parent_path()); !why.empty())
       return file.parent_path().string() + ": " + why;
   return "";
-}
-
-/// In every locale.
-std::string digits_of(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
 /// Without TILEWISE_TRUST_FILES where the caller does not trust files: the program would trust
@@ -217,7 +211,7 @@ TuningProgram::TuningProgram(Settings settings) : settings_(std::move(settings))
   constexpr double kMost = 86400;
   if (!(settings_.seconds > 0 && settings_.seconds <= kMost))
     throw Error(ErrorKind::invalid_argument,
-                "tune_seconds is " + std::to_string(settings_.seconds) +
+                "tune_seconds is " + in_shortest_form(settings_.seconds) +
                     "; the budget of a search is above 0 and at most 86400 seconds");
   settings_.program = find_autotune(settings_.program, settings_.trust);
 }
@@ -226,8 +220,9 @@ std::string TuningProgram::operator()(const Problem& problem, const DeviceInfo& 
   std::vector<std::string> words{settings_.program.string(), "tune"};
   std::istringstream options(tune_options(problem));
   for (std::string word; options >> word;) words.push_back(word);
-  words.insert(words.end(), {"--device", device_option(device), "--budget",
-                             digits_of(settings_.seconds), "--db", settings_.database.string()});
+  words.insert(words.end(),
+               {"--device", device_option(device), "--budget", in_shortest_form(settings_.seconds),
+                "--db", settings_.database.string()});
   if (!settings_.nvrtc.empty()) words.insert(words.end(), {"--nvrtc", settings_.nvrtc});
   if (settings_.trust == Trust::anyone) words.emplace_back("--trust-files");
   std::vector<std::string> variables = environment_for(settings_.trust);

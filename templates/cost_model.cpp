@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <numeric>
 
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/image.hpp"
 
 namespace tilewise {
@@ -246,10 +246,9 @@ Cost estimate(const Plan& plan, const DeviceInfo& device) {
 
 std::string to_string(const Cost& cost) {
   if (!(cost.seconds > 0)) return "";
-  char microseconds[32];
   const double value = cost.seconds * 1e6;
-  std::snprintf(microseconds, sizeof microseconds, value < 1000 ? "%.3g us" : "%.0f us", value);
-  return std::string(microseconds) + ", limited by " + std::string(to_string(cost.limit));
+  const std::string microseconds = value < 1000 ? in_digits(value, 3) : in_decimals(value, 0);
+  return microseconds + " us, limited by " + std::string(to_string(cost.limit));
 }
 
 double rank_correlation(std::span<const double> x, std::span<const double> y) {

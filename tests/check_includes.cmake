@@ -72,6 +72,10 @@ foreach(room ${rooms} examples bench tests)
     if(lines GREATER largest)
       complain(${file} "${lines} lines; a file has at most ${largest}")
     endif()
+    # Libraries print in the locale of the program that embeds them.
+    if(room IN_LIST rooms AND NOT room STREQUAL "tuner" AND text MATCHES "printf[^;]*%[-+.*0-9]*[aefgAEFG]")
+      complain(${file} "prints a floating-point number by printf, whose point depends on the locale; vocabulary/decimal.hpp")
+    endif()
     # The include lines; brackets and semicolons elsewhere would upset CMake's lists.
     string(REGEX MATCHALL "(^|\n)[ \t]*#[ \t]*include[ \t]*[<\"][^>\"\n]+[>\"]" includes "${text}")
     foreach(line ${includes})

@@ -1,16 +1,11 @@
 #include "tilewise/host_split.hpp"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise {
 namespace {
-
-std::string text_of(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 /// "833 MiB"; small amounts in bytes.
 std::string amount(std::int64_t bytes) {
@@ -26,7 +21,8 @@ std::string to_string(const HostSplit& x) {
   if (x.tile_batch > 1) text += " batch " + std::to_string(x.tile_batch);
   text += "; device " + amount(x.device_bytes) + ", staging " + amount(x.staging_bytes) + "; up " +
           amount(x.bytes_up) + ", down " + amount(x.bytes_down);
-  if (x.expected_seconds > 0) text += "; expected " + text_of("%.4g ms", x.expected_seconds * 1e3);
+  if (x.expected_seconds > 0)
+    text += "; expected " + in_digits(x.expected_seconds * 1e3, 4) + " ms";
   return text;
 }
 

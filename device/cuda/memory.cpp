@@ -1,17 +1,14 @@
-#include <cstdio>
-
 #include "device/cuda/cuda_device.hpp"
 #include "device/cuda/facts.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise::cuda {
 namespace {
 
 std::string bytes_text(std::int64_t bytes) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%lld bytes (%.2f GiB)", static_cast<long long>(bytes),
-                static_cast<double>(bytes) / (1LL << 30));
-  return text;
+  return std::to_string(bytes) + " bytes (" +
+         in_decimals(static_cast<double>(bytes) / (1LL << 30), 2) + " GiB)";
 }
 
 }  // namespace
