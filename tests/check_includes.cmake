@@ -72,6 +72,10 @@ foreach(room ${rooms} examples bench tests)
     if(lines GREATER largest)
       complain(${file} "${lines} lines; a file has at most ${largest}")
     endif()
+    # So that a compiler's first message is this one.
+    if(file MATCHES "^include/.*\\.hpp$" AND NOT text MATCHES "^#pragma once\n#if __cplusplus < 202002L\n#error ")
+      complain(${file} "does not begin with the message that it needs C++20, as tilewise/matmul.hpp does")
+    endif()
     # Libraries print in the locale of the program that embeds them.
     if(room IN_LIST rooms AND NOT room STREQUAL "tuner" AND text MATCHES "printf[^;]*%[-+.*0-9]*[aefgAEFG]")
       complain(${file} "prints a floating-point number by printf, whose point depends on the locale; vocabulary/decimal.hpp")

@@ -1,4 +1,7 @@
 #pragma once
+#if __cplusplus < 202002L
+#error "Tilewise's C++ interface needs C++20 (-std=c++20); tilewise/matmul.h is C"
+#endif
 #include <cstdint>
 #include <string>
 
