@@ -194,6 +194,13 @@ bool reads_operands(const Problem& problem, const Call& call) {
   return !is_empty(problem) && problem.k > 0 && (call.alpha_device || !zero);
 }
 
+bool writes_c(const Problem& problem, const Call& call) {
+  if (is_empty(problem)) return false;
+  const bool one =
+      problem.accumulator == DType::f32 ? static_cast<float>(call.beta) == 1.0F : call.beta == 1.0;
+  return call.beta_device || !one || reads_operands(problem, call);
+}
+
 void check_problem(const Problem& problem) {
   if (!product_kind(problem)) {
     Problem same_but_for_types = problem;

@@ -128,6 +128,9 @@ bool is_empty(const Problem& problem);
 
 /// Whether A and B are read: not when a size or the host's alpha, in the accumulator's type, is 0.
 bool reads_operands(const Problem& problem, const Call& call);
+/// Whether a call can change C. Where it is empty, or reads no operand and beta is 1 on the host,
+/// each element stays as it is: -0 and the bits of a NaN too.
+bool writes_c(const Problem& problem, const Call& call);
 
 /// Throws Error(invalid_argument) for an unsupported combination of types, with the list of
 /// supported ones, and for a negative size.

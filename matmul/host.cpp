@@ -228,7 +228,7 @@ std::shared_ptr<const HostFit> Matmul::State::new_host_fit(const HostTask& task,
 void Matmul::host(const Problem& asked, const Call& given) {
   check_process();
   check_host_call(asked, given);
-  if (is_empty(asked)) return;
+  if (!writes_c(asked, given)) return;
   Device& device = state_->device();
   const HostTask task = task_of(asked, given);
   StreamedProduct::Executables executables;

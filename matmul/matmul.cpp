@@ -217,7 +217,7 @@ void Matmul::operator()(Layout layout, std::int64_t m, std::int64_t n, std::int6
 void Matmul::operator()(const Problem& problem, const Call& call) {
   check_process();
   check_call(problem, call);
-  if (is_empty(problem)) return;
+  if (!writes_c(problem, call)) return;
   Problem asked = problem;
   if (problem.k == 0) asked = as_served(problem);
   asked.alignment = alignment_of(problem, call);

@@ -186,6 +186,33 @@ TEST(CheckCall, BatchStrides) {
   EXPECT_EQ(refusal(asked), "");
 }
 
+TEST(CheckCall, WritesC) {
+  Asked asked = good();
+  const auto writes = [&] { return writes_c(asked.problem, asked.call); };
+  asked.call.beta = 1;
+  EXPECT_TRUE(writes());
+  asked.call.alpha = 0;
+  EXPECT_FALSE(writes());
+  asked.call.beta = -1;
+  EXPECT_TRUE(writes());
+  asked.call.beta = 1 + 1e-12;
+  EXPECT_FALSE(writes()) << "one as an f32";
+  set_types(asked.problem, DType::f64, DType::f64, MathMode::strict);
+  EXPECT_TRUE(writes());
+  asked.call.beta = 1;
+  EXPECT_FALSE(writes());
+  asked.call.beta_device = at(0x40000);
+  EXPECT_TRUE(writes());
+  asked.problem.n = 0;
+  EXPECT_FALSE(writes());
+
+  asked = good();
+  asked.problem.k = 0;
+  asked.call.beta = 1;
+  asked.call.alpha_device = at(0x40000);
+  EXPECT_FALSE(writes());
+}
+
 TEST(CheckCall, ReadsOperands) {
   Asked asked = good();
   EXPECT_TRUE(reads_operands(asked.problem, asked.call));

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <fstream>
 #include <thread>
 
@@ -61,6 +62,19 @@ TEST_F(MatmulTest, EmptyResultsNeedNoKernel) {
   float c = 4;  // k = 0 scales C
   multiply(Layout::nn, 1, 1, 0, 1, nullptr, 0, nullptr, 1, 0.5F, &c, 1);
   EXPECT_EQ(c, 2);
+}
+
+TEST_F(MatmulTest, BetaOf1WithoutAProductLeavesC) {
+  Matmul multiply = make_matmul(std::move(parts));
+  float c = -0.0F;
+  const float a = 1;
+  multiply(Layout::nn, 1, 1, 0, 1, nullptr, 0, nullptr, 1, 1, &c, 1);
+  multiply(Layout::nn, 1, 1, 1, 0, &a, 1, &a, 1, 1, &c, 1);
+  multiply.host(Layout::nn, 1, 1, 0, 1, nullptr, 0, nullptr, 1, 1, &c, 1);
+  multiply.host(Layout::nn, 1, 1, 1, 0, &a, 1, &a, 1, 1, &c, 1);
+  EXPECT_TRUE(std::signbit(c));
+  EXPECT_EQ(device->loads, 0);
+  EXPECT_EQ(device->launch_count, 0);
 }
 
 TEST_F(MatmulTest, RefusesABadCallBeforeAnythingElse) {
