@@ -6,6 +6,7 @@
 
 #include "device/cuda/cublas_terms.hpp"
 #include "tilewise/number.hpp"
+#include "tilewise/strided_array.hpp"
 #include "vocabulary/problem.hpp"
 
 namespace tilewise::drop_in {
@@ -20,23 +21,17 @@ bool tf32_is_forbidden() {
   return forbidden;
 }
 
-/// The addresses from the first to behind the last element of a column-major matrix, over a batch;
-/// all for numbers that no memory has.
-struct Range {
-  std::uint64_t begin = 0, end = ~std::uint64_t{0};
-};
-Range range_of(const Matrix& x, std::int64_t rows, std::int64_t columns, std::int64_t batch,
-               DType type) {
-  std::int64_t last = 0, of_batch = 0;
-  if (__builtin_mul_overflow(columns - 1, x.ld, &last) ||
-      __builtin_mul_overflow(batch - 1, x.stride, &of_batch) ||
-      __builtin_add_overflow(last, of_batch, &last) || __builtin_add_overflow(last, rows, &last) ||
-      __builtin_mul_overflow(last, std::int64_t{bytes_of(type)}, &last))
-    return {};
-  const std::uint64_t begin = reinterpret_cast<std::uintptr_t>(x.data);
-  return {begin, begin + static_cast<std::uint64_t>(last)};
+/// The elements of a column-major matrix, over a batch.
+StridedArray elements_of(const Matrix& x, std::int64_t rows, std::int64_t columns,
+                         std::int64_t batch, DType type) {
+  StridedArray elements;
+  elements.data = x.data;
+  elements.element_bytes = bytes_of(type);
+  elements.add(batch, x.stride);
+  elements.add(columns, x.ld);
+  elements.add(rows, 1);
+  return elements;
 }
-bool intersect(const Range& x, const Range& y) { return x.begin < y.end && y.begin < x.end; }
 
 bool is_16_bit(DType type) { return type == DType::f16 || type == DType::bf16; }
 
@@ -100,7 +95,7 @@ std::string_view to_string(Why why) {
       "answered",
       "the drop-in is off",
       "empty products, or arguments that cuBLAS refuses",
-      "operands whose memory overlaps that of the result",
+      "operands that share elements with the result, or may",
       "types without a kernel",
       "modes with other results (pedantic, emulated, down-converting)",
       "an algorithm of cuBLAS by its number",
@@ -144,13 +139,13 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
   problem.pointers = false;
   if (gemm.b.ld < min_lda(problem) || gemm.a.ld < min_ldb(problem) || gemm.c.ld < min_ldc(problem))
     return Why::arguments;
-  // Parts of one matrix, as in a factorisation: cuBLAS takes them.
-  const Range of_c = range_of(gemm.c, gemm.m, gemm.n, gemm.batch, *c);
-  const Range of_a =
-      range_of(gemm.a, second ? gemm.k : gemm.m, second ? gemm.m : gemm.k, gemm.batch, *b);
-  const Range of_b =
-      range_of(gemm.b, first ? gemm.n : gemm.k, first ? gemm.k : gemm.n, gemm.batch, *a);
-  if (intersect(of_c, of_a) || intersect(of_c, of_b)) return Why::overlap;
+  // cuBLAS takes a C that shares elements with A or B.
+  const StridedArray of_c = elements_of(gemm.c, gemm.m, gemm.n, gemm.batch, *c);
+  const StridedArray of_a =
+      elements_of(gemm.a, second ? gemm.k : gemm.m, second ? gemm.m : gemm.k, gemm.batch, *b);
+  const StridedArray of_b =
+      elements_of(gemm.b, first ? gemm.n : gemm.k, first ? gemm.k : gemm.n, gemm.batch, *a);
+  if (share_elements(of_c, of_a) || share_elements(of_c, of_b)) return Why::overlap;
   problem.alignment = {
       alignment_of(gemm.b.data, gemm.b.ld, gemm.b.stride, gemm.batch, *a),
       alignment_of(gemm.a.data, gemm.a.ld, gemm.a.stride, gemm.batch, *b),

@@ -14,7 +14,7 @@ enum class Why : std::uint8_t {
   none,             ///< it does not
   off,              ///< the drop-in is off, or has failed
   arguments,        ///< an empty product, or arguments that cuBLAS may refuse
-  overlap,          ///< the memory of C from its first to its last element has parts of A or B
+  overlap,          ///< C shares an element with A or B, or may
   types,            ///< types or arithmetic without a kernel
   precision,        ///< a mode with other results: pedantic, emulated, down-converting
   algorithm,        ///< one is asked for by its number

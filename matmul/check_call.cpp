@@ -5,6 +5,7 @@
 #include "matmul/executable.hpp"
 #include "matmul/packed_contents.hpp"
 #include "tilewise/error.hpp"
+#include "tilewise/strided_array.hpp"
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/problem.hpp"
 
@@ -54,17 +55,19 @@ void check_stride(const Operand& x, std::int64_t batch) {
            "; strides are 0 or more");
 }
 
-/// The matrices of C must not share an element: they follow one another, or lie side by side in the
-/// rows of a wider matrix.
+StridedArray elements_of(const Operand& x, std::int64_t batch) {
+  StridedArray elements;
+  elements.data = x.pointer;
+  elements.element_bytes = bytes_of(x.type);
+  elements.add(batch, x.stride);
+  elements.add(x.rows, x.ld);
+  elements.add(x.columns, 1);
+  return elements;
+}
+
+/// The matrices of C follow one another, or lie side by side in the rows of a wider matrix.
 void check_batches_of_c(const Operand& c, std::int64_t batch) {
-  if (batch <= 1) return;
-  const std::optional<std::int64_t> one = span_bytes(c, 1);
-  const bool follow = one && c.stride >= *one / bytes_of(c.type);
-  std::int64_t width = 0;
-  const bool side_by_side = c.stride >= c.columns &&
-                            !__builtin_mul_overflow(batch - 1, c.stride, &width) &&
-                            !__builtin_add_overflow(width, c.columns, &width) && c.ld >= width;
-  if (!follow && !side_by_side)
+  if (batch > 1 && !has_distinct_elements(elements_of(c, batch)))
     refuse("the batch stride of C is " + number(c.stride) + ", so that matrices of " +
            number(c.rows) + " rows with ldc = " + number(c.ld) + " overlap one another");
 }
@@ -274,9 +277,10 @@ void check_call(const Problem& problem, const Call& call) {
   check_packed(a, call.packed_a, StepRole::pack_a, problem.batch);
   check_packed(b, call.packed_b, StepRole::pack_b, problem.batch);
   for (const Operand* read : {&a, &b})
-    if (intersect(written, check_pointer(*read, problem.batch)))
+    if (intersect(written, check_pointer(*read, problem.batch)) &&
+        share_elements(elements_of(c, problem.batch), elements_of(*read, problem.batch)))
       refuse("C overlaps " + std::string(read->name) +
-             ": their address ranges, first to last element, intersect; C must be apart from both");
+             ": they share elements, or may; C must share no element with A or B");
 }
 
 /// Of a batch by pointers: what `problem` says of the addresses, as far as leading dimensions

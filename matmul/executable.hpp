@@ -142,11 +142,11 @@ void check_alignment(const Problem& problem);
 
 /// Refuses null pointers to matrices that are read or written, negative sizes or strides, leading
 /// dimensions shorter than a row, pointers not aligned to their element, extents past the address
-/// space, overlapping matrices of C, and C overlapping A or B. Overlap is decided by address ranges
-/// from first to last element, so a C between the rows of A is refused too. A packed operand must
-/// be of the call's own A or B. Throws Error(invalid_argument) with the value and the allowed
-/// range. Of a batch by pointers the arrays' addresses are checked, not the pointers in them: they
-/// are in device memory. Cheap enough for every call.
+/// space, overlapping matrices of C, and a C that shares an element with A or B, or may
+/// (share_elements() of tilewise/strided_array.hpp). A packed operand must be of the call's own A
+/// or B. Throws Error(invalid_argument) with the value and the allowed range. Of a batch by
+/// pointers the arrays' addresses are checked, not the pointers in them: they are in device memory.
+/// Cheap enough for every call.
 void check_call(const Problem& problem, const Call& call);
 
 /// The same for one operand that is to be packed.

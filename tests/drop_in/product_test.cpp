@@ -146,12 +146,29 @@ TEST(Product, LeavesToCublasWhatCublasRefuses) {
   EXPECT_TRUE(refused([](Gemm& gemm) { gemm.alpha = nullptr; }));
   EXPECT_TRUE(refused([](Gemm& gemm) { gemm.c.data = nullptr; }));
   EXPECT_TRUE(refused([](Gemm& gemm) { gemm.batch = 2, gemm.a.stride = -1; }));
-  // Parts of one matrix.
   Gemm overlapping = good;
   overlapping.c.data = memory + 7;
   EXPECT_EQ(product_of(overlapping, kDefaultMath, product), Why::overlap);
   overlapping.c.data = memory + 8;  // behind A and B
   EXPECT_EQ(product_of(overlapping, kDefaultMath, product), Why::none);
+}
+
+TEST(Product, AnswersAResultBesideItsOperandInOneMatrix) {
+  alignas(16) float matrix[96]{};
+  Gemm gemm{.m = 4,
+            .n = 3,
+            .k = 3,
+            .a = {matrix, kF32, 8},
+            .b = {matrix + 48, kF32, 8},
+            .c = {matrix + 4, kF32, 8},
+            .compute = kCompute32,
+            .scalar = kF32,
+            .alpha = matrix,
+            .beta = matrix};
+  Product product;
+  EXPECT_EQ(product_of(gemm, kDefaultMath, product), Why::none);
+  gemm.c.data = matrix + 3;  // its first row is A's last
+  EXPECT_EQ(product_of(gemm, kDefaultMath, product), Why::overlap);
 }
 
 }  // namespace

@@ -133,11 +133,41 @@ TEST(CheckCall, AAndBMayBeTheSame) {
   EXPECT_EQ(refusal(asked), "");
 }
 
-TEST(CheckCall, CInterleavedWithTheRowsOfAIsRefused) {
+TEST(CheckCall, PartsOfTheRowsOfOneMatrixAreApart) {
   Asked asked = good();
   asked.call.lda = asked.call.ldc = 32;
-  asked.call.c = at(0x10000 + 4 * 16);  // between A's rows: ranges overlap, elements do not
-  EXPECT_THAT(refusal(asked), HasSubstr("address ranges"));
+  asked.call.c = at(0x10000 + 4 * 8);  // A has the columns 0 to 7, C 8 to 13
+  EXPECT_EQ(refusal(asked), "");
+  asked.call.c = at(0x10000 + 4 * 7);
+  EXPECT_THAT(refusal(asked), HasSubstr("C overlaps A: they share elements"));
+  asked.call.c = at(0x10000 + 4 * (2 * 32 + 27));  // its last column is the first of A's row 3
+  EXPECT_THAT(refusal(asked), HasSubstr("C overlaps A"));
+  asked.call.c = at(0x10000 + 4 * (2 * 32 + 26));
+  EXPECT_EQ(refusal(asked), "");
+}
+
+TEST(CheckCall, TheUpdateOfAFactorizationWithinOneMatrixIsApart) {
+  // C = the block behind 8 rows and columns, A = the columns before it, B = the rows above it.
+  constexpr std::int64_t ld = 40;
+  Asked asked = good();
+  asked.call.lda = asked.call.ldb = asked.call.ldc = ld;
+  asked.call.a = at(0x10000 + 4 * 8 * ld);
+  asked.call.b = at(0x10000 + 4 * 8);
+  asked.call.c = at(0x10000 + 4 * (8 * ld + 8));
+  EXPECT_EQ(refusal(asked), "");
+  asked.call.c = at(0x10000 + 4 * (7 * ld + 8));
+  EXPECT_THAT(refusal(asked), HasSubstr("C overlaps B"));
+}
+
+TEST(CheckCall, BatchesInEachOthersRowsAreApart) {
+  Asked asked = good();
+  asked.problem.batch = 3;
+  asked.call.lda = asked.call.ldc = 3 * 16;
+  asked.call.stride_a = asked.call.stride_c = 16;
+  asked.call.c = at(0x10000 + 4 * 8);
+  EXPECT_EQ(refusal(asked), "");
+  asked.call.c = at(0x10000 + 4 * 11);  // the last column of each C is the first of the next A
+  EXPECT_THAT(refusal(asked), HasSubstr("C overlaps A"));
 }
 
 TEST(CheckCall, ExtentsPast32BitsAreFineAndPastTheAddressSpaceAreNot) {
