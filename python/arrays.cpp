@@ -253,6 +253,7 @@ void Array::read_interface(const nb::dict& interface) {
   if (interface.contains("strides") && !nb::object(interface["strides"]).is_none()) {
     const nb::object strides = interface["strides"];
     for (int i = 0; i < view_.dims; ++i) {
+      if (view_.shape[std::size_t(i)] <= 1) continue;  // any number may stand there
       const auto bytes = nb::cast<std::int64_t>(strides[i]);
       if (bytes % bytes_of(view_.type) != 0)
         refuse(view_.name + " has a stride of " + std::to_string(bytes) +

@@ -67,7 +67,7 @@ class Multiplier {
   void multiply(const Array& a, const Array& b, const Array& out, Scalars scalars, const Mode& mode,
                 StreamHandle stream, const PackedOperand* packed) {
     std::vector<Product> products =
-        products_of(a.view(), b.view(), out.view(), parse_math_mode(mode.math));
+        products_of(a.view(), b.view(), out.view(), parse_math_mode(mode.math), scalars.alpha != 0);
     const bool by_copies = !on_host() && out.view().place == View::Place::host;
     {
       const nanobind::gil_scoped_release released;

@@ -4,6 +4,7 @@
 
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"
+#include "tilewise/strided_array.hpp"
 
 namespace tilewise::python {
 namespace {
@@ -61,13 +62,21 @@ std::int64_t stride_along(const View& view, int from_last) {
 }
 
 /// The leading dimensions, the last one first; neighbours that are at even distances in all arrays
-/// are one, and those of one element are left out.
-std::vector<Leading> leading_of(const View& a, const View& b, const View& out) {
+/// are one, and those of one element are left out. Where `out` is stored from the last index to the
+/// first, all three arrays are walked that way, and `begins` move to the last index.
+std::vector<Leading> leading_of(const View& a, const View& b, const View& out,
+                                std::array<std::int64_t, 3>& begins) {
   std::vector<Leading> all;
   for (int i = 0; i < out.dims - 2; ++i) {
     Leading one{out.shape[std::size_t(out.dims - 3 - i)],
                 {stride_along(a, i), stride_along(b, i), stride_along(out, i)}};
     if (one.size == 1) continue;
+    if (one.strides[2] < 0) {
+      for (std::size_t of = 0; of < 3; ++of) {
+        begins[of] += (one.size - 1) * one.strides[of];
+        one.strides[of] = -one.strides[of];
+      }
+    }
     if (!all.empty()) {
       Leading& inner = all.back();
       bool even = true;
@@ -83,6 +92,20 @@ std::vector<Leading> leading_of(const View& a, const View& b, const View& out) {
   return all;
 }
 
+/// Takes the longest dimension out of `leading` that a batch can have; else a batch of one.
+Leading take_batch(std::vector<Leading>& leading) {
+  const auto length = [](const Leading& one) {
+    return one.strides[0] < 0 || one.strides[1] < 0 ? 0 : one.size;
+  };
+  const auto longest =
+      std::max_element(leading.begin(), leading.end(),
+                       [&](const Leading& x, const Leading& y) { return length(x) < length(y); });
+  if (longest == leading.end() || length(*longest) == 0) return {};
+  const Leading batch = *longest;
+  leading.erase(longest);
+  return batch;
+}
+
 void check_shapes(const View& a, const View& b, const View& out) {
   const std::vector<std::int64_t> shape = result_shape(a, b);
   if (out.dims == int(shape.size()) && std::equal(shape.begin(), shape.end(), out.shape.begin()))
@@ -91,49 +114,24 @@ void check_shapes(const View& a, const View& b, const View& out) {
          " and b " + shape_text(b) + " has " + text_of(shape, shape.size()));
 }
 
-/// The bytes from the first to behind the last element of a view that has elements. Strides are 0
-/// or more.
-struct Extent {
-  const char *begin, *end;
-};
-Extent extent_of(const View& view) {
-  std::int64_t last = 0;
+StridedArray elements_of(const View& view) {
+  StridedArray elements;
+  elements.data = view.data;
+  elements.element_bytes = bytes_of(view.type);
   for (int i = 0; i < view.dims; ++i)
-    last +=
-        (view.shape[std::size_t(i)] - 1) * std::max<std::int64_t>(0, view.strides[std::size_t(i)]);
-  const char* begin = static_cast<const char*>(view.data);
-  return {begin, begin + (last + 1) * bytes_of(view.type)};
+    elements.add(view.shape[std::size_t(i)], view.strides[std::size_t(i)]);
+  return elements;
 }
 
-/// Whether no two elements are one: each stride is longer than what the smaller ones span.
-bool is_without_overlap(const View& view) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // stride, size
-  for (int i = 0; i < view.dims; ++i)
-    if (view.shape[std::size_t(i)] > 1)
-      dims.emplace_back(view.strides[std::size_t(i)], view.shape[std::size_t(i)]);
-  std::sort(dims.begin(), dims.end());
-  std::int64_t span = 1;
-  for (const auto& [stride, size] : dims) {
-    if (stride < span) return false;
-    span += (size - 1) * stride;
-  }
-  return true;
-}
-
-/// Several products, one after the other: the library checks each by itself.
-void check_loop(const View& a, const View& b, const View& out) {
-  if (!is_without_overlap(out))
+/// All that the products write, before the first of them is served.
+void check_memory(const View& a, const View& b, const View& out, bool reads) {
+  const StridedArray written = elements_of(out);
+  if (!has_distinct_elements(written))
     refuse("out has elements that share memory, or may: strides " +
            text_of(out.strides, std::size_t(out.dims)) + "; pass a contiguous array");
-  const Extent to = extent_of(out);
-  if (columns(a) == 0) return;  // k = 0: a and b have no elements
-  for (const View* view : {&a, &b}) {
-    const Extent from = extent_of(*view);
-    if (from.begin < to.end && to.begin < from.end)
-      refuse("out and " + view->name +
-             " overlap, or may: their leading dimensions are at uneven distances in one piece of "
-             "memory; pass another out");
-  }
+  for (const View* view : {&a, &b})
+    if (reads && share_elements(written, elements_of(*view)))
+      refuse("out overlaps " + view->name + ": they share elements, or may; pass another out");
 }
 
 const void* moved(const void* data, std::int64_t elements, DType type) {
@@ -178,7 +176,8 @@ std::vector<std::int64_t> result_shape(const View& a, const View& b) {
   return shape;
 }
 
-std::vector<Product> products_of(const View& a, const View& b, const View& out, MathMode math) {
+std::vector<Product> products_of(const View& a, const View& b, const View& out, MathMode math,
+                                 bool reads) {
   check_shapes(a, b, out);
   if (a.type != b.type)
     refuse("a is of " + std::string(to_string(a.type)) + " and b of " +
@@ -186,18 +185,13 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
   if (out.read_only) refuse("out is read-only");
   for (int i = 0; i < out.dims; ++i)
     if (out.shape[std::size_t(i)] == 0) return {};
-  std::vector<Leading> leading = leading_of(a, b, out);
-  if (leading.size() > 1) check_loop(a, b, out);
-  // The innermost even distance is the batch, what is left is a loop.
-  Leading batch;
-  if (!leading.empty()) {
-    batch = leading.front();
-    leading.erase(leading.begin());
-  }
+  check_memory(a, b, out, reads);
+  // One leading dimension is the batch, what is left is a loop.
+  std::array<std::int64_t, 3> begins{};
+  std::vector<Leading> leading = leading_of(a, b, out, begins);
+  const Leading batch = take_batch(leading);
   Storage left = storage_of(a), right = storage_of(b);
   const Storage result = storage_of(out);
-  if (batch.size > 1 && batch.strides[2] == 0)
-    refuse("out has a stride of 0: its matrices would share elements");
   const View *first = &a, *second = &b;
   std::size_t of_first = 0, of_second = 1;
   std::int64_t m = rows(a), n = columns(b);
@@ -212,7 +206,9 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
                                         : (right.transposed ? Layout::nt : Layout::nn);
   Product one;
   one.problem = typed_problem(layout, m, n, columns(a), a.type, out.type, math, batch.size);
-  one.call.a = first->data, one.call.b = second->data, one.call.c = out.data;
+  one.call.a = moved(first->data, begins[of_first], a.type);
+  one.call.b = moved(second->data, begins[of_second], a.type);
+  one.call.c = const_cast<void*>(moved(out.data, begins[2], out.type));
   one.call.lda = std::max(left.leading, min_lda(one.problem));
   one.call.ldb = std::max(right.leading, min_ldb(one.problem));
   one.call.ldc = std::max(result.leading, min_ldc(one.problem));

@@ -6,10 +6,11 @@
 
 #include "tilewise/call.hpp"
 #include "tilewise/problem.hpp"
+#include "tilewise/strided_array.hpp"
 
 namespace tilewise::python {
 
-constexpr int kMostDims = 8;
+constexpr int kMostDims = StridedArray::kMostDims;
 
 /// An array of a framework: what a product needs of it. Strides are in elements.
 struct View {
@@ -46,9 +47,12 @@ struct Product {
   Problem problem;
   Call call;  ///< without stream, alpha and beta
 };
-/// out = a b as the fewest products: leading dimensions over which all three have even distances
-/// are one batch. An operand or result that is transposed in memory is taken as it lies. Throws
-/// Error(invalid_argument) for shapes, types or strides that do not fit.
-std::vector<Product> products_of(const View& a, const View& b, const View& out, MathMode math);
+/// out = a b as few products: leading dimensions over which all three have even distances are one,
+/// and the longest along which no operand is stored backwards is the batch. An operand or result
+/// that is transposed in memory is taken as it lies. Throws Error(invalid_argument) for shapes,
+/// types or strides that do not fit, and for an `out` that shares an element with a or b, or may,
+/// where `reads` says that a and b are read.
+std::vector<Product> products_of(const View& a, const View& b, const View& out, MathMode math,
+                                 bool reads);
 
 }  // namespace tilewise::python
