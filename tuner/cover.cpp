@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <map>
@@ -56,7 +55,7 @@ class Covering {
         options_(options),
         context_(context),
         progress_(progress),
-        started_(std::chrono::steady_clock::now()),
+        started_(context.now()),
         device_(context.evaluator.device_info()),
         gpu_(gpu_key(device_)),
         table_(range, options, context_, device_),
@@ -100,7 +99,7 @@ class Covering {
         on_device([&] {
           const std::shared_ptr<Evaluator> evaluator = open();
           TuneContext context{context_.database, context_.cache, context_.compiler, *evaluator, {},
-                              context_.stop};
+                              context_.stop,     nullptr,        context_.clock};
           return take_points(context);
         });
       });
@@ -152,9 +151,7 @@ class Covering {
     return std::nullopt;
   }
 
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
-  }
+  double seconds() const { return context_.now() - started_; }
   bool stopped() const { return context_.stop && context_.stop->load(); }
   bool goes_on() const {
     return !stopped() && !unexpected_ &&
@@ -302,7 +299,7 @@ class Covering {
   const CoverOptions& options_;
   TuneContext& context_;
   const std::function<void(const CoverProgress&)>& progress_;
-  const std::chrono::steady_clock::time_point started_;
+  const double started_;
   const DeviceInfo device_;
   const std::string gpu_;
   CoverTable table_;

@@ -1,6 +1,7 @@
 #include "tuner/session.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/energy.hpp"
@@ -23,11 +24,16 @@ const Problem& checked(const Problem& problem, const TuneOptions& options) {
 
 }  // namespace
 
+double TuneContext::now() const {
+  if (clock) return clock();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 Session::Session(const Problem& asked, const TuneOptions& tune_options, TuneContext& tune_context)
     : problem(checked(asked, tune_options)),
       options(tune_options),
       context(tune_context),
-      started(std::chrono::steady_clock::now()),
+      started(tune_context.now()),
       device(tune_context.evaluator.device_info()),
       gpu(gpu_key(device)),
       space(asked, device, options.templates.empty() ? select_templates() : options.templates,
@@ -35,10 +41,6 @@ Session::Session(const Problem& asked, const TuneOptions& tune_options, TuneCont
       store(&context.database, context.cache, context.compiler) {
   if (options.objective == Objective::energy && !context.evaluator.measures_energy())
     throw no_energy(device.name);
-}
-
-double Session::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
 }
 
 const Record* Session::best() const {

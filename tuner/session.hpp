@@ -1,5 +1,4 @@
 #pragma once
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +14,7 @@ namespace tilewise {
 struct Session {
   Session(const Problem& problem, const TuneOptions& options, TuneContext& context);
 
-  double seconds() const;  ///< since construction
+  double seconds() const { return context.now() - started; }  ///< since construction
   bool stopped() const { return context.stop && context.stop->load(); }
   const Record* best() const;  ///< of `known`; null when there is none
   double best_us() const;      ///< 0 when there is none
@@ -31,7 +30,7 @@ struct Session {
   const Problem problem;
   const TuneOptions options;
   TuneContext& context;
-  const std::chrono::steady_clock::time_point started;
+  const double started;
   const DeviceInfo device;
   const std::string gpu;
   const SearchSpace space;

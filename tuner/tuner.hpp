@@ -99,6 +99,11 @@ struct TuneContext {
   /// Further devices, alike with the evaluator's, take candidates from it; may be null. The race is
   /// on the evaluator's device alone. Closed at the end of the search.
   EvaluationQueue* shared = nullptr;
+  /// Seconds since any fixed moment, by which budgets are counted. Called by all threads. Empty:
+  /// the steady clock.
+  std::function<double()> clock = {};
+
+  double now() const;
 };
 
 /// The loop: problem -> candidates -> images -> evaluations -> records -> race -> winner. Every

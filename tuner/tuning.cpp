@@ -270,10 +270,10 @@ void Tuning::begin(const Candidate& candidate) {
   auto latest = Patience::Clock::time_point::max();
   const std::optional<double> expected = compile_times_.expected(candidate);
   if (expected) expected_[candidate] = *expected;
-  const double seconds = proposing_seconds() - expected.value_or(0);
-  if (expected && session_.options.only.empty() && seconds < kEndless)
-    latest = session_.started +
-             std::chrono::duration_cast<Patience::Clock::duration>(duration<double>(seconds));
+  const double left = proposing_seconds() - session_.seconds() - expected.value_or(0);
+  if (expected && session_.options.only.empty() && left < kEndless)
+    latest = Patience::Clock::now() +
+             std::chrono::duration_cast<Patience::Clock::duration>(duration<double>(left));
   ahead_->add(candidate, *session_.kernel_of(candidate), latest);
 }
 
