@@ -25,25 +25,11 @@ struct Delays {
   static double most(const std::vector<double>& values) {
     return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
   }
-  std::ptrdiff_t slow(const std::vector<double>& values) const {
-    const double limit = median(undisturbed) + 1;
-    return std::count_if(values.begin(), values.end(), [&](double x) { return x > limit; });
-  }
-  std::vector<double> differences() const {
-    std::vector<double> all;
-    for (std::size_t i = 0; i < after_kill.size(); ++i)
-      all.push_back(after_kill[i] - undisturbed[i]);
-    return all;
-  }
-  /// The largest excess of an undisturbed run over the median: the machine's noise.
-  double noise() const { return most(undisturbed) - median(undisturbed); }
   std::string text() const {
     return std::to_string(after_kill.size()) +
            " kills; seconds of the next run, median (most): " + std::to_string(median(after_kill)) +
            " (" + std::to_string(most(after_kill)) + "), undisturbed " +
-           std::to_string(median(undisturbed)) + " (" + std::to_string(most(undisturbed)) +
-           "), difference of the two " + std::to_string(median(differences())) + " (" +
-           std::to_string(most(differences())) + ")";
+           std::to_string(median(undisturbed)) + " (" + std::to_string(most(undisturbed)) + ")";
   }
 };
 
@@ -76,11 +62,11 @@ class Kills : public Programs {
 
     std::set<std::string> before;
     const double moment =
-        std::uniform_real_distribution<double>(0, 0.95 * alone.seconds)(generator_);
+        std::uniform_real_distribution<double>(0, 0.9 * alone.seconds)(generator_);
     const End killed = run_and_kill(program, of(database()), moment, [&] { before = committed(); });
     killed_ += killed.status == -SIGKILL;
 
-    const End next = run(program, of(database()), 60);
+    const End next = run(program, of(database()));
     ASSERT_EQ(next.status, 0) << next.err;
     const std::set<std::string> after = committed();
     EXPECT_TRUE(std::includes(after.begin(), after.end(), before.begin(), before.end()))
@@ -100,12 +86,13 @@ class Kills : public Programs {
     EXPECT_EQ(connection.integer("SELECT count(*) FROM claims"), 0) << program;
   }
 
-  /// No run is over a second slower after a kill than without one, beyond the noise; most are not
-  /// slower at all.
-  static void expect_no_delay(const Delays& delays, const char* what) {
+  /// A run that waits for the claim of a killed one waits for Database::kStaleClaimSeconds. A
+  /// machine at work makes a run slower by less.
+  static void expect_no_wait(const Delays& delays, const char* what) {
     std::cout << what << ": " << delays.text() << '\n';
-    EXPECT_LT(Delays::median(delays.differences()), 0.5) << what;
-    EXPECT_LT(Delays::most(delays.differences()), 1 + delays.noise()) << what;
+    EXPECT_LT(Delays::most(delays.after_kill),
+              0.75 * Database::kStaleClaimSeconds + Delays::most(delays.undisturbed))
+        << what;
   }
 
   std::mt19937_64 generator_{23};
@@ -137,9 +124,9 @@ TEST_F(Kills, NothingIsLostHeldUpOrLeft) {
           },
           tuning);
   }
-  expect_no_delay(tuning, "autotune");
-  expect_no_delay(serving, "serving");
-  EXPECT_GT(killed_, (tunings + servings) / 2);
+  expect_no_wait(tuning, "autotune");
+  expect_no_wait(serving, "serving");
+  EXPECT_GT(killed_, (tunings + servings) / 4);
   const Database db = Database::open(database());
   EXPECT_EQ(db.check(), std::vector<std::string>{});
   EXPECT_GT(rows_, 5U);

@@ -55,7 +55,7 @@ struct End {
 
 class Programs : public testing::Test {
  protected:
-  static constexpr double kLongest = 20;  ///< seconds; a longer run counts as a hang
+  static constexpr double kLongest = 200;  ///< seconds; a longer run counts as a hang
 
   Programs() {
     std::string pattern = (fs::temp_directory_path() / "proof-XXXXXX").string();
