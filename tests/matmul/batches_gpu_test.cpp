@@ -8,7 +8,7 @@ struct BatchesOnTheGpu : test::BatchesServed {
   BatchesOnTheGpu() : BatchesServed("0") {}
 };
 TEST_F(BatchesOnTheGpu, EveryKindByPointers) { check_every_kind_by_pointers(130); }
-TEST_F(BatchesOnTheGpu, EveryTemplateByPointers) { check_templates_by_pointers(); }
+TEST_F(BatchesOnTheGpu, EveryTemplateByPointers) { check_templates_by_pointers(4); }
 TEST_F(BatchesOnTheGpu, EveryPlaceWhereABatchIsOneProduct) { check_folded_placements(); }
 TEST_F(BatchesOnTheGpu, WithoutASumNoArrayOfOperandsIsRead) { check_without_a_sum(); }
 TEST_F(BatchesOnTheGpu, EveryKindFolded) {

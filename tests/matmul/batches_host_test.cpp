@@ -21,7 +21,7 @@ TEST_F(BatchesOnTheCpu, EveryKindFolded) {
 struct HopperBatchesOnTheCpu : test::BatchesServed {
   HopperBatchesOnTheCpu() : BatchesServed("host:sm_90a") {}
 };
-TEST_F(HopperBatchesOnTheCpu, EveryTemplateByPointers) { check_templates_by_pointers(); }
+TEST_F(HopperBatchesOnTheCpu, EveryTemplateByPointers) { check_templates_by_pointers(1); }
 
 TEST_F(BatchesOnTheCpu, TypedArraysNeedNoProblem) {
   Matmul matmul(options);

@@ -25,8 +25,9 @@ class Graphs : public Served {
   using Served::Served;
 
   /// bf16 by wgmma with k in three parts. extra: elements between rows; an odd number needs packs.
-  void check_captured(Layout layout, std::int64_t extra) {
-    Problem problem = typed_problem<bf16, bf16>(layout, 200, 136, 520);
+  /// `rounds`: launches of a graph beside products.
+  void check_captured(Layout layout, std::int64_t extra, Size size, int rounds) {
+    Problem problem = typed_problem<bf16, bf16>(layout, size.m, size.n, size.k);
     if (extra % 2 != 0) problem.alignment = {2, 2, 2};
     const KernelTemplate& wgmma = find_template("wgmma");
     if (!wgmma.supports(problem, device->info())) GTEST_SKIP() << "no wgmma on this device";
@@ -55,7 +56,7 @@ class Graphs : public Served {
                 expected[set])
           << "launch " << i;
     }
-    check_beside(matmul, sets, *graphs[1], stream.get(), expected);
+    check_beside(matmul, sets, *graphs[1], stream.get(), expected, rounds);
   }
 
  private:
@@ -94,12 +95,12 @@ class Graphs : public Served {
   /// A graph on one stream beside products on the stream that it was captured from: neither changes
   /// what the other has in its workspace.
   void check_beside(Matmul& matmul, const Sets& sets, LaunchGraph& graph, Stream captured_from,
-                    const std::vector<std::vector<std::byte>>& expected) {
+                    const std::vector<std::vector<std::byte>>& expected, int rounds) {
     const TestStream other(*device);
     const Sets live(*this, sets.jobs[0].problem, sets.extra);
     const DeviceBuffer before = uploaded(sets.jobs[0].c);
     std::vector<std::byte> got(expected[0].size());
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < rounds; ++i) {
       device->copy_on_device(sets.c.data(), before.data(), before.bytes(), other.get());
       device->copy_on_device(live.c.data(), before.data(), before.bytes(), captured_from);
       graph.launch(other.get());

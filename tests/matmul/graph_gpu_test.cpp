@@ -8,8 +8,8 @@ struct GraphsGpu : test::Graphs {
   GraphsGpu() : Graphs("auto") {}
 };
 
-TEST_F(GraphsGpu, WithAWorkspace) { check_captured(Layout::nt, 0); }
-TEST_F(GraphsGpu, WithPacks) { check_captured(Layout::nn, 1); }
+TEST_F(GraphsGpu, WithAWorkspace) { check_captured(Layout::nt, 0, {200, 136, 520}, 20); }
+TEST_F(GraphsGpu, WithPacks) { check_captured(Layout::nn, 1, {200, 136, 520}, 20); }
 
 }  // namespace
 }  // namespace tilewise::graph_gpu_test

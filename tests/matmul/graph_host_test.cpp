@@ -8,8 +8,11 @@ struct GraphsOnTheCpu : test::Graphs {
   GraphsOnTheCpu() : Graphs("host:sm_90a") {}
 };
 
-TEST_F(GraphsOnTheCpu, WithAWorkspace) { check_captured(Layout::nt, 0); }
-TEST_F(GraphsOnTheCpu, WithPacks) { check_captured(Layout::nn, 1); }
+constexpr Size kSize{136, 72, 200};
+constexpr int kRounds = 3;
+
+TEST_F(GraphsOnTheCpu, WithAWorkspace) { check_captured(Layout::nt, 0, kSize, kRounds); }
+TEST_F(GraphsOnTheCpu, WithPacks) { check_captured(Layout::nn, 1, kSize, kRounds); }
 
 }  // namespace
 }  // namespace tilewise::graph_host_test

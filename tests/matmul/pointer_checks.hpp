@@ -62,11 +62,14 @@ class BatchesServed : public Served {
     }
   }
 
-  /// Every template's default configuration, as the winner of the batch with strides.
-  void check_templates_by_pointers() {
+  /// Every template's default configuration, as the winner of the batch with strides. `layouts`: of
+  /// the four, taken in turn.
+  void check_templates_by_pointers(int layouts) {
+    int turn = 0;
     for (const KernelTemplate& kernel : catalog())
       for (const DType type : {DType::f32, DType::bf16})
-        for (const Layout layout : kLayouts) {
+        for (int i = 0; i < layouts; ++i) {
+          const Layout layout = kLayouts[turn++ % 4];
           Problem problem = typed_problem(layout, 40, 24, 48, type, type, MathMode::strict, 5);
           if (!kernel.supports(problem, device->info())) continue;
           Problem by_pointers = problem;
