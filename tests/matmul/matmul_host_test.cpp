@@ -1,6 +1,7 @@
 // Products on the CPU executor against the reference: the entry points as used by a program without
 // a GPU.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -80,6 +81,31 @@ TEST_F(MatmulOnTheCpu, ThreadsMayCallAtTheSameTime) {
   for (const auto& c : results) EXPECT_EQ(c, results.front());
   EXPECT_EQ(results.front()[5], expected(Layout::nn, a, b, n, n, n, 0, 5));
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their frames are larger
+// docs/embedding.md states 128 KiB.
+TEST_F(MatmulOnTheCpu, AThreadWithASmallStackMayMakeTheFirstProduct) {
+  struct Work {
+    const MatmulOptions& options;
+    float c = 0;
+  } work{options_};
+  const auto multiply = [](void* given) -> void* {
+    auto& to = *static_cast<Work*>(given);
+    const float a = 3, b = 5;
+    Matmul matmul(to.options);
+    matmul(Layout::nn, 1, 1, 1, 1, &a, 1, &b, 1, 0, &to.c, 1);
+    return nullptr;
+  };
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 128 << 10), 0);
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attributes, multiply, &work), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  EXPECT_EQ(work.c, 15);
+}
+#endif
 
 TEST_F(MatmulOnTheCpu, WithoutACompilerTheErrorSaysWhatToInstall) {
   setenv("TILEWISE_CXX", "/nowhere/c++", 1);
