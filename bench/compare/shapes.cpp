@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/csv.hpp"
 #include "vocabulary/problem.hpp"
 
 namespace tilewise::bench {
@@ -37,11 +38,10 @@ Problem aligned(Problem problem) {
   return problem;
 }
 
-Problem parse_line(const std::string& line, const std::string& heading) {
-  const std::vector<std::string> fields = split(line, ',');
+Problem parse_row(const std::vector<std::string>& fields, const std::string& heading) {
   const std::size_t wanted = split(heading, ',').size();
   if (fields.size() != wanted)
-    throw Error(ErrorKind::invalid_argument, "'" + line + "' has " + std::to_string(fields.size()) +
+    throw Error(ErrorKind::invalid_argument, "it has " + std::to_string(fields.size()) +
                                                  " fields; " + heading + " are " +
                                                  std::to_string(wanted));
   Problem problem;
@@ -90,25 +90,22 @@ std::string shape_text(const Problem& problem) {
 }
 
 std::vector<Problem> read_shapes(std::istream& csv) {
+  std::ostringstream text;
+  text << csv.rdbuf();
   std::vector<Problem> problems;
   std::string heading;
-  int number = 0;
-  for (std::string line; std::getline(csv, line);) {
-    ++number;
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (line.empty() || line.front() == '#') continue;
-    try {
-      if (!heading.empty())
-        problems.push_back(parse_line(line, heading));
-      else if (line != kHeading && line != kBatchHeading)
-        throw Error(ErrorKind::invalid_argument, "the heading is '" + line + "'; it must be " +
+  for (const CsvRow& row : csv_rows(text.str(), CsvComments::hash)) try {
+      if (!heading.empty()) {
+        problems.push_back(parse_row(row.fields, heading));
+        continue;
+      }
+      for (const std::string& field : row.fields) heading += (heading.empty() ? "" : ",") + field;
+      if (heading != kHeading && heading != kBatchHeading)
+        throw Error(ErrorKind::invalid_argument, "the heading is '" + heading + "'; it must be " +
                                                      kHeading + " or " + kBatchHeading);
-      else
-        heading = line;
     } catch (const Error& error) {
-      throw Error(error.kind(), "line " + std::to_string(number) + ": " + error.what());
+      throw Error(error.kind(), "line " + std::to_string(row.line) + ": " + error.what());
     }
-  }
   if (problems.empty()) throw Error(ErrorKind::invalid_argument, "there is no shape in it");
   return problems;
 }

@@ -17,6 +17,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 class CliProblems : public ProgramTest {
  protected:
@@ -139,6 +140,42 @@ TEST_F(CliProblems, AListMayComeThroughAPipe) {
   const Result result = run({"query", "--device", "host", "--problems", pipe, "--json"});
   writer.join();
   EXPECT_EQ(result.status, 0) << result.err;
+}
+
+TEST_F(CliProblems, ADashIsStandardInput) {
+  const Result result = run({"query", "--device", "host", "--problems", "-", "--json"},
+                            list("m,n,k\n8,8,8\n9,9,9\n"));
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.json().at("answers").size(), 2U);
+  const Result wrong = run({"query", "--device", "host", "--problems", "-"}, list("m,n\n8,8\n"));
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("standard input"), HasSubstr("k is missing")));
+}
+
+TEST_F(CliProblems, AnEmptyListAndOneThatCannotBeReadAreToldApart) {
+  for (const char* empty : {"", "\n\r\n", "\xEF\xBB\xBF"})
+    EXPECT_THAT(error_of(empty), AllOf(HasSubstr("it is empty"), Not(HasSubstr("cannot read"))));
+  const std::pair<std::string, const char*> unreadable[] = {{file("none.csv").string(), "No such"},
+                                                            {file("").string(), "a folder"}};
+  for (const auto& [path, reason] : unreadable) {
+    const Result result = run({"query", "--device", "host", "--problems", path});
+    EXPECT_EQ(result.status, 2);
+    EXPECT_THAT(result.err,
+                AllOf(HasSubstr("cannot read"), HasSubstr(reason), Not(HasSubstr("empty"))));
+  }
+}
+
+TEST_F(CliProblems, ListsAreReadAsOtherProgramsWriteThem) {
+  const auto problem = ElementsAre("nn 8x16x32 f32 strict align 16,16,16");
+  EXPECT_THAT(read("\xEF\xBB\xBF\"m\",\"n\",\"k\"\r\n\r\n\"8\",\"16\",\"32\"\r\n\r\n"), problem);
+  EXPECT_THAT(read("\xEF\xBB\xBF[{\"m\": 8, \"n\": 16, \"k\": 32}]\r\n"), problem);
+  for (const char* number : {"NaN", "Infinity", "-Infinity"}) {
+    EXPECT_THAT(error_of(std::string("[{\"m\":8,\"n\":8,\"k\":8,\"weight\":") + number + "}]"),
+                AllOf(HasSubstr("problem 1: weight"), HasSubstr(number), HasSubstr("above 0")));
+    EXPECT_THAT(error_of(std::string("[{\"m\":8,\"n\":8,\"k\":") + number + "}]"),
+                AllOf(HasSubstr("problem 1: k"), HasSubstr(number)));
+  }
+  EXPECT_THAT(error_of("m,n,k\n8,\"8,8\n"), AllOf(HasSubstr("line 2"), HasSubstr("not closed")));
 }
 
 TEST_F(CliProblems, WhatAProgramMissedIsRead) {

@@ -12,6 +12,7 @@
 namespace tilewise::recorded_space_test {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -49,6 +50,41 @@ TEST(RecordedSpace, OfCsvHasFailuresWhereTheTimeIsEmpty) {
   EXPECT_DOUBLE_EQ(space.best(), 500);
   EXPECT_EQ(time_of(space, {{"A", 1}, {"B", 0}}), 2500);
   EXPECT_EQ(time_of(space, {{"A", 2}, {"B", 0}}), std::nullopt);
+}
+
+TEST(RecordedSpace, OfCsvHasQuotedFieldsAndBlankLines) {
+  const RecordedSpace space = one_space(
+      "\xEF\xBB\xBF\"A\",\"B, of "
+      "\"\"C\"\"\",median_ms\r\n\r\n\"2,7\",1,1.5\r\n\"2\r\n7\",1,2.5\r\n\r\n");
+  EXPECT_EQ(space.times.size(), 2u);
+  EXPECT_EQ(space.failed(), 0);
+  EXPECT_DOUBLE_EQ(space.best(), 1500);
+  EXPECT_EQ(space.templates[0].parameters[1].name, "B, of \"C\"");
+  EXPECT_THAT(space.templates[0].parameters[0].labels, ElementsAre("2\r\n7", "2,7"));
+}
+
+/// What no measurement gives: Kernel Tuner's 1e20, and numbers that Python writes into JSON.
+TEST(RecordedSpace, MarksOfFailureAreNoTimes) {
+  for (const std::string mark :
+       {"1e20", "1e+20", "1e300", "NaN", "Infinity", "-Infinity", "0", "-1", "null", "\"1e20\""}) {
+    const std::string csv_mark = mark == "null" || mark.front() == '"' ? "" : mark;
+    const std::string of_each[] = {
+        "A,time_us\n1,5000\n2," + csv_mark + "\n",
+        R"({"tune_params_keys": ["A"], "cache": {"1": {"A": 1, "time": 5.0}, "2": {"A": 2, "time": )" +
+            mark + "}}}",
+        R"({"results": [{"configuration": {"A": 1}, "times": {"runtimes": [4.0, 6.0]}},
+            {"configuration": {"A": 2}, "times": {"runtimes": [1.0, )" +
+            mark + "]}}]}",
+        R"({"results": [{"configuration": {"A": 1}, "times": {"runtimes": [5.0]}},
+            {"configuration": {"A": 2}, "objectives": ["time"], "times": {"runtimes": [1.0]},
+             "measurements": [{"name": "time", "unit": "ms", "value": )" +
+            mark + "}]}]}"};
+    for (const std::string& text : of_each) {
+      const RecordedSpace space = one_space(text);
+      EXPECT_EQ(space.failed(), 1) << text;
+      EXPECT_DOUBLE_EQ(space.best(), 5000) << text;
+    }
+  }
 }
 
 TEST(RecordedSpace, HasTheRecordedConfigurationsAlone) {
@@ -101,6 +137,61 @@ TEST(RecordedSpace, OfT4TakesTheObjectiveElseTheMeanRuntime) {
   EXPECT_EQ(time_of(space, {{"A", 3}}), 7);
 }
 
+/// A T4 file of two configurations, the first with 2 ms; each text is one result's objectives,
+/// measurements and times.
+std::string t4_of(const std::string& first, const std::string& second,
+                  const std::string& metadata = "{}") {
+  return R"({"metadata": )" + metadata + R"(, "results": [{"configuration": {"A": 1}, )" + first +
+         R"(}, {"configuration": {"A": 2}, )" + second + "}]}";
+}
+
+TEST(RecordedSpace, ObjectivesOfT4HaveUnits) {
+  const std::pair<const char*, double> units[] = {
+      {"s", 2e6},       {"seconds", 2e6},    {"ms", 2e3},  {"Milliseconds", 2e3}, {"us", 2},
+      {"\xC2\xB5s", 2}, {"microseconds", 2}, {"ns", 2e-3}, {"nanoseconds", 2e-3}};
+  const auto of = [](const std::string& unit) {
+    return R"("objectives": ["t"], "measurements": [{"name": "t", "value": 2, "unit": ")" + unit +
+           R"("}], "times": {"runtimes": [9]})";
+  };
+  for (const auto& [unit, us] : units)
+    EXPECT_DOUBLE_EQ(one_space(t4_of(of(unit), of(unit))).best(), us) << unit;
+  const std::string runtimes = R"("times": {"runtimes": [2]})";
+  EXPECT_DOUBLE_EQ(one_space(t4_of(runtimes, runtimes, R"({"timeunit": "seconds"})")).best(), 2e6);
+  const std::string named =
+      R"("objectives": ["time"], "measurements": [{"name": "time", "value": 2}])";
+  EXPECT_DOUBLE_EQ(one_space(t4_of(named, named, R"({"timeunit": "us"})")).best(), 2);
+  EXPECT_THAT(refusal_of(t4_of(runtimes, runtimes, R"({"timeunit": "fortnights"})")),
+              AllOf(HasSubstr("'fortnights'"), HasSubstr("ms")));
+}
+
+/// Of a rate the larger one is better: it is no time, whatever its unit and place.
+TEST(RecordedSpace, ObjectivesOfT4ThatAreNoTimesGiveWayToTimes) {
+  const auto of = [](const std::string& objectives, double rate, const std::string& unit,
+                     const std::string& times) {
+    return R"("objectives": )" + objectives +
+           R"(, "measurements": [{"name": "GFLOP/s", "value": )" + std::to_string(rate) +
+           R"(, "unit": ")" + unit + R"("}, {"name": "time", "unit": "ms", "value": )" +
+           std::to_string(100 / rate) + R"(}], "times": )" + times;
+  };
+  for (const char* unit : {"GFLOP/s", "", "J", "GFLOPS/W"}) {
+    const RecordedSpace space =
+        one_space(t4_of(of(R"(["GFLOP/s"])", 50, unit, R"({"runtimes": [2]})"),
+                        of(R"([{"name": "GFLOP/s", "direction": "maximize"}])", 100, unit,
+                           R"({"runtimes": [1]})")));
+    EXPECT_EQ(time_of(space, {{"A", 1}}), 2000) << unit;
+    EXPECT_EQ(time_of(space, {{"A", 2}}), 1000) << unit;
+    EXPECT_EQ(time_of(one_space(t4_of(of(R"(["GFLOP/s", "time"])", 50, unit, "{}"),
+                                      of(R"(["GFLOP/s", "time"])", 100, unit, "{}"))),
+                      {{"A", 2}}),
+              1000)
+        << unit << ": the first objective that is a time";
+    EXPECT_THAT(refusal_of(t4_of(of(R"(["GFLOP/s"])", 50, unit, "{}"),
+                                 of(R"(["GFLOP/s"])", 100, unit, R"({"runtimes": []})"))),
+                AllOf(HasSubstr("'GFLOP/s'"), HasSubstr("no time"), HasSubstr("runtimes")))
+        << unit;
+  }
+}
+
 TEST(RecordedSpace, OfAnExportHasASpaceForEachProblemAndGpu) {
   Database database = Database::in_memory();
   const auto add = [&](int size, const std::string& kernel, int x, std::optional<double> us) {
@@ -133,11 +224,18 @@ TEST(RecordedSpace, OfAnExportHasASpaceForEachProblemAndGpu) {
 
 TEST(RecordedSpace, SaysWhatIsMissing) {
   EXPECT_THAT(refusal_of("A,B\n1,2\n"), HasSubstr("median_ms"));
-  EXPECT_THAT(refusal_of("A,B,median_ms\n1\n"), HasSubstr("short row: 1"));
+  EXPECT_THAT(refusal_of("A,B,median_ms\n1\n"), HasSubstr("line 2: it has 1 fields"));
+  EXPECT_THAT(refusal_of("A,median_ms\n1,2,7\n"), HasSubstr("line 2: it has 3 fields"));
   EXPECT_THAT(refusal_of("{\"a\": 1}"), HasSubstr("Kernel Tuner"));
   EXPECT_THAT(refusal_of("{\"cache\": {}}"), HasSubstr("lacks a part"));
   EXPECT_THAT(refusal_of("{\"cache\": {"), HasSubstr("lacks a part"));
   EXPECT_THAT(refusal_of("{\"cache\": {]"), HasSubstr("no complete JSON"));
+  EXPECT_THAT(refusal_of("\xEF\xBB\xBF{\"cache\": {]"), HasSubstr("no complete JSON"));
+  EXPECT_THAT(refusal_of("{\"cache\": " + std::string(1000, '[')), HasSubstr("deep"));
+  EXPECT_THAT(
+      refusal_of(
+          R"({"results": [{"configuration": {"A": 1}}, {"configuration": {"A": 1, "B": 2}}]})"),
+      HasSubstr("result 2 has other parameters"));
   EXPECT_THAT(refusal_of("A,median_ms\n1,\n"), HasSubstr("no configuration with a time"));
   EXPECT_THAT(refusal_of("\x1f\x8b\x08"), HasSubstr("zcat file | autotune replay -"));
   EXPECT_THAT(refusal_of(""), HasSubstr("median_ms"));

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <unordered_map>
 
 #include "tilewise/error.hpp"
-#include "tuner/cli/csv.hpp"
+#include "tuner/cli/input_file.hpp"
+#include "vocabulary/csv.hpp"
 #include "vocabulary/record.hpp"
+#include "vocabulary/standard_json.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -25,31 +26,10 @@ using Row = std::map<std::string, std::string>;
   throw Error(ErrorKind::invalid_argument, message);
 }
 
-/// Without blanks around it and without the quotes of a CSV field.
-std::string bare(std::string text) {
-  const auto strip = [&text](const char* characters) {
-    const auto first = text.find_first_not_of(characters);
-    if (first == std::string::npos) return text.clear();
-    text = text.substr(first, text.find_last_not_of(characters) - first + 1);
-  };
-  strip(" \t\r");
-  if (text.size() >= 2 && text.front() == '"' && text.back() == '"')
-    text = text.substr(1, text.size() - 2);
-  return text;
-}
-
-/// The fields of a line of a CSV file, without blanks around them.
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields = csv_fields(line);
-  for (std::string& field : fields) field = bare(field);
-  return fields;
-}
-
 void check_column(const std::string& name) {
-  std::istringstream columns(kColumns);
-  for (std::string column; std::getline(columns, column, ',');)
-    if (bare(column) == name) return;
-  refuse_list("'" + name + "' is not a column; the columns are " + kColumns);
+  const std::vector<std::string> columns = split_list(kColumns);
+  if (std::find(columns.begin(), columns.end(), name) == columns.end())
+    refuse_list("'" + name + "' is not a column; the columns are " + kColumns);
 }
 
 /// A number up to 1e12: above 0, or 0 as well.
@@ -121,43 +101,38 @@ void add_row(std::vector<WeightedProblem>& problems, const Row& row, const Probl
 /// The text of a file, read once: it may be a pipe, and a command takes the list for each device.
 const std::string& list_text(const std::string& path) {
   static std::map<std::string, std::string> texts;
-  if (const auto known = texts.find(path); known != texts.end()) return known->second;
-  std::ifstream file(path);
-  std::ostringstream contents;
-  if (!file || !(contents << file.rdbuf()))
-    throw Error(ErrorKind::io, "--problems: cannot read '" + path + "', or it is empty");
-  return texts[path] = contents.str();
+  const auto known = texts.find(path);
+  return known != texts.end() ? known->second : texts[path] = contents_of(path);
+}
+
+void check_heading(const std::vector<std::string>& heading) {
+  for (const std::string& column : heading) {
+    check_column(column);
+    if (std::count(heading.begin(), heading.end(), column) > 1)
+      refuse_list("'" + column + "' is there twice");
+  }
 }
 
 std::vector<WeightedProblem> read_csv(const std::string& text, const ProblemOptions& defaults) {
   std::vector<WeightedProblem> problems;
   std::vector<std::string> heading;
-  std::istringstream lines(text);
-  int number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    const std::vector<std::string> fields = fields_of(line);
-    if (line.starts_with("#") || (fields.size() == 1 && fields.front().empty())) continue;
-    const std::string place = "line " + std::to_string(number);
+  for (const CsvRow& csv : csv_rows(text, CsvComments::hash)) {
+    const std::string place = "line " + std::to_string(csv.line);
     if (heading.empty()) {
-      heading = fields;
+      heading = csv.fields;
       try {
-        for (const std::string& column : heading) {
-          check_column(column);
-          if (std::count(heading.begin(), heading.end(), column) > 1)
-            refuse_list("'" + column + "' is there twice");
-        }
+        check_heading(heading);
       } catch (const Error& error) {
         refuse_list(place + ", the heading: " + error.what());
       }
       continue;
     }
-    if (fields.size() != heading.size())
-      refuse_list(place + ": it has " + std::to_string(fields.size()) +
+    if (csv.fields.size() != heading.size())
+      refuse_list(place + ": it has " + std::to_string(csv.fields.size()) +
                   " fields, the heading has " + std::to_string(heading.size()));
     Row row;
-    for (std::size_t i = 0; i < fields.size(); ++i)
-      if (!fields[i].empty()) row[heading[i]] = fields[i];
+    for (std::size_t i = 0; i < heading.size(); ++i)
+      if (!csv.fields[i].empty()) row[heading[i]] = csv.fields[i];
     add_row(problems, row, defaults, place);
   }
   return problems;
@@ -178,7 +153,7 @@ std::vector<WeightedProblem> read_json(const std::string& text, const ProblemOpt
     refuse_list("brackets are nested more than " + std::to_string(kMostJsonDepth) + " deep");
   nlohmann::json list;
   try {
-    list = nlohmann::json::parse(text);
+    list = nlohmann::json::parse(standard_json(text));
   } catch (const nlohmann::json::exception& error) {
     refuse_list(std::string("not JSON: ") + error.what());
   }
@@ -206,15 +181,22 @@ std::vector<WeightedProblem> read_json(const std::string& text, const ProblemOpt
   return problems;
 }
 
+/// From the first letter that is no blank.
+std::string_view content_of(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+
 }  // namespace
 
 std::vector<WeightedProblem> read_problem_list(const std::string& path,
                                                const ProblemOptions& defaults) {
-  std::string text = list_text(path);
-  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
-  const auto first = text.find_first_not_of(" \t\r\n");
+  const std::string name = path == "-" ? "- (standard input)" : path;
   try {
-    const bool json = first != std::string::npos && text[first] == '[';
+    const std::string& text = list_text(path);
+    const std::string_view content = content_of(text);
+    if (content.empty()) refuse_list("it is empty");
+    const bool json = content.starts_with('[');
     std::vector<WeightedProblem> problems =
         json ? read_json(text, defaults) : read_csv(text, defaults);
     if (problems.empty())
@@ -222,7 +204,7 @@ std::vector<WeightedProblem> read_problem_list(const std::string& path,
                   kColumns + ", or a JSON array of objects with these keys");
     return problems;
   } catch (const Error& error) {
-    throw Error(error.kind(), "--problems " + path + ", " + error.what());
+    throw Error(error.kind(), "--problems " + name + ", " + error.what());
   }
 }
 

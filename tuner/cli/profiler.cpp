@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "tilewise/error.hpp"
-#include "tuner/cli/csv.hpp"
 #include "tuner/cli/program_output.hpp"
+#include "vocabulary/csv.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -118,6 +118,17 @@ std::string complaint_of(const std::string& text) {
   return found.empty() ? (last.empty() ? "nothing was printed" : last) : found;
 }
 
+/// The lines of ncu's table among those that the program prints: from its titles on, all that begin
+/// with a quote.
+std::string table_in(const std::string& text) {
+  std::istringstream lines(text);
+  std::string line, table;
+  while (std::getline(lines, line) && !line.starts_with("\"ID\",")) {
+  }
+  for (; lines && line.starts_with('"'); std::getline(lines, line)) table += line + '\n';
+  return table;
+}
+
 std::string joined(const std::vector<std::string>& words, const char* between) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
@@ -154,11 +165,9 @@ std::string find_profiler(const std::string& named) {
 
 std::vector<ProfiledLaunch> read_profile(const std::string& text,
                                          const std::vector<Counter>& counters) {
-  std::istringstream lines(text);
-  std::string line;
-  while (std::getline(lines, line) && !line.starts_with("\"ID\",")) {
-  }
-  const std::vector<std::string> titles = csv_fields(line);
+  const std::vector<CsvRow> rows = csv_rows(table_in(text));
+  const std::vector<std::string> titles =
+      rows.empty() ? std::vector<std::string>() : rows[0].fields;
   const auto column = [&](const std::string& title) {
     return static_cast<std::size_t>(std::find(titles.begin(), titles.end(), title) -
                                     titles.begin());
@@ -166,11 +175,10 @@ std::vector<ProfiledLaunch> read_profile(const std::string& text,
   const std::size_t kernel = column("Kernel Name");
   if (kernel == titles.size())
     throw Error(ErrorKind::io, "ncu measured nothing: " + complaint_of(text));
-  std::getline(lines, line);  // units
   std::vector<ProfiledLaunch> launches;
-  while (std::getline(lines, line) && line.starts_with('"')) {
-    const std::vector<std::string> fields = csv_fields(line);
-    const auto field = [&](std::size_t i) { return i < fields.size() ? fields[i] : ""; };
+  for (std::size_t i = 2; i < rows.size(); ++i) {  // behind the titles and the units
+    const std::vector<std::string>& fields = rows[i].fields;
+    const auto field = [&](std::size_t at) { return at < fields.size() ? fields[at] : ""; };
     ProfiledLaunch launch{field(kernel), {}};
     for (const Counter& counter : counters)
       launch.values.push_back(scaled(counter, number_of(field(column(counter.metric)))));

@@ -43,8 +43,14 @@ void add_table(RecordedSpace& space, const RecordedTable& table);
 
 /// Reads a file's text: CSV, Kernel Tuner's cache, results in the T4 form, or an export of
 /// Tilewise. An export has a space for each GPU and problem that has two timed candidates or more,
-/// the largest first; the others have one. `name` is the file's. Throws Error(invalid_argument),
-/// which says what is missing.
+/// the largest first; the others have one. `name` is the file's. Times of T4 are its objective
+/// where that is a time, else the mean of the runtimes. A value of 1e20 or more (Kernel Tuner's
+/// mark), NaN and Infinity are failures. Throws Error(invalid_argument), which says what is
+/// missing.
 std::vector<RecordedSpace> read_recorded(std::string_view text, const std::string& name);
+
+/// The table of a file of another tuner: Kernel Tuner's cache, or results in the T4 form. Throws
+/// Error(invalid_argument), for other files too.
+RecordedTable read_foreign(std::string_view text, const std::string& name);
 
 }  // namespace tilewise
