@@ -56,5 +56,36 @@ TEST_F(CliImport, AClaimThatNoMachineMadeIsBadInput) {
                                 HasSubstr("median_us must be above 0"), HasSubstr("not -1")));
 }
 
+/// --template is the user's word: it does not make another kernel's configurations ours.
+TEST_F(CliImport, AnotherKernelsCacheIsRefusedAsAWhole) {
+  const auto naive = [](int tile_m) {
+    return R"({"TILE_M": )" + std::to_string(tile_m) +
+           R"(, "TILE_N": 32, "ACROSS": 1, "UNROLL": 4, "time": 0.5})";
+  };
+  const auto cache = [](const std::string& keys, const std::string& first,
+                        const std::string& second) {
+    return R"({"kernel_name": "Xgemm", "tune_params_keys": [)" + keys + R"(], "cache": {"x": )" +
+           first + R"(, "y": )" + second + "}}";
+  };
+  const auto import = [&](const std::string& text) {
+    write(file("cache.json"), text);
+    return run({"import", file("cache.json").string(), "--as", "kernel-tuner", "--template",
+                "naive", "--sizes", "64", "--gpu", "NVIDIA H200|9.0|132", "--json"});
+  };
+  const std::string ours = R"("TILE_M", "TILE_N", "ACROSS", "UNROLL")";
+  const std::pair<std::string, const char*> files[] = {
+      {cache("\"MWG\"", R"({"MWG": 16, "time": 1.5})", R"({"MWG": 32, "time": 1.5})"),
+       "configuration 1 of 2 is none of naive: unknown parameter MWG"},
+      {cache(ours, naive(8), naive(3)), "configuration 2 of 2 is none of naive: TILE_M=3"},
+  };
+  for (const auto& [text, reason] : files) {
+    const Result result = import(text);
+    EXPECT_EQ(result.status, 2) << result.out;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("nothing was imported"), HasSubstr(reason)));
+    EXPECT_EQ(run({"db", "info", "--json"}).json().at("counts").at("records"), 0);
+  }
+  EXPECT_EQ(import(cache(ours, naive(8), naive(16))).json().at("imported"), 2);
+}
+
 }  // namespace
 }  // namespace cli_test::cli_import_test

@@ -14,8 +14,10 @@ namespace tilewise::foreign_formats_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::EndsWith;
+using testing::HasSubstr;
 
 Record record_of(int x, Outcome outcome, double us = 0) {
   Record record;
@@ -73,28 +75,104 @@ TEST(ForeignFormats, BothAreReadAsRecordedSpaces) {
   }
 }
 
-TEST(ForeignFormats, BothComeBackAsImportedRecords) {
+/// What the options of `import` name.
+Record known_as(const std::string& kernel_template) {
   Record known;
   known.problem = kRecords[0].problem;
   known.gpu = kRecords[0].gpu;
-  known.candidate.kernel_template = "simt";
-  for (const std::string& text : {kernel_tuner_text(kRecords), t4_text(kRecords)}) {
+  known.candidate.kernel_template = kernel_template;
+  return known;
+}
+
+Configuration naive_of(int tile_m, int tile_n) {
+  return {{"TILE_M", tile_m}, {"TILE_N", tile_n}, {"ACROSS", 1}, {"UNROLL", 4}};
+}
+
+std::vector<Record> naive_records() {
+  std::vector<Record> records = kRecords;
+  for (std::size_t i = 0; i < records.size(); ++i)
+    records[i].candidate = {"naive", naive_of(1 << i, 32)};
+  return records;
+}
+
+std::string refusal_of(const std::string& text, const Record& known) {
+  try {
+    as_export(text, "file", known);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "it was taken: " << text;
+  return "";
+}
+
+TEST(ForeignFormats, BothComeBackAsImportedRecords) {
+  const std::vector<Record> records = naive_records();
+  const Record known = known_as("naive");
+  for (const std::string& text : {kernel_tuner_text(records), t4_text(records)}) {
     Database database = Database::in_memory();
     EXPECT_EQ(database.import_json(as_export(text, "file", known)).records, 4);
-    const auto records = database.records({.problem = known.problem, .gpu = known.gpu});
-    ASSERT_EQ(records.size(), 4u);
-    for (const Record& record : records) {
+    const auto imported = database.records({.problem = known.problem, .gpu = known.gpu});
+    ASSERT_EQ(imported.size(), 4u);
+    for (const Record& record : imported) {
       EXPECT_EQ(record.origin, Origin::imported);
-      if (record.candidate == kRecords[1].candidate) {
+      if (record.candidate == records[1].candidate) {
         EXPECT_DOUBLE_EQ(record.measurement->median_us, 250);
       }
     }
   }
 }
 
+TEST(ForeignFormats, OfAnotherKernelNothingIsTaken) {
+  // CLBlast's Xgemm, as Kernel Tuner caches it.
+  EXPECT_THAT(refusal_of(R"({"kernel_name": "Xgemm", "tune_params_keys": ["MWG", "NWG"],
+                             "cache": {"16,16": {"MWG": 16, "NWG": 16, "time": 1.5}}})",
+                         known_as("simt")),
+              AllOf(HasSubstr("nothing was imported"), HasSubstr("configuration 1 of 1"),
+                    HasSubstr("unknown parameter MWG")));
+}
+
+/// One row that is none of the template's is enough, be it the last, or one that failed.
+TEST(ForeignFormats, EveryRowIsAValidConfigurationOrNothingIsTaken) {
+  const auto with = [](const std::string& name, int value) {
+    std::vector<Record> records = naive_records();
+    records.back().candidate.configuration.set(name, value);
+    return records;
+  };
+  std::vector<Record> without = naive_records();
+  for (std::size_t i = 0; i < without.size(); ++i)
+    without[i].candidate.configuration = {{"TILE_M", 1 << i}, {"TILE_N", 32}};
+  const std::pair<std::vector<Record>, const char*> files[] = {
+      {with("TILE_M", 7), "TILE_M=7 is not one of"},
+      {with("TILE_N", 1), "constraint block_size"},
+      {without, "parameter ACROSS is missing"},
+  };
+  for (const auto& [records, reason] : files)
+    for (const std::string& text : {kernel_tuner_text(records), t4_text(records)})
+      EXPECT_THAT(refusal_of(text, known_as("naive")),
+                  AllOf(HasSubstr("nothing was imported"), HasSubstr("configuration "),
+                        HasSubstr("of 4"), HasSubstr(reason)));
+}
+
+TEST(ForeignFormats, ValuesAreWholeNumbers) {
+  const auto cache = [](const std::string& value) {
+    return R"({"tune_params_keys": ["TILE_M", "TILE_N", "ACROSS", "UNROLL"], "cache": {"x": {
+               "TILE_M": )" +
+           value + R"(, "TILE_N": 32, "ACROSS": 1, "UNROLL": 4, "time": 1.5}}})";
+  };
+  EXPECT_THAT(as_export(cache("8.0"), "file", known_as("naive")), HasSubstr("\"TILE_M\": 8"));
+  for (const char* value : {"8.5", "\"tall\"", "true", "NaN", "null", "1e30", "[8]"})
+    EXPECT_THAT(refusal_of(cache(value), known_as("naive")), HasSubstr("no whole number")) << value;
+}
+
 TEST(ForeignFormats, RefuseWhatTilewiseDoesNotHave) {
   EXPECT_THROW(kernel_tuner_text({}), Error);
-  EXPECT_THROW(as_export("KIND,median_ms\ntall,1\n", "file", Record{}), Error);
+  for (const char* text : {"TILE_M,median_ms\n8,1\n", "{}", "[]", "", "{\"records\": []}"})
+    EXPECT_THAT(refusal_of(text, known_as("naive")), HasSubstr("neither Kernel Tuner's cache"));
+  EXPECT_THAT(refusal_of(R"({"results": []})", known_as("naive")), HasSubstr("no configuration"));
+  EXPECT_THAT(refusal_of(t4_text(naive_records()), known_as("other")), HasSubstr("other"));
+  Record of_no_gpu = known_as("naive");
+  of_no_gpu.gpu = "H200";
+  EXPECT_THAT(refusal_of(t4_text(naive_records()), of_no_gpu), HasSubstr("not a GPU key"));
 }
 
 }  // namespace

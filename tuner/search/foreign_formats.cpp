@@ -1,13 +1,17 @@
 #include "tuner/search/foreign_formats.hpp"
 
+#include <charconv>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/search/record_time.hpp"
 #include "tuner/search/recorded_space.hpp"
 #include "tuner/search/search_memory.hpp"
+#include "vocabulary/renames.hpp"
 
 namespace tilewise {
 namespace {
@@ -50,6 +54,55 @@ const char* invalidity_of(Outcome outcome) {
 }
 
 std::string gpu_name(const std::string& gpu) { return gpu.substr(0, gpu.find('|')); }
+
+/// The whole number of a text, which may have a fraction of zeros; nothing for other texts.
+std::optional<int> whole_number_of(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool in_range = error == std::errc() && end == text.data() + text.size() &&
+                        value >= std::numeric_limits<int>::min() &&
+                        value <= std::numeric_limits<int>::max();
+  if (!in_range || value != static_cast<int>(value)) return std::nullopt;
+  return static_cast<int>(value);
+}
+
+/// The configuration of a row in today's names. Throws Error(invalid_argument) unless it is a valid
+/// one of the template for the problem on the device.
+Configuration checked_configuration(const RecordedTable& table, const RecordedTable::Row& row,
+                                    const KernelTemplate& kernel, const Problem& problem,
+                                    const DeviceInfo& device) {
+  Configuration configuration;
+  for (std::size_t i = 0; i < table.parameters.size(); ++i) {
+    const std::optional<int> value = whole_number_of(row.values[i]);
+    if (!value)
+      throw Error(ErrorKind::invalid_argument,
+                  table.parameters[i] + " is '" + row.values[i] + "', which is no whole number");
+    configuration.set(table.parameters[i], *value);
+  }
+  configuration = with_added(kernel, renamed({kernel.name, configuration}).configuration);
+  if (const std::string reason = rejection(kernel, problem, configuration, device); !reason.empty())
+    throw Error(ErrorKind::invalid_argument, reason);
+  return configuration;
+}
+
+/// The times by configuration. Throws Error(invalid_argument) for the first row that is not valid.
+std::map<Configuration, std::optional<double>> checked_rows(const RecordedTable& table,
+                                                            const Record& known) {
+  const KernelTemplate& kernel = find_template(known.candidate.kernel_template);
+  const DeviceInfo device = nominal_from_key(known.gpu);
+  if (table.rows.empty())
+    throw Error(ErrorKind::invalid_argument, "there is no configuration in it");
+  std::map<Configuration, std::optional<double>> times;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) try {
+      times[checked_configuration(table, table.rows[i], kernel, known.problem, device)] =
+          table.rows[i].microseconds;
+    } catch (const Error& error) {
+      throw Error(error.kind(), "configuration " + std::to_string(i + 1) + " of " +
+                                    std::to_string(table.rows.size()) + " is none of " +
+                                    kernel.name + ": " + error.what());
+    }
+  return times;
+}
 
 }  // namespace
 
@@ -121,18 +174,19 @@ std::string kernel_tuner_text(const std::vector<Record>& records) {
 }
 
 std::string as_export(std::string_view text, const std::string& file, const Record& known) {
-  const RecordedSpace space = read_recorded(text, file).front();
-  for (const KernelTemplate& kernel : space.templates)
-    for (const Parameter& parameter : kernel.parameters)
-      if (!parameter.labels.empty())
-        throw Error(ErrorKind::invalid_argument, file + ": the values of " + parameter.name +
-                                                     " are no whole numbers, as Tilewise's are");
+  const RecordedTable table = read_foreign(text, file);
   ForeignJson document{{"format", "tilewise"}, {"version", 1}, {"records", ForeignJson::array()}};
+  std::map<Configuration, std::optional<double>> times;
+  try {
+    times = checked_rows(table, known);
+  } catch (const Error& error) {
+    throw Error(error.kind(), file + ": nothing was imported: " + error.what());
+  }
   std::int64_t id = 0;
-  for (const auto& [candidate, us] : space.times) {
+  for (const auto& [configuration, us] : times) {
     Record record = known;
     record.id = ++id;
-    record.candidate.configuration = candidate.configuration;
+    record.candidate.configuration = configuration;
     record.outcome = us ? Outcome::ok : Outcome::launch_error;
     record.environment.date = now_text();
     if (us) {

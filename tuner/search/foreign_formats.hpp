@@ -15,8 +15,10 @@ std::string t4_text(const std::vector<Record>& records);
 std::string kernel_tuner_text(const std::vector<Record>& records);
 
 /// The records of either form, as an export of Tilewise that import_json() reads. Problem, GPU and
-/// template are those of `known`, since the forms do not state them in full; values that are no
-/// whole numbers are refused. Throws Error(invalid_argument).
+/// template are those of `known`, since the forms do not state them in full. Every row must be a
+/// valid configuration of the template for the problem on a typical GPU of the key; else nothing is
+/// taken. Throws Error(invalid_argument) with the first row that is not and the reason, for rows
+/// that failed, too; Error(not_found) for an unknown template.
 std::string as_export(std::string_view text, const std::string& file, const Record& known);
 
 }  // namespace tilewise
