@@ -131,19 +131,7 @@ TEST_F(CliSignals, AfterAKillTheNextStartLeavesNothing) {
   expect_nothing_left();
 }
 
-/// Runs a line of bash with $AUTOTUNE and this test's settings.
-class CliPipes : public CliSignals {
- protected:
-  std::string bash(const std::string& line) const {
-    std::string script = "export AUTOTUNE=" TILEWISE_AUTOTUNE "\n";
-    for (const auto& [name, value] : settings()) script += "export " + name + "='" + value + "'\n";
-    write(file("script"), script + line + "\n");
-    const std::string command =
-        "bash " + file("script").string() + " > " + file("said").string() + " 2>&1";
-    EXPECT_EQ(std::system(command.c_str()), 0);
-    return read(file("said"));
-  }
-};
+class CliPipes : public CliSignals {};
 
 TEST_F(CliPipes, AClosedPipeEndsTheRunInOrder) {
   const std::string said = bash(
@@ -163,11 +151,38 @@ TEST_F(CliPipes, ResultsThatAreNotReadAreNoFailureOfTheirOwn) {
   EXPECT_EQ(winners(), 1U);
 }
 
-TEST_F(CliPipes, WhatNohupIgnoresIsIgnored) {
+/// As nohup and a shell's background job leave signals ignored.
+TEST_F(CliPipes, WhatTheProgramBeganWithIgnoredStaysIgnored) {
+  for (const std::string name : {"HUP", "INT", "TERM"}) {
+    const std::string said =
+        bash("trap '' " + name + "\n\"$AUTOTUNE\" tune --device host --sizes 33 " +
+             "--max-evaluations 3 --force -v &\n"
+             "for i in 1 2 3 4 5 6; do sleep 0.1; kill -" +
+             name + " $!; done\nwait $!\necho status $?");
+    EXPECT_THAT(said, HasSubstr("status 0\n")) << name;
+    EXPECT_THAT(said, testing::Not(HasSubstr("stopping"))) << name;
+  }
+  // A background job of a script, without job control, has SIGINT ignored.
+  EXPECT_THAT(bash("\"$AUTOTUNE\" tune --device host --sizes 33 --max-evaluations 3 --force -v &\n"
+                   "sleep 0.2; kill -INT $!\nwait $!\necho status $?"),
+              HasSubstr("status 0\n"));
+}
+
+/// The search goes on; that nothing can be printed is an error at the end.
+TEST_F(CliPipes, WithoutSigpipeAClosedPipeIsAnErrorOfWriting) {
   const std::string said = bash(
-      "trap '' HUP\n\"$AUTOTUNE\" tune --device host --sizes 33 --max-evaluations 3 -v &\n"
-      "for i in 1 2 3 4 5 6; do sleep 0.1; kill -HUP $!; done\nwait $!\necho status $?");
-  EXPECT_THAT(said, HasSubstr("status 0\n"));
+      "trap '' PIPE\n(sleep 0.1; \"$AUTOTUNE\" tune --device host --sizes 33 --max-evaluations 2; "
+      "echo status $? >&2) | true\nwait");
+  EXPECT_THAT(said, testing::AllOf(HasSubstr("status 1\n"), HasSubstr("cannot write")));
+  EXPECT_EQ(winners(), 1U);
+}
+
+/// Without SIGCHLD's default action no worker and no compiler could be waited for.
+TEST_F(CliPipes, ChildrenAreWaitedForWhereSigchldIsIgnored) {
+  EXPECT_THAT(bash("trap '' CHLD\n\"$AUTOTUNE\" tune --device host --sizes 33 "
+                   "--max-evaluations 2\necho status $?"),
+              HasSubstr("status 0\n"));
+  EXPECT_EQ(winners(), 1U);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -84,10 +85,20 @@ class ProgramTest : public testing::Test {
     std::vector<std::string> words{program_}, settings;
     words.insert(words.end(), arguments.begin(), arguments.end());
     for (const auto& [name, value] : variables_) settings.push_back(name + "=" + value);
+    // What the tests themselves began with ignored (nohup, a background job) is not.
+    sigset_t ordinary;
+    sigemptyset(&ordinary);
+    for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD})
+      sigaddset(&ordinary, signal);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigdefault(&attributes, &ordinary);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
     pid_t pid = -1;
-    const int error = posix_spawn(&pid, program_.c_str(), &actions, nullptr,
+    const int error = posix_spawn(&pid, program_.c_str(), &actions, &attributes,
                                   tilewise::test::argv_of(words).data(),
                                   tilewise::test::argv_of(settings).data());
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     // Never returns -1, which kill() takes for every process.
     if (error != 0) throw std::runtime_error("cannot start " + program_);
@@ -111,6 +122,14 @@ class ProgramTest : public testing::Test {
     const Result result = run(arguments);
     program_ = TILEWISE_AUTOTUNE;
     return result;
+  }
+
+  /// The output of lines of bash, standard error among it. $AUTOTUNE is the program.
+  std::string bash(const std::string& lines) {
+    write(file("script"), "exec 2>&1\nexport AUTOTUNE=" TILEWISE_AUTOTUNE "\n" + lines + "\n");
+    const Result result = run_program("/bin/bash", {file("script").string()});
+    EXPECT_EQ(result.status, 0) << result.out;
+    return result.out;
   }
 
   /// The same with stderr on a terminal of that many columns (0: not known). Status -1 without

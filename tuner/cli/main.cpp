@@ -156,6 +156,7 @@ std::vector<std::string>& words_behind_dashes() {
 }
 
 int run_cli(int argc, char** argv) {
+  reset_sigchld();
   host::sweep_temporary_folders();
   CLI::App app("Tunes matrix products on the GPU that is there, and remembers what it found.");
   Selection selection;

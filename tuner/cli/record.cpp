@@ -1,7 +1,9 @@
-#include <spawn.h>
+#include <fcntl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -12,9 +14,11 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/input_file.hpp"
+#include "tuner/cli/signals.hpp"
+#include "vocabulary/csv.hpp"
 
 extern char** environ;
 
@@ -95,9 +99,46 @@ void pass_on(int signal) {
   if (const pid_t program = running; program > 0) kill(program, signal);
 }
 
-/// Runs the program to its end; Ctrl-C is the program's, SIGTERM and SIGHUP are passed on to it.
-/// Returns its wait status.
-int run_program(std::vector<std::string> words, const fs::path& library, const fs::path& to) {
+/// Signals while the program runs: Ctrl-C is the program's; SIGTERM and SIGHUP are passed on to it,
+/// unless they are ignored. They are blocked until unblock().
+class SignalsOfProgram {
+ public:
+  SignalsOfProgram() {
+    sigset_t passed_on;
+    sigemptyset(&passed_on);
+    for (const int signal : {SIGTERM, SIGHUP}) sigaddset(&passed_on, signal);
+    pthread_sigmask(SIG_BLOCK, &passed_on, &mask_);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      const bool of_program = kSignals[i] == SIGINT || kSignals[i] == SIGQUIT;
+      sigaction(kSignals[i], nullptr, &before_[i]);
+      if (!is_ignored(kSignals[i])) std::signal(kSignals[i], of_program ? SIG_IGN : pass_on);
+    }
+  }
+  SignalsOfProgram(const SignalsOfProgram&) = delete;
+  SignalsOfProgram& operator=(const SignalsOfProgram&) = delete;
+  ~SignalsOfProgram() { restore(); }
+  void unblock() const { pthread_sigmask(SIG_SETMASK, &mask_, nullptr); }
+  /// As they were before. Async-signal-safe.
+  void restore() const {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+    unblock();
+  }
+
+ private:
+  static constexpr std::array kSignals{SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, kSignals.size()> before_{};
+  sigset_t mask_{};
+};
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (std::string& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+/// The environment with the library preloaded and the prefix of the files that it writes.
+std::vector<std::string> settings_with(const fs::path& library, const fs::path& to) {
   const char* before = std::getenv("LD_PRELOAD");
   std::vector<std::string> settings{
       "LD_PRELOAD=" + library.string() + (before && *before ? ":" + std::string(before) : ""),
@@ -106,45 +147,44 @@ int run_program(std::vector<std::string> words, const fs::path& library, const f
     if (!std::string_view(*entry).starts_with("LD_PRELOAD=") &&
         !std::string_view(*entry).starts_with("TILEWISE_DROP_IN_RECORD="))
       settings.emplace_back(*entry);
-  const auto pointers = [](std::vector<std::string>& texts) {
-    std::vector<char*> list;
-    for (std::string& text : texts) list.push_back(text.data());
-    list.push_back(nullptr);
-    return list;
-  };
-  // Signals of before the program runs are passed on once it does.
-  sigset_t passed_on, before_mask;
-  sigemptyset(&passed_on);
-  for (const int signal : {SIGTERM, SIGHUP}) sigaddset(&passed_on, signal);
-  pthread_sigmask(SIG_BLOCK, &passed_on, &before_mask);
-  const auto before_int = std::signal(SIGINT, SIG_IGN), before_quit = std::signal(SIGQUIT, SIG_IGN);
-  for (const int signal : {SIGTERM, SIGHUP}) std::signal(signal, pass_on);
-  // The program has the signals as this one had them.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t defaults;
-  sigemptyset(&defaults);
-  if (before_int != SIG_IGN) sigaddset(&defaults, SIGINT);
-  if (before_quit != SIG_IGN) sigaddset(&defaults, SIGQUIT);
-  for (const int signal : {SIGTERM, SIGHUP}) sigaddset(&defaults, signal);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setsigmask(&attributes, &before_mask);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  pid_t program = -1;
-  const int error = posix_spawnp(&program, words.front().c_str(), nullptr, &attributes,
-                                 pointers(words).data(), pointers(settings).data());
-  posix_spawnattr_destroy(&attributes);
-  int status = 0;
-  if (error == 0) running = program;
-  pthread_sigmask(SIG_SETMASK, &before_mask, nullptr);
-  if (error == 0) {
-    while (waitpid(program, &status, 0) < 0 && errno == EINTR) continue;
-    running = 0;
+  return settings;
+}
+
+/// Starts a program that has the signals as this one was given them: posix_spawn() cannot leave one
+/// ignored that is not ignored here. Throws Error(not_found) where it does not start.
+pid_t start_program(std::vector<std::string> words, std::vector<std::string> settings,
+                    const SignalsOfProgram& signals) {
+  const std::vector<char*> arguments = pointers_to(words), environment = pointers_to(settings);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(ErrorKind::io, "no pipe to a program: " + std::string(strerror(errno)));
+  const pid_t program = fork();
+  if (program == 0) {
+    restore_sigchld();
+    signals.restore();
+    execvpe(arguments[0], arguments.data(), environment.data());
+    const int why = errno;
+    static_cast<void>(!write(ends[1], &why, sizeof why));
+    _exit(127);
   }
-  std::signal(SIGINT, before_int);
-  std::signal(SIGQUIT, before_quit);
-  if (error != 0)
-    throw Error(ErrorKind::not_found, words.front() + " does not start: " + strerror(error));
+  int error = program < 0 ? errno : 0;
+  close(ends[1]);
+  while (program > 0 && read(ends[0], &error, sizeof error) < 0 && errno == EINTR) continue;
+  close(ends[0]);
+  if (error == 0) return program;
+  if (program > 0) waitpid(program, nullptr, 0);
+  throw Error(ErrorKind::not_found, words.front() + " does not start: " + strerror(error));
+}
+
+/// Runs the program to its end. Returns its wait status.
+int run_program(const std::vector<std::string>& words, const std::vector<std::string>& settings,
+                const SignalsOfProgram& signals) {
+  const pid_t program = start_program(words, settings, signals);
+  running = program;
+  signals.unblock();  // signals of before the program runs are passed on once it does
+  int status = 0;
+  while (waitpid(program, &status, 0) < 0 && errno == EINTR) continue;
+  running = 0;
   return status;
 }
 
@@ -158,13 +198,9 @@ struct Recorded {
 std::map<std::pair<std::string, std::string>, Recorded> read_parts(const fs::path& folder) {
   std::map<std::pair<std::string, std::string>, Recorded> problems;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    std::ifstream file(entry.path());
-    std::string line;
-    std::getline(file, line);  // the heading
-    while (std::getline(file, line)) {
-      std::vector<std::string> fields;
-      std::istringstream from(line);
-      for (std::string field; std::getline(from, field, ',');) fields.push_back(field);
+    const std::vector<CsvRow> rows = csv_rows(contents_of(entry.path()));
+    for (std::size_t row = 1; row < rows.size(); ++row) {  // behind the heading
+      const std::vector<std::string>& fields = rows[row].fields;
       if (fields.size() != kFields) continue;  // the end of a full disk
       std::string before, after;
       for (std::size_t i = 0; i < kCalls; ++i) before += fields[i] + ",";
@@ -194,9 +230,10 @@ int run_record(const RecordCommand& options, const Output& output) {
   // Known before the program runs.
   if (!std::ofstream(options.list, std::ios::app))
     throw Error(ErrorKind::io, "cannot write '" + options.list + "'");
-  const PartsFolder scratch;
-  const int status = run_program(words, library, scratch.folder() / "part");
-  const auto problems = read_parts(scratch.folder());
+  const PartsFolder parts;
+  const SignalsOfProgram signals;  // until the list is written
+  const int status = run_program(words, settings_with(library, parts.folder() / "part"), signals);
+  const auto problems = read_parts(parts.folder());
   std::vector<std::pair<Recorded, std::string>> lines;
   double calls = 0, us = 0;
   for (const auto& [key, problem] : problems) {

@@ -71,19 +71,28 @@ void handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
+struct sigaction inherited_sigchld {};
+
+}  // namespace
+
 bool is_ignored(int signal) {
   struct sigaction action {};
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-}  // namespace
-
 void catch_interrupts() {
   sem_init(&end_at_once, 0, 0);
   std::thread(wait_for_second_signal).detach();
-  for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) handle(signal, on_signal);
-  if (!is_ignored(SIGHUP)) handle(SIGHUP, on_signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
+    if (!is_ignored(signal)) handle(signal, on_signal);
 }
+
+void reset_sigchld() {
+  sigaction(SIGCHLD, nullptr, &inherited_sigchld);
+  handle(SIGCHLD, SIG_DFL);
+}
+
+void restore_sigchld() { sigaction(SIGCHLD, &inherited_sigchld, nullptr); }
 
 void ignore_interrupts() {
   for (const int signal : {SIGINT, SIGHUP, SIGPIPE}) handle(signal, SIG_IGN);

@@ -3,10 +3,17 @@
 
 namespace tilewise::cli {
 
-/// Installs handlers: the first Ctrl-C, SIGTERM or SIGHUP (unless ignored, as by nohup), and a
-/// write to a closed pipe, set the flag below. A second Ctrl-C or SIGTERM ends the program at once,
-/// with its compilers and temporary folders. Committed rows stay.
+/// Installs handlers: the first Ctrl-C, SIGTERM or SIGHUP, and a write to a closed pipe, set the
+/// flag below. A second Ctrl-C or SIGTERM ends the program at once, with its compilers and
+/// temporary folders. Committed rows stay. A signal that the program began with ignored stays
+/// ignored: SIGHUP under nohup, Ctrl-C of a shell's background job.
 void catch_interrupts();
+/// Whether a signal is ignored now.
+bool is_ignored(int signal);
+/// Called first: SIGCHLD gets its default action, without which no child could be waited for.
+void reset_sigchld();
+/// SIGCHLD's action of before, for a program that takes this one's place. Async-signal-safe.
+void restore_sigchld();
 /// For a worker, whose parent handles these signals: a signal to the whole terminal, or a closed
 /// pipe, must not end a measurement.
 void ignore_interrupts();
