@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -329,6 +330,59 @@ TEST_F(EntriesTest, RecordingGoesOnBesideADamagedDatabase) {
   const cli_test::Result recorded = run({"record", "-o", list, "--", TILEWISE_DROP_IN_APP});
   EXPECT_EQ(recorded.status, 0);
   EXPECT_THAT(recorded.err, HasSubstr("2 problems, 4 calls"));
+}
+
+/// What ld.so takes apart in LD_PRELOAD, in the library's path, in that of temporary files, or in
+/// both.
+TEST_F(EntriesTest, AnyPathOfTheLibraryIsPreloaded) {
+  set("TILEWISE_DROP_IN_DEVICE", "host");
+  const std::string list = file("list.csv").string();
+  for (const std::string name : {"a b", "a:b", "a\tb", "a\nb", "$LIB"}) {
+    const std::filesystem::path folder = file(name);
+    std::filesystem::create_directory(folder);
+    std::filesystem::create_symlink(TILEWISE_CUBLAS_LIBRARY, folder / "libtilewise_cublas.so");
+    set("TILEWISE_DROP_IN_LIBRARY", (folder / "libtilewise_cublas.so").string());
+    for (const std::filesystem::path& temporary : {file("plain"), folder}) {
+      std::filesystem::create_directory(temporary);
+      set("TMPDIR", temporary.string());
+      const cli_test::Result recorded = run({"record", "-o", list, "--", TILEWISE_DROP_IN_APP});
+      EXPECT_EQ(recorded.status, 0) << name << ": " << recorded.err;
+      EXPECT_THAT(recorded.err, HasSubstr("2 problems, 4 calls")) << name;
+      std::size_t left = 0;
+      for (const auto& entry : std::filesystem::directory_iterator(temporary))
+        left += entry.path().filename() != "libtilewise_cublas.so";
+      EXPECT_EQ(left, 0U) << name;
+    }
+  }
+}
+
+/// grep prints which signals it was started with ignored.
+TEST_F(EntriesTest, TheProgramHasTheSignalsIgnoredThatRecordBeganWith) {
+  for (const char* names : {"HUP", "INT", "QUIT", "TERM", "PIPE", "CHLD", "USR1",
+                            "HUP INT QUIT TERM PIPE CHLD USR1 ALRM"}) {
+    const std::string trap = "trap '' " + std::string(names) + "\n";
+    const std::string as_it_is = bash(trap + "exec grep SigIgn /proc/self/status");
+    EXPECT_EQ(bash(trap + "\"$AUTOTUNE\" record -q -o " + file("list.csv").string() +
+                   " -- grep SigIgn /proc/self/status 2>/dev/null"),
+              as_it_is)
+        << names;
+    EXPECT_EQ(bash(trap + "\"$AUTOTUNE\" record -q -o " + file("list.csv").string() +
+                   " -- /bin/false 2>/dev/null\necho status $?"),
+              "status 1\n")
+        << names;
+  }
+}
+
+TEST_F(EntriesTest, UnderNohupAHangupEndsNeitherRecordNorTheProgram) {
+  set("TILEWISE_DROP_IN_DEVICE", "host");
+  const std::string said =
+      bash("trap '' HUP\n\"$AUTOTUNE\" record -o " + file("list.csv").string() +
+           " -- " TILEWISE_DROP_IN_APP " wait > " + file("said").string() +
+           " &\nuntil grep -q reached " + file("said").string() +
+           "; do sleep 0.02; done\nkill -HUP $! $(cat /proc/$!/task/$!/children)\n"
+           "sleep 0.2\nkill -TERM $!\nwait $!\necho status $?");
+  EXPECT_THAT(said, HasSubstr("status 143\n"));
+  EXPECT_THAT(said, HasSubstr("2 problems, 4 calls"));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ Exit status:
   0 ok
   1 unexpected failure
   2 bad usage or input
-  3 no driver or no such GPU
+  3 no driver, no such GPU, or no library that record can preload
   4 no run-time compiler
   5 the database cannot be opened, read or written
   6 no valid candidate; a stored winner moved, is wrong, unchecked or not stored

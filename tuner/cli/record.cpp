@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/cli/command.hpp"
+#include "tuner/cli/drop_in_library.hpp"
 #include "tuner/cli/input_file.hpp"
 #include "tuner/cli/signals.hpp"
 #include "vocabulary/csv.hpp"
@@ -28,7 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kLibrary = "libtilewise_cublas.so";
 // Of a recorded line: what tells problems apart is all but these.
 constexpr std::size_t kCalls = 9, kMicroseconds = 10, kFields = 14;
 
@@ -45,7 +45,7 @@ void setup(CLI::App& app, RecordCommand& options) {
       "dimensions, alignment, how often, and the time of a call on the GPU (the mean of the first "
       "8). "
       "The program and its children run as ever, with " +
-      std::string(kLibrary) +
+      std::string(kDropInLibrary) +
       " preloaded, which answers nothing. Programs that end by a signal or by _exit(), and those "
       "that "
       "look up cuBLAS's functions by name, are not recorded. The exit status is the "
@@ -55,43 +55,6 @@ void setup(CLI::App& app, RecordCommand& options) {
                 "autotune --problems model.csv --budget 20s    tune them, and say what the program "
                 "would gain"}));
 }
-
-/// Beside this program, or where the installation has libraries.
-fs::path find_library() {
-  std::vector<fs::path> places;
-  if (const char* named = std::getenv("TILEWISE_DROP_IN_LIBRARY"); named && *named)
-    places.emplace_back(named);
-  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
-  places.push_back(folder / kLibrary);
-  places.push_back((folder / TILEWISE_LIBRARIES / kLibrary).lexically_normal());
-  std::string text;
-  for (const fs::path& place : places) {
-    if (std::error_code ignored; fs::exists(place, ignored)) return place;
-    text += (text.empty() ? "" : ", ") + place.string();
-  }
-  throw Error(ErrorKind::not_found, std::string(kLibrary) + " is not there: " + text);
-}
-
-/// A folder for the files of the program's processes; removed at the end.
-class PartsFolder {
- public:
-  PartsFolder() {
-    std::string pattern = (fs::temp_directory_path() / "tilewise-record-XXXXXX").string();
-    if (!mkdtemp(pattern.data()))
-      throw Error(ErrorKind::io, "no folder for temporary files: " + std::string(strerror(errno)));
-    folder_ = pattern;
-  }
-  PartsFolder(const PartsFolder&) = delete;
-  PartsFolder& operator=(const PartsFolder&) = delete;
-  ~PartsFolder() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  const fs::path& folder() const { return folder_; }
-
- private:
-  fs::path folder_;
-};
 
 // The running program, for the handler below.
 std::atomic<pid_t> running{0};
@@ -226,14 +189,15 @@ int run_record(const RecordCommand& options, const Output& output) {
   if (words.empty())
     throw Error(ErrorKind::invalid_argument,
                 "no program: write it and its arguments behind --, as autotune record -- ./app");
-  const fs::path library = find_library();
+  const DropInLibrary library;
   // Known before the program runs.
   if (!std::ofstream(options.list, std::ios::app))
     throw Error(ErrorKind::io, "cannot write '" + options.list + "'");
-  const PartsFolder parts;
+  const PrivateFolder parts(fs::temp_directory_path());
   const SignalsOfProgram signals;  // until the list is written
-  const int status = run_program(words, settings_with(library, parts.folder() / "part"), signals);
-  const auto problems = read_parts(parts.folder());
+  const int status =
+      run_program(words, settings_with(library.path(), parts.path() / "part"), signals);
+  const auto problems = read_parts(parts.path());
   std::vector<std::pair<Recorded, std::string>> lines;
   double calls = 0, us = 0;
   for (const auto& [key, problem] : problems) {
