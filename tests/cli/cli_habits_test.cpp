@@ -147,6 +147,60 @@ TEST_F(CliHabits, ExamplesOfNarrowHelpCanBeCopied) {
   EXPECT_THAT(help, HasSubstr("--sizes \\\n      1024,3000x500x700 --layout all\n"));
 }
 
+TEST_F(CliHabits, ListsGivenSeveralTimesAddUp) {
+  const auto answers = [&](const Words& words) {
+    const Result result =
+        run(joined({"space", "--arch", "sm_90", "--draws", "10", "--json"}, words));
+    EXPECT_EQ(result.status, 0) << result.err;
+    std::vector<std::string> all;
+    const Json document = result.json();
+    for (const Json& space : document.at("spaces"))
+      all.push_back(space.at("template").get<std::string>() + space.at("problem").dump() +
+                    space.at("raw").dump() + space.at("target").dump());
+    return all;
+  };
+  const Words naive{"--templates", "naive"};
+  const std::pair<Words, Words> alike[] = {
+      {joined(naive, {"--sizes", "24,32x8x8,40"}),
+       joined(naive, {"--sizes", "24", "--size", "32x8x8,40"})},
+      {joined(naive, {"--sizes", "24", "--layout", "nt,tn"}),
+       joined(naive, {"--sizes", "24", "--layout", "nt", "--layout", "tn"})},
+      {{"--sizes", "24", "--templates", "naive,tiled"},
+       {"--sizes", "24", "--template", "naive", "--templates", "tiled"}},
+      {joined(naive, {"--subspace", "TILE_M=8,16;UNROLL=4"}),
+       joined(naive, {"--subspace", "TILE_M=8,16", "--subspace", "UNROLL=4"})},
+  };
+  for (const auto& [once, several] : alike) {
+    EXPECT_EQ(answers(several), answers(once)) << several.back();
+    EXPECT_FALSE(answers(once).empty());
+  }
+  const auto targets = run({"space", "--arch", "sm_80", "--arch", "sm_90", "--templates", "naive",
+                            "--draws", "10", "--json"})
+                           .json();
+  EXPECT_EQ(targets.at("spaces").size(), 2U);
+  const Result devices = run({"tune", "--device", "host", "--device", "host:sm_90", "--sizes", "24",
+                              "--templates", "naive", "--dry-run", "--json"});
+  EXPECT_EQ(devices.json().at("searches").size(), 2U) << devices.err;
+  EXPECT_THAT(run({"space", "--arch", "sm_90", "--sizes", "24", "--sizes", "x"}).err,
+              HasSubstr("'x'"));
+  EXPECT_EQ(
+      run({"space", "--arch", "sm_90", "--sizes", "24", "--dtype", "f32", "--dtype", "f16"}).status,
+      2)
+      << "one value, not a list";
+}
+
+TEST_F(CliHabits, HelpAndVersionAreWords) {
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  EXPECT_EQ(run({"help", "tune"}).out, run({"tune", "--help"}).out);
+  EXPECT_EQ(run({"help", "db", "list"}).out, run({"db", "list", "--help"}).out);
+  EXPECT_EQ(run({"version"}).out, run({"--version"}).out);
+  EXPECT_EQ(run({"version", "--json"}).json(), run({"--version", "--json"}).json());
+  EXPECT_EQ(run({"help"}).status, 0);
+  const Result unknown = run({"help", "tuen"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'tune'?"));
+}
+
 TEST_F(CliHabits, NoEscapesGoToATerminalThatIsDumb) {
   for (const char* terminal : {"dumb", ""}) {
     set("TERM", terminal);

@@ -4,13 +4,14 @@
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
 #include "matmul/stored_corrections.hpp"
+#include "tuner/cli/inputs.hpp"
 #include "tuner/cli/stored.hpp"
 
 namespace tilewise::cli {
 
 void add_subject_options(CLI::App& app, AnswerOptions& options) {
   auto* device =
-      app.add_option("--device", options.device, "A GPU of this machine, or its CPU (host)")
+      add_list_option(app, "--device", options.device, "A GPU of this machine, or its CPU (host)")
           ->type_name("{auto,all,0,1,UUID,host}");
   add_gpu_option(app, options.gpu);
   app.get_option("--gpu")->excludes(device);

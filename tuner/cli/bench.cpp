@@ -4,6 +4,7 @@
 
 #include "device/machines.hpp"
 #include "tilewise/error.hpp"
+#include "tuner/cli/inputs.hpp"
 #include "tuner/cli/output.hpp"
 #include "tuner/evaluate/energy.hpp"
 #include "tuner/evaluate/evaluator_local.hpp"
@@ -12,9 +13,7 @@
 namespace tilewise::cli {
 
 void add_device_option(CLI::App& app, std::string& device, const std::string& text) {
-  app.add_option("--device", device, text)
-      ->type_name("{auto,all,0,1,UUID,host}")
-      ->capture_default_str();
+  add_list_option(app, "--device", device, text)->type_name("{auto,all,0,1,UUID,host}");
 }
 
 void add_nvrtc_option(CLI::App& app, std::string& nvrtc) {

@@ -38,8 +38,8 @@ struct CompileCommand {
 };
 
 void setup(CLI::App& app, CompileCommand& options) {
-  app.add_option("--arch", options.arch,
-                 "Targets, with commas, or all (sm_90 means sm_90a, as such GPUs are served)")
+  add_list_option(app, "--arch", options.arch,
+                  "Targets, with commas, or all (sm_90 means sm_90a, as such GPUs are served)")
       ->type_name("{sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_103,sm_120,all}")
       ->required();
   add_problem_options(app, options.problems, "1024");

@@ -33,7 +33,7 @@ void setup(CLI::App& app, CoverCommand& options) {
   options.problems.layout = "all";
   add_kind_options(app, options.problems);
   const auto extent = [&app](const char* name, std::string& value, const char* what) {
-    app.add_option(name, value, what)->type_name("SIZES")->capture_default_str();
+    add_list_option(app, name, value, what)->type_name("SIZES");
   };
   extent("--m", options.m, "Rows of C: numbers and intervals, as in 1..4096 or 64,4096");
   extent("--n", options.n, "Columns of C");
@@ -57,8 +57,8 @@ void setup(CLI::App& app, CoverCommand& options) {
       ->transform(whole_number(0, 1024));
   app.add_option("--svg", options.svg, "Also draw the loss over m and n into this file (gnuplot)")
       ->type_name("FILE");
-  app.add_option("--templates,--template", options.templates,
-                 "Only these kernel templates, with commas (see: autotune templates)")
+  add_list_option(app, "--templates,--template", options.templates,
+                  "Only these kernel templates, with commas (see: autotune templates)")
       ->type_name("NAMES");
   add_bench_options(app, options.bench);
   add_database_option(app, options.database);

@@ -161,11 +161,20 @@ Problem kind_of(const ProblemOptions& options) {
   return problem;
 }
 
+CLI::Option* add_list_option(CLI::App& app, const std::string& names, std::string& value,
+                             const std::string& help, char separator) {
+  const auto assign = [&value, separator](const std::string& lines) {
+    value = lines;
+    std::replace(value.begin(), value.end(), '\n', separator);  // join() puts line ends
+  };
+  CLI::Option* option = app.add_option_function<std::string>(names, assign, help)->join();
+  return value.empty() ? option : option->default_str(value);
+}
+
 void add_kind_options(CLI::App& app, ProblemOptions& options) {
-  app.add_option("--layout,--layouts", options.layout,
-                 "How A and B are stored (n as is, t transposed); a list, or all")
-      ->type_name("{nn,nt,tn,tt,all}")
-      ->capture_default_str();
+  add_list_option(app, "--layout,--layouts", options.layout,
+                  "How A and B are stored (n as is, t transposed); a list, or all")
+      ->type_name("{nn,nt,tn,tt,all}");
   app.add_option("--dtype", options.dtype, "Type of A and B")
       ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.operand); }))
       ->capture_default_str();
@@ -187,14 +196,14 @@ void add_kind_options(CLI::App& app, ProblemOptions& options) {
 void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default,
                          bool with_accuracy) {
   options.sizes = sizes_default;
-  CLI::Option* sizes = app.add_option("--sizes,--size", options.sizes,
-                                      "N or MxNxK, several with commas: 1024,4096x64x512")
-                           ->type_name("SIZES");
-  if (!sizes_default.empty()) sizes->capture_default_str();
+  CLI::Option* sizes =
+      add_list_option(app, "--sizes,--size", options.sizes,
+                      "N or MxNxK, several with commas or several times: 1024,4096x64x512")
+          ->type_name("SIZES");
   app.add_option("--problems", options.list,
                  "Instead of --sizes: a list of problems, CSV with a heading or JSON, with m, n, k "
                  "and where they differ from these options layout, dtype, out, math, batch, align, "
-                 "and a weight")
+                 "and a weight; - is standard input")
       ->type_name("FILE")
       ->excludes(sizes);
   add_kind_options(app, options);
@@ -286,11 +295,12 @@ std::vector<Problem> problems_of(const ProblemOptions& options, const DeviceInfo
 }
 
 void add_candidate_options(CLI::App& app, CandidateOptions& options) {
-  app.add_option("--templates,--template", options.templates,
-                 "Only these kernel templates, with commas (see: autotune templates)")
+  add_list_option(app, "--templates,--template", options.templates,
+                  "Only these kernel templates, with commas (see: autotune templates)")
       ->type_name("NAMES");
-  app.add_option("--subspace", options.subspace,
-                 "Only these parameter values: 'TILE_M=64,128;PREFETCH=2', or as tables print them")
+  add_list_option(
+      app, "--subspace", options.subspace,
+      "Only these parameter values: 'TILE_M=64,128;PREFETCH=2', or as tables print them", ';')
       ->type_name("VALUES");
 }
 

@@ -37,6 +37,11 @@ struct WeightedProblem {
   double us = 0;          ///< of one of them, with the library that it used
 };
 
+/// An option of a list as one text. Given several times, its texts add up, with `separator` between
+/// them; the first one replaces the default.
+CLI::Option* add_list_option(CLI::App& app, const std::string& names, std::string& value,
+                             const std::string& help, char separator = ',');
+
 /// `sizes_default` is shown in --help; empty: --sizes or --problems is required. `with_accuracy`
 /// adds --accuracy.
 void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default,

@@ -87,6 +87,18 @@ void add_all(CLI::App& app, Selection& selection) {
   app.require_subcommand(1);
 }
 
+/// The words "help" and "version" as the options of these names: "help db list" is
+/// "db list --help".
+std::vector<std::string> with_options_for(std::vector<std::string> arguments) {
+  if (arguments.front() == "version") arguments.front() = "--version";
+  if (arguments.front() != "help") return arguments;
+  arguments.erase(arguments.begin());
+  arguments.insert(std::find_if(arguments.begin(), arguments.end(),
+                                [](const std::string& word) { return word.starts_with("-"); }),
+                   "--help");
+  return arguments;
+}
+
 int parse_and_run(CLI::App& app, Selection& selection, std::vector<std::string> arguments) {
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   try {
@@ -94,6 +106,7 @@ int parse_and_run(CLI::App& app, Selection& selection, std::vector<std::string> 
       std::cout << wrapped_help(app.help(), help_width());
       return kOk;
     }
+    arguments = with_options_for(std::move(arguments));
     const std::string& first = arguments.front();
     if (first.rfind("-", 0) == 0 && first != "--help" && first != "-h" && first != "--version")
       arguments.insert(arguments.begin(), kDefaultCommand);

@@ -19,7 +19,8 @@ struct SpaceCommand {
 void setup(CLI::App& app, SpaceCommand& options) {
   add_problem_options(app, options.problems, "1024");
   add_device_option(app, options.device, "GPU: auto (the first), an index, or a UUID");
-  app.add_option("--arch", options.arch, "A typical GPU of this target instead; needs no GPU here")
+  add_list_option(app, "--arch", options.arch,
+                  "A typical GPU of this target instead; needs no GPU here")
       ->type_name("{sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_103,sm_120}")
       ->excludes("--device");
   add_candidate_options(app, options.candidates);
