@@ -20,7 +20,8 @@ struct PlannedSearch {
 
 /// Prints the spaces of the searches, what refuses configurations, and the time that they are
 /// expected to take: the budget; less where the space or the limit of candidates is smaller, at the
-/// rate of the searches of the same GPU that `database` holds (null: none is known).
+/// rate of the searches of the same GPU that `database` holds (null: none is known). The searches
+/// share the work of one count: those of a long list are estimates, with their errors.
 void print_dry_run(const std::vector<PlannedSearch>& searches, const Database* database,
                    std::uint64_t seed, const Output& output);
 

@@ -57,9 +57,9 @@ int run_space(const SpaceCommand& options, const Output& output) {
   std::vector<SpaceCount> counts;
   for (const DeviceInfo& device : devices_of(options, output))
     for (const Problem& problem : problems_of(options.problems, device, {})) {
-      const std::vector<SpaceCount> more =
-          count_space(problem, device, templates_of(options.candidates),
-                      subspace_of(options.candidates), options.draws, options.seed);
+      const std::vector<SpaceCount> more = count_space(
+          problem, device, templates_of(options.candidates), subspace_of(options.candidates),
+          {.draws = options.draws, .seed = options.seed});
       counts.insert(counts.end(), more.begin(), more.end());
     }
   if (output.json)

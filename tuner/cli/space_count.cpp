@@ -14,17 +14,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-SpaceCount count_template(const SearchSpace& space, int draws, std::uint64_t seed) {
-  std::mt19937_64 generator(seed);
+SpaceCount count_template(const SearchSpace& space, const CountLimits& limits) {
+  std::mt19937_64 generator(limits.seed);
   const KernelTemplate& kernel = *space.templates().front();
   SpaceCount count{to_string(space.device().target),
                    space.problem(),
                    kernel.name,
                    space.raw_size(),
-                   space.count_of(kernel, {.draws = draws, .seed = seed}),
-                   draws,
+                   space.count_of(kernel, limits),
+                   limits.draws,
                    0,
-                   space.rejections(generator, draws)};
+                   space.rejections(generator, limits.draws)};
   for (const auto& [name, refused] : count.reasons) count.refused += refused;
   return count;
 }
@@ -67,7 +67,7 @@ std::string count_text(double value) {
 
 std::vector<SpaceCount> count_space(const Problem& problem, const DeviceInfo& device,
                                     const std::vector<const KernelTemplate*>& templates,
-                                    const Subspace& subspace, int draws, std::uint64_t seed) {
+                                    const Subspace& subspace, const CountLimits& limits) {
   std::vector<SpaceCount> counts;
   const SearchSpace all(problem, device, templates, subspace);
   for (const KernelTemplate* kernel : all.templates()) {
@@ -75,7 +75,7 @@ std::vector<SpaceCount> count_space(const Problem& problem, const DeviceInfo& de
     for (const auto& [name, values] : subspace)
       for (const Parameter& parameter : kernel->parameters)
         if (parameter.name == name) own[name] = values;
-    counts.push_back(count_template(SearchSpace(problem, device, {kernel}, own), draws, seed));
+    counts.push_back(count_template(SearchSpace(problem, device, {kernel}, own), limits));
   }
   return counts;
 }

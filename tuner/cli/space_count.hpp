@@ -25,10 +25,10 @@ struct SpaceCount {
   double share() const { return raw > 0 ? valid.points / raw : 0; }
 };
 
-/// A count for each template of the space.
+/// A count for each template of the space. `limits` has the draws for the refusals, too.
 std::vector<SpaceCount> count_space(const Problem& problem, const DeviceInfo& device,
                                     const std::vector<const KernelTemplate*>& templates,
-                                    const Subspace& subspace, int draws, std::uint64_t seed);
+                                    const Subspace& subspace, const CountLimits& limits);
 /// The array "spaces" as text.
 std::string counts_json(const std::vector<SpaceCount>& counts);
 /// "324", "8.8e10".
