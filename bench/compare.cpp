@@ -68,6 +68,7 @@ volatile std::sig_atomic_t interrupted = 0;
 constexpr int kInterrupted = 130;
 
 void catch_interrupts() {
+  if (std::signal(SIGINT, SIG_IGN) == SIG_IGN) return;  // it stays ignored
   std::signal(SIGINT, [](int) {
     interrupted = 1;
     std::signal(SIGINT, SIG_DFL);  // a second Ctrl-C ends the program

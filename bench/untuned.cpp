@@ -282,7 +282,8 @@ void print_summary(std::ostream& out, const std::string& kind, const std::vector
 }
 
 int run(const Options& options) {
-  std::signal(SIGINT, [](int) { interrupted = true; });
+  if (std::signal(SIGINT, SIG_IGN) != SIG_IGN)  // else it stays ignored
+    std::signal(SIGINT, [](int) { interrupted = true; });
   Bench bench(options);
   Draw draw(options);
   Json document = {{"device", Json::parse(to_json(bench.device()))},
