@@ -186,9 +186,9 @@ class MachineCode : public test::NvrtcTest {
         subspace["PREFETCH"] = {6 + prefetch++ % 3};
         if (full_) subspace["PREFETCH"] = {6, 7, 8};
         subspace["TILE_K"] = full_ ? std::vector<int>{8, 16, 32} : std::vector<int>{8, 16};
-        draw(cases, problem, "simt", subspace, 8);
+        draw(cases, problem, "simt", subspace, 2);
         subspace["TRANSPOSE_B"] = {0}, subspace["VECTOR_B"] = {4};
-        if (full_) draw(cases, problem, "simt", subspace, 8);
+        if (full_) draw(cases, problem, "simt", subspace, 2);
       }
     return cases;
   }
@@ -230,7 +230,7 @@ TEST_F(MachineCode, MmaFencesItsReadsOfAStage) {
       for (const int fragments : {1, 2}) {
         Subspace subspace = {{"TMA", {1}}, {"FRAGMENTS", {fragments}}};
         if (!full_) subspace["TILE_K"] = {16, 32};
-        draw(cases, typed_problem(Layout::nn, m, 1024, 1024, type, type), "mma", subspace, 12);
+        draw(cases, typed_problem(Layout::nn, m, 1024, 1024, type, type), "mma", subspace, 3);
       }
   expect_released(cases);
 }
@@ -242,7 +242,7 @@ TEST_F(MachineCode, WgmmaReadsNoStageByLoads) {
   for (const DType type : {DType::bf16, DType::e4m3})
     for (const int epilogue : {0, 1, 2})
       draw(cases, typed_problem(Layout::tn, epilogue ? 1024 : 1000, 1024, 1024, type, DType::bf16),
-           "wgmma", {{"EPILOGUE", {epilogue}}}, 24);
+           "wgmma", {{"EPILOGUE", {epilogue}}}, 6);
   const std::vector<StageRelease> all = compiled(cases);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     SCOPED_TRACE(cases[i].name());
