@@ -47,10 +47,17 @@ struct ThreadPool::Loop {
 };
 
 ThreadPool::ThreadPool(int threads) {
-  for (int i = 1; i <= threads; ++i) threads_.emplace_back([this, i] { wait_for_tasks(i); });
+  try {
+    for (int i = 1; i <= threads; ++i) threads_.emplace_back([this, i] { wait_for_tasks(i); });
+  } catch (...) {  // the system refused a thread: those before it must not wait for ever
+    end();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { end(); }
+
+void ThreadPool::end() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;

@@ -20,6 +20,7 @@ int thread_count(int threads);
 /// not use its parent's pool.
 class ThreadPool {
  public:
+  /// Throws std::system_error where the system refuses a thread.
   explicit ThreadPool(int threads);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -46,6 +47,7 @@ class ThreadPool {
     const Loop* loop = nullptr;  // the loop of this share, if any
   };
   void wait_for_tasks(int worker);
+  void end();
 
   std::mutex mutex_;  // guards all below
   std::condition_variable task_added_;

@@ -1,11 +1,16 @@
 #include "vocabulary/thread_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace tilewise::thread_pool_test {
@@ -100,6 +105,27 @@ TEST(ThreadPool, ParallelForTakesNoMoreWorkersThanAsked) {
   EXPECT_THROW(parallel_for(3, 2, [](std::int64_t, int) { throw std::runtime_error("planted"); }),
                std::runtime_error);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these need address space
+// The threads that were made before end.
+TEST(ThreadPoolDeathTest, ThrowsWhereTheSystemRefusesAThread) {
+  const auto with_little_memory = [] {
+    alarm(60);
+    long pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const auto bytes = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + (rlim_t{200} << 20);
+    const rlimit limit{bytes, bytes};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      ThreadPool pool(10'000);
+    } catch (const std::system_error&) {
+      std::_Exit(0);
+    }
+    std::_Exit(1);
+  };
+  EXPECT_EXIT(with_little_memory(), testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace tilewise::thread_pool_test
