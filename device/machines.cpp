@@ -2,11 +2,18 @@
 
 #include "device/cuda/cuda.hpp"
 #include "device/host/host.hpp"
+#include "tilewise/error.hpp"
 
 namespace tilewise {
 
 std::unique_ptr<Device> open_device(const std::string& which) {
-  return host::is_host(which) ? host::open_device(which) : cuda::open_device(which);
+  if (host::is_host(which)) return host::open_device(which);
+  if (which == "current") return cuda::open_current_device();
+  if (cuda::names_gpu(which)) return cuda::open_device(which);
+  throw Error(ErrorKind::invalid_argument,
+              "device \"" + which +
+                  "\" is none of current, auto, an index (0, 1, ...), a UUID (GPU-..., MIG-...), "
+                  "host, host:sm_90 (cpu is another name of host)");
 }
 
 std::unique_ptr<Compiler> load_compiler(const Target& target, const std::string& nvrtc) {

@@ -7,8 +7,9 @@
 
 namespace tilewise {
 
-/// Opens a device by name: "host" or "host:sm_90a" is the CPU, any other name a GPU (see
-/// cuda::open_device).
+/// Opens a device by name: a name of host::is_host() is the CPU, "current" the GPU of this thread
+/// (cuda::open_current_device()), "auto", an index or a UUID a GPU (cuda::open_device()). Throws
+/// Error(invalid_argument) with the list for any other text.
 std::unique_ptr<Device> open_device(const std::string& which);
 
 /// The compiler for a target: NVRTC (at `nvrtc`; empty searches) or the system's C++ compiler.

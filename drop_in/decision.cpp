@@ -8,7 +8,6 @@
 
 #include "db/database.hpp"
 #include "device/cuda/cublas_terms.hpp"
-#include "device/cuda/cuda.hpp"
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
 #include "matmul/matmul_internal.hpp"
@@ -32,10 +31,6 @@ MatmulOptions options_of(const std::string& device, bool compile) {
   options.compile_missing = compile;
   options.warn = [](const std::string&) {};  // an application's output is its own
   return options;
-}
-
-std::unique_ptr<Device> open(const std::string& device) {
-  return device == "current" ? cuda::open_current_device() : open_device(device);
 }
 
 /// Without what a call says beside sizes, batch, layout and types.
@@ -83,7 +78,7 @@ std::optional<Products> products_to_answer(const Settings& settings) noexcept {
 struct Answerer::Stored {
   /// A process that only records needs no database, and goes on beside a damaged one.
   Stored(const std::string& which, bool with_database)
-      : opened(open(which)), device(opened.get()), gpu(gpu_key(device->info())) {
+      : opened(open_device(which)), device(opened.get()), gpu(gpu_key(device->info())) {
     if (with_database) database = Database::open_if_any(default_database_path());
   }
   std::unique_ptr<Device> opened;  ///< until the Matmul has it

@@ -16,6 +16,9 @@ namespace tilewise::cuda {
 /// Throws Error(no_device), in one line, for a missing or old driver and when no GPU is visible.
 std::vector<DeviceInfo> list_devices();
 
+/// Whether a text has the form of a name of open_device().
+bool names_gpu(const std::string& which);
+
 /// Opens a device by index ("0"), by UUID ("GPU-..." or a unique prefix of it), or "auto" (the
 /// first), and retains its primary context. Throws Error(no_device) with the list of devices.
 std::unique_ptr<Device> open_device(const std::string& which);

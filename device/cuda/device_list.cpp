@@ -57,6 +57,11 @@ int select_by_uuid(const std::string& which, const std::vector<DeviceInfo>& devi
 
 }  // namespace
 
+bool names_gpu(const std::string& which) {
+  return which == "auto" || is_index(which) || starts_with_ignoring_case(which, "GPU-") ||
+         starts_with_ignoring_case(which, "MIG-");
+}
+
 int select_device(const std::string& which, const std::vector<DeviceInfo>& devices) {
   if (which == "auto") return 0;
   if (is_index(which)) return select_by_index(which, devices);

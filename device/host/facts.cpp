@@ -75,15 +75,19 @@ MemoryFacts memory_facts() {
   return {bytes("MemTotal"), bytes("MemAvailable")};
 }
 
-bool is_host(const std::string& which) { return which == "host" || which.starts_with("host:"); }
+std::string host_name(const std::string& which) {
+  const std::string name = which.starts_with("cpu") ? "host" + which.substr(3) : which;
+  return name == "host" || name.starts_with("host:") ? name : "";
+}
 
 DeviceInfo device_info(const std::string& which) {
-  const Target named = parse_target(which);
-  if (!named.host)
+  const std::string name = host_name(which);
+  if (name.empty())
     throw Error(ErrorKind::invalid_argument,
-                "'" + which + "' does not name the CPU; write host or host:sm_90");
+                "'" + which + "' does not name the CPU; write host, host:sm_90 or cpu");
+  const Target named = parse_target(name);
   // Kernels are made for the limits of a capability (threads, shared memory).
-  DeviceInfo info = nominal_device(which == "host" ? named : best_target(named));
+  DeviceInfo info = nominal_device(name == "host" ? named : best_target(named));
   info.name = "CPU: " + processor_name();
   info.uuid = "";
   info.multiprocessors = usable_cores();

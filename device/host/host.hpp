@@ -21,8 +21,10 @@ struct HostOptions {
   double stall_seconds = 10;
 };
 
-/// Whether a name means the CPU: "host", "host:sm_90a".
-bool is_host(const std::string& which);
+/// A name of the CPU ("host", "host:sm_90a"; "cpu" stands for "host") with "host"; empty for other
+/// texts.
+std::string host_name(const std::string& which);
+inline bool is_host(const std::string& which) { return !host_name(which).empty(); }
 
 /// The CPU as "host" (the features of default_host_target()) or "host:sm_90a". Throws
 /// Error(invalid_argument) for a bad name, Error(unsupported) for an unknown capability.

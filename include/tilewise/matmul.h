@@ -111,9 +111,9 @@ TILEWISE_API const char* tilewise_version_text(void);
 typedef struct tilewise_matmul tilewise_matmul;
 
 typedef struct tilewise_options {
-  size_t struct_size; /* sizeof(tilewise_options) */
-  const char*
-      device; /* NULL or "current": this thread's CUDA context, else 0. An index, a UUID, "host" */
+  size_t struct_size;   /* sizeof(tilewise_options) */
+  const char* device;   /* NULL or "current": this thread's CUDA context, else 0. An index, a UUID,
+                           "host" or "cpu" */
   const char* database; /* NULL: TILEWISE_DB, else the user's data directory */
   const char* nvrtc;    /* the run-time compiler's library or its folder; NULL: searched for */
   /* Whether a product may compile its kernel when none is stored (about 0.3 s, once). DEFAULT is

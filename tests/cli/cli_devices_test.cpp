@@ -142,5 +142,24 @@ TEST_F(CliDevices, AFailureInTheWorkerProcessIsReportedInItsOwnWords) {
   EXPECT_THAT(result.err, HasSubstr("words of the fake"));
 }
 
+TEST_F(CliDevices, CpuIsAnotherNameOfHost) {
+  for (const auto& [given, name] : std::map<std::string, std::string>{
+           {"cpu", "host"}, {"cpu:sm_90", "host:sm_90"}, {"host", "host"}}) {
+    const Result asked = run({"devices", "--device", given, "--json"});
+    ASSERT_EQ(asked.status, 0) << asked.err;
+    EXPECT_EQ(asked.json().at("devices").at(0).at("index"), name);
+  }
+  EXPECT_EQ(run({"tune", "--device", "cpu", "--sizes", "8", "--max-evaluations", "1"}).status, 0);
+}
+
+TEST_F(CliDevices, OtherTextsListTheNames) {
+  for (const char* name : {"HOST", "Cpu", "gpu", "-1", "", "cpus", "host:", "cpu:x"}) {
+    const Result asked = run({"tune", "--sizes", "8", std::string("--device=") + name});
+    EXPECT_EQ(asked.status, 2) << name << asked.err;
+    EXPECT_NE(asked.err.find("host"), std::string::npos) << asked.err;
+    EXPECT_EQ(asked.err.find("driver"), std::string::npos) << asked.err;
+  }
+}
+
 }  // namespace
 }  // namespace cli_test::cli_devices_test

@@ -35,7 +35,9 @@ std::vector<Gpu> all_gpus() {
   return gpus;
 }
 
-Gpu the_host(const std::string& which) { return {kHostIndex, which, host::device_info(which), ""}; }
+Gpu the_host(const std::string& which) {
+  return {kHostIndex, host::host_name(which), host::device_info(which), ""};
+}
 
 /// The first GPU, or the CPU with the reason.
 Gpu first_gpu_or_host() {
@@ -70,7 +72,8 @@ std::vector<Gpu> chosen(const std::string& device, const std::vector<Gpu>& gpus)
                   "; there are " + gpu_names(gpus));
 }
 
-constexpr const char* kDeviceNames = "an index (0, 1, ...), a UUID (GPU-...) or host";
+constexpr const char* kDeviceNames =
+    "an index (0, 1, ...), a UUID (GPU-...), host or cpu (the same)";
 
 /// Every device of a list. The CPU may be named several times: each is a worker of its own.
 std::vector<Gpu> listed(const std::vector<std::string>& names) {
