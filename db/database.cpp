@@ -19,7 +19,7 @@ Trust default_trust() {
 }
 
 // Absolute: the program may change its working folder.
-Place::Place(const std::filesystem::path& path) : path_(std::filesystem::absolute(path)) {
+Place::Place(const std::filesystem::path& path) : path_(absolute_path(path)) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return;
   device_ = status.st_dev;

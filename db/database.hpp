@@ -13,6 +13,9 @@ namespace tilewise {
 
 /// --db, else TILEWISE_DB, else $XDG_DATA_HOME/tilewise/tilewise.db, else ~/.local/share/....
 std::filesystem::path default_database_path(const std::string& option = "");
+/// A path from the root. Throws Error(database) for a relative one where the working folder is
+/// gone.
+std::filesystem::path absolute_path(const std::filesystem::path& path);
 /// The image cache of a database: $XDG_CACHE_HOME/tilewise/images.db for the default database, else
 /// "<database>.cache".
 std::filesystem::path image_cache_path(const std::filesystem::path& database);

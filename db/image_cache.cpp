@@ -7,7 +7,7 @@ namespace tilewise {
 
 ImageCache::ImageCache(const std::filesystem::path& path, OpenMode mode, Trust trust,
                        std::int64_t most_bytes)
-    : path_(std::filesystem::absolute(path)), mode_(mode), trust_(trust), most_bytes_(most_bytes) {
+    : path_(absolute_path(path)), mode_(mode), trust_(trust), most_bytes_(most_bytes) {
   open();
 }
 

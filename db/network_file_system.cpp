@@ -6,6 +6,8 @@
 #include <array>
 #include <optional>
 
+#include "db/database.hpp"
+
 namespace tilewise {
 namespace {
 
@@ -42,7 +44,7 @@ constexpr std::array<std::uint64_t, 10> kWithoutOwners{
 /// exists.
 std::optional<std::uint64_t> magic_of(const std::filesystem::path& path) {
   struct statfs facts {};
-  const auto folder = std::filesystem::absolute(path).parent_path();
+  const auto folder = absolute_path(path).parent_path();
   if (statfs(path.c_str(), &facts) != 0 && statfs(folder.c_str(), &facts) != 0) return {};
   // The field is signed on some machines: magic numbers from 2^31 must not be sign-extended.
   return static_cast<std::uint32_t>(facts.f_type);

@@ -50,8 +50,18 @@ fs::path default_database_path(const std::string& option) {
   return path;
 }
 
+fs::path absolute_path(const fs::path& path) {
+  std::error_code error;
+  fs::path whole = fs::absolute(path, error);
+  if (!error) return whole;
+  throw Error(ErrorKind::database,
+              "the file " + path.string() +
+                  " has a relative path, and the working folder cannot be had (" + error.message() +
+                  "): change to a folder that is there, or give a path from /");
+}
+
 fs::path image_cache_path(const fs::path& database) {
-  if (fs::absolute(database).lexically_normal() == standard_path().lexically_normal()) {
+  if (absolute_path(database).lexically_normal() == standard_path().lexically_normal()) {
     const fs::path base = base_directory("XDG_CACHE_HOME", ".cache");
     if (!base.empty()) return base / "tilewise" / "images.db";
   }

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "db/database.hpp"
 #include "db/sqlite_error.hpp"
 
 namespace tilewise {
@@ -19,7 +20,7 @@ std::string file_uri(const std::filesystem::path& path) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
   constexpr std::string_view hex = "0123456789ABCDEF";
   std::string uri = "file:";
-  for (const char letter : std::filesystem::absolute(path).string()) {
+  for (const char letter : absolute_path(path).string()) {
     if (plain.find(letter) != std::string_view::npos) {
       uri += letter;
     } else {

@@ -13,6 +13,7 @@
 #include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
 #include "tilewise/version.hpp"
+#include "vocabulary/own_errors.hpp"
 
 struct tilewise_matmul {
   tilewise::Matmul matmul;
@@ -65,11 +66,11 @@ tilewise_status failed(tilewise_status status, const char* words) noexcept {
 template <class Work>
 tilewise_status guarded(Work work) noexcept {
   try {
-    work();
+    with_own_errors(work);
     return TILEWISE_OK;
   } catch (const Error& error) {
     return failed(status_of(error.kind()), error.what());
-  } catch (const std::bad_alloc&) {
+  } catch (const std::bad_alloc&) {  // no memory for the message
     return failed(TILEWISE_OUT_OF_MEMORY, "the host has no memory left");
   } catch (const std::exception& error) {
     return failed(TILEWISE_INTERNAL_ERROR, error.what());

@@ -9,6 +9,7 @@
 #include "matmul/host_stream.hpp"
 #include "matmul/state.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/own_errors.hpp"
 
 namespace tilewise {
 namespace {
@@ -225,7 +226,7 @@ std::shared_ptr<const HostFit> Matmul::State::new_host_fit(const HostTask& task,
   return fit;
 }
 
-void Matmul::host(const Problem& asked, const Call& given) {
+void Matmul::host(const Problem& asked, const Call& given) try {
   check_process();
   check_host_call(asked, given);
   if (!writes_c(asked, given)) return;
@@ -277,9 +278,11 @@ void Matmul::host(const Problem& asked, const Call& given) {
                     " bytes of device memory, and " + std::to_string(device.free_memory()) +
                     " are free: " + error.what());
   }
+} catch (...) {
+  rethrow_as_error();
 }
 
-HostSplit Matmul::host_split(const Problem& problem) const {
+HostSplit Matmul::host_split(const Problem& problem) const try {
   check_problem(problem);
   Call tight;
   if (is_empty(problem)) return host_split(problem, tight);
@@ -288,9 +291,11 @@ HostSplit Matmul::host_split(const Problem& problem) const {
     throw Error(ErrorKind::out_of_memory,
                 to_string(problem) + " on host pointers: A or B passes 2^63 elements");
   return host_split(problem, tight);
+} catch (...) {
+  rethrow_as_error();
 }
 
-HostSplit Matmul::host_split(const Problem& problem, const Call& call) const {
+HostSplit Matmul::host_split(const Problem& problem, const Call& call) const try {
   check_process();
   check_problem(problem);
   if (problem.pointers)
@@ -308,6 +313,8 @@ HostSplit Matmul::host_split(const Problem& problem, const Call& call) const {
   split.device_bytes += fit->workspace;
   if (!fit->plan.shape.single) split.staging_bytes = HostStaging::bytes(state_->host_settings());
   return split;
+} catch (...) {
+  rethrow_as_error();
 }
 
 }  // namespace tilewise

@@ -10,7 +10,6 @@
 #include <mutex>
 #include <optional>
 
-#include "device/cuda/cuda.hpp"
 #include "device/fork.hpp"
 #include "device/machines.hpp"
 #include "matmul/folded.hpp"
@@ -20,6 +19,7 @@
 #include "matmul/state.hpp"
 #include "matmul/tuning_program.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/own_errors.hpp"
 
 namespace tilewise {
 namespace {
@@ -87,10 +87,6 @@ bool is_there(const std::filesystem::path& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-std::unique_ptr<Device> open(const std::string& which) {
-  return which == "current" ? cuda::open_current_device() : open_device(which);
-}
-
 constexpr DType kF32 = DType::f32;
 
 }  // namespace
@@ -118,12 +114,12 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   const Target target = device ? device->info().target : Target{};
   parts.device = std::move(device);
   // Absolute: the cache is opened later, perhaps in another working folder.
-  const auto path = std::filesystem::absolute(default_database_path(options.database));
+  const auto path = absolute_path(default_database_path(options.database));
   const Trust trust = !options.trust_files.has_value() ? default_trust()
                       : *options.trust_files           ? Trust::anyone
                                                        : Trust::owner;
   if (!options.bundle.empty()) {
-    const auto bundle = std::filesystem::absolute(options.bundle);
+    const auto bundle = absolute_path(options.bundle);
     if (!is_there(bundle))
       throw Error(ErrorKind::database, "bundle " + bundle.string() +
                                            ": there is no such file; a name without a folder is "
@@ -158,13 +154,16 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   parts.on_miss = options.on_miss;
   parts.missed_list = options.missed_list.empty()
                           ? std::filesystem::path(path.string() + ".missed.csv")
-                          : std::filesystem::absolute(options.missed_list);
+                          : absolute_path(options.missed_list);
   parts.warn = options.warn;
   return parts;
 }
 
-Matmul::Matmul(MatmulOptions options)
-    : Matmul(std::make_unique<State>(parts_for(open(options.device), options))) {}
+Matmul::Matmul(MatmulOptions options) try
+    : Matmul(std::make_unique<State>(parts_for(open_device(options.device), options))) {
+} catch (...) {
+  rethrow_as_error();
+}
 Matmul::Matmul(std::unique_ptr<State> state)
     : state_(std::move(state)), fork_generation_(fork_generation()), process_(getpid()) {}
 Matmul::Matmul(Matmul&&) noexcept = default;
@@ -214,7 +213,7 @@ void Matmul::operator()(Layout layout, std::int64_t m, std::int64_t n, std::int6
           call_of(a, lda, b, ldb, c, ldc, alpha, beta, stream));
 }
 
-void Matmul::operator()(const Problem& problem, const Call& call) {
+void Matmul::operator()(const Problem& problem, const Call& call) try {
   check_process();
   check_call(problem, call);
   if (!writes_c(problem, call)) return;
@@ -238,6 +237,8 @@ void Matmul::operator()(const Problem& problem, const Call& call) {
     found->launch(call);
   };
   look_up();
+} catch (...) {
+  rethrow_as_error();
 }
 
 /// Serves a batch that is one product. False for other batches.
@@ -264,7 +265,7 @@ bool Matmul::multiply_folded(const Problem& batch, const Call& call) {
   return true;
 }
 
-PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) {
+PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) try {
   check_process();
   const StepRole role = is_a ? StepRole::pack_a : StepRole::pack_b;
   check_operand(problem, call, role);
@@ -282,6 +283,8 @@ PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) 
     state_->pack(asked, call, *contents);
   }
   return PackedOperand(std::move(contents));
+} catch (...) {
+  rethrow_as_error();
 }
 
 PackedOperand Matmul::pack_a(const Problem& problem, const void* a, std::int64_t lda,
@@ -300,17 +303,21 @@ PackedOperand Matmul::pack_b(const Problem& problem, const void* b, std::int64_t
   return pack(problem, call, false);
 }
 
-MathMode Matmul::fastest_within(const Problem& problem, double accuracy) const {
+MathMode Matmul::fastest_within(const Problem& problem, double accuracy) const try {
   check_process();
   check_problem(problem);
   check_alignment(problem);
   return tilewise::fastest_within(
       problem, accuracy, state_->device().info(),
       [this](const Problem& asked) { return state_->resolution(asked); });
+} catch (...) {
+  rethrow_as_error();
 }
 
-Match Matmul::explain(const Problem& problem) const {
+Match Matmul::explain(const Problem& problem) const try {
   return match_of(resolution_of(*this, problem), problem);
+} catch (...) {
+  rethrow_as_error();
 }
 
 Resolution resolution_of(const Matmul& matmul, const Problem& problem) {
@@ -320,14 +327,16 @@ Resolution resolution_of(const Matmul& matmul, const Problem& problem) {
   return matmul.state_->explain(as_served(problem));
 }
 
-void Matmul::prepare(const Problem& problem) {
+void Matmul::prepare(const Problem& problem) try {
   check_process();
   check_problem(problem);
   check_alignment(problem);
   if (!is_empty(problem)) state_->executable(as_served(problem), nullptr);
+} catch (...) {
+  rethrow_as_error();
 }
 
-void Matmul::prepare_range(const Problem& problem, std::int64_t last_m) {
+void Matmul::prepare_range(const Problem& problem, std::int64_t last_m) try {
   check_process();
   const auto most = static_cast<std::int64_t>(kPrepared);
   if (last_m < problem.m || (problem.m >= 0 && last_m - problem.m >= most))
@@ -349,6 +358,8 @@ void Matmul::prepare_range(const Problem& problem, std::int64_t last_m) {
                    natural_alignment(one.layout, one.m, one.n, one.k, one.a, one.b, one.c).a);
     if (!is_empty(one)) state_->prepare(as_served(one));
   }
+} catch (...) {
+  rethrow_as_error();
 }
 
 namespace {
@@ -363,7 +374,7 @@ struct DefaultMatmul {
 
 }  // namespace
 
-Matmul& default_matmul() {
+Matmul& default_matmul() try {
   // Never destroyed: at exit the driver may be unloaded first.
   static constinit std::atomic<DefaultMatmul*> current{nullptr};
   DefaultMatmul* mine = current.load(std::memory_order_acquire);
@@ -374,6 +385,8 @@ Matmul& default_matmul() {
   if (Matmul* ready = mine->ready.load(std::memory_order_acquire)) return *ready;
   std::call_once(mine->once, [mine] { mine->ready = &mine->made.emplace(); });
   return *mine->ready;
+} catch (...) {
+  rethrow_as_error();
 }
 
 void matmul(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,

@@ -40,8 +40,9 @@ enum class OnMiss : std::uint8_t {
 
 /// Options of a Matmul.
 struct MatmulOptions {
-  /// "current" (this thread's CUDA context, else 0), an index, a UUID, or "host". "host" is the
-  /// CPU: its device pointers are ordinary ones, and its products are done when the call returns.
+  /// "current" (this thread's CUDA context, else 0), "auto" (the first GPU), an index, a UUID,
+  /// "host" or "host:sm_90"; "cpu" is another name of "host". "host" is the CPU: its device
+  /// pointers are ordinary ones, and its products are done when the call returns.
   std::string device = "current";
   std::string database;  ///< empty: TILEWISE_DB, else the user's data directory
   /// A file of `autotune bundle`, read beside the database: what the database has for a problem
@@ -114,9 +115,10 @@ Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_
 ///
 /// Errors are tilewise::Error: invalid_argument (types that do not go together; bad sizes, leading
 /// dimensions or strides; misaligned or overlapping pointers; a call inside a stream capture whose
-/// kernel is not loaded yet), unsupported (a type or mode that this device does not have), compiler
-/// (no kernel is stored and none can be compiled), device, out_of_memory, transient (for example a
-/// killed compiler).
+/// kernel is not loaded yet; a text that names no device), unsupported (a type or mode that this
+/// device does not have), compiler (no kernel is stored and none can be compiled), device,
+/// out_of_memory (of the device or the host: std::bad_alloc does not leave these functions),
+/// database, io, transient (for example a killed compiler, or a thread that the system refuses).
 ///
 /// After fork() a Matmul and its packed operands belong to the parent. In the child every function
 /// throws Error(device), and destroying them releases nothing; the child makes its own. CUDA does

@@ -137,6 +137,19 @@ TEST_F(CliSafety, AFolderDeletedWhileTuningIsNoSuccess) {
   EXPECT_THAT(result.out, Not(HasSubstr("new")));
 }
 
+TEST_F(CliSafety, ARelativeDatabaseWithoutAWorkingFolderIsADatabaseError) {
+  for (const char* command :
+       {"tune --device host --sizes 8 --max-evaluations 1", "query", "db info", "db path", "export",
+        "verify --device host", "cover --device host"}) {
+    const std::string gone = file("gone").string();
+    const Result result = run_program(
+        "/bin/sh", {"-c", "mkdir " + gone + " && cd " + gone + " && rmdir " + gone +
+                              " && exec " TILEWISE_AUTOTUNE " " + command + " --db x.db"});
+    EXPECT_EQ(result.status, 5) << command << result.err;
+    EXPECT_NE(result.err.find("x.db"), std::string::npos) << result.err;
+  }
+}
+
 TEST_F(CliSafety, OfADatabaseThatGoesMeanwhileTheBestMeasuredIsNamedAllTheSame) {
   const fs::path folder = file("gone");
   set("TILEWISE_DB", (folder / "x.db").string());

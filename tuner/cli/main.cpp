@@ -9,6 +9,7 @@
 #include "tuner/cli/help.hpp"
 #include "tuner/cli/signals.hpp"
 #include "tuner/cli/suggest.hpp"
+#include "vocabulary/own_errors.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -113,7 +114,7 @@ int parse_and_run(CLI::App& app, Selection& selection, std::vector<std::string> 
     refuse_unknown_command(app, arguments);
     std::reverse(arguments.begin(), arguments.end());  // CLI11's order
     app.parse(std::move(arguments));
-    return selection.run();
+    return with_own_errors([&] { return selection.run(); });
   } catch (const CLI::Success& request) {
     return print_requested(app, request, json);
   } catch (const CLI::ParseError& error) {
