@@ -115,7 +115,7 @@ int run(const BundleCommand& options, const Output& output) {
                         {"images", result.images},
                         {"compiled", result.compiled},
                         {"problems", std::move(problems)}}
-                       .dump(2));
+                       .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {
     print_text(result, options, output);
   }

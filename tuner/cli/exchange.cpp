@@ -165,7 +165,8 @@ int run_export(const ExportCommand& options, const Output& output) {
   if (!file) throw Error(ErrorKind::io, "cannot write '" + options.file + "'");
   if (output.json)
     print_document(
-        Json{{"file", options.file}, {"bytes", text.size() + 1}, {"left_out", left_out}}.dump(2));
+        Json{{"file", options.file}, {"bytes", text.size() + 1}, {"left_out", left_out}}.dump(
+            2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   else
     note(output, "written to " + options.file);
   return status;
@@ -213,7 +214,7 @@ int run_import(const ImportCommand& options, const Output& output) {
                         {"images", imported.images},
                         {"images_skipped", imported.images_skipped},
                         {"database", database.path().string()}}
-                       .dump(2));
+                       .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return kOk;
   }
   print_line(std::to_string(imported.records) + " new records in " + database.path().string());

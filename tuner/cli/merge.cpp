@@ -52,7 +52,7 @@ int run_merge(const MergeCommand& options, const Output& output) {
                         {"images", images},
                         {"left_out", left_out},
                         {"database", into.path().string()}}
-                       .dump(2));
+                       .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   else
     print_line(std::to_string(records) + " new records in " + into.path().string());
   return left_out > 0 ? kDatabase : kOk;
