@@ -51,7 +51,7 @@ def tune_many(problems: Iterable[Mapping[str, Any]], *, executor: concurrent.fut
     every = _distinct(problems, layout)
     defaults = {"layout": layout, "dtype": dtype, "out": out, "math": math, "batch": batch}
     words = programs._words({**defaults, "device": device, "budget": budget, "force": force, **options})
-    of_caller = programs._options({"db": None if database is None else os.fspath(database)})
+    of_caller = programs._options({"db": None if database is None else os.fsdecode(database)})
     # Before hours of tuning: a database that cannot be written is an error.
     _import(json.dumps(_EMPTY), of_caller)
     rows: list[dict[str, Any] | None] = [None] * len(every)
@@ -63,7 +63,7 @@ def tune_many(problems: Iterable[Mapping[str, Any]], *, executor: concurrent.fut
         for at, problem in enumerate(every):
             if rows[at] is None:
                 try:
-                    place = None if scratch is None else os.fspath(scratch)
+                    place = None if scratch is None else os.fsdecode(scratch)
                     tasks[executor.submit(tune_for_export, problem, words, place)] = at
                 except Exception as failure:  # a pool whose workers died takes no more tasks
                     rows[at] = _failed(problem, defaults, failure)
@@ -90,7 +90,7 @@ def tune_for_export(problem: Mapping[str, Any], words: list[str], scratch: str |
         if scratch is not None:
             os.makedirs(scratch, mode=0o700, exist_ok=True)
         file = pathlib.Path(folder) / "problems.json"
-        file.write_text(json.dumps([problem]))
+        file.write_text(programs._as_json([problem]))
         database = ["--db", os.path.join(scratch or folder, socket.gethostname() + ".db")]
         results = programs.run("tune", ["--problems", str(file), *words, *database])["results"]
         exported = programs.run("export", database)
@@ -123,7 +123,7 @@ def _distinct(problems: Iterable[Mapping[str, Any]], layout: str) -> list[dict[s
             raise errors.of_kind("invalid_argument", f"a problem is a dictionary with m, n and k, not {problem!r}")
         for one in [problem["layout"]] if problem.get("layout") else layouts:
             # Through JSON: NumPy's numbers become Python's.
-            text = json.dumps({**problem, "layout": one, "weight": 1}, sort_keys=True, default=int)
+            text = json.dumps({**problem, "layout": one, "weight": 1}, sort_keys=True, default=programs._plain)
             found.setdefault(text, json.loads(text))
     return list(found.values())
 
@@ -156,7 +156,7 @@ def _answers(problems: list[dict[str, Any]], defaults: Mapping[str, Any], databa
         return []
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "problems.json"
-        file.write_text(json.dumps(problems))
+        file.write_text(programs._as_json(problems))
         words = programs._words({**defaults, "problems": file, "gpu": gpu})
         try:
             answers = programs.run("query", [*words, *database])["answers"]

@@ -8,7 +8,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,8 @@ from typing import Any, Callable, Iterable, Mapping
 from . import errors
 
 _STATUS = {2: "invalid_argument", 3: "no_device", 4: "compiler", 5: "database", 7: "out_of_memory"}
+# The kinds of exit status 2.
+_KINDS = dict.fromkeys(("usage", "invalid_argument", "not_found", "unsupported", "io"), "invalid_argument")
 
 
 database_of_products: str | None = None  # set by tilewise.configure()
@@ -53,20 +54,58 @@ def _words(values: Mapping[str, Any]) -> list[str]:
             continue
         words.append("--" + name.replace("_", "-"))
         if value is not True:
-            words.append(",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value))
+            words.append(_word(value))
     return words
 
 
-def _sizes(sizes: Iterable[Any]) -> str:
-    """N, (m, n, k) or "MxNxK", several."""
-    def text(size: Any) -> str:
-        return "x".join(map(str, size)) if isinstance(size, (tuple, list)) else str(size)
+def _word(value: Any) -> str:
+    """A text, number or path (str, bytes or os.PathLike), or several with commas."""
+    if isinstance(value, (bytes, os.PathLike)):
+        return os.fsdecode(value)
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return ",".join(map(str, value))
+    return str(value)
 
-    if isinstance(sizes, (str, numbers.Integral)):
+
+def _as_json(problems: Iterable[Mapping[str, Any]]) -> str:
+    """The text of a JSON file of problems."""
+    return json.dumps(list(problems), default=_plain)
+
+
+def _plain(value: Any) -> int | float:
+    """A number of NumPy as Python's, for JSON."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise errors.of_kind("invalid_argument",
+                         f"a problem has {value!r} ({type(value).__name__}); its values are numbers and texts")
+
+
+def _is_problem(sizes: Any) -> bool:
+    return isinstance(sizes, tuple) and len(sizes) == 3 and all(isinstance(size, numbers.Integral) for size in sizes)
+
+
+def _sizes(sizes: Any) -> str:
+    """Of tune(): N, (m, n, k) or a text, or several of the last two."""
+    if isinstance(sizes, numbers.Integral):
         return str(sizes)
-    if isinstance(sizes, tuple) and len(sizes) == 3 and all(isinstance(size, numbers.Integral) for size in sizes):
-        return text(sizes)
-    return ",".join(text(size) for size in sizes)
+    try:
+        several = [sizes] if isinstance(sizes, str) or _is_problem(sizes) else list(sizes)
+    except TypeError:
+        several = [sizes]
+    words = []
+    for size in several:
+        if not isinstance(size, str) and not _is_problem(size):
+            raise errors.of_kind(
+                "invalid_argument",
+                f"sizes has {size!r} ({type(size).__name__}), which may mean one of three sizes or a square: write one "
+                'problem as a tuple (m, n, k), several as a list [(64, 32, 16), (64, 64, 64)], squares as a text "24,64"; '
+                "a number alone is one square")
+        words.append(size if isinstance(size, str) else "x".join(map(str, size)))
+    if not words:
+        raise errors.of_kind("invalid_argument", "sizes is empty; write (m, n, k), or a list of these")
+    return ",".join(words)
 
 
 class _Progress:
@@ -95,8 +134,8 @@ class _Progress:
 
 
 def run(command: str, words: list[str], progress: bool | Callable[[str], None] = False) -> Any:
-    """Runs `autotune COMMAND ... --json`; what it printed. An interrupt (Ctrl-C) is passed on, and what was
-    measured until then is kept. Raises errors.Error with its message."""
+    """Runs `autotune COMMAND ... --json`; what it printed. An interrupt (Ctrl-C) ends it by SIGTERM, since it may
+    ignore SIGINT as this process did; what was measured until then is kept. Raises errors.Error with its message."""
     shown = _Progress(progress)
     with subprocess.Popen([program(), command, *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, encoding="utf-8", errors="replace", start_new_session=True) as process:
@@ -114,14 +153,14 @@ def run(command: str, words: list[str], progress: bool | Callable[[str], None] =
                         shown.line(line)
                     except BaseException as failure:  # the caller's function; raised below
                         failures.append(failure)
-                        process.send_signal(signal.SIGINT)
+                        process.terminate()
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
         try:
             output = process.stdout.read()
         except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
+            process.terminate()
             process.stdout.read()
             process.wait()
             raise
@@ -135,10 +174,12 @@ def run(command: str, words: list[str], progress: bool | Callable[[str], None] =
         document = json.loads(output)
     except json.JSONDecodeError:
         document = None
-    if status not in (0, 130) and not (status == 6 and document and "error" not in document):
-        text = (document or {}).get("error", {}).get("message") if isinstance(document, dict) else None
-        text = text or "\n".join(messages) or f"autotune ended with status {status}"
-        raise errors.of_kind(_STATUS.get(status, "unexpected"), text)
+    # Where this process ignores SIGCHLD, the status is lost and reads 0: then the document decides.
+    failure = document.get("error") if isinstance(document, dict) else None
+    if document is None or failure or status not in (0, 6, 130, 143):
+        text = (failure or {}).get("message") or "\n".join(messages) or f"autotune ended with status {status}"
+        kind = _STATUS.get(status) or (_KINDS.get(failure["kind"], failure["kind"]) if failure else "unexpected")
+        raise errors.of_kind(kind, text)
     return document
 
 
@@ -172,11 +213,15 @@ def tune(sizes=None, *, problems=None, layout="nn", dtype="f32", out=None, math=
          budget=None, database=None, progress=True, **options) -> list[dict[str, Any]]:
     """Finds the fastest kernel for each problem and stores it; a row for each, which pandas.DataFrame takes.
 
-    sizes: N, (m, n, k), "MxNxK", or several. problems: instead, a list of dictionaries with m, n, k and where they
-    differ layout, dtype, out, math, batch, align, weight; or the path of a CSV or JSON file of these. budget: seconds
-    a problem, or "2m". device: an index, a list of them, "all" or "host". progress: True: a bar of tqdm where it is
-    installed, else lines; a function of a line; or False. Further options are those of `autotune tune`, with
-    underscores. database: None: that of configure(). Times are in microseconds. Ctrl-C ends the search and keeps what was measured. Raises Error.
+    sizes: (m, n, k); N for a square; a text as of --sizes ("64x32x16,128"); or several: a list of tuples and texts. A
+    list or array of numbers is InvalidArgument, since it may mean one problem or several.
+    problems: instead, a list of dictionaries with m, n, k and where they differ layout, dtype, out, math, batch, align,
+    weight; or the path of a CSV or JSON file of these.
+    budget: seconds a problem, or "2m". device: an index, a list of them, "all", or "host" (also "cpu"). database: None:
+    that of configure(). progress: True: a bar of tqdm where it is installed, else lines; a function of a line; or
+    False. Further options are those of `autotune tune`, with underscores.
+
+    Times are in microseconds. Ctrl-C ends the search and keeps what was measured. Raises Error. Thread-safe.
     """
     words = _options({"layout": layout, "dtype": dtype, "out": out, "math": math, "batch": batch, "device": device,
                       "budget": budget, "db": database, **options})
@@ -185,11 +230,11 @@ def tune(sizes=None, *, problems=None, layout="nn", dtype="f32", out=None, math=
             raise errors.of_kind("invalid_argument", "give either sizes or problems")
         if problems is None:
             words += ["--sizes", _sizes(sizes)]
-        elif isinstance(problems, (str, os.PathLike)):
-            words += ["--problems", os.fspath(problems)]
+        elif isinstance(problems, (str, bytes, os.PathLike)):
+            words += ["--problems", os.fsdecode(problems)]
         else:
             file = pathlib.Path(folder) / "problems.json"
-            file.write_text(json.dumps(list(problems)))
+            file.write_text(_as_json(problems))
             words += ["--problems", str(file)]
         try:
             document = run("tune", words, progress)
@@ -223,8 +268,8 @@ def bundle(output, problems, *, database=None, **options) -> Any:
     """Writes what serves a list of problems (as of tune()) into one file to ship; see `autotune bundle --help`."""
     with tempfile.TemporaryDirectory() as folder:
         file = problems
-        if not isinstance(problems, (str, os.PathLike)):
+        if not isinstance(problems, (str, bytes, os.PathLike)):
             file = pathlib.Path(folder) / "problems.json"
-            file.write_text(json.dumps(list(problems)))
-        return run("bundle", ["--problems", os.fspath(file), "-o", os.fspath(output),
+            file.write_text(_as_json(problems))
+        return run("bundle", ["--problems", os.fsdecode(file), "-o", os.fsdecode(output),
                               *_options({"db": database, **options})])
