@@ -4,6 +4,9 @@
 #include <unordered_map>
 
 #include "python/dlpack.hpp"
+#include "python/gil.hpp"
+#include "python/hidden.hpp"
+#include "python/options.hpp"
 #include "tilewise/error.hpp"
 
 namespace nb = nanobind;
@@ -12,8 +15,8 @@ namespace tilewise::python {
 namespace {
 
 std::string type_text(nb::handle object) {
-  return nb::cast<std::string>(nb::str(object.type().attr("__module__"))) + "." +
-         nb::cast<std::string>(nb::str(object.type().attr("__name__")));
+  return nb::cast<std::string>(nb::str(get(object.type(), "__module__"))) + "." +
+         nb::cast<std::string>(nb::str(get(object.type(), "__name__")));
 }
 
 [[noreturn]] void refuse(const std::string& message) { throw nb::type_error(message.c_str()); }
@@ -110,8 +113,8 @@ const dlpack::Exchange* exchange_of(nb::handle object) {
   if (const auto found = known.find(type); found != known.end()) return found->second;
   const dlpack::Exchange* table = nullptr;
   const nb::handle of_type(reinterpret_cast<PyObject*>(type));
-  if (nb::hasattr(of_type, "__dlpack_c_exchange_api__")) {
-    const nb::object capsule = of_type.attr("__dlpack_c_exchange_api__");
+  if (has(of_type, "__dlpack_c_exchange_api__")) {
+    const nb::object capsule = get(of_type, "__dlpack_c_exchange_api__");
     table = static_cast<const dlpack::Exchange*>(
         PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
     PyErr_Clear();
@@ -125,44 +128,14 @@ const dlpack::Exchange* exchange_of(nb::handle object) {
 
 [[noreturn]] void raise_python() { throw nb::python_error(); }
 
-bool is_torch(nb::handle object) {
-  static auto& known = *new std::unordered_map<PyTypeObject*, bool>;
-  PyTypeObject* type = Py_TYPE(object.ptr());
-  if (const auto found = known.find(type); found != known.end()) return found->second;
-  bool torch = false;
-  const nb::object modules = nb::module_::import_("sys").attr("modules");
-  if (nb::cast<bool>(modules.attr("__contains__")("torch")))
-    torch = nb::isinstance(object, modules[nb::str("torch")].attr("Tensor"));
-  Py_INCREF(type);
-  known.emplace(type, torch);
-  return torch;
-}
-
-/// What the memory of a tensor does not show: a product by this module has no gradient, and silence
-/// would be a wrong one.
-void refuse_hidden(nb::handle tensor, const std::string& name) {
-  if (nb::cast<bool>(tensor.attr("is_neg")()))
-    throw nb::value_error(
-        (name + " has its sign pending (is_neg()): pass resolve_neg() of it").c_str());
-  if (!nb::cast<bool>(tensor.attr("requires_grad"))) return;
-  static const nb::handle enabled = nb::module_::import_("torch").attr("is_grad_enabled").inc_ref();
-  if (nb::cast<bool>(enabled()))
-    throw nb::value_error((name +
-                           " requires a gradient, which this product would not have: detach it, or "
-                           "call this under torch.no_grad()")
-                              .c_str());
-}
-
-/// The type of numbers that __array_interface__ states; "V" are ml_dtypes'.
+/// The type of numbers that __array_interface__ states; ml_dtypes' are "V".
 std::string numpy_name(nb::handle object, const std::string& typestr, const std::string& name) {
-  if (nb::hasattr(object, "dtype") && nb::hasattr(object.attr("dtype"), "name")) {
-    const nb::object known = object.attr("dtype").attr("name");
-    return nb::cast<std::string>(known);
-  }
   constexpr std::pair<const char*, const char*> kNames[] = {
       {"f4", "float32"}, {"f8", "float64"}, {"f2", "float16"}, {"i1", "int8"}, {"i4", "int32"}};
   for (const auto& [text, known] : kNames)
-    if (typestr.substr(1) == text) return known;
+    if (typestr.substr(std::min<std::size_t>(1, typestr.size())) == text) return known;
+  if (has(object, "dtype") && has(get(object, "dtype"), "name"))
+    return text_of(get(get(object, "dtype"), "name"));
   refuse(name + " is of the type " + typestr + "; products have " + type_list());
 }
 
@@ -170,31 +143,54 @@ std::string numpy_name(nb::handle object, const std::string& typestr, const std:
 
 Array::Array(nb::handle object, const char* name) : object_(object) {
   view_.name = name;
-  torch_ = is_torch(object);
-  if (torch_) refuse_hidden(object, view_.name);
-  if (const dlpack::Exchange* table = exchange_of(object)) {
+  readable([this] { describe(); });
+}
+
+/// What an array does not let read is an error of ours, with the array's name.
+template <class Work>
+void Array::readable(Work work) const {
+  std::optional<nb::python_error> failure;
+  try {
+    return work();
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
+    failure.emplace(std::move(error));
+  } catch (const nb::cast_error&) {
+  }
+  // Behind the handlers, in which stay_at_the_end() cannot hold a thread.
+  const std::string what = view_.name + ", a " + type_text(object_) + ", cannot be read: ";
+  if (!failure) refuse(what + "it describes itself by a value of an unexpected type");
+  throw Error(ErrorKind::invalid_argument,
+              what + text_of(get(failure->type(), "__name__")) + ": " + text_of(failure->value()));
+}
+
+void Array::describe() {
+  const ArrayType& type = array_type_of(object_);
+  torch_ = type.torch;
+  refuse_hidden(object_, type, view_.name);
+  if (const dlpack::Exchange* table = exchange_of(object_)) {
     by_ = By::exchange;
     exchange_ = table;
     dlpack::Tensor tensor{};
-    if (table->view_of(object.ptr(), &tensor) != 0) raise_python();
+    if (table->view_of(object_.ptr(), &tensor) != 0) raise_python();
     read_tensor(view_, tensor);
   } else if (torch_) {
     by_ = By::torch;
     read_torch();
-  } else if (type_text(object).rfind("jaxlib.", 0) == 0) {
+  } else if (type_text(object_).rfind("jaxlib.", 0) == 0) {
     // Its __cuda_array_interface__ has not all types.
     by_ = By::capsule;
     jax_ = true;
-  } else if (nb::hasattr(object, "__cuda_array_interface__")) {
+  } else if (has(object_, "__cuda_array_interface__")) {
     by_ = By::cuda_interface;
-    read_cuda_interface(nb::cast<nb::dict>(object.attr("__cuda_array_interface__")));
-  } else if (nb::hasattr(object, "__array_interface__")) {
+    read_cuda_interface(interface_named("__cuda_array_interface__"));
+  } else if (has(object_, "__array_interface__")) {
     by_ = By::array_interface;
-    read_interface(nb::cast<nb::dict>(object.attr("__array_interface__")));
-  } else if (nb::hasattr(object, "__dlpack__")) {
+    read_interface(interface_named("__array_interface__"));
+  } else if (has(object_, "__dlpack__")) {
     by_ = By::capsule;
   } else {
-    refuse(view_.name + " is a " + type_text(object) +
+    refuse(view_.name + " is a " + type_text(object_) +
            "; it must be an array with DLPack, __cuda_array_interface__ or __array_interface__, as "
            "those of "
            "PyTorch, CuPy, Numba, JAX and NumPy");
@@ -202,45 +198,51 @@ Array::Array(nb::handle object, const char* name) : object_(object) {
 }
 
 void Array::read(StreamHandle stream) {
-  if (by_ == By::capsule) read_capsule(stream);
+  if (by_ == By::capsule) readable([&] { read_capsule(stream); });
 }
 
 void Array::written() const {
   if (!torch_) return;
   static const nb::handle increment = [] {
-    const nb::object graph = nb::module_::import_("torch.autograd.graph");
-    nb::object found = nb::getattr(graph, "increment_version", nb::none());
+    const nb::object graph = imported("torch.autograd.graph");
+    nb::object found =
+        has(graph, "increment_version") ? get(graph, "increment_version") : nb::none();
     return found.release();
   }();
-  if (!increment.is_none()) increment(object_);
+  if (!increment.is_none()) call(nb::borrow(increment), object_);
 }
 
 Array::~Array() {
-  if (release_) release_();
+  if (release_ && PyGILState_Check()) release_();
 }
 
 void Array::read_torch() {
-  const nb::object shape = object_.attr("shape"), strides = object_.attr("stride")();
+  const nb::object shape = get(object_, "shape"), strides = call(get(object_, "stride"));
   view_.dims = dims_of(static_cast<std::int64_t>(nb::len(shape)), view_.name);
   for (int i = 0; i < view_.dims; ++i) {
     view_.shape[std::size_t(i)] = nb::cast<std::int64_t>(shape[i]);
     view_.strides[std::size_t(i)] = nb::cast<std::int64_t>(strides[i]);
   }
-  const nb::object dtype = object_.attr("dtype");
+  const nb::object dtype = get(object_, "dtype");
   const auto type = nb::cast<std::string>(nb::str(nb::handle(dtype)));  // "torch.float32"
   view_.type = type_of_name(type.substr(type.find('.') + 1), view_.name);
-  const nb::object device = object_.attr("device");
-  const auto kind = nb::cast<std::string>(device.attr("type"));
+  const nb::object device = get(object_, "device");
+  const auto kind = nb::cast<std::string>(get(device, "type"));
   if (kind == "cuda") {
     view_.place = View::Place::cuda;
-    view_.device = nb::cast<int>(device.attr("index"));
+    view_.device = nb::cast<int>(get(device, "index"));
   } else if (kind != "cpu") {
     refuse(view_.name + " is on the device " + kind + ", which is neither cpu nor cuda");
   }
-  view_.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(object_.attr("data_ptr")()));
+  view_.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(call(get(object_, "data_ptr"))));
+}
+
+nb::dict Array::interface_named(const char* name) const {
+  return nb::cast<nb::dict>(get(object_, name));
 }
 
 void Array::read_interface(const nb::dict& interface) {
+  refuse_mask(interface, view_.name);
   const nb::object shape = interface["shape"];
   view_.dims = dims_of(static_cast<std::int64_t>(nb::len(shape)), view_.name);
   for (int i = 0; i < view_.dims; ++i)
@@ -248,7 +250,7 @@ void Array::read_interface(const nb::dict& interface) {
   const nb::object stated = interface["typestr"];
   const auto typestr = nb::cast<std::string>(stated);
   view_.type = type_of_name(numpy_name(object_, typestr, view_.name), view_.name);
-  if (typestr.front() == '>') refuse(view_.name + " has big-endian elements (" + typestr + ")");
+  if (typestr.starts_with('>')) refuse(view_.name + " has big-endian elements (" + typestr + ")");
   row_major_strides(view_);
   if (interface.contains("strides") && !nb::object(interface["strides"]).is_none()) {
     const nb::object strides = interface["strides"];
@@ -269,26 +271,37 @@ void Array::read_interface(const nb::dict& interface) {
 void Array::read_cuda_interface(const nb::dict& interface) {
   read_interface(interface);
   view_.place = View::Place::cuda;
-  if (nb::hasattr(object_, "device") && nb::hasattr(object_.attr("device"), "id"))
-    view_.device = nb::cast<int>(object_.attr("device").attr("id"));
+  if (has(object_, "device") && has(get(object_, "device"), "id"))
+    view_.device = nb::cast<int>(get(get(object_, "device"), "id"));
   else if (type_text(object_).rfind("numba.", 0) == 0)
     view_.device =
-        nb::cast<int>(nb::module_::import_("numba.cuda").attr("get_current_device")().attr("id"));
+        nb::cast<int>(get(call(get(imported("numba.cuda"), "get_current_device")), "id"));
   if (interface.contains("stream") && !nb::object(interface["stream"]).is_none())
     stated_ = nb::cast<std::uintptr_t>(interface["stream"]);
 }
 
-void Array::read_capsule(StreamHandle stream) {
-  const nb::object device = object_.attr("__dlpack_device__")();
+/// By version 1 of DLPack where the producer has it: version 0 has no word for memory that is
+/// read-only.
+nb::object Array::capsule_for(StreamHandle stream) const {
+  const nb::object device = call(get(object_, "__dlpack_device__")),
+                   producer = get(object_, "__dlpack__");
   const int kind = nb::cast<int>(nb::int_(device[0]));
-  nb::object capsule;
-  if (kind == dlpack::kCuda || kind == dlpack::kCudaManaged) {
-    // 1 is CUDA's legacy default stream in this protocol, 0 is ambiguous.
-    const std::uintptr_t handle = stream.value_or(0);
-    capsule = object_.attr("__dlpack__")(nb::arg("stream") = handle == 0 ? 1 : handle);
-  } else {
-    capsule = object_.attr("__dlpack__")();
+  nb::dict arguments;
+  // 1 is CUDA's legacy default stream in this protocol, 0 is ambiguous.
+  if (kind == dlpack::kCuda || kind == dlpack::kCudaManaged)
+    arguments["stream"] = stream.value_or(0) == 0 ? 1 : *stream;
+  const nb::object before_version_1 = call(get(arguments, "copy"));
+  arguments["max_version"] = nb::make_tuple(1, 0);
+  try {
+    return call(producer, **arguments);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;  // of a producer without the argument max_version
   }
+  return call(producer, **nb::borrow<nb::dict>(before_version_1));
+}
+
+void Array::read_capsule(StreamHandle stream) {
+  const nb::object capsule = capsule_for(stream);
   if (auto* held =
           static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"))) {
     read_tensor(view_, held->tensor);
@@ -306,7 +319,8 @@ void Array::read_capsule(StreamHandle stream) {
     refuse(view_.name + " has version " + std::to_string(held->version.major) +
            " of DLPack; 1 is read");
   read_tensor(view_, held->tensor);
-  view_.read_only = (held->flags & dlpack::kReadOnly) != 0;
+  // What is written into a copy is lost. JAX's arrays have is_immutable().
+  view_.read_only = !jax_ && (held->flags & (dlpack::kReadOnly | dlpack::kCopied)) != 0;
   PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
   release_ = [held] {
     if (held->deleter) held->deleter(held);
@@ -323,8 +337,8 @@ StreamHandle Array::current_stream() const {
   }
   if (by_ == By::torch) {
     static const nb::handle current =
-        nb::module_::import_("torch").attr("_C").attr("_cuda_getCurrentRawStream").inc_ref();
-    return nb::cast<std::uintptr_t>(current(view_.device));
+        get(get(imported("torch"), "_C"), "_cuda_getCurrentRawStream").release();
+    return nb::cast<std::uintptr_t>(call(nb::borrow(current), view_.device));
   }
   // CUDA's names of its default streams in this protocol: 1 legacy, 2 per thread.
   return stated_ == StreamHandle(1) ? StreamHandle(0) : stated_;
@@ -357,19 +371,18 @@ nb::object Array::make(const std::vector<std::int64_t>& shape, DType type) const
   const nb::tuple size = nb::tuple(nb::cast(shape));
   const char* const type_name = row_of(type).name;
   if (torch_)
-    return object_.attr("new_empty")(
-        size, nb::arg("dtype") = nb::module_::import_("torch").attr(type_name));
+    return call(get(object_, "new_empty"), size,
+                nb::arg("dtype") = get(imported("torch"), type_name));
   const std::string library = type_text(object_).substr(0, type_text(object_).find('.'));
-  if (library == "cupy") return nb::module_::import_("cupy").attr("empty")(size, type_name);
+  if (library == "cupy") return call(get(imported("cupy"), "empty"), size, type_name);
   if (library == "numba")
-    return nb::module_::import_("numba.cuda")
-        .attr("device_array")(size, nb::arg("dtype") = type_name);
+    return call(get(imported("numba.cuda"), "device_array"), size, nb::arg("dtype") = type_name);
   if (by_ == By::array_interface) {
     const bool own = type == DType::bf16 || is_fp8(type);  // of ml_dtypes
-    const nb::object numpy = nb::module_::import_("numpy");
+    const nb::object numpy = imported("numpy");
     const nb::object of =
-        own ? nb::module_::import_("ml_dtypes").attr(type_name) : nb::object(nb::str(type_name));
-    return numpy.attr("empty")(size, nb::arg("dtype") = of);
+        own ? get(imported("ml_dtypes"), type_name) : nb::object(nb::str(type_name));
+    return call(get(numpy, "empty"), size, nb::arg("dtype") = of);
   }
   refuse("out is needed: no array that may be written can be made for " + type_text(object_));
 }

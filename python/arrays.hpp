@@ -23,13 +23,16 @@ class Array {
   /// Of `object`, called `name` in messages: by DLPack's C interface where its type has that, else
   /// PyTorch's own attributes, __cuda_array_interface__, __array_interface__, __dlpack__ in this
   /// order; JAX's arrays by __dlpack__. Those by __dlpack__ are read by read(). The caller holds
-  /// the GIL. Throws nanobind::type_error for an object that is no array or of a type that no
-  /// product has.
+  /// the GIL. Throws nanobind::type_error for an object that is no array, that has a meaning beside
+  /// its memory (hidden.hpp) or is of a type that no product has; Error(invalid_argument) with the
+  /// reason of an array that does not let itself be read.
   Array(nanobind::handle object, const char* name);
   /// Reads an array by __dlpack__, whose producer orders its work before what `stream` does next.
+  /// Throws as the constructor does.
   void read(StreamHandle stream);
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
+  /// Gives a capsule back; not in a thread that lost the GIL to the end of the interpreter.
   ~Array();
 
   const View& view() const { return view_; }
@@ -46,6 +49,11 @@ class Array {
  private:
   enum class By : std::uint8_t { exchange, torch, cuda_interface, array_interface, capsule };
 
+  template <class Work>
+  void readable(Work work) const;
+  void describe();
+  nanobind::object capsule_for(StreamHandle stream) const;
+  nanobind::dict interface_named(const char* name) const;
   void read_torch();
   void read_cuda_interface(const nanobind::dict& interface);
   void read_capsule(StreamHandle stream);

@@ -50,7 +50,7 @@ struct VersionedTensor {
   std::uint64_t flags;
   Tensor tensor;
 };
-constexpr std::uint64_t kReadOnly = 1;
+constexpr std::uint64_t kReadOnly = 1, kCopied = 2;
 
 /// The table of functions of a framework: the capsule "dlpack_exchange_api" in the attribute
 /// `__dlpack_c_exchange_api__` of a tensor's type. Functions return 0, or -1 with a Python

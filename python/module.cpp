@@ -1,11 +1,14 @@
 // The extension module tilewise._tilewise.
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "python/arrays.hpp"
+#include "python/gil.hpp"
 #include "python/multipliers.hpp"
+#include "python/options.hpp"
 #include "python/product.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"
@@ -16,26 +19,6 @@ using namespace nb::literals;
 
 namespace tilewise::python {
 namespace {
-
-OnMiss parse_on_miss(const std::string& name) {
-  constexpr std::pair<const char*, OnMiss> kNames[] = {{"serve", OnMiss::serve},
-                                                       {"record", OnMiss::record},
-                                                       {"error", OnMiss::error},
-                                                       {"tune", OnMiss::tune}};
-  for (const auto& [known, value] : kNames)
-    if (name == known) return value;
-  throw Error(ErrorKind::invalid_argument,
-              "on_miss is one of serve, record, error, tune, not " + name);
-}
-
-/// "cuda:1", "1", 1, None.
-std::string device_text(nb::handle device) {
-  if (device.is_none()) return "";
-  std::string text = nb::cast<std::string>(nb::str(device));
-  if (text == "cuda") return "current";
-  if (text.rfind("cuda:", 0) == 0) return text.substr(5);
-  return text;
-}
 
 /// A problem from its sizes and names.
 Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
@@ -63,7 +46,7 @@ nb::dict dict_of(const Match& match) {
   made["match"] = std::string(to_string(match.kind));
   made["problem"] = dict_of(match.problem);
   made["kernel_template"] = match.kernel_template;
-  made["configuration"] = nb::module_::import_("json").attr("loads")(match.configuration);
+  made["configuration"] = call(get(imported("json"), "loads"), match.configuration);
   made["measured_us"] = match.measured_us;
   made["measured_tflops"] = match.measured_tflops;
   made["measured_at"] = match.measured_at;
@@ -93,28 +76,28 @@ std::string device_of(const Array& a, const Array& b, const Array& out, nb::hand
                                                    view.name + " on " + place_text(view) +
                                                    ": all arrays must be on one device");
   }
-  const std::string text = device_text(wanted);
+  const std::optional<std::string> text = device_text(wanted);
   if (a.view().place == View::Place::host) {
-    if (text.empty())
+    if (!text)
       throw Error(ErrorKind::invalid_argument,
                   "the arrays are in the CPU's memory: device=\"host\" multiplies on the CPU (for "
                   "tests: it is "
                   "slow), and device=0 copies them to the first GPU and back");
-    return text;
+    return *text;
   }
   const std::string own = std::to_string(a.view().device);
-  if (!text.empty() && text != own && text != "current")
+  if (text && *text != own && *text != "current")
     throw Error(ErrorKind::invalid_argument,
-                "the arrays are on cuda:" + own + ", but device is " + text);
+                "the arrays are on cuda:" + own + ", but device is \"" + *text + "\"");
   return own;
 }
 
 StreamHandle stream_of(nb::handle stream) {
   if (stream.is_none()) return std::nullopt;
   for (const char* attribute : {"cuda_stream", "ptr", "handle"}) {
-    if (!nb::hasattr(stream, attribute)) continue;
-    nb::object value = stream.attr(attribute);
-    if (nb::hasattr(value, "value")) value = value.attr("value");  // of ctypes, where 0 is None
+    if (!has(stream, attribute)) continue;
+    nb::object value = get(stream, attribute);
+    if (has(value, "value")) value = get(value, "value");  // of ctypes, where 0 is None
     return value.is_none() ? 0 : nb::cast<std::uintptr_t>(nb::int_(value));
   }
   return nb::cast<std::uintptr_t>(nb::int_(stream));
@@ -201,39 +184,63 @@ Packed* pack(nb::handle b, std::int64_t rows, const std::optional<std::string>& 
   return new Packed{nb::borrow(b), nb::borrow(device), std::move(operand), std::move(multiplier)};
 }
 
-MatmulOptions options_of(const nb::kwargs& values) {
-  MatmulOptions made;
-  for (const auto& [key, value] : values) {
-    const auto name = nb::cast<std::string>(key);
-    if (value.is_none()) continue;  // the default
-    if (name == "database")
-      made.database = nb::cast<std::string>(nb::str(value));
-    else if (name == "bundle")
-      made.bundle = nb::cast<std::string>(nb::str(value));
-    else if (name == "compile_missing")
-      made.compile_missing = nb::cast<bool>(value);
-    else if (name == "nvrtc")
-      made.nvrtc = nb::cast<std::string>(nb::str(value));
-    else if (name == "trust_files")
-      made.trust_files = nb::cast<bool>(value);
-    else if (name == "on_miss")
-      made.on_miss = parse_on_miss(nb::cast<std::string>(value));
-    else if (name == "missed_list")
-      made.missed_list = nb::cast<std::string>(nb::str(value));
-    else if (name == "tune_seconds")
-      made.tune_seconds = nb::cast<double>(value);
-    else if (name == "autotune")
-      made.autotune = nb::cast<std::string>(nb::str(value));
-    else if (name == "host_memory_limit")
-      made.host_memory_limit = nb::cast<std::int64_t>(value);
-    else
-      throw nb::type_error(
-          ("there is no option " + name +
-           "; options are database, bundle, compile_missing, nvrtc, trust_files, on_miss, "
-           "missed_list, tune_seconds, autotune, host_memory_limit")
-              .c_str());
-  }
-  return made;
+void configure(const nb::kwargs& values) {
+  MatmulOptions made = options_of(values);
+  multipliers().options = std::move(made);
+  multipliers().renew();
+}
+
+nb::dict explain(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
+                 const std::string& dtype, const std::optional<std::string>& out,
+                 const std::string& math, std::int64_t batch, nb::handle device) {
+  return dict_of(multipliers()
+                     .at(device_text(device).value_or("current"))
+                     ->explain(problem_of(m, n, k, layout, dtype, out, math, batch)));
+}
+
+void prepare(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
+             const std::string& dtype, const std::optional<std::string>& out,
+             const std::string& math, std::int64_t batch, std::optional<std::int64_t> last_m,
+             nb::handle device) {
+  multipliers()
+      .at(device_text(device).value_or("current"))
+      ->prepare(problem_of(m, n, k, layout, dtype, out, math, batch), last_m);
+}
+
+nb::object fill(nb::handle a, nb::handle b, nb::handle out, const std::string& math,
+                std::optional<double> accuracy, nb::handle device) {
+  return multiply(a, b, out, {1, 0}, {math, accuracy}, nb::none(), device, true);
+}
+
+[[noreturn]] void raise(const Error& error) {
+  static nb::object& of_kind = *new nb::object(get(imported("tilewise.errors"), "of_kind"));
+  const nb::object made = call(of_kind, to_string(error.kind()), to_python(error.what()));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+  throw nb::python_error();
+}
+
+/// A function as Python calls it: Error, and lack of memory (C++'s and Python's), are errors of
+/// tilewise.errors; a thread that the ending interpreter stops does not leave it.
+template <class Result, class... Arguments>
+auto entry(Result (*function)(Arguments...)) {
+  return [function](Arguments... arguments) -> Result {
+    std::optional<Error> error;
+    std::optional<nb::python_error> no_memory;
+    try {
+      return stay_at_the_end(
+          [&]() -> Result { return function(std::forward<Arguments>(arguments)...); });
+    } catch (const Error& thrown) {
+      error.emplace(thrown);
+    } catch (const std::bad_alloc&) {
+      error.emplace(ErrorKind::out_of_memory, "the host's memory does not suffice for a call");
+    } catch (nb::python_error& thrown) {
+      if (!thrown.matches(PyExc_MemoryError)) throw;
+      no_memory.emplace(std::move(thrown));
+    }
+    // Behind the handlers, in which stay_at_the_end() cannot hold a thread.
+    if (no_memory) error.emplace(ErrorKind::out_of_memory, text_of(no_memory->value()));
+    raise(*error);
+  };
 }
 
 constexpr const char* kMatmulDoc =
@@ -250,10 +257,11 @@ float32 for 8-bit floats. It must not share memory with a or b. beta = 0 never r
 math: of float32 "strict" (each multiply-add rounded once), "tf32" or "f32x3"; of 8-bit floats "strict" or "fast".
 accuracy: instead, the fastest mode whose error relative to |a| |b| is at most this.
 stream: a CUDA stream (a handle, or an object of PyTorch, CuPy or Numba); None: the current one of the arrays' library.
-The product is enqueued. device: of arrays in the CPU's memory, "host" (the CPU; slow, for tests) or a GPU's index (they
-are copied there and back, and the product is done on return).
+The product is enqueued. device: of arrays in the CPU's memory, "host" (the CPU, also "cpu"; slow, for tests) or a GPU's
+index (they are copied there and back, and the product is done on return).
 
-Raises tilewise.Error; TypeError for what is no array or of another type; ValueError for a PyTorch tensor that requires
+Raises tilewise.Error; TypeError for what is no array, of another type, masked, or of a subclass whose meaning is not in
+its memory alone (units); ValueError for a PyTorch tensor that requires
 a gradient (tilewise.torch.matmul has one). Thread-safe; the GIL is released.)";
 constexpr const char* kPackDoc =
     R"(b (k, n) in the form that the kernel of a product of `rows` rows needs, for matmul()'s b: weights, for example.
@@ -269,18 +277,10 @@ errors are those of matmul(). Inside a stream capture it is an error.)";
 NB_MODULE(_tilewise, module) {
   using namespace tilewise;
   using namespace tilewise::python;
-  static nb::object& error_type =
-      *new nb::object(nb::module_::import_("tilewise.errors").attr("of_kind"));
-  nb::register_exception_translator([](const std::exception_ptr& raised, void*) {
-    try {
-      std::rethrow_exception(raised);
-    } catch (const Error& error) {
-      const nb::object made = error_type(to_string(error.kind()), error.what());
-      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
-    }
-  });
+  // Daemon threads keep what they use until the process ends.
+  nb::set_leak_warnings(false);
   module.def("version", [] { return std::string(version_text()); });
-  module.def("matmul", &python::matmul, kMatmulDoc, "a"_a, "b"_a, "out"_a = nb::none(),
+  module.def("matmul", entry(&python::matmul), kMatmulDoc, "a"_a, "b"_a, "out"_a = nb::none(),
              nb::kw_only(), "alpha"_a = 1.0, "beta"_a = 0.0, "math"_a = "strict",
              "accuracy"_a = nb::none(), "stream"_a = nb::none(), "device"_a = nb::none());
   nb::class_<Packed>(module, "Packed",
@@ -291,39 +291,14 @@ NB_MODULE(_tilewise, module) {
       .def_prop_ro(
           "nbytes", [](const Packed& packed) { return packed.operand.bytes(); },
           "Bytes of the copy on the device; 0: there is none, and products read the original.");
-  module.def(
-      "fill",
-      [](nb::handle a, nb::handle b, nb::handle out, const std::string& math,
-         std::optional<double> accuracy, nb::handle device) {
-        return multiply(a, b, out, {1, 0}, {math, accuracy}, nb::none(), device, true);
-      },
-      "a"_a, "b"_a, "out"_a, "math"_a, "accuracy"_a.none(), "device"_a.none());
-  module.def("pack", &python::pack, kPackDoc, "b"_a, "rows"_a, nb::kw_only(), "out"_a = nb::none(),
-             "math"_a = "strict", "stream"_a = nb::none(), "device"_a = nb::none(),
-             nb::rv_policy::take_ownership);
-  module.def("configure", [](const nb::kwargs& values) {
-    MatmulOptions made = options_of(values);
-    multipliers().options = std::move(made);
-    multipliers().renew();
-  });
+  module.def("fill", entry(&python::fill), "a"_a, "b"_a, "out"_a, "math"_a, "accuracy"_a.none(),
+             "device"_a.none());
+  module.def("pack", entry(&python::pack), kPackDoc, "b"_a, "rows"_a, nb::kw_only(),
+             "out"_a = nb::none(), "math"_a = "strict", "stream"_a = nb::none(),
+             "device"_a = nb::none(), nb::rv_policy::take_ownership);
+  module.def("configure", entry(&python::configure));
   module.def("renew", [] { multipliers().renew(); });
-  module.def("explain",
-             [](std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
-                const std::string& dtype, const std::optional<std::string>& out,
-                const std::string& math, std::int64_t batch, nb::handle device) {
-               return dict_of(multipliers()
-                                  .at(device_text(device))
-                                  ->explain(problem_of(m, n, k, layout, dtype, out, math, batch)));
-             });
-  module.def(
-      "prepare",
-      [](std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
-         const std::string& dtype, const std::optional<std::string>& out, const std::string& math,
-         std::int64_t batch, std::optional<std::int64_t> last_m, nb::handle device) {
-        multipliers()
-            .at(device_text(device))
-            ->prepare(problem_of(m, n, k, layout, dtype, out, math, batch), last_m);
-      },
-      "m"_a, "n"_a, "k"_a, "layout"_a, "dtype"_a, "out"_a.none(), "math"_a, "batch"_a,
-      "last_m"_a.none(), "device"_a.none());
+  module.def("explain", entry(&python::explain));
+  module.def("prepare", entry(&python::prepare), "m"_a, "n"_a, "k"_a, "layout"_a, "dtype"_a,
+             "out"_a.none(), "math"_a, "batch"_a, "last_m"_a.none(), "device"_a.none());
 }

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "python/arrays.hpp"
+#include "python/gil.hpp"
+#include "python/options.hpp"
 #include "python/product.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"
@@ -34,9 +36,13 @@ class Warnings {
       texts.swap(texts_);
       any_ = false;
     }
-    for (const std::string& text : texts)
-      if (PyErr_WarnEx(PyExc_UserWarning, ("tilewise: " + text).c_str(), 2) != 0)
+    for (const std::string& text : texts) {
+      const nanobind::str words = to_python(text);
+      if (stay_at_the_end([&] {
+            return PyErr_WarnFormat(PyExc_UserWarning, 2, "tilewise: %U", words.ptr());
+          }) != 0)
         throw nanobind::python_error();
+    }
   }
 
  private:
@@ -58,7 +64,7 @@ class Multiplier {
  public:
   explicit Multiplier(MatmulOptions options) : options_(std::move(options)) {
     options_.warn = [this](const std::string& text) { warnings_.add(text); };
-    const nanobind::gil_scoped_release released;
+    const WithoutGil released;
     matmul_.emplace(options_);
   }
 
@@ -70,7 +76,7 @@ class Multiplier {
         products_of(a.view(), b.view(), out.view(), parse_math_mode(mode.math), scalars.alpha != 0);
     const bool by_copies = !on_host() && out.view().place == View::Place::host;
     {
-      const nanobind::gil_scoped_release released;
+      const WithoutGil released;
       for (Product& product : products) {
         if (mode.accuracy)
           product.problem.math = matmul_->fastest_within(product.problem, *mode.accuracy);
@@ -90,7 +96,7 @@ class Multiplier {
                      StreamHandle stream) {
     PackedOperand made;
     {
-      const nanobind::gil_scoped_release released;
+      const WithoutGil released;
       made = matmul_->pack_b(problem, b.view().data, leading, 0,
                              Stream(reinterpret_cast<void*>(stream.value_or(0))));
     }
@@ -100,7 +106,7 @@ class Multiplier {
   Match explain(const Problem& problem) {
     Match match;
     {
-      const nanobind::gil_scoped_release released;
+      const WithoutGil released;
       match = matmul_->explain(problem);
     }
     warnings_.issue();
@@ -108,7 +114,7 @@ class Multiplier {
   }
   void prepare(const Problem& problem, std::optional<std::int64_t> last_m) {
     {
-      const nanobind::gil_scoped_release released;
+      const WithoutGil released;
       if (last_m)
         matmul_->prepare_range(problem, *last_m);
       else

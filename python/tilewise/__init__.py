@@ -38,7 +38,7 @@ def prepare(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch
 
     m, n, k: sizes of C (m x n) = op(A) op(B). last_m: prepares every number of rows from m to this, at most 65,536.
     layout: "nn", "nt", "tn" or "tt"; t: stored transposed. dtype, out: of A and B and of C, as in Problem lists
-    ("f32", "f64", "f16", "bf16", "i8", "e4m3", "e5m2"; out also "i32"). device: an index, or "host"; None: PyTorch's
+    ("f32", "f64", "f16", "bf16", "i8", "e4m3", "e5m2"; out also "i32"). device: an index, or "host" (also "cpu"); None: PyTorch's
     current device, or 0. After it a first product is as fast as the next and can be captured into a CUDA graph.
     Raises Error. Thread-safe.
     """
@@ -60,7 +60,8 @@ def configure(**options):
     database: file; bundle: file of bundle(), read beside the database; compile_missing: whether a product may compile
     its kernel; nvrtc: the run-time compiler's library or folder; trust_files; on_miss: "serve", "record", "error" or
     "tune", for problems without a record of their own; missed_list: file of "record"; tune_seconds; autotune: the
-    program; host_memory_limit: bytes on the GPU of one product of arrays in the CPU's memory.
+    program; host_memory_limit: bytes on the GPU of one product of arrays in the CPU's memory. Paths are str, bytes or
+    os.PathLike. Raises TypeError for a name that is none and a value of another type; Error. Thread-safe.
     Products after it use the new options; what was loaded before stays loaded, since CUDA graphs may use it.
     """
     for name, default in (("nvrtc", _nvrtc_of_wheels), ("autotune", _program_or_empty)):
@@ -68,7 +69,7 @@ def configure(**options):
             options[name] = default()
     _tilewise.configure(**options)
     database = options.get("database")
-    programs.database_of_products = None if database is None else _os.fspath(database)
+    programs.database_of_products = None if database is None else _os.fsdecode(database)
 
 
 def _program_or_empty():

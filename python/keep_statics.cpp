@@ -1,0 +1,7 @@
+// Linked by --wrap=__cxa_atexit: the module's static objects are not destroyed at exit. A daemon
+// thread may be in a product then, and uses them until the process ends.
+// NOLINTBEGIN(bugprone-reserved-identifier)
+using Destructor = void (*)(void*);
+extern "C" int __wrap___cxa_atexit(Destructor, void*, void*);
+extern "C" int __wrap___cxa_atexit(Destructor, void*, void*) { return 0; }
+// NOLINTEND(bugprone-reserved-identifier)
