@@ -37,13 +37,14 @@ def on_cpu(how: str) -> None:
     _cpu = how
 
 
-def _multiply(a: Tensor, b: Tensor | Packed, out: Optional[Tensor], beta: float, math: str) -> Tensor:
-    device = None
+def _multiply(a: Tensor, b: Tensor | Packed, out: Optional[Tensor], math: str) -> Tensor:
+    """a b, or a b + out in out."""
+    device, beta = None, 0.0 if out is None else 1.0
     if not a.is_cuda:
         if _cpu == "torch":
             kind = _result_type(a.dtype)
             product = torch.matmul(a.to(kind), (b.array if isinstance(b, Packed) else b).to(kind))
-            return product if out is None else out.mul_(beta).add_(product)
+            return product if out is None else out.add_(product)
         device = "host"
     try:
         return _product(a, b, out, beta=beta, math=math, device=device)
@@ -70,13 +71,13 @@ def _multiply_linear(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: st
     state, operand = _packed.get(packed, (None, None))
     right = operand if state is not None and state == _state_of(weight) else weight.t()
     if bias is None:
-        return _multiply(x, right, None, 0.0, math)
+        return _multiply(x, right, None, math)
     out = bias.new_empty((x.shape[0], weight.shape[0])).copy_(bias)
-    return _multiply(x, right, out, 1.0, math)
+    return _multiply(x, right, out, math)
 
 
 def _matmul_now(a: Tensor, b: Tensor, math: str) -> Tensor:
-    return _multiply(a.detach(), b.detach(), None, 0.0, math)
+    return _multiply(a.detach(), b.detach(), None, math)
 
 
 def _linear_now(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0) -> Tensor:
@@ -109,7 +110,7 @@ def _matmul_fake(a: Tensor, b: Tensor, math: str) -> Tensor:
 def _linear_fake(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0) -> Tensor:
     torch._check(x.dim() == 2 and x.shape[1] == weight.shape[1],
                  lambda: f"shapes do not fit: {tuple(x.shape)} and weight {tuple(weight.shape)}")
-    return x.new_empty((x.shape[0], weight.shape[0]))
+    return x.new_empty((x.shape[0], weight.shape[0]), dtype=_result_type(x.dtype) if bias is None else bias.dtype)
 
 
 def _matmul_setup(ctx, inputs, output) -> None:
@@ -156,7 +157,7 @@ class _Matmul(torch.autograd.Function):
     def forward(ctx, a: Tensor, b: Tensor, math: str) -> Tensor:
         ctx.math = math
         ctx.save_for_backward(a, b)
-        return _multiply(a, b, None, 0.0, math)
+        return _multiply(a, b, None, math)
 
     backward = staticmethod(_matmul_backward)
 
@@ -201,7 +202,7 @@ def matmul(a: Tensor, b: Tensor, math: str = "strict") -> Tensor:
         return torch.ops.tilewise.matmul(a, b, math)
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
         return _Matmul.apply(a, b, math)
-    return _multiply(a, b, None, 0.0, math)
+    return _multiply(a, b, None, math)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None, math: str = "strict") -> Tensor:

@@ -68,6 +68,48 @@ def test_the_operator_passes_pytorchs_own_checks(device):
     torch.library.opcheck(torch.ops.tilewise.linear.default, (a, b.detach().t().contiguous(), None, "strict"))
 
 
+@pytest.mark.parametrize("how", ["host", "torch"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8,
+                                   torch.float8_e4m3fn, torch.float8_e5m2])
+def test_the_compiler_knows_the_types_of_results(device, dtype, how):
+    tilewise.torch.on_cpu(how)
+    torch._dynamo.reset()  # a function is compiled anew a few times only
+    x, weight = integers(3, 4, device=device, dtype=dtype), integers(5, 4, device=device, dtype=dtype, seed=2)
+    wide = tilewise.torch._result_type(dtype)
+    for bias in (None, integers(5, device=device, dtype=wide)):
+        product = tilewise.torch.linear(x, weight, bias)
+        assert product.dtype == wide
+        faked = tilewise.torch._linear_fake(x, weight, bias, "strict")
+        assert (faked.dtype, faked.shape, faked.stride()) == (product.dtype, product.shape, product.stride())
+        compiled = torch.compile(lambda x, w, b: tilewise.torch.linear(x, w, b), backend="aot_eager", fullgraph=True)
+        found = compiled(x, weight, bias)
+        assert found.dtype == wide and torch.equal(found, product)
+    assert tilewise.torch._matmul_fake(x, weight.t(), "strict").dtype == tilewise.torch.matmul(x, weight.t()).dtype
+
+
+def test_subclasses_with_a_meaning_of_their_own_are_refused(device):
+    class Unit(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, *arguments, **named):
+            return super().__torch_function__(*arguments, **named)
+
+    x = integers(3, 3, device=device)
+    unit = x.as_subclass(Unit)
+    masked = torch.masked.masked_tensor(x, x > 0)
+    for special in (unit, masked):
+        for operands in ((special, x), (x, special), (x, x, special)):
+            with pytest.raises(TypeError, match="__torch_"):
+                tilewise.matmul(*operands, **options(device))
+    parameter = torch.nn.Parameter(x.clone(), requires_grad=False)
+    assert torch.equal(tilewise.matmul(parameter, x, **options(device)), x @ x)
+    with pytest.raises((TypeError, tilewise.Error)):
+        tilewise.matmul(x.to_sparse(), x, **options(device))
+    with pytest.raises((TypeError, tilewise.Error)):
+        tilewise.matmul(torch.empty(3, 3, device="meta"), x, **options(device))
+    with pytest.raises((TypeError, tilewise.Error)):
+        tilewise.matmul(torch._efficientzerotensor(3, 3, device=device), x, **options(device))
+
+
 @pytest.mark.parametrize("a_shape, b_shape", [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)),
                                               ((2, 1, 3, 4), (3, 4, 2))])
 def test_gradients(device, a_shape, b_shape):
