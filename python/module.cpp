@@ -134,7 +134,8 @@ nb::object multiply(nb::handle a, nb::handle b, nb::handle out, Scalars scalars,
   Array left(a, "a"), right(packed ? nb::handle(packed->array) : b, "b");
   if (out.is_none() && scalars.beta != 0)
     throw Error(ErrorKind::invalid_argument,
-                "beta is " + std::to_string(scalars.beta) + ", but there is no out to add to");
+                "beta is " + nb::cast<std::string>(nb::repr(nb::float_(scalars.beta))) +
+                    ", but there is no out to add to");
   if (mode.accuracy && mode.math != "strict")
     throw Error(ErrorKind::invalid_argument,
                 "math and accuracy are both given: accuracy chooses the mode");
