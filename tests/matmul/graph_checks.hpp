@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/matmul/served_checks.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::test {
 
