@@ -16,6 +16,7 @@
 #include "matmul/packed_contents.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolution.hpp"
+#include "matmul/said_once.hpp"
 #include "matmul/state.hpp"
 #include "matmul/tuning_program.hpp"
 #include "tilewise/error.hpp"
@@ -130,11 +131,12 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   if (options.on_miss == OnMiss::tune) add_tuning(parts, options, path, trust);
   parts.database = Database::open_if_any(path, trust);
   if (!parts.database && !parts.bundle) {
-    parts.notes.push_back(
+    std::string note =
         (is_there(path) ? "nothing is stored in the database " : "there is no database ") +
         path.string() +
         ", so products are served by the portfolio of this version or by "
-        "defaults; autotune makes one");
+        "defaults; autotune makes one";
+    if (options.warn || first_to_say(note)) parts.notes.push_back(std::move(note));
   }
   // The cache keeps compiled defaults between processes.
   parts.open_cache = [path, trust,

@@ -74,7 +74,8 @@ struct MatmulOptions {
   std::int64_t host_memory_limit = 0;
   /// Called once for each warning, with one line: a stale or quarantined record, a missing
   /// database. The call is made by a thread that uses the Matmul, one at a time. It must not call
-  /// the Matmul. Empty: warnings go to standard error.
+  /// the Matmul. Empty: warnings go to standard error, that of a missing database once from all
+  /// processes of a process group.
   std::function<void(const std::string&)> warn;
 };
 
