@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <thread>
 
 #include "db/companions.hpp"
+#include "db/lock_waits.hpp"
 #include "db/network_file_system.hpp"
 #include "db/schema.hpp"
 #include "db/sqlite_error.hpp"
@@ -46,16 +46,16 @@ void set_pragmas(const Connection& connection) {
       "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
 }
 
+constexpr std::chrono::milliseconds kBusy{Connection::kBusyMilliseconds};
+
 /// A switch to WAL needs exclusive access for a moment; SQLite itself does not wait for that.
 std::string set_journal_mode(const Connection& connection, const std::string& mode) {
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  for (;;) {
+  for (LockWait wait;;) {
     try {
       return connection.text("PRAGMA journal_mode = " + mode);
     } catch (const Error&) {
       const bool busy = connection.last_code() == SQLITE_BUSY;
-      if (!busy || std::chrono::steady_clock::now() > give_up) throw;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      if (!busy || !wait.sleep(connection.path(), kBusy)) throw;
     }
   }
 }

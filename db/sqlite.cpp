@@ -3,12 +3,14 @@
 #include <pthread.h>
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <mutex>
 #include <thread>
 
 #include "db/database.hpp"
+#include "db/lock_waits.hpp"
 #include "db/sqlite_error.hpp"
 
 namespace tilewise {
@@ -144,7 +146,22 @@ void Query::does_not_fit(std::int64_t value) const {
 
 // Connection --------------------------------------------------------------------------------------
 
+struct Connection::Busy {
+  std::filesystem::path path;
+  std::chrono::milliseconds limit;
+  LockWait wait = {};
+
+  /// SQLite's busy handler. `tries`: of the statement that waits, before this one.
+  static int handle(void* busy, int tries) {
+    auto& self = *static_cast<Busy*>(busy);
+    if (tries == 0) self.wait.begin();
+    return self.wait.sleep(self.path, self.limit) ? 1 : 0;
+  }
+};
+
 void Connection::Close::operator()(sqlite3* connection) const noexcept {
+  // Statements may keep the connection for longer than its Busy lives.
+  sqlite3_busy_handler(connection, nullptr, nullptr);
   sqlite3_close_v2(connection);
 }
 
@@ -178,7 +195,8 @@ void Connection::open(const std::string& uri, int flags) {
   if (!raw) throw sqlite_error(path_, code, sqlite3_errstr(code));
   if (code != SQLITE_OK) fail();
   sqlite3_extended_result_codes(raw, 1);
-  set_busy_timeout(kBusyMilliseconds);
+  busy_ = std::make_shared<Busy>(Busy{path_, std::chrono::milliseconds(kBusyMilliseconds)});
+  sqlite3_busy_handler(raw, &Busy::handle, busy_.get());
 }
 
 void Connection::execute(const std::string& sql) const {
@@ -223,7 +241,7 @@ bool Connection::read_only() const {
 }
 
 void Connection::set_busy_timeout(int milliseconds) const {
-  sqlite3_busy_timeout(connection_.get(), milliseconds);
+  busy_->limit = std::chrono::milliseconds(milliseconds);
 }
 
 int Connection::last_code() const { return sqlite3_extended_errcode(connection_.get()) & 0xff; }

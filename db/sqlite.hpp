@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "db/lock_waits.hpp"
+
 struct sqlite3;
 struct sqlite3_stmt;
 
@@ -114,7 +116,7 @@ class Connection {
     read,      ///< creates no companion: in WAL mode they must exist
     immutable  ///< the file alone, without its log
   };
-  static constexpr int kBusyMilliseconds = 30'000;
+  static constexpr int kBusyMilliseconds = 1000 * kMostLockWaitSeconds;
 
   /// Opens a file (`write` creates it when absent). Sets only the busy timeout.
   Connection(std::filesystem::path path, Access access);
@@ -135,6 +137,7 @@ class Connection {
   bool in_transaction() const;
   /// Opened for reading, or the file is not writable.
   bool read_only() const;
+  /// How long a statement waits for a lock of another process (LockWait).
   void set_busy_timeout(int milliseconds) const;
   const std::filesystem::path& path() const { return path_; }
 
@@ -152,8 +155,12 @@ class Connection {
   using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
   void open(const std::string& uri, int flags);
 
+  /// SQLite has its address, which does not change when the connection is moved.
+  struct Busy;
+
   std::filesystem::path path_;
   bool changes_nothing_ = false;
+  std::shared_ptr<Busy> busy_;
   std::unique_ptr<sqlite3, Close> connection_;
   mutable std::unordered_map<std::string, Statement> statements_;  // destroyed before connection_
 };

@@ -12,7 +12,6 @@
 namespace tilewise {
 namespace {
 
-using Clock = Patience::Clock;
 constexpr auto kClaimPoll = std::chrono::milliseconds(20);
 constexpr auto kClaimRenewal = std::chrono::duration<double>(Database::kStaleClaimSeconds / 4);
 
@@ -88,7 +87,7 @@ ImageStore::Made ImageStore::make(const KernelSpec& kernel, const Target& target
     throw Error(ErrorKind::compiler, "no image of " + to_string(kernel) + " for " +
                                          to_string(target) +
                                          " is stored, and there is no compiler to make it");
-  const auto late = [&] { return Clock::now() > patience.latest; };
+  const auto late = [&] { return Patience::Clock::now() > patience.latest; };
   Made too_late;
   too_late.log = "not begun: it would have ended too late";
   too_late.late = true;
@@ -96,8 +95,10 @@ ImageStore::Made ImageStore::make(const KernelSpec& kernel, const Target& target
   if (!cache_) return compile(kernel, target, launch_revision, hash);
 
   // One process compiles; the others wait for its image.
-  const auto began = Clock::now();
-  const auto waited = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
+  const auto began = Patience::Clock::now();
+  const auto waited = [&] {
+    return std::chrono::duration<double>(Patience::Clock::now() - began).count();
+  };
   Claim claim(*cache_, kernel, target);
   bool mine = claim.take();
   while (!mine && waited() < patience.seconds) {

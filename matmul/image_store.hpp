@@ -9,6 +9,7 @@
 
 #include "db/database.hpp"
 #include "db/image_cache.hpp"
+#include "db/lock_waits.hpp"
 #include "device/compiler.hpp"
 #include "vocabulary/image.hpp"
 
@@ -16,13 +17,13 @@ namespace tilewise {
 
 /// The limits of make().
 struct Patience {
-  using Clock = std::chrono::steady_clock;
+  using Clock = BudgetClock;
   /// The longest wait while another process or thread compiles the same image; afterwards make()
   /// compiles it itself.
   double seconds = std::numeric_limits<double>::infinity();
   /// Polled during the wait: true ends it without an image. May be empty.
   std::function<bool()> stopped = {};
-  /// No compile begins after it.
+  /// No compile begins after it. Waits for a lock on a database do not count.
   Clock::time_point latest = Clock::time_point::max();
 };
 

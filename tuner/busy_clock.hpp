@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <mutex>
 
+#include "db/lock_waits.hpp"
+
 namespace tilewise {
 
 /// Counts the time in which the device or all compiler threads work. Thread-safe.
@@ -23,7 +25,7 @@ class BusyClock {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = BudgetClock;
   void count() {
     const Clock::time_point now = Clock::now();
     if (works_[device] || works_[compilers])

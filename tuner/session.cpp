@@ -26,7 +26,7 @@ const Problem& checked(const Problem& problem, const TuneOptions& options) {
 
 double TuneContext::now() const {
   if (clock) return clock();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double>(BudgetClock::now().time_since_epoch()).count();
 }
 
 Session::Session(const Problem& asked, const TuneOptions& tune_options, TuneContext& tune_context)
@@ -83,6 +83,7 @@ void Session::report(const std::string& phase, const Record* last) const {
   progress.reused = result.reused;
   progress.seconds = seconds();
   progress.budget_seconds = options.budget_seconds;
+  progress.lock_seconds = lock_seconds();
   if (best()) progress.best = *best();
   progress.last = last;
   context.progress(progress);

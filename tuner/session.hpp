@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "db/lock_waits.hpp"
 #include "matmul/image_store.hpp"
 #include "templates/space/search_space.hpp"
 #include "tuner/tuner.hpp"
@@ -14,7 +15,9 @@ namespace tilewise {
 struct Session {
   Session(const Problem& problem, const TuneOptions& options, TuneContext& context);
 
-  double seconds() const { return context.now() - started; }  ///< since construction
+  /// Since construction, without waits for a lock on a database.
+  double seconds() const { return context.now() - started; }
+  double lock_seconds() const { return lock_wait_seconds() - locked_before_; }
   bool stopped() const { return context.stop && context.stop->load(); }
   const Record* best() const;  ///< of `known`; null when there is none
   double best_us() const;      ///< 0 when there is none
@@ -40,6 +43,9 @@ struct Session {
   Objective incumbent_objective = Objective::time;  ///< what it was chosen by
   std::vector<Record> known;                        ///< ok records, of this run and recalled
   TuneResult result;
+
+ private:
+  const double locked_before_ = lock_wait_seconds();
 };
 
 }  // namespace tilewise

@@ -48,6 +48,7 @@ struct TuneProgress {
   std::string phase;  ///< "reference", "search", "race", "confirm", "done"
   std::int64_t evaluated = 0, rejected = 0, compiled = 0, reused = 0;
   double seconds = 0, budget_seconds = 0;
+  double lock_seconds = 0;  ///< waits for a lock on a database, which `seconds` does not count
   std::optional<Record> best;
   const Record* last = nullptr;  ///< just committed, or null
 };
@@ -56,7 +57,8 @@ struct TuneResult {
   std::optional<Winner> winner;
   std::vector<Baseline> baselines;
   std::int64_t evaluated = 0, rejected = 0, compiled = 0, reused = 0;
-  double seconds = 0;
+  double seconds = 0;           ///< without lock_seconds
+  double lock_seconds = 0;      ///< waits for a lock on a database, which another process held
   double search_seconds = 0;    ///< without the race
   double evaluate_seconds = 0;  ///< of them on this device
   double busy_seconds = 0;      ///< of them with the device or all compiler threads at work

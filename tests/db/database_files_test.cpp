@@ -139,7 +139,6 @@ TEST(Open, UsesWalAndNormalSync) {
   EXPECT_EQ(file.connection.text("PRAGMA journal_mode"), "wal");
   EXPECT_EQ(file.connection.integer("PRAGMA synchronous"), 1);
   EXPECT_EQ(file.connection.integer("PRAGMA foreign_keys"), 1);
-  EXPECT_EQ(file.connection.integer("PRAGMA busy_timeout"), 30'000);
   EXPECT_THAT(file.warnings, testing::IsEmpty());
 }
 

@@ -79,6 +79,13 @@ std::vector<ScreenRow> rows_of(const std::vector<ProgressLine>& lines) {
   return rows;
 }
 
+/// Of every Progress, and of what it has shown.
+std::mutex& screen_mutex() {
+  static std::mutex& mutex = *new std::mutex;  // a thread may warn while the program ends
+  return mutex;
+}
+std::vector<Progress*> all_progress;  // guarded by screen_mutex()
+
 }  // namespace
 
 Progress::Progress(const Output& output)
@@ -86,9 +93,19 @@ Progress::Progress(const Output& output)
       terminal_(escapes(StandardStream::err)),
       colour_(colours(StandardStream::err)),
       last_(Clock::now() -
-            (terminal_ ? Clock::duration(kTerminalInterval) : Clock::duration::zero())) {}
+            (terminal_ ? Clock::duration(kTerminalInterval) : Clock::duration::zero())) {
+  const std::lock_guard lock(screen_mutex());
+  all_progress.push_back(this);
+}
+
+Progress::~Progress() {
+  const std::lock_guard lock(screen_mutex());
+  erase();
+  std::erase(all_progress, this);
+}
 
 void Progress::show(const std::vector<ProgressLine>& lines) {
+  const std::lock_guard lock(screen_mutex());
   const auto now = Clock::now();
   const auto interval = terminal_ ? Clock::duration(kTerminalInterval)
                                   : kPlainInterval * static_cast<int>(lines.size());
@@ -132,11 +149,22 @@ std::size_t Progress::rows() const noexcept {
 
 void Progress::say(const std::string& line) {
   if (quiet_) return;
-  clear();
+  const std::lock_guard lock(screen_mutex());
+  erase();
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 void Progress::clear() noexcept {
+  const std::lock_guard lock(screen_mutex());
+  erase();
+}
+
+void Progress::clear_all() noexcept {
+  const std::lock_guard lock(screen_mutex());
+  for (Progress* const one : all_progress) one->erase();
+}
+
+void Progress::erase() noexcept {
   if (shown_.empty()) return;
   std::fputs(kEraseRow, stderr);
   for (std::size_t row = 1; row < rows(); ++row) std::fputs(kEraseRowAbove, stderr);
@@ -177,7 +205,6 @@ void DevicesProgress::say(std::size_t device, const std::string& line) {
 
 void DevicesProgress::warn(const std::string& text) {
   const std::lock_guard lock(mutex_);
-  progress_.clear();
   cli::warn(text);
 }
 

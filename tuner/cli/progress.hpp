@@ -19,11 +19,11 @@ struct ProgressLine {
 };
 
 /// Progress lines on stderr: rewritten in place on a terminal with escape sequences, on average a
-/// plain line every five seconds elsewhere, nothing with --quiet. Not thread-safe.
+/// plain line every five seconds elsewhere, nothing with --quiet. Thread-safe.
 class Progress {
  public:
   explicit Progress(const Output& output);
-  ~Progress() { clear(); }
+  ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
@@ -36,10 +36,13 @@ class Progress {
   void say(const std::string& line);
   /// Removes the progress lines.
   void clear() noexcept;
+  /// Removes those of every object, before other text is printed on stderr.
+  static void clear_all() noexcept;
 
  private:
   std::size_t rows() const noexcept;
   void rewrite(const std::vector<ProgressLine>& lines);
+  void erase() noexcept;
 
   bool quiet_;
   bool terminal_;

@@ -255,6 +255,7 @@ Json result_json(const Tuned& tuned) {
   json["rank_correlation"] = nullptr;
   if (std::isfinite(result.rank_correlation)) json["rank_correlation"] = result.rank_correlation;
   json["seconds"] = result.seconds;
+  json["lock_seconds"] = result.lock_seconds;
   json["interrupted"] = result.interrupted;
   json["ended_early"] = result.ended_early;
   json["already_done"] = result.already_done;
@@ -308,6 +309,8 @@ ProgressLine progress_line(const TuneProgress& progress) {
   ProgressLine line{{first, std::to_string(progress.evaluated) + " evaluated"}};
   if (progress.rejected > 0) line.parts.push_back(std::to_string(progress.rejected) + " rejected");
   if (progress.reused > 0) line.parts.push_back(std::to_string(progress.reused) + " reused");
+  if (progress.lock_seconds >= 1)
+    line.parts.push_back("waited " + format_seconds(progress.lock_seconds) + " for a lock");
   if (!progress.best || !progress.best->measurement) return line;
   const Record& best = *progress.best;
   const double us = best.measurement->median_us;

@@ -58,7 +58,8 @@ class TasksRun {
   void add(std::size_t kind, std::size_t index) {
     const Task& task = tasks_[kind];
     const Problem& problem = task.problems[index];
-    const QueuedJob job{kind, task.budgets[index], flops_of(problem), host_bytes_needed(problem)};
+    const QueuedJob job{kind, task.budgets[index], flops_of(problem),
+                        host_bytes_needed(problem, task.gpus.front().info)};
     problems_.push_back({problem, job});
     before_.push_back(database_.winner(problem, gpu_key(task.gpus.front().info)));
   }
