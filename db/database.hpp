@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "vocabulary/device_facts.hpp"
 #include "vocabulary/record.hpp"
 
 namespace tilewise {
@@ -166,6 +167,12 @@ class Database {
   std::optional<StoredCorrections> corrections(const std::string& gpu,
                                                const std::string& kind) const;
 
+  // devices -------------------------------------------------------------------------------------
+  /// Replaces those of the same device. A power limit of 0 does not replace one that is known.
+  void put(const DeviceFacts& facts);
+  /// Of a gpu_key(). Empty in a database of before version 7 whose device was not used since.
+  std::optional<DeviceFacts> device(const std::string& gpu) const;
+
   // baselines -----------------------------------------------------------------------------------
   /// One row per problem, gpu, library, version, variant: the newest.
   void add(const Baseline& baseline);
@@ -216,7 +223,8 @@ class Database {
   std::vector<std::string> check() const;
   /// Deletes records with their winners and unneeded images; returns their number. Also deletes the
   /// searches of their problems, whose results are incomplete without them, the baselines of
-  /// problems without records, and the corrections of their GPUs.
+  /// problems without records, the corrections of their GPUs, and the facts of devices without
+  /// records.
   std::int64_t remove(const RecordFilter& filter);
   /// Drops damaged rows (a record with its winner and its searches) and rows not needed for
   /// serving: losing records whose source hash is not among `current` (empty = keep all), images of

@@ -12,8 +12,9 @@
 #include "vocabulary/renames.hpp"
 
 // The JSON form of a database: {"format": "tilewise", "version": 1, "records": [...], "winners":
-// [...], "general": [...], "baselines": [...], "searches": [...], "images": [...]}. Winners,
-// general records and images refer to records by their ids; an import assigns new ids.
+// [...], "general": [...], "baselines": [...], "searches": [...], "devices": [...], "images":
+// [...]}. Winners, general records and images refer to records by their ids; an import assigns new
+// ids.
 namespace tilewise {
 namespace {
 
@@ -114,6 +115,9 @@ const std::string kGeneral =
     " JOIN general AS g ON g.record_id = r.id WHERE ? IN (g.gpu, '') AND r.outcome = 'ok' "
     "ORDER BY r.id";
 
+const std::string kDevices =
+    "SELECT " + kDeviceColumns + " FROM devices WHERE ? IN (gpu, '') ORDER BY gpu";
+
 Json winner_json(const Winner& winner) {
   return {{"record", winner.record.id},
           {"since", winner.since},
@@ -136,6 +140,7 @@ struct Contents {
   std::vector<std::int64_t> general;  // as in the text
   std::vector<Baseline> baselines;
   std::vector<StoredImage> images;
+  std::vector<DeviceFacts> devices;
 };
 
 ImportedWinner winner_from(const Json& json) {
@@ -158,6 +163,12 @@ Baseline baseline_from(const Json& json) {
   Baseline baseline = baseline_from_json(json.dump());
   check_imported(baseline);
   return baseline;
+}
+
+DeviceFacts device_from(const Json& json) {
+  DeviceFacts facts = device_facts_from_json(json.dump());
+  check_imported(facts);
+  return facts;
 }
 
 StoredImage image_from(const Json& json) {
@@ -257,6 +268,7 @@ Contents parse_import(const std::string& text) {
   data.general = items(json, "general", [](const Json& id) { return id.get<std::int64_t>(); });
   data.baselines = items(json, "baselines", baseline_from);
   data.images = items(json, "images", image_from);
+  data.devices = items(json, "devices", device_from);
   check_references(data);
   check_general(data);
   return data;
@@ -374,6 +386,7 @@ std::string Database::export_json(const std::string& gpu, bool with_images,
       [](const Record& record) { return record.id; });
   put("baselines", kBaselines, "baseline", whole(read_baseline), parsed);
   put("searches", kSearches, "search", whole(read_search), search_json);
+  put("devices", kDevices, "row of devices", read_device, parsed);
   if (with_images) put("images", kImages, "image", read_stored_image, image_json);
   if (left_out) *left_out = stored - written;
   // Messages of a compiler may be invalid UTF-8: bad bytes are replaced.
@@ -399,6 +412,8 @@ Database::Imported Database::import_json(const std::string& text, bool with_imag
     }
     for (const std::int64_t id : data.general) import_general(db, ids.at(id));
     for (const Baseline& baseline : data.baselines) put_baseline(db, baseline, Replace::never);
+    for (const DeviceFacts& facts : data.devices)
+      if (!has_device(db, facts.gpu)) put_device(db, facts);
     for (const StoredImage& image : data.images) {
       const bool taken = with_images && !image.hash.empty();
       if (taken) import_image(db, image, ids);

@@ -151,6 +151,17 @@ void check_imported(const Baseline& baseline) {
   check_environment(baseline.environment);
 }
 
+void check_imported(const DeviceFacts& facts) {
+  check_required_name("gpu", facts.gpu);
+  check_count("clock_khz", facts.clock_khz);
+  check_count("memory_clock_khz", facts.memory_clock_khz);
+  check_count("memory_bus_bits", facts.memory_bus_bits);
+  check_count("memory_bytes", facts.memory_bytes);
+  check_count("l2_bytes", facts.l2_bytes);
+  check_number("power_limit_w", facts.power_limit_w, kMostWatts);
+  check_imported_date("date", facts.date);
+}
+
 void check_imported(const Image& image) {
   check_required_name("the source of a kernel", image.kernel.source);
   check_identifier("the entry of a kernel", image.kernel.entry);

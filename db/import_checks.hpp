@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "vocabulary/device_facts.hpp"
 #include "vocabulary/image.hpp"
 #include "vocabulary/record.hpp"
 
@@ -12,6 +13,7 @@ namespace tilewise {
 void check_imported(const Record& record);
 void check_imported(const Baseline& baseline);
 void check_imported(const Image& image);
+void check_imported(const DeviceFacts& facts);
 void check_imported_date(const std::string& name, const std::string& date);
 
 }  // namespace tilewise

@@ -132,6 +132,13 @@ std::string row_hash(const StoredCorrections& corrections) {
   return hash.add(std::span<const std::uint8_t>(corrections.trees)).hex();
 }
 
+std::string row_hash(const DeviceFacts& facts) {
+  RowHash hash;
+  hash.add(facts.gpu).add(std::int64_t{facts.clock_khz}).add(std::int64_t{facts.memory_clock_khz});
+  hash.add(std::int64_t{facts.memory_bus_bits}).add(facts.memory_bytes).add(facts.l2_bytes);
+  return hash.add(facts.power_limit_w).add(facts.date).hex();
+}
+
 std::string row_hash(const Image& image) {
   RowHash hash;
   hash.add(to_string(image.kernel)).add(to_string(image.target)).add(image.launch_revision);

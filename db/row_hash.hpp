@@ -40,6 +40,7 @@ std::string row_hash(const Winner& winner);
 std::string row_hash(const Baseline& baseline);
 std::string row_hash(const Search& search);
 std::string row_hash(const StoredCorrections& corrections);
+std::string row_hash(const DeviceFacts& facts);
 /// Of key, source hash, usage, log and binary.
 std::string row_hash(const Image& image);
 

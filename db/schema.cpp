@@ -200,10 +200,25 @@ CREATE TABLE corrections (
 ) STRICT;
 )sql";
 
+constexpr const char* kVersion7 = R"sql(
+CREATE TABLE devices (
+  gpu              TEXT PRIMARY KEY,
+  clock_khz        INTEGER NOT NULL,
+  memory_clock_khz INTEGER NOT NULL,
+  memory_bus_bits  INTEGER NOT NULL,
+  memory_bytes     INTEGER NOT NULL,
+  l2_bytes         INTEGER NOT NULL,
+  power_limit_w    REAL NOT NULL,
+  date             TEXT NOT NULL,
+  hash             TEXT NOT NULL
+) STRICT;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},       Migration{2, kVersion2, hash_all_rows},
     Migration{3, "", rename_rows}, Migration{4, kVersion4},
     Migration{5, kVersion5},       Migration{6, "", add_energy_columns},
+    Migration{7, kVersion7},
 };
 
 }  // namespace

@@ -103,6 +103,14 @@ StoredCorrections read_corrections(Query& row);
 /// Columns of whole corrections, for the read function.
 inline const std::string kCorrectionColumns = "gpu, kind, samples, trees, hash";
 
+/// Columns of a device's facts, for the read function.
+inline const std::string kDeviceColumns =
+    "gpu, clock_khz, memory_clock_khz, memory_bus_bits, memory_bytes, l2_bytes, power_limit_w, "
+    "date, hash";
+DeviceFacts read_device(Query& row);
+void put_device(const Connection& connection, const DeviceFacts& facts);
+bool has_device(const Connection& connection, const std::string& gpu);
+
 /// Columns of a whole search, for "SELECT ... FROM kSearchTables".
 inline const std::string kSearchColumns = "s.id, " + kProblemColumns +
                                           ", gpu, strategy, seed, space, sources, "

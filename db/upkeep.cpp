@@ -71,6 +71,11 @@ constexpr const char* kRemovals[] = {
     R"sql(DELETE FROM corrections
           WHERE gpu IN (SELECT gpu FROM records
                         WHERE id IN (SELECT value FROM json_each(?1))))sql",
+    // devices without another record
+    R"sql(DELETE FROM devices
+          WHERE gpu IN (SELECT gpu FROM records WHERE id IN (SELECT value FROM json_each(?1)))
+            AND gpu NOT IN (SELECT gpu FROM records
+                            WHERE id NOT IN (SELECT value FROM json_each(?1))))sql",
     "DELETE FROM records WHERE id IN (SELECT value FROM json_each(?1))",
 };
 
@@ -99,7 +104,8 @@ std::int64_t drop_damaged_rows(const Connection& db) {
           "(SELECT value FROM json_each(?)))")
         .bind(rows.at("winners").dump())
         .run();
-  for (const char* table : {"winners", "general", "baselines", "searches", "images", "corrections"})
+  for (const char* table :
+       {"winners", "general", "baselines", "searches", "images", "corrections", "devices"})
     if (rows.contains(table))
       db.query(std::string("DELETE FROM ") + table +
                " WHERE rowid IN (SELECT value FROM json_each(?))")

@@ -27,7 +27,9 @@ class Bundling {
         to_(to),
         gpu_(gpu),
         device_(nominal_from_key(gpu)),
-        result_(result) {}
+        result_(result) {
+    if (const auto facts = from.device(gpu)) to.put(*facts);
+  }
 
   void add(const std::vector<Problem>& problems, bool other_sizes) {
     const Resolver stored(

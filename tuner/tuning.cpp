@@ -107,6 +107,7 @@ Search Tuning::wanted_search() const {
 }
 
 bool Tuning::finished_before() {
+  store_facts(0);  // before the first record
   if (!session_.options.only.empty()) return false;
   const Search wanted = wanted_search();
   const auto winner = session_.context.database.winner(session_.problem, session_.gpu);

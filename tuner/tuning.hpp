@@ -55,6 +55,8 @@ class Tuning {
   bool is_current(const Record& record) const;
   std::unique_ptr<Strategy> make_chooser() const;
   double predicted_seconds(const Candidate& candidate) const;  ///< 0: the model cannot tell
+  /// Stores the device's facts with its records.
+  void store_facts(double power_limit_w);
   void note_faults();
   void rank_predictions();
   Search wanted_search() const;

@@ -90,6 +90,10 @@ void Tuning::keep_general() {
   session_.context.database.set_general(id);
 }
 
+void Tuning::store_facts(double power_limit_w) {
+  session_.context.database.put(facts_of(session_.device, power_limit_w, now_text()));
+}
+
 void Tuning::note_faults() {
   session_.result.faults = faults_.count();
   session_.result.given_up = faults_.without_outcome();
@@ -111,8 +115,12 @@ TuneResult Tuning::finish() {
             ", and faults of the system left " + std::to_string(session_.result.given_up) +
             " candidates without an outcome; the last fault: " + session_.result.last_fault);
   session_.result.winner = session_.context.database.winner(session_.problem, session_.gpu);
+  if (session_.result.winner && session_.result.winner->record.origin == Origin::measured &&
+      session_.result.winner->record.measurement)
+    store_facts(session_.result.winner->record.measurement->power_limit_w);
   session_.result.baselines = session_.context.database.baselines(session_.problem, session_.gpu);
   session_.result.seconds = session_.seconds();
+  session_.result.lock_seconds = session_.lock_seconds();
   rank_predictions();
   session_.result.compiles_expected = std::ssize(compile_errors_);
   session_.result.compile_error = quantile(compile_errors_, 0.5);
@@ -138,6 +146,7 @@ TuneResult Tuning::finish_unstored(const Error& error) {
   }
   note_faults();
   session_.result.seconds = session_.seconds();
+  session_.result.lock_seconds = session_.lock_seconds();
   rank_predictions();
   return session_.result;
 }

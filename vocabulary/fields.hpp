@@ -2,6 +2,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "vocabulary/device_facts.hpp"
 #include "vocabulary/record.hpp"
 
 // The keys of each struct's JSON form, one list for reading and writing: a visitor is called with
@@ -103,6 +104,18 @@ void fields(Visit& visit, Some<DeviceInfo> auto& x) {
   visit("threads_per_block", x.threads_per_block);
   visit("blocks_per_multiprocessor", x.blocks_per_multiprocessor);
   visit("fp32_lanes", x.fp32_lanes);
+}
+
+template <class Visit>
+void fields(Visit& visit, Some<DeviceFacts> auto& x) {
+  visit.required("gpu", x.gpu);
+  visit("clock_khz", x.clock_khz);
+  visit("memory_clock_khz", x.memory_clock_khz);
+  visit("memory_bus_bits", x.memory_bus_bits);
+  visit("memory_bytes", x.memory_bytes);
+  visit("l2_bytes", x.l2_bytes);
+  visit("power_limit_w", x.power_limit_w);
+  visit("date", x.date);
 }
 
 template <class Visit>

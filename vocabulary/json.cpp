@@ -394,6 +394,7 @@ std::string to_json(const Environment& environment) { return text_of(environment
 std::string to_json(const Record& record) { return text_of(record); }
 std::string to_json(const Baseline& baseline) { return text_of(baseline); }
 std::string to_json(const DeviceInfo& info) { return text_of(info); }
+std::string to_json(const DeviceFacts& facts) { return text_of(facts); }
 std::string to_json(const Plan& plan) { return text_of(plan); }
 Problem problem_from_json(std::string_view text) { return parsed<Problem>(text, "problem"); }
 Plan plan_from_json(std::string_view text) { return parsed<Plan>(text, "plan"); }
@@ -402,6 +403,9 @@ Measurement measurement_from_json(std::string_view text) {
 }
 Record record_from_json(std::string_view text) { return parsed<Record>(text, "record"); }
 Baseline baseline_from_json(std::string_view text) { return parsed<Baseline>(text, "baseline"); }
+DeviceFacts device_facts_from_json(std::string_view text) {
+  return parsed<DeviceFacts>(text, "device_facts");
+}
 DeviceInfo device_info_from_json(std::string_view text) {
   return parsed<DeviceInfo>(text, "device_info");
 }

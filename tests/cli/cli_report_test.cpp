@@ -135,6 +135,48 @@ TEST_F(CliReport, TheWinnersRowIsThatOfTheDatabase) {
             std::to_string(winner.at("usage").at("registers").get<int>()));
 }
 
+// The H100 has the capability of the H200, and less bandwidth.
+TEST_F(CliReport, ShowsTheFactsThatAreStoredWithTheRecords) {
+  const std::string h100 = "NVIDIA H100 80GB HBM3|9.0|132";
+  fill({.problems = 1, .candidates = 20, .gpu = h100, .facts = false});
+  const tilewise::DeviceFacts facts{
+      h100, 1'980'000, 2'619'000, 5120, std::int64_t{80} << 30, std::int64_t{50} << 20, 650, ""};
+  tilewise::Database::open(database()).put(facts);
+  ASSERT_EQ(report().status, 0);
+  const Json gpu = data("summary").at("gpus")[0];
+  EXPECT_EQ(gpu.at("facts"), true);
+  EXPECT_NEAR(gpu.at("bandwidth"), 3.35e12, 0.01e12);
+  EXPECT_EQ(gpu.at("clock_mhz"), 1980);
+  EXPECT_EQ(gpu.at("l2_bytes"), std::int64_t{50} << 20);
+  EXPECT_EQ(gpu.at("power_limit_w"), 650);
+  const Json memories = Json::parse(text(data("details-0").at("memories")));
+  EXPECT_EQ(memories.at(0).at("name"), "device memory");
+  EXPECT_NEAR(memories.at(0).at("rate"), 3.35e12, 0.01e12);
+  const Json stored = run({"query", "--json"}).json().at("gpus")[0].at("facts");
+  EXPECT_EQ(stored.at("memory_bus_bits"), 5120);
+}
+
+TEST_F(CliReport, SaysWhereTheFactsOfAGpuAreNotStored) {
+  const std::string h100 = "NVIDIA H100 80GB HBM3|9.0|132";
+  fill({.problems = 1, .candidates = 20, .gpu = h100, .facts = false});
+  ASSERT_EQ(report().status, 0);
+  const Json gpu = data("summary").at("gpus")[0], details = data("details-0");
+  EXPECT_EQ(gpu.at("facts"), false);
+  EXPECT_EQ(gpu.at("multiprocessors"), 132) << "of the key";
+  for (const char* unknown : {"bandwidth", "peak_tflops", "clock_mhz", "l2_bytes"})
+    EXPECT_FALSE(gpu.contains(unknown)) << unknown;
+  EXPECT_EQ(text(details.at("roofs")), "[]");
+  EXPECT_EQ(text(details.at("memories")), "[]");
+  EXPECT_FALSE(details.at("winner").contains("limit"));
+  EXPECT_TRUE(data("overview")[0].at(14).is_null()) << "share of the roofline";
+  EXPECT_THAT(read(page_file()), HasSubstr("are not stored in this database"));
+  EXPECT_TRUE(run({"query", "--json"}).json().at("gpus")[0].at("facts").is_null());
+  const Result explained = run({"explain", "--gpu", "H100", "--sizes", "1024"});
+  EXPECT_EQ(explained.status, 0) << explained.err;
+  EXPECT_THAT(explained.out, HasSubstr("are not stored in the database"));
+  EXPECT_THAT(explained.out, Not(HasSubstr("roofline")));
+}
+
 TEST_F(CliReport, HostileTextStaysText) {
   fill({.problems = 1, .candidates = 30});
   Json exported = run({"export"}).json();

@@ -13,6 +13,7 @@
 #include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
 #include "templates/space/search_space.hpp"
+#include "vocabulary/device_facts.hpp"
 #include "vocabulary/device_info.hpp"
 
 namespace cli_test {
@@ -21,6 +22,7 @@ struct SampleOptions {
   std::int64_t problems = 1, candidates = 50;  ///< of each problem
   std::string gpu = "NVIDIA H200|9.0|132";
   bool baselines = true;
+  bool facts = true;  ///< of the GPU
 };
 
 inline std::string sample_date(std::int64_t seconds) {
@@ -91,6 +93,7 @@ inline tilewise::Record sample_record(const tilewise::Problem& problem,
 inline void fill_samples(tilewise::Database& database, const SampleOptions& options) {
   using namespace tilewise;
   const DeviceInfo device = nominal_from_key(options.gpu);
+  if (options.facts) database.put(facts_of(device, 700, sample_date(0)));
   std::mt19937_64 generator(7);
   for (std::int64_t index = 0; index < options.problems; ++index) {
     const Problem problem = sample_problem(index);

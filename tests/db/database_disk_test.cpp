@@ -240,7 +240,7 @@ TEST(FullDisk, ThatTheCacheMeetsIsSaid) {
 }
 
 TEST(FullDisk, PruneSaysWhatItCouldNotDo) {
-  on_small_disk(3072, [](const fs::path& folder) {
+  on_small_disk(3200, [](const fs::path& folder) {
     {
       Database filled = Database::open(folder / "x.db");
       const auto id = filled.add(record(1));

@@ -212,7 +212,7 @@ void write_version_5(const fs::path& path) {
          "ALTER TABLE baselines DROP COLUMN energy_mj; "
          "ALTER TABLE baselines DROP COLUMN power_limit_w;"
          "ALTER TABLE winners DROP COLUMN objective; ALTER TABLE searches DROP COLUMN objective; "
-         "PRAGMA user_version = 5");
+         "DROP TABLE devices; PRAGMA user_version = 5");
 }
 
 TEST(Version5, HasNoEnergyAndWinnersByTime) {
@@ -241,6 +241,25 @@ TEST(Version5, ADamagedRowIsNoSounderAfterIt) {
   write_version_5(path);
   change(path, "UPDATE records SET median_us = 1 WHERE id = 1");
   EXPECT_THAT(Database::open(path).check(), testing::ElementsAre(HasSubstr("record 1")));
+}
+
+TEST(Version6, HasNoFactsOfDevices) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  {
+    Database db = Database::open(path);
+    db.set_winner(db.add(record()));
+  }
+  change(path, "DROP TABLE devices; PRAGMA user_version = 6");
+  Database db = Database::open(path);
+  EXPECT_EQ(number_in(path, "PRAGMA user_version"), latest_version());
+  EXPECT_THAT(db.check(), IsEmpty());
+  EXPECT_TRUE(db.winner(problem(), kGpu));
+  EXPECT_FALSE(db.device(kGpu));
+  DeviceFacts facts;
+  facts.gpu = kGpu, facts.clock_khz = 1'980'000;
+  db.put(facts);
+  EXPECT_EQ(db.device(kGpu), facts);
 }
 
 TEST(Version2, ADamagedRowIsNoSounderAfterTheRenaming) {

@@ -22,8 +22,13 @@ std::vector<Subject> subjects_of(const AnswerOptions& options, const std::vector
   std::vector<Subject> subjects;
   for (const Gpu& gpu : gpus) subjects.push_back({gpu_key(gpu.info), gpu.info});
   if (!options.device.empty()) return subjects;
-  for (const std::string& key : stored_gpus(*database, options.gpu))
-    subjects.push_back({key, with_facts ? nominal_from_key(key) : DeviceInfo{}});
+  for (const std::string& key : stored_gpus(*database, options.gpu)) {
+    subjects.push_back({key, {}});
+    if (!with_facts) continue;
+    const std::optional<DeviceFacts> facts = database->device(key);
+    subjects.back().info = facts ? device_of(key, facts) : nominal_from_key(key);
+    subjects.back().typical = !facts;
+  }
   return subjects;
 }
 

@@ -12,11 +12,12 @@
 /// Which stored record would serve a product, for query, source and explain.
 namespace tilewise::cli {
 
-/// The GPU of an answer: its key, and its facts (typical ones when the GPU is absent; a listing
+/// The GPU of an answer: its key, and its facts (the stored ones when the GPU is absent; a listing
 /// needs none).
 struct Subject {
   std::string key;
   DeviceInfo info;
+  bool typical = false;  ///< no facts are stored: those of a typical GPU of its capability
 };
 
 /// Options of subcommands that answer for products: --device, --gpu, the problems, --db.

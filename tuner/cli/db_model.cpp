@@ -29,7 +29,8 @@ void setup(CLI::App& app, ModelCommand& options) {
   add_gpu_option(app, options.gpu);
   add_database_option(app, options.database);
   app.footer(
-      "Predicts today what was measured, with the facts typical for each GPU's capability. "
+      "Predicts today what was measured, with the stored facts of each GPU (else "
+      "those typical for its capability). "
       "Records of templates and parameters that have changed since are left out.\n\n" +
       examples({"autotune db model", "autotune db model --gpu H200 --json"}));
 }
@@ -55,7 +56,8 @@ std::vector<Comparison> comparisons(const Database& database, const std::string&
   RecordFilter filter;
   filter.gpu = gpu;
   filter.outcome = Outcome::ok;
-  const DeviceInfo device = nominal_from_key(gpu);
+  const std::optional<DeviceFacts> facts = database.device(gpu);
+  const DeviceInfo device = facts ? device_of(gpu, facts) : nominal_from_key(gpu);
   std::map<std::string, std::size_t> places;
   for (const Record& record : database.records(filter)) {
     if (!record.measurement || !(record.measurement->median_us > 0)) continue;

@@ -59,7 +59,9 @@ const Record* serving_record(const Explanation& one) {
 double missed_clock_mhz(const Explanation& one) {
   const Record* record = serving_record(one);
   const double highest = one.answer.subject.info.clock_khz * 1e-3;
-  if (!record || !record->measurement || one.answer.subject.info.target.host) return 0;
+  if (!record || !record->measurement || one.answer.subject.info.target.host ||
+      one.answer.subject.typical)
+    return 0;
   const double clock = record->measurement->sm_clock_mhz;
   return clock > 0 && clock < kFullClock * highest ? highest : 0;
 }
@@ -122,7 +124,9 @@ void print_time(const Explanation& one) {
 void print_limits(const Explanation& one) {
   print_heading("What limits it");
   if (!one.cost) {
-    say("the cost model covers GPUs with known clocks only");
+    say(one.answer.subject.typical && !one.answer.subject.info.target.host
+            ? "not known: the clocks and the bandwidth of this GPU are not stored in the database"
+            : "the cost model covers GPUs with known clocks only");
     return;
   }
   say("the cost model expects " + to_string(*one.cost));

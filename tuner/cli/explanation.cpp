@@ -36,12 +36,13 @@ std::vector<std::string> differences_of(const Candidate& other, const Candidate&
 }
 
 /// The stored problem of the record that serves, with all its candidates.
-std::optional<ReportProblem> measured_problem(const Database& database, const Answer& answer) {
+std::optional<ReportProblem> measured_problem(const Database& database, const Answer& answer,
+                                              const DeviceInfo& device) {
   if (!answer.resolution.record) return std::nullopt;
   const Record& record = *answer.resolution.record;
   return read_problem_for_report(database, {record.gpu, record.problem, 0},
                                  database.winner(record.problem, record.gpu),
-                                 std::numeric_limits<std::size_t>::max());
+                                 std::numeric_limits<std::size_t>::max(), device);
 }
 
 void compare(Explanation& explanation, std::size_t most) {
@@ -97,10 +98,12 @@ void ask_model(Explanation& explanation) {
 
 Explanation explain(const std::optional<Database>& database, Answer answer, std::size_t rivals) {
   Explanation explanation;
-  const DeviceInfo& device = answer.subject.info;
+  // Typical clocks say nothing of this GPU.
+  const DeviceInfo device =
+      answer.subject.typical ? device_of(answer.subject.key, {}) : answer.subject.info;
   explanation.plan = plan_of(answer.resolution.candidate, answer.problem, device);
   if (can_estimate(device)) explanation.cost = estimate(explanation.plan, device);
-  if (database) explanation.measured = measured_problem(*database, answer);
+  if (database) explanation.measured = measured_problem(*database, answer, device);
   if (explanation.measured) {
     const auto& all = explanation.measured->candidates;
     for (std::size_t i = 0; i < all.size(); ++i)

@@ -66,7 +66,11 @@ std::string listing_json(const Database& database, const std::vector<Subject>& s
   document["left_out"] = Json::parse(left_out_json(gpus));
   document["gpus"] = Json::array();
   for (const Subject& subject : subjects) {
-    Json gpu{{"gpu", subject.key}, {"winners", Json::array()}, {"baselines", Json::array()}};
+    const std::optional<DeviceFacts> facts = database.device(subject.key);
+    Json gpu{{"gpu", subject.key},
+             {"facts", facts ? Json::parse(to_json(*facts)) : Json()},
+             {"winners", Json::array()},
+             {"baselines", Json::array()}};
     for (const Winner& winner : database.winners(subject.key))
       gpu["winners"].push_back(winner_json(winner));
     for (const Baseline& baseline : database.baselines({}, subject.key))

@@ -95,6 +95,9 @@ int run(const ReportCommand& options, const Output& output) {
                 "--output: '" + options.file + "' is the database that the report is made of");
   const Plotly plotly = find_plotly(options.plotly);
   const std::vector<std::string> gpus = stored_gpus(database, options.gpu);
+  std::vector<ReportGpu> devices;
+  for (const std::string& gpu : gpus)
+    devices.push_back({gpu, stored_device(database, gpu), database.device(gpu)});
   ReportSummary summary;
   summary.database = database.path().string();
   summary.made = now_text();
@@ -112,13 +115,16 @@ int run(const ReportCommand& options, const Output& output) {
     if (interrupted()) return kInterrupted;
     progress.show(std::to_string(details.size()) + " of " + std::to_string(problems.size()) +
                   " problems");
-    const ReportProblem problem = read_problem_for_report(
-        database, one, database.winner(one.problem, one.gpu), summary.most_candidates);
+    const auto device = std::find_if(devices.begin(), devices.end(),
+                                     [&](const ReportGpu& gpu) { return gpu.key == one.gpu; });
+    const ReportProblem problem =
+        read_problem_for_report(database, one, database.winner(one.problem, one.gpu),
+                                summary.most_candidates, device->info);
     candidates += std::ssize(problem.candidates);
     overviews.push_back(overview_json(problem));
     details.push_back(details_json(problem, strings));
   }
-  const std::string page = report_page(summary, gpus, overviews, details, strings, plotly);
+  const std::string page = report_page(summary, devices, overviews, details, strings, plotly);
   write_page(options.file, page);
   if (output.json)
     print_document(Json{{"file", options.file},

@@ -94,6 +94,7 @@ void add_plan(ReportProblem& problem, ReportCandidate& one, const DeviceInfo& de
     }
     if (known) add_compute_roof(problem, one, *step, device);
   }
+  if (keep && can_estimate(device)) problem.limit = to_string(estimate(plan, device).limit);
   if (keep) one.plan = std::move(plan);
 }
 
@@ -199,19 +200,19 @@ std::size_t candidates_each(const std::vector<std::int64_t>& counts, const Repor
   return low;
 }
 
-std::optional<DeviceInfo> facts_of(const std::string& gpu) {
+std::optional<DeviceInfo> stored_device(const Database& database, const std::string& gpu) {
   try {
-    DeviceInfo device = nominal_from_key(gpu);
-    if (!device.target.host) return device;
-  } catch (const Error&) {
-    // A key of another version, or of a GPU that this version does not know.
+    return device_of(gpu, database.device(gpu));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::database) throw;
+    return std::nullopt;  // a key of another version, or of a GPU that this version does not know
   }
-  return std::nullopt;
 }
 
 ReportProblem read_problem_for_report(const Database& database,
                                       const Database::StoredProblem& stored,
-                                      const std::optional<Winner>& winner, std::size_t most) {
+                                      const std::optional<Winner>& winner, std::size_t most,
+                                      const std::optional<DeviceInfo>& device) {
   ReportProblem problem;
   problem.gpu = stored.gpu;
   problem.problem = stored.problem;
@@ -243,21 +244,16 @@ ReportProblem read_problem_for_report(const Database& database,
   collect_rejections(problem);
   const std::int64_t winner_id = winner ? winner->record.id : 0;
   thin(problem.candidates, winner_id, most);
-  const std::optional<DeviceInfo> facts = facts_of(stored.gpu);
-  std::optional<DeviceInfo> device = facts;
-  try {
-    if (!device) device = nominal_from_key(stored.gpu);  // the CPU: plans need no more
-  } catch (const Error&) {
-  }
+  const bool gpu = device && !device->target.host;  // of the CPU only plans are shown
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
     ReportCandidate& one = problem.candidates[i];
     const bool wins = winner && one.record.id == winner_id;
     if (wins) problem.winner = i, problem.quarantined = winner->quarantined;
-    if (device) add_plan(problem, one, *device, facts.has_value(), wins);
+    if (device) add_plan(problem, one, *device, gpu, wins);
   }
-  if (facts && can_estimate(*facts)) {
-    add_roof(problem.memory_roofs, "device memory", peak_bandwidth(*facts));
-    add_roof(problem.memory_roofs, "L2", l2_bandwidth(*facts));
+  if (gpu && can_estimate(*device)) {
+    add_roof(problem.memory_roofs, "device memory", peak_bandwidth(*device));
+    add_roof(problem.memory_roofs, "L2", l2_bandwidth(*device));
   }
   return problem;
 }

@@ -54,6 +54,14 @@ struct ReportProblem {
   std::vector<Rejection> rejections;              ///< the most frequent first
   std::int64_t other_rejections = 0;              ///< candidates of further reasons
   std::vector<Roof> compute_roofs, memory_roofs;  ///< empty where the GPU's facts are not known
+  std::string limit;  ///< of the winner by the cost model; empty where there is no estimate
+};
+
+/// A GPU of the page.
+struct ReportGpu {
+  std::string key;
+  std::optional<DeviceInfo> info;    ///< stored_device()
+  std::optional<DeviceFacts> facts;  ///< empty: not stored
 };
 
 /// Bounds on what one page holds.
@@ -67,14 +75,16 @@ struct ReportLimits {
 /// limits.
 std::size_t candidates_each(const std::vector<std::int64_t>& counts, const ReportLimits& limits);
 
-/// Reads one problem. More than `most` candidates are thinned: the winner, the 100 fastest and
-/// every improvement of a search stay, and of the others an even share.
+/// The device of a GPU key, with the facts that are stored of it: without them its clocks, bus,
+/// memory and L2 are 0. Empty for keys of other versions.
+std::optional<DeviceInfo> stored_device(const Database& database, const std::string& gpu);
+
+/// Reads one problem, measured on `device`. More than `most` candidates are thinned: the winner,
+/// the 100 fastest and every improvement of a search stay, and of the others an even share.
 ReportProblem read_problem_for_report(const Database& database,
                                       const Database::StoredProblem& stored,
-                                      const std::optional<Winner>& winner, std::size_t most);
-
-/// The facts of a GPU key; none for the CPU, and for keys of other versions.
-std::optional<DeviceInfo> facts_of(const std::string& gpu);
+                                      const std::optional<Winner>& winner, std::size_t most,
+                                      const std::optional<DeviceInfo>& device);
 
 /// Seconds since 1970 of "2026-01-31T12:00:00Z"; -1 for another text.
 double seconds_of_date(const std::string& date);

@@ -211,8 +211,7 @@ Json winner_json(const ReportProblem& problem, ReportStrings& strings) {
             {"driver", strings.number(record.environment.driver)},
             {"date", record.environment.date},
             {"quarantined", problem.quarantined}};
-  if (const auto device = facts_of(problem.gpu); device && one.plan && can_estimate(*device))
-    json["limit"] = to_string(estimate(*one.plan, *device).limit);
+  if (!problem.limit.empty()) json["limit"] = problem.limit;
   json["plan"] = one.plan ? plan_json(*one.plan) : Json();
   return json;
 }

@@ -56,17 +56,24 @@ std::string data_script(const std::string& id, const std::string& json) {
   return "<script type=\"application/json\" id=\"" + id + "\">" + json + "</script>\n";
 }
 
-std::string summary_json(const ReportSummary& summary, const std::vector<std::string>& gpus) {
+std::string summary_json(const ReportSummary& summary, const std::vector<ReportGpu>& gpus) {
   Json list = Json::array();
-  for (const std::string& gpu : gpus) {
-    Json json{{"key", gpu}};
-    if (const auto facts = facts_of(gpu)) {
-      json["name"] = facts->name;
+  for (const ReportGpu& gpu : gpus) {
+    Json json{{"key", gpu.key}};
+    if (gpu.info && !gpu.info->target.host) {
+      const DeviceInfo& info = *gpu.info;
+      json["name"] = info.name;
       json["capability"] =
-          std::to_string(facts->target.major) + "." + std::to_string(facts->target.minor);
-      json["multiprocessors"] = facts->multiprocessors;
-      json["peak_tflops"] = peak_flops(*facts) * 1e-12;
-      json["bandwidth"] = peak_bandwidth(*facts);
+          std::to_string(info.target.major) + "." + std::to_string(info.target.minor);
+      json["multiprocessors"] = info.multiprocessors;
+      json["facts"] = gpu.facts.has_value();
+    }
+    if (json.value("facts", false)) {
+      json["clock_mhz"] = gpu.facts->clock_khz / 1000;
+      json["l2_bytes"] = gpu.facts->l2_bytes;
+      json["power_limit_w"] = gpu.facts->power_limit_w;
+      json["peak_tflops"] = peak_flops(*gpu.info) * 1e-12;
+      json["bandwidth"] = peak_bandwidth(*gpu.info);
     }
     list.push_back(json);
   }
@@ -98,7 +105,7 @@ std::string filled(std::string_view text, ValueOf value_of) {
 
 }  // namespace
 
-std::string report_page(const ReportSummary& summary, const std::vector<std::string>& gpus,
+std::string report_page(const ReportSummary& summary, const std::vector<ReportGpu>& gpus,
                         const std::vector<std::string>& overviews,
                         const std::vector<std::string>& details, const ReportStrings& strings,
                         const Plotly& plotly) {

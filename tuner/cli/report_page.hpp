@@ -56,7 +56,7 @@ std::string details_json(const ReportProblem& problem, ReportStrings& strings);
 std::string script_safe(std::string json);
 
 /// The whole page. `overviews` and `details` are JSON of the same problems.
-std::string report_page(const ReportSummary& summary, const std::vector<std::string>& gpus,
+std::string report_page(const ReportSummary& summary, const std::vector<ReportGpu>& gpus,
                         const std::vector<std::string>& overviews,
                         const std::vector<std::string>& details, const ReportStrings& strings,
                         const Plotly& plotly);

@@ -48,6 +48,9 @@ function showSummary() {
     {title: "Multiprocessors", number: true, value: g => g.multiprocessors || null, cell: g => g.multiprocessors || "–"},
     {title: "Stated f32 peak", number: true, value: g => g.peak_tflops || null, cell: g => g.peak_tflops ? rate(g.peak_tflops) : "–"},
     {title: "Stated bandwidth", number: true, value: g => g.bandwidth || null, cell: g => g.bandwidth ? digits(g.bandwidth / 1e12, 3) + " TB/s" : "–"},
+    {title: "Clock", number: true, value: g => g.clock_mhz || null, cell: g => g.clock_mhz ? g.clock_mhz + " MHz" : "–"},
+    {title: "L2", number: true, value: g => g.l2_bytes || null, cell: g => g.l2_bytes ? bytes(g.l2_bytes) : "–"},
+    {title: "Power limit", number: true, value: g => g.power_limit_w || null, cell: g => g.power_limit_w ? digits(g.power_limit_w, 4) + " W" : "–"},
     {title: "Types", value: g => g.kinds, cell: g => g.kinds},
     {title: "Problems", number: true, value: g => g.count, cell: g => digits(g.count, 6)},
     {title: "Candidates", number: true, value: g => g.records, cell: g => digits(g.records, 7)}], {});
@@ -56,6 +59,11 @@ function showSummary() {
     return {...g, count: mine.length, kinds: [...new Set(mine.map(row => row.kind))].sort().join(", "),
       records: mine.reduce((sum, row) => sum + row.records, 0)};
   }));
+  const unknown = summary.gpus.filter(g => g.facts === false).map(g => g.name);
+  $("facts").textContent = unknown.length
+    ? "The clocks, the bandwidth, the L2 cache and the power limit of " + unknown.join(", ") + " are not stored in this database, so no peak and "
+      + "no roofline of it are shown. Tuning any product there with this version stores them."
+    : "";
   $("gpus").closest(".scroll").hidden = summary.gpus.length === 0;
 }
 

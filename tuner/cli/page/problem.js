@@ -163,7 +163,7 @@ function rooflineSection(row, details) {
   figure(element, plot, "Rate of " + digits(some.length, 6) + " measured candidates over the flop per byte that their blocks request (L2 serves many of these bytes)."
     + (w && known(w.intensity) ? " The winner: " + rate(rateOf(details, w.us), row.kind) + " at " + digits(w.intensity, 3) + " flop per byte." : "")
     + (details.roofs.length ? " Roofs are the stated peak rates; L2’s is the cost model’s. The dotted vertical line is the product’s own intensity, where each operand moves once."
-      : " No roofs are drawn: peak rates of this device are not known."));
+      : " No roofs are drawn: the clocks and the bandwidth of this device are not stored in the database."));
   return section("Roofline", element);
 }
 

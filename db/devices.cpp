@@ -1,0 +1,52 @@
+#include "db/state.hpp"
+#include "db/tables.hpp"
+
+// The facts of the devices whose records are stored.
+namespace tilewise {
+
+DeviceFacts read_device(Query& row) {
+  DeviceFacts facts;
+  std::string hash;
+  row.read(facts.gpu, facts.clock_khz, facts.memory_clock_khz, facts.memory_bus_bits,
+           facts.memory_bytes, facts.l2_bytes, facts.power_limit_w, facts.date, hash);
+  require_hash(facts, std::move(hash), "the facts of " + facts.gpu);
+  return facts;
+}
+
+void put_device(const Connection& db, const DeviceFacts& facts) {
+  db.query("INSERT OR REPLACE INTO devices (" + kDeviceColumns +
+           ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+      .bind(facts.gpu, facts.clock_khz, facts.memory_clock_khz, facts.memory_bus_bits,
+            facts.memory_bytes, facts.l2_bytes, facts.power_limit_w, facts.date, row_hash(facts))
+      .run();
+}
+
+bool has_device(const Connection& db, const std::string& gpu) {
+  return db.query("SELECT 1 FROM devices WHERE gpu = ?").bind(gpu).step();
+}
+
+std::optional<DeviceFacts> Database::device(const std::string& gpu) const {
+  const std::lock_guard lock(state_->mutex);
+  Query query =
+      state_->connection.query("SELECT " + kDeviceColumns + " FROM devices WHERE gpu = ?");
+  query.bind(gpu);
+  auto found = state_->rows(query, "row of devices", read_device);
+  // A damaged index may lead to another row.
+  if (found.empty() || found.front().gpu != gpu) return {};
+  return std::move(found.front());
+}
+
+void Database::put(const DeviceFacts& facts) {
+  const std::optional<DeviceFacts> stored = device(facts.gpu);
+  DeviceFacts now = facts;
+  if (stored) {
+    if (!(now.power_limit_w > 0)) now.power_limit_w = stored->power_limit_w;
+    DeviceFacts same = now;
+    same.date = stored->date;
+    if (same == *stored) return;
+  }
+  const std::lock_guard lock(state_->mutex);
+  state_->write([&](const Connection& db) { put_device(db, now); });
+}
+
+}  // namespace tilewise
