@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "vocabulary/machine_limits.hpp"
+
 namespace tilewise {
 
 int HostStaging::threads(const HostSettings& settings) {

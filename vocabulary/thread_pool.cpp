@@ -1,21 +1,14 @@
 #include "vocabulary/thread_pool.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <memory>
 #include <utility>
 
-namespace tilewise {
+#include "vocabulary/machine_limits.hpp"
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
+namespace tilewise {
 
 int thread_count(int threads) { return threads > 0 ? threads : usable_cores(); }
 

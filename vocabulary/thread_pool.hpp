@@ -11,8 +11,6 @@
 
 namespace tilewise {
 
-/// The number of cores that this process may use.
-int usable_cores();
 /// `threads`, or usable_cores() when it is 0.
 int thread_count(int threads);
 

@@ -7,7 +7,7 @@
 
 #include "device/host/host.hpp"
 #include "tilewise/error.hpp"
-#include "vocabulary/thread_pool.hpp"
+#include "vocabulary/machine_limits.hpp"
 
 namespace tilewise::host {
 namespace {
@@ -67,14 +67,6 @@ bool runs_here(std::string_view cpu) {
   return cpu == processor() || (cpu == "x86-64" && processor().starts_with(cpu));
 }
 
-MemoryFacts memory_facts() {
-  const auto bytes = [](const char* name) {
-    const std::string value = proc_value("/proc/meminfo", name);
-    return value.empty() ? std::int64_t{0} : std::int64_t{std::stoll(value)} * 1024;
-  };
-  return {bytes("MemTotal"), bytes("MemAvailable")};
-}
-
 std::string host_name(const std::string& which) {
   const std::string name = which.starts_with("cpu") ? "host" + which.substr(3) : which;
   return name == "host" || name.starts_with("host:") ? name : "";
@@ -90,11 +82,12 @@ DeviceInfo device_info(const std::string& which) {
   DeviceInfo info = nominal_device(name == "host" ? named : best_target(named));
   info.name = "CPU: " + processor_name();
   info.uuid = "";
-  info.multiprocessors = usable_cores();
+  // Of the machine: the key of its records is the same under an affinity or a quota.
+  info.multiprocessors = machine_cores();
   info.clock_khz = clock_khz();
   info.memory_clock_khz = 0;  // not known
   info.memory_bus_bits = 0;
-  info.memory_bytes = memory_facts().total_bytes;
+  info.memory_bytes = usable_memory().total;
   info.l2_bytes = cache_bytes();
   // AVX2: two units of eight floats. Else at most four, multiply and add apart.
   info.fp32_lanes = processor() == "x86-64 avx2 fma" ? 16 : 4;

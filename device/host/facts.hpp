@@ -1,6 +1,4 @@
 #pragma once
-#include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace tilewise::host {
@@ -9,10 +7,5 @@ namespace tilewise::host {
 std::string_view processor();
 /// Whether an image for `cpu` runs on this processor.
 bool runs_here(std::string_view cpu);
-
-struct MemoryFacts {
-  std::int64_t total_bytes = 0, free_bytes = 0;
-};
-MemoryFacts memory_facts();
 
 }  // namespace tilewise::host

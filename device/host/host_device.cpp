@@ -8,6 +8,7 @@
 #include "device/host/facts.hpp"
 #include "device/host/loaded_image.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/machine_limits.hpp"
 
 namespace tilewise::host {
 namespace {
@@ -34,6 +35,13 @@ void check_cluster(const LaunchShape& shape, const std::string& launching) {
            " blocks and " + std::to_string(kMostClusterThreads) + " threads, in whole warps");
 }
 
+/// Makes the pages be there: the system counts those alone as used.
+void touch(void* pointer, std::int64_t bytes) {
+  constexpr std::int64_t kPage = 4096;  // the smallest
+  auto* const begin = static_cast<volatile std::byte*>(pointer);
+  for (std::int64_t at = 0; at < bytes; at += kPage) begin[at] = std::byte{0};
+}
+
 std::string mebibytes(std::int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 }  // namespace
@@ -46,10 +54,10 @@ HostDevice::~HostDevice() {
 }
 
 DeviceStatus HostDevice::status() const {
-  const MemoryFacts memory = memory_facts();
+  const UsableMemory memory = usable_memory();
   DeviceStatus status;
-  status.free_bytes = memory.free_bytes;
-  status.total_bytes = memory.total_bytes;
+  status.free_bytes = memory.free;
+  status.total_bytes = memory.total;
   return status;
 }
 
@@ -114,16 +122,19 @@ void* HostDevice::allocate(std::int64_t bytes) {
   return pointer;
 }
 
-/// Large requests are checked against the free memory first: the system overcommits.
+/// Large requests are checked against the free memory first, and touched: the system overcommits,
+/// and ends a process that touches more than there is.
 void* HostDevice::aligned_memory(std::int64_t bytes) const {
   void* pointer = nullptr;
-  if ((bytes < kMuch || bytes <= memory_facts().free_bytes) &&
-      posix_memalign(&pointer, kMemoryAlignment, static_cast<std::size_t>(bytes)) == 0)
+  if ((bytes < kMuch || bytes <= usable_memory().free) &&
+      posix_memalign(&pointer, kMemoryAlignment, static_cast<std::size_t>(bytes)) == 0) {
+    if (bytes >= kMuch) touch(pointer, bytes);
     return pointer;
-  const MemoryFacts memory = memory_facts();
+  }
+  const UsableMemory memory = usable_memory();
   throw Error(ErrorKind::out_of_memory, "out of memory: " + std::to_string(bytes) +
-                                            " bytes wanted, and " + mebibytes(memory.free_bytes) +
-                                            " of " + mebibytes(memory.total_bytes) + " free on " +
+                                            " bytes wanted, and " + mebibytes(memory.free) +
+                                            " of " + mebibytes(memory.total) + " free on " +
                                             info_.name);
 }
 

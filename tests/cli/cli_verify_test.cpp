@@ -83,7 +83,7 @@ TEST_F(CliVerify, WinnersThatCannotBeCheckedAreNoSuccessAndSayWhy) {
   const Result imported = run({"import", file("odd.json")});
   ASSERT_EQ(imported.status, 0) << imported.err;
   const std::map<std::int64_t, std::string> reasons{
-      {35, "of_another_version"}, {36, "TILE_M=77"}, {1LL << 40, "of host memory"}};
+      {35, "of_another_version"}, {36, "TILE_M=77"}, {1LL << 40, "are available"}};
   const Json verified = verify({"--json"}).json();
   for (const Json& row : verified.at("results")) {
     const auto reason = reasons.find(row.at("problem").at("m"));

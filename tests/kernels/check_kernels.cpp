@@ -34,6 +34,7 @@
 #include "tests/kernels/check_cases.hpp"
 #include "tests/kernels/checker.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/machine_limits.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise::check {

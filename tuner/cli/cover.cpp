@@ -86,11 +86,18 @@ SizeRange range_of(const CoverCommand& options) {
 }
 
 /// The CPU takes seconds for what a GPU does in microseconds.
-void apply_cpu_limits(CoverOptions& cover, const Gpu& host) {
+void apply_cpu_limits(CoverOptions& cover) {
+  // The operands, and five times their bytes for test data and reference where k is small.
+  constexpr double kTimesOperands = 6, kLeastOperands = 1 << 20;
+  const double available = host_bytes_available();
+  const double beside = static_cast<double>(kBesideCandidatesBytes);
+  if (available < beside + kTimesOperands * kLeastOperands)
+    throw Error(ErrorKind::out_of_memory,
+                "cover on the CPU needs " + format_bytes(beside + kTimesOperands * kLeastOperands) +
+                    " of memory; " + format_bytes(available) + " are available");
   cover.most_flops = 2e9;
-  cover.most_bytes = 1 << 26;
-  if (cover.compile_threads == 0)
-    cover.compile_threads = std::max(1, host.info.multiprocessors / 2);
+  cover.most_bytes = std::min<double>(1 << 26, (available - beside) / kTimesOperands);
+  if (cover.compile_threads == 0) cover.compile_threads = cpu_compile_threads({});
 }
 
 int run_cover(const CoverCommand& options, const Output& output) {
@@ -112,7 +119,7 @@ int run_cover(const CoverCommand& options, const Output& output) {
                 "--in-process takes one device, and these are " + std::to_string(gpus.size()));
   const Gpu& gpu = gpus.front();
   check_kind(range.kind, gpu.info);
-  if (gpu.info.target.host) apply_cpu_limits(cover_options, gpu);
+  if (gpu.info.target.host) apply_cpu_limits(cover_options);
   cover_options.reproduce = "autotune tune --device " + device_name(gpu);
   for (const Gpu& one : gpus) {
     const DeviceStatus status = status_of(one);

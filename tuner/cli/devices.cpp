@@ -5,6 +5,7 @@
 #include "tuner/cli/command.hpp"
 #include "tuner/cli/gpus.hpp"
 #include "tuner/cli/kinds.hpp"
+#include "vocabulary/machine_limits.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -73,6 +74,7 @@ std::string json_of(const std::vector<Shown>& all) {
     Json json = Json::parse(to_json(info));
     json["index"] = info.target.host ? Json(shown.gpu.which) : Json(shown.gpu.index);
     json["gpu"] = gpu_key(info);
+    if (info.target.host) json["usable_processors"] = usable_cores();
     json["peak_tflops"] = peak_flops(info) * 1e-12;
     json["peak_bandwidth"] = peak_bandwidth(info);
     json["balance_flop_per_byte"] = balance_of(info);
@@ -96,6 +98,10 @@ void print_verbose(const Shown& shown) {
              std::to_string(info.threads_per_multiprocessor) + " threads, " +
              std::to_string(info.blocks_per_multiprocessor) + " blocks a multiprocessor; " +
              std::to_string(info.fp32_lanes) + " fp32 lanes");
+  if (info.target.host)
+    print_line("  usable: " + std::to_string(usable_cores()) + " of " +
+               std::to_string(info.multiprocessors) + " processors, " + bytes(free_bytes(shown)) +
+               " of memory");
   std::string features;
   for (std::size_t i = 0; i < info.features.size(); ++i)
     if (info.features.test(i)) features += " " + std::string(to_string(static_cast<Feature>(i)));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -11,8 +10,10 @@
 #include "tilewise/error.hpp"
 #include "tuner/cli/inputs.hpp"
 #include "tuner/cli/output.hpp"
+#include "tuner/evaluate/evaluator.hpp"
 #include "tuner/evaluate/validator.hpp"
 #include "tuner/reference/reference.hpp"
+#include "vocabulary/machine_limits.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -117,10 +118,8 @@ std::vector<Gpu> every_gpu_of(const std::string& device) {
 }  // namespace
 
 double host_bytes_available() {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string name;
-  for (double kib = 0; meminfo >> name >> kib; meminfo.ignore(64, '\n'))
-    if (name == "MemAvailable:") return kib * 1024;
+  const UsableMemory memory = usable_memory();
+  if (memory.total > 0) return static_cast<double>(memory.free);
   return std::numeric_limits<double>::infinity();  // not known: the allocation decides
 }
 
@@ -218,6 +217,28 @@ double host_bytes_needed(const Problem& problem) {
   return sampled ? std::max(operands, c) + 200 * m * batch : operands + 16 * elements;
 }
 
+double device_bytes_needed(const Problem& problem) {
+  const double operands = operand_bytes(problem);
+  if (operands > 1e17) return operands;  // near the limit of 64-bit byte counts
+  return static_cast<double>(Validator::minimal_bytes(problem));
+}
+
+double host_bytes_needed(const Problem& problem, const DeviceInfo& info) {
+  const double needed = host_bytes_needed(problem);
+  return info.target.host
+             ? needed + device_bytes_needed(problem) + static_cast<double>(kBesideCandidatesBytes)
+             : needed;
+}
+
+int cpu_compile_threads(const std::vector<Problem>& problems) {
+  double needed = 0;
+  for (const Problem& problem : problems)
+    needed = std::max(needed, host_bytes_needed(problem) + device_bytes_needed(problem));
+  const double most = (host_bytes_available() - needed) / static_cast<double>(kCompilerBytes);
+  return static_cast<int>(
+      std::clamp<double>(most, 1, std::max(1, usable_cores() / 2)));  // the rest: the kernels
+}
+
 void check_host_memory(const Problem& problem) {
   const double needed = host_bytes_needed(problem);
   const double available = host_bytes_available();
@@ -227,14 +248,22 @@ void check_host_memory(const Problem& problem) {
                                             format_bytes(available) + " are available");
 }
 
-double device_bytes_needed(const Problem& problem) {
-  const double operands = operand_bytes(problem);
-  if (operands > 1e17) return operands;  // near the limit of 64-bit byte counts
-  return static_cast<double>(Validator::minimal_bytes(problem));
+void check_host_memory(const Problem& problem, const DeviceInfo& info) {
+  if (!info.target.host) return check_host_memory(problem);
+  const double needed = host_bytes_needed(problem, info), available = host_bytes_available();
+  if (needed <= available) return;
+  throw Error(ErrorKind::out_of_memory,
+              to_string(problem) + " needs " + format_bytes(needed) + " of memory (" +
+                  format_bytes(host_bytes_needed(problem)) + " for test data and reference, " +
+                  format_bytes(device_bytes_needed(problem)) + " for A, B and C, " +
+                  format_bytes(static_cast<double>(kBesideCandidatesBytes)) +
+                  " for this program and a compiler); " + format_bytes(available) +
+                  " are available");
 }
 
 void check_device_memory(const Problem& problem, const DeviceInfo& info,
                          const DeviceStatus& status) {
+  if (info.target.host) return check_host_memory(problem, info);
   const double needed = device_bytes_needed(problem);
   if (needed <= static_cast<double>(status.free_bytes)) return;
   throw Error(ErrorKind::out_of_memory,

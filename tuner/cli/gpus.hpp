@@ -44,10 +44,17 @@ std::vector<Target> parse_targets(const std::string& text);
 double device_bytes_needed(const Problem& problem);
 /// Bytes of host memory for its test data and reference.
 double host_bytes_needed(const Problem& problem);
-/// Of host memory, now; infinite when not known.
+/// Bytes of host memory for measuring it on a device. The CPU keeps the operands there, too, and
+/// its compilers take more than NVRTC.
+double host_bytes_needed(const Problem& problem, const DeviceInfo& info);
+/// Of host memory that this process may use (usable_memory()), now; infinite when not known.
 double host_bytes_available();
-/// Throws Error(out_of_memory) with both numbers.
+/// Compiler threads on the CPU: at most half of the cores, and as many as the memory holds beside
+/// the largest of the problems.
+int cpu_compile_threads(const std::vector<Problem>& problems);
+/// Throw Error(out_of_memory) with both numbers: before a device is chosen, and for a device.
 void check_host_memory(const Problem& problem);
+void check_host_memory(const Problem& problem, const DeviceInfo& info);
 void check_device_memory(const Problem& problem, const DeviceInfo& info,
                          const DeviceStatus& status);
 

@@ -97,8 +97,7 @@ TuneResult tune_for(const Problem& problem, double budget_seconds, const LadderC
   Bench bench(gpu, options.bench);
   TuneOptions tune_options;
   tune_options.budget_seconds = budget_seconds;
-  if (gpu.info.target.host)
-    tune_options.compile_threads = std::max(1, gpu.info.multiprocessors / 2);
+  if (gpu.info.target.host) tune_options.compile_threads = cpu_compile_threads({problem});
   const auto show = [&](const TuneProgress& now) { progress.show(progress_line(now)); };
   TuneContext tuning{context.database,  context.cache, context.compiler,
                      bench.evaluator(), show,          context.stop};

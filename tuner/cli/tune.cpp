@@ -4,6 +4,7 @@
 #include <iostream>
 #include <set>
 
+#include "db/lock_waits.hpp"
 #include "matmul/stored_corrections.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "tuner/cli/bench.hpp"
@@ -110,9 +111,10 @@ void setup(CLI::App& app, TuneCommand& options) {
 
 /// On the CPU a product takes milliseconds, and compilers would disturb the timing: a shorter
 /// budget and half of the cores for compiling.
-void apply_cpu_defaults(TuneOptions& tune, const Gpu& host, const TuneCommand& options) {
+void apply_cpu_defaults(TuneOptions& tune, const TuneCommand& options) {
   if (options.budget.empty()) tune.budget_seconds = kCpuTuneSeconds;
-  if (tune.compile_threads == 0) tune.compile_threads = std::max(1, host.info.multiprocessors / 2);
+  if (tune.compile_threads == 0)
+    tune.compile_threads = cpu_compile_threads(problems_of(options.problems));
 }
 
 /// Checks the whole command line before anything is opened.
@@ -155,7 +157,7 @@ Task task_for(const std::vector<Gpu>& alike, const Run& run) {
   const DeviceInfo& info = alike.front().info;
   const std::vector<Winner> winners = run.database.winners(gpu_key(info));
   Task task{alike, {}, {}, run.tune, nullptr};
-  if (info.target.host) apply_cpu_defaults(task.tune, alike.front(), run.options);
+  if (info.target.host) apply_cpu_defaults(task.tune, run.options);
   const auto weighted = weighted_problems_of(run.options.problems, info, winners);
   for (const WeightedProblem& one : weighted) task.problems.push_back(one.problem);
   task.budgets = shares_of(task.tune.budget_seconds, weighted);
@@ -230,6 +232,14 @@ void warn_about(const Tuned& tuned) {
          " others: autotune db list --outcome wrong_result");
 }
 
+/// Warns of the waits for locks, which no budget counts.
+void warn_of_lock_waits() {
+  const double seconds = lock_wait_seconds();
+  if (seconds < 1) return;
+  warn("waited " + format_seconds(seconds) +
+       " for locks on the database that another process held; the budgets do not count them");
+}
+
 /// The error to report: of a database that failed, else the first.
 std::optional<Error> failure_of(const std::vector<Tuned>& results) {
   std::optional<Error> failure;
@@ -264,6 +274,7 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   warnings.erase(warnings.begin(), warnings.begin() + static_cast<std::ptrdiff_t>(run.warned));
   warn_of(warnings);
   if (run.cache) warn_of(run.cache->warnings());
+  warn_of_lock_waits();
   for (const Tuned& tuned : results) warn_about(tuned);
   if (!failure) failure = failure_of(results);
   const DeviceInfo& info = tasks.front().gpus.front().info;
@@ -336,7 +347,7 @@ int dry_run(const TuneCommand& options, const TuneOptions& tune_options, const O
        group_alike(gpus_to_measure_on(options.bench.device, output, false))) {
     const DeviceInfo& info = alike.front().info;
     TuneOptions tune = tune_options;
-    if (info.target.host) apply_cpu_defaults(tune, alike.front(), options);
+    if (info.target.host) apply_cpu_defaults(tune, options);
     const auto weighted =
         weighted_problems_of(options.problems, info,
                              database ? database->winners(gpu_key(info)) : std::vector<Winner>{});

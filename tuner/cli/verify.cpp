@@ -80,7 +80,7 @@ Verdict verify_one(const std::string& gpu, const Winner& winner, const ImageStor
   verdict.stored = winner.record;
   const DeviceInfo info = evaluator.device_info();
   try {
-    check_host_memory(problem);
+    check_host_memory(problem, info);
     evaluator.begin(problem, std::make_shared<const Reference>(Reference::compute(problem)));
     const Trial trial =
         try_candidate(problem, winner.record.candidate, info, images, evaluator, kObservedSeconds);

@@ -47,6 +47,11 @@ struct RaceResult {
   std::vector<Baseline> baselines;    ///< problem, library, version, variant, measurement filled in
 };
 
+/// On the CPU, memory that a compiler takes, and what is left to it, this program and its worker
+/// beside a candidate's operands.
+inline constexpr std::int64_t kCompilerBytes = std::int64_t{192} << 20;
+inline constexpr std::int64_t kBesideCandidatesBytes = kCompilerBytes + (std::int64_t{64} << 20);
+
 /// The shortest time for which a candidate runs alone before it is stored as a winner.
 inline constexpr double kObserveSeconds = 0.25;
 

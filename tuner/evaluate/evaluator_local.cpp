@@ -75,9 +75,11 @@ LocalEvaluator::Bench LocalEvaluator::make_bench(
                 to_string(problem) + ": A, B and C with their guards need " + mebibytes(minimal) +
                     " on the device, " + mebibytes(free) + " are free");
   }
-  const auto usable = static_cast<std::int64_t>(kUsableShare * static_cast<double>(free));
+  const std::int64_t others = device_.info().target.host ? kBesideCandidatesBytes : 0;
+  const auto usable =
+      std::min(static_cast<std::int64_t>(kUsableShare * static_cast<double>(free)), free - others);
   const bool all = resident + set <= usable;
-  const std::int64_t rest = usable - (all ? resident : minimal);
+  const std::int64_t rest = std::max<std::int64_t>(0, usable - (all ? resident : minimal));
   const std::int64_t sets =
       std::clamp<std::int64_t>(rest / std::max<std::int64_t>(1, set), 0, wanted);
   Bench bench;

@@ -5,27 +5,15 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <utility>
 
 #include "tilewise/error.hpp"
 #include "tuner/reference/reference.hpp"
+#include "vocabulary/machine_limits.hpp"
 
 namespace tilewise {
 namespace {
-
-// Memory available without swapping, in bytes, as the system reports it; 0 when it does not.
-std::size_t available_host_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  std::size_t kilobytes = 0;
-  std::string unit;
-  while (file >> name >> kilobytes && std::getline(file, unit)) {
-    if (name == "MemAvailable:") return kilobytes * 1024;
-  }
-  return 0;
-}
 
 std::string mebibytes(std::size_t bytes) { return std::to_string((bytes >> 20) + 1) + " MiB"; }
 
@@ -33,14 +21,18 @@ std::string mebibytes(std::size_t bytes) { return std::to_string((bytes >> 20) +
   const int error = errno;
   throw Error(ErrorKind::out_of_memory, "the reference needs " + mebibytes(bytes) +
                                             " of host memory: " + call + ": " +
-                                            std::strerror(error));
+                                            std::strerror(error) +
+                                            (error == EFBIG ? " (the limit on file sizes, ulimit "
+                                                              "-f, holds for this memory, too)"
+                                                            : ""));
 }
 
 }  // namespace
 
 void SharedBlock::require(std::size_t bytes) {
-  const std::size_t available = available_host_bytes();
-  if (available > 0 && bytes > available) {
+  const UsableMemory memory = usable_memory();
+  const auto available = static_cast<std::size_t>(memory.free);
+  if (memory.total > 0 && bytes > available) {
     throw Error(ErrorKind::out_of_memory, "the reference needs " + mebibytes(bytes) +
                                               " of host memory, " + mebibytes(available) +
                                               " are available");
