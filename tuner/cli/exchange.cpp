@@ -162,7 +162,7 @@ int run_export(const ExportCommand& options, const Output& output) {
   std::ofstream file(options.file, std::ios::binary | std::ios::trunc);
   file << text << '\n';
   file.close();
-  if (!file) throw Error(ErrorKind::io, "cannot write '" + options.file + "'");
+  if (!file) throw cannot_write(options.file);
   if (output.json)
     print_document(
         Json{{"file", options.file}, {"bytes", text.size() + 1}, {"left_out", left_out}}.dump(

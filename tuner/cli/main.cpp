@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "db/lock_waits.hpp"
 #include "device/host/host.hpp"
 #include "tilewise/version.hpp"
 #include "tuner/cli/command.hpp"
@@ -170,7 +172,12 @@ std::vector<std::string>& words_behind_dashes() {
 }
 
 int run_cli(int argc, char** argv) {
-  reset_sigchld();
+  set_own_signals();
+  on_lock_wait([](const std::filesystem::path& database) {
+    warn("waiting for the database " + database.string() +
+         ", which another process has locked; it waits " + std::to_string(kMostLockWaitSeconds) +
+         " s at most, which no budget counts");
+  });
   host::sweep_temporary_folders();
   CLI::App app("Tunes matrix products on the GPU that is there, and remembers what it found.");
   Selection selection;

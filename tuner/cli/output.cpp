@@ -17,6 +17,7 @@
 
 #include "tilewise/error.hpp"
 #include "tilewise/version.hpp"
+#include "tuner/cli/progress.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -215,26 +216,33 @@ void print_wrapped(const std::string& text) {
 void print_line(const std::string& text) { print_exact_line(printable(text)); }
 
 void note(const Output& output, const std::string& text) {
-  if (!output.quiet)
-    std::cerr << wrapped(printable(text), terminal_width(StandardStream::err)) << '\n';
+  if (output.quiet) return;
+  Progress::clear_all();
+  std::cerr << wrapped(printable(text), terminal_width(StandardStream::err)) << '\n';
 }
 
 void print_complaint(const std::string& word, const std::string& text) {
   const std::string start = "autotune: ";
   const std::string all =
       wrapped(start + word + ' ' + printable(text), terminal_width(StandardStream::err));
+  Progress::clear_all();
   std::cerr << start << styled(word, Style::bad, colours(StandardStream::err))
             << all.substr(start.size() + word.size()) << '\n';
 }
 
 void warn(const std::string& text) { print_complaint("warning:", text); }
 
+Error cannot_write(const std::string& path) {
+  const std::string why = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
+  return {ErrorKind::io, "cannot write '" + path + "'" + why};
+}
+
 void check_writable(const std::string& option, const std::string& path) {
   std::error_code ignored;
   const bool present = std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
   if (file < 0 && errno != ENXIO)  // ENXIO: a FIFO without a reader yet
-    throw Error(ErrorKind::io, option + ": cannot write '" + path + "': " + std::strerror(errno));
+    throw Error(ErrorKind::io, option + ": " + cannot_write(path).what());
   if (file >= 0) close(file);
   if (!present) unlink(path.c_str());
 }

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "tilewise/error.hpp"
+
 /// Output: results on stdout (a table, or one JSON document), everything else on stderr.
 namespace tilewise::cli {
 
@@ -84,6 +86,9 @@ void note(const Output& output, const std::string& text);
 void print_complaint(const std::string& word, const std::string& text);
 /// The same with "warning:".
 void warn(const std::string& text);
+
+/// The error of a file that could not be written, with the reason in errno, if any.
+Error cannot_write(const std::string& path);
 
 /// Throws Error(io) with `option` and the reason when the file could not be written; does not
 /// change the file. A check before a long run.

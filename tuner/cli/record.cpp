@@ -123,7 +123,7 @@ pid_t start_program(std::vector<std::string> words, std::vector<std::string> set
     throw Error(ErrorKind::io, "no pipe to a program: " + std::string(strerror(errno)));
   const pid_t program = fork();
   if (program == 0) {
-    restore_sigchld();
+    restore_own_signals();
     signals.restore();
     execvpe(arguments[0], arguments.data(), environment.data());
     const int why = errno;
@@ -191,8 +191,7 @@ int run_record(const RecordCommand& options, const Output& output) {
                 "no program: write it and its arguments behind --, as autotune record -- ./app");
   const DropInLibrary library;
   // Known before the program runs.
-  if (!std::ofstream(options.list, std::ios::app))
-    throw Error(ErrorKind::io, "cannot write '" + options.list + "'");
+  if (!std::ofstream(options.list, std::ios::app)) throw cannot_write(options.list);
   const PrivateFolder parts(fs::temp_directory_path());
   const SignalsOfProgram signals;  // until the list is written
   const int status =
@@ -217,7 +216,7 @@ int run_record(const RecordCommand& options, const Output& output) {
   list << "layout,m,n,k,dtype,out,math,batch,align,calls,us,lda,ldb,ldc\n";
   for (const auto& [problem, line] : lines) list << line << '\n';
   list.close();
-  if (!list) throw Error(ErrorKind::io, "cannot write '" + options.list + "'");
+  if (!list) throw cannot_write(options.list);
   const int ended = exit_status(status);
   if (output.json) {
     print_document(Json{

@@ -71,7 +71,8 @@ void handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-struct sigaction inherited_sigchld {};
+struct sigaction inherited_sigchld {
+}, inherited_sigxfsz{};
 
 }  // namespace
 
@@ -87,12 +88,17 @@ void catch_interrupts() {
     if (!is_ignored(signal)) handle(signal, on_signal);
 }
 
-void reset_sigchld() {
+void set_own_signals() {
   sigaction(SIGCHLD, nullptr, &inherited_sigchld);
+  sigaction(SIGXFSZ, nullptr, &inherited_sigxfsz);
   handle(SIGCHLD, SIG_DFL);
+  handle(SIGXFSZ, SIG_IGN);
 }
 
-void restore_sigchld() { sigaction(SIGCHLD, &inherited_sigchld, nullptr); }
+void restore_own_signals() {
+  sigaction(SIGCHLD, &inherited_sigchld, nullptr);
+  sigaction(SIGXFSZ, &inherited_sigxfsz, nullptr);
+}
 
 void ignore_interrupts() {
   for (const int signal : {SIGINT, SIGHUP, SIGPIPE}) handle(signal, SIG_IGN);

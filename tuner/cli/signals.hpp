@@ -10,10 +10,12 @@ namespace tilewise::cli {
 void catch_interrupts();
 /// Whether a signal is ignored now.
 bool is_ignored(int signal);
-/// Called first: SIGCHLD gets its default action, without which no child could be waited for.
-void reset_sigchld();
-/// SIGCHLD's action of before, for a program that takes this one's place. Async-signal-safe.
-void restore_sigchld();
+/// Called first. SIGCHLD gets its default action, without which no child could be waited for.
+/// SIGXFSZ is ignored: a file beyond the limit on file sizes (`ulimit -f`) is then an error of its
+/// writer, EFBIG, not the end of the program.
+void set_own_signals();
+/// Their actions of before, for a program that takes this one's place. Async-signal-safe.
+void restore_own_signals();
 /// For a worker, whose parent handles these signals: a signal to the whole terminal, or a closed
 /// pipe, must not end a measurement.
 void ignore_interrupts();
