@@ -49,8 +49,8 @@ struct RaceResult {
 
 /// On the CPU, memory that a compiler takes, and what is left to it, this program and its worker
 /// beside a candidate's operands.
-inline constexpr std::int64_t kCompilerBytes = std::int64_t{192} << 20;
-inline constexpr std::int64_t kBesideCandidatesBytes = kCompilerBytes + (std::int64_t{64} << 20);
+inline constexpr std::int64_t kCompilerBytes = std::int64_t{64} << 20;
+inline constexpr std::int64_t kBesideCandidatesBytes = kCompilerBytes + (std::int64_t{32} << 20);
 
 /// The shortest time for which a candidate runs alone before it is stored as a winner.
 inline constexpr double kObserveSeconds = 0.25;
