@@ -73,9 +73,11 @@ fs::path path_of(const std::string& text) {
   return path;
 }
 
-/// The mounted hierarchies; the usual places where the system does not list its mounts.
+/// The hierarchies in the usual places, which the list of mounts may lack, and the mounted ones.
 std::vector<Hierarchy> hierarchies(const fs::path& root) {
-  std::vector<Hierarchy> found;
+  std::vector<Hierarchy> found{{"", "/", "/sys/fs/cgroup"},
+                               {"memory", "/", "/sys/fs/cgroup/memory"},
+                               {"cpu", "/", "/sys/fs/cgroup/cpu"}};
   std::ifstream file(root / "proc/self/mountinfo");
   for (std::string line; std::getline(file, line);) {
     const auto dash = line.find(" - ");
@@ -88,10 +90,6 @@ std::vector<Hierarchy> hierarchies(const fs::path& root) {
     if (kind == "cgroup" || kind == "cgroup2")
       found.push_back({options, path_of(group), path_of(folder)});
   }
-  if (found.empty())
-    found = {{"", "/", "/sys/fs/cgroup"},
-             {"memory", "/", "/sys/fs/cgroup/memory"},
-             {"cpu", "/", "/sys/fs/cgroup/cpu"}};
   return found;
 }
 

@@ -85,7 +85,7 @@ TEST_F(CliLimits, WhatAControlGroupCannotHoldIsRefusedBeforeItIsAllocated) {
 }
 
 TEST_F(CliLimits, WhatAControlGroupHoldsRunsInIt) {
-  const MemoryGroup group(200);
+  const MemoryGroup group(400);
   if (!group.allowed()) GTEST_SKIP() << "control groups cannot be made here";
   const Result result = run_after(group.enter(), tuning("200"));
   EXPECT_EQ(result.status, 0) << result.err;
