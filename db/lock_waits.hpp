@@ -24,7 +24,7 @@ inline constexpr int kMostLockWaitSeconds = 30;
 double lock_wait_seconds();
 
 /// `say` is called with the database in each wait that has lasted a second, once, in the waiting
-/// thread. Empty: nobody is told.
+/// thread. Empty: nothing is called.
 void on_lock_wait(std::function<void(const std::filesystem::path&)> say);
 
 /// The wait of one statement. Sleeps between tries.

@@ -22,7 +22,7 @@ struct DeviceFacts {
   bool operator==(const DeviceFacts&) const = default;
 };
 
-/// The facts of a device that is there; its power limit is told by DeviceStatus.
+/// The facts of a device that is there. Its power limit is in DeviceStatus.
 DeviceFacts facts_of(const DeviceInfo& info, double power_limit_w, const std::string& date);
 
 /// The device of a gpu_key() with these facts. Without them it has those of its capability alone:

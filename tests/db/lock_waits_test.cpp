@@ -1,4 +1,4 @@
-// Waits for locks: the clock of budgets stands still, and each long one is told once.
+// Waits for locks: BudgetClock stands still, and on_lock_wait() has one call for each long wait.
 #include "db/lock_waits.hpp"
 
 #include <chrono>
