@@ -1,20 +1,38 @@
 #include "tilewise/strided_array.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <utility>
 
 namespace tilewise {
 namespace {
 
-/// Holds sums of extents, each at most kMostExtent.
+/// Holds differences of addresses times small numbers.
 __extension__ using Wide = __int128;
-constexpr Wide kMostExtent = Wide{1} << 64;
 
-/// The distance between the first and the last index of a dimension; kMostExtent where it is more.
-Wide extent_of(Wide stride, std::int64_t size) {
-  Wide extent = 0;
-  const bool fits = !__builtin_mul_overflow(stride, Wide{size - 1}, &extent);
-  return fits && extent < kMostExtent ? extent : kMostExtent;
+/// The addresses of an array's first and last byte; nothing for numbers that no memory has.
+struct Addresses {
+  std::uint64_t first, last;
+};
+std::optional<Addresses> addresses_of(const StridedArray& x) {
+  std::int64_t low = 0, high = 0;  // elements, then bytes
+  bool beyond = false;
+  for (int i = 0; i < x.count; ++i) {
+    const auto [size, stride] = x.dims[static_cast<std::size_t>(i)];
+    std::int64_t extent = 0;
+    beyond |= __builtin_mul_overflow(stride, size - 1, &extent);
+    std::int64_t& end = extent < 0 ? low : high;
+    beyond |= __builtin_add_overflow(end, extent, &end);
+  }
+  const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(x.data));
+  Addresses all{};
+  beyond |= __builtin_mul_overflow(low, x.element_bytes, &low) ||
+            __builtin_mul_overflow(high, x.element_bytes, &high) ||
+            __builtin_add_overflow(high, x.element_bytes - 1, &high) ||
+            __builtin_add_overflow(address, low, &all.first) ||
+            __builtin_add_overflow(address, high, &all.last);
+  return beyond ? std::nullopt : std::optional(all);
 }
 
 /// Integers from `low` to `high`.
@@ -42,7 +60,6 @@ class Differences {
       const Wide signed_stride = Wide{dim.stride} * x.element_bytes;
       const Wide stride = signed_stride < 0 ? -signed_stride : signed_stride;
       if (dim.size == 1 || stride == 0) continue;
-      too_far_ |= extent_of(stride, dim.size) == kMostExtent;
       Interval& digits = term_of(stride).digits;
       if ((signed_stride < 0) == subtracted)
         digits.high += dim.size - 1;
@@ -52,25 +69,19 @@ class Differences {
   }
   /// Whether some difference lies in `target`; true as well where that would take many steps.
   bool reach(const Interval& target) {
-    if (too_far_) return true;
-    Interval all;
-    for (int i = 0; i < count_; ++i) widen(all, terms_[static_cast<std::size_t>(i)]);
-    if (target.low > all.high || all.low > target.high) return false;
     std::sort(terms_.begin(), terms_.begin() + count_,
               [](const Term& x, const Term& y) { return x.stride > y.stride; });
     Interval rest;
     for (int i = count_; i-- > 0;) {
+      const auto& [stride, digits] = terms_[static_cast<std::size_t>(i)];
       rests_[static_cast<std::size_t>(i)] = rest;
-      widen(rest, terms_[static_cast<std::size_t>(i)]);
+      rest.low += stride * digits.low;
+      rest.high += stride * digits.high;
     }
     return reach_from(0, target);
   }
 
  private:
-  static void widen(Interval& sums, const Term& term) {
-    sums.low += term.stride * term.digits.low;
-    sums.high += term.stride * term.digits.high;
-  }
   Term& term_of(Wide stride) {
     for (int i = 0; i < count_; ++i)
       if (Term& term = terms_[static_cast<std::size_t>(i)]; term.stride == stride) return term;
@@ -97,7 +108,6 @@ class Differences {
   std::array<Interval, 2 * StridedArray::kMostDims> rests_;  ///< reach of the terms behind
   int count_ = 0;
   int steps_ = 64;  ///< left
-  bool too_far_ = false;
 };
 
 bool is_empty(const StridedArray& x) {
@@ -105,10 +115,8 @@ bool is_empty(const StridedArray& x) {
                      [](const StridedArray::Dim& dim) { return dim.size < 1; });
 }
 
-}  // namespace
-
-bool share_elements(const StridedArray& x, const StridedArray& y) {
-  if (is_empty(x) || is_empty(y)) return false;
+/// Apart, so that the code for arrays in separate memory is short.
+[[gnu::noinline]] bool some_difference_is_0(const StridedArray& x, const StridedArray& y) {
   Differences differences;
   differences.add(x, false);
   differences.add(y, true);
@@ -117,19 +125,34 @@ bool share_elements(const StridedArray& x, const StridedArray& y) {
   return differences.reach({apart - x.element_bytes + 1, apart + y.element_bytes - 1});
 }
 
+}  // namespace
+
+bool share_elements(const StridedArray& x, const StridedArray& y) {
+  if (is_empty(x) || is_empty(y)) return false;
+  const std::optional<Addresses> of_x = addresses_of(x), of_y = addresses_of(y);
+  if (!of_x || !of_y) return true;
+  const bool apart = of_x->last < of_y->first || of_y->last < of_x->first;
+  return !apart && some_difference_is_0(x, y);
+}
+
 bool has_distinct_elements(const StridedArray& x) {
   if (is_empty(x)) return true;
-  std::array<std::pair<Wide, std::int64_t>, StridedArray::kMostDims> dims;  // stride, size
+  std::array<std::pair<std::uint64_t, std::uint64_t>, StridedArray::kMostDims> dims;
   auto end = dims.begin();
   for (int i = 0; i < x.count; ++i) {
     const auto [size, stride] = x.dims[static_cast<std::size_t>(i)];
-    if (size > 1) *end++ = {stride < 0 ? -Wide{stride} : Wide{stride}, size};
+    const auto length = static_cast<std::uint64_t>(stride);
+    if (size > 1) *end++ = {stride < 0 ? -length : length, static_cast<std::uint64_t>(size - 1)};
   }
   std::sort(dims.begin(), end);
-  Wide span = 1;
+  std::uint64_t span = 1;
   for (auto dim = dims.begin(); dim != end; ++dim) {
-    if (dim->first < span) return false;
-    span += extent_of(dim->first, dim->second);
+    const auto [stride, steps] = *dim;
+    if (stride < span) return false;
+    std::uint64_t extent = 0;
+    if (__builtin_mul_overflow(stride, steps, &extent) ||
+        __builtin_add_overflow(span, extent, &span))
+      span = std::numeric_limits<std::uint64_t>::max();  // a longer stride is none
   }
   return true;
 }
