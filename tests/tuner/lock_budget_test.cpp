@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "db/lock_waits.hpp"
 #include "db/sqlite.hpp"
 #include "tests/tuner/tune_fixture.hpp"
 
@@ -32,8 +33,8 @@ TEST_F(LockBudget, AWaitForTheLockIsNoPartOfTheBudget) {
   const Connection holder(folder / "x.db", Connection::Access::write);
   holder.execute("BEGIN IMMEDIATE");
   const Clock::time_point begin = Clock::now();
-  std::jthread release([&holder] {
-    std::this_thread::sleep_for(std::chrono::seconds(6));
+  std::jthread release([&holder, until = lock_wait_seconds() + 1.1 * options.budget_seconds] {
+    while (lock_wait_seconds() < until) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     holder.execute("COMMIT");
   });
   const TuneResult result = run();
