@@ -225,7 +225,7 @@ int run_record(const RecordCommand& options, const Output& output) {
         {"calls", calls},
         {"ms", us / 1e3},
         {"program_status",
-         ended}}.dump(2));
+         ended}}.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     char text[200];
     std::snprintf(text, sizeof text, "%zu problems, %.0f calls, %.4g ms in them: ", lines.size(),
