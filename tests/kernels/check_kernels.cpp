@@ -7,7 +7,7 @@
 //                  MARKER FROM TO]...
 // --mutate and --mutate-in plant a mistake in a marked line of the kernel sources (mutation.hpp).
 // Status 0: all right; 1: a failure, reported on standard output; 2: bad usage. TILEWISE_FULL=1
-// checks ten times as many cases, and every shape in every thread order.
+// checks four times as many cases, and every shape in every thread order.
 //
 // Cases run in child processes: a kernel that crashes or hangs ends no other case, and
 // ThreadSanitizer's memory, which grows with every kernel, is freed.

@@ -94,7 +94,7 @@ class Damage : public Programs {
 
 TEST_F(Damage, EveryProductIsRightOrAClearError) {
   ASSERT_NO_FATAL_FAILURE(prepare());
-  const int flips = full() ? 1000 : 50, truncations = full() ? 300 : 15;
+  const int flips = full() ? 500 : 30, truncations = full() ? 150 : 10;
   for (int i = 0; i < flips && !HasFailure(); ++i) serve(flip_bits());
   for (int i = 0; i < truncations && !HasFailure(); ++i) serve(truncate());
   EXPECT_GT(served_.right, 6 * trials_) << "most damage leaves most products served";

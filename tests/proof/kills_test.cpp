@@ -101,7 +101,7 @@ class Kills : public Programs {
 };
 
 TEST_F(Kills, NothingIsLostHeldUpOrLeft) {
-  const int tunings = full() ? 200 : 8, servings = full() ? 100 : 4;
+  const int tunings = full() ? 60 : 6, servings = full() ? 30 : 3;
   Delays tuning, serving;
   for (int i = 0; i < tunings + servings && !HasFailure(); ++i) {
     const std::string seed = std::to_string(i), size = std::to_string(16 + i % 5);

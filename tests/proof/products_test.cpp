@@ -36,11 +36,11 @@ TEST_F(Products, FewKernelsServeManySizes) {
 // Two tests, which run in parallel.
 TEST_F(Products, OfAllForms) {
   if (!full()) GTEST_SKIP() << "only with TILEWISE_FULL=1";
-  serve(5000, 100000, "all", "host");
+  serve(2000, 100000, "all", "host");
 }
 TEST_F(Products, OfAllFormsByWhatHopperHas) {
   if (!full()) GTEST_SKIP() << "only with TILEWISE_FULL=1";
-  serve(5000, 200000, "all", "host:sm_90a");
+  serve(2000, 200000, "all", "host:sm_90a");
 }
 
 }  // namespace
