@@ -273,7 +273,11 @@ void BlockRunner::run_thread() {
              text(meeting->call);
     });
   if (block.live == 1)
-    if (const std::string late = late_arrival(block); !late.empty()) fail([&] { return late; });
+    if (const Site* late = late_arrival(block))  // fail() does not return: no object may be alive
+      fail([&] {
+        return "a block of the cluster ends while the arrival at " + text(*late) +
+               " is on its way to it";
+      });
   checks_.release(FiberChecks::end);
   me.ready_at = kNever;
   block.ended = number_of(me);

@@ -225,7 +225,7 @@ class BlockRunner {
   void arrival_start(const void* barrier, Site site);
   bool arrival_next(const void* barrier, Site& site);
   /// Non-empty for an arrival in flight to a block that has ended.
-  std::string late_arrival(const BlockState& block) const;
+  const Site* late_arrival(const BlockState& block) const;
   std::string overwritten_barrier() const;
 
   HostOptions options_;

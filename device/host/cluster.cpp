@@ -51,15 +51,13 @@ bool BlockRunner::arrival_next(const void* barrier, Site& site) {
   return true;
 }
 
-std::string BlockRunner::late_arrival(const BlockState& block) const {
+const Site* BlockRunner::late_arrival(const BlockState& block) const {
   const auto* const begin = static_cast<const char*>(block.shared);
   for (const Arrival& arrival : arrivals_) {
     const auto* const at = static_cast<const char*>(arrival.barrier);
-    if (at >= begin && at < begin + block.shared_bytes)
-      return "a block of the cluster ends while the arrival at " + text(arrival.site) +
-             " is on its way to it";
+    if (at >= begin && at < begin + block.shared_bytes) return &arrival.site;
   }
-  return "";
+  return nullptr;
 }
 
 void BlockRunner::product_start(const AsyncProduct& product) {

@@ -165,7 +165,7 @@ GaussianProcess::Variances GaussianProcess::variances(const MatrixXd& points) co
   Variances result{points, {}, {}};
   const double matern = std::exp(parameters_[kMatern]), linear = std::exp(parameters_[kLinear]);
   result.values = (matern + linear * points.rowwise().squaredNorm().array()).matrix();
-  if (known_.rows() == 0) {
+  if (known_.rows() == 0 || points.rows() == 0) {  // Eigen solves no empty system
     result.factors.resize(0, points.rows());
     return result;
   }
