@@ -211,7 +211,8 @@ TEST_F(CliReport, ConfigurationsOfOtherVersionsAreWhole) {
   const std::string newer = file("newer.db").string();
   ASSERT_EQ(run({"import", file("newer.json").string(), "--db", newer}).status, 0);
   ASSERT_EQ(report({"--db", newer}).status, 0);
-  for (const Json& one : data("details-0").at("templates")) {
+  const Json details = data("details-0");
+  for (const Json& one : details.at("templates")) {
     EXPECT_EQ(one.contains("parameters"), one.at("name") == name);
     if (one.at("name") != name) continue;
     const Json& parameters = one.at("parameters");

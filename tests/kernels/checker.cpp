@@ -70,8 +70,8 @@ bool rounds_to_tf32(const KernelTemplate& kernel, const Problem& problem, const 
 }
 
 /// The products of a case for one shape. The sanitizers see addresses, which no value changes: they
-/// get one product without C and one with it. With `all`, also results above and below C's range, alpha
-/// = 0, and a batch with one A or B; once per case is enough for these.
+/// get one product without C and one with it. With `all`, also results above and below C's range,
+/// alpha = 0, and a batch with one A or B; once per case is enough for these.
 std::vector<Round> rounds_for(const Problem& problem, bool all, bool rounded) {
   std::vector<Round> rounds{{0, 1, 0, Values::whole}, {1, -2, 3, Values::whole}};
   if (kMode != "plain") return rounds;
