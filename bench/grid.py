@@ -39,7 +39,7 @@ def parse_arguments():
                         help="CSV of layout,m,n,k or layout,m,n,k,batch (bench/shapes/public.csv)")
     parser.add_argument("--device", default="all", help="as in autotune: all, 0, 0,1 or host (all)")
     parser.add_argument("--db", help="the database of winners (.tilewise/grid/NAME.db)")
-    parser.add_argument("--build", help="the build folder with tuner/cli/autotune and bench/compare (build-check, else build)")
+    parser.add_argument("--build", help="the build folder with cli/autotune and bench/compare (build-check, else build)")
     parser.add_argument("--rounds", type=int, help="of each comparison")
     arguments = parser.parse_args()
     if not re.fullmatch(r"[\w.-]+", arguments.name):
@@ -51,10 +51,10 @@ def programs_of(build):
     """The paths of autotune and compare."""
     folders = [pathlib.Path(build)] if build else [record.ROOT / name for name in ("build-check", "build")]
     for folder in folders:
-        found = [folder / "tuner/cli/autotune", folder / "bench/compare"]
+        found = [folder / "cli/autotune", folder / "bench/compare"]
         if all(os.access(path, os.X_OK) for path in found):
             return [str(path) for path in found]
-    sys.exit(f"no tuner/cli/autotune and bench/compare in {', '.join(map(str, folders))}; ./check builds both in build-check")
+    sys.exit(f"no cli/autotune and bench/compare in {', '.join(map(str, folders))}; ./check builds both in build-check")
 
 
 def flags_of(kind):

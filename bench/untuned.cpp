@@ -321,8 +321,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   options.autotune =
-      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../tuner/cli/autotune")
-          .string();
+      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../cli/autotune").string();
   CLI::App app("Random problems that nobody tuned: as they are served, and tuned by themselves.");
   app.add_option("--device", options.device, "index or UUID of a GPU; or host")
       ->capture_default_str();

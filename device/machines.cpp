@@ -1,7 +1,7 @@
 #include "device/machines.hpp"
 
+#include "device/cpu/host.hpp"
 #include "device/cuda/cuda.hpp"
-#include "device/host/host.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "db/trust.hpp"
-#include "device/host/files.hpp"
+#include "device/cpu/files.hpp"
 #include "matmul/resolve.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"

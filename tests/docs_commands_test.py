@@ -23,7 +23,7 @@ def commands():
         lines += re.findall(r"`((?:\./)?autotune [^`]*)`", re.sub(r"```.*?```", "", text, flags=re.S))
         for line in lines:
             for part in re.split(r"&&|\||;(?!\S)", line):
-                found = re.match(r"\s*(?:\$ )?(?:\./|build/tuner/cli/)?autotune (.*)", part)
+                found = re.match(r"\s*(?:\$ )?(?:\./|build/cli/)?autotune (.*)", part)
                 if found:
                     yield page.name, " ".join(found[1].split("\n"))
 

@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "bench/serve/table.hpp"
-#include "device/host/files.hpp"
+#include "device/cpu/files.hpp"
 #include "device/machines.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"

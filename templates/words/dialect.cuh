@@ -11,7 +11,7 @@ typedef long long Int64;  // offsets: m x ld passes 2^31
 typedef unsigned long long UInt64;
 
 #define TILEWISE_PRAGMA(text) _Pragma(#text)
-#ifdef TILEWISE_HOST  // the CPU executor, device/host/cuda_on_cpu.hpp, leaves unrolling to its compiler
+#ifdef TILEWISE_HOST  // the CPU executor, device/cpu/cuda_on_cpu.hpp, leaves unrolling to its compiler
 #define UNROLL_ALL
 #define UNROLL_BY(count)
 #else

@@ -10,7 +10,7 @@
 #include "bench/compare/kinds.hpp"
 #include "bench/compare/shapes.hpp"
 #include "db/database.hpp"
-#include "device/host/host.hpp"
+#include "device/cpu/host.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/sources.hpp"
 

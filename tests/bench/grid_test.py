@@ -51,7 +51,7 @@ class Grid(unittest.TestCase):
         (self.folder / "bench/results").mkdir(parents=True)
         for script in ("grid.py", "record.py", "tables.py"):
             shutil.copy(ROOT / "bench" / script, self.folder / "bench")
-        for program in ("tuner/cli/autotune", "bench/compare"):
+        for program in ("cli/autotune", "bench/compare"):
             path = self.folder / "build" / program
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(PROGRAM.format(folder=str(self.folder)))
@@ -127,7 +127,7 @@ class Grid(unittest.TestCase):
 
     def test_bad_input_is_named(self):
         self.assertIn("f33 is no kind", self.grid("--types", "f33").stderr)
-        self.assertIn("no tuner/cli/autotune", self.grid("--build", "/nowhere").stderr)
+        self.assertIn("no cli/autotune", self.grid("--build", "/nowhere").stderr)
 
 
 unittest.main()

@@ -46,7 +46,7 @@ TEST_F(CliRecord, AFileThatIsNoLibraryIsRefused) {
 
 /// A build makes the library only when asked to.
 TEST_F(CliRecord, WithoutTheLibraryABuildSaysHowToMakeIt) {
-  const fs::path folder = file("a build/tuner/cli");
+  const fs::path folder = file("a build/cli");
   fs::create_directories(folder);
   std::error_code other_file_system;
   fs::create_hard_link(TILEWISE_AUTOTUNE, folder / "autotune", other_file_system);

@@ -1,7 +1,7 @@
 // Conversions between types on the CPU executor. They also compile for every GPU, with conversion
 // instructions or without.
+#include "device/cpu/host.hpp"
 #include "device/cuda/cuda.hpp"
-#include "device/host/host.hpp"
 #include "tests/device/conversions_checks.hpp"
 #include "tilewise/error.hpp"
 

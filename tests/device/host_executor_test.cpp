@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "device/host/host.hpp"
+#include "device/cpu/host.hpp"
 #include "tests/device/host_kernels.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/record.hpp"

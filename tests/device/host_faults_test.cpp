@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
-#include "device/host/program.hpp"
+#include "device/cpu/program.hpp"
 #include "tests/device/scripted_compiler.hpp"
 #include "tilewise/error.hpp"
 

@@ -2,7 +2,7 @@
 // processes stay.
 #include <gmock/gmock.h>
 
-#include "device/host/files.hpp"
+#include "device/cpu/files.hpp"
 #include "tests/device/scripted_compiler.hpp"
 #include "tilewise/error.hpp"
 

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "device/cpu/loaded_image.hpp"
 #include "device/elf.hpp"
-#include "device/host/loaded_image.hpp"
 #include "tests/device/host_kernels.hpp"
 #include "tilewise/error.hpp"
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "device/host/host.hpp"
+#include "device/cpu/host.hpp"
 
 namespace tilewise::test {
 

@@ -1,7 +1,7 @@
 // Tile loads and mbarriers on the CPU executor.
 #include <gmock/gmock.h>
 
-#include "device/host/host.hpp"
+#include "device/cpu/host.hpp"
 #include "tests/device/tma_checks.hpp"
 #include "tilewise/error.hpp"
 

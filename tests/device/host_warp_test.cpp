@@ -1,7 +1,7 @@
 // Warp operations on the CPU executor: results, and errors of wrong calls.
 #include <gmock/gmock.h>
 
-#include "device/host/host.hpp"
+#include "device/cpu/host.hpp"
 #include "tests/device/mma_checks.hpp"
 #include "tilewise/error.hpp"
 

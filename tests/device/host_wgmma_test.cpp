@@ -1,7 +1,7 @@
 // Products of warpgroups and clusters on the CPU executor.
 #include <gmock/gmock.h>
 
-#include "device/host/host.hpp"
+#include "device/cpu/host.hpp"
 #include "tests/device/wgmma_checks.hpp"
 #include "tilewise/error.hpp"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "device/host/host.hpp"
+#include "device/cpu/host.hpp"
 #include "tests/device/host_kernels.hpp"
 
 namespace tilewise::test {

@@ -28,9 +28,9 @@
 #include <new>
 #include <thread>
 
+#include "device/cpu/files.hpp"
+#include "device/cpu/host.hpp"
 #include "device/cuda/cuda.hpp"
-#include "device/host/files.hpp"
-#include "device/host/host.hpp"
 #include "tests/kernels/check_cases.hpp"
 #include "tests/kernels/checker.hpp"
 #include "tilewise/error.hpp"

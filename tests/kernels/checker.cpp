@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <iterator>
 
-#include "device/host/host.hpp"
+#include "device/cpu/host.hpp"
 #include "tests/support/numbers.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem.hpp"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "device/compiler.hpp"
+#include "device/cpu/host.hpp"
 #include "device/device.hpp"
-#include "device/host/host.hpp"
 #include "tests/kernels/check_cases.hpp"
 #include "tests/kernels/problem_run.hpp"
 

@@ -13,7 +13,7 @@ namespace tilewise::check {
 
 /// The elements of A and B. `whole`: small whole numbers, which every type holds, with exact
 /// products and sums. `special`: some are NaN or infinite, where the type has these. The tagged
-/// ones encode their positions; see device/host/mma_on_cpu.hpp. `fractions_a`, `fractions_b`: those
+/// ones encode their positions; see device/cpu/mma_on_cpu.hpp. `fractions_a`, `fractions_b`: those
 /// of A (B) have more bits than tf32, ties included; the product is that of operands rounded to
 /// tf32, to nearest and ties to even. `steep`: products are 4096 times as large in the first
 /// kPromotedEvery of k, where k is longer; sums of 14 bits of both are wrong.

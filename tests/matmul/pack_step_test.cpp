@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device/compiler.hpp"
-#include "device/host/host.hpp"
+#include "device/cpu/host.hpp"
 #include "matmul/executable.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/plan/multiply_plan.hpp"

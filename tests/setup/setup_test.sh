@@ -29,9 +29,9 @@ tool cmake <<'EOF'
 echo "cmake $*" >>"$CALLS"
 [[ -z ${BUILD_FAILS:-} ]] || { echo "x.cpp:1:1: error: no semicolon"; exit 1; }
 if [[ $1 == --build ]]; then
-  mkdir -p "$2/tuner/cli"
-  printf '#!/bin/bash\nprintf "ran [%%s]" "$@"\n[[ -z $TILEWISE_PLOTLY ]] || printf " [plotly %%s]" "$TILEWISE_PLOTLY"\nexit 7\n' >"$2/tuner/cli/autotune"
-  chmod +x "$2/tuner/cli/autotune"
+  mkdir -p "$2/cli"
+  printf '#!/bin/bash\nprintf "ran [%%s]" "$@"\n[[ -z $TILEWISE_PLOTLY ]] || printf " [plotly %%s]" "$TILEWISE_PLOTLY"\nexit 7\n' >"$2/cli/autotune"
+  chmod +x "$2/cli/autotune"
 fi
 EOF
 tool python3 <<'EOF'

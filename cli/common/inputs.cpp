@@ -1,0 +1,380 @@
+#include "cli/common/inputs.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <sstream>
+
+#include "cli/common/kinds.hpp"
+#include "cli/common/problem_list.hpp"
+#include "tilewise/error.hpp"
+#include "vocabulary/problem.hpp"
+#include "vocabulary/renames.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorKind::invalid_argument, message);
+}
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+/// The sizes of a list; the error names every bad item, not the first one only.
+std::vector<Size> sizes_of(const std::string& text) {
+  std::vector<Size> sizes;
+  std::string bad;
+  std::istringstream items(text);
+  for (std::string item; std::getline(items, item, ',');) {
+    try {
+      for (const Size& size : parse_sizes(item))
+        if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+    } catch (const Error&) {
+      bad += (bad.empty() ? "'" : ", '") + item + "'";
+    }
+  }
+  if (!bad.empty())
+    refuse("--sizes: " + bad + (bad.find(", ") == std::string::npos ? " is" : " are") +
+           " not allowed; a size is N or MxNxK with each number from 1 to 2^40, as in "
+           "1024,4096,1024x512x2048");
+  if (sizes.empty()) refuse("--sizes: empty; give sizes as in 1024,4096,1024x512x2048");
+  return sizes;
+}
+
+int parse_alignment(const std::string& text, DType type) {
+  int value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+  const bool power_of_two = whole && value >= 1 && value <= 16 && (value & (value - 1)) == 0;
+  if (!power_of_two || value < bytes_of(type))
+    refuse("--align: '" + text + "' is not allowed; alignments are auto, or powers of two from " +
+           std::to_string(bytes_of(type)) + " (an element of " + std::string(to_string(type)) +
+           ") to 16 bytes: one for all operands, or three as in 16,4,16");
+  return value;
+}
+
+Alignment alignment_for(const Problem& problem, const std::string& text) {
+  if (text == "auto")
+    return natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a, problem.b,
+                             problem.c);
+  const auto parts = split_list(text);
+  if (parts.size() == 1) {  // C's elements may be wider than A's
+    const int all = parse_alignment(parts[0], problem.a);
+    return {all, all, std::max(all, bytes_of(problem.c))};
+  }
+  if (parts.size() != 3)
+    refuse("--align: '" + text + "' is not allowed: it has " + std::to_string(parts.size()) +
+           " values; give auto, one value for all operands, or three (A,B,C)");
+  return {parse_alignment(parts[0], problem.a), parse_alignment(parts[1], problem.b),
+          parse_alignment(parts[2], problem.c)};
+}
+
+/// "90s" -> 90.
+std::optional<double> seconds_of(const std::string& text) {
+  double value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(parsed.ptr, text.data() + text.size());
+  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  const double seconds = value * scale;
+  if (parsed.ec != std::errc() || !(seconds > 0) || !std::isfinite(seconds)) return std::nullopt;
+  return seconds;
+}
+
+std::string bad_time(const std::string& text) {
+  return "'" + text + "' is not allowed; give seconds above 0, as in 60, 90s, 2m, 1.5h";
+}
+
+/// "{f32,f64,...}": the distinct names that `pick` returns for the table of products.
+std::string choices_of(const std::function<std::string_view(const ProductKind&)>& pick) {
+  std::vector<std::string> names;
+  for (const ProductKind& kind : product_kinds()) {
+    const std::string name(pick(kind));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return "{" + CLI::detail::join(names, ",") + "}";
+}
+
+/// Parses an option's text; an error names the option.
+template <class Parse>
+auto parsed_as(const char* option, const std::string& text, const Parse& parse) {
+  try {
+    return parse(text);
+  } catch (const Error& error) {
+    refuse(std::string(option) + ": " + error.what());
+  }
+}
+
+/// "strict, tf32, f32x3".
+std::string modes_of(DType operand) {
+  std::string names;
+  for (const ProductKind& kind : product_kinds())
+    if (kind.operand == operand && kind.c == default_result(operand))
+      names += (names.empty() ? "" : ", ") + std::string(to_string(kind.math));
+  return names;
+}
+
+/// Throws for types that do not go together.
+[[noreturn]] void refuse_kind(DType operand, DType c, MathMode math) {
+  const std::string name(to_string(operand));
+  if (find_product_kind(operand, default_result(operand), MathMode::strict) &&
+      !find_product_kind(operand, default_result(operand), math)) {
+    const std::string modes = modes_of(operand);
+    refuse("--math " + std::string(to_string(math)) + " is no way to multiply " + name +
+           (modes == "strict" ? ", which has one mode, " : "; the modes are ") + modes);
+  }
+  const std::string results = names_of(result_types(operand, math));
+  if (results.empty())
+    refuse("--dtype: " + name + " is a type of results only; A and B are " +
+           names_of(operand_types()));
+  refuse("--out " + std::string(to_string(c)) + ": products of " + name + " give " + results);
+}
+
+/// The problems as the options name them, without --accuracy.
+std::vector<WeightedProblem> named_problems(const ProblemOptions& options) {
+  if (!names_problems(options))
+    refuse(
+        "--sizes is required: which products, as in --sizes 1024,4096,1024x512x2048; or --problems "
+        "with a list of them");
+  if (!options.list.empty()) return without_repeats(read_problem_list(options.list, options));
+  std::vector<WeightedProblem> problems;
+  for (const Problem& problem : problems_of_sizes(options)) problems.push_back({problem});
+  return problems;
+}
+
+}  // namespace
+
+Problem kind_of(const ProblemOptions& options) {
+  const DType operand = parse_type("--dtype", options.dtype, operand_types());
+  const MathMode math = parsed_as("--math", options.math, parse_math_mode);
+  const DType c = options.out.empty()
+                      ? default_result(operand)
+                      : parse_type("--out", options.out, result_types(operand, math));
+  if (!find_product_kind(operand, c, math)) refuse_kind(operand, c, math);
+  Problem problem;
+  set_types(problem, operand, c, math);
+  problem.batch = options.batch;
+  return problem;
+}
+
+CLI::Option* add_list_option(CLI::App& app, const std::string& names, std::string& value,
+                             const std::string& help, char separator) {
+  const auto assign = [&value, separator](const std::string& lines) {
+    value = lines;
+    std::replace(value.begin(), value.end(), '\n', separator);  // join() puts line ends
+  };
+  CLI::Option* option = app.add_option_function<std::string>(names, assign, help)->join();
+  return value.empty() ? option : option->default_str(value);
+}
+
+void add_kind_options(CLI::App& app, ProblemOptions& options) {
+  add_list_option(app, "--layout,--layouts", options.layout,
+                  "How A and B are stored (n as is, t transposed); a list, or all")
+      ->type_name("{nn,nt,tn,tt,all}");
+  app.add_option("--dtype", options.dtype, "Type of A and B")
+      ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.operand); }))
+      ->capture_default_str();
+  app.add_option("--out", options.out, "Type of C (else A's; of i8 i32, of e4m3 and e5m2 f32)")
+      ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.c); }));
+  app.add_option("--math", options.math,
+                 "How f32 is multiplied: strict; on tensor cores rounded to 11 bits (tf32), or "
+                 "by three products of parts, about as exact as strict (f32x3). How e4m3 and e5m2 "
+                 "are: strict, or with the hardware's own sums (fast)")
+      ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.math); }))
+      ->capture_default_str();
+  app.add_option("--batch", options.batch,
+                 "Products of each size in one call, their matrices one after the other")
+      ->type_name("N")
+      ->transform(whole_number(1))
+      ->capture_default_str();
+}
+
+void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default,
+                         bool with_accuracy) {
+  options.sizes = sizes_default;
+  CLI::Option* sizes =
+      add_list_option(app, "--sizes,--size", options.sizes,
+                      "N or MxNxK, several with commas or several times: 1024,4096x64x512")
+          ->type_name("SIZES");
+  app.add_option("--problems", options.list,
+                 "Instead of --sizes: a list of problems, CSV with a heading or JSON, with m, n, k "
+                 "and where they differ from these options layout, dtype, out, math, batch, align, "
+                 "and a weight; - is standard input")
+      ->type_name("FILE")
+      ->excludes(sizes);
+  add_kind_options(app, options);
+  if (with_accuracy)
+    app.add_option("--accuracy", options.accuracy,
+                   "Instead of --math: the fastest mode whose error bound, relative to |A||B|, is "
+                   "at most this")
+        ->type_name("ERROR")
+        ->check(number_above_zero())
+        ->excludes(app.get_option("--math"));
+  app.add_option("--align", options.align,
+                 "Bytes that pointers and rows are aligned to: auto, one value, or A,B,C")
+      ->type_name("{auto,16,8,4,2,1}")
+      ->capture_default_str();
+}
+
+void need_sizes(CLI::App& app) {
+  app.parse_complete_callback([&app] {
+    if (app.count("--sizes") + app.count("--problems") > 0) return;
+    for (const char* name :
+         {"--layout", "--dtype", "--out", "--math", "--accuracy", "--batch", "--align", "--stale"})
+      if (const CLI::Option* option = app.get_option_no_throw(name); option && option->count() > 0)
+        throw CLI::RequiresError(name, "--sizes or --problems");
+  });
+}
+
+std::vector<Layout> parse_layouts(const std::string& text) {
+  if (text == "all") return {Layout::nn, Layout::nt, Layout::tn, Layout::tt};
+  std::vector<Layout> layouts;
+  for (const std::string& name : split_list(text)) {
+    try {
+      const Layout layout = parse_layout(name);
+      if (std::find(layouts.begin(), layouts.end(), layout) == layouts.end())
+        layouts.push_back(layout);
+    } catch (const Error&) {
+      refuse("--layout: unknown layout '" + name + "'; there are nn, nt, tn, tt, and all");
+    }
+  }
+  if (layouts.empty()) refuse("--layout: empty; there are nn, nt, tn, tt, and all");
+  return layouts;
+}
+
+bool names_problems(const ProblemOptions& options) {
+  return !options.sizes.empty() || !options.list.empty();
+}
+
+std::vector<Problem> problems_of_sizes(const ProblemOptions& options) {
+  const std::vector<Size> sizes = sizes_of(options.sizes);
+  const std::vector<Layout> layouts = parse_layouts(options.layout);
+  Problem problem = kind_of(options);
+  std::vector<Problem> problems;
+  for (const Layout layout : layouts) {
+    for (const Size& size : sizes) {
+      problem.layout = layout;
+      problem.m = size.m, problem.n = size.n, problem.k = size.k;
+      problem.alignment = alignment_for(problem, options.align);
+      problems.push_back(problem);
+    }
+  }
+  return problems;
+}
+
+std::vector<Problem> problems_of(const ProblemOptions& options) {
+  std::vector<Problem> problems;
+  for (const WeightedProblem& weighted : named_problems(options))
+    problems.push_back(weighted.problem);
+  return problems;
+}
+
+std::vector<WeightedProblem> weighted_problems_of(const ProblemOptions& options,
+                                                  const DeviceInfo& device,
+                                                  const std::vector<Winner>& winners) {
+  std::vector<WeightedProblem> problems = named_problems(options);
+  for (WeightedProblem& weighted : problems) {
+    Problem& problem = weighted.problem;
+    if (options.accuracy && !weighted.own_math)
+      problem.math = mode_within(problem, *options.accuracy, device, winners);
+    check_kind(problem, device);
+  }
+  return without_repeats(std::move(problems));
+}
+
+std::vector<Problem> problems_of(const ProblemOptions& options, const DeviceInfo& device,
+                                 const std::vector<Winner>& winners) {
+  std::vector<Problem> problems;
+  for (const WeightedProblem& weighted : weighted_problems_of(options, device, winners))
+    problems.push_back(weighted.problem);
+  return problems;
+}
+
+void add_candidate_options(CLI::App& app, CandidateOptions& options) {
+  add_list_option(app, "--templates,--template", options.templates,
+                  "Only these kernel templates, with commas (see: autotune templates)")
+      ->type_name("NAMES");
+  add_list_option(
+      app, "--subspace", options.subspace,
+      "Only these parameter values: 'TILE_M=64,128;PREFETCH=2', or as tables print them", ';')
+      ->type_name("VALUES");
+}
+
+std::vector<const KernelTemplate*> templates_of(const CandidateOptions& options) {
+  return select_templates(split_list(options.templates));
+}
+
+Subspace subspace_of(const CandidateOptions& options) {
+  return parse_values(options.subspace, templates_of(options));
+}
+
+Candidate parse_candidate(const std::string& text, const Problem& problem,
+                          const DeviceInfo& device) {
+  const std::string whole = trimmed(text);
+  const std::size_t name_end = std::min(whole.find_first_of(" \t{"), whole.size());
+  const KernelTemplate& kernel = find_template(whole.substr(0, name_end));
+  const std::string values = trimmed(whole.substr(name_end));
+  if (!kernel.supports(problem, device))
+    refuse("--only: template " + kernel.name + " does not support " + to_string(problem) + " on " +
+           device.name);
+  Candidate candidate{kernel.name, kernel.default_configuration(problem, device)};
+  if (values.starts_with('{')) {
+    const Candidate named = renamed({kernel.name, Configuration::parse(values)});
+    for (const auto& [name, value] : named.configuration.values())
+      candidate.configuration.set(name, value);
+  } else if (!values.empty()) {
+    candidate.configuration = parse_configuration(values, kernel);
+  }
+  const std::string reason = rejection(kernel, problem, candidate.configuration, device);
+  if (!reason.empty()) refuse("--only: " + short_text(candidate) + " is not valid here: " + reason);
+  return candidate;
+}
+
+double parse_seconds(const std::string& option, const std::string& text) {
+  const auto seconds = seconds_of(text);
+  if (!seconds) refuse(option + ": " + bad_time(text));
+  return *seconds;
+}
+
+CLI::Validator time_span() {
+  return {[](std::string& text) { return seconds_of(text) ? "" : bad_time(text); }, ""};
+}
+
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  const auto check = [least, most](std::string& text) -> std::string {
+    std::uint64_t value = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+    if (!whole || value < least || value > most)
+      return "'" + text + "' is not allowed; give a whole number from " + std::to_string(least) +
+             " to " + std::to_string(most);
+    text = std::to_string(value);
+    return "";
+  };
+  return {check, ""};
+}
+
+CLI::Validator number_above_zero() {
+  const auto check = [](std::string& text) -> std::string {
+    double value = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool number = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+    if (number && value > 0 && std::isfinite(value)) return "";
+    return "'" + text + "' is not allowed; give a number above 0, as in 1e-3";
+  };
+  return {check, ""};
+}
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream items(text);
+  for (std::string item; std::getline(items, item, ',');)
+    if (item = trimmed(item); !item.empty()) parts.push_back(item);
+  return parts;
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,243 @@
+#include "cli/common/problem_list.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <unordered_map>
+
+#include "cli/common/input_file.hpp"
+#include "tilewise/error.hpp"
+#include "vocabulary/csv.hpp"
+#include "vocabulary/record.hpp"
+#include "vocabulary/standard_json.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+constexpr const char* kColumns =
+    "m, n, k, layout, dtype, out, math, batch, align, weight, calls, us, lda, ldb, ldc";
+
+/// The values of a row that are not empty, by column.
+using Row = std::map<std::string, std::string>;
+
+[[noreturn]] void refuse_list(const std::string& message) {
+  throw Error(ErrorKind::invalid_argument, message);
+}
+
+void check_column(const std::string& name) {
+  const std::vector<std::string> columns = split_list(kColumns);
+  if (std::find(columns.begin(), columns.end(), name) == columns.end())
+    refuse_list("'" + name + "' is not a column; the columns are " + kColumns);
+}
+
+/// A number up to 1e12: above 0, or 0 as well.
+double number_of(const char* column, const std::string& text, bool may_be_0) {
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() ||
+      !(may_be_0 ? number >= 0 : number > 0) || !(number <= 1e12))
+    refuse_list(std::string(column) + ": '" + text + "' is not allowed; give a number " +
+                (may_be_0 ? "of at least 0" : "above 0") + ", at most 1e12");
+  return number;
+}
+
+/// The options of one row: those of the command line, and what the row says instead.
+std::vector<WeightedProblem> problems_of_row(const Row& row, const ProblemOptions& defaults) {
+  ProblemOptions options = defaults;
+  options.list.clear();
+  const auto take = [&row](const char* column, std::string& value) {
+    const auto found = row.find(column);
+    if (found != row.end()) value = found->second;
+    return found != row.end();
+  };
+  std::string extents[3];
+  for (int i = 0; i < 3; ++i) {
+    const std::string name(1, "mnk"[i]);
+    if (!take(name.c_str(), extents[i]))
+      refuse_list(name + " is missing; every problem has m, n and k");
+    if (extents[i].find_first_not_of("0123456789") != std::string::npos)
+      refuse_list(name + ": '" + extents[i] + "' is not a whole number from 1 to 2^40");
+  }
+  options.sizes = extents[0] + "x" + extents[1] + "x" + extents[2];
+  take("layout", options.layout);
+  if (take("dtype", options.dtype) && row.count("out") == 0) options.out.clear();
+  take("out", options.out);
+  take("align", options.align);
+  std::replace(options.align.begin(), options.align.end(), '/', ',');
+  if (std::string batch; take("batch", batch)) {
+    if (const std::string bad = whole_number(1)(batch); !bad.empty()) refuse_list("batch: " + bad);
+    options.batch = std::stoll(batch);
+  }
+  WeightedProblem weighted;
+  weighted.own_math = take("math", options.math);
+  if (std::string calls; take("calls", calls)) weighted.calls = number_of("calls", calls, true);
+  if (std::string us; take("us", us)) weighted.us = number_of("us", us, true);
+  if (weighted.calls > 0) weighted.weight = std::max(1.0, weighted.calls * weighted.us);
+  if (std::string weight; take("weight", weight))
+    weighted.weight = number_of("weight", weight, false);
+  std::vector<WeightedProblem> problems;
+  for (const Problem& problem : problems_of_sizes(options)) {
+    weighted.problem = problem;
+    problems.push_back(weighted);
+  }
+  return problems;
+}
+
+/// The same, with the place in the message of an error.
+void add_row(std::vector<WeightedProblem>& problems, const Row& row, const ProblemOptions& defaults,
+             const std::string& place) {
+  try {
+    for (const WeightedProblem& problem : problems_of_row(row, defaults))
+      problems.push_back(problem);
+  } catch (const Error& error) {
+    std::string message = error.what();
+    if (message.starts_with("--")) message.erase(0, 2);  // a column, not an option
+    throw Error(error.kind(), place + ": " + message);
+  }
+}
+
+/// The text of a file, read once: it may be a pipe, and a command takes the list for each device.
+const std::string& list_text(const std::string& path) {
+  static std::map<std::string, std::string> texts;
+  const auto known = texts.find(path);
+  return known != texts.end() ? known->second : texts[path] = contents_of(path);
+}
+
+void check_heading(const std::vector<std::string>& heading) {
+  for (const std::string& column : heading) {
+    check_column(column);
+    if (std::count(heading.begin(), heading.end(), column) > 1)
+      refuse_list("'" + column + "' is there twice");
+  }
+}
+
+std::vector<WeightedProblem> read_csv(const std::string& text, const ProblemOptions& defaults) {
+  std::vector<WeightedProblem> problems;
+  std::vector<std::string> heading;
+  for (const CsvRow& csv : csv_rows(text, CsvComments::hash)) {
+    const std::string place = "line " + std::to_string(csv.line);
+    if (heading.empty()) {
+      heading = csv.fields;
+      try {
+        check_heading(heading);
+      } catch (const Error& error) {
+        refuse_list(place + ", the heading: " + error.what());
+      }
+      continue;
+    }
+    if (csv.fields.size() != heading.size())
+      refuse_list(place + ": it has " + std::to_string(csv.fields.size()) +
+                  " fields, the heading has " + std::to_string(heading.size()));
+    Row row;
+    for (std::size_t i = 0; i < heading.size(); ++i)
+      if (!csv.fields[i].empty()) row[heading[i]] = csv.fields[i];
+    add_row(problems, row, defaults, place);
+  }
+  return problems;
+}
+
+/// A JSON value as a field of a CSV file.
+std::string field_of(const nlohmann::json& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string joined;
+  for (const nlohmann::json& item : value) joined += (joined.empty() ? "" : "/") + field_of(item);
+  return joined;
+}
+
+std::vector<WeightedProblem> read_json(const std::string& text, const ProblemOptions& defaults) {
+  if (nests_deeper(text))
+    refuse_list("brackets are nested more than " + std::to_string(kMostJsonDepth) + " deep");
+  nlohmann::json list;
+  try {
+    list = nlohmann::json::parse(standard_json(text));
+  } catch (const nlohmann::json::exception& error) {
+    refuse_list(std::string("not JSON: ") + error.what());
+  }
+  std::vector<WeightedProblem> problems;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string place = "problem " + std::to_string(i + 1);
+    if (!list[i].is_object()) refuse_list(place + ": it is not an object with m, n and k");
+    Row row;
+    for (const auto& [key, value] : list[i].items()) {
+      try {
+        check_column(key);
+      } catch (const Error& error) {
+        refuse_list(place + ": " + error.what());
+      }
+      if (const std::string field = field_of(value); !field.empty()) row[key] = field;
+    }
+    // A problem as the program prints it: the types of A, B, C and the accumulator.
+    if (const auto types = split_list(row["dtype"]); types.size() == 4) {
+      row["dtype"] = types[0];
+      row["out"] = types[2];
+    }
+    if (row["dtype"].empty()) row.erase("dtype");
+    add_row(problems, row, defaults, place);
+  }
+  return problems;
+}
+
+/// From the first letter that is no blank.
+std::string_view content_of(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+
+}  // namespace
+
+std::vector<WeightedProblem> read_problem_list(const std::string& path,
+                                               const ProblemOptions& defaults) {
+  const std::string name = path == "-" ? "- (standard input)" : path;
+  try {
+    const std::string& text = list_text(path);
+    const std::string_view content = content_of(text);
+    if (content.empty()) refuse_list("it is empty");
+    const bool json = content.starts_with('[');
+    std::vector<WeightedProblem> problems =
+        json ? read_json(text, defaults) : read_csv(text, defaults);
+    if (problems.empty())
+      refuse_list(std::string("there is no problem in it; it is CSV with a heading of ") +
+                  kColumns + ", or a JSON array of objects with these keys");
+    return problems;
+  } catch (const Error& error) {
+    throw Error(error.kind(), "--problems " + name + ", " + error.what());
+  }
+}
+
+/// The same problem once more: weights and calls add up, and the time of a call is their mean.
+static void add_to(WeightedProblem& known, const WeightedProblem& more) {
+  known.weight += more.weight;
+  const double calls = known.calls + more.calls;
+  if (calls > 0) known.us = (known.calls * known.us + more.calls * more.us) / calls;
+  known.calls = calls;
+}
+
+std::vector<WeightedProblem> without_repeats(std::vector<WeightedProblem> problems) {
+  std::unordered_map<Problem, std::size_t> places;
+  std::vector<WeightedProblem> once;
+  for (const WeightedProblem& problem : problems) {
+    const auto [place, is_new] = places.emplace(problem.problem, once.size());
+    if (is_new)
+      once.push_back(problem);
+    else
+      add_to(once[place->second], problem);
+  }
+  return once;
+}
+
+std::vector<double> shares_of(double budget, const std::vector<WeightedProblem>& problems) {
+  constexpr double kLeast = 1.0 / 20;
+  double sum = 0;
+  for (const WeightedProblem& problem : problems) sum += problem.weight;
+  const double mean = sum / static_cast<double>(problems.size());
+  std::vector<double> shares;
+  for (const WeightedProblem& problem : problems)
+    shares.push_back(budget * std::max(problem.weight / mean, kLeast));
+  return shares;
+}
+
+}  // namespace tilewise::cli

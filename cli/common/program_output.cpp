@@ -1,0 +1,78 @@
+#include "cli/common/program_output.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <sstream>
+
+extern char** environ;
+
+namespace tilewise::cli {
+
+std::string find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    std::string program = (folder.empty() ? "." : folder) + "/" + name;
+    if (access(program.c_str(), X_OK) == 0) return program;
+  }
+  return "";
+}
+
+bool is_program(const std::filesystem::path& file) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(file, ignored) && access(file.c_str(), X_OK) == 0;
+}
+
+std::vector<std::filesystem::path> toolkit_folders() {
+  std::vector<std::filesystem::path> folders;
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* value = std::getenv(name); value && *value)
+      folders.push_back(std::filesystem::path(value) / "bin");
+  folders.emplace_back("/usr/local/cuda/bin");
+  return folders;
+}
+
+std::optional<ProgramOutput> output_of(const std::vector<std::string>& command, bool with_errors) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  if (with_errors)
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+  else
+    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  std::vector<std::string> words = command;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = -1;
+  const int error = posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  ProgramOutput output;
+  if (error == 0) {
+    std::array<char, 1 << 16> buffer;
+    for (;;) {
+      const ssize_t n = read(ends[0], buffer.data(), buffer.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+      output.text.append(buffer.data(), static_cast<std::size_t>(n));
+    }
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    output.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  close(ends[0]);
+  return error == 0 ? std::optional(output) : std::nullopt;
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,241 @@
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/common/bench.hpp"
+#include "cli/common/input_file.hpp"
+#include "cli/common/inputs.hpp"
+#include "cli/common/stored.hpp"
+#include "matmul/portfolio.hpp"
+#include "tilewise/version.hpp"
+#include "tuner/search/foreign_formats.hpp"
+#include "vocabulary/problem_text.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ExportCommand {
+  std::string file = "-";
+  std::string gpu;
+  std::string database;
+  bool images = false;
+  bool portfolio = false;
+  std::string form = "tilewise";  // or t4, kernel-tuner
+  std::string kernel_template;
+  ProblemOptions problems;
+};
+
+/// --as and what it needs: a form of another tuner has one template's configurations for one
+/// problem.
+void add_form_options(CLI::App& app, std::string& form, std::string& kernel_template,
+                      ProblemOptions& problems, const char* forms) {
+  app.add_option("--as", form,
+                 "The file's form; those of other tuners have the configurations of one --template "
+                 "for one problem (--sizes, --dtype, ...) on one --gpu")
+      ->type_name(forms)
+      ->check(CLI::IsMember(std::vector<std::string>{"tilewise", "t4", "kernel-tuner"}))
+      ->capture_default_str();
+  app.add_option("--template", kernel_template, "Of the configurations")->type_name("NAME");
+  add_problem_options(app, problems, "", false);
+}
+
+/// The problem, GPU and template that the options name.
+Record named_record(const std::string& kernel_template, const ProblemOptions& options,
+                    const Database& database, const std::string& gpu) {
+  const auto bad = [](const std::string& why) {
+    return Error(ErrorKind::invalid_argument, "a form of another tuner needs " + why);
+  };
+  if (kernel_template.empty()) throw bad("--template");
+  if (!names_problems(options)) throw bad("--sizes");
+  const std::vector<Problem> problems = problems_of(options);
+  if (problems.size() != 1) throw bad("one problem, not " + std::to_string(problems.size()));
+  Record record;
+  record.problem = problems.front();
+  record.candidate.kernel_template = find_template(kernel_template).name;
+  if (std::count(gpu.begin(), gpu.end(), '|') == 2) {
+    record.gpu = gpu;
+    return record;
+  }
+  const std::vector<std::string> gpus = stored_gpus(database, gpu);
+  if (gpus.size() != 1)
+    throw bad("a --gpu that names one stored GPU, or a key as 'NVIDIA H200|9.0|132'");
+  record.gpu = gpus.front();
+  return record;
+}
+
+void setup_export(CLI::App& app, ExportCommand& options) {
+  app.add_option("file", options.file, "Written; - is standard output")
+      ->type_name("FILE")
+      ->capture_default_str();
+  add_gpu_option(app, options.gpu);
+  app.add_flag("--images", options.images, "With the compiled images, for machines without NVRTC");
+  app.add_flag("--portfolio", options.portfolio,
+               "Only the problems, configurations and times of what serves one GPU, in the form in "
+               "which Tilewise ships them (portfolios/)")
+      ->excludes("--images");
+  add_form_options(app, options.form, options.kernel_template, options.problems,
+                   "{tilewise,t4,kernel-tuner}");
+  add_database_option(app, options.database);
+  app.footer(
+      examples({"autotune export winners.json", "autotune export --gpu H200 --images h200.json",
+                "autotune export | ssh other autotune import -"}));
+}
+
+struct Exported {
+  std::string text;
+  std::int64_t left_out = 0;
+};
+
+/// What serves on a GPU: winners measured there, general records, and the corrections of their
+/// kinds.
+std::string portfolio_of(const Database& database, const std::string& gpu) {
+  Portfolio portfolio;
+  std::vector<Record>& records = portfolio.records;
+  for (Winner& winner : database.winners(gpu))
+    if (winner.quarantined.empty() && winner.record.origin == Origin::measured)
+      records.push_back(std::move(winner.record));
+  for (Record& record : database.general(gpu))
+    if (record.origin == Origin::measured) records.push_back(std::move(record));
+  if (records.empty())
+    throw Error(ErrorKind::not_found, "no winner was measured on " + gpu +
+                                          ": there is no portfolio to write (imported winners are "
+                                          "another machine's)");
+  for (const Record& record : records)
+    if (const std::string kind = kind_text(record.problem); !portfolio.corrections.contains(kind))
+      if (const auto stored = database.corrections(gpu, kind))
+        portfolio.corrections[kind] = stored->trees;
+  std::string newest, driver;
+  for (const Record& record : records)
+    if (record.environment.date > newest) {
+      newest = record.environment.date;
+      driver = record.environment.driver;
+    }
+  return portfolio_text(portfolio, "autotune " + std::string(version_text()) +
+                                       " export --portfolio, measured until " +
+                                       newest.substr(0, 10) + " with driver " + driver);
+}
+
+Exported exported(const ExportCommand& options) {
+  const Database database = open_to_read(options.database);
+  Exported result;
+  if (options.form != "tilewise") {
+    const Record named =
+        named_record(options.kernel_template, options.problems, database, options.gpu);
+    std::vector<Record> records = database.records({.problem = named.problem, .gpu = named.gpu});
+    std::erase_if(records, [&](const Record& record) {
+      return record.candidate.kernel_template != named.candidate.kernel_template;
+    });
+    result.text = options.form == "t4" ? t4_text(records) : kernel_tuner_text(records);
+    return result;
+  }
+  const auto of_gpu = [&](const std::string& gpu) {
+    result.text = database.export_json(gpu, options.images, &result.left_out);
+    return result;
+  };
+  if (options.gpu.empty() && !options.portfolio) return of_gpu("");
+  const std::vector<std::string> gpus = stored_gpus(database, options.gpu);
+  if (gpus.empty())
+    throw Error(ErrorKind::not_found, "nothing is stored for any GPU: there is no portfolio");
+  if (gpus.size() > 1)
+    throw Error(ErrorKind::invalid_argument,
+                "--gpu: '" + options.gpu + "' names several stored GPUs: '" + gpus[0] + "', '" +
+                    gpus[1] + "'; an export takes one, or all of them without --gpu");
+  if (options.portfolio) return {portfolio_of(database, gpus.front()), 0};
+  return of_gpu(gpus.front());
+}
+
+int run_export(const ExportCommand& options, const Output& output) {
+  if (options.file != "-") check_writable("export", options.file);
+  auto [text, left_out] = exported(options);
+  const int status = left_out > 0 ? kDatabase : kOk;
+  if (left_out > 0)
+    warn("the export is not complete: " + std::to_string(left_out) +
+         " rows could not be read and are left out; `autotune db check` lists what is damaged");
+  text.erase(text.find_last_not_of('\n') + 1);
+  if (options.file == "-") {
+    print_exact_line(text);  // already JSON
+    return status;
+  }
+  std::ofstream file(options.file, std::ios::binary | std::ios::trunc);
+  file << text << '\n';
+  file.close();
+  if (!file) throw cannot_write(options.file);
+  if (output.json)
+    print_document(
+        Json{{"file", options.file}, {"bytes", text.size() + 1}, {"left_out", left_out}}.dump(
+            2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  else
+    note(output, "written to " + options.file);
+  return status;
+}
+
+struct ImportCommand {
+  std::string file;
+  std::string database;
+  bool images = false;
+  std::string form = "tilewise", kernel_template, gpu;
+  ProblemOptions problems;
+};
+
+void setup_import(CLI::App& app, ImportCommand& options) {
+  app.add_option("file", options.file, "An export; - is standard input")
+      ->type_name("FILE")
+      ->required();
+  app.add_flag("--images", options.images,
+               "Take its compiled images, too: they are run as they are, so only from those you "
+               "trust");
+  add_form_options(app, options.form, options.kernel_template, options.problems,
+                   "{tilewise,t4,kernel-tuner}");
+  app.add_option("--gpu", options.gpu,
+                 "With --as: a stored GPU, or a key: NAME|CAPABILITY|MULTIPROCESSORS")
+      ->type_name("NAME");
+  add_database_option(app, options.database);
+  app.footer(
+      "All of the file is taken, or nothing. Its times are another machine's: they serve where "
+      "nothing\nwas measured here, and show a search where to begin; they replace nothing that was "
+      "measured here.\n\n" +
+      examples({"autotune import winners.json", "autotune import - < winners.json",
+                "autotune import --images fleet.json"}));
+}
+
+int run_import(const ImportCommand& options, const Output& output) {
+  std::string text = contents_of(options.file);
+  Database database = open_to_write(default_database_path(options.database));
+  if (options.form != "tilewise")
+    text =
+        as_export(text, options.file,
+                  named_record(options.kernel_template, options.problems, database, options.gpu));
+  const Database::Imported imported = database.import_json(text, options.images);
+  if (output.json) {
+    print_document(Json{{"imported", imported.records},
+                        {"images", imported.images},
+                        {"images_skipped", imported.images_skipped},
+                        {"database", database.path().string()}}
+                       .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return kOk;
+  }
+  print_line(std::to_string(imported.records) + " new records in " + database.path().string());
+  if (imported.images > 0) print_line(std::to_string(imported.images) + " images");
+  if (imported.images_skipped > 0)
+    note(output, std::to_string(imported.images_skipped) + " images were not taken" +
+                     (options.images ? ": they have no hash, so they are compiled again"
+                                     : "; --images takes them"));
+  return kOk;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Selection& selection) {
+  add_command<ExportCommand>(app, selection, "export", "Write what is stored as JSON", setup_export,
+                             run_export);
+}
+
+void add_import(CLI::App& app, Selection& selection) {
+  add_command<ImportCommand>(app, selection, "import", "Take in what another machine exported",
+                             setup_import, run_import);
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,22 @@
+#pragma once
+#include <string>
+
+#include "cli/common/output.hpp"
+#include "tuner/ladder/ladder.hpp"
+
+namespace tilewise::cli {
+
+/// The unit of all rates in the ladder.
+RateUnit rate_unit(const Ladder& ladder);
+/// Prints a row for each rung, and the device's peak.
+void print_ladder(const Ladder& ladder, const Output& output);
+/// {"device", "gpu", "problem", "cold", "peak_tflops", "seconds", "rungs": [{"rung", "name",
+/// "what", "arithmetic", "candidate" or null, "outcome", "detail", "measurement" or null, "tflops",
+/// "times_before", "before" (the number of that rung), "share_of_peak", "bytes_per_flop",
+/// "error_ratio", "normwise_error"}], "interrupted"}; a missing figure is null.
+std::string ladder_json(const Ladder& ladder);
+
+/// The figure as a gnuplot script: a bar for each timed rung and a line for the peak.
+std::string figure_script(const Ladder& ladder, const std::string& svg);
+
+}  // namespace tilewise::cli

@@ -1,0 +1,104 @@
+#include <array>
+
+#include "cli/command.hpp"
+#include "cli/common/bench.hpp"
+#include "cli/common/gpus.hpp"
+#include "cli/common/inputs.hpp"
+#include "cli/common/stored.hpp"
+#include "device/machines.hpp"
+#include "matmul/build.hpp"
+#include "matmul/executable.hpp"
+#include "tuner/evaluate/staging.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+/// The hidden subcommand that launches one candidate a few times, for a profiler. It launches no
+/// other kernels; `explain --profile` starts it.
+struct LaunchCommand {
+  ProblemOptions problems;
+  std::string device = "auto", key, only, nvrtc, database;
+  int times = 1;
+};
+
+void setup(CLI::App& app, LaunchCommand& options) {
+  add_device_option(app, options.device, "The GPU");
+  app.add_option("--key", options.key, "The first chosen GPU of this name, capability and size");
+  add_problem_options(app, options.problems, "");
+  app.add_option("--only", options.only, "The candidate")->required();
+  app.add_option("--times", options.times, "Launches of its plan")
+      ->transform(whole_number(1, 1000))
+      ->capture_default_str();
+  add_nvrtc_option(app, options.nvrtc);
+  add_database_option(app, options.database);
+  app.group("");  // hidden
+}
+
+Gpu gpu_of(const LaunchCommand& options) {
+  const std::vector<Gpu> gpus = choose_gpus(options.device, false);
+  std::string names;
+  for (const Gpu& gpu : gpus) {
+    if (options.key.empty() || gpu_key(gpu.info) == options.key) return gpu;
+    names += (names.empty() ? "" : ", ") + gpu_key(gpu.info);
+  }
+  throw Error(ErrorKind::no_device,
+              "there is no " + options.key + " in this machine, which has " + names);
+}
+
+Built built_on(const Gpu& gpu, const LaunchCommand& options, const Problem& problem) {
+  const Candidate candidate = parse_candidate(options.only, problem, gpu.info);
+  std::optional<Database> database = open_if_there(options.database);
+  const auto compiler = compiler_if_any(gpu.info.target, options.nvrtc);
+  const ImageStore images(database ? &*database : nullptr, nullptr, compiler.get());
+  Built built =
+      build(candidate, find_template(candidate.kernel_template), problem, gpu.info, images);
+  if (built.fault) throw Error(*built.fault);
+  if (!built.refusal.empty())
+    throw Error(ErrorKind::compiler, to_string(candidate) + " does not compile:\n" + built.refusal);
+  return built;
+}
+
+/// The data that candidates are timed with.
+void launch(const Gpu& gpu, const Problem& problem, const Built& built, int times) {
+  const auto device = open_device(gpu.which);
+  const Executable executable(*device, problem, built.plan, built.images);
+  const OwnedStream stream(*device);
+  const std::array places{tight_placement(rows_a(problem), min_lda(problem), bytes_of(problem.a),
+                                          problem.alignment.a, problem.batch),
+                          tight_placement(rows_b(problem), min_ldb(problem), bytes_of(problem.b),
+                                          problem.alignment.b, problem.batch),
+                          tight_placement(problem.m, problem.n, bytes_of(problem.c),
+                                          problem.alignment.c, problem.batch)};
+  const DeviceMatrix a(*device, places[0]), b(*device, places[1]), c(*device, places[2]);
+  Staging staging(*device, places);
+  constexpr std::uint64_t kSeed = 1;
+  staging.upload(stream.get(), a, {problem, DataSet::bounded, Operand::a, kSeed});
+  staging.upload(stream.get(), b, {problem, DataSet::bounded, Operand::b, kSeed});
+  staging.upload(stream.get(), c, {problem, DataSet::bounded, Operand::c0, kSeed});
+  Call call;
+  call.a = a.data(), call.b = b.data(), call.c = c.data();
+  call.lda = places[0].ld, call.ldb = places[1].ld, call.ldc = places[2].ld;
+  call.stride_a = places[0].stride, call.stride_b = places[1].stride;
+  call.stride_c = places[2].stride;
+  call.stream = stream.get();
+  for (int i = 0; i < times; ++i) executable.launch(call);
+  device->synchronize(stream.get());
+}
+
+int run_launch(const LaunchCommand& options, const Output& output) {
+  const Gpu gpu = gpu_of(options);
+  const std::vector<Problem> problems = problems_of(options.problems, gpu.info, {});
+  if (problems.size() != 1) throw Error(ErrorKind::invalid_argument, "one product is needed");
+  launch(gpu, problems.front(), built_on(gpu, options, problems.front()), options.times);
+  note(output, "launched " + std::to_string(options.times) + " times on " + gpu.info.name);
+  return kOk;
+}
+
+}  // namespace
+
+void add_launch(CLI::App& app, Selection& selection) {
+  add_command<LaunchCommand>(app, selection, "launch", "Launches one candidate, for a profiler",
+                             setup, run_launch);
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,182 @@
+#include "tuner/cover.hpp"
+
+#include <algorithm>
+
+#include "cli/command.hpp"
+#include "cli/common/bench.hpp"
+#include "cli/common/gnuplot.hpp"
+#include "cli/common/inputs.hpp"
+#include "cli/common/kinds.hpp"
+#include "cli/common/progress.hpp"
+#include "cli/common/signals.hpp"
+#include "cli/common/stored.hpp"
+#include "cli/common/tune_report.hpp"
+#include "cli/tune/cover_report.hpp"
+#include "tilewise/error.hpp"
+#include "vocabulary/problem_text.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+struct CoverCommand {
+  ProblemOptions problems;  ///< without sizes
+  std::string m = "1..8192", n = "1..8192", k = "1..65536";
+  BenchOptions bench;
+  std::string budget = "10m";
+  CoverOptions cover;
+  std::string templates;
+  std::string svg;
+  std::string database;
+};
+
+void setup(CLI::App& app, CoverCommand& options) {
+  options.problems.layout = "all";
+  add_kind_options(app, options.problems);
+  const auto extent = [&app](const char* name, std::string& value, const char* what) {
+    add_list_option(app, name, value, what)->type_name("SIZES");
+  };
+  extent("--m", options.m, "Rows of C: numbers and intervals, as in 1..4096 or 64,4096");
+  extent("--n", options.n, "Columns of C");
+  extent("--k", options.k, "Columns of A, rows of B");
+  app.add_option("--budget", options.budget, "Time for the whole range: 90s, 10m, 1h")
+      ->type_name("TIME")
+      ->check(time_span())
+      ->capture_default_str();
+  app.add_option("--configurations", options.cover.most_configurations,
+                 "The most configurations that serve the range in one layout, where each size that "
+                 "was measured has another")
+      ->type_name("N")
+      ->transform(whole_number(1, 1000))
+      ->capture_default_str();
+  app.add_option("--seed", options.cover.seed, "Of the sizes that are measured, and the searches")
+      ->type_name("N")
+      ->transform(whole_number(0, kLargestSeed))
+      ->capture_default_str();
+  app.add_option("--jobs", options.cover.compile_threads, "Compiler threads; 0: all cores")
+      ->type_name("N")
+      ->transform(whole_number(0, 1024));
+  app.add_option("--svg", options.svg, "Also draw the loss over m and n into this file (gnuplot)")
+      ->type_name("FILE");
+  add_list_option(app, "--templates,--template", options.templates,
+                  "Only these kernel templates, with commas (see: autotune templates)")
+      ->type_name("NAMES");
+  add_bench_options(app, options.bench);
+  add_database_option(app, options.database);
+  app.footer(
+      "Measures sizes spread over a range, so that every size in it is served near its best "
+      "without tuning. At each, what is stored and expected to be the fastest is measured, and a "
+      "short search goes on from the best. The last fifth of the time tells how far what would "
+      "have been served is from what the search finds.\n\n" +
+      examples({"autotune cover --dtype bf16",
+                "autotune cover --dtype bf16 --layout nt --m 1..4096 --n 4096,14336 --k 4096",
+                "autotune cover --budget 30m --json"}));
+}
+
+Extents extents_of(const char* option, const std::string& text) {
+  try {
+    return Extents::parse(text);
+  } catch (const Error& error) {
+    throw Error(error.kind(), std::string(option) + ": " + error.what());
+  }
+}
+
+SizeRange range_of(const CoverCommand& options) {
+  return {kind_of(options.problems), parse_layouts(options.problems.layout),
+          extents_of("--m", options.m), extents_of("--n", options.n), extents_of("--k", options.k)};
+}
+
+/// The CPU takes seconds for what a GPU does in microseconds.
+void apply_cpu_limits(CoverOptions& cover) {
+  // The operands, and five times their bytes for test data and reference where k is small.
+  constexpr double kTimesOperands = 6, kLeastOperands = 1 << 20;
+  const double available = host_bytes_available();
+  const double beside = static_cast<double>(kBesideCandidatesBytes);
+  if (available < beside + kTimesOperands * kLeastOperands)
+    throw Error(ErrorKind::out_of_memory,
+                "cover on the CPU needs " + format_bytes(beside + kTimesOperands * kLeastOperands) +
+                    " of memory; " + format_bytes(available) + " are available");
+  cover.most_flops = 2e9;
+  cover.most_bytes = std::min<double>(1 << 26, (available - beside) / kTimesOperands);
+  if (cover.compile_threads == 0) cover.compile_threads = cpu_compile_threads({});
+}
+
+int run_cover(const CoverCommand& options, const Output& output) {
+  const SizeRange range = range_of(options);
+  const std::string gnuplot = options.svg.empty() ? "" : find_gnuplot();
+  if (!options.svg.empty()) check_writable("--svg", options.svg);
+  CoverOptions cover_options = options.cover;
+  cover_options.budget_seconds = parse_seconds("--budget", options.budget);
+  if (!options.templates.empty())
+    cover_options.templates = select_templates(split_list(options.templates));
+  const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output, false);
+  if (group_alike(gpus).size() > 1)
+    throw Error(ErrorKind::invalid_argument,
+                "--device: cover takes one GPU or several alike ones, and these are of " +
+                    std::to_string(group_alike(gpus).size()) +
+                    " kinds: a range is covered for each kind by itself");
+  if (options.bench.in_process && gpus.size() > 1)
+    throw Error(ErrorKind::invalid_argument,
+                "--in-process takes one device, and these are " + std::to_string(gpus.size()));
+  const Gpu& gpu = gpus.front();
+  check_kind(range.kind, gpu.info);
+  if (gpu.info.target.host) apply_cpu_limits(cover_options);
+  cover_options.reproduce = "autotune tune --device " + device_name(gpu);
+  for (const Gpu& one : gpus) {
+    const DeviceStatus status = status_of(one);
+    for (const std::string& doubt : doubts(status)) warn(one.info.name + ": " + doubt);
+    cover_options.most_bytes =
+        std::min(cover_options.most_bytes, static_cast<double>(status.free_bytes) / 4);
+  }
+  const auto path = default_database_path(options.database);
+  Database database = open_to_write(path);
+  const std::unique_ptr<ImageCache> cache = open_image_cache(path, database);
+  const auto compiler = compiler_if_any(gpu.info.target, options.bench.nvrtc);
+  catch_interrupts();
+  Bench bench(gpu, options.bench);
+  std::vector<OpenEvaluator> further;
+  for (std::size_t i = 1; i < gpus.size(); ++i)
+    further.push_back([&, i] { return open_evaluator(gpus[i], options.bench); });
+  TuneContext context{database, cache.get(), compiler.get(), bench.evaluator(), {}, &interrupted()};
+  Covered covered{gpu, gpus.size(), range, {}};
+  {
+    Progress progress(output);
+    covered.result = cover(
+        range, cover_options, context,
+        [&](const CoverProgress& now) {
+          if (now.point && now.point->last && output.verbose)
+            progress.say(record_line(*now.point->last, cover_options.reproduce + " " +
+                                                           problem_options(*now.point->problem)));
+          progress.show(cover_line(now));
+        },
+        further);
+  }
+  if (output.json)
+    print_document(covered_json(covered));
+  else
+    print_covered(covered, output);
+  if (!gnuplot.empty()) {
+    if (has_losses(covered))
+      draw(gnuplot, cover_figure(covered, options.svg), options.svg);
+    else
+      warn("--svg: no point has a loss, so nothing is drawn");
+  }
+  if (const auto& failure = covered.result.failure) {
+    note(Output{}, std::string("autotune: error: ") + failure->what());
+    return exit_code(failure->kind());
+  }
+  if (covered.result.interrupted) return kInterrupted;
+  const auto& points = covered.result.points;
+  const bool any = std::any_of(points.begin(), points.end(),
+                               [](const CoverPoint& point) { return point.best_us > 0; });
+  return any || points.empty() ? kOk : kNoWinner;
+}
+
+}  // namespace
+
+void add_cover(CLI::App& app, Selection& selection) {
+  add_command<CoverCommand>(app, selection, "cover",
+                            "Measure a range of sizes, so that each is served near its best", setup,
+                            run_cover);
+}
+
+}  // namespace tilewise::cli

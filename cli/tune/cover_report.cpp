@@ -1,0 +1,240 @@
+#include "cli/tune/cover_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "cli/common/gnuplot.hpp"
+#include "cli/common/tune_report.hpp"
+#include "templates/space/candidate_text.hpp"
+#include "vocabulary/problem_text.hpp"
+
+namespace tilewise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Points = std::vector<const CoverPoint*>;
+
+/// Sizes 4^i .. 4^(i+1) - 1 are one row or column of the table of losses.
+int band_of(std::int64_t extent) {
+  int band = 0;
+  for (std::int64_t rest = extent / 4; rest > 0; rest /= 4) ++band;
+  return band;
+}
+
+std::string band_text(int band) { return std::to_string(std::int64_t{1} << (2 * band)) + ".."; }
+
+Points points_of(const CoverResult& result, bool checks) {
+  Points points;
+  for (const CoverPoint& point : result.points)
+    if (point.has_loss() && (point.check || !checks)) points.push_back(&point);
+  return points;
+}
+
+const CoverPoint* worst_of(const Points& points) {
+  const auto worst = std::max_element(
+      points.begin(), points.end(),
+      [](const CoverPoint* x, const CoverPoint* y) { return x->loss() < y->loss(); });
+  return worst == points.end() ? nullptr : *worst;
+}
+
+/// Times of cuBLAS over ours: geometric mean and least, of the points that have both.
+struct Ratios {
+  std::size_t count = 0;
+  double mean = 0, least = 0;
+};
+
+Ratios ratios_of(const CoverResult& result) {
+  Ratios ratios;
+  double sum = 0;
+  for (const CoverPoint& point : result.points) {
+    if (!(point.cublas_us > 0) || !(point.best_us > 0)) continue;
+    const double ratio = point.cublas_us / point.best_us;
+    sum += std::log(ratio);
+    ratios.least = ratios.count == 0 ? ratio : std::min(ratios.least, ratio);
+    ++ratios.count;
+  }
+  if (ratios.count > 0) ratios.mean = std::exp(sum / static_cast<double>(ratios.count));
+  return ratios;
+}
+
+std::size_t checks(const CoverResult& result) {
+  return static_cast<std::size_t>(std::count_if(result.points.begin(), result.points.end(),
+                                                [](const CoverPoint& p) { return p.check; }));
+}
+
+std::string range_text(const SizeRange& range) {
+  std::string layouts;
+  for (const Layout layout : range.layouts)
+    layouts += (layouts.empty() ? "" : ",") + std::string(to_string(layout));
+  return kind_text(range.kind) + ", " + layouts + ", m " + range.m.text() + ", n " +
+         range.n.text() + ", k " + range.k.text();
+}
+
+void print_layouts(const Covered& covered, const Output& output) {
+  Table table({{"layout"},
+               {"points", true},
+               {"configurations", true},
+               {"images", true},
+               {"loss by the limit", true}});
+  for (const CoverLayout& layout : covered.result.layouts)
+    table.add({std::string(to_string(layout.layout)), std::to_string(layout.points),
+               std::to_string(layout.configurations), std::to_string(layout.images),
+               format_percent(layout.limit_loss)});
+  if (!table.empty()) table.print(output);
+}
+
+/// The mean loss in per cent by bands of m (rows) and n (columns), of every point with a loss.
+void print_losses(const Covered& covered, const Output& output) {
+  std::map<int, std::map<int, Points>> cells;
+  int least = 99, most = 0;
+  for (const CoverPoint* point : points_of(covered.result, false)) {
+    const int column = band_of(point->problem.n);
+    cells[band_of(point->problem.m)][column].push_back(point);
+    least = std::min(least, column);
+    most = std::max(most, column);
+  }
+  if (cells.empty()) return;
+  std::vector<Column> columns{{"loss by m, n"}};
+  for (int band = least; band <= most; ++band) columns.push_back({"n " + band_text(band), true});
+  Table table(std::move(columns));
+  for (auto& [row, found] : cells) {
+    std::vector<std::string> line{"m " + band_text(row)};
+    for (int band = least; band <= most; ++band)
+      line.push_back(found.count(band) == 0 ? "-" : format_percent(mean_loss(found[band])));
+    table.add(std::move(line));
+  }
+  table.print(output);
+}
+
+std::string loss_text(const Points& points) {
+  const CoverPoint* worst = worst_of(points);
+  return format_percent(mean_loss(points)) + " in the mean, " + format_percent(worst->loss()) +
+         " at worst (" + table_text(worst->problem) + ")";
+}
+
+Json point_json(const CoverPoint& point) {
+  Json json = {{"problem", Json::parse(to_json(point.problem))},
+               {"check", point.check},
+               {"best_us", point.best_us > 0 ? Json(point.best_us) : Json()},
+               {"served_us", point.served_us > 0 ? Json(point.served_us) : Json()},
+               {"loss", point.has_loss() ? Json(point.loss()) : Json()},
+               {"cublas_us", point.cublas_us > 0 ? Json(point.cublas_us) : Json()}};
+  return json;
+}
+
+Json loss_json(const Points& points) {
+  const CoverPoint* worst = worst_of(points);
+  Json json = {{"points", points.size()}, {"mean", nullptr}, {"worst", nullptr}};
+  if (!worst) return json;
+  json["mean"] = mean_loss(points);
+  json["worst"] = worst->loss();
+  json["worst_problem"] = Json::parse(to_json(worst->problem));
+  return json;
+}
+
+}  // namespace
+
+ProgressLine cover_line(const CoverProgress& progress) {
+  ProgressLine line;
+  if (progress.point) line = progress_line(*progress.point);
+  line.parts.insert(
+      line.parts.begin(),
+      "cover: " + format_seconds(std::max(0.0, progress.budget_seconds - progress.seconds)) +
+          " left, " + std::to_string(progress.points) + " points" +
+          (progress.check ? "; check" : ""));
+  return line;
+}
+
+void print_covered(const Covered& covered, const Output& output) {
+  const CoverResult& result = covered.result;
+  const std::string several =
+      covered.devices > 1 ? std::to_string(covered.devices) + " x " : std::string();
+  print_line("covered " + range_text(covered.range) + " on " + several + covered.gpu.info.name +
+             " in " + format_seconds(result.seconds) + ": " + std::to_string(result.points.size()) +
+             " points, the last " + std::to_string(checks(result)) + " as checks");
+  print_layouts(covered, output);
+  print_losses(covered, output);
+  if (const Points checks = points_of(result, true); !checks.empty())
+    print_line("expected loss of a size that is not tuned, by the " +
+               std::to_string(checks.size()) + " checks: " + loss_text(checks));
+  else if (const Points all = points_of(result, false); !all.empty())
+    print_line("expected loss of a size that is not tuned (no point was checked; of all points): " +
+               loss_text(all));
+  if (const Ratios ratios = ratios_of(result); ratios.count > 0)
+    print_line("against cuBLAS at " + std::to_string(ratios.count) + " points: geometric mean " +
+               format_number(ratios.mean, 2) + "x, least " + format_number(ratios.least, 2) + "x");
+  if (result.tuned_before > 0)
+    note(output,
+         std::to_string(result.tuned_before) + " sizes had a winner and are left as they are");
+  if (result.left_out > 0)
+    note(output, std::to_string(result.left_out) + " sizes are left out: memory did not suffice");
+  if (result.exhausted) note(output, "the range has no other sizes: each is tuned");
+}
+
+std::string covered_json(const Covered& covered) {
+  const CoverResult& result = covered.result;
+  Json layouts = Json::array(), names = Json::array(), points = Json::array();
+  for (const Layout layout : covered.range.layouts) names.push_back(to_string(layout));
+  for (const CoverLayout& layout : result.layouts)
+    layouts.push_back({{"layout", to_string(layout.layout)},
+                       {"points", layout.points},
+                       {"configurations", layout.configurations},
+                       {"added", layout.added},
+                       {"images", layout.images},
+                       {"limit_loss", layout.limit_loss}});
+  for (const CoverPoint& point : result.points) points.push_back(point_json(point));
+  const Ratios ratios = ratios_of(result);
+  Json json = {{"gpu", gpu_key(covered.gpu.info)},
+               {"devices", covered.devices},
+               {"range",
+                {{"dtype", to_string(covered.range.kind.a)},
+                 {"out", to_string(covered.range.kind.c)},
+                 {"math", to_string(covered.range.kind.math)},
+                 {"layouts", names},
+                 {"m", covered.range.m.text()},
+                 {"n", covered.range.n.text()},
+                 {"k", covered.range.k.text()}}},
+               {"seconds", result.seconds},
+               {"interrupted", result.interrupted},
+               {"exhausted", result.exhausted},
+               {"tuned_before", result.tuned_before},
+               {"left_out", result.left_out},
+               {"layouts", layouts},
+               {"loss",
+                {{"checks", loss_json(points_of(result, true))},
+                 {"all", loss_json(points_of(result, false))}}},
+               {"cublas", {{"points", ratios.count}}},
+               {"points", points}};
+  if (ratios.count > 0) {
+    json["cublas"]["geometric_mean"] = ratios.mean;
+    json["cublas"]["least"] = ratios.least;
+  }
+  if (result.failure) json["error"] = result.failure->what();
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+bool has_losses(const Covered& covered) { return !points_of(covered.result, false).empty(); }
+
+std::string cover_figure(const Covered& covered, const std::string& svg) {
+  std::ostringstream data, script;
+  for (const CoverPoint* point : points_of(covered.result, false))
+    data << point->problem.m << ' ' << point->problem.n << ' ' << 100 * point->loss() << '\n';
+  script << "set terminal svg size 720,600 font 'sans-serif,14' background 'white' noenhanced\n"
+         << "set output " << gnuplot_quoted(svg) << "\nset title "
+         << gnuplot_quoted("Loss of sizes that are not tuned, " + range_text(covered.range) +
+                           ", on " + covered.gpu.info.name)
+         << "\n$points << END\n"
+         << data.str() << "END\n"
+         << "set logscale x 2\nset logscale y 2\nset xlabel 'm'\nset ylabel 'n'\n"
+         << "set cblabel 'loss in per cent'\nset cbrange [0:25]\nunset key\n"
+         << "set palette defined (0 '#3366aa', 0.4 '#ddcc66', 1 '#aa3333')\n"
+         << "set grid lt 1 lc rgb '#dddddd'\nset offsets graph 0.05,0.05,0.05,0.05\n"
+         << "plot $points using 1:2:3 with points pt 7 ps 0.9 palette\n";
+  return script.str();
+}
+
+}  // namespace tilewise::cli

@@ -1,0 +1,30 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "cli/common/gpus.hpp"
+#include "cli/common/output.hpp"
+#include "cli/common/progress.hpp"
+#include "tuner/cover.hpp"
+
+namespace tilewise::cli {
+
+/// What `autotune cover` did on one device.
+struct Covered {
+  Gpu gpu;
+  std::size_t devices = 1;  ///< alike with it, itself included
+  SizeRange range;
+  CoverResult result;
+};
+
+/// The progress line of a run.
+ProgressLine cover_line(const CoverProgress& progress);
+/// The configurations of each layout, the expected loss and where it is largest, by size.
+void print_covered(const Covered& covered, const Output& output);
+std::string covered_json(const Covered& covered);
+/// Whether a point has a loss to draw.
+bool has_losses(const Covered& covered);
+/// The loss of every point over m and n as a gnuplot script that writes `svg`.
+std::string cover_figure(const Covered& covered, const std::string& svg);
+
+}  // namespace tilewise::cli

@@ -1,0 +1,28 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "cli/common/output.hpp"
+#include "db/database.hpp"
+#include "templates/space/search_space.hpp"
+
+namespace tilewise::cli {
+
+/// A search that `tune` would make.
+struct PlannedSearch {
+  DeviceInfo device;
+  Problem problem;
+  double budget_seconds = 0;
+  std::int64_t max_evaluations = 0;  ///< 0 = no limit
+  std::vector<const KernelTemplate*> templates;
+  Subspace subspace;
+};
+
+/// Prints the spaces of the searches, what refuses configurations, and the time that they are
+/// expected to take: the budget; less where the space or the limit of candidates is smaller, at the
+/// rate of the searches of the same GPU that `database` holds (null: none is known). The searches
+/// share the work of one count: those of a long list are estimates, with their errors.
+void print_dry_run(const std::vector<PlannedSearch>& searches, const Database* database,
+                   std::uint64_t seed, const Output& output);
+
+}  // namespace tilewise::cli

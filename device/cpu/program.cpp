@@ -1,0 +1,213 @@
+#include "device/cpu/program.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "device/cpu/files.hpp"
+#include "device/cpu/leftovers.hpp"
+
+namespace tilewise::host {
+namespace {
+namespace fs = std::filesystem;
+
+/// Messages of gcc, clang, the assembler and the linker (LC_ALL=C) for faults of the system.
+/// Killed, Terminated and Interrupt are signals from outside; Segmentation fault and Aborted are
+/// left out, since there the source has crashed the compiler.
+constexpr std::string_view kWords[] = {"Killed signal terminated program",
+                                       "Terminated signal terminated program",
+                                       "Interrupt signal terminated program",
+                                       "Quit signal terminated program",
+                                       "Hangup signal terminated program",
+                                       "Bus error signal terminated program",
+                                       "File size limit exceeded signal terminated program",
+                                       "CPU time limit exceeded signal terminated program",
+                                       "terminated with signal 9 [",
+                                       "terminated with signal 15 [",
+                                       "terminated with signal 7 [",
+                                       "terminated with signal 25 [",
+                                       "unable to execute command: Killed",
+                                       "unable to execute command: Terminated",
+                                       "unable to execute command: Bus error",
+                                       "unable to execute command: File size limit exceeded",
+                                       "No space left on device",
+                                       "Disk quota exceeded",
+                                       "File too large",
+                                       "Read-only file system",
+                                       "Input/output error",
+                                       "virtual memory exhausted",
+                                       "out of memory",
+                                       "memory exhausted",
+                                       "Cannot allocate memory",
+                                       "Too many open files",
+                                       "Resource temporarily unavailable"};
+
+bool raised_by_mistake(int signal) {
+  constexpr int kMistakes[] = {SIGSEGV, SIGABRT, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+  return std::find(std::begin(kMistakes), std::end(kMistakes), signal) != std::end(kMistakes);
+}
+
+/// No executable program of this name: another attempt fails the same way.
+bool is_lasting(int start_error) {
+  constexpr int kLasting[] = {ENOENT, EACCES, ENOTDIR, ENOEXEC, ELOOP, EPERM, ENAMETOOLONG, E2BIG};
+  return std::find(std::begin(kLasting), std::end(kLasting), start_error) != std::end(kLasting);
+}
+
+/// The caller's environment with LC_ALL and, unless it is empty, `temporary` as TMPDIR.
+std::vector<std::string> settings_with(const fs::path& temporary) {
+  std::vector<std::string> settings{"LC_ALL=C"};
+  if (!temporary.empty()) settings.push_back("TMPDIR=" + temporary.string());
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view setting(*entry);
+    if (!setting.starts_with("LC_ALL=") && (temporary.empty() || !setting.starts_with("TMPDIR=")))
+      settings.emplace_back(setting);
+  }
+  return settings;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (std::string& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+/// A program's output, in memory where possible, so that it survives a full disk.
+class Log {
+ public:
+  explicit Log(const fs::path& folder) : file_(file_in_memory("log", Use::data)) {
+    if (file_ < 0)
+      file_ = open((folder / "log.txt").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  }
+  ~Log() {
+    if (file_ >= 0) close(file_);
+  }
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+  int descriptor() const { return file_; }
+  std::string text() const {
+    std::string all;
+    char piece[4096];
+    for (;;) {
+      const ssize_t got = pread(file_, piece, sizeof piece, static_cast<off_t>(all.size()));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return all;
+      all.append(piece, static_cast<std::size_t>(got));
+    }
+  }
+
+ private:
+  int file_;
+};
+
+class SpawnSettings {
+ public:
+  SpawnSettings(const fs::path& folder, int log) {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_addchdir_np(&actions_, folder.c_str());
+    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions_, log, 1);
+    posix_spawn_file_actions_adddup2(&actions_, log, 2);
+    sigset_t none, ordinary;
+    sigemptyset(&none);
+    sigemptyset(&ordinary);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD, SIGXFSZ})
+      sigaddset(&ordinary, signal);
+    posix_spawnattr_init(&attributes_);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigdefault(&attributes_, &ordinary);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  ~SpawnSettings() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+  posix_spawnattr_t attributes_{};
+};
+
+/// A program's wait status. It is reaped only after its entry in the leftovers is removed, so that
+/// its id is not reused before.
+int wait_for(pid_t program) {
+  siginfo_t ended;
+  while (waitid(P_PID, static_cast<id_t>(program), &ended, WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
+  }
+  Leftovers& all = leftovers();
+  const std::lock_guard making(all.mutex);
+  all.programs.erase(program);
+  int status = 0;
+  while (waitpid(program, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+ProgramEnd run_program(const std::vector<std::string>& words, const fs::path& folder,
+                       const fs::path& temporary) {
+  ProgramEnd end;
+  const Log log(folder);
+  if (log.descriptor() < 0) {
+    end.start_error = errno;
+    end.log = words.front() + ": no file for its output: " + std::strerror(errno);
+    return end;
+  }
+  const SpawnSettings spawn(folder, log.descriptor());
+  std::vector<std::string> arguments = words, settings = settings_with(temporary);
+  pid_t program = -1;
+  {
+    Leftovers& all = leftovers();
+    const std::lock_guard making(all.mutex);
+    end.start_error =
+        posix_spawnp(&program, arguments[0].c_str(), spawn.actions(), spawn.attributes(),
+                     pointers(arguments).data(), pointers(settings).data());
+    if (end.start_error == 0) all.programs.insert(program);
+  }
+  if (end.start_error != 0) {
+    end.log = words.front() + ": " + std::strerror(end.start_error);
+    return end;
+  }
+  const int status = wait_for(program);
+  end.log = log.text();
+  if (WIFSIGNALED(status)) {
+    end.signal = WTERMSIG(status);
+    end.log += (end.log.empty() ? "" : "\n") + words.front() + " was ended by signal " +
+               std::to_string(end.signal) + " (" + strsignal(end.signal) + ")";
+  } else {
+    end.status = WEXITSTATUS(status);
+  }
+  return end;
+}
+
+std::string outside_fault(const ProgramEnd& end) {
+  if (end.start_error != 0) return is_lasting(end.start_error) ? "" : end.log;
+  if (end.signal != 0 && !raised_by_mistake(end.signal))
+    return end.log.substr(end.log.rfind('\n') + 1);
+  if (end.signal == 0 && end.status == 0) return "";
+  for (std::size_t begin = 0; begin < end.log.size();) {
+    const std::size_t stop = std::min(end.log.find('\n', begin), end.log.size());
+    const std::string_view line = std::string_view(end.log).substr(begin, stop - begin);
+    begin = stop + 1;
+    if (line.find(" | ") != line.npos) continue;  // a quoted line of the source
+    for (const std::string_view words : kWords)
+      if (line.find(words) != line.npos) return std::string(line);
+  }
+  return "";
+}
+
+}  // namespace tilewise::host
