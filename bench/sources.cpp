@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "device/machines.hpp"
-#include "matmul/build.hpp"
 #include "matmul/executable.hpp"
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"

@@ -9,12 +9,12 @@
 #include "db/database.hpp"
 #include "device/cuda/cublas_terms.hpp"
 #include "device/machines.hpp"
-#include "matmul/build.hpp"
 #include "matmul/matmul_internal.hpp"
 #include "matmul/prediction.hpp"
 #include "matmul/resolution.hpp"
 #include "matmul/resolve.hpp"
 #include "templates/cost_model.hpp"
+#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::drop_in {

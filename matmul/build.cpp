@@ -6,24 +6,9 @@
 #include "device/elf.hpp"
 #include "templates/sources.hpp"
 #include "vocabulary/hash.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
-
-const KernelTemplate* known_template(std::string_view name) {
-  for (const KernelTemplate& kernel : catalog())
-    if (kernel.name == name) return &kernel;
-  return nullptr;
-}
-
-Plan plan_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device) {
-  return find_template(candidate.kernel_template).plan(problem, candidate.configuration, device);
-}
-
-const LaunchStep* multiply_step(const Plan& plan) {
-  const auto step = std::find_if(plan.steps.begin(), plan.steps.end(),
-                                 [](const LaunchStep& s) { return s.role == StepRole::multiply; });
-  return step == plan.steps.end() ? nullptr : &*step;
-}
 
 Built build(const Candidate& candidate, const KernelTemplate& kernel, const Problem& problem,
             const DeviceInfo& device, const ImageStore& store, const Patience& patience) {

@@ -10,15 +10,6 @@
 
 namespace tilewise {
 
-/// The catalog's template of this name; null without one (find_template() throws).
-const KernelTemplate* known_template(std::string_view name);
-
-/// The launches of a candidate of a template of the catalog. Throws Error(not_found).
-Plan plan_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device);
-
-/// The multiply step; null where a plan has none.
-const LaunchStep* multiply_step(const Plan& plan);
-
 /// A candidate with its plan and images, or the reason why it has no images.
 struct Built {
   Candidate candidate;

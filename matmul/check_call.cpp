@@ -1,8 +1,9 @@
+#include "matmul/check_call.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "matmul/executable.hpp"
 #include "matmul/packed_contents.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/strided_array.hpp"

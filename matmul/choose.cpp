@@ -8,9 +8,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "matmul/build.hpp"
 #include "matmul/resolve.hpp"
 #include "templates/cost_model.hpp"
+#include "templates/kernel_template.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise {

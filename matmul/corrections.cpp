@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "matmul/build.hpp"
+#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/hash.hpp"
 

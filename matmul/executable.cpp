@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "matmul/check_call.hpp"
 #include "matmul/map_cache.hpp"
 #include "tilewise/error.hpp"
 

@@ -1,8 +1,9 @@
+#include "matmul/fastest.hpp"
+
 #include <limits>
 #include <optional>
 #include <vector>
 
-#include "matmul/resolve.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
 

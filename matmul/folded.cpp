@@ -1,5 +1,6 @@
 #include "matmul/folded.hpp"
 
+#include "matmul/check_call.hpp"
 #include "matmul/executable.hpp"
 
 namespace tilewise {

@@ -10,7 +10,7 @@
 #include "db/image_cache.hpp"
 #include "device/compiler.hpp"
 #include "device/device.hpp"
-#include "matmul/host_plan.hpp"
+#include "matmul/host/host_plan.hpp"
 #include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
 

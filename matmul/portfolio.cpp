@@ -10,6 +10,7 @@
 #include "matmul/build.hpp"
 #include "matmul/embedded_portfolios.hpp"
 #include "matmul/prediction.hpp"
+#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
 #include "vocabulary/renames.hpp"

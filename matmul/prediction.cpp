@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "matmul/build.hpp"
+#include "templates/kernel_template.hpp"
 
 namespace tilewise {
 namespace {

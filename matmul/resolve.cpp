@@ -12,9 +12,11 @@
 
 #include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
+#include "templates/kernel_template.hpp"
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/plan.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise {

@@ -39,10 +39,6 @@ struct LogSizes {
 /// The device as `autotune --device` takes it.
 std::string device_option(const DeviceInfo& device);
 
-/// Matmul::fastest_within() on the results of `resolve`, which may throw Error(unsupported).
-MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInfo& device,
-                        const std::function<Resolution(const Problem&)>& resolve);
-
 /// Corrections for the types of a problem, read where they are kept. Called once for each kind of
 /// products, at the first prediction.
 using CorrectionsSource = std::function<std::optional<Corrections>(const Problem&)>;

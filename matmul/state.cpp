@@ -7,6 +7,7 @@
 #include "matmul/build.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/stored_corrections.hpp"
+#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
 

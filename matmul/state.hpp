@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "matmul/check_call.hpp"
 #include "matmul/choices.hpp"
 #include "matmul/executable.hpp"
-#include "matmul/host_fits.hpp"
-#include "matmul/host_staging.hpp"
+#include "matmul/host/host_products.hpp"
 #include "matmul/image_store.hpp"
 #include "matmul/matmul_internal.hpp"
 #include "matmul/missed.hpp"
@@ -67,15 +67,7 @@ struct Matmul::State {
   /// for it. Without such a packing, `contents` gets no copy.
   void pack(const Problem& problem, const Call& call, PackedOperand::Contents& contents);
   Device& device() const { return *device_; }
-  const HostSettings& host_settings() const { return parts_.host; }
-  /// What products on host pointers keep.
-  HostStagingShelf& staging() { return staging_; }
-  /// The split of such a product within `free_bytes` and the limit, in its order; perhaps that of
-  /// an earlier product. `workspace_of`: see fitting_split().
-  std::shared_ptr<const HostFit> host_fit(const HostTask& task, std::int64_t free_bytes,
-                                          const WorkspaceOf& workspace_of);
-  std::shared_ptr<const HostFit> new_host_fit(const HostTask& task, std::int64_t free_bytes,
-                                              const WorkspaceOf& workspace_of);
+  HostProducts& host_products() { return host_products_; }
   /// Unique in the process, also after destruction.
   std::uint64_t id() const { return id_; }
 
@@ -181,8 +173,7 @@ struct Matmul::State {
   std::unordered_set<Problem> searched_;
   int failed_searches_ = 0;  ///< in a row
 
-  HostStagingShelf staging_;
-  HostFits host_fits_;
+  HostProducts host_products_{parts_.host};
 
   std::mutex warn_mutex_;
   std::set<std::string> warned_;

@@ -1,9 +1,10 @@
 // Products whose rows or matrices lie too far apart for tensor maps.
 #include <algorithm>
 
-#include "matmul/build.hpp"
 #include "matmul/state.hpp"
+#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 namespace {

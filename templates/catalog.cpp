@@ -34,12 +34,21 @@ void add_template(KernelTemplate added) {
 }
 
 const KernelTemplate& find_template(std::string_view name) {
-  for (const KernelTemplate& kernel : catalog())
-    if (kernel.name == name) return kernel;
+  if (const KernelTemplate* kernel = known_template(name)) return *kernel;
   std::string known;
   for (const KernelTemplate& kernel : catalog()) known += (known.empty() ? "" : ", ") + kernel.name;
   throw Error(ErrorKind::not_found,
               "no kernel template '" + std::string(name) + "'; there are: " + known);
+}
+
+const KernelTemplate* known_template(std::string_view name) {
+  for (const KernelTemplate& kernel : catalog())
+    if (kernel.name == name) return &kernel;
+  return nullptr;
+}
+
+Plan plan_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device) {
+  return find_template(candidate.kernel_template).plan(problem, candidate.configuration, device);
 }
 
 bool supports_strict_f32(const Problem& problem, const DeviceInfo&) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <any>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -50,6 +51,13 @@ struct PipelineUse {
   int stages = 0;       ///< of the pipeline: with more tiles than these, stages are filled again
 };
 
+/// The part of C that one block, warp or thread computes.
+struct TileLevel {
+  std::string name;  ///< "block", "warpgroup", "warp", "thread"
+  std::int64_t m = 0, n = 0;
+  std::string note = {};  ///< what else shares the part, or how it is laid out
+};
+
 /// A kernel family: its parameters, constraints, and the plans it makes.
 /// All functions are pure; safe to call from any thread.
 struct KernelTemplate {
@@ -78,6 +86,12 @@ struct KernelTemplate {
   /// How one product uses a pipeline that TMA fills. Requires a valid configuration.
   std::function<PipelineUse(const Problem&, const Configuration&)> pipeline_use =
       [](const Problem&, const Configuration&) { return PipelineUse{}; };
+  /// The parts of C from the block inwards, for the pages that draw them; none where they are not
+  /// rectangles. Requires a valid configuration.
+  std::function<std::vector<TileLevel>(const Problem&, const Configuration&)> tile_levels =
+      [](const Problem&, const Configuration&) { return std::vector<TileLevel>{}; };
+  /// Whether tensor cores multiply, in every configuration.
+  bool tensor_cores = false;
   /// Not null: all valid configurations, each once, where these are a list and follow from no rule
   /// (a recorded space). `constraints` must say the same. Lists and draws are made from it.
   std::shared_ptr<const std::vector<Configuration>> listed = nullptr;
@@ -90,6 +104,10 @@ std::span<const KernelTemplate> catalog();
 void add_template(KernelTemplate added);
 /// Throws Error(not_found), which lists the known templates.
 const KernelTemplate& find_template(std::string_view name);
+/// The template of this name; null without one.
+const KernelTemplate* known_template(std::string_view name);
+/// The launches of a candidate. Throws Error(not_found).
+Plan plan_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device);
 
 /// "1, 2, 4".
 std::string list_of(const std::vector<int>& values);

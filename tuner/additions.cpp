@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "matmul/build.hpp"
+#include "templates/kernel_template.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {

@@ -11,6 +11,7 @@
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
 #include "matmul/stored_corrections.hpp"
+#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
 

@@ -9,8 +9,9 @@
 #include "matmul/build.hpp"
 #include "matmul/resolve.hpp"
 #include "matmul/stored_corrections.hpp"
+#include "templates/kernel_template.hpp"
 #include "tuner/additions.hpp"
-#include "tuner/search/record_time.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "tilewise/error.hpp"
 #include "tuner/confirm.hpp"
-#include "tuner/search/record_time.hpp"
 #include "tuner/select_winner.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {

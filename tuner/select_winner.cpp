@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "tuner/evaluate/sampler.hpp"
-#include "tuner/search/record_time.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {

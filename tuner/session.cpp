@@ -6,9 +6,9 @@
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/energy.hpp"
 #include "tuner/reproduce.hpp"
-#include "tuner/search/record_time.hpp"
 #include "tuner/search/search_memory.hpp"
 #include "tuner/stored_measurements.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {

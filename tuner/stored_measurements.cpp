@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tuner/search/record_time.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {

@@ -10,10 +10,10 @@
 #include "tilewise/error.hpp"
 #include "tuner/confirm.hpp"
 #include "tuner/race.hpp"
-#include "tuner/search/record_time.hpp"
 #include "tuner/search/search.hpp"
 #include "tuner/search/search_memory.hpp"
 #include "tuner/search/warm_start.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {

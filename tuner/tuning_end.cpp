@@ -8,9 +8,9 @@
 #include "tuner/confirm.hpp"
 #include "tuner/evaluate/sampler.hpp"
 #include "tuner/race.hpp"
-#include "tuner/search/record_time.hpp"
 #include "tuner/search/search_memory.hpp"
 #include "tuner/tuning.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {

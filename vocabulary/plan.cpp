@@ -95,4 +95,10 @@ ArgumentLayout layout_of(const std::vector<Argument>& arguments, DType accumulat
   return layout;
 }
 
+const LaunchStep* multiply_step(const Plan& plan) {
+  const auto step = std::find_if(plan.steps.begin(), plan.steps.end(),
+                                 [](const LaunchStep& s) { return s.role == StepRole::multiply; });
+  return step == plan.steps.end() ? nullptr : &*step;
+}
+
 }  // namespace tilewise

@@ -168,4 +168,7 @@ struct ArgumentLayout {
 };
 ArgumentLayout layout_of(const std::vector<Argument>& arguments, DType accumulator);
 
+/// The plan's multiply step; null where it has none.
+const LaunchStep* multiply_step(const Plan& plan);
+
 }  // namespace tilewise

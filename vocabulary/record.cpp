@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 
 #include "tilewise/error.hpp"
 
@@ -69,5 +71,16 @@ double estimated_energy_mj(const Measurement& measurement) {
 double tflops_of(const Problem& problem, double microseconds) {
   return microseconds > 0 ? flops_of(problem) / microseconds * 1e-6 : 0;
 }
+
+bool is_ok(const Record& record) {
+  return record.outcome == Outcome::ok && record.measurement && record.measurement->median_us > 0 &&
+         std::isfinite(record.measurement->median_us);
+}
+
+double time_of(const Record& record) {
+  return is_ok(record) ? record.measurement->median_us : std::numeric_limits<double>::infinity();
+}
+
+bool faster(const Record& x, const Record& y) { return time_of(x) < time_of(y); }
 
 }  // namespace tilewise

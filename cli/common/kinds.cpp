@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "matmul/fastest.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
 #include "templates/kernel_template.hpp"

@@ -14,6 +14,7 @@
 #include "cli/common/tune_report.hpp"
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
+#include "templates/kernel_template.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "vocabulary/thread_pool.hpp"
 

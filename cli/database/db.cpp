@@ -11,6 +11,7 @@
 #include "db/cache_file.hpp"
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
+#include "templates/kernel_template.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "tilewise/error.hpp"
 

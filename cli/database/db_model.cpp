@@ -9,8 +9,8 @@
 #include "cli/common/inputs.hpp"
 #include "cli/common/kinds.hpp"
 #include "cli/common/stored.hpp"
-#include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
+#include "templates/kernel_template.hpp"
 
 namespace tilewise::cli {
 namespace {

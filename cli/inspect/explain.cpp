@@ -10,7 +10,6 @@
 #include "cli/common/stored.hpp"
 #include "cli/inspect/explain_profile.hpp"
 #include "cli/inspect/explanation.hpp"
-#include "matmul/build.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "vocabulary/problem_text.hpp"
 

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "cli/common/output.hpp"
-#include "matmul/build.hpp"
+#include "templates/kernel_template.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "vocabulary/problem_text.hpp"
 

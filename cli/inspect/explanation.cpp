@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "matmul/build.hpp"
+#include "templates/kernel_template.hpp"
 
 namespace tilewise::cli {
 namespace {

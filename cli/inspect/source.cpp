@@ -8,6 +8,7 @@
 #include "cli/inspect/disassembly.hpp"
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
+#include "templates/kernel_template.hpp"
 #include "templates/sources.hpp"
 #include "templates/space/candidate_text.hpp"
 

@@ -8,9 +8,10 @@
 #include <map>
 #include <tuple>
 
-#include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
+#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -19,13 +20,6 @@ constexpr std::size_t kFastestKept = 100, kMostRejections = 20, kReasonLength = 
                       kExampleLength = 400;
 // Dates are whole seconds, and a search's row is written after its last record.
 constexpr double kSlackSeconds = 2;
-
-bool timed(const Record& record) {
-  return record.outcome == Outcome::ok && record.measurement && record.measurement->median_us > 0;
-}
-double time_of(const Record& record) {
-  return timed(record) ? record.measurement->median_us : std::numeric_limits<double>::infinity();
-}
 
 /// Assigns each measured record to a search and a time. A race at the end of a search replaces a
 /// record and its date, but not its id. Ids grow with time, so a record was first written no later
@@ -60,12 +54,11 @@ void add_roof(std::vector<Roof>& roofs, const std::string& name, double rate) {
 
 /// The rate of the units that the multiply step uses: of tensor cores by the step's own rate, of
 /// the ordinary units the stated peak, which is that of f32.
-void add_compute_roof(ReportProblem& problem, const ReportCandidate& one, const LaunchStep& step,
+void add_compute_roof(ReportProblem& problem, const KernelTemplate& kernel, const LaunchStep& step,
                       const DeviceInfo& device) {
-  const std::string& name = one.record.candidate.kernel_template;
   const double rate = step.schedule.multiply_add_rate;
-  if (rate > 1 || name == "mma" || name == "wgmma")
-    add_roof(problem.compute_roofs, "tensor cores by " + name, rate * peak_flops(device));
+  if (rate > 1 || kernel.tensor_cores)
+    add_roof(problem.compute_roofs, "tensor cores by " + kernel.name, rate * peak_flops(device));
   else if (problem.problem.a == DType::f32)
     add_roof(problem.compute_roofs, "f32 units", peak_flops(device));
 }
@@ -92,10 +85,12 @@ void add_plan(ReportProblem& problem, ReportCandidate& one, const DeviceInfo& de
       if (device.threads_per_multiprocessor > 0)
         one.occupancy = occupancy.blocks * threads / device.threads_per_multiprocessor;
     }
-    if (known) add_compute_roof(problem, one, *step, device);
+    if (known) add_compute_roof(problem, *kernel, *step, device);
   }
   if (keep && can_estimate(device)) problem.limit = to_string(estimate(plan, device).limit);
-  if (keep) one.plan = std::move(plan);
+  if (!keep) return;
+  one.plan = std::move(plan);
+  one.tiles = kernel->tile_levels(problem.problem, whole);
 }
 
 /// The first line, with every run of digits as #.
@@ -146,7 +141,7 @@ std::vector<bool> kept(const std::vector<ReportCandidate>& all, std::int64_t win
   for (std::size_t i = 0; i < all.size(); ++i) {
     const double time = time_of(all[i].record);
     const auto [of_search, fresh] = best.emplace(all[i].search, time);
-    if (all[i].record.id == winner || (timed(all[i].record) && (fresh || time < of_search->second)))
+    if (all[i].record.id == winner || (is_ok(all[i].record) && (fresh || time < of_search->second)))
       keep[i] = true;
     of_search->second = std::min(of_search->second, time);
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "db/database.hpp"
+#include "templates/kernel_template.hpp"
 #include "tuner/certainty.hpp"
 #include "vocabulary/device_info.hpp"
 
@@ -22,7 +23,8 @@ struct ReportCandidate {
   int resident_blocks = 0;    ///< on a multiprocessor; 0: not known
   double occupancy = 0;       ///< warps over the most that a multiprocessor holds; 0: not known
   std::string occupancy_limit = {};
-  std::optional<Plan> plan = {};  ///< of the winner alone
+  std::optional<Plan> plan = {};      ///< of the winner alone
+  std::vector<TileLevel> tiles = {};  ///< of the winner alone
 };
 
 /// A bound of a roofline: FLOP/s of a unit, or bytes/s of a memory.

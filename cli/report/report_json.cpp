@@ -9,9 +9,8 @@
 
 #include "cli/common/energy_text.hpp"
 #include "cli/report/report_page.hpp"
-#include "cli/report/report_tiles.hpp"
-#include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
+#include "templates/kernel_template.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "vocabulary/problem_text.hpp"
 
@@ -191,7 +190,7 @@ Json winner_json(const ReportProblem& problem, ReportStrings& strings) {
   const Record& record = one.record;
   const Measurement measured = record.measurement.value_or(Measurement{});
   Json tiles = Json::array();
-  for (const TileLevel& level : tile_levels(record.candidate, problem.problem))
+  for (const TileLevel& level : one.tiles)
     tiles.push_back({level.name, level.m, level.n, strings.number(level.note)});
   Json json{{"index", *problem.winner},
             {"tiles", tiles},

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/output.hpp"
-#include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
+#include "templates/kernel_template.hpp"
 #include "templates/space/candidate_text.hpp"
 
 namespace tilewise::cli {

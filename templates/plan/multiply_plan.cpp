@@ -139,6 +139,10 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
 
 }  // namespace
 
+std::string shared_depth_note(int slice_k) {
+  return slice_k > 1 ? std::to_string(slice_k) + " warps share its k" : "";
+}
+
 double tile_steps(const Problem& problem, int tile_m, int tile_n, int tile_k) {
   return double(ceil_div(problem.m, tile_m)) * double(ceil_div(problem.n, tile_n)) *
          double(ceil_div(problem.k, tile_k)) * double(problem.batch);

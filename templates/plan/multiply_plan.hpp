@@ -43,6 +43,9 @@ struct ThreadWork {
   double working = 1;               ///< Schedule's
 };
 
+/// "4 warps share its k"; empty for one.
+std::string shared_depth_note(int slice_k);
+
 /// Tiles of k of all tiles of C, of a product.
 double tile_steps(const Problem& problem, int tile_m, int tile_n, int tile_k);
 

@@ -12,6 +12,7 @@
 #include "db/database.hpp"
 #include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
+#include "templates/kernel_template.hpp"
 #include "templates/space/search_space.hpp"
 #include "vocabulary/device_facts.hpp"
 #include "vocabulary/device_info.hpp"

@@ -8,6 +8,7 @@
 #include "matmul/image_store.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
+#include "templates/kernel_template.hpp"
 #include "tests/drop_in/random_calls.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/thread_pool.hpp"

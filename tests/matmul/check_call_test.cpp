@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "matmul/check_call.hpp"
 #include "matmul/executable.hpp"
 #include "tilewise/error.hpp"
 

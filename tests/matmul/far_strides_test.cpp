@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "matmul/check_call.hpp"
 #include "matmul/executable.hpp"
 #include "matmul_fixture.hpp"
 #include "tests/matmul/served_checks.hpp"

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "matmul/fastest.hpp"
 #include "matmul/resolve.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"

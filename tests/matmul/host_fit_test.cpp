@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "matmul/host_plan.hpp"
+#include "matmul/host/host_plan.hpp"
 #include "matmul/matmul_internal.hpp"
 #include "matmul/portfolio.hpp"
 #include "tests/support/fake_device.hpp"

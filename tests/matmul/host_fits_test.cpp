@@ -1,5 +1,5 @@
 // Splits of products on host pointers that are kept for later products.
-#include "matmul/host_fits.hpp"
+#include "matmul/host/host_fits.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "lazy_device.hpp"
-#include "matmul/host_staging.hpp"
+#include "matmul/host/host_staging.hpp"
 #include "matmul_fixture.hpp"
 #include "tests/matmul/served_checks.hpp"
 

@@ -3,7 +3,6 @@
 
 #include "device/elf.hpp"
 #include "device/machines.hpp"
-#include "matmul/build.hpp"
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
 

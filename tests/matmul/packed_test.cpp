@@ -1,6 +1,7 @@
 // Packed operands: which launches a product with one omits, and the arguments of the others.
 #include <gmock/gmock.h>
 
+#include "matmul/check_call.hpp"
 #include "matmul/executable.hpp"
 #include "templates/space/search_space.hpp"
 #include "tests/support/fake_device.hpp"

@@ -1,4 +1,5 @@
 #include "matmul/resolve.hpp"
+#include "templates/kernel_template.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,6 +5,7 @@
 #include "matmul/build.hpp"
 #include "matmul/resolve.hpp"
 #include "templates/cost_model.hpp"
+#include "templates/kernel_template.hpp"
 #include "templates/sources.hpp"
 
 /// Problems, candidates and stored winners for tests of the resolver, on a nominal H200.

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "matmul/check_call.hpp"
 #include "matmul/executable.hpp"
 #include "templates/sources.hpp"
 #include "templates/space/search_space.hpp"

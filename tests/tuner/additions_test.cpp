@@ -1,5 +1,6 @@
 // What cover() adds to the winners of its points.
 #include "tuner/additions.hpp"
+#include "templates/kernel_template.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +9,6 @@
 #include <random>
 #include <set>
 
-#include "matmul/build.hpp"
 #include "templates/space/search_space.hpp"
 
 namespace tilewise::additions_test {

@@ -1,5 +1,6 @@
 // cover(): measuring a range, with a made-up compiler and times from the cost model.
 #include "tuner/cover.hpp"
+#include "vocabulary/plan.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +11,6 @@
 #include <latch>
 #include <set>
 
-#include "matmul/build.hpp"
 #include "matmul/resolve.hpp"
 #include "templates/cost_model.hpp"
 #include "tests/support/fake_compiler.hpp"

@@ -1,13 +1,12 @@
 // expected_loss(): where a search would gain.
 #include "tuner/expected_loss.hpp"
+#include "templates/kernel_template.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
-
-#include "matmul/build.hpp"
 
 namespace tilewise::expected_loss_test {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "matmul/build.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise {
 namespace {

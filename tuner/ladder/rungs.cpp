@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "matmul/build.hpp"
+#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/sampler.hpp"
 

@@ -8,9 +8,9 @@
 
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
-#include "tuner/search/record_time.hpp"
 #include "tuner/search/recorded_space.hpp"
 #include "tuner/search/search_memory.hpp"
+#include "vocabulary/record.hpp"
 #include "vocabulary/renames.hpp"
 
 namespace tilewise {

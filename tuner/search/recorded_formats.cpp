@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "tilewise/error.hpp"
-#include "tuner/search/record_time.hpp"
 #include "tuner/search/recorded_space.hpp"
 #include "vocabulary/csv.hpp"
 #include "vocabulary/problem_text.hpp"
+#include "vocabulary/record.hpp"
 #include "vocabulary/standard_json.hpp"
 
 namespace tilewise {

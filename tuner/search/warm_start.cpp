@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "matmul/build.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
 #include "matmul/stored_corrections.hpp"
-#include "tuner/search/record_time.hpp"
+#include "templates/kernel_template.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {

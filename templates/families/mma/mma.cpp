@@ -223,6 +223,12 @@ KernelTemplate mma_template() {
     return PipelineUse{tile_steps(problem, s.tile_m, s.tile_n, s.tile_k) * (s.threads() / 32),
                        double(problem.k) / (double(s.tile_k) * std::max(1, s.split)), s.stages};
   };
+  t.tensor_cores = true;
+  t.tile_levels = [](const Problem& problem, const Configuration& c) {
+    const Mma s(problem, c);
+    return std::vector<TileLevel>{{"block", s.tile_m, s.tile_n},
+                                  {"warp", s.warp_m, s.warp_n, shared_depth_note(s.slice_k)}};
+  };
   t.specialises = "SPECIALIZE_SIZE";
   t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;

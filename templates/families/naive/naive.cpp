@@ -62,6 +62,10 @@ KernelTemplate naive_template() {
   };
   t.supports = supports_any;
   t.plan = plan;
+  t.tile_levels = [](const Problem&, const Configuration& c) {
+    return std::vector<TileLevel>{{"block", c.at("TILE_M"), c.at("TILE_N")},
+                                  {"thread", 1, 1, "one element"}};
+  };
   t.default_configuration = [](const Problem&, const DeviceInfo&) {
     return Configuration{{"TILE_M", 8}, {"TILE_N", 32}, {"ACROSS", 1}, {"UNROLL", 4}};
   };

@@ -137,6 +137,14 @@ KernelTemplate simt_template() {
     return PipelineUse{tile_steps(problem, s.tile_m, s.tile_n, s.tile_k) * (s.threads() / 32),
                        double(problem.k) / (double(s.tile_k) * std::max(1, s.split)), s.stages()};
   };
+  t.tile_levels = [](const Problem& problem, const Configuration& c) {
+    const Simt s(problem, c);
+    return std::vector<TileLevel>{
+        {"block", s.tile_m, s.tile_n},
+        {"warp", s.thread_m * s.warp_m, s.thread_n * (32 / s.warp_m), shared_depth_note(s.slice_k)},
+        {"thread", s.thread_m, s.thread_n,
+         "its rows and columns may be interleaved with those of its neighbours"}};
+  };
   t.specialises = "SPECIALIZE_SIZE";
   t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;

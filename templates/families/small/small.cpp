@@ -110,6 +110,13 @@ KernelTemplate small_template() {
   t.supports = supports;
   t.plan = plan;
   t.default_configuration = default_configuration;
+  t.tile_levels = [](const Problem& problem, const Configuration& c) {
+    const Small s(problem, c);
+    const bool several = s.products * s.groups > 1;
+    return std::vector<TileLevel>{
+        {"block", s.m, s.n, several ? "a block does several products" : ""},
+        {"thread", s.thread_m, s.thread_n}};
+  };
   t.size_specialised = true;
   // An image serves one size: not worth a compilation for a single product.
   t.default_rank = [](const Problem& problem) { return is_batched(problem) ? 0 : 40; };

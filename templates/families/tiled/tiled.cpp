@@ -68,6 +68,10 @@ KernelTemplate tiled_template() {
   };
   t.supports = supports_any;
   t.plan = plan;
+  t.tile_levels = [](const Problem&, const Configuration& c) {
+    const int tile = c.at("TILE");
+    return std::vector<TileLevel>{{"block", tile, tile}, {"thread", 1, 1, "one element"}};
+  };
   t.default_configuration = [](const Problem&, const DeviceInfo&) {
     return Configuration{{"TILE", 16}, {"READ_B", 2}, {"UNROLL", 16}};
   };

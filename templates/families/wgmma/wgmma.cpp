@@ -220,6 +220,16 @@ KernelTemplate wgmma_template() {
     constexpr double kBlocks = 300;
     return PipelineUse{steps * (s.readers() * 4), steps / kBlocks, s.stages};
   };
+  t.tensor_cores = true;
+  t.tile_levels = [](const Problem& problem, const Configuration& c) {
+    const Wgmma s(problem, c);
+    TileLevel group{"warpgroup", s.tile_m, s.tile_n, "four warps multiply it together"};
+    if (s.ping_pong)
+      group.note = "warpgroups take tiles in turn";
+    else
+      (s.swap ? group.n : group.m) /= s.consumers;
+    return std::vector<TileLevel>{{"block", s.tile_m, s.tile_n}, group};
+  };
   t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;
   t.default_rank = [](const Problem&) { return 5; };

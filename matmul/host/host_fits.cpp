@@ -1,4 +1,4 @@
-#include "matmul/host_fits.hpp"
+#include "matmul/host/host_fits.hpp"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "matmul/host_staging.hpp"
+#include "matmul/host/host_staging.hpp"
 
 #include <algorithm>
 #include <utility>

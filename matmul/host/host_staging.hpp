@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "matmul/host_plan.hpp"
+#include "matmul/host/host_plan.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {

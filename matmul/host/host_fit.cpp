@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "matmul/host_plan.hpp"
+#include "matmul/host/host_plan.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {

@@ -1,4 +1,4 @@
-#include "matmul/host_stream.hpp"
+#include "matmul/host/host_stream.hpp"
 
 #include <algorithm>
 #include <cstring>

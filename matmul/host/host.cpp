@@ -4,10 +4,11 @@
 #include <functional>
 #include <vector>
 
-#include "matmul/build.hpp"
-#include "matmul/host_plan.hpp"
-#include "matmul/host_stream.hpp"
+#include "matmul/check_call.hpp"
+#include "matmul/host/host_plan.hpp"
+#include "matmul/host/host_stream.hpp"
 #include "matmul/state.hpp"
+#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/own_errors.hpp"
 
@@ -114,42 +115,6 @@ HostTask task_of(const Problem& problem, const Call& call) {
   return task;
 }
 
-/// Device memory that a product may use. Without a limit the driver and other threads keep 1/16 of
-/// what is free, at most 512 MiB.
-std::int64_t budget_of(const HostSettings& settings, std::int64_t free_bytes) {
-  const std::int64_t rest = free_bytes - std::min(free_bytes / 16, std::int64_t{512} << 20);
-  return settings.memory_limit > 0 ? std::min(settings.memory_limit, rest) : rest;
-}
-
-/// The split within the device's memory and the limit; its order is empty.
-HostFit fit_of(const HostTask& task, const HostSettings& settings, const HostRates& rates,
-               std::int64_t free_bytes, const WorkspaceOf& workspace_of) {
-  try {
-    return fitting_split(task, budget_of(settings, free_bytes), settings, rates, workspace_of);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::out_of_memory) throw;
-    throw Error(error.kind(), std::string(error.what()) + ": " + std::to_string(free_bytes) +
-                                  " bytes are free, and the limit is " +
-                                  (settings.memory_limit > 0 ? std::to_string(settings.memory_limit)
-                                                             : "what is free"));
-  }
-}
-
-/// The device's rate for this product, by its expected time. Small products need none.
-HostRates rates_of(const HostTask& task, const HostSettings& settings, const DeviceInfo& info,
-                   const std::function<double(const Problem&)>& expected_us) {
-  HostRates rates;
-  rates.multiprocessors = info.multiprocessors;
-  const Problem& problem = task.problem;
-  if (problem.k == 0 || operand_bytes(problem) <= static_cast<double>(settings.single_bytes))
-    return rates;
-  Problem whole = problem;
-  whole.alignment = {16, 16, 16};
-  const double microseconds = expected_us(whole);
-  if (microseconds > 0) rates.flops = flops_of(whole) / microseconds * 1e6;
-  return rates;
-}
-
 std::int64_t workspace_bytes(const Resolution& resolution, const Problem& problem,
                              const DeviceInfo& info) {
   return plan_of(resolution.candidate, problem, info).workspace_bytes;
@@ -204,28 +169,6 @@ void Matmul::host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
        call_of(a, lda, b, ldb, c, ldc, alpha, beta, nullptr));
 }
 
-/// The split of one product, the same for host() and host_split().
-std::shared_ptr<const HostFit> Matmul::State::host_fit(const HostTask& task,
-                                                       std::int64_t free_bytes,
-                                                       const WorkspaceOf& workspace_of) {
-  const std::int64_t budget = budget_of(host_settings(), free_bytes);
-  if (std::shared_ptr<const HostFit> known = host_fits_.find(task, budget)) return known;
-  return new_host_fit(task, free_bytes, workspace_of);
-}
-
-std::shared_ptr<const HostFit> Matmul::State::new_host_fit(const HostTask& task,
-                                                           std::int64_t free_bytes,
-                                                           const WorkspaceOf& workspace_of) {
-  const HostRates rates =
-      rates_of(task, host_settings(), device_->info(),
-               [&](const Problem& whole) { return resolution(whole).predicted_us; });
-  auto fit =
-      std::make_shared<HostFit>(fit_of(task, host_settings(), rates, free_bytes, workspace_of));
-  put_in_order(fit->plan);
-  host_fits_.keep(budget_of(host_settings(), free_bytes), fit);
-  return fit;
-}
-
 void Matmul::host(const Problem& asked, const Call& given) try {
   check_process();
   check_host_call(asked, given);
@@ -249,28 +192,33 @@ void Matmul::host(const Problem& asked, const Call& given) try {
       return executable(problem).plan().workspace_bytes;
     }
   };
-  const std::int64_t free_bytes = device.free_memory() + state_->staging().device_bytes();
-  std::shared_ptr<const HostFit> fit = state_->host_fit(task, free_bytes, workspace_of);
+  const auto expected_us = [&](const Problem& whole) {
+    return state_->resolution(whole).predicted_us;
+  };
+  HostProducts& kept = state_->host_products();
+  const std::int64_t free_bytes = device.free_memory() + kept.staging().device_bytes();
+  std::shared_ptr<const HostFit> fit =
+      kept.fit(task, free_bytes, device.info(), workspace_of, expected_us);
   // Another kernel may serve than the expected one: after a search, or where an image is broken.
   for (int turn = 0; has_more_workspace(*fit, executable); ++turn) {
     if (turn == kMostFits)
       throw Error(ErrorKind::out_of_memory, to_string(asked) +
                                                 " on host pointers: the kernels that serve its "
                                                 "tiles need more workspace than expected");
-    fit = state_->new_host_fit(task, free_bytes, workspace_of);
+    fit = kept.new_fit(task, free_bytes, device.info(), workspace_of, expected_us);
   }
   const HostPlan& plan = fit->plan;
   try {
     if (plan.shape.single) {
-      if (fit->bytes() > device.free_memory()) state_->staging().free_device_memory();
-      std::unique_ptr<OwnStream> stream = state_->staging().take_stream(device);
+      if (fit->bytes() > device.free_memory()) kept.staging().free_device_memory();
+      std::unique_ptr<OwnStream> stream = kept.staging().take_stream(device);
       multiply_at_once(device, stream->get(), plan, *executables.at(plan.problem_of({})), given);
-      return state_->staging().put_back(std::move(stream));
+      return kept.staging().put_back(std::move(stream));
     }
-    std::unique_ptr<HostStaging> staging = state_->staging().take(device, state_->host_settings());
-    staging->limit_device_memory(budget_of(state_->host_settings(), free_bytes));
+    std::unique_ptr<HostStaging> staging = kept.staging().take(device, kept.settings());
+    staging->limit_device_memory(kept.budget(free_bytes));
     StreamedProduct(device, *staging, *fit, executables, given).run();
-    state_->staging().put_back(std::move(staging), state_->host_settings());
+    kept.staging().put_back(std::move(staging), kept.settings());
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory) throw;
     throw Error(ErrorKind::out_of_memory,
@@ -303,15 +251,17 @@ HostSplit Matmul::host_split(const Problem& problem, const Call& call) const try
                 "a batch by pointers is not a product on host pointers");
   if (is_empty(problem)) return {};
   const DeviceInfo& info = state_->device().info();
-  const std::shared_ptr<const HostFit> fit = state_->host_fit(
-      task_of(problem, call), state_->device().free_memory() + state_->staging().device_bytes(),
+  HostProducts& kept = state_->host_products();
+  const std::shared_ptr<const HostFit> fit = kept.fit(
+      task_of(problem, call), state_->device().free_memory() + kept.staging().device_bytes(), info,
       [&](const Problem& tile) {
         const Problem served = as_served(tile);
         return workspace_bytes(state_->resolution(served), served, info);
-      });
+      },
+      [&](const Problem& whole) { return state_->resolution(whole).predicted_us; });
   HostSplit split = fit->plan.split();
   split.device_bytes += fit->workspace;
-  if (!fit->plan.shape.single) split.staging_bytes = HostStaging::bytes(state_->host_settings());
+  if (!fit->plan.shape.single) split.staging_bytes = HostStaging::bytes(kept.settings());
   return split;
 } catch (...) {
   rethrow_as_error();

@@ -1,4 +1,4 @@
-#include "matmul/host_plan.hpp"
+#include "matmul/host/host_plan.hpp"
 
 #include <algorithm>
 #include <cmath>

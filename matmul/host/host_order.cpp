@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-#include "matmul/host_plan.hpp"
+#include "matmul/host/host_plan.hpp"
 
 namespace tilewise {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "matmul/executable.hpp"
-#include "matmul/host_plan.hpp"
-#include "matmul/host_staging.hpp"
+#include "matmul/host/host_plan.hpp"
+#include "matmul/host/host_staging.hpp"
 
 namespace tilewise {
 

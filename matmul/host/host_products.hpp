@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "matmul/host/host_fits.hpp"
+#include "matmul/host/host_plan.hpp"
+#include "matmul/host/host_staging.hpp"
+#include "vocabulary/device_info.hpp"
+
+namespace tilewise {
+
+/// What a Matmul keeps for its products on host pointers: memory for staging, and the splits of the
+/// last products. Thread-safe.
+class HostProducts {
+ public:
+  /// The time in us that a product is expected to take; 0: unknown.
+  using ExpectedUs = std::function<double(const Problem&)>;
+
+  explicit HostProducts(const HostSettings& settings) : settings_(settings) {}
+
+  const HostSettings& settings() const { return settings_; }
+  HostStagingShelf& staging() { return staging_; }
+  /// The device memory that a product may use while `free_bytes` of it are free. Without a limit
+  /// the driver and other threads keep 1/16 of what is free, at most 512 MiB.
+  std::int64_t budget(std::int64_t free_bytes) const;
+  /// The split of a product within the budget, in its order; perhaps that of an earlier product.
+  /// `workspace_of`: see fitting_split(). Throws Error(out_of_memory).
+  std::shared_ptr<const HostFit> fit(const HostTask& task, std::int64_t free_bytes,
+                                     const DeviceInfo& device, const WorkspaceOf& workspace_of,
+                                     const ExpectedUs& expected_us);
+  std::shared_ptr<const HostFit> new_fit(const HostTask& task, std::int64_t free_bytes,
+                                         const DeviceInfo& device, const WorkspaceOf& workspace_of,
+                                         const ExpectedUs& expected_us);
+
+ private:
+  const HostSettings settings_;
+  HostStagingShelf staging_;
+  HostFits fits_;
+};
+
+}  // namespace tilewise
