@@ -18,12 +18,8 @@ std::unique_ptr<Strategy> make_model(const SearchSpace& space, std::uint64_t see
                                      const Predict& predict);
 std::unique_ptr<Strategy> make_genetic(const SearchSpace& space, std::uint64_t seed, bool brief,
                                        const Predict& predict);
-std::unique_ptr<Strategy> make_differential_evolution(const SearchSpace& space, std::uint64_t seed,
-                                                      bool brief, const Predict& predict);
 std::unique_ptr<Strategy> make_annealing(const SearchSpace& space, std::uint64_t seed, bool brief,
                                          const Predict& predict);
-std::unique_ptr<Strategy> make_particle_swarm(const SearchSpace& space, std::uint64_t seed,
-                                              bool brief, const Predict& predict);
 /// Proposes these candidates in order; also exhaustive search over its list.
 std::unique_ptr<Strategy> make_list(std::vector<Candidate> candidates);
 

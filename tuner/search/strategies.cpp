@@ -8,16 +8,12 @@
 namespace tilewise {
 
 std::span<const StrategyInfo> strategies() {
-  static const std::array<StrategyInfo, 8> table{{
+  static const std::array<StrategyInfo, 6> table{{
       {"local", "the neighbours of the best, and what trees learn from the results", make_local,
        true},
       {"model", "the largest expected gain by a Gaussian process", make_model, false, true},
       {"genetic", "children and neighbours of the fastest twenty", make_genetic},
-      {"differential_evolution", "members of a population plus differences of others",
-       make_differential_evolution},
       {"annealing", "random neighbours, slower ones too while it is early", make_annealing},
-      {"particle_swarm", "a swarm that moves towards the best of each and of all",
-       make_particle_swarm},
       {"random", "random valid candidates, each once", make_random},
       {"exhaustive", "every valid candidate of a declared subspace, in order", make_exhaustive},
   }};
