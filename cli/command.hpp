@@ -79,7 +79,6 @@ void add_export(CLI::App& app, Selection& selection);
 void add_bundle(CLI::App& app, Selection& selection);
 void add_record(CLI::App& app, Selection& selection);
 void add_import(CLI::App& app, Selection& selection);
-void add_merge(CLI::App& app, Selection& selection);
 void add_replay(CLI::App& app, Selection& selection);
 void add_completion(CLI::App& app, Selection& selection);
 void add_manual(CLI::App& app, Selection& selection);

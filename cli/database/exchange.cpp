@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
@@ -173,7 +175,7 @@ int run_export(const ExportCommand& options, const Output& output) {
 }
 
 struct ImportCommand {
-  std::string file;
+  std::vector<std::string> files;
   std::string database;
   bool images = false;
   std::string form = "tilewise", kernel_template, gpu;
@@ -181,7 +183,9 @@ struct ImportCommand {
 };
 
 void setup_import(CLI::App& app, ImportCommand& options) {
-  app.add_option("file", options.file, "An export; - is standard input")
+  app.add_option("files", options.files,
+                 "Exports, or databases of other machines, which are not changed; - is standard "
+                 "input")
       ->type_name("FILE")
       ->required();
   app.add_flag("--images", options.images,
@@ -194,28 +198,63 @@ void setup_import(CLI::App& app, ImportCommand& options) {
       ->type_name("NAME");
   add_database_option(app, options.database);
   app.footer(
-      "All of the file is taken, or nothing. Its times are another machine's: they serve where "
+      "All of a file is taken, or nothing of it. Its times are another machine's: they serve where "
       "nothing\nwas measured here, and show a search where to begin; they replace nothing that was "
       "measured here.\n\n" +
       examples({"autotune import winners.json", "autotune import - < winners.json",
-                "autotune import --images fleet.json"}));
+                "autotune import --db all.db first.db second.db"}));
+}
+
+/// Whether the file begins as SQLite's databases do.
+bool is_database(const std::string& name) {
+  constexpr std::string_view kMagic = "SQLite format 3";
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(name, error)) return false;  // a pipe is read once
+  std::ifstream file(name, std::ios::binary);
+  std::string begin(kMagic.size(), '\0');
+  return file.read(begin.data(), static_cast<std::streamsize>(begin.size())) && begin == kMagic;
+}
+
+/// What the file says as an export.
+Exported export_in(const std::string& name, bool images) {
+  Exported result;
+  if (is_database(name))
+    result.text = open_to_read(name).export_json("", images, &result.left_out);
+  else
+    result.text = contents_of(name);
+  return result;
 }
 
 int run_import(const ImportCommand& options, const Output& output) {
-  std::string text = contents_of(options.file);
+  std::vector<Exported> exports;
+  for (const std::string& file : options.files) exports.push_back(export_in(file, options.images));
   Database database = open_to_write(default_database_path(options.database));
-  if (options.form != "tilewise")
-    text =
-        as_export(text, options.file,
-                  named_record(options.kernel_template, options.problems, database, options.gpu));
-  const Database::Imported imported = database.import_json(text, options.images);
+  Database::Imported imported;
+  std::int64_t left_out = 0;
+  for (std::size_t i = 0; i < exports.size(); ++i) {
+    std::string& text = exports[i].text;
+    if (options.form != "tilewise")
+      text =
+          as_export(text, options.files[i],
+                    named_record(options.kernel_template, options.problems, database, options.gpu));
+    const Database::Imported one = database.import_json(text, options.images);
+    imported.records += one.records;
+    imported.images += one.images;
+    imported.images_skipped += one.images_skipped;
+    left_out += exports[i].left_out;
+  }
+  const int status = left_out > 0 ? kDatabase : kOk;
+  if (left_out > 0)
+    warn(std::to_string(left_out) +
+         " rows could not be read and are left out; `autotune db check` lists what is damaged");
   if (output.json) {
     print_document(Json{{"imported", imported.records},
                         {"images", imported.images},
                         {"images_skipped", imported.images_skipped},
+                        {"left_out", left_out},
                         {"database", database.path().string()}}
                        .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-    return kOk;
+    return status;
   }
   print_line(std::to_string(imported.records) + " new records in " + database.path().string());
   if (imported.images > 0) print_line(std::to_string(imported.images) + " images");
@@ -223,7 +262,7 @@ int run_import(const ImportCommand& options, const Output& output) {
     note(output, std::to_string(imported.images_skipped) + " images were not taken" +
                      (options.images ? ": they have no hash, so they are compiled again"
                                      : "; --images takes them"));
-  return kOk;
+  return status;
 }
 
 }  // namespace
@@ -234,7 +273,7 @@ void add_export(CLI::App& app, Selection& selection) {
 }
 
 void add_import(CLI::App& app, Selection& selection) {
-  add_command<ImportCommand>(app, selection, "import", "Take in what another machine exported",
+  add_command<ImportCommand>(app, selection, "import", "Take in what other machines measured",
                              setup_import, run_import);
 }
 

@@ -1,14 +1,14 @@
-// `autotune merge`, and the forms of other tuners, from a search on the CPU.
+// Databases taken together, and the forms of other tuners, from searches on the CPU.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"
 
-namespace cli_test::cli_merge_test {
+namespace cli_test::cli_exchange_test {
 namespace {
 
 using testing::HasSubstr;
 
-class CliMerge : public ProgramTest {
+class CliExchange : public ProgramTest {
  protected:
   std::string path(const std::string& name) const { return file(name).string(); }
   void tune(const std::string& name, const std::string& size) const {
@@ -19,21 +19,26 @@ class CliMerge : public ProgramTest {
   }
 };
 
-TEST_F(CliMerge, TakesAllThatOthersHold) {
+TEST_F(CliExchange, DatabasesAreTakenTogether) {
   tune("first.db", "33");
   tune("second.db", "34");
-  const Result merged =
-      run({"merge", path("all.db"), path("first.db"), path("second.db"), "--json"});
-  ASSERT_EQ(merged.status, 0) << merged.err;
-  EXPECT_EQ(merged.json().at("imported"), 4);
+  const Result taken =
+      run({"import", "--db", path("all.db"), path("first.db"), path("second.db"), "--json"});
+  ASSERT_EQ(taken.status, 0) << taken.err;
+  EXPECT_EQ(taken.json().at("imported"), 4);
   const Json counts = run({"db", "info", "--db", path("all.db"), "--json"}).json().at("counts");
   EXPECT_EQ(counts.at("records"), 4);
   EXPECT_EQ(counts.at("winners"), 2);
-  EXPECT_EQ(run({"merge", path("all.db"), path("first.db"), "--json"}).json().at("imported"), 0);
-  EXPECT_EQ(run({"merge", path("all.db"), path("absent.db")}).status, 5);
+  EXPECT_EQ(
+      run({"import", "--db", path("all.db"), path("first.db"), "--json"}).json().at("imported"), 0);
+  write(path("torn.db"), "SQLite format 3 and no more");
+  const Result torn = run({"import", "--db", path("new.db"), path("first.db"), path("torn.db")});
+  EXPECT_EQ(torn.status, 5);
+  EXPECT_THAT(torn.err, HasSubstr("torn.db"));
+  EXPECT_FALSE(std::filesystem::exists(path("new.db"))) << "all files are read before it is opened";
 }
 
-TEST_F(CliMerge, OtherTunersFormsGoOutAndComeIn) {
+TEST_F(CliExchange, OtherTunersFormsGoOutAndComeIn) {
   tune("first.db", "33");
   for (const char* form : {"t4", "kernel-tuner"}) {
     ASSERT_EQ(run({"export", path("out.json"), "--as", form, "--template", "naive", "--sizes", "33",
@@ -54,4 +59,4 @@ TEST_F(CliMerge, OtherTunersFormsGoOutAndComeIn) {
 }
 
 }  // namespace
-}  // namespace cli_test::cli_merge_test
+}  // namespace cli_test::cli_exchange_test
