@@ -225,6 +225,16 @@ Exported export_in(const std::string& name, bool images) {
   return result;
 }
 
+/// Database::import_json(); where there are several files, a refusal names its own.
+Database::Imported import_one(Database& database, const ImportCommand& options, std::size_t i,
+                              const std::string& text) try {
+  return database.import_json(text, options.images);
+} catch (const Error& error) {
+  if (options.files.size() == 1) throw;
+  throw Error(error.kind(), options.files[i] + ": " + error.what() +
+                                (i > 0 ? "; the files before it are imported" : ""));
+}
+
 int run_import(const ImportCommand& options, const Output& output) {
   std::vector<Exported> exports;
   for (const std::string& file : options.files) exports.push_back(export_in(file, options.images));
@@ -237,7 +247,7 @@ int run_import(const ImportCommand& options, const Output& output) {
       text =
           as_export(text, options.files[i],
                     named_record(options.kernel_template, options.problems, database, options.gpu));
-    const Database::Imported one = database.import_json(text, options.images);
+    const Database::Imported one = import_one(database, options, i, text);
     imported.records += one.records;
     imported.images += one.images;
     imported.images_skipped += one.images_skipped;

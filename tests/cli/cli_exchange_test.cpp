@@ -31,6 +31,14 @@ TEST_F(CliExchange, DatabasesAreTakenTogether) {
   EXPECT_EQ(counts.at("winners"), 2);
   EXPECT_EQ(
       run({"import", "--db", path("all.db"), path("first.db"), "--json"}).json().at("imported"), 0);
+  write(path("no.json"), "{}");
+  const Result refused =
+      run({"import", "--db", path("half.db"), path("first.db"), path("no.json")});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("no.json: nothing was imported: "));
+  EXPECT_THAT(refused.err, HasSubstr("; the files before it are imported"));
+  EXPECT_EQ(
+      run({"db", "info", "--db", path("half.db"), "--json"}).json().at("counts").at("records"), 2);
   write(path("torn.db"), "SQLite format 3 and no more");
   const Result torn = run({"import", "--db", path("new.db"), path("first.db"), path("torn.db")});
   EXPECT_EQ(torn.status, 5);
