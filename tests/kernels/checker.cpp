@@ -50,7 +50,7 @@ std::vector<Problem> problems_for(const Case& c, const DeviceInfo& device, bool 
 constexpr double kStallSeconds = 0.5;
 
 // A kernel for few rows takes millions of threads for many rows, which finds nothing more.
-constexpr std::uint64_t kMostThreads = kMode == "ThreadSanitizer" ? 1U << 14 : 1U << 18;
+constexpr std::uint64_t kMostThreads = kMode == "ThreadSanitizer" ? 1U << 16 : 1U << 18;
 
 std::uint64_t threads_of(const Plan& plan) {
   std::uint64_t threads = 0;
@@ -69,20 +69,20 @@ bool rounds_to_tf32(const KernelTemplate& kernel, const Problem& problem, const 
          (kernel.name == "wgmma" || kernel.name == "mma");
 }
 
-/// The products of a case for one shape. The sanitizers see addresses, which no value changes: they
-/// get one product without C and one with it. With `all`, also results above and below C's range,
-/// alpha = 0, and a batch with one A or B; once per case is enough for these.
+/// The products of a case for one shape. The sanitizers see addresses: they
+/// get no products that differ in the operands' values alone. With `all`, also results above and
+/// below C's range, alpha = 0, and a batch with one A or B; once per case is enough for these.
 std::vector<Round> rounds_for(const Problem& problem, bool all, bool rounded) {
   std::vector<Round> rounds{{0, 1, 0, Values::whole}, {1, -2, 3, Values::whole}};
-  if (kMode != "plain") return rounds;
-  if (rounded)
+  const bool values = kMode == "plain";
+  if (values && rounded)
     rounds.insert(rounds.end(), {{0, 1, 0, Values::fractions_a}, {0, 1, 0, Values::fractions_b}});
-  if (product_kind(problem)->promoted_every > 0 && problem.k > kPromotedEvery)
+  if (values && product_kind(problem)->promoted_every > 0 && problem.k > kPromotedEvery)
     rounds.push_back({0, 1, 0, Values::steep});
   if (!all) return rounds;
   const double large = problem.accumulator == DType::i32 ? 0x1p24 : 512;
-  rounds.push_back({0, large, 0, Values::special});
-  if (problem.accumulator != DType::i32)
+  if (values) rounds.push_back({0, large, 0, Values::special});
+  if (values && problem.accumulator != DType::i32)
     rounds.push_back({1, test::half_of_smallest(problem.c), 0, Values::whole});
   rounds.push_back({1, 0, 3, Values::special});
   if (problem.batch > 1) {
