@@ -7,7 +7,6 @@
 #include <regex>
 #include <set>
 #include <sstream>
-#include <tuple>
 #include <utility>
 
 #include "templates/kernel_template.hpp"
