@@ -1,7 +1,6 @@
 #include "drop_in/decision.hpp"
 
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/once.hpp"
 
 namespace tilewise::drop_in {
 namespace {
@@ -85,7 +85,7 @@ struct Answerer::Stored {
   Device* device;
   std::string gpu;
   std::optional<Database> database;
-  std::once_flag all_read;
+  Once all_read;
   std::vector<Baseline> all;  ///< of the GPU, for predictions
 };
 
@@ -144,8 +144,7 @@ Decision Answerer::by_records(const Problem& problem) {
 /// cuBLAS is expected to take what it took for the nearest problem of the same layout and alignment
 /// that has a winner, scaled as the cost model scales that winner from one problem to the other.
 Decision Answerer::by_prediction(const Problem& problem) {
-  std::call_once(stored_->all_read,
-                 [this] { stored_->all = stored_->database->baselines({}, stored_->gpu); });
+  stored_->all_read.call([this] { stored_->all = stored_->database->baselines({}, stored_->gpu); });
   Decision decision;
   const Baseline* nearest = nullptr;
   double least = kNear;

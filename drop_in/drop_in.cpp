@@ -67,7 +67,7 @@ DropIn::DropIn(Settings settings)
 
 bool DropIn::may_answer(const Gemm& gemm) {
   if (generation_ != fork_generation()) return false;  // a reader may be gone that was at work
-  std::call_once(products_read_, [this] { products_ = products_to_answer(settings_); });
+  products_read_.call([this] { products_ = products_to_answer(settings_); });
   return !products_ || products_->may_have(gemm);
 }
 

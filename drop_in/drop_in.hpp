@@ -13,6 +13,7 @@
 #include "drop_in/decision.hpp"
 #include "drop_in/product.hpp"
 #include "drop_in/settings.hpp"
+#include "vocabulary/once.hpp"
 
 namespace tilewise::drop_in {
 
@@ -124,7 +125,7 @@ class DropIn {
 
   const Settings settings_;
   const std::uint32_t generation_;  ///< of the process that made it
-  std::once_flag products_read_;
+  Once products_read_;
   std::optional<Products> products_;  ///< read at the first product
   std::array<std::atomic<std::uint64_t>, kWhys> whys_{};
   std::atomic<bool> finished_{false};

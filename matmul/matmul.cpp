@@ -7,7 +7,6 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "device/fork.hpp"
@@ -20,6 +19,7 @@
 #include "matmul/state.hpp"
 #include "matmul/tuning_program.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/once.hpp"
 #include "vocabulary/own_errors.hpp"
 
 namespace tilewise {
@@ -369,7 +369,7 @@ namespace {
 /// The instance of one process. A child makes its own, without waiting for its parent's.
 struct DefaultMatmul {
   const std::uint32_t of = fork_generation();
-  std::once_flag once;
+  Once once;
   std::optional<Matmul> made;
   std::atomic<Matmul*> ready{nullptr};
 };
@@ -385,7 +385,7 @@ Matmul& default_matmul() try {
     if (current.compare_exchange_strong(mine, fresh.get())) mine = fresh.release();
   }
   if (Matmul* ready = mine->ready.load(std::memory_order_acquire)) return *ready;
-  std::call_once(mine->once, [mine] { mine->ready = &mine->made.emplace(); });
+  mine->once.call([mine] { mine->ready = &mine->made.emplace(); });
   return *mine->ready;
 } catch (...) {
   rethrow_as_error();

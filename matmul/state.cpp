@@ -300,7 +300,7 @@ Resolution Matmul::State::resolve(const Resolver& stored, const Problem& problem
                                   const GivenPackings& given) {
   const auto portfolio = [this]() -> const Resolver* {
     if (!parts_.portfolio) return nullptr;
-    std::call_once(portfolio_once_, [this] {
+    portfolio_once_.call([this] {
       portfolio_.emplace(std::vector<Winner>{}, device_->info(), "",
                          parts_.portfolio(device_->info()), [this](const Problem& kind) {
                            std::optional<Corrections> own = corrections(kind);
@@ -399,14 +399,14 @@ void Matmul::State::give_up(const Problem& problem) const {
 }
 
 ImageCache* Matmul::State::cache() {
-  std::call_once(cache_once_, [this] {
+  cache_once_.call([this] {
     if (parts_.open_cache) cache_ = parts_.open_cache();
   });
   return cache_.get();
 }
 
 const Compiler* Matmul::State::compiler() {
-  std::call_once(compiler_once_, [this] {
+  compiler_once_.call([this] {
     no_compiler_ = parts_.compile_missing ? "there is no compiler" : "compile_missing is off";
     if (!parts_.compile_missing || !parts_.load_compiler) return;
     try {

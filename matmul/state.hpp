@@ -18,6 +18,7 @@
 #include "matmul/matmul_internal.hpp"
 #include "matmul/missed.hpp"
 #include "matmul/resolve.hpp"
+#include "vocabulary/once.hpp"
 
 namespace tilewise {
 
@@ -144,7 +145,7 @@ struct Matmul::State {
   std::unique_ptr<Compiler> compiler_;
   std::string no_compiler_;  ///< the reason when there is no compiler
   MatmulParts parts_;        ///< the remaining hooks and options
-  std::once_flag cache_once_, compiler_once_, portfolio_once_;
+  Once cache_once_, compiler_once_, portfolio_once_;
   std::optional<Resolver> portfolio_;  ///< read at the first problem that nothing stored serves
   const std::uint64_t id_;
 
