@@ -168,7 +168,7 @@ TEST_F(LocalEvaluation, AFinalistThatIsNotTheSameEachTimeHasNoTime) {
   EXPECT_GE(observed.observed, 4);
   EXPECT_FALSE(observed.measurement);
   const RaceResult result = evaluator->race(
-      {fake::make_request(problem, "now_and_then"), fake::make_request(problem, "right")}, false);
+      {fake::make_request(problem, "never_the_same"), fake::make_request(problem, "right")}, false);
   EXPECT_EQ(result.finalists[0].outcome, Outcome::wrong_result);
   EXPECT_THAT(result.finalists[0].detail, HasSubstr("not the same each time: after round"));
   EXPECT_FALSE(result.finalists[0].measurement);

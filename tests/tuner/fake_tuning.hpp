@@ -3,12 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -101,8 +99,8 @@ class FakeEvaluator : public Evaluator {
     }
     if (!request.timed) return confirmation(request);
     evaluated.push_back(point_of(request.plan));
+    ++evaluations;
     if (stop && static_cast<int>(evaluated.size()) == stop_after) stop->store(true);
-    std::this_thread::sleep_for(nap);
     return measured(request.plan, time);
   }
   /// Of a candidate that is observed, or validated at another size.
@@ -175,11 +173,11 @@ class FakeEvaluator : public Evaluator {
   std::function<double(Point)> energy;  ///< mJ a product; none: it cannot be measured
   double spread = 0.01;
   std::vector<Point> evaluated, raced;
+  std::atomic<int> evaluations{0};         ///< the number of them, for other threads
   std::vector<Point> observed, validated;  ///< by a confirmation, validated at another size
   int begins = 0, races = 0, break_after = -1, stop_after = -1, begin_breaks = -1;
   bool race_dies = false, race_breaks = false;
   std::atomic<bool>* stop = nullptr;
-  std::chrono::milliseconds nap{0};
 };
 
 }  // namespace tilewise

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -160,24 +159,6 @@ TEST(LearnedModel, TheFastOnesAreTheFastestTen) {
   LearnedModel model(predicted);
   for (int i = 99; i >= 0; --i) model.observe(candidate_of("a", i, 0), 10.0 + i);
   for (int i = 0; i < 100; ++i) EXPECT_LT(model.fast_one(generator).configuration.at("X"), 10);
-}
-
-// Learning must cost far less than a compile.
-TEST(LearnedModel, LearnsFromAThousandResultsInAMoment) {
-  std::mt19937_64 generator(9);
-  std::vector<Row> rows;
-  for (int i = 0; i < 1000; ++i) {
-    Row row;
-    for (int f = 0; f < 26; ++f) row.features.push_back(static_cast<int>(generator() % 6));
-    row.value = row.features[3] * 0.1 + row.features[7] * row.features[9] * 0.02;
-    rows.push_back(row);
-  }
-  BoostedTrees trees;
-  const auto begin = std::chrono::steady_clock::now();
-  trees.fit(rows, generator);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(took.count(),
-            2.0);  // 0.02 s on one core of 2026; sanitizers and busy machines take longer
 }
 
 }  // namespace

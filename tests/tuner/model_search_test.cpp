@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <deque>
 #include <set>
@@ -143,23 +142,6 @@ TEST(Model, SearchesOnBesideFailures) {
     strategy->observe(candidate, fails ? std::nullopt : std::optional(microseconds(candidate)));
   }
   EXPECT_LT(best, 125);
-}
-
-// A compile takes about a second of a core; a proposal must be far cheaper (20 ms on average at a
-// thousand results; sanitizers and busy machines take longer).
-TEST(Model, ProposesInAMomentWithAThousandResults) {
-  const KernelTemplate kernel = template_of("made_up");
-  const SearchSpace space({}, {}, {&kernel});
-  const auto strategy = make_strategy("model", space, 1);
-  std::mt19937_64 generator(9);
-  for (int i = 0; i < 1000; ++i)
-    if (const auto candidate = space.random(generator))
-      strategy->observe(*candidate, microseconds(*candidate));
-  const auto begin = std::chrono::steady_clock::now();
-  searched(*strategy, 60, 16);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(took.count() / 60, 0.5);
-  RecordProperty("ms_per_proposal", std::to_string(1e3 * took.count() / 60));
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ struct Tune : testing::Test {
   }
   TuneResult run() {
     TuneContext context{database, &cache, &compiler, evaluator, progress, &stop};
+    context.clock = clock;
     return tune(problem, options, context);
   }
   std::vector<Record> records() const { return database.records({}); }
@@ -49,6 +50,7 @@ struct Tune : testing::Test {
   FakeEvaluator evaluator;
   std::function<void(const TuneProgress&)> progress;
   std::atomic<bool> stop{false};
+  std::function<double()> clock;  ///< of budgets; the steady clock where empty
   const std::string gpu = gpu_key(evaluator.device_info());
 };
 
