@@ -17,7 +17,6 @@
 #include "tuner/evaluate/benchmark.hpp"
 #include "tuner/evaluate/other_size.hpp"
 #include "vocabulary/record.hpp"
-#include "vocabulary/renames.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 using namespace tilewise;
@@ -104,8 +103,7 @@ struct Entry {
 };
 
 Candidate candidate_from(const Json& json) {
-  Candidate candidate =
-      renamed({json.at("template"), Configuration::parse(json.at("configuration").dump())});
+  Candidate candidate{json.at("template"), Configuration::parse(json.at("configuration").dump())};
   candidate.configuration =
       with_added(find_template(candidate.kernel_template), candidate.configuration);
   return candidate;

@@ -6,23 +6,18 @@ namespace {
 
 const std::string kUpsertBaseline =
     upsert("baselines", "problem_id, gpu, library, version, variant",
-           kMeasurementColumns + ", environment_id, date, hash");
+           Columns::of<Baseline>("b").names() + ", hash");
 
 const std::string kInsertBaseline =
     kUpsertBaseline.substr(0, kUpsertBaseline.find(" DO UPDATE")) + " DO NOTHING";
 
 }  // namespace
 
-Baseline read_baseline(Query& row, std::string* unchecked) {
+Baseline read_baseline(Query& row) {
   Baseline baseline;
-  baseline.problem = read_problem(row);
-  row.read(baseline.gpu, baseline.library, baseline.version, baseline.variant);
-  baseline.measurement = read_measurement(row).value_or(Measurement{});
-  baseline.environment = read_environment(row);
-  std::string hash;
-  row.read(baseline.environment.date, hash);
-  require_hash(baseline, std::move(hash), "a baseline of " + to_string(baseline.problem),
-               unchecked);
+  ReadFields read(row);
+  fields(read, baseline);
+  require_hash(baseline, row.next<std::string>(), "a baseline of " + to_string(baseline.problem));
   return baseline;
 }
 
@@ -30,9 +25,9 @@ void put_baseline(const Connection& connection, const Baseline& baseline, Replac
   const std::int64_t problem = put_problem(connection, baseline.problem);
   const std::int64_t environment = put_environment(connection, baseline.environment);
   Query query = connection.query(replace == Replace::always ? kUpsertBaseline : kInsertBaseline);
-  query.bind(problem, baseline.gpu, baseline.library, baseline.version, baseline.variant);
-  bind_measurement(query, baseline.measurement);
-  query.bind(environment, baseline.environment.date, row_hash(baseline)).run();
+  BindFields bind(query, problem, environment);
+  fields(bind, baseline);
+  query.bind(row_hash(baseline)).run();
 }
 
 void Database::add(const Baseline& baseline) {
@@ -45,7 +40,7 @@ std::vector<Baseline> Database::baselines(const std::optional<Problem>& problem,
   const std::lock_guard lock(state_->mutex);
   std::string sql = "SELECT " + kBaselineColumns + " FROM " + kBaselineTables +
                     " WHERE ? IN (b.gpu, '')" + (problem ? " AND b.problem_id = ?" : "") +
-                    " ORDER BY p.m, p.n, p.k, p.layout, p.id, b.gpu, library, version, variant";
+                    " ORDER BY p.m, p.n, p.k, p.layout, p.id, b.gpu, library, version, b.variant";
   Query query = state_->connection.query(sql);
   query.bind(gpu);
   if (problem) query.bind(find_problem(state_->connection, *problem).value_or(0));

@@ -5,7 +5,7 @@
 #include "db/state.hpp"
 #include "db/tables.hpp"
 
-// Checks every row against its hash (`autotune db check`); a migration computes the hashes here.
+// Checks every row against its hash (`autotune db check`).
 namespace tilewise {
 namespace {
 
@@ -91,26 +91,6 @@ void check_records(const Connection& db, Damage& damage) {
       });
 }
 
-/// Computes the hash of every row of `sql`, whose first column is its id, and stores it by
-/// `update`.
-template <class Read>
-void hash_rows(const Connection& db, const std::string& sql, const char* update, Read read) {
-  std::vector<std::pair<std::string, std::int64_t>> hashes;
-  {
-    Query query = db.query(sql);
-    while (query.step()) {
-      try {
-        const auto id = query.next<std::int64_t>();
-        std::string unchecked;
-        hashes.emplace_back(row_hash(read(query, &unchecked)), id);
-      } catch (const Error& error) {  // a row of a newer version, which this version does not read
-        if (error.kind() != ErrorKind::invalid_argument) throw;
-      }
-    }
-  }
-  for (const auto& [hash, id] : hashes) db.query(update).bind(hash, id).run();
-}
-
 }  // namespace
 
 std::vector<std::string> Database::check() const {
@@ -141,22 +121,10 @@ std::vector<DamagedPlace> damaged_rows(const Connection& db) {
         [](Query& row) { read_search(row); });
   check("corrections", "SELECT rowid, " + kCorrectionColumns + " FROM corrections",
         read_corrections);
-  check("devices", "SELECT rowid, " + kDeviceColumns + " FROM devices", read_device);
+  check("devices", "SELECT rowid, " + kDeviceColumns + " FROM devices AS d", read_device);
   check("images", "SELECT id, " + kImageColumns + ", log, binary, hash, refused FROM images",
         read_checked_image);
   return damage.take();
-}
-
-void hash_all_rows(const Connection& db) {
-  add_energy_columns(db);
-  hash_rows(db, "SELECT r.id, " + kRecordColumns + " FROM " + kRecordTables,
-            "UPDATE records SET hash = ? WHERE id = ?", read_record);
-  hash_rows(db, "SELECT r.id, " + kWinnerColumns + " FROM " + kWinnerTables,
-            "UPDATE winners SET hash = ? WHERE record_id = ?", read_winner);
-  hash_rows(db, "SELECT b.rowid, " + kBaselineColumns + " FROM " + kBaselineTables,
-            "UPDATE baselines SET hash = ? WHERE rowid = ?", read_baseline);
-  hash_rows(db, "SELECT s.id, " + kSearchColumns + " FROM " + kSearchTables,
-            "UPDATE searches SET hash = ? WHERE id = ?", read_search);
 }
 
 }  // namespace tilewise

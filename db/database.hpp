@@ -22,7 +22,7 @@ std::filesystem::path absolute_path(const std::filesystem::path& path);
 std::filesystem::path image_cache_path(const std::filesystem::path& database);
 
 enum class OpenMode {
-  read_write,  ///< created when absent; migrated when older
+  read_write,  ///< created when absent; brought up to date when older
   read_only,   ///< must exist; opened immutable on read-only media
 };
 
@@ -33,24 +33,6 @@ enum class Trust {
 };
 /// `anyone` where the environment variable TILEWISE_TRUST_FILES is set and not "0".
 Trust default_trust();
-
-/// A finished search. An identical later run is skipped.
-struct Search {
-  std::int64_t id = 0;
-  Problem problem;
-  std::string gpu;
-  std::string strategy;  ///< "local"
-  std::uint64_t seed = 0;
-  std::string space;    ///< hash of the templates and parameters searched
-  std::string sources;  ///< hash of the kernel sources and the compiler
-  Objective objective = Objective::time;
-  double budget_seconds = 0;
-  std::int64_t max_evaluations = 0;  ///< 0 = no limit
-  bool finished = false;
-  std::int64_t evaluations = 0;
-  double seconds = 0;
-  std::string date;
-};
 
 /// One row of `winners`: the record served for a problem on a GPU.
 struct Winner {

@@ -6,19 +6,19 @@ namespace tilewise {
 
 DeviceFacts read_device(Query& row) {
   DeviceFacts facts;
-  std::string hash;
-  row.read(facts.gpu, facts.clock_khz, facts.memory_clock_khz, facts.memory_bus_bits,
-           facts.memory_bytes, facts.l2_bytes, facts.power_limit_w, facts.date, hash);
-  require_hash(facts, std::move(hash), "the facts of " + facts.gpu);
+  ReadFields read(row);
+  fields(read, facts);
+  require_hash(facts, row.next<std::string>(), "the facts of " + facts.gpu);
   return facts;
 }
 
 void put_device(const Connection& db, const DeviceFacts& facts) {
-  db.query("INSERT OR REPLACE INTO devices (" + kDeviceColumns +
-           ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
-      .bind(facts.gpu, facts.clock_khz, facts.memory_clock_khz, facts.memory_bus_bits,
-            facts.memory_bytes, facts.l2_bytes, facts.power_limit_w, facts.date, row_hash(facts))
-      .run();
+  static const std::string names = Columns::of<DeviceFacts>("d").names() + ", hash";
+  Query query =
+      db.query("INSERT OR REPLACE INTO devices (" + names + ") VALUES (" + marks(names) + ")");
+  BindFields bind(query);
+  fields(bind, facts);
+  query.bind(row_hash(facts)).run();
 }
 
 bool has_device(const Connection& db, const std::string& gpu) {
@@ -28,7 +28,7 @@ bool has_device(const Connection& db, const std::string& gpu) {
 std::optional<DeviceFacts> Database::device(const std::string& gpu) const {
   const std::lock_guard lock(state_->mutex);
   Query query =
-      state_->connection.query("SELECT " + kDeviceColumns + " FROM devices WHERE gpu = ?");
+      state_->connection.query("SELECT " + kDeviceColumns + " FROM devices AS d WHERE gpu = ?");
   query.bind(gpu);
   auto found = state_->rows(query, "row of devices", read_device);
   // A damaged index may lead to another row.

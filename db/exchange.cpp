@@ -9,7 +9,6 @@
 #include "db/kernel_text.hpp"
 #include "db/state.hpp"
 #include "db/tables.hpp"
-#include "vocabulary/renames.hpp"
 
 // The JSON form of a database: {"format": "tilewise", "version": 1, "records": [...], "winners":
 // [...], "general": [...], "baselines": [...], "searches": [...], "devices": [...], "images":
@@ -28,22 +27,6 @@ Error bad_import(const std::string& why) {
 }
 
 // Out ---------------------------------------------------------------------------------------------
-
-Json search_json(const Search& s) {
-  return {{"problem", Json::parse(to_json(s.problem))},
-          {"gpu", s.gpu},
-          {"strategy", s.strategy},
-          {"seed", s.seed},
-          {"space", s.space},
-          {"sources", s.sources},
-          {"budget_seconds", s.budget_seconds},
-          {"max_evaluations", s.max_evaluations},
-          {"objective", to_string(s.objective)},
-          {"finished", s.finished},
-          {"evaluations", s.evaluations},
-          {"seconds", s.seconds},
-          {"date", s.date}};
-}
 
 /// A stored image with the ids of its records.
 struct StoredImage {
@@ -116,7 +99,7 @@ const std::string kGeneral =
     "ORDER BY r.id";
 
 const std::string kDevices =
-    "SELECT " + kDeviceColumns + " FROM devices WHERE ? IN (gpu, '') ORDER BY gpu";
+    "SELECT " + kDeviceColumns + " FROM devices AS d WHERE ? IN (gpu, '') ORDER BY gpu";
 
 Json winner_json(const Winner& winner) {
   return {{"record", winner.record.id},
@@ -153,7 +136,6 @@ ImportedWinner winner_from(const Json& json) {
 
 Record record_from(const Json& json) {
   Record record = record_from_json(json.dump());
-  record.candidate = renamed(std::move(record.candidate));
   record.origin = Origin::imported;
   check_imported(record);
   return record;
@@ -193,7 +175,6 @@ StoredImage image_from(const Json& json) {
     throw Error(ErrorKind::invalid_argument, "the image of " + to_string(image.kernel) + " for " +
                                                  to_string(image.target) +
                                                  " does not match its hash: it is damaged");
-  image.kernel = renamed(std::move(image.kernel));
   return stored;
 }
 
@@ -379,13 +360,12 @@ std::string Database::export_json(const std::string& gpu, bool with_images,
     if (count.bind(gpu).step()) stored += count.next<std::int64_t>();
   };
   const auto parsed = [](const auto& value) { return Json::parse(to_json(value)); };
-  const auto whole = [](auto read) { return [read](Query& row) { return read(row, nullptr); }; };
-  put("records", kRecords, "record", whole(read_record), parsed);
-  put("winners", kWinners, "winner", whole(read_winner), winner_json);
-  put("general", kGeneral, "general record", whole(read_record),
+  put("records", kRecords, "record", read_record, parsed);
+  put("winners", kWinners, "winner", read_winner, winner_json);
+  put("general", kGeneral, "general record", read_record,
       [](const Record& record) { return record.id; });
-  put("baselines", kBaselines, "baseline", whole(read_baseline), parsed);
-  put("searches", kSearches, "search", whole(read_search), search_json);
+  put("baselines", kBaselines, "baseline", read_baseline, parsed);
+  put("searches", kSearches, "search", read_search, parsed);
   put("devices", kDevices, "row of devices", read_device, parsed);
   if (with_images) put("images", kImages, "image", read_stored_image, image_json);
   if (left_out) *left_out = stored - written;

@@ -5,10 +5,9 @@
 namespace tilewise {
 namespace {
 
-const std::string kUpsertImage =
-    upsert("images", "kernel, target, launch_revision",
-           "source_hash, " + kUsageColumns + ", compile_ms, log, binary, hash, refused") +
-    " RETURNING id";
+const std::string kUpsertImage = upsert("images", "kernel, target, launch_revision",
+                                        kImageColumns + ", log, binary, hash, refused") +
+                                 " RETURNING id";
 const std::string kSelectOne = "SELECT id, " + kImageColumns +
                                ", log, binary, hash FROM images "
                                "WHERE kernel = ? AND target = ? AND launch_revision = ? AND "
@@ -40,7 +39,8 @@ Image read_image(Query& row) {
   row.read(kernel, target, image.launch_revision, image.source_hash);
   image.kernel = parse_kernel(kernel);
   image.target = parse_target(target);
-  image.usage = read_usage(row);
+  ReadFields read(row);
+  fields(read, image.usage);
   row.read(image.compile_ms);
   return image;
 }
@@ -57,7 +57,8 @@ std::int64_t put_image_row(const Connection& connection, const Image& image) {
   Query query = connection.query(kUpsertImage);
   query.bind(to_string(image.kernel), to_string(image.target), image.launch_revision,
              image.source_hash);
-  bind_usage(query, image.usage);
+  BindFields bind(query);
+  fields(bind, image.usage);
   query.bind(image.compile_ms, image.log, image.binary, row_hash(image), "").step();
   return query.next<std::int64_t>();
 }

@@ -3,21 +3,22 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <concepts>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/enum_names.hpp"
+#include "vocabulary/fields.hpp"
 
 namespace tilewise {
 namespace {
 
-constexpr double kMostMicroseconds = 1e12;  // eleven days
-constexpr double kMostSpread = 100;
-constexpr double kMostMegahertz = 1e6, kMostWatts = 1e6;
-constexpr double kMostMillijoules = kMostMicroseconds * kMostWatts;
-constexpr double kMostMilliseconds = 1e9;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr std::size_t kLongestName = 256;
 
@@ -34,14 +35,18 @@ std::string quoted(const std::string& text) {
 std::string number_text(double value) { return in_digits(value, 6); }
 
 /// NaN means not measured.
-void check_number(const std::string& name, double value, double most) {
-  if (std::isnan(value)) return;
-  if (!(value >= 0 && value <= most))
-    refuse(name, most < kNoLimit ? "0 .. " + number_text(most) : "0 or more", number_text(value));
-}
-
-void check_count(const std::string& name, std::int64_t value) {
-  if (value < 0) refuse(name, "0 or more", std::to_string(value));
+void check_number(const std::string& name, double value, const Field& about) {
+  if (std::isnan(value) && !about.above_least) return;
+  if (about.above_least ? value > about.least && value <= about.most
+                        : value >= about.least && value <= about.most)
+    return;
+  const std::string least = number_text(about.least);
+  std::string allowed = least + " or more";
+  if (about.above_least)
+    allowed = "above " + least + ", at most " + number_text(about.most);
+  else if (about.most < kNoLimit)
+    allowed = least + " .. " + number_text(about.most);
+  refuse(name, allowed, number_text(value));
 }
 
 /// C0 and DEL, and C1 in UTF-8.
@@ -74,41 +79,55 @@ void check_identifier(const std::string& name, const std::string& text) {
     refuse(name, "letters, digits, '_', '-' and '.', not first", quoted(text));
 }
 
-void check_problem(const Problem& problem) {
-  for (const auto& [name, size] :
-       {std::pair<const char*, std::int64_t>{"m", problem.m}, {"n", problem.n}, {"k", problem.k}})
-    if (size < 1) refuse(std::string("problem.") + name, "1 .. 2^40", std::to_string(size));
+void check_text(const std::string& name, const std::string& text, Field::Text kind) {
+  switch (kind) {
+    case Field::Text::name:
+      return check_name(name, text);
+    case Field::Text::required_name:
+      return check_required_name(name, text);
+    case Field::Text::identifier:
+      return check_identifier(name, text);
+    case Field::Text::date:
+      return check_imported_date(name, text);
+    case Field::Text::message:
+      return;
+  }
 }
 
-void check_measurement(const Measurement& m) {
-  if (!(m.median_us > 0 && m.median_us <= kMostMicroseconds))
-    refuse("measurement.median_us", "above 0, at most " + number_text(kMostMicroseconds),
-           number_text(m.median_us));
-  check_number("measurement.spread", m.spread, kMostSpread);
-  check_count("measurement.samples", m.samples);
-  check_count("measurement.launches_per_sample", m.launches_per_sample);
-  for (const double sample : m.samples_us)
-    check_number("measurement.samples_us", sample, kMostMicroseconds);
-  check_name("measurement.method", m.method);
-  check_number("measurement.sm_clock_mhz", m.sm_clock_mhz, kMostMegahertz);
-  check_number("measurement.power_w", m.power_w, kMostWatts);
-  check_number("measurement.host_us", m.host_us, kMostMicroseconds);
-  check_number("measurement.energy_mj", m.energy_mj, kMostMillijoules);
-  check_number("measurement.power_limit_w", m.power_limit_w, kMostWatts);
-}
+/// Checks each field by what it may hold.
+class CheckFields {
+ public:
+  explicit CheckFields(std::string path = "") : path_(std::move(path)) {}
+  template <class T>
+  void operator()(const char* key, const T& value, const Field& about = {}) {
+    const std::string name = path_ + key;
+    if constexpr (std::same_as<T, std::string>) {
+      check_text(name, value, about.text);
+    } else if constexpr (std::same_as<T, double>) {
+      check_number(name, value, about);
+    } else if constexpr (std::integral<T>) {
+      if (!about.id) check_number(name, static_cast<double>(value), about);
+    } else if constexpr (std::same_as<T, std::vector<double>>) {
+      for (const double x : value) check_number(name, x, about);
+    } else if constexpr (std::same_as<T, Configuration>) {
+      for (const auto& [parameter, number] : value.values())
+        check_identifier("the name of a parameter", parameter);
+    } else if constexpr (std::same_as<T, std::optional<Measurement>>) {
+      if (value) (*this)(key, *value);
+    } else if constexpr (!Enumeration<T>) {
+      CheckFields inner(name + ".");
+      fields(inner, value);
+    }
+  }
 
-void check_usage(const ResourceUsage& usage) {
-  check_count("registers", usage.registers);
-  check_count("spill_bytes", usage.spill_bytes);
-  check_count("static_shared_bytes", usage.static_shared_bytes);
-  check_count("stack_bytes", usage.stack_bytes);
-}
+ private:
+  std::string path_;
+};
 
-void check_environment(const Environment& environment) {
-  check_name("environment.driver", environment.driver);
-  check_name("environment.compiler", environment.compiler);
-  check_name("environment.host", environment.host);
-  check_imported_date("environment.date", environment.date);
+template <class T>
+void check_fields(const T& value) {
+  CheckFields check;
+  fields(check, value);
 }
 
 }  // namespace
@@ -123,52 +142,17 @@ void check_imported_date(const std::string& name, const std::string& date) {
     refuse(name, "a date in UTC as in 2025-06-01T12:34:56Z", quoted(date));
 }
 
-void check_imported(const Record& record) {
-  check_problem(record.problem);
-  check_identifier("kernel_template", record.candidate.kernel_template);
-  for (const auto& [name, value] : record.candidate.configuration.values())
-    check_identifier("the name of a parameter", name);
-  check_required_name("gpu", record.gpu);
-  check_name("source_hash", record.source_hash);
-  check_name("launch_revision", record.launch_revision);
-  check_name("code_hash", record.code_hash);
-  if (record.measurement) check_measurement(*record.measurement);
-  check_usage(record.usage);
-  check_number("compile_ms", record.compile_ms, kMostMilliseconds);
-  check_number("error_ratio", record.error_ratio, kNoLimit);
-  check_number("normwise_error", record.normwise_error, kNoLimit);
-  check_number("predicted_us", record.predicted_us, kNoLimit);
-  check_environment(record.environment);
-}
-
-void check_imported(const Baseline& baseline) {
-  check_problem(baseline.problem);
-  check_required_name("gpu", baseline.gpu);
-  check_required_name("library", baseline.library);
-  check_name("version", baseline.version);
-  check_name("variant", baseline.variant);
-  check_measurement(baseline.measurement);
-  check_environment(baseline.environment);
-}
-
-void check_imported(const DeviceFacts& facts) {
-  check_required_name("gpu", facts.gpu);
-  check_count("clock_khz", facts.clock_khz);
-  check_count("memory_clock_khz", facts.memory_clock_khz);
-  check_count("memory_bus_bits", facts.memory_bus_bits);
-  check_count("memory_bytes", facts.memory_bytes);
-  check_count("l2_bytes", facts.l2_bytes);
-  check_number("power_limit_w", facts.power_limit_w, kMostWatts);
-  check_imported_date("date", facts.date);
-}
+void check_imported(const Record& record) { check_fields(record); }
+void check_imported(const Baseline& baseline) { check_fields(baseline); }
+void check_imported(const DeviceFacts& facts) { check_fields(facts); }
 
 void check_imported(const Image& image) {
   check_required_name("the source of a kernel", image.kernel.source);
   check_identifier("the entry of a kernel", image.kernel.entry);
   check_name("source_hash", image.source_hash);
   check_name("launch_revision", image.launch_revision);
-  check_usage(image.usage);
-  check_number("compile_ms", image.compile_ms, kMostMilliseconds);
+  check_fields(image.usage);
+  check_number("compile_ms", image.compile_ms, {.most = 1e9});
 }
 
 }  // namespace tilewise

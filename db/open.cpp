@@ -151,8 +151,8 @@ OpenedFile connect_for_reading(const fs::path& path, std::string_view network, T
   }
 }
 
-/// Migrates an older file for a reader that has write access.
-bool migrated(const fs::path& path, std::string_view network, Trust trust) {
+/// Brings an older file up to date for a reader that has write access.
+bool brought_up_to_date(const fs::path& path, std::string_view network, Trust trust) {
   try {
     open_for_writing(path, network, trust);
     return true;
@@ -175,7 +175,7 @@ OpenedFile open_existing_for_writing(const fs::path& path, std::string_view netw
     file.warnings.push_back(network_warning(path, network));
     use_rollback_journal(file);
   }
-  migrate(file.connection);
+  bring_up_to_date(file.connection);
   return file;
 }
 
@@ -213,16 +213,16 @@ std::optional<OpenedFile> open_for_reading_if_any(const fs::path& path, std::str
   OpenedFile file = connect_for_reading(path, network, trust);
   require_usable(path, trust);
   bool empty = is_new(file.connection);
-  if (!empty && version_of(file.connection) < latest_version() && migrated(path, network, trust)) {
+  if (!empty && version_of(file.connection) < kSchema && brought_up_to_date(path, network, trust)) {
     file = connect_for_reading(path, network, trust);
     empty = is_new(file.connection);
   }
   if (empty && !file.warnings.empty()) throw database_error(path, log_not_seen(path));
   if (empty) return std::nullopt;
-  if (version_of(file.connection) < latest_version()) {
+  if (version_of(file.connection) < kSchema) {
     throw database_error(path, "it was written by an older Tilewise (schema version " +
                                    std::to_string(version_of(file.connection)) + ", now " +
-                                   std::to_string(latest_version()) +
+                                   std::to_string(kSchema) +
                                    "); open it once where it can be written, as autotune does");
   }
   set_pragmas(file.connection);
@@ -244,7 +244,7 @@ OpenedFile open_for_reading(const fs::path& path, std::string_view network, Trus
 OpenedFile open_in_memory() {
   OpenedFile file{Connection(), {}};
   set_pragmas(file.connection);
-  migrate(file.connection);
+  bring_up_to_date(file.connection);
   return file;
 }
 

@@ -4,30 +4,18 @@
 namespace tilewise {
 namespace {
 
-const std::string kKeys = "problem_id, gpu, kernel_template, configuration, source_hash";
-const std::string kValues =
-    "launch_revision, code_hash, origin, outcome, detail, " + kMeasurementColumns + ", " +
-    kUsageColumns +
-    ", compile_ms, error_ratio, normwise_error, predicted_us, environment_id, date, hash";
+const std::string kUpsert =
+    upsert("records", "problem_id, gpu, kernel_template, configuration, source_hash",
+           Columns::of<Record>("r").names() + ", hash") +
+    " RETURNING id";
 
 }  // namespace
 
-Record read_record(Query& row, std::string* unchecked) {
+Record read_record(Query& row) {
   Record record;
-  row.read(record.id);
-  record.problem = read_problem(row);
-  std::string configuration, origin, outcome, hash;
-  row.read(record.gpu, record.candidate.kernel_template, configuration, record.source_hash,
-           record.launch_revision, record.code_hash, origin, outcome, record.detail);
-  record.candidate.configuration = Configuration::parse(configuration);
-  record.origin = parse_origin(origin);
-  record.outcome = parse_outcome(outcome);
-  record.measurement = read_measurement(row);
-  record.usage = read_usage(row);
-  row.read(record.compile_ms, record.error_ratio, record.normwise_error, record.predicted_us);
-  record.environment = read_environment(row);
-  row.read(record.environment.date, hash);
-  require_hash(record, std::move(hash), "record " + std::to_string(record.id), unchecked);
+  ReadFields read(row);
+  fields(read, record);
+  require_hash(record, row.next<std::string>(), "record " + std::to_string(record.id));
   return record;
 }
 
@@ -68,19 +56,12 @@ void RecordCondition::bind(Query& query) const {
 std::int64_t put_record(const Connection& connection, const Record& record) {
   const std::int64_t problem = put_problem(connection, record.problem);
   const std::int64_t environment = put_environment(connection, record.environment);
-  static const std::string sql = upsert("records", kKeys, kValues) + " RETURNING id";
   std::int64_t id = 0;
   {
-    Query query = connection.query(sql);
-    query.bind(problem, record.gpu, record.candidate.kernel_template,
-               record.candidate.configuration.text(), record.source_hash, record.launch_revision,
-               record.code_hash, to_string(record.origin), to_string(record.outcome),
-               record.detail);
-    bind_measurement(query, record.measurement);
-    bind_usage(query, record.usage);
-    query.bind(record.compile_ms, record.error_ratio, record.normwise_error, record.predicted_us,
-               environment, record.environment.date, row_hash(record));
-    query.step();
+    Query query = connection.query(kUpsert);
+    BindFields bind(query, problem, environment);
+    fields(bind, record);
+    query.bind(row_hash(record)).step();
     id = query.next<std::int64_t>();
   }
   if (record.outcome != Outcome::ok) {

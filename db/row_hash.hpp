@@ -21,11 +21,14 @@ class DamagedRow : public std::runtime_error {
 /// hash: every NaN, and both zeros.
 class RowHash {
  public:
-  RowHash() { values_.reserve(2048); }  // more than most rows have
+  RowHash() = default;
+  explicit RowHash(std::size_t expected) { values_.reserve(expected); }
   RowHash& add(std::string_view text);
   RowHash& add(std::span<const std::uint8_t> bytes);
   RowHash& add(std::int64_t value);
   RowHash& add(double value);
+  /// The values of another one.
+  RowHash& add(const RowHash& values);
   std::string hex() const;
 
  private:
@@ -33,7 +36,7 @@ class RowHash {
   std::string values_;
 };
 
-/// Of all values except ids: the problem's and the environment's values instead.
+/// Of the fields() in their order, except ids: those of the problem and the environment instead.
 std::string row_hash(const Record& record);
 /// Of the record's key and the winner's own columns.
 std::string row_hash(const Winner& winner);
@@ -44,15 +47,10 @@ std::string row_hash(const DeviceFacts& facts);
 /// Of key, source hash, usage, log and binary.
 std::string row_hash(const Image& image);
 
-/// Throws DamagedRow with `what` unless `row` matches the stored hash. With `unchecked`, stores the
-/// hash there without a comparison.
+/// Throws DamagedRow with `what` unless `row` matches the stored hash.
 template <class Row>
-void require_hash(const Row& row, std::string stored, const std::string& what,
-                  std::string* unchecked = nullptr) {
-  if (unchecked)
-    *unchecked = std::move(stored);
-  else if (row_hash(row) != stored)
-    throw DamagedRow(what + " does not match its hash");
+void require_hash(const Row& row, const std::string& stored, const std::string& what) {
+  if (row_hash(row) != stored) throw DamagedRow(what + " does not match its hash");
 }
 
 }  // namespace tilewise

@@ -1,46 +1,31 @@
-#include <bit>
-
 #include "db/state.hpp"
 #include "db/tables.hpp"
 
 namespace tilewise {
 namespace {
 
-constexpr const char* kInsert =
-    "INSERT INTO searches (problem_id, gpu, strategy, seed, space, sources, budget_seconds, "
-    "max_evaluations, finished, evaluations, seconds, date, objective, hash) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id";
-constexpr const char* kUpdate =
-    "UPDATE searches SET problem_id = ?, gpu = ?, strategy = ?, seed = ?, space = ?, sources = ?, "
-    "budget_seconds = ?, max_evaluations = ?, finished = ?, evaluations = ?, seconds = ?, "
-    "date = ?, objective = ?, hash = ? WHERE id = ?";
+const std::string kNames = Columns::of<Search>("s").names() + ", hash";
 
-void bind_search(Query& query, std::int64_t problem, const Search& s) {
-  // SQLite's integers are signed: the seed is stored bit by bit.
-  query.bind(problem, s.gpu, s.strategy, std::bit_cast<std::int64_t>(s.seed), s.space, s.sources,
-             s.budget_seconds, s.max_evaluations, s.finished, s.evaluations, s.seconds, s.date,
-             to_string(s.objective), row_hash(s));
+void bind_search(Query& query, std::int64_t problem, const Search& search) {
+  BindFields bind(query, problem);
+  fields(bind, search);
+  query.bind(row_hash(search));
 }
 
 }  // namespace
 
-Search read_search(Query& row, std::string* unchecked) {
-  Search s;
-  row.read(s.id);
-  s.problem = read_problem(row);
-  std::int64_t seed = 0;
-  std::string objective, hash;
-  row.read(s.gpu, s.strategy, seed, s.space, s.sources, s.budget_seconds, s.max_evaluations,
-           s.finished, s.evaluations, s.seconds, s.date, objective, hash);
-  s.objective = parse_objective(objective);
-  s.seed = std::bit_cast<std::uint64_t>(seed);
-  require_hash(s, std::move(hash), "search " + std::to_string(s.id), unchecked);
-  return s;
+Search read_search(Query& row) {
+  Search search;
+  ReadFields read(row);
+  fields(read, search);
+  require_hash(search, row.next<std::string>(), "search " + std::to_string(search.id));
+  return search;
 }
 
 std::int64_t add_search(const Connection& connection, const Search& search) {
   const std::int64_t problem = put_problem(connection, search.problem);
-  Query query = connection.query(kInsert);
+  Query query = connection.query("INSERT INTO searches (" + kNames + ") VALUES (" + marks(kNames) +
+                                 ") RETURNING id");
   bind_search(query, problem, search);
   query.step();
   return query.next<std::int64_t>();
@@ -58,7 +43,8 @@ void Database::update(const Search& search) {
   state_->write([&](const Connection& db) {
     const std::int64_t problem = put_problem(db, search.problem);
     {
-      Query query = db.query(kUpdate);
+      Query query =
+          db.query("UPDATE searches SET (" + kNames + ") = (" + marks(kNames) + ") WHERE id = ?");
       bind_search(query, problem, search);
       query.bind(search.id).run();
     }

@@ -11,27 +11,20 @@
 // The statements behind Database's members, for use inside a caller's transaction.
 namespace tilewise {
 
-// The read functions throw DamagedRow for a row that does not match its hash. With `hash`, they
-// store the row's hash there and compare nothing.
+// The read functions throw DamagedRow for a row that does not match its hash.
 
 /// Columns of a whole record, for "SELECT ... FROM kRecordTables" and the read function.
-inline const std::string kRecordColumns =
-    "r.id, " + kProblemColumns +
-    ", r.gpu, kernel_template, configuration, source_hash, launch_revision, code_hash, origin, "
-    "outcome, detail, " +
-    kMeasurementColumns + ", " + kUsageColumns +
-    ", compile_ms, error_ratio, normwise_error, predicted_us, " + kEnvironmentColumns +
-    ", r.date, r.hash";
+inline const std::string kRecordColumns = Columns::of<Record>("r").selected() + ", r.hash";
 inline const std::string kRecordTables =
     "records AS r JOIN problems AS p ON p.id = r.problem_id "
     "JOIN environments AS e ON e.id = r.environment_id";
-Record read_record(Query& row, std::string* hash = nullptr);
+Record read_record(Query& row);
 /// A whole winner: its record's columns, its own, and whether its key is its record's.
-inline const std::string kWinnerColumns =
-    kRecordColumns +
-    ", w.since, w.quarantined, w.objective, w.hash, w.problem_id = r.problem_id AND w.gpu = r.gpu";
+inline const std::string kWinnerColumns = kRecordColumns + ", " +
+                                          Columns::of<Winner>("w").selected() +
+                                          ", w.hash, w.problem_id = r.problem_id AND w.gpu = r.gpu";
 inline const std::string kWinnerTables = kRecordTables + " JOIN winners AS w ON w.record_id = r.id";
-Winner read_winner(Query& row, std::string* hash = nullptr);
+Winner read_winner(Query& row);
 
 /// A filter as " WHERE ... ORDER BY ... LIMIT ..." on kRecordTables, with its parameters.
 class RecordCondition {
@@ -66,6 +59,8 @@ std::int64_t put_image_row(const Connection& connection, const Image& image);
 void link_image(const Connection& connection, std::int64_t record_id, std::int64_t image_id);
 std::int64_t add_search(const Connection& connection, const Search& search);
 
+/// Columns of records and images.
+inline const std::string kUsageColumns = Columns::of<ResourceUsage>("").names();
 /// Columns of an image except its binary and log.
 inline const std::string kImageColumns =
     "kernel, target, launch_revision, source_hash, " + kUsageColumns + ", compile_ms";
@@ -80,43 +75,26 @@ struct DamagedPlace {
 };
 /// Every row of every table, each at most once.
 std::vector<DamagedPlace> damaged_rows(const Connection& connection);
-/// Computes every row's hash; the last step of a migration.
-void hash_all_rows(const Connection& connection);
-/// Adds the columns of schema version 6 where they are missing. Rows of before were chosen by time,
-/// and their energy was not measured. Earlier steps read rows as this version does, so they begin
-/// with it.
-void add_energy_columns(const Connection& connection);
-/// Renames parameters in configurations and kernels to those of schema version 3. Damaged rows stay
-/// unchanged.
-void rename_rows(const Connection& connection);
-
 /// Columns of a whole baseline, for "SELECT ... FROM kBaselineTables".
-inline const std::string kBaselineColumns =
-    kProblemColumns + ", b.gpu, library, version, variant, " + kMeasurementColumns + ", " +
-    kEnvironmentColumns + ", b.date, b.hash";
+inline const std::string kBaselineColumns = Columns::of<Baseline>("b").selected() + ", b.hash";
 inline const std::string kBaselineTables =
     "baselines AS b JOIN problems AS p ON p.id = b.problem_id "
     "JOIN environments AS e ON e.id = b.environment_id";
-Baseline read_baseline(Query& row, std::string* hash = nullptr);
+Baseline read_baseline(Query& row);
 
 StoredCorrections read_corrections(Query& row);
 /// Columns of whole corrections, for the read function.
 inline const std::string kCorrectionColumns = "gpu, kind, samples, trees, hash";
 
-/// Columns of a device's facts, for the read function.
-inline const std::string kDeviceColumns =
-    "gpu, clock_khz, memory_clock_khz, memory_bus_bits, memory_bytes, l2_bytes, power_limit_w, "
-    "date, hash";
+/// Columns of a device's facts, for "SELECT ... FROM devices AS d" and the read function.
+inline const std::string kDeviceColumns = Columns::of<DeviceFacts>("d").selected() + ", d.hash";
 DeviceFacts read_device(Query& row);
 void put_device(const Connection& connection, const DeviceFacts& facts);
 bool has_device(const Connection& connection, const std::string& gpu);
 
 /// Columns of a whole search, for "SELECT ... FROM kSearchTables".
-inline const std::string kSearchColumns = "s.id, " + kProblemColumns +
-                                          ", gpu, strategy, seed, space, sources, "
-                                          "budget_seconds, max_evaluations, finished, "
-                                          "evaluations, seconds, date, objective, s.hash";
+inline const std::string kSearchColumns = Columns::of<Search>("s").selected() + ", s.hash";
 inline const std::string kSearchTables = "searches AS s JOIN problems AS p ON p.id = s.problem_id";
-Search read_search(Query& row, std::string* hash = nullptr);
+Search read_search(Query& row);
 
 }  // namespace tilewise

@@ -50,17 +50,16 @@ Error not_ok(const Connection& db, const Record& record) {
 
 }  // namespace
 
-Winner read_winner(Query& row, std::string* unchecked) {
-  Winner winner;
+Winner read_winner(Query& row) {
+  Winner winner{read_record(row), {}, {}};
+  ReadFields read(row);
+  fields(read, winner);
   std::string hash;
-  winner.record = read_record(row, unchecked);
   bool fits = false;
-  std::string objective;
-  row.read(winner.since, winner.quarantined, objective, hash, fits);
-  winner.objective = parse_objective(objective);
+  row.read(hash, fits);
   const std::string name = "the winner that is record " + std::to_string(winner.record.id);
-  if (!fits && !unchecked) throw DamagedRow(name + " is kept for another problem or GPU");
-  require_hash(winner, std::move(hash), name, unchecked);
+  if (!fits) throw DamagedRow(name + " is kept for another problem or GPU");
+  require_hash(winner, hash, name);
   return winner;
 }
 
@@ -84,17 +83,18 @@ void put_winner(const Connection& connection, std::int64_t record_id, const std:
           "(SELECT problem_id, gpu FROM records WHERE id = ?1)")
       .bind(record_id)
       .run();
-  connection
-      .query(
-          "INSERT INTO winners (problem_id, gpu, record_id, since, quarantined, objective, hash) "
-          "SELECT problem_id, gpu, id, ?, ?, ?, ? FROM records WHERE id = ? "
-          "ON CONFLICT (problem_id, gpu) DO UPDATE SET problem_id = excluded.problem_id, "
-          "gpu = excluded.gpu, since = excluded.since, record_id = excluded.record_id, quarantined "
-          "= excluded.quarantined, objective = excluded.objective, "
-          "hash = excluded.hash")
-      .bind(winner.since, winner.quarantined, to_string(winner.objective), row_hash(winner),
-            record_id)
-      .run();
+  static const std::string names =
+      "problem_id, gpu, record_id, " + Columns::of<Winner>("w").names() + ", hash";
+  std::int64_t problem = 0;
+  {
+    Query query = connection.query("SELECT problem_id FROM records WHERE id = ?");
+    if (query.bind(record_id).step()) query.read(problem);
+  }
+  Query query = connection.query(upsert("winners", "problem_id, gpu", names));
+  query.bind(problem, winner.record.gpu, record_id);
+  BindFields bind(query);
+  fields(bind, winner);
+  query.bind(row_hash(winner)).run();
 }
 
 void quarantine_winner(const Connection& connection, std::int64_t record_id,

@@ -13,7 +13,6 @@
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
-#include "vocabulary/renames.hpp"
 
 namespace tilewise {
 namespace {
@@ -30,10 +29,9 @@ constexpr std::string_view kThenCorrections = ",\n \"corrections\": ";
 Record record_from(const Json& json, const std::string& gpu) {
   Record record;
   record.problem = problem_from_json(json.at("problem").dump());
-  Candidate candidate{json.at("template").get<std::string>(), {}};
+  json.at("template").get_to(record.candidate.kernel_template);
   for (const auto& [name, value] : json.at("configuration").items())
-    candidate.configuration.set(name, value.get<int>());
-  record.candidate = renamed(std::move(candidate));
+    record.candidate.configuration.set(name, value.get<int>());
   record.gpu = gpu;
   record.origin = Origin::shipped;
   record.outcome = Outcome::ok;

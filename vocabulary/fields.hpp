@@ -1,38 +1,88 @@
 #pragma once
 #include <concepts>
+#include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "vocabulary/device_facts.hpp"
 #include "vocabulary/record.hpp"
 
-// The keys of each struct's JSON form, one list for reading and writing: a visitor is called with
-// each key and field. required() marks keys that must be present.
+// The fields of each struct, one list for all that is done with each of them: a visitor is called
+// with a name, the field and what it may hold. The visitors are the JSON forms (json.cpp), the
+// columns, hashes and checks of the database (db/columns.hpp, db/row_hash.hpp,
+// db/import_checks.hpp).
 namespace tilewise {
+
+/// The version of the database's schema: raised with every field of a stored struct, and with every
+/// table, that is added.
+inline constexpr int kSchema = 8;
+
+/// What a field may hold.
+struct Field {
+  enum class Text : std::uint8_t {
+    name,           ///< at most 256 bytes without control characters
+    required_name,  ///< the same, not empty
+    identifier,     ///< letters, digits, '_', '-' and '.'
+    date,           ///< 2025-06-01T12:34:56Z, or empty
+    message         ///< any
+  };
+  bool required = false;                                             ///< in a JSON form
+  double least = 0, most = std::numeric_limits<double>::infinity();  ///< of a number
+  bool above_least = false;                                          ///< and not `least` itself
+  Text text = Text::name;
+  bool id = false;       ///< given by the database: no value of the row
+  bool per_row = false;  ///< of Environment: a column of the row that refers to it
+  /// The version of the schema that added the field to stored structs; 0 for the first ones. Rows
+  /// of before keep their hashes: fields of one version are hashed where one of them is not its
+  /// type's zero.
+  int since = 0;
+};
+inline constexpr Field kRequired{.required = true};
+inline constexpr Field kMicroseconds{.most = 1e12};  // eleven days
+inline constexpr Field kWatts{.most = 1e6};
 
 /// `Of`, const or not: an argument of fields().
 template <class T, class Of>
 concept Some = std::same_as<std::remove_const_t<T>, Of>;
 
+/// The columns of a problem; its JSON form has one key for its types.
+template <class Visit>
+void fields(Visit& visit, Some<Problem> auto& x) {
+  visit("layout", x.layout);
+  visit("m", x.m, {.least = 1});
+  visit("n", x.n, {.least = 1});
+  visit("k", x.k, {.least = 1});
+  visit("a_type", x.a);
+  visit("b_type", x.b);
+  visit("c_type", x.c);
+  visit("accumulator", x.accumulator);
+  visit("math", x.math);
+  visit("batch", x.batch);
+  visit("align_a", x.alignment.a);
+  visit("align_b", x.alignment.b);
+  visit("align_c", x.alignment.c);
+}
+
 template <class Visit>
 void fields(Visit& visit, Some<Candidate> auto& x) {
-  visit.required("kernel_template", x.kernel_template);
-  visit.required("configuration", x.configuration);
+  visit("kernel_template", x.kernel_template, {.required = true, .text = Field::Text::identifier});
+  visit("configuration", x.configuration, kRequired);
 }
 
 template <class Visit>
 void fields(Visit& visit, Some<Measurement> auto& x) {
-  visit.required("median_us", x.median_us);
-  visit("spread", x.spread);
+  visit("median_us", x.median_us, {.required = true, .most = 1e12, .above_least = true});
+  visit("spread", x.spread, {.most = 100});
   visit("samples", x.samples);
   visit("launches_per_sample", x.launches_per_sample);
-  visit("samples_us", x.samples_us);
+  visit("samples_us", x.samples_us, kMicroseconds);
   visit("cold", x.cold);
   visit("method", x.method);
-  visit("sm_clock_mhz", x.sm_clock_mhz);
-  visit("power_w", x.power_w);
-  visit("host_us", x.host_us);
-  visit("energy_mj", x.energy_mj);
-  visit("power_limit_w", x.power_limit_w);
+  visit("sm_clock_mhz", x.sm_clock_mhz, {.most = 1e6});
+  visit("power_w", x.power_w, kWatts);
+  visit("host_us", x.host_us, kMicroseconds);
+  visit("energy_mj", x.energy_mj, {.most = 1e18, .since = 6});
+  visit("power_limit_w", x.power_limit_w, {.most = 1e6, .since = 6});
 }
 
 template <class Visit>
@@ -40,7 +90,7 @@ void fields(Visit& visit, Some<Environment> auto& x) {
   visit("driver", x.driver);
   visit("compiler", x.compiler);
   visit("host", x.host);
-  visit("date", x.date);
+  visit("date", x.date, {.text = Field::Text::date, .per_row = true});
 }
 
 template <class Visit>
@@ -53,19 +103,19 @@ void fields(Visit& visit, Some<ResourceUsage> auto& x) {
 
 template <class Visit>
 void fields(Visit& visit, Some<Record> auto& x) {
-  visit("id", x.id);
-  visit.required("problem", x.problem);
-  visit.required("candidate", x.candidate);
-  visit.required("gpu", x.gpu);
+  visit("id", x.id, {.id = true});
+  visit("problem", x.problem, kRequired);
+  visit("gpu", x.gpu, {.required = true, .text = Field::Text::required_name});
+  visit("candidate", x.candidate, kRequired);
   visit("source_hash", x.source_hash);
   visit("launch_revision", x.launch_revision);
   visit("code_hash", x.code_hash);
   visit("origin", x.origin);
-  visit.required("outcome", x.outcome);
-  visit("detail", x.detail);
+  visit("outcome", x.outcome, kRequired);
+  visit("detail", x.detail, {.text = Field::Text::message});
   visit("measurement", x.measurement);
   visit("usage", x.usage);
-  visit("compile_ms", x.compile_ms);
+  visit("compile_ms", x.compile_ms, {.most = 1e9});
   visit("error_ratio", x.error_ratio);
   visit("normwise_error", x.normwise_error);
   visit("predicted_us", x.predicted_us);
@@ -74,20 +124,38 @@ void fields(Visit& visit, Some<Record> auto& x) {
 
 template <class Visit>
 void fields(Visit& visit, Some<Baseline> auto& x) {
-  visit.required("problem", x.problem);
-  visit.required("gpu", x.gpu);
-  visit.required("library", x.library);
+  visit("problem", x.problem, kRequired);
+  visit("gpu", x.gpu, {.required = true, .text = Field::Text::required_name});
+  visit("library", x.library, {.required = true, .text = Field::Text::required_name});
   visit("version", x.version);
   visit("variant", x.variant);
-  visit.required("measurement", x.measurement);
+  visit("measurement", x.measurement, kRequired);
   visit("environment", x.environment);
 }
 
 template <class Visit>
+void fields(Visit& visit, Some<Search> auto& x) {
+  visit("id", x.id, {.id = true});
+  visit("problem", x.problem, kRequired);
+  visit("gpu", x.gpu, {.required = true, .text = Field::Text::required_name});
+  visit("strategy", x.strategy);
+  visit("seed", x.seed);
+  visit("space", x.space);
+  visit("sources", x.sources);
+  visit("budget_seconds", x.budget_seconds);
+  visit("max_evaluations", x.max_evaluations);
+  visit("finished", x.finished);
+  visit("evaluations", x.evaluations);
+  visit("seconds", x.seconds);
+  visit("date", x.date, {.text = Field::Text::date});
+  visit("objective", x.objective, {.since = 6});
+}
+
+template <class Visit>
 void fields(Visit& visit, Some<DeviceInfo> auto& x) {
-  visit.required("name", x.name);
+  visit("name", x.name, kRequired);
   visit("uuid", x.uuid);
-  visit.required("target", x.target);
+  visit("target", x.target, kRequired);
   visit("features", x.features);
   visit("multiprocessors", x.multiprocessors);
   visit("clock_khz", x.clock_khz);
@@ -108,26 +176,26 @@ void fields(Visit& visit, Some<DeviceInfo> auto& x) {
 
 template <class Visit>
 void fields(Visit& visit, Some<DeviceFacts> auto& x) {
-  visit.required("gpu", x.gpu);
+  visit("gpu", x.gpu, {.required = true, .text = Field::Text::required_name});
   visit("clock_khz", x.clock_khz);
   visit("memory_clock_khz", x.memory_clock_khz);
   visit("memory_bus_bits", x.memory_bus_bits);
   visit("memory_bytes", x.memory_bytes);
   visit("l2_bytes", x.l2_bytes);
-  visit("power_limit_w", x.power_limit_w);
-  visit("date", x.date);
+  visit("power_limit_w", x.power_limit_w, kWatts);
+  visit("date", x.date, {.text = Field::Text::date});
 }
 
 template <class Visit>
 void fields(Visit& visit, Some<KernelSpec> auto& x) {
-  visit.required("source", x.source);
-  visit.required("entry", x.entry);
+  visit("source", x.source, kRequired);
+  visit("entry", x.entry, kRequired);
   visit("defines", x.defines);
 }
 
 template <class Visit>
 void fields(Visit& visit, Some<Argument> auto& x) {
-  visit.required("kind", x.kind);
+  visit("kind", x.kind, kRequired);
   visit("value", x.value);
 }
 
@@ -155,7 +223,7 @@ void fields(Visit& visit, Some<Schedule> auto& x) {
 
 template <class Visit>
 void fields(Visit& visit, Some<Packing> auto& x) {
-  visit.required("role", x.role);
+  visit("role", x.role, kRequired);
   visit("transposed", x.transposed);
   visit("rounded", x.rounded);
   visit("split", x.split);
@@ -168,26 +236,26 @@ void fields(Visit& visit, Some<Packing> auto& x) {
 
 template <class Visit>
 void fields(Visit& visit, Some<LaunchStep> auto& x) {
-  visit.required("role", x.role);
-  visit.required("kernel", x.kernel);
-  visit.required("grid", x.grid);
-  visit.required("block", x.block);
+  visit("role", x.role, kRequired);
+  visit("kernel", x.kernel, kRequired);
+  visit("grid", x.grid, kRequired);
+  visit("block", x.block, kRequired);
   visit("cluster", x.cluster);
   visit("shared_bytes", x.shared_bytes);
   visit("programmatic", x.programmatic);
   visit("packs", x.packs);
-  visit.required("arguments", x.arguments);
+  visit("arguments", x.arguments, kRequired);
   visit("work", x.work);
   visit("schedule", x.schedule);
 }
 
 template <class Visit>
 void fields(Visit& visit, Some<TensorMapRecipe> auto& x) {
-  visit.required("base", x.base);
-  visit.required("stride", x.stride);
+  visit("base", x.base, kRequired);
+  visit("stride", x.stride, kRequired);
   visit("type", x.type);
-  visit.required("dims", x.dims);
-  visit.required("box", x.box);
+  visit("dims", x.dims, kRequired);
+  visit("box", x.box, kRequired);
   visit("batch_stride", x.batch_stride);
   visit("swizzle_bytes", x.swizzle_bytes);
   visit("l2_promotion_bytes", x.l2_promotion_bytes);
@@ -198,7 +266,7 @@ void fields(Visit& visit, Some<TensorMapRecipe> auto& x) {
 
 template <class Visit>
 void fields(Visit& visit, Some<Plan> auto& x) {
-  visit.required("steps", x.steps);
+  visit("steps", x.steps, kRequired);
   visit("workspace_bytes", x.workspace_bytes);
   visit("tensor_maps", x.tensor_maps);
   visit("work", x.work);

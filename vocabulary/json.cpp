@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/enum_names.hpp"
 #include "vocabulary/fields.hpp"
 #include "vocabulary/problem.hpp"
 #include "vocabulary/record.hpp"
@@ -37,14 +38,12 @@ struct Reader {
     return {json[index], where + "[" + std::to_string(index) + "]"};
   }
   template <class T>
-  void operator()(const char* key, T& out) const {
+  void operator()(const char* key, T& out, const Field& about = {}) const {
     const auto found = json.find(key);
-    if (found != json.end()) read(Reader{*found, where + "." + key}, out);
-  }
-  template <class T>
-  void required(const char* key, T& out) const {
-    if (!json.contains(key)) bad(std::string("an object with the key \"") + key + "\"");
-    (*this)(key, out);
+    if (found != json.end())
+      read(Reader{*found, where + "." + key}, out);
+    else if (about.required)
+      bad(std::string("an object with the key \"") + key + "\"");
   }
 };
 
@@ -53,14 +52,10 @@ struct Writer {
   Json json;
 
   template <class T>
-  void operator()(const char* key, const T& value) {
+  void operator()(const char* key, const T& value, const Field& = {}) {
     Writer inner;
     write(inner, value);
     json[key] = std::move(inner.json);
-  }
-  template <class T>
-  void required(const char* key, const T& value) {
-    (*this)(key, value);
   }
 };
 
@@ -159,40 +154,13 @@ void read(const Reader& in, std::optional<T>& out) {
 
 // Enums, by name ----------------------------------------------------------------------------------
 
-template <class Enum>
-constexpr Enum kLast{};
-template <>
-constexpr Layout kLast<Layout> = Layout::tt;
-template <>
-constexpr DType kLast<DType> = DType::e5m2;
-template <>
-constexpr MathMode kLast<MathMode> = MathMode::fast;
-template <>
-constexpr Outcome kLast<Outcome> = Outcome::timeout;
-template <>
-constexpr Origin kLast<Origin> = Origin::shipped;
-template <>
-constexpr StepRole kLast<StepRole> = StepRole::reduce;
-template <>
-constexpr Argument::Kind kLast<Argument::Kind> = Argument::Kind::tensor_map;
-
-template <class T>
-concept Enumeration = std::is_enum_v<T>;
-
 void write(Writer& out, const Enumeration auto& value) { out.json = to_string(value); }
 
 template <Enumeration Enum>
 void read(const Reader& in, Enum& out) {
-  std::string names;
-  for (int i = 0; i <= static_cast<int>(kLast<Enum>); ++i) {
-    const std::string name(to_string(static_cast<Enum>(i)));
-    if (in.json == name) {
-      out = static_cast<Enum>(i);
-      return;
-    }
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  in.bad("one of " + names);
+  const auto value = in.json.is_string() ? named<Enum>(in.json.get<std::string>()) : std::nullopt;
+  if (!value) in.bad("one of " + names_of<Enum>());
+  out = *value;
 }
 
 // Forms of their own ------------------------------------------------------------------------------
@@ -326,10 +294,10 @@ void read(const Reader& in, Problem& out) {
   if (!in.json.is_object()) in.bad("an object");
   Extent m{out.m, 0}, n{out.n, 0}, k{out.k, 0}, batch{out.batch, 1};
   Types types{out.a, out.b, out.c, out.accumulator};
-  in.required("layout", out.layout);
-  in.required("m", m);
-  in.required("n", n);
-  in.required("k", k);
+  in("layout", out.layout, kRequired);
+  in("m", m, kRequired);
+  in("n", n, kRequired);
+  in("k", k, kRequired);
   in("dtype", types);
   in("math", out.math);
   in("batch", batch);
@@ -393,6 +361,7 @@ std::string to_json(const Measurement& measurement) { return text_of(measurement
 std::string to_json(const Environment& environment) { return text_of(environment); }
 std::string to_json(const Record& record) { return text_of(record); }
 std::string to_json(const Baseline& baseline) { return text_of(baseline); }
+std::string to_json(const Search& search) { return text_of(search); }
 std::string to_json(const DeviceInfo& info) { return text_of(info); }
 std::string to_json(const DeviceFacts& facts) { return text_of(facts); }
 std::string to_json(const Plan& plan) { return text_of(plan); }

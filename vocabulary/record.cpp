@@ -1,11 +1,10 @@
 #include "vocabulary/record.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
-#include "tilewise/error.hpp"
+#include "vocabulary/enum_names.hpp"
 
 namespace tilewise {
 namespace {
@@ -22,38 +21,18 @@ std::string_view to_string(Outcome outcome) {
   return kOutcomes.at(static_cast<std::size_t>(outcome));
 }
 
-Outcome parse_outcome(std::string_view name) {
-  const auto found = std::find(kOutcomes.begin(), kOutcomes.end(), name);
-  if (found == kOutcomes.end()) {
-    throw Error(ErrorKind::invalid_argument,
-                "unknown outcome \"" + std::string(name) +
-                    "\"; the outcomes are ok, compile_error, launch_error, wrong_result, timeout");
-  }
-  return static_cast<Outcome>(found - kOutcomes.begin());
-}
+Outcome parse_outcome(std::string_view name) { return parse_named<Outcome>(name, "outcome"); }
 
 std::string_view to_string(Origin origin) { return kOrigins.at(static_cast<std::size_t>(origin)); }
 
-Origin parse_origin(std::string_view name) {
-  const auto found = std::find(kOrigins.begin(), kOrigins.end(), name);
-  if (found == kOrigins.end()) {
-    throw Error(ErrorKind::invalid_argument, "unknown origin \"" + std::string(name) +
-                                                 "\"; the origins are measured, imported, shipped");
-  }
-  return static_cast<Origin>(found - kOrigins.begin());
-}
+Origin parse_origin(std::string_view name) { return parse_named<Origin>(name, "origin"); }
 
 std::string_view to_string(Objective objective) {
   return kObjectives.at(static_cast<std::size_t>(objective));
 }
 
 Objective parse_objective(std::string_view name) {
-  const auto found = std::find(kObjectives.begin(), kObjectives.end(), name);
-  if (found == kObjectives.end()) {
-    throw Error(ErrorKind::invalid_argument,
-                "unknown objective \"" + std::string(name) + "\"; the objectives are time, energy");
-  }
-  return static_cast<Objective>(found - kObjectives.begin());
+  return parse_named<Objective>(name, "objective");
 }
 
 double fastest_us(const std::vector<Baseline>& baselines) {

@@ -94,6 +94,24 @@ struct Baseline {
   bool operator==(const Baseline&) const = default;
 };
 
+/// A search. An identical run after a finished one does nothing.
+struct Search {
+  std::int64_t id = 0;
+  Problem problem;
+  std::string gpu;
+  std::string strategy;  ///< "local"
+  std::uint64_t seed = 0;
+  std::string space;    ///< hash of the templates and parameters searched
+  std::string sources;  ///< hash of the kernel sources and the compiler
+  Objective objective = Objective::time;
+  double budget_seconds = 0;
+  std::int64_t max_evaluations = 0;  ///< 0 = no limit
+  bool finished = false;
+  std::int64_t evaluations = 0;
+  double seconds = 0;
+  std::string date;
+};
+
 /// The shortest median time in us; 0 without one.
 double fastest_us(const std::vector<Baseline>& baselines);
 
@@ -121,6 +139,7 @@ std::string to_json(const Measurement& measurement);
 std::string to_json(const Environment& environment);
 std::string to_json(const Record& record);
 std::string to_json(const Baseline& baseline);
+std::string to_json(const Search& search);
 std::string to_json(const DeviceInfo& info);
 std::string to_json(const Plan& plan);
 Problem problem_from_json(std::string_view text);

@@ -10,7 +10,6 @@
 #include "cli/common/problem_list.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem.hpp"
-#include "vocabulary/renames.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -323,9 +322,8 @@ Candidate parse_candidate(const std::string& text, const Problem& problem,
            device.name);
   Candidate candidate{kernel.name, kernel.default_configuration(problem, device)};
   if (values.starts_with('{')) {
-    const Candidate named = renamed({kernel.name, Configuration::parse(values)});
-    for (const auto& [name, value] : named.configuration.values())
-      candidate.configuration.set(name, value);
+    const Configuration named = Configuration::parse(values);
+    for (const auto& [name, value] : named.values()) candidate.configuration.set(name, value);
   } else if (!values.empty()) {
     candidate.configuration = parse_configuration(values, kernel);
   }

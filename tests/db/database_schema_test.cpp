@@ -1,4 +1,4 @@
-// Versions, migrations, and rows of a newer version.
+// Versions, and rows of a newer version.
 #include "db/schema.hpp"
 #include "samples.hpp"
 
@@ -9,38 +9,40 @@ using namespace samples;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr Migration kSteps[] = {
-    {1, "CREATE TABLE words (word TEXT NOT NULL); INSERT INTO words VALUES ('one')"},
-    {2, "ALTER TABLE words ADD COLUMN length INTEGER; UPDATE words SET length = length(word)"},
-    {3, "CREATE INDEX words_by_length ON words (length)"},
-};
-
-TEST(Migrations, RunInOrderFromAnyVersion) {
-  for (std::size_t first = 0; first <= 3; ++first) {
-    const Connection db;
-    migrate(db, std::span(kSteps).first(first));
-    migrate(db, kSteps);
-    migrate(db, kSteps);  // nothing is left to do
-    EXPECT_EQ(db.integer("PRAGMA user_version"), 3);
-    EXPECT_EQ(db.integer("PRAGMA application_id"), kApplicationId);
-    EXPECT_EQ(db.integer("SELECT sum(length) FROM words"), 3) << "from " << first;
-  }
-}
-
-TEST(Migrations, ThatFailLeaveTheOldVersion) {
-  constexpr Migration bad[] = {
-      kSteps[0], {2, "INSERT INTO words VALUES ('two'); INSERT INTO nowhere VALUES (1)"}};
+TEST(Schema, IsCompletedOnceAndAgain) {
   const Connection db;
-  EXPECT_THAT(error_of(ErrorKind::database, [&] { migrate(db, bad); }), HasSubstr("nowhere"));
-  EXPECT_EQ(db.integer("PRAGMA user_version"), 1);
-  EXPECT_EQ(db.integer("SELECT count(*) FROM words"), 1);
-  EXPECT_FALSE(db.in_transaction());
+  EXPECT_TRUE(is_new(db));
+  for (int i = 0; i < 2; ++i) bring_up_to_date(db);
+  EXPECT_FALSE(is_new(db));
+  EXPECT_EQ(version_of(db), kSchema);
+  EXPECT_EQ(db.integer("PRAGMA application_id"), kApplicationId);
+  EXPECT_GT(db.integer("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), 10);
 }
 
-TEST(Migrations, AreNumberedWithoutGaps) {
-  int expected = 0;
-  for (const Migration& step : migrations()) EXPECT_EQ(step.version, ++expected);
-  EXPECT_GE(expected, 1);
+TEST(Schema, ThatCannotBeCompletedStaysAsItWas) {
+  const Connection db;
+  db.execute("CREATE VIEW devices AS SELECT 1 AS gpu; PRAGMA foreign_keys = ON");
+  EXPECT_THAT(error_of(ErrorKind::database, [&] { bring_up_to_date(db); }), HasSubstr("view"));
+  EXPECT_EQ(version_of(db), 0);
+  EXPECT_EQ(db.integer("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), 0);
+  EXPECT_FALSE(db.in_transaction());
+  EXPECT_EQ(db.integer("PRAGMA foreign_keys"), 1);
+}
+
+TEST(Schema, OfAnOlderVersionIsRefused) {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.db";
+  Database::open(path).add(record());
+  Connection(path, Connection::Access::write)
+      .execute("PRAGMA user_version = " + std::to_string(kOldestSchema - 1));
+  const std::string before = read_file(path);
+  for (const OpenMode mode : {OpenMode::read_write, OpenMode::read_only})
+    EXPECT_THAT(error_of(ErrorKind::database, [&] { Database::open(path, mode); }),
+                AllOf(HasSubstr(path.string()), HasSubstr("older Tilewise"),
+                      HasSubstr("schema version 5; this program reads versions 6 to " +
+                                std::to_string(kSchema)),
+                      HasSubstr("tune again")));
+  EXPECT_TRUE(read_file(path) == before) << "it was touched";
 }
 
 TEST(Schema, OfANewerVersionIsRefused) {
@@ -53,8 +55,7 @@ TEST(Schema, OfANewerVersionIsRefused) {
     EXPECT_THAT(
         error_of(ErrorKind::database, [&] { Database::open(path, mode); }),
         AllOf(HasSubstr(path.string()), HasSubstr("newer Tilewise"), HasSubstr("version 99"),
-              HasSubstr("up to " + std::to_string(latest_version())),
-              HasSubstr("update this program")));
+              HasSubstr("to " + std::to_string(kSchema)), HasSubstr("update this program")));
   }
   EXPECT_TRUE(read_file(path) == before) << "it was touched";
 }
@@ -121,6 +122,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Unknown{"UPDATE problems SET c_type = 'f8e9' WHERE m = 1024", "f8e9"},
                     Unknown{"UPDATE problems SET math = 'sloppy' WHERE m = 1024", "sloppy"},
                     Unknown{"UPDATE problems SET layout = 'zz' WHERE m = 1024", "zz"},
+                    Unknown{"UPDATE problems SET variant = 'relu' WHERE m = 1024", "relu"},
                     Unknown{"UPDATE records SET outcome = 'melted' WHERE id = 1", "melted"},
                     Unknown{"UPDATE records SET configuration = '{\"A\":\"x\"}' WHERE id = 1",
                             "whole number"},

@@ -73,7 +73,7 @@ TEST_F(ImageCacheTest, ADamagedCacheIsMadeAnew) {
       {"without its tables", [&] {
          const fs::path other = folder / "other.db";
          change(other, "PRAGMA application_id = " + std::to_string(kApplicationId) +
-                           "; PRAGMA user_version = " + std::to_string(latest_version()));
+                           "; PRAGMA user_version = " + std::to_string(kSchema));
          return read_file(other);
        }()}};
   for (const auto& [what, bytes] : files) {
@@ -111,7 +111,7 @@ TEST_F(ImageCacheTest, DamageThatIsFoundInUseMakesItAnewOnce) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file.seekp(4096 * 2);
   file << std::string(static_cast<std::size_t>(bytes - 4096 * 2), '\x55') << std::flush;
-  change(path, "PRAGMA user_version = " + std::to_string(latest_version()));
+  change(path, "PRAGMA user_version = " + std::to_string(kSchema));
   for (int tile = 1; tile <= 40; ++tile) has(cache, tile);
   EXPECT_EQ(cache.put(image(7)), "");
   EXPECT_TRUE(has(cache, 7));

@@ -32,7 +32,6 @@
 #include "vocabulary/device_info.hpp"
 #include "vocabulary/hash.hpp"
 #include "vocabulary/record.hpp"
-#include "vocabulary/renames.hpp"
 
 namespace tilewise::check {
 namespace {
@@ -152,7 +151,7 @@ int compare(const std::string& file, std::size_t part) {
     const std::string target = row["target"], name = row["template"];
     const Json now = machines().at(target).steps(
         problem_from_json(row["problem"].dump()),
-        renamed({name, Configuration::parse(row["configuration"].dump())}));
+        Candidate{name, Configuration::parse(row["configuration"].dump())});
     const std::lock_guard lock(mutex);
     auto& [all, different] = counts[name + " " + target];
     ++all;

@@ -11,7 +11,6 @@
 #include "tuner/search/recorded_space.hpp"
 #include "tuner/search/search_memory.hpp"
 #include "vocabulary/record.hpp"
-#include "vocabulary/renames.hpp"
 
 namespace tilewise {
 namespace {
@@ -79,7 +78,7 @@ Configuration checked_configuration(const RecordedTable& table, const RecordedTa
                   table.parameters[i] + " is '" + row.values[i] + "', which is no whole number");
     configuration.set(table.parameters[i], *value);
   }
-  configuration = with_added(kernel, renamed({kernel.name, configuration}).configuration);
+  configuration = with_added(kernel, configuration);
   if (const std::string reason = rejection(kernel, problem, configuration, device); !reason.empty())
     throw Error(ErrorKind::invalid_argument, reason);
   return configuration;

@@ -1,0 +1,61 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "tilewise/error.hpp"
+#include "vocabulary/plan.hpp"
+#include "vocabulary/record.hpp"
+
+// Enums by their names: each has to_string() and values from 0 to kLast.
+namespace tilewise {
+
+template <class T>
+concept Enumeration = std::is_enum_v<T>;
+
+template <class Enum>
+inline constexpr Enum kLast{};
+template <>
+inline constexpr Layout kLast<Layout> = Layout::tt;
+template <>
+inline constexpr DType kLast<DType> = DType::e5m2;
+template <>
+inline constexpr MathMode kLast<MathMode> = MathMode::fast;
+template <>
+inline constexpr Outcome kLast<Outcome> = Outcome::timeout;
+template <>
+inline constexpr Origin kLast<Origin> = Origin::shipped;
+template <>
+inline constexpr StepRole kLast<StepRole> = StepRole::reduce;
+template <>
+inline constexpr Argument::Kind kLast<Argument::Kind> = Argument::Kind::tensor_map;
+template <>
+inline constexpr Objective kLast<Objective> = Objective::energy;
+
+/// The value of that name; nothing for a name that there is not.
+template <Enumeration Enum>
+std::optional<Enum> named(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(kLast<Enum>); ++i)
+    if (to_string(static_cast<Enum>(i)) == name) return static_cast<Enum>(i);
+  return {};
+}
+
+/// "ok, compile_error, ..."
+template <Enumeration Enum>
+std::string names_of() {
+  std::string names;
+  for (int i = 0; i <= static_cast<int>(kLast<Enum>); ++i)
+    names += (i == 0 ? "" : ", ") + std::string(to_string(static_cast<Enum>(i)));
+  return names;
+}
+
+/// Throws Error(invalid_argument) with the names that there are; `what` is the noun, as "outcome".
+template <Enumeration Enum>
+Enum parse_named(std::string_view name, const std::string& what) {
+  if (const auto value = named<Enum>(name)) return *value;
+  throw Error(ErrorKind::invalid_argument, "unknown " + what + " \"" + std::string(name) +
+                                               "\"; the " + what + "s are " + names_of<Enum>());
+}
+
+}  // namespace tilewise
