@@ -80,7 +80,7 @@ class Commands(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in listed_files():
                 pathlib.Path(folder, name).write_text(text)
-            settings = dict(os.environ, HOME=folder, TILEWISE_DB=os.path.join(folder, "docs.db"))
+            settings = dict(os.environ, HOME=folder, TILEWISE_DB=os.path.join(folder, "docs.db"), TILEWISE_HOST_FLAGS="-O0")
             for page, line in commands():
                 words = shlex.split(line.split("  #")[0].split("   ")[0]) if "--device host" in line else []
                 if not words or "host,host" in line or "--only" in line:

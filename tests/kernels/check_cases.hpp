@@ -14,7 +14,7 @@ namespace tilewise::check {
 
 #if defined(TILEWISE_CHECK_ADDRESS)
 inline constexpr std::string_view kMode = "AddressSanitizer";
-inline constexpr std::size_t kCases = 30;
+inline constexpr std::size_t kCases = 20;
 inline constexpr const char* kFlags =
     "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,bounds,alignment "
     "-fno-sanitize-recover=all";
@@ -24,7 +24,7 @@ inline constexpr std::size_t kCases = 18;
 inline constexpr const char* kFlags = "-O1 -g1 -fsanitize=thread";
 #else
 inline constexpr std::string_view kMode = "plain";
-inline constexpr std::size_t kCases = 90;
+inline constexpr std::size_t kCases = 60;
 inline constexpr const char* kFlags = "-O1";
 #endif
 

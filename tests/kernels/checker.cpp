@@ -121,6 +121,7 @@ std::string Checker::check(const Case& c, std::size_t number, std::int64_t& prod
   const KernelTemplate& kernel = checked_template(c.candidate.kernel_template);
   const std::vector<Problem> problems = problems_for(c, info_, gpu_);
   const std::int64_t before = products;
+  const bool shares = kMode != "plain" && options_.only.empty() && !options_.every_order;
   std::string wrong;
   for (const host::ThreadOrder order : kOrders) {
     if (gpu_ && order != kOrders[0]) break;
@@ -133,6 +134,8 @@ std::string Checker::check(const Case& c, std::size_t number, std::int64_t& prod
       const bool in_turn = (number + i + static_cast<std::size_t>(order)) % std::size(kOrders) == 0;
       const bool begins = order == kOrders[0] && i < 2;
       if (!gpu_ && !options_.every_order && !in_turn && !begins) continue;
+      // Where many cases run, a sanitizer sees half of the further shapes of each.
+      if (shares && i >= 2 && (number + i) % 2 != 0) continue;
       Run run{gpu_ ? *gpu_ : *cpu,
               order,
               problems[i],

@@ -1,6 +1,6 @@
 // Each template compiles by NVRTC for every supported architecture: a pairwise cover of
 // configurations, divided among the architectures. Needs no GPU. TILEWISE_FULL=1 compiles
-// more of them, for a third of the kinds of products on each architecture instead of a tenth.
+// more of them, for a third of the kinds of products on each architecture instead of a twentieth.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,7 +105,7 @@ TEST(CompileEverything, TemplatesCompileForEveryArchitecture) {
   ASSERT_GE(targets.size(), 5u);
 
   const bool full = std::getenv("TILEWISE_FULL") != nullptr;
-  const std::vector<Job> jobs = full ? jobs_for(targets, 15, 3, 100) : jobs_for(targets, 3, 10, 20);
+  const std::vector<Job> jobs = full ? jobs_for(targets, 15, 3, 100) : jobs_for(targets, 2, 20, 10);
   ASSERT_GE(jobs.size(), 100u);
   std::atomic<std::size_t> next = 0;
   std::atomic<int> spilled = 0;
@@ -178,7 +178,7 @@ std::vector<Candidate> likely_winners(const DeviceInfo& device, const Problem& p
           {"skinny", skinny}};
 }
 
-// Two of the three for each architecture; TILEWISE_FULL=1 compiles all.
+// One of the three for each architecture; TILEWISE_FULL=1 compiles all.
 TEST(CompileEverything, LikelyWinnersDoNotSpill) {
   std::unique_ptr<Compiler> compiler;
   try {
@@ -197,7 +197,7 @@ TEST(CompileEverything, LikelyWinnersDoNotSpill) {
     ++architectures;
     const DeviceInfo device = nominal_device(*same);
     std::vector<Candidate> winners = likely_winners(device, problem);
-    if (!std::getenv("TILEWISE_FULL")) winners.erase(winners.begin() + architectures % 3);
+    if (!std::getenv("TILEWISE_FULL")) winners = {winners[std::size_t(architectures % 3)]};
     for (const Candidate& c : winners) {
       const KernelTemplate& kernel = find_template(c.kernel_template);
       ASSERT_EQ(rejection(kernel, problem, c.configuration, device), "") << to_string(*same);

@@ -4,6 +4,7 @@ import os
 import pytest
 
 os.environ.setdefault("TILEWISE_DB", "/nonexistent/tilewise.db")
+os.environ.setdefault("TILEWISE_HOST_FLAGS", "-O0")  # faster compiles outweigh slower kernels
 
 
 @pytest.fixture

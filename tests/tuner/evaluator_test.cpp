@@ -248,6 +248,9 @@ TEST_F(LocalEvaluation, WhatIsKeptIsDoneWithoutWhereMemoryIsGone) {
 }
 
 TEST_F(LocalEvaluation, WhatIsKeptMakesRoomForACandidatesWorkspace) {
+  evaluator.reset();
+  device.free_bytes = 1 << 24;
+  begin();
   evaluate("right");
   device.workspace_bytes = device.free_bytes + 1;
   EXPECT_EQ(evaluate("with_workspace").outcome, Outcome::ok);
