@@ -45,7 +45,6 @@ tw_has_package() {
     libblas-test) compgen -G '/usr/lib/*/blas/xblat3s' ;;
     python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;
     python3-dev) python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>&1 ;;
-    gnuplot-nox) command -v gnuplot ;;
     chromium) [[ -x /usr/lib/chromium/chromium ]] || command -v chromium ;;
     ca-certificates) [[ -s /etc/ssl/certs/ca-certificates.crt ]] ;;
     *) tw_fail "no rule for package $1" ;;
@@ -267,9 +266,7 @@ tw_provide() {
   TW_CUDA=$(tw_find_toolkit) || major=$(tw_wheel_major)
   [[ -n $major ]] && ! tw_wheels_ready "$major" && packages+=(python3-venv ca-certificates)
   missing=$(tw_missing "${packages[@]}")
-  # gnuplot draws `ladder --svg`; building does not need it. It is installed along with other
-  # packages.
-  [[ -z $missing ]] || tw_install $missing $(tw_missing gnuplot-nox)
+  [[ -z $missing ]] || tw_install $missing
   if [[ -z $major ]]; then
     TW_CUDA_OPTIONS=("-DTILEWISE_CUDA_INCLUDE=$TW_CUDA/include"
       "-DTILEWISE_NVRTC_INCLUDE=$TW_CUDA/include")

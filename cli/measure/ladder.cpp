@@ -3,7 +3,6 @@
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
-#include "cli/common/gnuplot.hpp"
 #include "cli/common/inputs.hpp"
 #include "cli/common/progress.hpp"
 #include "cli/common/signals.hpp"
@@ -24,7 +23,7 @@ constexpr double kGpuBudgetSeconds = 45, kCpuBudgetSeconds = 10;
 
 struct LadderCommand {
   BenchOptions bench;
-  std::string size, budget, database, svg;
+  std::string size, budget, database;
   std::string dtype = "f32", math = "strict";
 };
 
@@ -42,11 +41,6 @@ void setup(CLI::App& app, LadderCommand& options) {
                  "Time to tune for where no winner is stored: 45, 90s, 2m (else 45s; CPU 10s)")
       ->type_name("TIME")
       ->check(time_span());
-  app.add_option("--svg", options.svg, "Also draw the figure into this file (needs gnuplot)")
-      ->type_name("FILE")
-      ->check([](const std::string& path) -> std::string {
-        return path.empty() ? "'' is not allowed; give the file to draw the figure into" : "";
-      });
   add_database_option(app, options.database);
   app.footer(
       "Each teaching step from a plain loop to the tuned winner, with cuBLAS and the device's "
@@ -54,8 +48,7 @@ void setup(CLI::App& app, LadderCommand& options) {
       "beside them; every rung is validated before it is timed (docs/ladder.md). Exit status 6 "
       "when "
       "one failed.\n\n" +
-      examples({"autotune ladder --device 0 --size 4096 --svg ladder.svg",
-                "autotune ladder --json > ladder.json",
+      examples({"autotune ladder --device 0 --size 4096", "autotune ladder --json > ladder.json",
                 "autotune ladder --device host --size 128 --budget 5s"}));
 }
 
@@ -104,13 +97,11 @@ TuneResult tune_for(const Problem& problem, double budget_seconds, const LadderC
   return tune(problem, tune_options, tuning);
 }
 
-int report(const Ladder& ladder, const LadderCommand& options, const Output& output,
-           const std::string& gnuplot) {
+int report(const Ladder& ladder, const Output& output) {
   if (output.json)
     print_document(ladder_json(ladder));
   else
     print_ladder(ladder, output);
-  if (!gnuplot.empty()) draw(gnuplot, figure_script(ladder, options.svg), options.svg);
   if (ladder.interrupted) return kInterrupted;
   const bool all_ok = std::all_of(ladder.rungs.begin(), ladder.rungs.end(),
                                   [](const Rung& rung) { return rung.outcome == Outcome::ok; });
@@ -120,8 +111,6 @@ int report(const Ladder& ladder, const LadderCommand& options, const Output& out
 int run_ladder(const LadderCommand& options, const Output& output) {
   const auto begin = Clock::now();
   check_ladder_kind(options);
-  const std::string gnuplot = options.svg.empty() ? "" : find_gnuplot();
-  if (!options.svg.empty()) check_writable("--svg", options.svg);
   double budget = options.budget.empty() ? 0 : parse_seconds("--budget", options.budget);
   const Gpu gpu = gpu_for(options.bench.device, output);
   const bool on_cpu = gpu.info.target.host;
@@ -149,7 +138,7 @@ int run_ladder(const LadderCommand& options, const Output& output) {
   Ladder ladder = measure_ladder(problem, context);
   progress.clear();
   ladder.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  return report(ladder, options, output, gnuplot);
+  return report(ladder, output);
 }
 
 }  // namespace

@@ -16,7 +16,4 @@ void print_ladder(const Ladder& ladder, const Output& output);
 /// "error_ratio", "normwise_error"}], "interrupted"}; a missing figure is null.
 std::string ladder_json(const Ladder& ladder);
 
-/// The figure as a gnuplot script: a bar for each timed rung and a line for the peak.
-std::string figure_script(const Ladder& ladder, const std::string& svg);
-
 }  // namespace tilewise::cli

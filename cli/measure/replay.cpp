@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "cli/command.hpp"
-#include "cli/common/gnuplot.hpp"
 #include "cli/common/input_file.hpp"
 #include "cli/common/inputs.hpp"
 #include "tuner/search/strategy.hpp"
@@ -20,7 +19,7 @@ constexpr const char* kMean =
 constexpr const char* kCalculated = "random, calculated";
 
 struct ReplayCommand {
-  std::string data, strategy = "all", svg;
+  std::string data, strategy = "all";
   ReplayOptions replay;
   std::uint64_t shuffle_seed = 1;
   bool shuffle_values = false;
@@ -54,11 +53,9 @@ void setup(CLI::App& app, ReplayCommand& options) {
       ->transform(whole_number(0, 1024));
   app.add_flag("--shuffle-values", options.shuffle_values,
                "List the values of each parameter in a random order");
-  app.add_option("--svg", options.svg, "Also draw the figure into this file (needs gnuplot)")
-      ->type_name("FILE");
   app.footer(examples({"autotune replay recorded.csv --repeats 200 --under-way 16",
                        "zcat cache.json.gz | autotune replay - --strategy model --json",
-                       "autotune export | autotune replay - --svg replay.svg"}));
+                       "autotune export | autotune replay -"}));
 }
 
 struct Replayed {
@@ -136,29 +133,6 @@ void print_replayed(const Replayed& replayed, const ReplayCommand& options, cons
   table.print(output);
 }
 
-/// The figure of the first space.
-std::string script_of(const Replayed& replayed, const ReplayCommand& options) {
-  std::ostringstream script, plots;
-  script
-      << "set terminal svg size 960,540 font 'sans-serif,14' background 'white' noenhanced\n"
-      << "set output " << gnuplot_quoted(options.svg) << "\nset title "
-      << gnuplot_quoted(replayed.recorded.name + ", " + std::to_string(options.replay.under_way) +
-                        " under way, " + std::to_string(options.replay.repeats) + " repeats")
-      << "\nset xlabel 'evaluations'\nset ylabel 'best time over found time, %'\n"
-      << "set key bottom right\nset grid lt 1 lc rgb '#dddddd'\nset border 3\nset tics nomirror\n"
-      << "set yrange [*:100]\n";
-  for (std::size_t i = 0; i < replayed.results.size(); ++i) {
-    const ReplayResult& result = replayed.results[i];
-    script << "$s" << i << " << END\n";
-    for (std::size_t n = 0; n < result.reached.size(); ++n)
-      script << n + 1 << ' ' << 100 * result.reached[n] << '\n';
-    script << "END\n";
-    plots << (i == 0 ? "plot " : ", ") << "$s" << i << " with lines lw 2 title "
-          << gnuplot_quoted(result.strategy);
-  }
-  return script.str() + plots.str() + '\n';
-}
-
 std::vector<RecordedSpace> read_spaces(const ReplayCommand& options) {
   const std::string name = options.data == "-" ? "standard input" : options.data;
   std::vector<RecordedSpace> spaces = read_recorded(contents_of(options.data), name);
@@ -169,8 +143,6 @@ std::vector<RecordedSpace> read_spaces(const ReplayCommand& options) {
 
 int run_replay(const ReplayCommand& options, const Output& output) {
   const std::vector<std::string> names = strategies_of(options);
-  const std::string gnuplot = options.svg.empty() ? "" : find_gnuplot();
-  if (!options.svg.empty()) check_writable("--svg", options.svg);
   const std::vector<RecordedSpace> spaces = read_spaces(options);
   std::vector<Replayed> all;
   for (const RecordedSpace& space : spaces) {
@@ -185,7 +157,6 @@ int run_replay(const ReplayCommand& options, const Output& output) {
   else
     note(output, std::string("%: ") + kMean + "; " + std::to_string(options.replay.repeats) +
                      " repeats, " + std::to_string(options.replay.under_way) + " under way");
-  if (!gnuplot.empty()) draw(gnuplot, script_of(all.front(), options), options.svg);
   return kOk;
 }
 

@@ -4,7 +4,6 @@
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
-#include "cli/common/gnuplot.hpp"
 #include "cli/common/inputs.hpp"
 #include "cli/common/kinds.hpp"
 #include "cli/common/progress.hpp"
@@ -25,7 +24,6 @@ struct CoverCommand {
   std::string budget = "10m";
   CoverOptions cover;
   std::string templates;
-  std::string svg;
   std::string database;
 };
 
@@ -55,8 +53,6 @@ void setup(CLI::App& app, CoverCommand& options) {
   app.add_option("--jobs", options.cover.compile_threads, "Compiler threads; 0: all cores")
       ->type_name("N")
       ->transform(whole_number(0, 1024));
-  app.add_option("--svg", options.svg, "Also draw the loss over m and n into this file (gnuplot)")
-      ->type_name("FILE");
   add_list_option(app, "--templates,--template", options.templates,
                   "Only these kernel templates, with commas (see: autotune templates)")
       ->type_name("NAMES");
@@ -102,8 +98,6 @@ void apply_cpu_limits(CoverOptions& cover) {
 
 int run_cover(const CoverCommand& options, const Output& output) {
   const SizeRange range = range_of(options);
-  const std::string gnuplot = options.svg.empty() ? "" : find_gnuplot();
-  if (!options.svg.empty()) check_writable("--svg", options.svg);
   CoverOptions cover_options = options.cover;
   cover_options.budget_seconds = parse_seconds("--budget", options.budget);
   if (!options.templates.empty())
@@ -154,12 +148,6 @@ int run_cover(const CoverCommand& options, const Output& output) {
     print_document(covered_json(covered));
   else
     print_covered(covered, output);
-  if (!gnuplot.empty()) {
-    if (has_losses(covered))
-      draw(gnuplot, cover_figure(covered, options.svg), options.svg);
-    else
-      warn("--svg: no point has a loss, so nothing is drawn");
-  }
   if (const auto& failure = covered.result.failure) {
     note(Output{}, std::string("autotune: error: ") + failure->what());
     return exit_code(failure->kind());

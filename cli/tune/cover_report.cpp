@@ -7,7 +7,6 @@
 #include <sstream>
 #include <vector>
 
-#include "cli/common/gnuplot.hpp"
 #include "cli/common/tune_report.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "vocabulary/problem_text.hpp"
@@ -215,26 +214,6 @@ std::string covered_json(const Covered& covered) {
   }
   if (result.failure) json["error"] = result.failure->what();
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
-}
-
-bool has_losses(const Covered& covered) { return !points_of(covered.result, false).empty(); }
-
-std::string cover_figure(const Covered& covered, const std::string& svg) {
-  std::ostringstream data, script;
-  for (const CoverPoint* point : points_of(covered.result, false))
-    data << point->problem.m << ' ' << point->problem.n << ' ' << 100 * point->loss() << '\n';
-  script << "set terminal svg size 720,600 font 'sans-serif,14' background 'white' noenhanced\n"
-         << "set output " << gnuplot_quoted(svg) << "\nset title "
-         << gnuplot_quoted("Loss of sizes that are not tuned, " + range_text(covered.range) +
-                           ", on " + covered.gpu.info.name)
-         << "\n$points << END\n"
-         << data.str() << "END\n"
-         << "set logscale x 2\nset logscale y 2\nset xlabel 'm'\nset ylabel 'n'\n"
-         << "set cblabel 'loss in per cent'\nset cbrange [0:25]\nunset key\n"
-         << "set palette defined (0 '#3366aa', 0.4 '#ddcc66', 1 '#aa3333')\n"
-         << "set grid lt 1 lc rgb '#dddddd'\nset offsets graph 0.05,0.05,0.05,0.05\n"
-         << "plot $points using 1:2:3 with points pt 7 ps 0.9 palette\n";
-  return script.str();
 }
 
 }  // namespace tilewise::cli

@@ -22,9 +22,5 @@ ProgressLine cover_line(const CoverProgress& progress);
 /// The configurations of each layout, the expected loss and where it is largest, by size.
 void print_covered(const Covered& covered, const Output& output);
 std::string covered_json(const Covered& covered);
-/// Whether a point has a loss to draw.
-bool has_losses(const Covered& covered);
-/// The loss of every point over m and n as a gnuplot script that writes `svg`.
-std::string cover_figure(const Covered& covered, const std::string& svg);
 
 }  // namespace tilewise::cli

@@ -68,13 +68,5 @@ TEST_F(CliCover, MistakesNameTheOption) {
               HasSubstr("more work or memory"));
 }
 
-TEST_F(CliCover, TheFigureIsDrawnWhereGnuplotIs) {
-  set("PATH", "/nowhere");
-  const Result result =
-      run({"cover", "--device", "host", "--budget", "1s", "--svg", file("x.svg").string()});
-  EXPECT_NE(result.status, 0);
-  EXPECT_THAT(result.err, HasSubstr("gnuplot"));
-}
-
 }  // namespace
 }  // namespace cli_test::cli_cover_test

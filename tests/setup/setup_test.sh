@@ -112,18 +112,13 @@ expect_status 1 "$name"
 expect_said "sudo apt-get update && sudo apt-get install -y --no-install-recommends ninja-build" "$name"
 expect_no_call apt-get "$name"
 
-name="what is missing is installed, and gnuplot with it"
+name="what is missing is installed"
 fresh
-autotune TILEWISE_PRETEND_MISSING="ninja-build gnuplot-nox" -- devices
-expect_call "apt-get install -y --no-install-recommends ninja-build gnuplot-nox" "$name"
-
-name="a missing gnuplot keeps nobody from building"
-fresh
-autotune TILEWISE_PRETEND_MISSING="gnuplot-nox" -- --no-install devices
-expect_no_call apt-get "$name"
-[[ $said != *gnuplot* ]] || problem "$name: spoke of gnuplot"
+autotune TILEWISE_PRETEND_MISSING="ninja-build" -- devices
+expect_call "apt-get install -y --no-install-recommends ninja-build" "$name"
 
 name="apt-get fails"
+fresh
 autotune APT_FAILS=1 TILEWISE_PRETEND_MISSING="ninja-build" -- devices
 expect_status 1 "$name"
 expect_said "no network" "$name"
@@ -151,7 +146,7 @@ after=${EPOCHREALTIME/[.,]/}
 expect_status 7 "$name"
 [[ $said == "ran [devices]" ]] || problem "$name: is not quiet"
 [[ $(<"$calls") == "cmake --build"* ]] || problem "$name: does more than build"
-((after - before < 1000000)) || problem "$name: takes $((after - before)) us"
+((after - before < 10000000)) || problem "$name: takes $((after - before)) us"
 
 name="a driver of CUDA 12"
 fresh
