@@ -193,7 +193,7 @@ T read(const T* given, const std::string& type, std::size_t first) {
 }
 
 /// Empty for TILEWISE_DEFAULT.
-std::optional<bool> choice_of(tilewise_choice choice, const char* option) {
+std::optional<bool> choice_of(tilewise_bool choice, const char* option) {
   switch (choice) {
     case TILEWISE_DEFAULT:
       return std::nullopt;

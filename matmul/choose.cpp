@@ -79,23 +79,22 @@ double Resolver::residual(std::size_t winner, const Corrections& corrections) co
   return value;
 }
 
-/// The expected time of a choice's candidate, in us; sets the cost model's share.
-double Resolver::expect(Choice& choice, const Plan& plan, const Problem& problem,
+/// The expected time of an offer's candidate, in us; sets the cost model's share.
+double Resolver::expect(Offer& offer, const Plan& plan, const Problem& problem,
                         const GivenPackings& given, const Corrections* corrections) const {
-  const auto winner = static_cast<std::size_t>(choice.winner - winners_.data());
+  const auto winner = static_cast<std::size_t>(offer.winner - winners_.data());
   const Cost cost = estimate(plan, device_);
-  choice.model_us = 1e6 * (given.none() ? cost : cost_of(plan, device_, given)).seconds;
-  if (!corrections || !corrections->has(choice.candidate.kernel_template))
-    return choice.model_us * own_ratio(winner);
-  choice.samples = corrections->samples();
-  return choice.model_us * corrections->factor(choice.candidate, problem, cost) *
-         std::pow(residual(winner, *corrections), std::exp(-choice.distance));
+  offer.model_us = 1e6 * (given.none() ? cost : cost_of(plan, device_, given)).seconds;
+  if (!corrections || !corrections->has(offer.candidate.kernel_template))
+    return offer.model_us * own_ratio(winner);
+  offer.samples = corrections->samples();
+  return offer.model_us * corrections->factor(offer.candidate, problem, cost) *
+         std::pow(residual(winner, *corrections), std::exp(-offer.distance));
 }
 
-std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
-                                                const RefusedKernels& refused, std::size_t count,
-                                                const GivenPackings& given,
-                                                bool without_own) const {
+std::vector<Resolver::Offer> Resolver::offers(const Problem& problem, const RefusedKernels& refused,
+                                              std::size_t count, const GivenPackings& given,
+                                              bool without_own) const {
   using Place = std::tuple<double, bool, double, std::size_t>;
   // Of each candidate the nearest record. What does not serve this problem is not asked again.
   constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -113,9 +112,9 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
   // A heap: of a thousand winners the nearest hundred or so are looked at.
   std::make_heap(near.begin(), near.end(), std::greater<>());
   const Corrections* corrections = corrections_for(problem);
-  std::vector<Choice> choices;
+  std::vector<Offer> offers;
   std::unordered_set<std::size_t> seen;  // hashes: equal ones of different candidates are rare
-  for (; !near.empty() && choices.size() < kCompared; near.pop_back()) {
+  for (; !near.empty() && offers.size() < kCompared; near.pop_back()) {
     std::pop_heap(near.begin(), near.end(), std::greater<>());
     const auto& [distance, other_layout, gap, i] = near.back();
     const Candidate& stored = winners_[i].record.candidate;
@@ -125,41 +124,39 @@ std::vector<Resolver::Choice> Resolver::choices(const Problem& problem,
     // Forms of two candidates may be one.
     if (*candidate != stored && !seen.insert(hash_of(*candidate)).second) continue;
     seen.insert(hashes_[i]);
-    Choice choice{.winner = &winners_[i], .candidate = *std::move(candidate), .distance = distance};
-    const Plan plan = plan_of(choice.candidate, problem, device_);
-    choice.expected_us = expect(choice, plan, problem, given, corrections);
-    if (choice.model_us == 0 && other_layout) continue;
-    choices.push_back(std::move(choice));
+    Offer offer{.winner = &winners_[i], .candidate = *std::move(candidate), .distance = distance};
+    const Plan plan = plan_of(offer.candidate, problem, device_);
+    offer.expected_us = expect(offer, plan, problem, given, corrections);
+    if (offer.model_us == 0 && other_layout) continue;
+    offers.push_back(std::move(offer));
   }
-  const auto faster = [](const Choice& x, const Choice& y) {
-    return x.expected_us < y.expected_us;
-  };
-  std::stable_sort(choices.begin(), choices.end(), faster);
-  const std::size_t compared = choices.size();
-  choices.resize(std::min(compared, count));
-  for (Choice& choice : choices) {
-    choice.compared = compared;
-    if (choice.model_us == 0) continue;
-    Choice fitted = choice;
+  const auto faster = [](const Offer& x, const Offer& y) { return x.expected_us < y.expected_us; };
+  std::stable_sort(offers.begin(), offers.end(), faster);
+  const std::size_t compared = offers.size();
+  offers.resize(std::min(compared, count));
+  for (Offer& offer : offers) {
+    offer.compared = compared;
+    if (offer.model_us == 0) continue;
+    Offer fitted = offer;
     const auto expect_of = [&](const Candidate& other, const Plan& plan) {
       fitted.candidate = other;
       return expect(fitted, plan, problem, given, corrections);
     };
-    if (!fit_to_size(choice.candidate, choice.expected_us, problem, device_, expect_of)) continue;
-    const Plan plan = plan_of(choice.candidate, problem, device_);
-    choice.expected_us = expect(choice, plan, problem, given, corrections);
+    if (!fit_to_size(offer.candidate, offer.expected_us, problem, device_, expect_of)) continue;
+    const Plan plan = plan_of(offer.candidate, problem, device_);
+    offer.expected_us = expect(offer, plan, problem, given, corrections);
   }
-  std::stable_sort(choices.begin(), choices.end(), faster);
-  return choices;
+  std::stable_sort(offers.begin(), offers.end(), faster);
+  return offers;
 }
 
 std::vector<Resolver::Expected> Resolver::expected(const Problem& problem,
                                                    std::size_t count) const {
   std::vector<Expected> expected;
-  for (Choice& choice : choices(problem, {}, count)) {
-    const auto same = [&](const Expected& one) { return one.candidate == choice.candidate; };
+  for (Offer& offer : offers(problem, {}, count)) {
+    const auto same = [&](const Expected& one) { return one.candidate == offer.candidate; };
     if (std::none_of(expected.begin(), expected.end(), same))
-      expected.push_back({std::move(choice.candidate), choice.expected_us});
+      expected.push_back({std::move(offer.candidate), offer.expected_us});
   }
   return expected;
 }

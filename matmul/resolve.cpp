@@ -211,7 +211,7 @@ Resolver Resolver::with_compiler(std::string identity) const {
 Resolution Resolver::resolve(const Problem& problem, const RefusedKernels& refused,
                              const GivenPackings& given) const {
   if (const Winner* winner = exact(problem, refused)) return exact_answer(problem, *winner);
-  const std::vector<Choice> best = choices(problem, refused, kFitted, given);
+  const std::vector<Offer> best = offers(problem, refused, kFitted, given);
   return best.empty() ? default_answer(problem, refused) : predicted_answer(problem, best.front());
 }
 
@@ -246,7 +246,7 @@ std::string Resolver::how_far_off(const Problem& problem) const {
   std::vector<double> factors;  // 1 or more: longer or shorter than expected
   for (const auto& [distance, i] : near) {
     const Record& record = winners_[i].record;
-    const std::vector<Choice> best = choices(record.problem, {}, kFitted, {}, true);
+    const std::vector<Offer> best = offers(record.problem, {}, kFitted, {}, true);
     if (best.empty() || !(best.front().expected_us > 0)) continue;
     const double ratio = best.front().expected_us / record.measurement->median_us;
     factors.push_back(std::max(ratio, 1 / ratio));
@@ -279,23 +279,23 @@ Resolution Resolver::exact_answer(const Problem& problem, const Winner& winner) 
   return resolution;
 }
 
-Resolution Resolver::predicted_answer(const Problem& problem, const Choice& choice) const {
-  const Record& record = choice.winner->record;
-  const std::string stored = std::to_string(choice.compared) + " stored that can serve this";
+Resolution Resolver::predicted_answer(const Problem& problem, const Offer& offer) const {
+  const Record& record = offer.winner->record;
+  const std::string stored = std::to_string(offer.compared) + " stored that can serve this";
   Resolution resolution;
   resolution.kind = MatchKind::predicted;
-  resolution.candidate = choice.candidate;
+  resolution.candidate = offer.candidate;
   resolution.distance = distance_between(record.problem, problem);
   resolution.record = record;
   const std::string model = predict(resolution, problem, device_);
-  if (choice.model_us > 0) {
-    resolution.predicted_us = choice.expected_us;
+  if (offer.model_us > 0) {
+    resolution.predicted_us = offer.expected_us;
     resolution.why = "expected to be the fastest of " + stored + ": " +
-                     in_digits(choice.expected_us, 4) + " us (the cost model's " + model +
-                     ", times " + in_decimals(choice.expected_us / choice.model_us, 2) +
-                     (choice.samples > 0 ? " as " + std::to_string(choice.samples) +
-                                               " measurements on this GPU say"
-                                         : " as measured for the record's own problem") +
+                     in_digits(offer.expected_us, 4) + " us (the cost model's " + model +
+                     ", times " + in_decimals(offer.expected_us / offer.model_us, 2) +
+                     (offer.samples > 0
+                          ? " as " + std::to_string(offer.samples) + " measurements on this GPU say"
+                          : " as measured for the record's own problem") +
                      "); ";
   } else {
     resolution.why = "the nearest of " + stored + "; ";

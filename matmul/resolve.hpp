@@ -102,7 +102,7 @@ class Resolver {
 
  private:
   /// A winner that may serve a problem, in the form in which it does.
-  struct Choice {
+  struct Offer {
     const Winner* winner = nullptr;
     Candidate candidate;
     double expected_us = 0;  ///< 0: there is no cost model
@@ -113,18 +113,18 @@ class Resolver {
   };
   void add_general(std::vector<Record> general);
   const Winner* exact(const Problem& problem, const RefusedKernels& refused) const;
-  /// At most `count` choices, those expected to be the fastest first; with `without_own`, none by a
+  /// At most `count` offers, those expected to be the fastest first; with `without_own`, none by a
   /// record of this very problem.
-  std::vector<Choice> choices(const Problem& problem, const RefusedKernels& refused,
-                              std::size_t count, const GivenPackings& given = {},
-                              bool without_own = false) const;
+  std::vector<Offer> offers(const Problem& problem, const RefusedKernels& refused,
+                            std::size_t count, const GivenPackings& given = {},
+                            bool without_own = false) const;
   Resolution exact_answer(const Problem& problem, const Winner& winner) const;
-  Resolution predicted_answer(const Problem& problem, const Choice& choice) const;
+  Resolution predicted_answer(const Problem& problem, const Offer& offer) const;
   double own_ratio(std::size_t winner) const;
   const Corrections* corrections_for(const Problem& problem) const;
   double residual(std::size_t winner, const Corrections& corrections) const;
-  double expect(Choice& choice, const Plan& plan, const Problem& problem,
-                const GivenPackings& given, const Corrections* corrections) const;
+  double expect(Offer& offer, const Plan& plan, const Problem& problem, const GivenPackings& given,
+                const Corrections* corrections) const;
   void tell_staleness(Resolution& resolution) const;
   Resolution default_answer(const Problem& problem, const RefusedKernels& refused) const;
 

@@ -50,16 +50,16 @@ Matmul::State::State(MatmulParts parts)
 std::shared_ptr<const Executable> Matmul::State::executable(const Problem& problem, Stream stream,
                                                             const GivenPackings& given) {
   const Asked asked(problem, given.key());
-  if (auto found = choices_.find(asked)) return found;
+  if (auto found = executables_.find(asked)) return found;
   const MayLoad may_load = device_->capturing(stream) ? MayLoad::no : MayLoad::yes;
   if (may_load == MayLoad::no && !given.none()) return executable(problem, stream);
   if (may_load == MayLoad::yes) tune(problem);
   const std::lock_guard making(make_mutex_);
-  if (auto found = choices_.find(asked)) return found;
+  if (auto found = executables_.find(asked)) return found;
   std::shared_ptr<const Executable> made = given.none() || prepared_.contains(problem)
                                                ? make(problem, may_load)
                                                : make(problem, may_load, given, nullptr);
-  choices_.add(asked, made);
+  executables_.add(asked, made);
   return made;
 }
 

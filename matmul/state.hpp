@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "matmul/check_call.hpp"
-#include "matmul/choices.hpp"
 #include "matmul/executable.hpp"
+#include "matmul/executable_cache.hpp"
 #include "matmul/host/host_products.hpp"
 #include "matmul/image_store.hpp"
 #include "matmul/matmul_internal.hpp"
@@ -26,13 +26,13 @@ namespace tilewise {
 Problem as_served(Problem problem);
 
 /// The number of problems whose choice a Matmul keeps. A choice takes about 4 KiB.
-inline constexpr std::size_t kChoices = 4096;
+inline constexpr std::size_t kCachedExecutables = 4096;
 /// The number of prepared problems whose resolution is kept besides, about 150 bytes each.
 inline constexpr std::size_t kPrepared = 65536;
 
 /// A Matmul without its per-thread memory: problem -> executable, made at first need and kept for
-/// the last kChoices problems. Thread-safe. One executable is made at a time; a lookup of a
-/// finished one does not wait for it.
+/// the last kCachedExecutables problems. Thread-safe. One executable is made at a time; a lookup of
+/// a finished one does not wait for it.
 ///
 /// Kernels stay loaded as long as the State lives: enqueued work and captured graphs use them
 /// without the executable. An executable does not own its kernels and holds no device memory, so
@@ -57,7 +57,9 @@ struct Matmul::State {
   /// strides, else by a default that does not use them.
   void multiply_far(const Problem& problem, const Call& call, const GivenPackings& given);
   /// Whether executable() returns at once.
-  bool has_choice(const Problem& problem) const { return choices_.find(problem) != nullptr; }
+  bool has_executable(const Problem& problem) const {
+    return executables_.find(problem) != nullptr;
+  }
   /// Loads the kernels of a problem and keeps its choice, without an executable.
   void prepare(const Problem& problem);
   /// The resolution of a problem, without a compiler.
@@ -149,7 +151,7 @@ struct Matmul::State {
   std::optional<Resolver> portfolio_;  ///< read at the first problem that nothing stored serves
   const std::uint64_t id_;
 
-  Choices choices_{kChoices};
+  ExecutableCache executables_{kCachedExecutables};
   /// Of prepared problems, guarded by make_mutex_. Problems of one candidate share a resolution.
   std::unordered_map<Problem, std::shared_ptr<const Resolution>> prepared_;
   std::map<Candidate, std::shared_ptr<const Resolution>> prepared_resolutions_;

@@ -43,10 +43,10 @@ void Matmul::State::require_loaded(const Plan& plan, const Problem& problem) con
 std::shared_ptr<const Executable> Matmul::State::without_maps(const Problem& problem,
                                                               Stream stream) {
   const Asked asked(problem, kWithoutMaps);
-  if (auto found = choices_.find(asked)) return found;
+  if (auto found = executables_.find(asked)) return found;
   const MayLoad may_load = device_->capturing(stream) ? MayLoad::no : MayLoad::yes;
   const std::lock_guard making(make_mutex_);
-  if (auto found = choices_.find(asked)) return found;
+  if (auto found = executables_.find(asked)) return found;
   const Resolver defaults({}, device_->info());
   RefusedKernels refused = this->refused();
   for (;;) {
@@ -59,7 +59,7 @@ std::shared_ptr<const Executable> Matmul::State::without_maps(const Problem& pro
     if (may_load == MayLoad::no) require_loaded(plan, problem);
     Attempt tried = attempt(problem, resolution, may_load);
     if (tried.executable) {
-      choices_.add(asked, tried.executable);
+      executables_.add(asked, tried.executable);
       return std::move(tried.executable);
     }
     refuse(problem, tried);

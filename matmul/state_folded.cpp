@@ -7,7 +7,7 @@ namespace tilewise {
 /// A batch that was prepared stays as it is, and its own record comes before a prediction for the
 /// product.
 bool Matmul::State::serves_folded(const Problem& product, const Problem& batch) {
-  if (choices_.find(Asked(batch)) && !choices_.find(Asked(product))) return false;
+  if (executables_.find(Asked(batch)) && !executables_.find(Asked(product))) return false;
   const std::shared_ptr<const Resolver> known = stored();
   return known->has_winner(product) || !known->has_winner(batch);
 }
@@ -27,13 +27,13 @@ std::shared_ptr<const Executable> Matmul::State::either(const Problem& first, co
 std::shared_ptr<const Executable> Matmul::State::folded(const Problem& product,
                                                         const Problem& batch, Stream stream) {
   const Asked asked(product, std::hash<Problem>{}(batch) | 1);
-  const auto found = choices_.find(asked);
+  const auto found = executables_.find(asked);
   if (found && (found->problem() == product || found->problem() == batch)) return found;
   auto made = serves_folded(product, batch) ? either(product, batch, stream)
                                             : either(batch, product, stream);
   if (device_->capturing(stream)) return made;  // what is loaded now does not decide for later
   const std::lock_guard making(make_mutex_);
-  if (!choices_.find(asked)) choices_.add(asked, made);
+  if (!executables_.find(asked)) executables_.add(asked, made);
   return made;
 }
 

@@ -83,11 +83,11 @@ typedef enum tilewise_math TILEWISE_INT {
 } tilewise_math;
 
 /* An option that is on or off. */
-typedef enum tilewise_choice TILEWISE_INT {
+typedef enum tilewise_bool TILEWISE_INT {
   TILEWISE_DEFAULT = 0, /* the default of the option */
   TILEWISE_YES = 1,
   TILEWISE_NO = 2
-} tilewise_choice;
+} tilewise_bool;
 
 /* What the first product of a problem does that was not tuned. */
 typedef enum tilewise_on_miss TILEWISE_INT {
@@ -118,10 +118,10 @@ typedef struct tilewise_options {
   const char* nvrtc;    /* the run-time compiler's library or its folder; NULL: searched for */
   /* Whether a product may compile its kernel when none is stored (about 0.3 s, once). DEFAULT is
    * YES. With NO such a product is TILEWISE_COMPILER_ERROR. */
-  tilewise_choice compile_missing;
+  tilewise_bool compile_missing;
   /* Whether to use a database and a cache that other users own or may write; their images are run
    * as part of this program. DEFAULT is NO unless the environment has TILEWISE_TRUST_FILES=1. */
-  tilewise_choice trust_files;
+  tilewise_bool trust_files;
   /* What the first product of a problem does that was not tuned; see OnMiss in matmul.hpp. */
   tilewise_on_miss on_miss;
   int32_t reserved;        /* 0 */

@@ -184,7 +184,7 @@ void Matmul::host(const Problem& asked, const Call& given) try {
   // Kernels of splits that are only considered are not loaded.
   const auto workspace_of = [&](const Problem& problem) {
     const Problem served = as_served(problem);
-    if (executables.contains(problem) || state_->has_choice(served))
+    if (executables.contains(problem) || state_->has_executable(served))
       return executable(problem).plan().workspace_bytes;
     try {
       return workspace_bytes(state_->resolution(served), served, device.info());

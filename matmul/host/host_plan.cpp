@@ -44,10 +44,10 @@ double bytes_of_all(const HostTask& task, HostOperand operand) {
 }
 
 /// Enumerates splits and keeps the one that is expected to be fastest.
-class Choice {
+class SplitSearch {
  public:
-  Choice(const HostTask& task, std::int64_t budget, const HostSettings& settings,
-         const HostRates& rates)
+  SplitSearch(const HostTask& task, std::int64_t budget, const HostSettings& settings,
+              const HostRates& rates)
       : task_(task), budget_(budget), settings_(settings), rates_(rates) {
     a_ = bytes_of_all(task, HostOperand::a), b_ = bytes_of_all(task, HostOperand::b);
     c_ = bytes_of_all(task, HostOperand::c);
@@ -401,13 +401,13 @@ HostSplit HostPlan::split() const {
 
 HostPlan chosen_split(const HostTask& task, std::int64_t budget, const HostSettings& settings,
                       const HostRates& rates) {
-  HostPlan plan = Choice(task, budget, settings, rates).made();
+  HostPlan plan = SplitSearch(task, budget, settings, rates).made();
   if (rates.flops <= 0) plan.shape.seconds = 0;
   return plan;
 }
 
 std::int64_t smallest_split(const HostTask& task, const HostSettings& settings) {
-  return Choice(task, 0, settings, HostRates{}).least_bytes();
+  return SplitSearch(task, 0, settings, HostRates{}).least_bytes();
 }
 
 }  // namespace tilewise

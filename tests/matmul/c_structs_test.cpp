@@ -203,7 +203,7 @@ TEST_F(COptionsTest, CompileMissingIsOnUnlessItIsNo) {
   options.compile_missing = TILEWISE_NO;
   EXPECT_THAT(words_without_compiler(options), HasSubstr(off));
   unsetenv("TILEWISE_CXX");
-  options.compile_missing = static_cast<tilewise_choice>(3);
+  options.compile_missing = static_cast<tilewise_bool>(3);
   EXPECT_THAT(words_without_compiler(options),
               AllOf(HasSubstr("compile_missing = 3"), HasSubstr("TILEWISE_NO")));
 }
@@ -211,7 +211,7 @@ TEST_F(COptionsTest, CompileMissingIsOnUnlessItIsNo) {
 TEST_F(COptionsTest, TrustFilesIsAsTheEnvironmentSaysUnlessItIsSet) {
   Database::open(file);
   chmod(path.c_str(), 0666);
-  const auto status = [&](tilewise_choice choice) {
+  const auto status = [&](tilewise_bool choice) {
     options.trust_files = choice;
     tilewise_matmul* handle = nullptr;
     const tilewise_status made = tilewise_create(&options, &handle);

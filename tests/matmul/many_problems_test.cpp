@@ -19,7 +19,7 @@ constexpr bool kCountsMemory = false;  // a sanitizer's malloc() has no mallinfo
 constexpr bool kCountsMemory = true;
 #endif
 
-constexpr int kMore = kChoices + 100;
+constexpr int kMore = kCachedExecutables + 100;
 
 /// Serves problem number `i` of 32,768, all of one kernel; the number of wrong elements.
 int serve(Matmul& multiply, int i) {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/search/learned_model.hpp"
 #include "tuner/search/search.hpp"
+#include "tuner/search/tree_ranker.hpp"
 
 namespace tilewise {
 namespace {
@@ -217,7 +217,7 @@ class Ordered : public Strategy {
   const SearchSpace& space_;
   bool predicts_;
   Predict predict_;
-  LearnedModel learned_;
+  TreeRanker learned_;
   RandomDraws draws_;
   Seen seen_;
   bool begun_ = false;

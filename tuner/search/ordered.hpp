@@ -10,7 +10,7 @@ namespace tilewise {
 /// best predicted candidates from many random starts, best first, every fourth of them uniformly
 /// random (so that a wrong model cannot hide the best); `inner` proposes its own. Afterwards
 /// `inner` chooses, with all results observed; every sixth proposal is the model's from new draws.
-/// With 40 or more results, half of the proposals are the learned model's (learned_model.hpp),
+/// With 40 or more results, half of the proposals are the learned model's (tree_ranker.hpp),
 /// limited to six times the fastest measured time.
 /// A proposal predicted to take over twice as long as the fastest measured so far is mostly set
 /// aside, with a probability that grows with the predicted time; over six times, always, until

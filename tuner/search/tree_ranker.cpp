@@ -1,4 +1,4 @@
-#include "tuner/search/learned_model.hpp"
+#include "tuner/search/tree_ranker.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +29,7 @@ std::vector<int> features_of(const Candidate& candidate) {
 
 }  // namespace
 
-void LearnedModel::observe(const Candidate& candidate, double microseconds) {
+void TreeRanker::observe(const Candidate& candidate, double microseconds) {
   const double predicted = predict_(candidate);
   if (!(predicted > 0)) return;
   Kernel& kernel = kernels_[candidate.kernel_template];
@@ -43,9 +43,9 @@ void LearnedModel::observe(const Candidate& candidate, double microseconds) {
   if (fastest_.size() > kFastest) fastest_.erase(std::prev(fastest_.end()));
 }
 
-bool LearnedModel::ready() const { return results_ >= kLeastResults; }
+bool TreeRanker::ready() const { return results_ >= kLeastResults; }
 
-void LearnedModel::refresh(std::mt19937_64& generator) {
+void TreeRanker::refresh(std::mt19937_64& generator) {
   for (auto& [name, kernel] : kernels_) {
     const std::size_t wanted = kernel.fitted + std::max(kLeastNew, kernel.fitted / kNewShare);
     if (kernel.rows.size() < std::max(kLeastOfKernel, wanted)) continue;
@@ -57,7 +57,7 @@ void LearnedModel::refresh(std::mt19937_64& generator) {
   }
 }
 
-double LearnedModel::seconds(const Candidate& candidate) const {
+double TreeRanker::seconds(const Candidate& candidate) const {
   const double predicted = predict_(candidate);
   if (!(predicted > 0)) return std::numeric_limits<double>::infinity();
   const auto found = kernels_.find(candidate.kernel_template);
@@ -70,7 +70,7 @@ double LearnedModel::seconds(const Candidate& candidate) const {
   return predicted * std::exp((kernel.sum + kLikeOthers * mean) / (count + kLikeOthers));
 }
 
-const Candidate& LearnedModel::fast_one(std::mt19937_64& generator) const {
+const Candidate& TreeRanker::fast_one(std::mt19937_64& generator) const {
   const std::size_t which = random_index(generator, fastest_.size());
   return std::next(fastest_.begin(), static_cast<std::ptrdiff_t>(which))->second;
 }

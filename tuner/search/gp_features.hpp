@@ -14,7 +14,7 @@ namespace tilewise {
 /// The process learns the logarithm of the measured time over the predicted one; without a
 /// prediction, of the time. Differences among slow candidates count less: a logarithm d above that
 /// of the best time counts as s log(1 + d / s). Not thread-safe.
-class KernelModel {
+class GpFeatures {
  public:
   struct Point {
     Candidate candidate;
@@ -22,7 +22,7 @@ class KernelModel {
     double prior = 0;  ///< the logarithm of the predicted microseconds; 0: none
   };
 
-  KernelModel(const KernelTemplate& kernel, const Predict& predict);
+  GpFeatures(const KernelTemplate& kernel, const Predict& predict);
 
   const KernelTemplate& kernel() const { return *kernel_; }
   Point point(Candidate candidate) const;

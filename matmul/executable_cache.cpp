@@ -1,11 +1,11 @@
-#include "matmul/choices.hpp"
+#include "matmul/executable_cache.hpp"
 
 #include <mutex>
 #include <utility>
 
 namespace tilewise {
 
-std::shared_ptr<const Executable> Choices::find(const Asked& asked) const {
+std::shared_ptr<const Executable> ExecutableCache::find(const Asked& asked) const {
   const std::shared_lock lock(mutex_);
   const auto found = by_problem_.find(asked);
   if (found == by_problem_.end()) return nullptr;
@@ -13,7 +13,7 @@ std::shared_ptr<const Executable> Choices::find(const Asked& asked) const {
   return found->second->executable;
 }
 
-void Choices::add(const Asked& asked, std::shared_ptr<const Executable> executable) {
+void ExecutableCache::add(const Asked& asked, std::shared_ptr<const Executable> executable) {
   std::shared_ptr<const Executable> replaced;  // destroyed after the lock is released
   const std::unique_lock lock(mutex_);
   const bool full = entries_.size() >= capacity_;
@@ -24,13 +24,13 @@ void Choices::add(const Asked& asked, std::shared_ptr<const Executable> executab
   replaced = std::exchange(entry.executable, std::move(executable));
 }
 
-std::size_t Choices::size() const {
+std::size_t ExecutableCache::size() const {
   const std::shared_lock lock(mutex_);
   return by_problem_.size();
 }
 
 /// Ends within two rounds: the first clears the marks, and no lookup sets one meanwhile.
-Choices::Entry& Choices::to_be_replaced() {
+ExecutableCache::Entry& ExecutableCache::to_be_replaced() {
   for (;;) {
     Entry& entry = entries_[hand_];
     hand_ = (hand_ + 1) % entries_.size();

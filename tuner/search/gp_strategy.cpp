@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "tuner/search/kernel_model.hpp"
+#include "tuner/search/gp_features.hpp"
 #include "tuner/search/search.hpp"
 
 namespace tilewise {
@@ -53,9 +53,9 @@ double gain_of(double mean, double deviation, double best) {
 
 /// Bayesian optimisation (Jones, Schonlau and Welch, 1998): proposes the candidates with the
 /// largest expected gain by a Gaussian process for each template.
-class ModelSearch : public Strategy {
+class GpStrategy : public Strategy {
  public:
-  ModelSearch(const SearchSpace& space, std::uint64_t seed, bool brief, const Predict& predict)
+  GpStrategy(const SearchSpace& space, std::uint64_t seed, bool brief, const Predict& predict)
       : space_(space), draws_(space, seed), has_predictions_(predict) {
     for (const KernelTemplate* kernel : space.templates()) models_.emplace_back(*kernel, predict);
     const std::size_t all = brief ? kStartsWhenBrief : kStarts, count = models_.size();
@@ -70,7 +70,7 @@ class ModelSearch : public Strategy {
     if (!candidate) return std::nullopt;
     seen_.add(*candidate);
     ++under_way_;
-    if (KernelModel* model = model_of(*candidate)) model->begin(*candidate);
+    if (GpFeatures* model = model_of(*candidate)) model->begin(*candidate);
     return candidate;
   }
 
@@ -84,7 +84,7 @@ class ModelSearch : public Strategy {
 
   void observe(const Candidate& candidate, std::optional<double> microseconds) override {
     if (!seen_.add(candidate) && under_way_ > 0) --under_way_;
-    KernelModel* model = model_of(candidate);
+    GpFeatures* model = model_of(candidate);
     if (!model) return;
     model->observe(candidate, microseconds);
     ++since_best_;
@@ -97,12 +97,12 @@ class ModelSearch : public Strategy {
   }
 
  private:
-  using Point = KernelModel::Point;
+  using Point = GpFeatures::Point;
   /// A template's candidates that are weighed.
   struct Pool {
-    KernelModel* model = nullptr;
+    GpFeatures* model = nullptr;
     std::list<Point> points;
-    KernelModel::Uncertain uncertain;
+    GpFeatures::Uncertain uncertain;
     Eigen::VectorXd gains;
   };
   /// The one with the largest gain.
@@ -112,8 +112,8 @@ class ModelSearch : public Strategy {
     double gain = -1;
   };
 
-  KernelModel* model_of(const Candidate& candidate) {
-    for (KernelModel& model : models_)
+  GpFeatures* model_of(const Candidate& candidate) {
+    for (GpFeatures& model : models_)
       if (model.kernel().name == candidate.kernel_template) return &model;
     return nullptr;
   }
@@ -148,7 +148,7 @@ class ModelSearch : public Strategy {
 
   /// The logarithm of the predicted time; 0 without predictions.
   double prior_of(const Candidate& candidate) {
-    const KernelModel* model = has_predictions_ ? model_of(candidate) : nullptr;
+    const GpFeatures* model = has_predictions_ ? model_of(candidate) : nullptr;
     return model ? model->point(candidate).prior : 0;
   }
 
@@ -171,7 +171,7 @@ class ModelSearch : public Strategy {
   /// which are seldom good: random candidates are better.
   bool enough_known() const { return has_predictions_ || fastest_.size() >= kLeastKnown; }
 
-  bool in_play(const KernelModel& model) const {
+  bool in_play(const GpFeatures& model) const {
     if (model.known() < kDropFrom || fastest_.empty()) return true;
     return model.best() && *model.best() <= kBehind * fastest_.begin()->first;
   }
@@ -179,14 +179,14 @@ class ModelSearch : public Strategy {
   void fill_batch() {
     std::vector<Pool> pools;
     double sum = 0, timed = 0;
-    for (KernelModel& model : models_) {
+    for (GpFeatures& model : models_) {
       sum += model.sum();
       timed += model.timed();
     }
     const double mean = timed > 0 ? sum / timed : 0;
     const double least = fastest_.empty() ? std::numeric_limits<double>::infinity()
                                           : std::log(fastest_.begin()->first);
-    for (KernelModel& model : models_) {
+    for (GpFeatures& model : models_) {
       if (!in_play(model)) continue;
       model.refresh(mean, least);
       pools.push_back({&model, {}, {}, {}});
@@ -215,7 +215,7 @@ class ModelSearch : public Strategy {
 
   /// The end of a way from the best expected of some random candidates, in steps to the best
   /// expected neighbour.
-  std::optional<Candidate> from_afar(const KernelModel& model) {
+  std::optional<Candidate> from_afar(const GpFeatures& model) {
     std::vector<Point> around;
     for (int i = 0; i < kFarDraws; ++i)
       if (auto candidate = draws_.next_of(model.kernel(), seen_))
@@ -279,7 +279,7 @@ class ModelSearch : public Strategy {
   }
 
   /// Made once for each candidate: they take some milliseconds, most of them for predictions.
-  const std::vector<Point>& neighbours(const KernelModel& model, const Candidate& of) {
+  const std::vector<Point>& neighbours(const GpFeatures& model, const Candidate& of) {
     const auto found = neighbours_.find(of);
     if (found != neighbours_.end()) return found->second;
     if (neighbours_.size() >= kMostCentres) neighbours_.clear();
@@ -373,7 +373,7 @@ class ModelSearch : public Strategy {
   double best_prior_ = std::numeric_limits<double>::infinity();
   std::deque<Candidate> first_;                // defaults, then suggestions
   std::deque<const KernelTemplate*> samples_;  // templates still to sample at the start
-  std::vector<KernelModel> models_;
+  std::vector<GpFeatures> models_;
   std::multimap<double, Candidate> fastest_;  // by microseconds
   std::size_t under_way_ = 0;
   std::size_t since_best_ = 0;   // results since the best
@@ -388,7 +388,7 @@ class ModelSearch : public Strategy {
 
 std::unique_ptr<Strategy> make_model(const SearchSpace& space, std::uint64_t seed, bool brief,
                                      const Predict& predict) {
-  return std::make_unique<ModelSearch>(space, seed, brief, predict);
+  return std::make_unique<GpStrategy>(space, seed, brief, predict);
 }
 
 }  // namespace tilewise

@@ -35,10 +35,10 @@ namespace tilewise {
 /// Problem -> executable, for a limited number of problems. A new one replaces one that was not
 /// looked up of late (the clock algorithm). An executable lives until the table and every holder of
 /// its pointer have let go of it. Thread-safe; lookups do not wait for one another.
-class Choices {
+class ExecutableCache {
  public:
   /// `capacity`: of problems, 1 or more.
-  explicit Choices(std::size_t capacity) : capacity_(capacity) {}
+  explicit ExecutableCache(std::size_t capacity) : capacity_(capacity) {}
 
   /// Null when the table does not have it.
   std::shared_ptr<const Executable> find(const Asked& asked) const;

@@ -1,5 +1,5 @@
 // The learned model: the trees alone, and the cost model corrected by them.
-#include "tuner/search/learned_model.hpp"
+#include "tuner/search/tree_ranker.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "tilewise/error.hpp"
 
-namespace tilewise::learned_model_test {
+namespace tilewise::tree_ranker_test {
 namespace {
 
 using Row = BoostedTrees::Row;
@@ -113,9 +113,9 @@ double measured(const Candidate& candidate) {
   return predicted(candidate) * 1e6 * (1 + candidate.configuration.at("Y"));
 }
 
-TEST(LearnedModel, LearnsByWhatFactorTheModelIsWrong) {
+TEST(TreeRanker, LearnsByWhatFactorTheModelIsWrong) {
   std::mt19937_64 generator(6);
-  LearnedModel model(predicted);
+  TreeRanker model(predicted);
   for (int i = 0; i < 200; ++i) {
     EXPECT_EQ(model.ready(), i >= 40);
     const Candidate c =
@@ -132,9 +132,9 @@ TEST(LearnedModel, LearnsByWhatFactorTheModelIsWrong) {
   }
 }
 
-TEST(LearnedModel, TakesATemplateItKnowsLittleOfToBeLikeTheOthers) {
+TEST(TreeRanker, TakesATemplateItKnowsLittleOfToBeLikeTheOthers) {
   std::mt19937_64 generator(7);
-  LearnedModel model(predicted);
+  TreeRanker model(predicted);
   EXPECT_DOUBLE_EQ(model.seconds(candidate_of("a", 0, 0)), 1e-5) << "as predicted";
   for (int i = 0; i < 100; ++i)
     model.observe(candidate_of("a", i % 8, 1), 2e6 * 1e-6 * (10 + i % 8));
@@ -147,19 +147,19 @@ TEST(LearnedModel, TakesATemplateItKnowsLittleOfToBeLikeTheOthers) {
   EXPECT_LT(expected, 8);
 }
 
-TEST(LearnedModel, SaysNothingOfWhatCannotBePredicted) {
-  LearnedModel model(predicted);
+TEST(TreeRanker, SaysNothingOfWhatCannotBePredicted) {
+  TreeRanker model(predicted);
   for (int i = 0; i < 60; ++i) model.observe(candidate_of("unknown", i, 0), 1);
   EXPECT_FALSE(model.ready());
   EXPECT_EQ(model.seconds(candidate_of("unknown", 0, 0)), std::numeric_limits<double>::infinity());
 }
 
-TEST(LearnedModel, TheFastOnesAreTheFastestTen) {
+TEST(TreeRanker, TheFastOnesAreTheFastestTen) {
   std::mt19937_64 generator(8);
-  LearnedModel model(predicted);
+  TreeRanker model(predicted);
   for (int i = 99; i >= 0; --i) model.observe(candidate_of("a", i, 0), 10.0 + i);
   for (int i = 0; i < 100; ++i) EXPECT_LT(model.fast_one(generator).configuration.at("X"), 10);
 }
 
 }  // namespace
-}  // namespace tilewise::learned_model_test
+}  // namespace tilewise::tree_ranker_test

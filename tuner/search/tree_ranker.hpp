@@ -14,9 +14,9 @@ namespace tilewise {
 /// candidates, the factor by which the prediction is wrong. With a constant as the prediction it
 /// learns the time. Fast candidates have the largest weight. Deterministic for an order of results
 /// and a generator's state. Not thread-safe.
-class LearnedModel {
+class TreeRanker {
  public:
-  explicit LearnedModel(Predict predict) : predict_(std::move(predict)) {}
+  explicit TreeRanker(Predict predict) : predict_(std::move(predict)) {}
 
   /// Ignores candidates without a prediction.
   void observe(const Candidate& candidate, double microseconds);

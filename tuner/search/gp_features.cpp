@@ -1,4 +1,4 @@
-#include "tuner/search/kernel_model.hpp"
+#include "tuner/search/gp_features.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -35,7 +35,7 @@ double compressed(double logarithm, double least) {
 
 }  // namespace
 
-KernelModel::KernelModel(const KernelTemplate& kernel, const Predict& predict)
+GpFeatures::GpFeatures(const KernelTemplate& kernel, const Predict& predict)
     : kernel_(&kernel),
       predict_(predict),
       features_(kernel),
@@ -47,7 +47,7 @@ KernelModel::KernelModel(const KernelTemplate& kernel, const Predict& predict)
       }()),
       next_fit_(kFirstFit) {}
 
-KernelModel::Point KernelModel::point(Candidate candidate) const {
+GpFeatures::Point GpFeatures::point(Candidate candidate) const {
   Point result{std::move(candidate), {}, 0};
   result.columns.resize(columns());
   features_.write(result.candidate.configuration, result.columns.data());
@@ -58,7 +58,7 @@ KernelModel::Point KernelModel::point(Candidate candidate) const {
   return result;
 }
 
-void KernelModel::observe(const Candidate& candidate, std::optional<double> microseconds) {
+void GpFeatures::observe(const Candidate& candidate, std::optional<double> microseconds) {
   end(candidate);
   Point made = point(candidate);
   Observation observation{std::move(made.columns), made.prior, std::nullopt};
@@ -71,14 +71,14 @@ void KernelModel::observe(const Candidate& candidate, std::optional<double> micr
   observations_.push_back(std::move(observation));
 }
 
-void KernelModel::begin(const Candidate& candidate) {
+void GpFeatures::begin(const Candidate& candidate) {
   under_way_[candidate] = point(candidate).columns;
 }
 
-void KernelModel::end(const Candidate& candidate) { under_way_.erase(candidate); }
+void GpFeatures::end(const Candidate& candidate) { under_way_.erase(candidate); }
 
 /// At most `most` of the observations, those with a time by their time, then failures.
-std::vector<const KernelModel::Observation*> KernelModel::chosen(std::size_t most) const {
+std::vector<const GpFeatures::Observation*> GpFeatures::chosen(std::size_t most) const {
   std::vector<const Observation*> all;
   for (const Observation& each : observations_) all.push_back(&each);
   std::stable_sort(all.begin(), all.end(), [](const auto* x, const auto* y) {
@@ -94,9 +94,9 @@ std::vector<const KernelModel::Observation*> KernelModel::chosen(std::size_t mos
 }
 
 /// What a prediction says alone.
-double KernelModel::from_prior(double prior) const { return compressed(prior + factor_, least_); }
+double GpFeatures::from_prior(double prior) const { return compressed(prior + factor_, least_); }
 
-KernelModel::Learnt KernelModel::learnt(std::size_t most) {
+GpFeatures::Learnt GpFeatures::learnt(std::size_t most) {
   const std::vector<const Observation*> rows =
       timed_ > 0 ? chosen(most) : std::vector<const Observation*>{};
   const auto timed = static_cast<std::size_t>(
@@ -121,7 +121,7 @@ KernelModel::Learnt KernelModel::learnt(std::size_t most) {
   return result;
 }
 
-void KernelModel::refresh(double expected, double best) {
+void GpFeatures::refresh(double expected, double best) {
   least_ = best;
   factor_ = (sum_ + kCentreWeight * expected) / (timed_ + kCentreWeight);
   if (known() >= next_fit_ && timed_ > 0) {
@@ -137,14 +137,14 @@ void KernelModel::refresh(double expected, double best) {
   process_.condition(all.points, all.values, under_way);
 }
 
-MatrixXd KernelModel::matrix_of(const std::vector<const Point*>& points) const {
+MatrixXd GpFeatures::matrix_of(const std::vector<const Point*>& points) const {
   MatrixXd matrix(static_cast<Index>(points.size()), columns());
   for (Index i = 0; i < matrix.rows(); ++i)
     matrix.row(i) = points[static_cast<std::size_t>(i)]->columns;
   return matrix;
 }
 
-VectorXd KernelModel::means(const std::vector<const Point*>& points) const {
+VectorXd GpFeatures::means(const std::vector<const Point*>& points) const {
   VectorXd result = process_.mean(matrix_of(points));
   for (Index i = 0; i < result.size(); ++i)
     result[i] =
@@ -152,13 +152,13 @@ VectorXd KernelModel::means(const std::vector<const Point*>& points) const {
   return result;
 }
 
-KernelModel::Uncertain KernelModel::uncertain(std::vector<const Point*> points,
-                                              VectorXd means) const {
+GpFeatures::Uncertain GpFeatures::uncertain(std::vector<const Point*> points,
+                                            VectorXd means) const {
   const MatrixXd matrix = matrix_of(points);
   return {std::move(points), std::move(means), process_.variances(matrix)};
 }
 
-VectorXd KernelModel::deviations(const Uncertain& uncertain) const {
+VectorXd GpFeatures::deviations(const Uncertain& uncertain) const {
   return scale_ * uncertain.variances.values.cwiseSqrt();
 }
 

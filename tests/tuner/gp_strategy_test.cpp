@@ -9,7 +9,7 @@
 
 #include "tuner/search/strategy.hpp"
 
-namespace tilewise::model_search_test {
+namespace tilewise::gp_strategy_test {
 namespace {
 
 constexpr int kParameters = 12;
@@ -145,4 +145,4 @@ TEST(Model, SearchesOnBesideFailures) {
 }
 
 }  // namespace
-}  // namespace tilewise::model_search_test
+}  // namespace tilewise::gp_strategy_test

@@ -1,4 +1,4 @@
-#include "matmul/choices.hpp"
+#include "matmul/executable_cache.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "tests/support/fake_device.hpp"
 
-namespace tilewise::choices_test {
+namespace tilewise::executable_cache_test {
 namespace {
 
 Problem rows(std::int64_t m) {
@@ -30,7 +30,7 @@ class ChoicesTest : public testing::Test {
 };
 
 TEST_F(ChoicesTest, NeverKeepsMoreThanItsCapacity) {
-  Choices choices(8);
+  ExecutableCache choices(8);
   for (std::int64_t m = 1; m <= 100; ++m) {
     choices.add(rows(m), executable(m));
     EXPECT_EQ(rows_of(choices.find(rows(m))), m);
@@ -42,7 +42,7 @@ TEST_F(ChoicesTest, NeverKeepsMoreThanItsCapacity) {
 }
 
 TEST_F(ChoicesTest, WhatIsLookedUpStays) {
-  Choices choices(4);
+  ExecutableCache choices(4);
   choices.add(rows(1000), executable(1000));
   for (std::int64_t m = 1; m <= 100; ++m) {
     ASSERT_TRUE(choices.find(rows(1000))) << m;
@@ -51,7 +51,7 @@ TEST_F(ChoicesTest, WhatIsLookedUpStays) {
 }
 
 TEST_F(ChoicesTest, WhereAllAreLookedUpOneIsReplacedAllTheSame) {
-  Choices choices(4);
+  ExecutableCache choices(4);
   for (std::int64_t m = 1; m <= 100; ++m) {
     for (std::int64_t other = 1; other < m; ++other) choices.find(rows(other));
     choices.add(rows(m), executable(m));
@@ -61,7 +61,7 @@ TEST_F(ChoicesTest, WhereAllAreLookedUpOneIsReplacedAllTheSame) {
 }
 
 TEST_F(ChoicesTest, AReplacedExecutableLivesAsLongAsItsLastHolder) {
-  Choices choices(1);
+  ExecutableCache choices(1);
   choices.add(rows(1), executable(1));
   std::shared_ptr<const Executable> held = choices.find(rows(1));
   const std::weak_ptr<const Executable> watched = held;
@@ -73,7 +73,7 @@ TEST_F(ChoicesTest, AReplacedExecutableLivesAsLongAsItsLastHolder) {
 }
 
 TEST_F(ChoicesTest, ThreadsLookUpWhileOneReplaces) {
-  Choices choices(16);
+  ExecutableCache choices(16);
   std::atomic<bool> over{false};
   std::atomic<int> wrong{0};
   std::vector<std::jthread> readers;
@@ -93,4 +93,4 @@ TEST_F(ChoicesTest, ThreadsLookUpWhileOneReplaces) {
 }
 
 }  // namespace
-}  // namespace tilewise::choices_test
+}  // namespace tilewise::executable_cache_test
