@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +22,7 @@
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/problem_text.hpp"
+#include "vocabulary/spawn.hpp"
 
 namespace tilewise {
 namespace {
@@ -70,23 +70,6 @@ std::string distrust_program(const fs::path& program) {
   return "";
 }
 
-/// Without TILEWISE_TRUST_FILES where the caller does not trust files: the program would trust
-/// them.
-std::vector<std::string> environment_for(Trust trust) {
-  std::vector<std::string> settings;
-  for (char** entry = environ; *entry; ++entry)
-    if (trust == Trust::anyone || !std::string_view(*entry).starts_with("TILEWISE_TRUST_FILES="))
-      settings.emplace_back(*entry);
-  return settings;
-}
-
-std::vector<char*> list_of_pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
-}
-
 /// Standard error of the program, in memory. The program's own children may keep a pipe open.
 class ErrorLog {
  public:
@@ -112,38 +95,6 @@ class ErrorLog {
 
  private:
   int file_;
-};
-
-/// Input and output are /dev/null. It is in the caller's process group, so Ctrl-C reaches it, and
-/// with no signal blocked, as it would be from a thread that blocks them.
-class SpawnForTuning {
- public:
-  explicit SpawnForTuning(int errors) {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions_, 1, "/dev/null", O_WRONLY, 0);
-    if (errors >= 0)
-      posix_spawn_file_actions_adddup2(&actions_, errors, 2);
-    else
-      posix_spawn_file_actions_addopen(&actions_, 2, "/dev/null", O_WRONLY, 0);
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawnattr_init(&attributes_);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
-  }
-  SpawnForTuning(const SpawnForTuning&) = delete;
-  SpawnForTuning& operator=(const SpawnForTuning&) = delete;
-  ~SpawnForTuning() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
 };
 
 /// Whether the program ends by `until`. Its status is 0 where the caller's process reaps children
@@ -225,14 +176,19 @@ std::string TuningProgram::operator()(const Problem& problem, const DeviceInfo& 
                 "--db", settings_.database.string()});
   if (!settings_.nvrtc.empty()) words.insert(words.end(), {"--nvrtc", settings_.nvrtc});
   if (settings_.trust == Trust::anyone) words.emplace_back("--trust-files");
-  std::vector<std::string> variables = environment_for(settings_.trust);
 
   const ErrorLog errors;
-  const SpawnForTuning spawn(errors.descriptor());
+  Spawn spawn;  // in the caller's process group, so that Ctrl-C reaches it
+  spawn.null(0).null(1).unblock_all();
+  if (errors.descriptor() >= 0)
+    spawn.give(errors.descriptor(), 2);
+  else
+    spawn.null(2);
+  spawn.with_environment([this](std::string_view setting) {
+    return settings_.trust != Trust::anyone && setting.starts_with("TILEWISE_TRUST_FILES=");
+  });
   pid_t program = -1;
-  const int failed =
-      posix_spawn(&program, words.front().c_str(), spawn.actions(), spawn.attributes(),
-                  list_of_pointers(words).data(), list_of_pointers(variables).data());
+  const int failed = spawn.start(words, program);
   if (failed != 0) return words.front() + " cannot be started: " + std::strerror(failed);
   const double longest = 4 * settings_.seconds + settings_.beside_seconds;
   const std::string end = wait_for_tuning(program, longest);

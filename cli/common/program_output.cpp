@@ -1,7 +1,6 @@
 #include "cli/common/program_output.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,7 +9,7 @@
 #include <cstdlib>
 #include <sstream>
 
-extern char** environ;
+#include "vocabulary/spawn.hpp"
 
 namespace tilewise::cli {
 
@@ -41,21 +40,14 @@ std::vector<std::filesystem::path> toolkit_folders() {
 std::optional<ProgramOutput> output_of(const std::vector<std::string>& command, bool with_errors) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  Spawn spawn;
+  spawn.null(0).give(ends[1], 1);
   if (with_errors)
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+    spawn.give(ends[1], 2);
   else
-    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  std::vector<std::string> words = command;
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+    spawn.null(2);
   pid_t child = -1;
-  const int error = posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
+  const int error = spawn.start(command, child);
   close(ends[1]);
   ProgramOutput output;
   if (error == 0) {

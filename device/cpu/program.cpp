@@ -2,16 +2,17 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "device/cpu/files.hpp"
 #include "device/cpu/leftovers.hpp"
+#include "vocabulary/spawn.hpp"
 
 namespace tilewise::host {
 namespace {
@@ -60,24 +61,6 @@ bool is_lasting(int start_error) {
 }
 
 /// The caller's environment with LC_ALL and, unless it is empty, `temporary` as TMPDIR.
-std::vector<std::string> settings_with(const fs::path& temporary) {
-  std::vector<std::string> settings{"LC_ALL=C"};
-  if (!temporary.empty()) settings.push_back("TMPDIR=" + temporary.string());
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string_view setting(*entry);
-    if (!setting.starts_with("LC_ALL=") && (temporary.empty() || !setting.starts_with("TMPDIR=")))
-      settings.emplace_back(setting);
-  }
-  return settings;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
-}
-
 /// A program's output, in memory where possible, so that it survives a full disk.
 class Log {
  public:
@@ -104,40 +87,6 @@ class Log {
 
  private:
   int file_;
-};
-
-class SpawnSettings {
- public:
-  SpawnSettings(const fs::path& folder, int log) {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addchdir_np(&actions_, folder.c_str());
-    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions_, log, 1);
-    posix_spawn_file_actions_adddup2(&actions_, log, 2);
-    sigset_t none, ordinary;
-    sigemptyset(&none);
-    sigemptyset(&ordinary);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD, SIGXFSZ})
-      sigaddset(&ordinary, signal);
-    posix_spawnattr_init(&attributes_);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &ordinary);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
 };
 
 /// A program's wait status. It is reaped only after its entry in the leftovers is removed, so that
@@ -167,15 +116,19 @@ ProgramEnd run_program(const std::vector<std::string>& words, const fs::path& fo
     end.log = words.front() + ": no file for its output: " + std::strerror(errno);
     return end;
   }
-  const SpawnSettings spawn(folder, log.descriptor());
-  std::vector<std::string> arguments = words, settings = settings_with(temporary);
+  std::vector<std::string> settings{"LC_ALL=C"};
+  if (!temporary.empty()) settings.push_back("TMPDIR=" + temporary.string());
+  const auto replaced = [&](std::string_view setting) {
+    return setting.starts_with("LC_ALL=") || (!temporary.empty() && setting.starts_with("TMPDIR="));
+  };
+  Spawn spawn;
+  spawn.in_folder(folder).null(0).give(log.descriptor(), 1).give(log.descriptor(), 2);
+  spawn.unblock_all().in_own_group().with_environment(replaced, std::move(settings));
   pid_t program = -1;
   {
     Leftovers& all = leftovers();
     const std::lock_guard making(all.mutex);
-    end.start_error =
-        posix_spawnp(&program, arguments[0].c_str(), spawn.actions(), spawn.attributes(),
-                     pointers(arguments).data(), pointers(settings).data());
+    end.start_error = spawn.start(words, program);
     if (end.start_error == 0) all.programs.insert(program);
   }
   if (end.start_error != 0) {

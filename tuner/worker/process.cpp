@@ -1,7 +1,6 @@
 #include "tuner/worker/process.hpp"
 
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/spawn.hpp"
 
 namespace tilewise {
 namespace {
@@ -22,35 +22,6 @@ constexpr int kChildFd = 3;
 // A driver that tears down a context with a running kernel may keep the process for seconds.
 constexpr double kKillSeconds = 30;
 constexpr double kOwnEndSeconds = 2;
-
-class SpawnSettings {
- public:
-  explicit SpawnSettings(int child_socket) {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawnattr_init(&attributes_);
-    posix_spawn_file_actions_adddup2(&actions_, child_socket, kChildFd);
-    posix_spawn_file_actions_adddup2(&actions_, STDERR_FILENO, STDOUT_FILENO);
-    // Blocked from the first instruction on: the parent handles Ctrl-C and the end of a terminal.
-    sigset_t mask;
-    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
-    sigaddset(&mask, SIGINT);
-    sigaddset(&mask, SIGHUP);
-    posix_spawnattr_setsigmask(&attributes_, &mask);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
-};
 
 [[noreturn]] void fail(const std::string& program, int error) {
   throw Error(ErrorKind::io,
@@ -69,16 +40,10 @@ std::string describe(int status) {
 WorkerProcess::WorkerProcess(const std::string& program) {
   std::array<int, 2> sockets{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) fail(program, errno);
-  int error = 0;
-  {
-    const SpawnSettings settings(sockets[1]);
-    std::string path = program, command = "worker", option = "--fd";
-    std::string number = std::to_string(kChildFd);
-    std::array<char*, 5> arguments = {path.data(), command.data(), option.data(), number.data(),
-                                      nullptr};
-    error = posix_spawn(&pid_, path.c_str(), settings.actions(), settings.attributes(),
-                        arguments.data(), environ);
-  }
+  Spawn spawn;
+  // The parent handles Ctrl-C and the end of a terminal.
+  spawn.give(sockets[1], kChildFd).give(STDERR_FILENO, STDOUT_FILENO).block({SIGINT, SIGHUP});
+  const int error = spawn.start({program, "worker", "--fd", std::to_string(kChildFd)}, pid_);
   close(sockets[1]);
   if (error != 0) {
     close(sockets[0]);
