@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <iostream>
+#include <utility>
 
 #include "matmul/build.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/stored_corrections.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/plan.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise {
@@ -31,6 +33,17 @@ std::string described(const Resolution& resolution) {
   return "record " + std::to_string(resolution.record->id) + ", the winner for " +
          to_string(resolution.record->problem) + ",";
 }
+
+constexpr std::uint64_t kWithoutMaps = 0x7f4a7c159e3779b9;  // in place of a key of packings
+
+bool has_maps_of_call(const Plan& plan) {
+  return std::any_of(plan.tensor_maps.begin(), plan.tensor_maps.end(),
+                     [](const TensorMapRecipe& recipe) {
+                       return recipe.stride.kind != Argument::Kind::integer64;
+                     });
+}
+
+constexpr int kMostFailedSearches = 3;  // in a row: then the cause is not one problem
 
 }  // namespace
 
@@ -421,6 +434,257 @@ const Compiler* Matmul::State::compiler() {
 void Matmul::State::warn_once(const std::string& line) {
   const std::lock_guard lock(warn_mutex_);
   if (warned_.insert(line).second) parts_.warn(line);
+}
+
+// What a Matmul reads of a database and a bundle --------------------------------------------------
+
+void Matmul::State::check_bundle() {
+  const std::vector<std::string> known = bundle_->gpus();
+  const std::string gpu = gpu_key(device_->info());
+  if (std::find(known.begin(), known.end(), gpu) != known.end()) return;
+  std::string gpus;
+  for (const std::string& other : known) gpus += (gpus.empty() ? "" : ", ") + other;
+  warn_once("the bundle " + bundle_->path().string() + " has nothing for " + gpu +
+            "; it has: " + (gpus.empty() ? "nothing" : gpus));
+}
+
+/// Adds what the bundle has for this GPU, behind what the database has: of two for one problem the
+/// first serves. Its records have no id, since none of this database is theirs.
+void Matmul::State::read_bundle(std::vector<Winner>& winners, std::vector<Record>& general) {
+  const std::string gpu = gpu_key(device_->info());
+  std::vector<Winner> shipped = bundle_->winners(gpu);
+  for (Winner& winner : shipped) {
+    winner.record.id = 0;
+    winners.push_back(std::move(winner));
+  }
+  std::vector<Record> others = bundle_->general(gpu);
+  for (Record& record : others) {
+    record.id = 0;
+    general.push_back(std::move(record));
+  }
+  for (const std::string& warning : bundle_->warnings()) warn_once(warning);
+}
+
+/// Reads winners and general records, once more after a search. A file that cannot be read serves
+/// nothing.
+void Matmul::State::read_stored() {
+  std::vector<Winner> winners;
+  std::vector<Record> general;
+  const auto try_to = [this](auto read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::database) throw;
+      warn_once(std::string("winners cannot be read: ") + error.what());
+    }
+  };
+  if (database_)
+    try_to([&] {
+      winners = database_->winners(gpu_key(device_->info()));
+      general = database_->general(gpu_key(device_->info()));
+      for (const std::string& line : database_->warnings()) warn_once(line);  // damaged winners
+    });
+  if (bundle_) try_to([&] { read_bundle(winners, general); });
+  auto read =
+      std::make_shared<const Resolver>(std::move(winners), device_->info(), "", std::move(general),
+                                       [this](const Problem& kind) { return corrections(kind); });
+  for (const std::string& note : read->notes()) warn_once(note);
+  const std::lock_guard lock(stored_mutex_);
+  stored_ = std::move(read);
+}
+
+std::shared_ptr<const Resolver> Matmul::State::read_before() const {
+  const std::lock_guard lock(stored_mutex_);
+  return stored_;
+}
+
+/// As read last; read at the first need. The resolver stays as it is while the pointer is held.
+std::shared_ptr<const Resolver> Matmul::State::stored() {
+  if (auto known = read_before()) return known;
+  const std::lock_guard reading(read_mutex_);
+  if (!read_before()) read_stored();
+  return read_before();
+}
+
+/// What resolves a problem: its own winner alone, where it has a valid one. A thousand winners take
+/// some 20 ms to read, which the first product of a process need not wait for.
+std::shared_ptr<const Resolver> Matmul::State::stored_for(const Problem& problem) {
+  if (auto known = read_before()) return known;
+  for (const std::optional<Database>* from : {&database_, &bundle_}) try {
+      if (!*from) continue;
+      std::optional<Winner> own = (*from)->winner(problem, gpu_key(device_->info()));
+      for (const std::string& line : (*from)->warnings()) warn_once(line);  // a damaged winner
+      if (!own) continue;
+      if (from == &bundle_) own->record.id = 0;
+      std::vector<Winner> winners;
+      winners.push_back(*std::move(own));
+      auto alone = std::make_shared<const Resolver>(std::move(winners), device_->info());
+      for (const std::string& note : alone->notes()) warn_once(note);
+      if (alone->has_winner(problem)) return alone;
+    } catch (const Error&) {  // reading all says what is damaged
+      break;
+    }
+  return stored();
+}
+
+/// The same with staleness, where there is a compiler: the source hash depends on it.
+std::shared_ptr<const Resolver> Matmul::State::stored_with_compiler() {
+  const Compiler* known = compiler();
+  auto current = stored();
+  if (!known) return current;
+  const std::lock_guard lock(informed_mutex_);
+  if (informed_of_ != current) {
+    informed_ = std::make_shared<const Resolver>(current->with_compiler(known->identity()));
+    informed_of_ = std::move(current);
+  }
+  return informed_;
+}
+
+/// Of the database, else of the bundle.
+std::optional<Corrections> Matmul::State::corrections(const Problem& kind) {
+  for (const std::optional<Database>* from : {&database_, &bundle_}) try {
+      if (!*from) continue;
+      if (auto found = load_corrections(**from, kind, device_->info())) return found;
+    } catch (const Error& error) {
+      warn_once(std::string("corrections of the cost model are not used: ") + error.what());
+    }
+  return std::nullopt;
+}
+
+// Products whose rows or matrices lie too far apart for tensor maps -------------------------------
+
+void Matmul::State::multiply_far(const Problem& problem, const Call& call,
+                                 const GivenPackings& given) {
+  std::shared_ptr<const Executable> served = executable(problem, call.stream, given);
+  // Row classes need no alignment beyond an element's.
+  if (!served->encodes(call)) served = without_maps(problem, call.stream);
+  served->launch(call);
+}
+
+/// prepare() loads the problem's own kernel, not this one.
+void Matmul::State::require_loaded(const Plan& plan, const Problem& problem) const {
+  for (const auto& [spec, need] : kernel_needs(plan))
+    if (!loaded(spec, need))
+      throw Error(ErrorKind::invalid_argument,
+                  to_string(problem) +
+                      " with rows or matrices this far apart cannot be captured, since its kernel "
+                      "is not loaded yet: multiply once before the capture, with the same leading "
+                      "dimensions and strides");
+}
+
+/// The first default whose tensor maps, if any, have strides of its own.
+std::shared_ptr<const Executable> Matmul::State::without_maps(const Problem& problem,
+                                                              Stream stream) {
+  const Asked asked(problem, kWithoutMaps);
+  if (auto found = executables_.find(asked)) return found;
+  const MayLoad may_load = device_->capturing(stream) ? MayLoad::no : MayLoad::yes;
+  const std::lock_guard making(make_mutex_);
+  if (auto found = executables_.find(asked)) return found;
+  const Resolver defaults({}, device_->info());
+  RefusedKernels refused = this->refused();
+  for (;;) {
+    const Resolution resolution = defaults.resolve(problem, refused);
+    const Plan plan = plan_of(resolution.candidate, problem, device_->info());
+    if (has_maps_of_call(plan)) {
+      refused.insert(multiply_step(plan)->kernel);
+      continue;
+    }
+    if (may_load == MayLoad::no) require_loaded(plan, problem);
+    Attempt tried = attempt(problem, resolution, may_load);
+    if (tried.executable) {
+      executables_.add(asked, tried.executable);
+      return std::move(tried.executable);
+    }
+    refuse(problem, tried);
+    refused.insert(tried.failed);
+  }
+}
+
+// Batches that are one product: which of the two forms serves -------------------------------------
+
+/// A batch that was prepared stays as it is, and its own record comes before a prediction for the
+/// product.
+bool Matmul::State::serves_folded(const Problem& product, const Problem& batch) {
+  if (executables_.find(Asked(batch)) && !executables_.find(Asked(product))) return false;
+  const std::shared_ptr<const Resolver> known = stored();
+  return known->has_winner(product) || !known->has_winner(batch);
+}
+
+/// Where one form cannot be served (nothing compiles, nothing is loaded in a capture), the other
+/// may be.
+std::shared_ptr<const Executable> Matmul::State::either(const Problem& first, const Problem& second,
+                                                        Stream stream) {
+  try {
+    return executable(first, stream);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::out_of_memory) throw;
+    return executable(second, stream);
+  }
+}
+
+std::shared_ptr<const Executable> Matmul::State::folded(const Problem& product,
+                                                        const Problem& batch, Stream stream) {
+  const Asked asked(product, std::hash<Problem>{}(batch) | 1);
+  const auto found = executables_.find(asked);
+  if (found && (found->problem() == product || found->problem() == batch)) return found;
+  auto made = serves_folded(product, batch) ? either(product, batch, stream)
+                                            : either(batch, product, stream);
+  if (device_->capturing(stream)) return made;  // what is loaded now does not decide for later
+  const std::lock_guard making(make_mutex_);
+  if (!executables_.find(asked)) executables_.add(asked, made);
+  return made;
+}
+
+// OnMiss::tune: a search before the first product of a problem ------------------------------------
+
+/// Called without make_mutex_: products of other problems are made during a search.
+void Matmul::State::tune(const Problem& problem) {
+  if (!parts_.tune || problem.k == 0) return;
+  Problem searched = problem;
+  searched.pointers = false;  // served by what was tuned for batches with strides
+  if (!is_to_be_tuned(searched)) return;
+  {
+    const std::lock_guard making(make_mutex_);
+    if (prepared_.contains(problem)) return;
+  }
+  (void)resolution(searched);  // throws where the device does no such product
+  const std::lock_guard turn(search_mutex_);
+  if (!is_to_be_tuned(searched)) return;
+  const std::string why_not = search_for(searched);
+  bool last = false;
+  {
+    const std::lock_guard lock(searched_mutex_);
+    searched_.insert(searched);
+    failed_searches_ = why_not.empty() ? 0 : failed_searches_ + 1;
+    last = failed_searches_ == kMostFailedSearches;
+  }
+  if (!why_not.empty())
+    warn_once(to_string(searched) +
+              " could not be tuned, and is served as by on_miss = serve: " + why_not);
+  if (last)
+    warn_once(std::to_string(kMostFailedSearches) +
+              " searches in a row failed: no further problem is tuned by this Matmul");
+}
+
+/// Whether nothing was tuned for it, and no search was made.
+bool Matmul::State::is_to_be_tuned(const Problem& problem) {
+  if (stored()->has_winner(problem)) return false;
+  const std::lock_guard lock(searched_mutex_);
+  return failed_searches_ < kMostFailedSearches && !searched_.contains(problem);
+}
+
+/// Returns "" when the problem has a winner, else why it has none.
+std::string Matmul::State::search_for(const Problem& problem) {
+  try {
+    read_stored();  // another process may have tuned it
+    if (stored()->has_winner(problem)) return "";
+    const std::string why_not = parts_.tune(problem, device_->info());
+    read_stored();
+    if (stored()->has_winner(problem)) return "";
+    return why_not.empty() ? "the search found no winner" : why_not;
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 }  // namespace tilewise
