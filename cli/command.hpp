@@ -27,6 +27,9 @@ enum ExitCode : int {
 };
 ExitCode exit_code(ErrorKind kind);
 
+/// A filter of get_subcommands(): those that help, completion and the manual show.
+inline bool is_shown(const CLI::App* command) { return !command->get_group().empty(); }
+
 /// What the command line chose: set by a subcommand's callback while parsing, run afterwards.
 struct Selection {
   std::function<int()> run;

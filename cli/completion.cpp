@@ -30,8 +30,7 @@ std::vector<std::string> choices(const std::string& type_name) {
 
 Place place_of(const CLI::App& app, const std::string& chain) {
   Place place{chain, {}, {}};
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_group().empty()) continue;
+  for (const CLI::App* command : app.get_subcommands(is_shown)) {
     place.commands.push_back(command->get_name());
     place.words.push_back({command->get_name(), command->get_description(), {}, false});
   }
@@ -51,10 +50,9 @@ Place place_of(const CLI::App& app, const std::string& chain) {
 
 void collect(const CLI::App& app, const std::string& chain, std::vector<Place>& places) {
   places.push_back(place_of(app, chain));
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (!command->get_group().empty())
-      collect(*command, chain.empty() ? command->get_name() : chain + " " + command->get_name(),
-              places);
+  for (const CLI::App* command : app.get_subcommands(is_shown))
+    collect(*command, chain.empty() ? command->get_name() : chain + " " + command->get_name(),
+            places);
 }
 
 /// Every place, from the parser itself. The top place has tune's options too: tune is the default

@@ -95,9 +95,8 @@ std::string options_text(const CLI::App& app, bool with_help) {
 void add_command_text(std::string& text, const CLI::App& app, const std::string& chain) {
   text += ".SH \"" + roff(chain) + "\"\n" + roff(app.get_description()) + ".\n" +
           options_text(app, false) + footer_text(app.get_footer(), ".SS");
-  for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (!below->get_group().empty())
-      add_command_text(text, *below, chain + " " + below->get_name());
+  for (const CLI::App* below : app.get_subcommands(is_shown))
+    add_command_text(text, *below, chain + " " + below->get_name());
 }
 
 std::string manual_of(const CLI::App& root) {
@@ -107,15 +106,12 @@ std::string manual_of(const CLI::App& root) {
           ".SH SYNOPSIS\n.B autotune\n[\\fISUBCOMMAND\\fR] [\\fIoptions\\fR]\n.SH DESCRIPTION\n";
   text += roff(root.get_description()) + "\n" + options_text(root, true);
   text += ".SH SUBCOMMANDS\n";
-  const auto commands = root.get_subcommands([](const CLI::App*) { return true; });
+  const auto commands = root.get_subcommands(is_shown);
   for (const CLI::App* command : commands)
-    if (!command->get_group().empty())
-      text +=
-          ".TP\n.B " + roff(command->get_name()) + "\n" + roff(command->get_description()) + "\n";
+    text += ".TP\n.B " + roff(command->get_name()) + "\n" + roff(command->get_description()) + "\n";
   text += footer_text(root.get_footer(), ".SH");
   for (const CLI::App* command : commands)
-    if (!command->get_group().empty())
-      add_command_text(text, *command, "autotune " + command->get_name());
+    add_command_text(text, *command, "autotune " + command->get_name());
   return text +
          ".SH FILES\n.TP\n.I ~/.local/share/tilewise/tilewise.db\nThe database, where neither "
          "\\-\\-db nor TILEWISE_DB names another.\n";

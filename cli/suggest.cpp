@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::cli {
@@ -37,8 +38,8 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (!command->get_group().empty()) names.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands(is_shown))
+    names.push_back(command->get_name());
   return names;
 }
 
