@@ -1,10 +1,10 @@
 #include "db/kernel_text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise {
 namespace {
@@ -29,11 +29,9 @@ KernelSpec parse_kernel(std::string_view text) {
     const std::string_view define = rest.substr(0, word_end(rest));
     const auto equals = define.find('=');
     if (equals == std::string_view::npos) throw bad_kernel(text);
-    std::int64_t value = 0;
-    const char* end = define.data() + define.size();
-    const auto [stopped, error] = std::from_chars(define.data() + equals + 1, end, value);
-    if (error != std::errc{} || stopped != end) throw bad_kernel(text);
-    if (!kernel.defines.emplace(define.substr(0, equals), value).second) throw bad_kernel(text);
+    const auto value = number_in<std::int64_t>(define.substr(equals + 1));
+    if (!value || !kernel.defines.emplace(define.substr(0, equals), *value).second)
+      throw bad_kernel(text);
     rest.remove_prefix(define.size());
   }
   return kernel;

@@ -1,12 +1,12 @@
 #include "tuner/size_range.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <random>
 #include <utility>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise {
 namespace {
@@ -22,12 +22,9 @@ constexpr std::int64_t kAligned = 16;  // elements: whole rows of 16 bytes in ev
 }
 
 std::int64_t parse_number(std::string_view text, std::string_view item) {
-  std::int64_t value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || value < 1 ||
-      value > kLargest)
-    refuse(item);
-  return value;
+  const auto value = number_in<std::int64_t>(text);
+  if (!value || *value < 1 || *value > kLargest) refuse(item);
+  return *value;
 }
 
 double doublings(std::int64_t first, std::int64_t last) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise {
 namespace {
@@ -46,11 +46,9 @@ constexpr std::array kNominal{
 }
 
 int parse_digits(std::string_view digits, std::string_view text) {
-  int value = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stopped, error] = std::from_chars(digits.data(), end, value);
-  if (error != std::errc{} || stopped != end || value < 0 || digits.size() > 2) bad_target(text);
-  return value;
+  const auto value = number_in<int>(digits);
+  if (!value || *value < 0 || digits.size() > 2) bad_target(text);
+  return *value;
 }
 
 }  // namespace
@@ -168,7 +166,7 @@ DeviceInfo nominal_from_key(const std::string& key) {
                              : key.rfind('|', count_at - 1);
   int count = 0;
   if (target_at != std::string::npos)
-    std::from_chars(key.data() + count_at + 1, key.data() + key.size(), count);
+    count = number_in<int>(std::string_view(key).substr(count_at + 1)).value_or(0);
   if (count <= 0)
     throw Error(ErrorKind::invalid_argument,
                 "'" + key + "' is not a GPU key; those read NAME|CAPABILITY|MULTIPROCESSORS");

@@ -1,12 +1,12 @@
 #include "bench/compare/shapes.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <sstream>
 
 #include "tilewise/error.hpp"
 #include "vocabulary/csv.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/problem.hpp"
 
 namespace tilewise::bench {
@@ -23,13 +23,11 @@ std::vector<std::string> split(const std::string& text, char separator) {
 }
 
 std::int64_t parse_extent(const std::string& text) {
-  std::int64_t value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || value < 1 ||
-      value > kLargest)
+  const auto value = number_in<std::int64_t>(text);
+  if (!value || *value < 1 || *value > kLargest)
     throw Error(ErrorKind::invalid_argument,
                 "'" + text + "' is not a size; sizes are whole numbers from 1 to 2^40");
-  return value;
+  return *value;
 }
 
 Problem aligned(Problem problem) {

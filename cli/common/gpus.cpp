@@ -1,7 +1,6 @@
 #include "cli/common/gpus.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +12,7 @@
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/evaluate/validator.hpp"
 #include "tuner/reference/reference.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/machine_limits.hpp"
 
 namespace tilewise::cli {
@@ -64,7 +64,7 @@ std::vector<Gpu> chosen(const std::string& device, const std::vector<Gpu>& gpus)
   std::vector<Gpu> matches;
   for (const Gpu& gpu : gpus) {
     const bool same =
-        is_index(device) ? std::stoi(device) == gpu.index : gpu.info.uuid.rfind(device, 0) == 0;
+        is_index(device) ? number_in<int>(device) == gpu.index : gpu.info.uuid.starts_with(device);
     if (same) matches.push_back(gpu);
   }
   if (matches.size() == 1) return matches;

@@ -9,6 +9,7 @@
 #include "cli/common/kinds.hpp"
 #include "cli/common/problem_list.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/problem.hpp"
 
 namespace tilewise::cli {
@@ -46,10 +47,8 @@ std::vector<Size> sizes_of(const std::string& text) {
 }
 
 int parse_alignment(const std::string& text, DType type) {
-  int value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
-  const bool power_of_two = whole && value >= 1 && value <= 16 && (value & (value - 1)) == 0;
+  const int value = number_in<int>(text).value_or(0);
+  const bool power_of_two = value >= 1 && value <= 16 && (value & (value - 1)) == 0;
   if (!power_of_two || value < bytes_of(type))
     refuse("--align: '" + text + "' is not allowed; alignments are auto, or powers of two from " +
            std::to_string(bytes_of(type)) + " (an element of " + std::string(to_string(type)) +
@@ -344,13 +343,11 @@ CLI::Validator time_span() {
 
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
   const auto check = [least, most](std::string& text) -> std::string {
-    std::uint64_t value = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
-    if (!whole || value < least || value > most)
+    const auto value = number_in<std::uint64_t>(text);
+    if (!value || *value < least || *value > most)
       return "'" + text + "' is not allowed; give a whole number from " + std::to_string(least) +
              " to " + std::to_string(most);
-    text = std::to_string(value);
+    text = std::to_string(*value);
     return "";
   };
   return {check, ""};
@@ -358,10 +355,8 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
 
 CLI::Validator number_above_zero() {
   const auto check = [](std::string& text) -> std::string {
-    double value = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool number = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
-    if (number && value > 0 && std::isfinite(value)) return "";
+    const auto value = number_in<double>(text);
+    if (value && *value > 0 && std::isfinite(*value)) return "";
     return "'" + text + "' is not allowed; give a number above 0, as in 1e-3";
   };
   return {check, ""};

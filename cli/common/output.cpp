@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +17,7 @@
 #include "cli/common/progress.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/version.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -43,10 +43,7 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
 }  // namespace
 
 int terminal_width(StandardStream stream) {
-  const std::string columns = environment("COLUMNS");
-  int width = 0;
-  const auto parsed = std::from_chars(columns.data(), columns.data() + columns.size(), width);
-  if (parsed.ec == std::errc() && width > 0) return width;
+  if (const auto width = number_in<int>(environment("COLUMNS")); width && *width > 0) return *width;
   winsize size{};
   const int fd = stream == StandardStream::out ? STDOUT_FILENO : STDERR_FILENO;
   if (isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0) return size.ws_col;

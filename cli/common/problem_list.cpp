@@ -1,7 +1,6 @@
 #include "cli/common/problem_list.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -10,6 +9,7 @@
 #include "cli/common/input_file.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/csv.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/record.hpp"
 #include "vocabulary/standard_json.hpp"
 
@@ -34,13 +34,11 @@ void check_column(const std::string& name) {
 
 /// A number up to 1e12: above 0, or 0 as well.
 double number_of(const char* column, const std::string& text, bool may_be_0) {
-  double number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() ||
-      !(may_be_0 ? number >= 0 : number > 0) || !(number <= 1e12))
+  const auto number = number_in<double>(text);
+  if (!number || !(may_be_0 ? *number >= 0 : *number > 0) || !(*number <= 1e12))
     refuse_list(std::string(column) + ": '" + text + "' is not allowed; give a number " +
                 (may_be_0 ? "of at least 0" : "above 0") + ", at most 1e12");
-  return number;
+  return *number;
 }
 
 /// The options of one row: those of the command line, and what the row says instead.
@@ -68,7 +66,7 @@ std::vector<WeightedProblem> problems_of_row(const Row& row, const ProblemOption
   std::replace(options.align.begin(), options.align.end(), '/', ',');
   if (std::string batch; take("batch", batch)) {
     if (const std::string bad = whole_number(1)(batch); !bad.empty()) refuse_list("batch: " + bad);
-    options.batch = std::stoll(batch);
+    options.batch = number_in<std::int64_t>(batch).value();
   }
   WeightedProblem weighted;
   weighted.own_math = take("math", options.math);

@@ -1,7 +1,6 @@
 #include "cli/inspect/profiler.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <limits>
 #include <sstream>
@@ -10,6 +9,7 @@
 #include "cli/common/program_output.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/csv.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -91,11 +91,7 @@ std::vector<fs::path> profiler_folders() {
 /// A number, with or without separators of thousands; else NaN.
 double number_of(std::string text) {
   std::erase(text, ',');
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size()
-             ? value
-             : std::numeric_limits<double>::quiet_NaN();
+  return number_in<double>(text).value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
 /// ncu's times are in nanoseconds (--print-units base).

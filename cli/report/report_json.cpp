@@ -2,7 +2,6 @@
 // rounded to what a figure shows: 100,000 candidates take some six megabytes.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/space/candidate_text.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
@@ -26,14 +26,18 @@ std::string dump(const Json& json) {
   return script_safe(json.dump(-1, ' ', true, Json::error_handler_t::replace));
 }
 
+double rounded(double value, int digits) {
+  return number_in<double>(in_digits(value, digits)).value_or(value);
+}
+
 /// Numbers as text with blanks between; nothing between two blanks means not known.
 class NumberText {
  public:
   void add(double value, int digits) {
     begin();
     if (!std::isfinite(value)) return;
-    const std::string text = written("%.*g", digits, value);
-    const std::string whole = written("%.*f", 0, std::strtod(text.c_str(), nullptr));
+    const std::string text = in_digits(value, digits);
+    const std::string whole = in_decimals(rounded(value, digits), 0);
     const bool exponent = text.find('e') != std::string::npos;
     text_ += exponent && std::abs(value) > 1 && whole.size() <= text.size() ? whole : text;
   }
@@ -41,11 +45,6 @@ class NumberText {
   const std::string& text() const { return text_; }
 
  private:
-  static std::string written(const char* form, int digits, double value) {
-    char text[400];
-    std::snprintf(text, sizeof text, form, digits, value);
-    return text;
-  }
   void begin() {
     if (begun_) text_ += ' ';
     begun_ = true;
@@ -53,12 +52,6 @@ class NumberText {
   std::string text_;
   bool begun_ = false;
 };
-
-double rounded(double value, int digits) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.*g", digits, value);
-  return std::strtod(text, nullptr);
-}
 
 /// Indices as one character each; as numbers where there are more values than characters.
 Json indices_json(const std::vector<std::size_t>& indices, std::size_t values) {

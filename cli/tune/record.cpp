@@ -20,6 +20,7 @@
 #include "cli/common/signals.hpp"
 #include "cli/tune/drop_in_library.hpp"
 #include "vocabulary/csv.hpp"
+#include "vocabulary/decimal.hpp"
 
 extern char** environ;
 
@@ -169,8 +170,8 @@ std::map<std::pair<std::string, std::string>, Recorded> read_parts(const fs::pat
       for (std::size_t i = 0; i < kCalls; ++i) before += fields[i] + ",";
       for (std::size_t i = kMicroseconds + 1; i < kFields; ++i) after += "," + fields[i];
       Recorded& problem = problems[{before, after}];
-      const double calls = std::strtod(fields[kCalls].c_str(), nullptr);
-      const double us = std::strtod(fields[kMicroseconds].c_str(), nullptr);
+      const double calls = number_in<double>(fields[kCalls]).value_or(0);
+      const double us = number_in<double>(fields[kMicroseconds]).value_or(0);
       problem.calls += calls;
       if (us > 0) problem.us += calls * us, problem.timed += calls;
     }

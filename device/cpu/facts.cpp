@@ -7,6 +7,7 @@
 
 #include "device/cpu/host.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/machine_limits.hpp"
 
 namespace tilewise::host {
@@ -39,7 +40,7 @@ int clock_khz() {
   int khz = 0;
   if (file >> khz) return khz;
   const std::string mhz = proc_value("/proc/cpuinfo", "cpu MHz");
-  return mhz.empty() ? 0 : static_cast<int>(std::stod(mhz) * 1000);
+  return static_cast<int>(number_in<double>(mhz).value_or(0) * 1000);
 }
 
 std::int64_t cache_bytes() {

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <iterator>
@@ -18,6 +17,7 @@
 #include "device/cpu/files.hpp"
 #include "device/cpu/host.hpp"
 #include "device/cpu/leftovers.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise::host {
 namespace {
@@ -86,11 +86,10 @@ std::vector<pid_t> processes_in(const fs::path& folder) {
        entry.increment(error)) {
     const std::string name = entry->path().filename();
     struct stat facts {};
-    pid_t process = 0;
     if (!all_of(name, is_digit) || stat(entry->path().c_str(), &facts) != 0 ||
         facts.st_uid != geteuid() || !works_in(entry->path(), folder))
       continue;
-    std::from_chars(name.data(), name.data() + name.size(), process);
+    const pid_t process = number_in<pid_t>(name).value_or(0);
     if (process > 1 && process != getpid()) found.push_back(process);
   }
   return found;

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 
 #include "device/cuda/cuda.hpp"
 #include "device/cuda/cuda_device.hpp"
 #include "device/cuda/facts.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise::cuda {
 namespace {
@@ -36,12 +36,9 @@ bool starts_with_ignoring_case(const std::string& text, const std::string& prefi
 }
 
 int select_by_index(const std::string& which, const std::vector<DeviceInfo>& devices) {
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(which.data(), which.data() + which.size(), index);
-  if (error != std::errc{} || index >= devices.size()) {
-    no_such_device("no device " + which, devices);
-  }
-  return static_cast<int>(index);
+  const auto index = number_in<std::size_t>(which);
+  if (!index || *index >= devices.size()) no_such_device("no device " + which, devices);
+  return static_cast<int>(*index);
 }
 
 int select_by_uuid(const std::string& which, const std::vector<DeviceInfo>& devices) {

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <span>
+
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise {
 namespace {
@@ -95,14 +96,6 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
   return parts;
 }
 
-std::optional<int> number_of(std::string_view text) {
-  int value = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return {};
-  return value;
-}
-
 class Reader {
  public:
   explicit Reader(const std::vector<const KernelTemplate*>& templates) : templates_(templates) {}
@@ -163,7 +156,7 @@ class Reader {
   }
 
   int value_of(const std::string& parameter, std::string_view text, std::string_view item) const {
-    if (const auto number = number_of(text)) return *number;
+    if (const auto number = number_in<int>(text)) return *number;
     const std::string wanted = lower(text);
     std::string labels, meant_by;
     std::optional<int> meant;

@@ -1,6 +1,5 @@
 #include "tuner/search/foreign_formats.hpp"
 
-#include <charconv>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include "tilewise/error.hpp"
 #include "tuner/search/recorded_space.hpp"
 #include "tuner/search/search_memory.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/record.hpp"
 
 namespace tilewise {
@@ -56,13 +56,11 @@ std::string gpu_name(const std::string& gpu) { return gpu.substr(0, gpu.find('|'
 
 /// The whole number of a text, which may have a fraction of zeros; nothing for other texts.
 std::optional<int> whole_number_of(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool in_range = error == std::errc() && end == text.data() + text.size() &&
-                        value >= std::numeric_limits<int>::min() &&
-                        value <= std::numeric_limits<int>::max();
-  if (!in_range || value != static_cast<int>(value)) return std::nullopt;
-  return static_cast<int>(value);
+  const auto value = number_in<double>(text);
+  const bool in_range = value && *value >= std::numeric_limits<int>::min() &&
+                        *value <= std::numeric_limits<int>::max();
+  if (!in_range || *value != static_cast<int>(*value)) return std::nullopt;
+  return static_cast<int>(*value);
 }
 
 /// The configuration of a row in today's names. Throws Error(invalid_argument) unless it is a valid

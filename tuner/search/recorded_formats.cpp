@@ -1,6 +1,5 @@
 // The files that read_recorded() reads.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -8,6 +7,7 @@
 #include "tilewise/error.hpp"
 #include "tuner/search/recorded_space.hpp"
 #include "vocabulary/csv.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/problem_text.hpp"
 #include "vocabulary/record.hpp"
 #include "vocabulary/standard_json.hpp"
@@ -29,10 +29,8 @@ std::optional<double> measured(double value) {
   return value > 0 && value < kMarkOfFailure ? std::optional(value) : std::nullopt;
 }
 std::optional<double> measured(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole ? measured(value) : std::nullopt;
+  const auto value = number_in<double>(text);
+  return value ? measured(*value) : std::nullopt;
 }
 std::optional<double> scaled(std::optional<double> value, double factor) {
   return value ? std::optional(*value * factor) : std::nullopt;

@@ -1,13 +1,13 @@
 #include "tuner/search/recorded_space.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <set>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise {
 namespace {
@@ -15,10 +15,8 @@ namespace {
 std::optional<double> number_of(const std::string& text) {
   if (text == "true" || text == "True") return 1;
   if (text == "false" || text == "False") return 0;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
+  const auto value = number_in<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 /// The whole number that stands for each text of a column.
