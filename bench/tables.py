@@ -205,7 +205,7 @@ def speeds_table(names):
     return "\n".join(rows)
 
 
-LADDER = "h200_ladder_4096"
+LADDER = "h100_ladder_4096"
 
 
 def made_of(shown):
