@@ -14,20 +14,16 @@ const std::string kInsertBaseline =
 }  // namespace
 
 Baseline read_baseline(Query& row) {
-  Baseline baseline;
-  ReadFields read(row);
-  fields(read, baseline);
-  require_hash(baseline, row.next<std::string>(), "a baseline of " + to_string(baseline.problem));
-  return baseline;
+  return read_hashed<Baseline>(
+      row, [](const Baseline& baseline) { return "a baseline of " + to_string(baseline.problem); });
 }
 
 void put_baseline(const Connection& connection, const Baseline& baseline, Replace replace) {
   const std::int64_t problem = put_problem(connection, baseline.problem);
   const std::int64_t environment = put_environment(connection, baseline.environment);
   Query query = connection.query(replace == Replace::always ? kUpsertBaseline : kInsertBaseline);
-  BindFields bind(query, problem, environment);
-  fields(bind, baseline);
-  query.bind(row_hash(baseline)).run();
+  bind_hashed(query, baseline, problem, environment);
+  query.run();
 }
 
 void Database::add(const Baseline& baseline) {

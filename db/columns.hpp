@@ -11,8 +11,8 @@
 #include "vocabulary/fields.hpp"
 
 // The columns of structs that are stored, by their fields(). A field is a column of its name; the
-// fields of a struct in a struct are columns beside it. Where a struct has a Problem its row has
-// problem_id, and where it has an Environment, environment_id and the fields that are per_row.
+// fields of a struct in a struct are columns of the same row. Where a struct has a Problem its row
+// has problem_id, and where it has an Environment, environment_id and the fields that are per_row.
 namespace tilewise {
 
 /// Sample times as a JSON array, NaN and infinities as null: SQLite's form of them is NULL.
@@ -20,7 +20,7 @@ std::string samples_text(const std::vector<double>& samples);
 /// Throws Error(invalid_argument).
 std::vector<double> parse_samples(const std::string& text);
 
-/// A struct whose fields are columns beside those of the struct that has it.
+/// A struct whose fields are columns of the row of the struct that has it.
 template <class T>
 concept Nested =
     std::same_as<T, Candidate> || std::same_as<T, Measurement> || std::same_as<T, ResourceUsage>;
@@ -110,7 +110,7 @@ class Columns {
   std::string definitions() const;
   /// "gpu, kernel_template, ..."
   std::string names() const;
-  /// What read_fields() reads: "p.layout, ..., r.gpu, ..., e.driver, ...".
+  /// What ReadFields reads: "p.layout, ..., r.gpu, ..., e.driver, ...".
   const std::string& selected() const { return selected_; }
 
   template <class T>

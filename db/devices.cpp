@@ -5,20 +5,16 @@
 namespace tilewise {
 
 DeviceFacts read_device(Query& row) {
-  DeviceFacts facts;
-  ReadFields read(row);
-  fields(read, facts);
-  require_hash(facts, row.next<std::string>(), "the facts of " + facts.gpu);
-  return facts;
+  return read_hashed<DeviceFacts>(
+      row, [](const DeviceFacts& facts) { return "the facts of " + facts.gpu; });
 }
 
 void put_device(const Connection& db, const DeviceFacts& facts) {
   static const std::string names = Columns::of<DeviceFacts>("d").names() + ", hash";
   Query query =
       db.query("INSERT OR REPLACE INTO devices (" + names + ") VALUES (" + marks(names) + ")");
-  BindFields bind(query);
-  fields(bind, facts);
-  query.bind(row_hash(facts)).run();
+  bind_hashed(query, facts);
+  query.run();
 }
 
 bool has_device(const Connection& db, const std::string& gpu) {

@@ -12,11 +12,8 @@ const std::string kUpsert =
 }  // namespace
 
 Record read_record(Query& row) {
-  Record record;
-  ReadFields read(row);
-  fields(read, record);
-  require_hash(record, row.next<std::string>(), "record " + std::to_string(record.id));
-  return record;
+  return read_hashed<Record>(
+      row, [](const Record& record) { return "record " + std::to_string(record.id); });
 }
 
 RecordCondition::RecordCondition(const Connection& connection, const RecordFilter& filter)
@@ -59,9 +56,8 @@ std::int64_t put_record(const Connection& connection, const Record& record) {
   std::int64_t id = 0;
   {
     Query query = connection.query(kUpsert);
-    BindFields bind(query, problem, environment);
-    fields(bind, record);
-    query.bind(row_hash(record)).step();
+    bind_hashed(query, record, problem, environment);
+    query.step();
     id = query.next<std::int64_t>();
   }
   if (record.outcome != Outcome::ok) {

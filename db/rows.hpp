@@ -5,12 +5,13 @@
 
 #include "db/columns.hpp"
 #include "db/database.hpp"
+#include "db/row_hash.hpp"
 #include "db/sqlite.hpp"
 
 // Rows that others refer to, and what all statements use.
 namespace tilewise {
 
-/// A winner's own fields, beside its record.
+/// A winner's fields besides its record.
 template <class Visit>
 void fields(Visit& visit, Some<Winner> auto& x) {
   visit("since", x.since, {.text = Field::Text::date});
@@ -35,6 +36,26 @@ std::string marks(const std::string& names);
 /// "INSERT INTO table (names) VALUES (?, ...)", replacing the row of these `keys` (the table's
 /// unique key), whose own values may be damaged too. Both are comma-separated lists of columns.
 std::string upsert(const std::string& table, const std::string& keys, const std::string& names);
+
+/// Reads a struct by its columns and compares it with the row's hash. Throws DamagedRow, naming the
+/// row by name_of(value), where they differ.
+template <class T, class NameOf>
+T read_hashed(Query& row, NameOf name_of) {
+  T value;
+  ReadFields read(row);
+  fields(read, value);
+  if (row_hash(value) != row.next<std::string>())
+    throw DamagedRow(name_of(value) + " does not match its hash");
+  return value;
+}
+/// Binds the row's own columns and its hash.
+template <class T>
+void bind_hashed(Query& query, const T& value, std::int64_t problem = 0,
+                 std::int64_t environment = 0) {
+  BindFields bind(query, problem, environment);
+  fields(bind, value);
+  query.bind(row_hash(value));
+}
 
 /// The time now as ISO 8601 in UTC: "2025-06-01T12:34:56Z".
 std::string utc_now();

@@ -6,27 +6,18 @@ namespace {
 
 const std::string kNames = Columns::of<Search>("s").names() + ", hash";
 
-void bind_search(Query& query, std::int64_t problem, const Search& search) {
-  BindFields bind(query, problem);
-  fields(bind, search);
-  query.bind(row_hash(search));
-}
-
 }  // namespace
 
 Search read_search(Query& row) {
-  Search search;
-  ReadFields read(row);
-  fields(read, search);
-  require_hash(search, row.next<std::string>(), "search " + std::to_string(search.id));
-  return search;
+  return read_hashed<Search>(
+      row, [](const Search& search) { return "search " + std::to_string(search.id); });
 }
 
 std::int64_t add_search(const Connection& connection, const Search& search) {
   const std::int64_t problem = put_problem(connection, search.problem);
   Query query = connection.query("INSERT INTO searches (" + kNames + ") VALUES (" + marks(kNames) +
                                  ") RETURNING id");
-  bind_search(query, problem, search);
+  bind_hashed(query, search, problem);
   query.step();
   return query.next<std::int64_t>();
 }
@@ -45,7 +36,7 @@ void Database::update(const Search& search) {
     {
       Query query =
           db.query("UPDATE searches SET (" + kNames + ") = (" + marks(kNames) + ") WHERE id = ?");
-      bind_search(query, problem, search);
+      bind_hashed(query, search, problem);
       query.bind(search.id).run();
     }
     if (db.changes() == 0) {
