@@ -165,7 +165,7 @@ bool is_new(const Connection& connection) {
       throw database_error(connection.path(),
                            "it was written by an older Tilewise (schema version " +
                                std::to_string(version) + known +
-                               "name another file with --db and tune again");
+                               "delete it, or name another file with --db, and tune again");
     return false;
   }
   if (owner == 0 && version == 0 && connection.integer("SELECT count(*) FROM sqlite_schema") == 0) {

@@ -41,7 +41,7 @@ TEST(Schema, OfAnOlderVersionIsRefused) {
                 AllOf(HasSubstr(path.string()), HasSubstr("older Tilewise"),
                       HasSubstr("schema version 5; this program reads versions 6 to " +
                                 std::to_string(kSchema)),
-                      HasSubstr("tune again")));
+                      HasSubstr("delete it"), HasSubstr("tune again")));
   EXPECT_TRUE(read_file(path) == before) << "it was touched";
 }
 
