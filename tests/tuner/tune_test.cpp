@@ -147,6 +147,7 @@ TEST_F(Tune, StaysWithinTheBudget) {
   const TuneResult result = run();
   EXPECT_GT(result.evaluated, 2);
   EXPECT_LT(result.evaluated, 25) << "of 64";
+  EXPECT_LT(result.seconds, 15);
   EXPECT_TRUE(result.winner);
   EXPECT_TRUE(run().already_done) << "a budget used up is a finished search";
 }
