@@ -1,7 +1,6 @@
 #include "matmul/tuning_program.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

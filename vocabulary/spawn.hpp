@@ -24,7 +24,7 @@ class Spawn {
   Spawn& null(int its);
   /// The program's descriptor `its` is the caller's `mine`.
   Spawn& give(int mine, int its);
-  /// `signals` are blocked from its first instruction on, beside those that the thread blocks.
+  /// `signals` are blocked from its first instruction on, besides those that the thread blocks.
   Spawn& block(std::initializer_list<int> signals);
   /// No signal is blocked: as it would be where the thread blocks them.
   Spawn& unblock_all();

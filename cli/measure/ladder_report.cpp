@@ -48,6 +48,13 @@ std::string speedup_text(const Ladder& ladder, std::size_t index) {
   return before + 1 == index ? text : text + " (" + std::to_string(before + 1) + ")";
 }
 
+/// Of all rates in the ladder.
+RateUnit rate_unit(const Ladder& ladder) {
+  double largest = 0;
+  for (const Rung& rung : ladder.rungs) largest = std::max(largest, tflops_of(ladder, rung));
+  return RateUnit(largest);
+}
+
 std::vector<std::string> row_of(const Ladder& ladder, std::size_t index) {
   const Rung& rung = ladder.rungs[index];
   const double tflops = tflops_of(ladder, rung), share = share_of_peak(ladder, rung);
@@ -65,12 +72,6 @@ std::vector<std::string> row_of(const Ladder& ladder, std::size_t index) {
 }
 
 }  // namespace
-
-RateUnit rate_unit(const Ladder& ladder) {
-  double largest = 0;
-  for (const Rung& rung : ladder.rungs) largest = std::max(largest, tflops_of(ladder, rung));
-  return RateUnit(largest);
-}
 
 void print_ladder(const Ladder& ladder, const Output& output) {
   print_line(to_string(ladder.problem) + " on " + ladder.device.name +

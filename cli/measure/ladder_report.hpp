@@ -6,8 +6,6 @@
 
 namespace tilewise::cli {
 
-/// The unit of all rates in the ladder.
-RateUnit rate_unit(const Ladder& ladder);
 /// Prints a row for each rung, and the device's peak.
 void print_ladder(const Ladder& ladder, const Output& output);
 /// {"device", "gpu", "problem", "cold", "peak_tflops", "seconds", "rungs": [{"rung", "name",
