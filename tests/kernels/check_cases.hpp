@@ -34,7 +34,7 @@ struct Options {
   bool every_order = false;  ///< run each shape in every thread order, not in one
   std::uint64_t seed = 1;
   unsigned jobs = 0;       ///< processes at a time; 0: one per core
-  unsigned longest = 120;  ///< the time limit of a case in seconds
+  unsigned longest = 120;  ///< the most CPU seconds of a process without a product
   std::string device = "host:sm_90a";
   std::string only_template, only;
   // For `only`:

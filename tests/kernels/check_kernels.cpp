@@ -24,6 +24,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <iostream>
 #include <new>
 #include <thread>
@@ -52,10 +53,10 @@ struct Progress {
   std::atomic<std::size_t> next{0};
   std::atomic<std::int64_t> products{0};
   std::atomic<int> wrong{0}, uncompiled{0}, reports{0};
-  /// Per process: its case (from 1 on, 0 between two) and when that began.
+  /// Per process: its case (from 1 on, 0 between two) and the products of that which are made.
   struct Job {
     std::atomic<std::size_t> number{0};
-    std::atomic<Clock::rep> since{0};
+    std::atomic<std::int64_t> products{0};
   } jobs[kMostJobs];
 };
 
@@ -75,12 +76,11 @@ void run_cases(const std::vector<Case>& cases, const Options& options, const Com
     const std::size_t i = progress->next++;
     if (i >= cases.size()) return;
     current = &cases[i];
-    job.since = Clock::now().time_since_epoch().count();
+    job.products = 0;
     job.number = i + 1;
-    std::int64_t products = 0;
     std::string what;
     try {
-      what = checker.check(cases[i], i, products);
+      what = checker.check(cases[i], i, job.products);
     } catch (const Error& error) {
       what = error.what();
       if (gpu && error.kind() == ErrorKind::device) {  // the GPU is lost to this process
@@ -88,7 +88,7 @@ void run_cases(const std::vector<Case>& cases, const Options& options, const Com
         std::_Exit(1);
       }
     }
-    progress->products += products;
+    progress->products += job.products;
     if (!what.empty()) {
       ++(what.starts_with(kDoesNotCompile) ? progress->uncompiled : progress->wrong);
       tell(cases[i].name() + ": " + what);
@@ -114,6 +114,7 @@ class Processes {
       : cases_(cases), options_(options), compiler_(compiler) {
     const unsigned cores = static_cast<unsigned>(usable_cores());
     pids_.resize(std::min(options.jobs ? options.jobs : cores, kMostJobs), 0);
+    last_products_.resize(pids_.size());
   }
 
   void run() {
@@ -141,6 +142,7 @@ class Processes {
       std::_Exit(0);
     }
     pids_[job] = pid;
+    last_products_[job] = {};
   }
 
   void look_at(std::size_t job) {
@@ -158,10 +160,22 @@ class Processes {
     pids_[job] = 0;
   }
 
-  bool too_long(std::size_t job) const {
+  /// Counts the process's own time, which does not depend on other work on the machine. The
+  /// executor itself finds threads that only wait.
+  bool too_long(std::size_t job) {
     const Progress::Job& at = progress->jobs[job];
-    const Clock::time_point since{Clock::duration(at.since)};
-    return at.number != 0 && Clock::now() - since > std::chrono::seconds(options_.longest);
+    const Seen now{at.number, at.products, cpu_seconds(pids_[job])};
+    Seen& last = last_products_[job];
+    if (now.number != last.number || now.products != last.products) last = now;
+    return now.number != 0 && now.cpu_seconds - last.cpu_seconds > options_.longest;
+  }
+
+  /// That the process has used; 0 where it has ended.
+  static double cpu_seconds(pid_t pid) {
+    clockid_t clock{};
+    timespec used{};
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
   }
 
   void unfinished(std::size_t job, const std::string& what) {
@@ -174,6 +188,13 @@ class Processes {
   const Options& options_;
   const Compiler& compiler_;
   std::vector<pid_t> pids_;
+  /// Of each process: a case and its products, and the process's time when they were first seen.
+  struct Seen {
+    std::size_t number = 0;
+    std::int64_t products = 0;
+    double cpu_seconds = 0;
+  };
+  std::vector<Seen> last_products_;
 };
 
 /// Runs all cases on the GPU: threads compile, and launch one after another.

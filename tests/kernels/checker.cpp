@@ -117,7 +117,7 @@ const CompileResult& Checker::image(const KernelSpec& kernel) {
       .first->second;
 }
 
-std::string Checker::check(const Case& c, std::size_t number, std::int64_t& products) {
+std::string Checker::check(const Case& c, std::size_t number, std::atomic<std::int64_t>& products) {
   const KernelTemplate& kernel = checked_template(c.candidate.kernel_template);
   const std::vector<Problem> problems = problems_for(c, info_, gpu_);
   const std::int64_t before = products;

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -30,7 +31,7 @@ class Checker {
   /// Checks a case. Empty, or a description of the failure with its source line where it can be
   /// found. The case's number decides which shape has which thread order. Adds the number of
   /// products to `products`.
-  std::string check(const Case& c, std::size_t number, std::int64_t& products);
+  std::string check(const Case& c, std::size_t number, std::atomic<std::int64_t>& products);
 
  private:
   struct Run {  // one product of a case
