@@ -415,16 +415,6 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
   }
 }
 
-bool Executable::encodes(const Call& call) const {
-  constexpr std::int64_t kLimit = std::int64_t{1} << 40;  // of a tensor map's strides, in bytes
-  return std::all_of(plan_.tensor_maps.begin(), plan_.tensor_maps.end(),
-                     [&](const TensorMapRecipe& recipe) {
-                       const std::int64_t most = kLimit / bytes_of(recipe.type);
-                       return stride_elements(recipe.stride, call) < most / recipe.row_classes &&
-                              stride_elements(recipe.batch_stride, call) < most;
-                     });
-}
-
 std::vector<ResourceUsage> Executable::usage() const {
   std::vector<ResourceUsage> usages;
   for (const Step& step : steps_) usages.push_back(step.kernel->usage());

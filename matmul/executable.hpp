@@ -56,9 +56,6 @@ class Executable {
   /// The same with a workspace of the caller, of plan().workspace_bytes.
   void launch(const Call& call, void* workspace) const;
 
-  /// Whether the plan's tensor maps take the call's strides.
-  bool encodes(const Call& call) const;
-
   /// This plan's packing of A (StepRole::pack_a) or B; null without one.
   const Packing* packing(StepRole role) const;
   /// Enqueues the pack of that operand alone, into `memory` of packing(role)->bytes. Checks

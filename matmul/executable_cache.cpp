@@ -5,28 +5,28 @@
 
 namespace tilewise {
 
-std::shared_ptr<const Executable> ExecutableCache::find(const Asked& asked) const {
+std::shared_ptr<const Executable> ExecutableCache::find(const Request& request) const {
   const std::shared_lock lock(mutex_);
-  const auto found = by_problem_.find(asked);
-  if (found == by_problem_.end()) return nullptr;
+  const auto found = by_request_.find(request);
+  if (found == by_request_.end()) return nullptr;
   found->second->used.store(true, std::memory_order_relaxed);
   return found->second->executable;
 }
 
-void ExecutableCache::add(const Asked& asked, std::shared_ptr<const Executable> executable) {
+void ExecutableCache::add(const Request& request, std::shared_ptr<const Executable> executable) {
   std::shared_ptr<const Executable> replaced;  // destroyed after the lock is released
   const std::unique_lock lock(mutex_);
   const bool full = entries_.size() >= capacity_;
   Entry& entry = full ? to_be_replaced() : entries_.emplace_back();
-  by_problem_.emplace(asked, &entry);
-  if (full) by_problem_.erase(entry.asked);
-  entry.asked = asked;
+  by_request_.emplace(request, &entry);
+  if (full) by_request_.erase(entry.request);
+  entry.request = request;
   replaced = std::exchange(entry.executable, std::move(executable));
 }
 
 std::size_t ExecutableCache::size() const {
   const std::shared_lock lock(mutex_);
-  return by_problem_.size();
+  return by_request_.size();
 }
 
 /// Ends within two rounds: the first clears the marks, and no lookup sets one meanwhile.

@@ -8,47 +8,27 @@
 #include <unordered_map>
 
 #include "matmul/executable.hpp"
-#include "tilewise/problem.hpp"
+#include "matmul/request.hpp"
 
 namespace tilewise {
 
-/// A problem as it is asked for: with the packings of the packed operands of the call.
-struct Asked {
-  Asked() = default;
-  Asked(const Problem& asked, std::uint64_t given = 0) : problem(asked), packings(given) {}
-  Problem problem;
-  std::uint64_t packings = 0;  ///< GivenPackings::key(); 0: none
-  bool operator==(const Asked&) const = default;
-};
-
-}  // namespace tilewise
-
-template <>
-struct std::hash<tilewise::Asked> {
-  std::size_t operator()(const tilewise::Asked& asked) const noexcept {
-    return std::hash<tilewise::Problem>{}(asked.problem) ^ asked.packings;
-  }
-};
-
-namespace tilewise {
-
-/// Problem -> executable, for a limited number of problems. A new one replaces one that was not
+/// Request -> executable, for a limited number of requests. A new one replaces one that was not
 /// looked up of late (the clock algorithm). An executable lives until the table and every holder of
 /// its pointer have let go of it. Thread-safe; lookups do not wait for one another.
 class ExecutableCache {
  public:
-  /// `capacity`: of problems, 1 or more.
+  /// `capacity`: of requests, 1 or more.
   explicit ExecutableCache(std::size_t capacity) : capacity_(capacity) {}
 
   /// Null when the table does not have it.
-  std::shared_ptr<const Executable> find(const Asked& asked) const;
+  std::shared_ptr<const Executable> find(const Request& request) const;
   /// It must not be in the table.
-  void add(const Asked& asked, std::shared_ptr<const Executable> executable);
+  void add(const Request& request, std::shared_ptr<const Executable> executable);
   std::size_t size() const;
 
  private:
   struct Entry {
-    Asked asked;
+    Request request;
     std::shared_ptr<const Executable> executable;
     mutable std::atomic<bool> used = false;  ///< looked up since the hand passed
   };
@@ -58,7 +38,7 @@ class ExecutableCache {
   const std::size_t capacity_;
   mutable std::shared_mutex mutex_;
   std::deque<Entry> entries_;
-  std::unordered_map<Asked, const Entry*> by_problem_;
+  std::unordered_map<Request, const Entry*> by_request_;
   std::size_t hand_ = 0;  ///< of the clock: the next entry to be considered
 };
 

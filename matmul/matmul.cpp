@@ -11,9 +11,9 @@
 
 #include "device/fork.hpp"
 #include "device/machines.hpp"
-#include "matmul/folded.hpp"
 #include "matmul/packed_contents.hpp"
 #include "matmul/portfolio.hpp"
+#include "matmul/request.hpp"
 #include "matmul/resolution.hpp"
 #include "matmul/said_once.hpp"
 #include "matmul/state.hpp"
@@ -25,62 +25,65 @@
 namespace tilewise {
 namespace {
 
-/// An entry of a thread's memory of problems, through which a served call takes no lock. Entries of
-/// a destroyed Matmul are never found: its id is not reused.
+/// A thread's memory of its last requests, through which a served call takes no lock and changes no
+/// count. An entry keeps its executable alive. Entries of a destroyed Matmul are never found: its
+/// id is not reused.
 struct Remembered {
   std::uint64_t instance = 0;
-  Problem problem;
-  std::uint64_t packings = 0;              ///< see key_of()
-  const Executable* executable = nullptr;  ///< alive as long as the entry: see Kept
+  Request request;
+  std::shared_ptr<const Executable> executable;
 };
 constexpr std::size_t kRemembered = 64;  // a power of two
-constinit thread_local std::array<Remembered, kRemembered> remembered{};
+using Memory = std::array<Remembered, kRemembered>;
+
+/// Null until a request is remembered, and at the end of the thread. Apart from its owner, since
+/// each use of a thread_local that has a destructor checks whether it is constructed.
+constinit thread_local Memory* remembered = nullptr;
 constinit thread_local bool thread_ends = false;  // from then on nothing is remembered
 
-/// Keeps the executables of `remembered`. Apart from it, since each use of a thread_local that has
-/// a destructor checks whether it is constructed.
-struct Kept {
-  std::array<std::shared_ptr<const Executable>, kRemembered> executables;
-  ~Kept() {  // the thread may multiply later, in the destructor of another thread_local
-    remembered = {};
+struct MemoryOwner {
+  std::unique_ptr<Memory> memory = std::make_unique<Memory>();
+  ~MemoryOwner() {  // the thread may multiply later, in the destructor of another thread_local
+    remembered = nullptr;
     thread_ends = true;
   }
 };
-thread_local Kept kept_alive;
+thread_local MemoryOwner memory_owner;
 
-Remembered& slot_of(std::uint64_t instance, const Problem& problem) {
-  return remembered[(std::hash<Problem>{}(problem) + instance) % kRemembered];
+std::size_t slot_of(std::uint64_t instance, const Request& request) {
+  return (std::hash<Request>{}(request) + instance) % kRemembered;
 }
 
-const PackedOperand::Contents* contents_of(const PackedOperand* operand) {
-  return operand ? operand->contents() : nullptr;
+/// Null where the thread does not remember it.
+const Executable* recall(std::uint64_t instance, const Request& request) {
+  if (!remembered) [[unlikely]]
+    return nullptr;
+  const Remembered& slot = (*remembered)[slot_of(instance, request)];
+  return slot.instance == instance && slot.request == request ? slot.executable.get() : nullptr;
 }
 
-/// Of the packings of a call's packed operands; 0 without any.
-std::uint64_t key_of(const Call& call) {
-  if (!call.packed_a && !call.packed_b) [[likely]]
-    return 0;
-  const PackedOperand::Contents* a = contents_of(call.packed_a);
-  const PackedOperand::Contents* b = contents_of(call.packed_b);
-  return (a ? a->packing_key : 0) + 3 * (b ? b->packing_key : 0);
+void remember(std::uint64_t instance, const Request& request,
+              std::shared_ptr<const Executable> executable) {
+  if (thread_ends) return;
+  if (!remembered) remembered = memory_owner.memory.get();
+  (*remembered)[slot_of(instance, request)] = {instance, request, std::move(executable)};
 }
 
 /// The packings of a call's packed operands on this device.
 GivenPackings given_in(const Call& call, const Device& device) {
   GivenPackings given;
   for (const PackedOperand* operand : {call.packed_a, call.packed_b}) {
-    const PackedOperand::Contents* contents = contents_of(operand);
+    const PackedOperand::Contents* contents = operand ? operand->contents() : nullptr;
     if (contents && contents->packing && contents->device.get() == &device)
       (contents->role == StepRole::pack_a ? given.a : given.b) = contents->packing;
   }
   return given;
 }
 
-void remember(Remembered& slot, std::uint64_t instance, const Problem& problem,
-              std::uint64_t packings, const std::shared_ptr<const Executable>& executable) {
-  if (thread_ends) return;
-  kept_alive.executables[static_cast<std::size_t>(&slot - remembered.data())] = executable;
-  slot = {instance, problem, packings, executable.get()};
+/// `call`, or the same as one product where the executable is that product's.
+void launch(const Executable& executable, const Normalized& asked, const Call& call) {
+  const bool as_product = asked.request.product && executable.problem() == *asked.request.product;
+  executable.launch(as_product ? *asked.of_product : call);
 }
 
 bool is_there(const std::filesystem::path& path) {
@@ -91,13 +94,6 @@ bool is_there(const std::filesystem::path& path) {
 constexpr DType kF32 = DType::f32;
 
 }  // namespace
-
-/// k = 0: every mode computes beta C, so the strict kernel serves it, which takes any alignment.
-Problem as_served(Problem problem) {
-  if (problem.k == 0 && problem.math != MathMode::strict)
-    set_types(problem, problem.a, problem.c, MathMode::strict);
-  return problem;
-}
 
 Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
                       DType c, MathMode math, std::int64_t batch) {
@@ -219,52 +215,22 @@ void Matmul::operator()(const Problem& problem, const Call& call) try {
   check_process();
   check_call(problem, call);
   if (!writes_c(problem, call)) return;
-  Problem asked = problem;
-  if (problem.k == 0) asked = as_served(problem);
-  asked.alignment = alignment_of(problem, call);
-  if (is_far(problem, call)) [[unlikely]]
-    return state_->multiply_far(asked, call, given_in(call, state_->device()));
-  if (asked.batch > 1 && (call.stride_a == 0 || call.stride_b == 0)) [[unlikely]]
-    if (multiply_folded(asked, call)) return;
-  Remembered& slot = slot_of(state_->id(), asked);
-  const std::uint64_t packings = key_of(call);
-  if (slot.instance == state_->id() && slot.problem == asked && slot.packings == packings)
-      [[likely]]
-    return slot.executable->launch(call);
+  const Normalized asked(problem, call);
+  if (const Executable* known = recall(state_->id(), asked.request)) [[likely]]
+    return launch(*known, asked, call);
   // Apart, so that the code of a served call is short.
   const auto look_up = [&]() __attribute__((noinline)) {
     const std::shared_ptr<const Executable> found =
-        state_->executable(asked, call.stream, given_in(call, state_->device()));
-    remember(slot, state_->id(), asked, packings, found);
-    found->launch(call);
+        state_->executable(asked.request, call.stream, given_in(call, state_->device()));
+    // In a capture the batch may serve only because the product is not prepared yet.
+    if (!asked.request.product || found->problem() == *asked.request.product ||
+        !state_->device().capturing(call.stream))
+      remember(state_->id(), asked.request, found);
+    launch(*found, asked, call);
   };
   look_up();
 } catch (...) {
   rethrow_as_error();
-}
-
-/// Serves a batch that is one product. False for other batches.
-bool Matmul::multiply_folded(const Problem& batch, const Call& call) {
-  const std::optional<FoldedBatch> folded = folded_batch(batch, call);
-  if (!folded) return false;
-  const Problem& product = folded->problem;
-  Remembered& slot = slot_of(state_->id(), product);
-  const std::uint64_t key = std::hash<Problem>{}(batch) | 1;
-  // Equal keys of two batches are possible, so the executable's own problem decides.
-  const auto is_of_call = [&](const Executable& one) {
-    return one.problem() == product || one.problem() == batch;
-  };
-  if (slot.instance != state_->id() || slot.problem != product || slot.packings != key ||
-      !is_of_call(*slot.executable)) {
-    const std::shared_ptr<const Executable> found = state_->folded(product, batch, call.stream);
-    // In a capture the batch may serve only because the product is not prepared yet.
-    if (found->problem() == product || !state_->device().capturing(call.stream))
-      remember(slot, state_->id(), product, key, found);
-    found->launch(found->problem() == product ? folded->call : call);
-    return true;
-  }
-  slot.executable->launch(slot.executable->problem() == product ? folded->call : call);
-  return true;
 }
 
 PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) try {
@@ -333,7 +299,7 @@ void Matmul::prepare(const Problem& problem) try {
   check_process();
   check_problem(problem);
   check_alignment(problem);
-  if (!is_empty(problem)) state_->executable(as_served(problem), nullptr);
+  if (!is_empty(problem)) state_->executable(Request(as_served(problem)), nullptr);
 } catch (...) {
   rethrow_as_error();
 }

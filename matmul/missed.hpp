@@ -22,6 +22,7 @@ class MissedProblems {
   /// Appends the problem; the file is made with its heading where there is none. Returns "", or the
   /// reason why this and all later ones are not written.
   std::string add(const Problem& problem);
+  const std::filesystem::path& path() const { return file_; }
 
  private:
   std::string append(const std::string& line) const;

@@ -48,19 +48,13 @@ bool may_set(const KernelTemplate& kernel, const Configuration& changed,
 
 }  // namespace
 
-std::uint64_t GivenPackings::key() const {
-  std::uint64_t key = 0;
-  const auto mix = [&key](std::uint64_t value) {  // as boost::hash_combine does
-    key ^= value + 0x9e3779b97f4a7c15 + (key << 6) + (key >> 2);
-  };
-  for (const std::optional<Packing>& packing : {a, b}) {
-    if (!packing) continue;
-    const Packing& p = *packing;
-    mix(static_cast<std::uint64_t>(p.role) * 8 + p.transposed * 4 + p.rounded * 2 + p.split);
-    for (const std::int64_t value : {p.rows, p.columns, p.packed_rows, p.ld, p.bytes})
-      mix(static_cast<std::uint64_t>(value));
-  }
-  return none() ? 0 : key | 1;
+std::uint64_t key_of(const Packing& p) {
+  std::uint64_t key =
+      static_cast<std::uint64_t>(p.role) * 8 + p.transposed * 4 + p.rounded * 2 + p.split;
+  for (const std::int64_t value : {p.rows, p.columns, p.packed_rows, p.ld, p.bytes})
+    key ^= static_cast<std::uint64_t>(value) + 0x9e3779b97f4a7c15 + (key << 6) +
+           (key >> 2);  // as boost::hash_combine does
+  return key | 1;
 }
 
 Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device,
@@ -79,12 +73,21 @@ Cost cost_of(const Plan& plan, const DeviceInfo& device, const GivenPackings& gi
   return estimate(rest, device);
 }
 
-bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const Problem& problem,
-                const DeviceInfo& device) {
-  if (refused.empty()) return false;
+bool is_ruled_out(const Conditions& conditions, const Candidate& candidate, const Problem& problem,
+                  const DeviceInfo& device) {
+  if (conditions.refused.empty() && !conditions.far) return false;
   const Plan plan = plan_of(candidate, problem, device);
-  return std::any_of(plan.steps.begin(), plan.steps.end(),
-                     [&](const LaunchStep& step) { return refused.count(step.kernel) > 0; });
+  return (conditions.far && has_maps_of_call(plan)) ||
+         std::any_of(plan.steps.begin(), plan.steps.end(), [&](const LaunchStep& step) {
+           return conditions.refused.contains(step.kernel);
+         });
+}
+
+bool has_maps_of_call(const Plan& plan) {
+  return std::any_of(plan.tensor_maps.begin(), plan.tensor_maps.end(),
+                     [](const TensorMapRecipe& recipe) {
+                       return recipe.stride.kind != Argument::Kind::integer64;
+                     });
 }
 
 std::size_t hash_of(const Candidate& candidate) {

@@ -21,8 +21,16 @@ struct GivenPackings {
   std::optional<Packing> a, b;
   bool none() const { return !a && !b; }
   bool has(const Packing& packing) const { return packing == a || packing == b; }
-  /// Not 0 unless there are none. Different packings have different keys but by chance.
-  std::uint64_t key() const;
+};
+/// Not 0. Different packings have different keys but by chance.
+std::uint64_t key_of(const Packing& packing);
+
+/// What a choice depends on beside the problem.
+struct Conditions {
+  RefusedKernels refused = {};  ///< no candidate with such a kernel serves
+  GivenPackings given = {};     ///< expected times are without the packing of these operands
+  /// No plan serves whose tensor maps have strides of the call.
+  bool far = false;
 };
 
 /// The cost model's estimate of a valid candidate, without the pack steps whose operands are all
@@ -31,9 +39,11 @@ Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInf
              const GivenPackings& given = {});
 Cost cost_of(const Plan& plan, const DeviceInfo& device, const GivenPackings& given);
 
-/// Whether a valid candidate needs one of the refused kernels for the problem.
-bool has_one_of(const RefusedKernels& refused, const Candidate& candidate, const Problem& problem,
-                const DeviceInfo& device);
+/// Whether the conditions rule out a valid candidate.
+bool is_ruled_out(const Conditions& conditions, const Candidate& candidate, const Problem& problem,
+                  const DeviceInfo& device);
+/// Whether a tensor map of the plan has a stride of the call.
+bool has_maps_of_call(const Plan& plan);
 
 /// Of the template and all values.
 std::size_t hash_of(const Candidate& candidate);

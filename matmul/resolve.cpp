@@ -215,21 +215,21 @@ Resolver Resolver::with_compiler(std::string identity) const {
   return other;
 }
 
-Resolution Resolver::resolve(const Problem& problem, const RefusedKernels& refused,
-                             const GivenPackings& given) const {
-  if (const Winner* winner = exact(problem, refused)) return exact_answer(problem, *winner);
-  const std::vector<Offer> best = offers(problem, refused, kFitted, given);
-  return best.empty() ? default_answer(problem, refused) : predicted_answer(problem, best.front());
+Resolution Resolver::resolve(const Problem& problem, const Conditions& conditions) const {
+  if (const Winner* winner = exact(problem, conditions)) return exact_answer(problem, *winner);
+  const std::vector<Offer> best = offers(problem, conditions, kFitted);
+  return best.empty() ? default_answer(problem, conditions)
+                      : predicted_answer(problem, best.front());
 }
 
-const Winner* Resolver::exact(const Problem& problem, const RefusedKernels& refused) const {
+const Winner* Resolver::exact(const Problem& problem, const Conditions& conditions) const {
   for (std::size_t i = 0; i < own_; ++i) {
     if (problems_[i] != problem) continue;
     const Winner& winner = winners_[i];
     const Candidate& candidate = winner.record.candidate;
     const KernelTemplate& kernel = find_template(candidate.kernel_template);
     if (rejection(kernel, problem, candidate.configuration, device_).empty() &&
-        !has_one_of(refused, candidate, problem, device_))
+        !is_ruled_out(conditions, candidate, problem, device_))
       return &winner;
   }
   return nullptr;
@@ -253,7 +253,7 @@ std::string Resolver::how_far_off(const Problem& problem) const {
   std::vector<double> factors;  // 1 or more: longer or shorter than expected
   for (const auto& [distance, i] : near) {
     const Record& record = winners_[i].record;
-    const std::vector<Offer> best = offers(record.problem, {}, kFitted, {}, true);
+    const std::vector<Offer> best = offers(record.problem, {}, kFitted, true);
     if (best.empty() || !(best.front().expected_us > 0)) continue;
     const double ratio = best.front().expected_us / record.measurement->median_us;
     factors.push_back(std::max(ratio, 1 / ratio));
@@ -316,7 +316,7 @@ Resolution Resolver::predicted_answer(const Problem& problem, const Offer& offer
   return resolution;
 }
 
-Resolution Resolver::default_answer(const Problem& problem, const RefusedKernels& refused) const {
+Resolution Resolver::default_answer(const Problem& problem, const Conditions& conditions) const {
   std::vector<const KernelTemplate*> order;
   for (const KernelTemplate& kernel : catalog()) order.push_back(&kernel);
   std::stable_sort(order.begin(), order.end(),
@@ -328,7 +328,7 @@ Resolution Resolver::default_answer(const Problem& problem, const RefusedKernels
     Resolution resolution;
     resolution.candidate = {kernel->name, kernel->default_configuration(problem, device_)};
     if (!rejection(*kernel, problem, resolution.candidate.configuration, device_).empty()) continue;
-    if (has_one_of(refused, resolution.candidate, problem, device_)) continue;
+    if (is_ruled_out(conditions, resolution.candidate, problem, device_)) continue;
     const std::string expected = predict(resolution, problem, device_);
     resolution.why = "nothing stored for " + short_text(problem) + " serves it on this GPU, so " +
                      kernel->name + "'s default does" +
@@ -337,24 +337,23 @@ Resolution Resolver::default_answer(const Problem& problem, const RefusedKernels
     return resolution;
   }
   const std::string what = to_string(problem) + " on " + device_.name;
-  if (!refused.empty())
+  if (!conditions.refused.empty())
     throw Error(ErrorKind::unsupported, "every kernel failed that does " + what);
   throw Error(ErrorKind::unsupported,
               "no kernel template does " + what + ", which can do " + kinds_done(problem, device_));
 }
 
 Resolution resolve(const Resolver& stored, const std::function<const Resolver*()>& portfolio,
-                   const Problem& problem, const RefusedKernels& refused,
-                   const GivenPackings& given) {
+                   const Problem& problem, const Conditions& conditions) {
   constexpr double kNear = 2;  // in log2 of the sizes: a measurement on this GPU that near decides
   constexpr double kMargin = 1.1;  // by which the portfolio must be ahead of a farther one
-  Resolution resolution = stored.resolve(problem, refused, given);
+  Resolution resolution = stored.resolve(problem, conditions);
   if (resolution.kind == MatchKind::exact) return resolution;
   const bool predicted = resolution.kind == MatchKind::predicted;
   if (predicted && resolution.distance <= kNear) return resolution;
   const Resolver* shipped = portfolio();
   if (!shipped) return resolution;
-  Resolution other = shipped->resolve(problem, refused, given);
+  Resolution other = shipped->resolve(problem, conditions);
   if (other.kind == MatchKind::default_) return resolution;
   const bool ahead =
       other.predicted_us > 0 && other.predicted_us * kMargin < resolution.predicted_us;
@@ -433,9 +432,8 @@ double Resolver::expect(Offer& offer, const Plan& plan, const Problem& problem,
          std::pow(residual(winner, *corrections), std::exp(-offer.distance));
 }
 
-std::vector<Resolver::Offer> Resolver::offers(const Problem& problem, const RefusedKernels& refused,
-                                              std::size_t count, const GivenPackings& given,
-                                              bool without_own) const {
+std::vector<Resolver::Offer> Resolver::offers(const Problem& problem, const Conditions& conditions,
+                                              std::size_t count, bool without_own) const {
   using Place = std::tuple<double, bool, double, std::size_t>;
   // Of each candidate the nearest record. What does not serve this problem is not asked again.
   constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -461,13 +459,13 @@ std::vector<Resolver::Offer> Resolver::offers(const Problem& problem, const Refu
     const Candidate& stored = winners_[i].record.candidate;
     if (seen.contains(hashes_[i])) continue;
     std::optional<Candidate> candidate = form_for(winners_[i].record, problem, device_);
-    if (!candidate || has_one_of(refused, *candidate, problem, device_)) continue;
+    if (!candidate || is_ruled_out(conditions, *candidate, problem, device_)) continue;
     // Forms of two candidates may be one.
     if (*candidate != stored && !seen.insert(hash_of(*candidate)).second) continue;
     seen.insert(hashes_[i]);
     Offer offer{.winner = &winners_[i], .candidate = *std::move(candidate), .distance = distance};
     const Plan plan = plan_of(offer.candidate, problem, device_);
-    offer.expected_us = expect(offer, plan, problem, given, corrections);
+    offer.expected_us = expect(offer, plan, problem, conditions.given, corrections);
     if (offer.model_us == 0 && other_layout) continue;
     offers.push_back(std::move(offer));
   }
@@ -481,11 +479,11 @@ std::vector<Resolver::Offer> Resolver::offers(const Problem& problem, const Refu
     Offer fitted = offer;
     const auto expect_of = [&](const Candidate& other, const Plan& plan) {
       fitted.candidate = other;
-      return expect(fitted, plan, problem, given, corrections);
+      return expect(fitted, plan, problem, conditions.given, corrections);
     };
     if (!fit_to_size(offer.candidate, offer.expected_us, problem, device_, expect_of)) continue;
     const Plan plan = plan_of(offer.candidate, problem, device_);
-    offer.expected_us = expect(offer, plan, problem, given, corrections);
+    offer.expected_us = expect(offer, plan, problem, conditions.given, corrections);
   }
   std::stable_sort(offers.begin(), offers.end(), faster);
   return offers;

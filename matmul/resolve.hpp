@@ -70,12 +70,10 @@ class Resolver {
   /// distance_between() counts. At most kCompared candidates are compared, the nearest. Ties, and a
   /// device without a cost model: the nearest of the same layout. Default: that of the first
   /// template that supports the problem: `mma` (tensor cores, where the device has them for it),
-  /// `simt`, then the catalog's order. `refused`: candidates with such a kernel are left out.
+  /// `simt`, then the catalog's order.
   /// Throws Error(unsupported) when nothing is left, with the kinds of products that this device
-  /// supports. `given`: the expected times are without the packing of these operands; an exact
-  /// winner serves all the same.
-  Resolution resolve(const Problem& problem, const RefusedKernels& refused = {},
-                     const GivenPackings& given = {}) const;
+  /// supports.
+  Resolution resolve(const Problem& problem, const Conditions& conditions = {}) const;
 
   /// A candidate that may serve a problem, and the expected time (0 without a cost model).
   struct Expected {
@@ -112,11 +110,10 @@ class Resolver {
     std::size_t samples = 0;  ///< of the corrections; 0: by the record's own measurement
   };
   void add_general(std::vector<Record> general);
-  const Winner* exact(const Problem& problem, const RefusedKernels& refused) const;
+  const Winner* exact(const Problem& problem, const Conditions& conditions) const;
   /// At most `count` offers, those expected to be the fastest first; with `without_own`, none by a
   /// record of this very problem.
-  std::vector<Offer> offers(const Problem& problem, const RefusedKernels& refused,
-                            std::size_t count, const GivenPackings& given = {},
+  std::vector<Offer> offers(const Problem& problem, const Conditions& conditions, std::size_t count,
                             bool without_own = false) const;
   Resolution exact_answer(const Problem& problem, const Winner& winner) const;
   Resolution predicted_answer(const Problem& problem, const Offer& offer) const;
@@ -126,7 +123,7 @@ class Resolver {
   double expect(Offer& offer, const Plan& plan, const Problem& problem, const GivenPackings& given,
                 const Corrections* corrections) const;
   void tell_staleness(Resolution& resolution) const;
-  Resolution default_answer(const Problem& problem, const RefusedKernels& refused) const;
+  Resolution default_answer(const Problem& problem, const Conditions& conditions) const;
 
   std::vector<Winner> winners_;      // then general records, as if they were winners
   std::size_t own_ = 0;              // the number of winners before them
@@ -155,7 +152,6 @@ class Resolver {
 /// most 2). Else `portfolio`, which is called only then and may return null, answers instead of a
 /// default, and instead of a prediction where it expects a time that is shorter by more than 10%.
 Resolution resolve(const Resolver& stored, const std::function<const Resolver*()>& portfolio,
-                   const Problem& problem, const RefusedKernels& refused = {},
-                   const GivenPackings& given = {});
+                   const Problem& problem, const Conditions& conditions = {});
 
 }  // namespace tilewise

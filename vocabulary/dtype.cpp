@@ -1,5 +1,6 @@
 #include "tilewise/dtype.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -19,6 +20,9 @@ constexpr std::array kTypes{
     DTypeInfo{DType::e4m3, "e4m3", 1, 0x1p-4, 448},
     DTypeInfo{DType::e5m2, "e5m2", 1, 0x1p-3, 57344},
 };
+
+static_assert(std::all_of(kTypes.begin(), kTypes.end(),
+                          [](const DTypeInfo& row) { return row.bytes == bytes_of(row.type); }));
 
 constexpr std::array<std::string_view, 4> kMathModes{"strict", "tf32", "f32x3", "fast"};
 

@@ -169,13 +169,6 @@ std::vector<Size> parse_sizes(std::string_view text) {
   return sizes;
 }
 
-int common_alignment(std::initializer_list<std::uint64_t> values, int limit) {
-  // The lowest set bit of the values' OR is the largest power of two that divides each.
-  std::uint64_t bits = static_cast<std::uint64_t>(limit);
-  for (const std::uint64_t value : values) bits |= value;
-  return static_cast<int>(bits & (~bits + 1));
-}
-
 Alignment natural_alignment(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType a,
                             DType b, DType c) {
   Problem problem;

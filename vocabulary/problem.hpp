@@ -25,6 +25,11 @@ struct Size {
 std::vector<Size> parse_sizes(std::string_view text);
 
 /// The largest power of two up to `limit` that divides every value (0 is divisible by all).
-int common_alignment(std::initializer_list<std::uint64_t> values, int limit = 16);
+constexpr int common_alignment(std::initializer_list<std::uint64_t> values, int limit = 16) {
+  // The lowest set bit of the values' OR is the largest power of two that divides each.
+  std::uint64_t bits = static_cast<std::uint64_t>(limit);
+  for (const std::uint64_t value : values) bits |= value;
+  return static_cast<int>(bits & (~bits + 1));
+}
 
 }  // namespace tilewise

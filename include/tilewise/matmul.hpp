@@ -273,7 +273,6 @@ class Matmul {
   TILEWISE_API static Call call_of(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                                    void* c, std::int64_t ldc, double alpha, double beta,
                                    Stream stream);
-  bool multiply_folded(const Problem& batch, const Call& call);
   PackedOperand pack(const Problem& problem, const Call& call, bool is_a);
   explicit Matmul(std::unique_ptr<State> state);
   friend Matmul make_matmul(MatmulParts parts);

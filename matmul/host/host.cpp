@@ -178,13 +178,13 @@ void Matmul::host(const Problem& asked, const Call& given) try {
   StreamedProduct::Executables executables;
   const auto executable = [&](const Problem& problem) -> const Executable& {
     auto& made = executables[problem];
-    if (!made) made = state_->executable(as_served(problem), nullptr);
+    if (!made) made = state_->executable(Request(as_served(problem)), nullptr);
     return *made;
   };
   // Kernels of splits that are only considered are not loaded.
   const auto workspace_of = [&](const Problem& problem) {
     const Problem served = as_served(problem);
-    if (executables.contains(problem) || state_->has_executable(served))
+    if (executables.contains(problem) || state_->has_executable(Request(served)))
       return executable(problem).plan().workspace_bytes;
     try {
       return workspace_bytes(state_->resolution(served), served, device.info());

@@ -11,17 +11,17 @@
 namespace tilewise::executable_cache_test {
 namespace {
 
-Problem rows(std::int64_t m) {
-  Problem problem;
-  problem.m = m, problem.n = 1, problem.k = 1;
-  return problem;
+Request rows(std::int64_t m) {
+  Request request;
+  request.problem.m = m, request.problem.n = 1, request.problem.k = 1;
+  return request;
 }
 
 class ChoicesTest : public testing::Test {
  protected:
   std::shared_ptr<const Executable> executable(std::int64_t m) {
     return std::make_shared<const Executable>(
-        device, rows(m), Plan{}, std::map<KernelSpec, std::shared_ptr<LoadedKernel>>{});
+        device, rows(m).problem, Plan{}, std::map<KernelSpec, std::shared_ptr<LoadedKernel>>{});
   }
   static std::int64_t rows_of(const std::shared_ptr<const Executable>& found) {
     return found ? found->problem().m : 0;
@@ -67,7 +67,7 @@ TEST_F(ChoicesTest, AReplacedExecutableLivesAsLongAsItsLastHolder) {
   const std::weak_ptr<const Executable> watched = held;
   choices.add(rows(2), executable(2));
   EXPECT_FALSE(choices.find(rows(1)));
-  EXPECT_EQ(held->problem(), rows(1));
+  EXPECT_EQ(held->problem(), rows(1).problem);
   held.reset();
   EXPECT_TRUE(watched.expired());
 }
@@ -81,7 +81,7 @@ TEST_F(ChoicesTest, ThreadsLookUpWhileOneReplaces) {
     readers.emplace_back([&] {
       for (std::int64_t m = 1; !over; m = m % 64 + 1) {
         const auto found = choices.find(rows(m));
-        if (found && found->problem() != rows(m)) ++wrong;
+        if (found && found->problem() != rows(m).problem) ++wrong;
       }
     });
   for (int round = 0; round < 50; ++round)

@@ -157,6 +157,20 @@ TEST_F(FarStridesOnAFake, ThreadsThatAskAtTheSameTimeShareTheChoice) {
   EXPECT_EQ(device->launch_count, 8);
 }
 
+TEST_F(FarStridesOnAFake, AStoredWinnerWithoutTensorMapsComesBeforeADefault) {
+  Problem other = problem;
+  other.m += 1;
+  Candidate plain = candidate(other, "mma");
+  plain.configuration.set("TILE_K", 16);
+  ASSERT_NE(plain.configuration, candidate(problem, "mma").configuration);
+  store(*parts.database, other, plain, true);
+  Matmul multiply = make_matmul(std::move(parts));
+  multiply(problem, call);
+  EXPECT_EQ(device->loaded.count(multiply_step(plan_of(plain, problem, device->info()))->kernel),
+            1U);
+  EXPECT_EQ(device->loads, 1) << "the problem's own winner, which has tensor maps, is not loaded";
+}
+
 TEST(FarStridesOfACall, CountAsNotAligned) {
   Problem problem = typed_problem<float, float>(Layout::nt, 32, 64, 64);
   problem.batch = 2;

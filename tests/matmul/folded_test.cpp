@@ -1,5 +1,5 @@
 // Batches with a shared operand that are one product.
-#include "matmul/folded.hpp"
+#include "matmul/request.hpp"
 
 #include "tests/matmul/matmul_fixture.hpp"
 #include "tilewise/error.hpp"
@@ -20,39 +20,44 @@ Call stacked(const Problem& p) {
   return call;
 }
 
+/// The product that a batch is; none for others.
+std::optional<Problem> product_of(const Problem& batch, const Call& call) {
+  return Normalized(batch, call).request.product;
+}
+
 TEST(FoldedBatch, RowsOfASharedB) {
   for (const Layout layout : {Layout::nn, Layout::nt}) {
     const Problem batch = batch_of(layout, 6, 5, 7);
-    const auto folded = folded_batch(batch, stacked(batch));
-    ASSERT_TRUE(folded);
-    EXPECT_EQ(folded->problem.m, 24);
-    EXPECT_EQ(folded->problem.n, 5);
-    EXPECT_EQ(folded->problem.batch, 1);
-    EXPECT_EQ(folded->call.lda, 10);
-    EXPECT_EQ(folded->call.ldc, 7);
+    const Normalized folded(batch, stacked(batch));
+    ASSERT_TRUE(folded.request.product);
+    EXPECT_EQ(folded.request.product->m, 24);
+    EXPECT_EQ(folded.request.product->n, 5);
+    EXPECT_EQ(folded.request.product->batch, 1);
+    EXPECT_EQ(folded.of_product->lda, 10);
+    EXPECT_EQ(folded.of_product->ldc, 7);
   }
 }
 
 TEST(FoldedBatch, TransposedMatricesLieSideBySide) {
   const Problem batch = batch_of(Layout::tn, 6, 5, 7);
   Call call = stacked(batch);
-  EXPECT_FALSE(folded_batch(batch, call)) << "below each other they are no transposed A";
+  EXPECT_FALSE(product_of(batch, call)) << "below each other they are no transposed A";
   call.lda = 24, call.stride_a = 6;
-  ASSERT_TRUE(folded_batch(batch, call));
-  EXPECT_EQ(folded_batch(batch, call)->call.lda, 24);
+  ASSERT_TRUE(product_of(batch, call));
+  EXPECT_EQ(Normalized(batch, call).of_product->lda, 24);
   call.lda = 23;
-  EXPECT_FALSE(folded_batch(batch, call)) << "their rows overlap";
+  EXPECT_FALSE(product_of(batch, call)) << "their rows overlap";
 }
 
 TEST(FoldedBatch, OneRowEachAtAnyDistance) {
   const Problem batch = batch_of(Layout::nn, 1, 5, 7);
   Call call = stacked(batch);
   call.lda = 7, call.stride_a = 100, call.ldc = 5, call.stride_c = 60;
-  const auto folded = folded_batch(batch, call);
-  ASSERT_TRUE(folded);
-  EXPECT_EQ(folded->call.lda, 100);
-  EXPECT_EQ(folded->call.ldc, 60);
-  EXPECT_EQ(folded->problem.m, 4);
+  const Normalized folded(batch, call);
+  ASSERT_TRUE(folded.request.product);
+  EXPECT_EQ(folded.of_product->lda, 100);
+  EXPECT_EQ(folded.of_product->ldc, 60);
+  EXPECT_EQ(folded.request.product->m, 4);
 }
 
 TEST(FoldedBatch, ColumnsOfASharedA) {
@@ -60,34 +65,34 @@ TEST(FoldedBatch, ColumnsOfASharedA) {
   Call call;
   call.lda = 7, call.ldb = 9, call.ldc = 20;
   call.stride_a = 0, call.stride_b = 45, call.stride_c = 5;
-  const auto folded = folded_batch(batch, call);
-  ASSERT_TRUE(folded);
-  EXPECT_EQ(folded->problem.n, 20);
-  EXPECT_EQ(folded->problem.m, 6);
+  const std::optional<Problem> product = product_of(batch, call);
+  ASSERT_TRUE(product);
+  EXPECT_EQ(product->n, 20);
+  EXPECT_EQ(product->m, 6);
   call.ldc = 19;
-  EXPECT_FALSE(folded_batch(batch, call));
+  EXPECT_FALSE(product_of(batch, call));
 }
 
 TEST(FoldedBatch, OtherBatchesStay) {
   const Problem batch = batch_of(Layout::nn, 6, 5, 7);
   Call call = stacked(batch);
   call.stride_a += 1;
-  EXPECT_FALSE(folded_batch(batch, call)) << "a gap between matrices of A";
+  EXPECT_FALSE(product_of(batch, call)) << "a gap between matrices of A";
   call = stacked(batch);
   call.stride_c += 1;
-  EXPECT_FALSE(folded_batch(batch, call)) << "a gap between matrices of C";
+  EXPECT_FALSE(product_of(batch, call)) << "a gap between matrices of C";
   call = stacked(batch);
   call.stride_b = 35;
-  EXPECT_FALSE(folded_batch(batch, call)) << "a B for each product";
+  EXPECT_FALSE(product_of(batch, call)) << "a B for each product";
   Problem one = batch;
   one.batch = 1;
-  EXPECT_FALSE(folded_batch(one, stacked(one)));
+  EXPECT_FALSE(product_of(one, stacked(one)));
   Problem by_pointers = batch;
   by_pointers.pointers = true;
-  EXPECT_FALSE(folded_batch(by_pointers, stacked(batch)));
+  EXPECT_FALSE(product_of(by_pointers, stacked(batch)));
   Problem huge = batch;
   huge.m = std::int64_t{1} << 60, huge.batch = 32;
-  EXPECT_FALSE(folded_batch(huge, stacked(batch)));
+  EXPECT_FALSE(product_of(huge, stacked(batch)));
 }
 
 /// A batch of 4 products of 3x5x7 whose launches are counted by BATCHED.

@@ -54,12 +54,12 @@ TEST(PackedChoice, ThePackThatIsGivenIsNotCounted) {
   ASSERT_TRUE(winners.given.b);
   const Resolver resolver({winners.packing, winners.reading}, device());
   EXPECT_EQ(resolver.resolve(winners.asked).record->id, 2);
-  const Resolution given = resolver.resolve(winners.asked, {}, winners.given);
+  const Resolution given = resolver.resolve(winners.asked, {.given = winners.given});
   EXPECT_EQ(given.record->id, 1);
   EXPECT_LT(given.predicted_us, modelled(winners.packs, winners.asked));
   GivenPackings other = winners.given;
   other.b->ld += 32;
-  EXPECT_EQ(resolver.resolve(winners.asked, {}, other).record->id, 2) << "another form of B";
+  EXPECT_EQ(resolver.resolve(winners.asked, {.given = other}).record->id, 2) << "another form of B";
 }
 
 TEST(PackedChoice, AnExactWinnerServesAllTheSame) {
@@ -68,17 +68,17 @@ TEST(PackedChoice, AnExactWinnerServesAllTheSame) {
   exact.record.problem = winners.asked;
   exact.record.id = 3;
   const Resolver resolver({winners.packing, exact}, device());
-  EXPECT_EQ(resolver.resolve(winners.asked, {}, winners.given).record->id, 3);
+  EXPECT_EQ(resolver.resolve(winners.asked, {.given = winners.given}).record->id, 3);
 }
 
 TEST(PackedChoice, KeysDifferByPackings) {
-  const GivenPackings none, one = packing_of(simt(1), rows(512));
-  GivenPackings other = one;
-  other.b->rows += 1;
-  EXPECT_EQ(none.key(), 0U);
-  EXPECT_NE(one.key(), 0U);
-  EXPECT_NE(one.key(), other.key());
-  EXPECT_EQ(one.key(), packing_of(simt(1), rows(520)).key()) << "B's form does not depend on m";
+  const Packing one = *packing_of(simt(1), rows(512)).b;
+  Packing other = one;
+  other.rows += 1;
+  EXPECT_NE(key_of(one), 0U);
+  EXPECT_NE(key_of(one), key_of(other));
+  EXPECT_EQ(key_of(one), key_of(*packing_of(simt(1), rows(520)).b))
+      << "B's form does not depend on m";
 }
 
 class PackedChoiceMatmul : public MatmulTest {

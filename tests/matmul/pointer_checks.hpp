@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "matmul/folded.hpp"
+#include "matmul/request.hpp"
 #include "tests/matmul/served_checks.hpp"
 
 namespace tilewise::test {
@@ -178,7 +178,7 @@ class BatchesServed : public Served {
     call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
     const std::string what =
         std::string(to_string(layout)) + (shares_b ? " with one B" : " with one A");
-    EXPECT_TRUE(folded_batch(problem, call)) << what;
+    EXPECT_TRUE(Normalized(problem, call).request.product) << what;
     matmul(problem, call);
     device->synchronize(nullptr);
     device->copy_to_host(c.data(), on_c.data(), bytes(c), nullptr);
@@ -190,7 +190,7 @@ class BatchesServed : public Served {
     WholeNumbers job(problem, 0, 5);
     const DeviceBuffer a = uploaded(job.a), b = uploaded(job.b), c = uploaded(job.c);
     const Call call = job.call(a.data(), b.data(), c.data());
-    EXPECT_EQ(folded_batch(problem, call).has_value(), !a_transposed(problem.layout));
+    EXPECT_EQ(Normalized(problem, call).request.product.has_value(), !a_transposed(problem.layout));
     matmul(problem, call);
     device->synchronize(nullptr);
     device->copy_to_host(job.c.at(0), c.data(), job.c.bytes(), nullptr);

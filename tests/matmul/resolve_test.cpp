@@ -156,7 +156,7 @@ TEST(Resolver, RefusedKernelsGiveWayToTheNextUntilNothingIsLeft) {
       {winner(1, problem, first), winner(2, problem_of(1024, 512, 512), second),
        winner(3, problem_of(1024, 512, 512), with(second, "GROUP_M", 1))},  // the same kernel
       device());
-  RefusedKernels refused;
+  Conditions conditions;
   std::vector<std::string> order;
   std::vector<std::string> expected{"1", "2", "simt"};
   for (const KernelTemplate& kernel : catalog())
@@ -164,15 +164,15 @@ TEST(Resolver, RefusedKernelsGiveWayToTheNextUntilNothingIsLeft) {
       expected.push_back(kernel.name);
   expected.emplace_back("skinny");  // it is slow for large products
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    const Resolution match = resolver.resolve(problem, refused);
+    const Resolution match = resolver.resolve(problem, conditions);
     order.push_back(match.record ? std::to_string(match.record->id)
                                  : match.candidate.kernel_template);
     for (const LaunchStep& step : plan_of(match.candidate, problem, device()).steps)
-      refused.insert(step.kernel);
+      conditions.refused.insert(step.kernel);
   }
   EXPECT_EQ(order, expected);
   try {
-    resolver.resolve(problem, refused);
+    resolver.resolve(problem, conditions);
     FAIL() << "everything was refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);

@@ -1,0 +1,93 @@
+#include "matmul/request.hpp"
+
+#include "matmul/check_call.hpp"
+#include "matmul/packed_contents.hpp"
+
+namespace tilewise {
+namespace {
+
+std::uint64_t key_of(const PackedOperand* operand) {
+  const PackedOperand::Contents* contents = operand ? operand->contents() : nullptr;
+  return contents ? contents->packing_key : 0;
+}
+
+// Batches that are one product --------------------------------------------------------------------
+
+/// Whether matrix i + 1 begins where row `rows` of matrix i would be.
+bool follow(std::int64_t rows, std::int64_t ld, std::int64_t stride) {
+  std::int64_t next = 0;
+  return !__builtin_mul_overflow(rows, ld, &next) && next == stride;
+}
+
+/// Whether matrix i + 1 begins where column `columns` of matrix i would be, in rows of `all`.
+bool side_by_side(std::int64_t columns, std::int64_t all, std::int64_t ld, std::int64_t stride) {
+  return stride == columns && ld >= all;
+}
+
+/// Whether the matrices have one row each, which may lie at any distance: that is the leading
+/// dimension.
+bool rows_apart(const Problem& problem, const Call& call) {
+  return problem.m == 1 && !a_transposed(problem.layout) && call.stride_a >= problem.k &&
+         call.stride_c >= problem.n;
+}
+
+/// Whether matrices of A and C follow one another as the rows of two matrices of m = `all` rows.
+bool rows_follow(const Problem& problem, const Call& call, std::int64_t all) {
+  const std::int64_t m = problem.m;
+  return follow(m, call.ldc, call.stride_c) &&
+         (a_transposed(problem.layout) ? side_by_side(m, all, call.lda, call.stride_a)
+                                       : follow(m, call.lda, call.stride_a));
+}
+
+/// Whether matrices of B and C lie side by side as the columns of two matrices with n = `all`.
+bool columns_follow(const Problem& problem, const Call& call, std::int64_t all) {
+  const std::int64_t n = problem.n;
+  return side_by_side(n, all, call.ldc, call.stride_c) &&
+         (b_transposed(problem.layout) ? follow(n, call.ldb, call.stride_b)
+                                       : side_by_side(n, all, call.ldb, call.stride_b));
+}
+
+}  // namespace
+
+Problem as_served(Problem problem) {
+  if (problem.k == 0 && problem.math != MathMode::strict)
+    set_types(problem, problem.a, problem.c, MathMode::strict);
+  return problem;
+}
+
+Normalized::Normalized(const Problem& problem, const Call& call) : request(problem) {
+  if (problem.k == 0) [[unlikely]]
+    request.problem = as_served(problem);
+  request.problem.alignment = alignment_of(problem, call);
+  request.packed_a = key_of(call.packed_a);
+  request.packed_b = key_of(call.packed_b);
+  request.far = is_far(problem, call);
+  if (problem.batch > 1 && (call.stride_a == 0 || call.stride_b == 0)) [[unlikely]]
+    fold(call);
+}
+
+/// Sets the product of a batch that is one: with a shared B, of batch x m rows; with a shared A, of
+/// batch x n columns. A pack is the batch's.
+void Normalized::fold(const Call& call) {
+  const Problem& batch = request.problem;
+  if (batch.pointers || request.far || call.packed_a || call.packed_b) return;
+  std::int64_t m = batch.m, n = batch.n;
+  bool apart = false;
+  if (call.stride_b == 0 && !__builtin_mul_overflow(batch.m, batch.batch, &m) &&
+      ((apart = rows_apart(batch, call)) || rows_follow(batch, call, m))) {
+    n = batch.n;
+  } else {
+    m = batch.m;
+    if (call.stride_a != 0 || __builtin_mul_overflow(batch.n, batch.batch, &n) ||
+        !columns_follow(batch, call, n))
+      return;
+  }
+  Problem& product = request.product.emplace(batch);
+  product.m = m, product.n = n, product.batch = 1;
+  Call& as_one = of_product.emplace(call);
+  if (apart) as_one.lda = call.stride_a, as_one.ldc = call.stride_c;
+  as_one.stride_a = as_one.stride_b = as_one.stride_c = 0;
+  product.alignment = alignment_of(product, as_one);
+}
+
+}  // namespace tilewise

@@ -1,0 +1,52 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "db/database.hpp"
+#include "db/image_cache.hpp"
+#include "device/compiler.hpp"
+#include "matmul/image_store.hpp"
+#include "matmul/matmul_internal.hpp"
+#include "matmul/warnings.hpp"
+#include "vocabulary/device_info.hpp"
+#include "vocabulary/once.hpp"
+
+namespace tilewise {
+
+/// The files that a Matmul reads, and its compiler. Cache and compiler are opened at their first
+/// use. Thread-safe.
+class Stores {
+ public:
+  /// Takes database, bundle, open_cache and load_compiler of `parts`.
+  Stores(MatmulParts& parts, const DeviceInfo& device, Warnings& warnings);
+
+  std::optional<Database>& database() { return database_; }
+  std::optional<Database>& bundle() { return bundle_; }
+  /// Null without one.
+  ImageCache* cache();
+  const Compiler* compiler();
+  /// Why compiler() is null.
+  const std::string& no_compiler() const { return no_compiler_; }
+
+  /// From the database, the bundle or the cache. Damage is said once and marked in the database.
+  std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
+  /// Changes the database, through a second connection where it is open read-only. Returns "" or
+  /// the failure; without a database "".
+  std::string write(const std::function<void(Database&)>& change);
+
+ private:
+  const DeviceInfo& device_;
+  Warnings& warnings_;
+  std::optional<Database> database_, bundle_;
+  const bool compile_missing_;
+  std::function<std::unique_ptr<ImageCache>()> open_cache_;
+  std::function<std::unique_ptr<Compiler>()> load_compiler_;
+  Once cache_once_, compiler_once_;
+  std::unique_ptr<ImageCache> cache_;
+  std::unique_ptr<Compiler> compiler_;
+  std::string no_compiler_;
+};
+
+}  // namespace tilewise
