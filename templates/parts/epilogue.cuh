@@ -13,32 +13,35 @@ DEVICE Scalars scalars_of(const Arguments& args) {
           args.beta_device ? *args.beta_device : args.beta};
 }
 
-// alpha x sum + beta x c, converted to C's type, as BLAS defines it: alpha = 0 drops the product (even NaN), beta = 0
-// does not read c.
-DEVICE Sum scaled(const Scalars& s, Sum sum) { return s.alpha == Sum(0) ? Sum(0) : product(s.alpha, sum); }
-DEVICE Result blend(const Scalars& s, Sum sum, const Result* c) {
-  const Sum of_sum = scaled(s, sum);
-  const Sum blended =
-      s.beta == Sum(0) ? of_sum : multiply_add(s.beta, Number<RESULT>::widen(*c), of_sum);
-  return Number<RESULT>::narrow(blended);
-}
-// The same in place, for elements `begin` to end - 1 of COUNT neighbours. Where these are all, c is aligned to COUNT
-// elements. One test of beta serves all elements: a test for each makes the code several times as large, and slow to
-// compile.
-template <int COUNT>
-DEVICE void blend_part(const Scalars& s, const Sum (&sums)[COUNT], Result* c, int begin, int end) {
-  Sum blended[COUNT];
+// The only way from sums to results: alpha x sum + beta x c, converted to C's type, as BLAS defines it. alpha = 0 drops
+// the product (even NaN); CLEARED: sums are 0 there. beta = 0 does not read C; else read_c(old) reads its elements. One
+// test of beta serves all COUNT sums: a test for each makes the code several times as large, and slow to compile.
+template <bool CLEARED = false, int COUNT, class ReadC>
+DEVICE void apply(const Scalars& s, const Sum (&sums)[COUNT], Result (&results)[COUNT], const ReadC& read_c) {
+  Sum values[COUNT];
   UNROLL_ALL
-  for (int e = 0; e < COUNT; ++e) blended[e] = scaled(s, sums[e]);
-  Result results[COUNT];
+  for (int e = 0; e < COUNT; ++e)
+    values[e] = !CLEARED && s.alpha == Sum(0) ? Sum(0) : product(s.alpha, sums[e]);
   if (s.beta != Sum(0)) {
-    load_part<COUNT>(results, c, begin, end);
+    read_c(results);
     UNROLL_ALL
-    for (int e = 0; e < COUNT; ++e)
-      blended[e] = multiply_add(s.beta, Number<RESULT>::widen(results[e]), blended[e]);
+    for (int e = 0; e < COUNT; ++e) values[e] = multiply_add(s.beta, Number<RESULT>::widen(results[e]), values[e]);
   }
   UNROLL_ALL
-  for (int e = 0; e < COUNT; ++e) results[e] = Number<RESULT>::narrow(blended[e]);
+  for (int e = 0; e < COUNT; ++e) results[e] = Number<RESULT>::narrow(values[e]);
+}
+// One element of C.
+DEVICE void blend(const Scalars& s, Sum sum, Result* c) {
+  const Sum sums[1] = {sum};
+  Result result[1];
+  apply(s, sums, result, [&](Result (&old)[1]) { old[0] = *c; });
+  *c = result[0];
+}
+// Elements `begin` to end - 1 of COUNT neighbours. Where these are all, c is aligned to COUNT elements.
+template <int COUNT>
+DEVICE void blend_part(const Scalars& s, const Sum (&sums)[COUNT], Result* c, int begin, int end) {
+  Result results[COUNT];
+  apply(s, sums, results, [&](Result (&old)[COUNT]) { load_part<COUNT>(old, c, begin, end); });
   store_part<COUNT>(c, results, begin, end);
 }
 

@@ -44,5 +44,5 @@ KERNEL(tilewise::ReduceLayout::kThreads, 1) reduce(ARGUMENTS ReduceArgs args) {
   if (row > 0 || element >= elements) return;
   UNROLL_ALL
   for (int r = 1; r < ROWS; ++r) sum = add(sum, sums[r * ELEMENTS + lane]);
-  *c = blend(scalars_of(args), sum, c);
+  blend(scalars_of(args), sum, c);
 }

@@ -53,6 +53,6 @@ KERNEL(kThreads, 4) stream_k(ARGUMENTS StreamKArgs args) {
 #else
   UNROLL_ALL
   for (int e = 0; e < kTogether; ++e)
-    if (e < inside) c[e] = blend(scalars, sums[e], c + e);
+    if (e < inside) blend(scalars, sums[e], c + e);
 #endif
 }

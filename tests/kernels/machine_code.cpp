@@ -11,6 +11,10 @@
 //     How warps hand stages of a TMA pipeline back, before and after a change: by the sources in
 //     TEMPLATES, the folder templates/ of another revision, and by those that are built in.
 //     CANDIDATES (24) random ones of each row.
+// machine_code time FILE TEMPLATES
+//     On a GPU: the file's candidates by both sources, raced in turns. Prints a line of JSON for
+//     each: the times in us, and before over now. At last the geometric mean and the worst three.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <fstream>
@@ -29,6 +33,8 @@
 #include "tests/support/stage_release.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"
+#include "tuner/evaluate/evaluator.hpp"
+#include "tuner/reference/reference.hpp"
 #include "vocabulary/device_info.hpp"
 #include "vocabulary/hash.hpp"
 #include "vocabulary/record.hpp"
@@ -269,6 +275,73 @@ int stages(const std::string& folder, std::size_t candidates) {
   return 0;
 }
 
+/// The images of a plan, by the sources in `folder` or, where it is empty, by those built in.
+std::vector<Image> images_of(const Plan& plan, const Compiler& compiler, const Target& target,
+                             const std::string& folder) {
+  std::vector<Image> images;
+  for (const LaunchStep& step : plan.steps) {
+    KernelSource source = kernel_source(step.kernel.source);
+    if (!folder.empty() && step.role == StepRole::multiply) source = source_in(folder, source);
+    CompileResult made = compiler.compile({step.kernel, source.text, source.headers, target});
+    if (!made.image) throw Error(ErrorKind::compiler, made.log);
+    images.push_back(*std::move(made.image));
+  }
+  return images;
+}
+
+/// Races a candidate's kernels of before and now: before over now.
+double time_both(Evaluator& evaluator, const Json& row, const EvaluationRequest& before,
+                 const EvaluationRequest& now) {
+  const Problem problem = problem_from_json(row["problem"].dump());
+  evaluator.begin(problem, std::make_shared<const Reference>(Reference::compute(problem)));
+  const RaceResult race = evaluator.race({before, now}, false);
+  double us[2] = {};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Evaluation& one = race.finalists[i];
+    if (!one.measurement)
+      throw Error(ErrorKind::device,
+                  row.dump() + ": " + std::string(to_string(one.outcome)) + ": " + one.detail);
+    us[i] = one.measurement->median_us;
+  }
+  Json line = row;
+  line.erase("steps");
+  line["before_us"] = us[0], line["now_us"] = us[1], line["ratio"] = us[0] / us[1];
+  std::cout << line.dump() << std::endl;
+  return us[0] / us[1];
+}
+
+int time_candidates(const std::string& file, const std::string& folder) {
+  const auto device = open_device("auto");
+  const DeviceInfo& info = device->info();
+  const auto compiler = load_compiler(info.target);
+  std::vector<Json> rows;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) rows.push_back(Json::parse(line));
+  std::vector<EvaluationRequest> before(rows.size()), now(rows.size());
+  in_parallel(rows.size(), [&](std::size_t i) {
+    const Problem problem = problem_from_json(rows[i]["problem"].dump());
+    before[i].plan = now[i].plan =
+        find_template(std::string(rows[i]["template"]))
+            .plan(problem, Configuration::parse(rows[i]["configuration"].dump()), info);
+    before[i].images = images_of(before[i].plan, *compiler, info.target, folder);
+    now[i].images = images_of(now[i].plan, *compiler, info.target, "");
+  });
+  const auto evaluator = make_local_evaluator(*device, {});
+  std::vector<double> ratios;
+  double logs = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    ratios.push_back(time_both(*evaluator, rows[i], before[i], now[i]));
+    logs += std::log(ratios.back());
+  }
+  std::sort(ratios.begin(), ratios.end());
+  std::cout << info.name << ": " << ratios.size() << " candidates, before over now in the mean "
+            << std::exp(logs / static_cast<double>(ratios.size())) << ", the lowest";
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, ratios.size()); ++i)
+    std::cout << ' ' << ratios[i];
+  std::cout << std::endl;
+  return 0;
+}
+
 int run(const std::vector<std::string>& words) {
   const auto number = [&](std::size_t otherwise) -> std::size_t {
     return words.size() > 2 ? std::stoul(words[2]) : otherwise;
@@ -276,8 +349,9 @@ int run(const std::vector<std::string>& words) {
   if (words.size() >= 2 && words[0] == "make") return make(words[1], number(200));
   if (words.size() >= 2 && words[0] == "compare") return compare(words[1], number(1));
   if (words.size() >= 2 && words[0] == "stages") return stages(words[1], number(24));
+  if (words.size() == 3 && words[0] == "time") return time_candidates(words[1], words[2]);
   std::cerr << "usage: machine_code make FILE [CANDIDATES] | machine_code compare FILE [PART] | "
-               "machine_code stages TEMPLATES [CANDIDATES]\n";
+               "machine_code stages TEMPLATES [CANDIDATES] | machine_code time FILE TEMPLATES\n";
   return 2;
 }
 

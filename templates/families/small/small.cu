@@ -164,10 +164,11 @@ DEVICE void write(Result* c, Int64 ldc, const Scalars& scalars, const Sums& sums
           (kThreadsN * THREAD_N != SIZE_N && column + right >= SIZE_N))
         continue;
       Result* to = c + down * ldc + right;
-      Result out[VECTOR_C];
-      if (scalars.beta != Sum(0)) load_vector<VECTOR_C>(out, to);
+      Sum run[VECTOR_C];
       UNROLL_ALL
-      for (int e = 0; e < VECTOR_C; ++e) out[e] = blend(scalars, sums[i][j + e], &out[e]);
+      for (int e = 0; e < VECTOR_C; ++e) run[e] = sums[i][j + e];
+      Result out[VECTOR_C];
+      apply(scalars, run, out, [&](Result (&old)[VECTOR_C]) { load_vector<VECTOR_C>(old, to); });
       store_vector<VECTOR_C>(to, out);
     }
   }

@@ -40,36 +40,24 @@ struct WarpTile {
 #if EPILOGUE >= 2
 static_assert(!SPLIT && (EPILOGUE == 2 || !SWAP_AB), "C is stored, in rows of C");
 
-// The results of two neighbouring sums. blended(pair): adds beta x C.
-template <class Blended>
-DEVICE void results_of(Result (&results)[2], const Output& out, const Sum* sums, const Blended& blended) {
-  Sum pair[2] = {product(out.scalars.alpha, sums[0]), product(out.scalars.alpha, sums[1])};
-  blended(pair);
-  UNROLL_ALL
-  for (int e = 0; e < 2; ++e) results[e] = Number<RESULT>::narrow(pair[e]);
+// Calls each(scalars) in code of its own for beta = 0: one test of beta serves all sums.
+template <class Each>
+DEVICE void with_scalars(const Scalars& scalars, const Each& each) {
+  if (scalars.beta == Sum(0))
+    each(Scalars{scalars.alpha, Sum(0)});
+  else
+    each(scalars);
 }
 
-// Calls each(add), where add(pair, c, next, inside) adds beta x C to two sums: those of c[0] and c[next], of which the
-// first `inside` are inside. One test of beta serves all sums.
-template <class Each>
-DEVICE void blend_each(const Scalars& scalars, const Each& each) {
-  if (scalars.beta == Sum(0)) {
-    each([](Sum (&)[2], const Result*, Int64, int) {});
-  } else {
-    each([&](Sum (&pair)[2], const Result* c, Int64 next, int inside) {
+// Reads c[0] and c[next], of which the first `inside` are inside.
+DEVICE void read_pair(Result (&old)[2], const Result* c, [[maybe_unused]] Int64 next, int inside) {
 #if EPILOGUE == 2 && !SWAP_AB
-      Result old[2];  // C's alignment allows it
-      load_part<2>(old, c, 0, inside);
-      UNROLL_ALL
-      for (int e = 0; e < 2; ++e)
-        pair[e] = multiply_add(scalars.beta, Number<RESULT>::widen(old[e]), pair[e]);
+  load_part<2>(old, c, 0, inside);  // C's alignment allows it
 #else
-      UNROLL_ALL
-      for (int e = 0; e < 2; ++e)
-        if (e < inside) pair[e] = multiply_add(scalars.beta, Number<RESULT>::widen(c[e * next]), pair[e]);
+  UNROLL_ALL
+  for (int e = 0; e < 2; ++e)
+    if (e < inside) old[e] = c[e * next];
 #endif
-    });
-  }
 }
 
 #if SWAP_AB
@@ -83,12 +71,13 @@ DEVICE void lay_down(char* to, const Output& out, const Sum (&sums)[WGMMA_N / 2]
     const int byte = (column % kStored.columns + left) * int(sizeof(Result));
     return swizzled<kStored.width()>(right * kStored.width() + byte);  //@ wgmma-place-swapped
   };
-  blend_each(out.scalars, [&](const auto& add) {
+  with_scalars(out.scalars, [&](const Scalars& scalars) {
     const auto results_at = [&](Result (&results)[2], int j, int half) {
       const int right = 8 * j + 2 * in_group, left = group + 8 * half;
       const int inside = left < out.columns ? out.rows - right : 0;
-      results_of(results, out, sums + 4 * (first / 8 + j) + 2 * half,
-                 [&](Sum (&pair)[2]) { add(pair, out.row(right) + left, out.ld, inside); });
+      const int sum = 4 * (first / 8 + j) + 2 * half;
+      apply<true>(scalars, {sums[sum], sums[sum + 1]}, results,
+                  [&](Result (&old)[2]) { read_pair(old, out.row(right) + left, out.ld, inside); });
     };
     constexpr int TOGETHER = sizeof(Result) == 2 ? 2 : 1;  // blocks of 8 rows
     UNROLL_ALL
@@ -130,13 +119,14 @@ DEVICE void lay_down(char* to, const Output& out, const Sum (&sums)[WGMMA_N / 2]
   const auto place = [&](int row, int column) {
     return swizzled<kStored.width()>(row * kStored.width() + column * int(sizeof(Result)));  //@ wgmma-place-result
   };
-  blend_each(out.scalars, [&](const auto& add) {
+  with_scalars(out.scalars, [&](const Scalars& scalars) {
     const Result* rows[2] = {out.row(group), out.row(8 + group)};
     const auto results_at = [&](Result (&results)[2], int j, int half) {
       const int column = 8 * j + 2 * in_group;
       const int inside = 8 * half + group < out.rows ? out.columns - column : 0;
-      results_of(results, out, sums + first / 2 + 4 * j + 2 * half,
-                 [&](Sum (&pair)[2]) { add(pair, rows[half] + column, 1, inside); });
+      const int sum = first / 2 + 4 * j + 2 * half;
+      apply<true>(scalars, {sums[sum], sums[sum + 1]}, results,
+                  [&](Result (&old)[2]) { read_pair(old, rows[half] + column, 1, inside); });
     };
     if constexpr (sizeof(Result) == 2) {
       UNROLL_ALL
@@ -225,7 +215,7 @@ DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stor
 #else
 // stored: the number of the warp's stores so far, of all work items; its two buffers take turns.
 DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stored) {
-  if (to.scalars.alpha == Sum(0)) clear(sums);  // drops NaN, too; cheaper than scaled() for each sum
+  if (to.scalars.alpha == Sum(0)) clear(sums);  // drops NaN, too; cheaper than a choice for each sum
   char* scratch = scratch_of_warp(shared);
   UNROLL_ALL
   for (int i = 0; i < kInstructions; ++i) {
