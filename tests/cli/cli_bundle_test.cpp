@@ -14,8 +14,8 @@ class CliBundle : public ProgramTest {
 };
 
 TEST_F(CliBundle, HoldsWhatASearchFound) {
-  ASSERT_EQ(run({"tune", "--device", "host", "--sizes", "33", "--budget", "3s", "--max-evaluations",
-                 "3", "--templates", "naive"})
+  ASSERT_EQ(run({"tune", "--device", "host", "--sizes", "33", "--budget", "600",
+                 "--max-evaluations", "3", "--templates", "naive"})
                 .status,
             0);
   const Result written = run({"bundle", "--sizes", "33", "-o", bundle(), "--json"});
@@ -32,8 +32,8 @@ TEST_F(CliBundle, HoldsWhatASearchFound) {
 TEST_F(CliBundle, BadInputIsAnErrorAndWritesNothing) {
   EXPECT_EQ(run({"bundle", "--sizes", "33"}).status, 2) << "no file";
   EXPECT_NE(run({"bundle", "--sizes", "33", "-o", bundle()}).status, 0) << "no database";
-  ASSERT_EQ(run({"tune", "--device", "host", "--sizes", "33", "--budget", "3s", "--max-evaluations",
-                 "1", "--templates", "naive"})
+  ASSERT_EQ(run({"tune", "--device", "host", "--sizes", "33", "--budget", "600",
+                 "--max-evaluations", "1", "--templates", "naive"})
                 .status,
             0);
   EXPECT_EQ(run({"bundle", "-o", bundle()}).status, 2) << "no problem";

@@ -18,8 +18,8 @@ class CliCover : public ProgramTest {
 };
 
 TEST_F(CliCover, ARangeIsMeasuredAndThenServed) {
-  const Result result = run({"cover", "--device", "host", "--layout", "nn", "--m", "8..32", "--n",
-                             "16", "--k", "16", "--budget", "5s", "--json"});
+  const Result result = run_with_budget({"cover", "--device", "host", "--layout", "nn", "--m",
+                                         "8..32", "--n", "16", "--k", "16", "--json"});
   ASSERT_EQ(result.status, 0) << result.err;
   const Json document = result.json();
   ASSERT_GE(document.at("points").size(), 1U);
@@ -32,8 +32,8 @@ TEST_F(CliCover, ARangeIsMeasuredAndThenServed) {
   const Result query = run({"query", "--device", "host", "--sizes", "31x16x16", "--json"});
   EXPECT_THAT(query.json().at("answers").at(0).at("match").get<std::string>(),
               testing::AnyOf("predicted", "exact"));
-  const Result table = run({"cover", "--device", "host", "--layout", "nn", "--m", "8", "--n", "16",
-                            "--k", "16", "--budget", "20s"});
+  const Result table = run_with_budget(
+      {"cover", "--device", "host", "--layout", "nn", "--m", "8", "--n", "16", "--k", "16"});
   ASSERT_EQ(table.status, 0) << table.err;
   EXPECT_THAT(table.out,
               AllOf(HasSubstr("covered f32, nn, m 8, n 16, k 16"), HasSubstr("configurations")));
@@ -41,8 +41,8 @@ TEST_F(CliCover, ARangeIsMeasuredAndThenServed) {
 }
 
 TEST_F(CliCover, SeveralAlikeDevicesTakePoints) {
-  const Result result = run({"cover", "--device", "host,host", "--layout", "nn", "--m", "8..32",
-                             "--n", "16", "--k", "16", "--budget", "6s", "--json"});
+  const Result result = run_with_budget({"cover", "--device", "host,host", "--layout", "nn", "--m",
+                                         "8..32", "--n", "16", "--k", "16", "--json"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.json().at("devices"), 2);
   EXPECT_GE(result.json().at("points").size(), 1U);

@@ -20,7 +20,7 @@ class CliDamage : public ProgramTest {
   void SetUp() override {
     hide_gpus();
     ASSERT_EQ(run({"--device", "host", "--sizes", "16", "--max-evaluations", "2", "--templates",
-                   "naive", "--budget", "10"})
+                   "naive", "--budget", "600"})
                   .status,
               0);
   }
@@ -81,7 +81,7 @@ TEST_F(CliDamage, PruneDropsItAndSaysHowMuch) {
   EXPECT_EQ(run({"db", "check"}).status, 0);
   EXPECT_EQ(run({"export"}).status, 0);
   EXPECT_EQ(run({"--device", "host", "--sizes", "16", "--max-evaluations", "2", "--templates",
-                 "naive", "--budget", "10"})
+                 "naive", "--budget", "600"})
                 .status,
             0);
   EXPECT_EQ(run({"db", "info", "--json"}).json().at("counts").at("winners"), 1);

@@ -12,7 +12,7 @@ class CliExchange : public ProgramTest {
  protected:
   std::string path(const std::string& name) const { return file(name).string(); }
   void tune(const std::string& name, const std::string& size) const {
-    ASSERT_EQ(run({"tune", "--device", "host", "--sizes", size, "--budget", "3s",
+    ASSERT_EQ(run({"tune", "--device", "host", "--sizes", size, "--budget", "600",
                    "--max-evaluations", "2", "--templates", "naive", "--db", path(name)})
                   .status,
               0);

@@ -82,7 +82,8 @@ TEST_F(CliLadder, EveryRungIsRightInOrderAndComparedWithTheOneBefore) {
 }
 
 TEST_F(CliLadder, WithoutAWinnerItTunesForOneAndStoresIt) {
-  const Result result = ladder({"--budget", "2s", "--json"});
+  const Result result =
+      run_with_budget({"ladder", "--device", "host", "--size", "36x20x28", "--json"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.json().at("rungs").back().at("what").get<std::string>(),
               HasSubstr("tuned just now"));

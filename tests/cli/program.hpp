@@ -116,6 +116,20 @@ class ProgramTest : public testing::Test {
     return finish(start(arguments, input));
   }
 
+  /// The same with a longer budget, and an empty database, where one was too short for this machine
+  /// (status 6: nothing valid was found within it).
+  Result run_with_budget(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.end(), {"--budget", ""});
+    Result result;
+    for (const char* budget : {"5s", "30s", "180s", "1080s"}) {
+      fs::remove(database());
+      arguments.back() = budget;
+      result = run(arguments);
+      if (result.status != 6) break;
+    }
+    return result;
+  }
+
   /// The same of another program.
   Result run_program(const std::string& program, const std::vector<std::string>& arguments) {
     program_ = program;
