@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "api/matmul_parts.hpp"
 #include "bench/compare/kinds.hpp"
 #include "device/machines.hpp"
-#include "matmul/matmul_internal.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/number.hpp"
 #include "vocabulary/problem.hpp"

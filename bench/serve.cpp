@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "api/matmul_parts.hpp"
 #include "bench/compare/kinds.hpp"
 #include "bench/serve/operands.hpp"
 #include "bench/serve/run_filled.hpp"
@@ -17,7 +18,6 @@
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
 #include "matmul/executable.hpp"
-#include "matmul/matmul_internal.hpp"
 #include "matmul/resolution.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"

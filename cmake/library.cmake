@@ -1,7 +1,7 @@
 # The library that a program links: libtilewise.a and, with TILEWISE_SHARED, libtilewise.so. Both hold the objects of
-# the same five rooms, so nothing is compiled twice. The tests and the programs of this tree link the rooms.
+# the same six rooms, so nothing is compiled twice. The tests and the programs of this tree link the rooms.
 set(_objects "")
-foreach(room vocabulary templates device db matmul)
+foreach(room vocabulary templates device db matmul api)
   list(APPEND _objects $<TARGET_OBJECTS:tilewise_${room}>)
 endforeach()
 

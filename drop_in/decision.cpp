@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "api/matmul_parts.hpp"
 #include "db/database.hpp"
 #include "device/cuda/cublas_terms.hpp"
 #include "device/machines.hpp"
-#include "matmul/matmul_internal.hpp"
 #include "matmul/prediction.hpp"
 #include "matmul/resolution.hpp"
 #include "matmul/resolve.hpp"

@@ -7,8 +7,6 @@
 
 namespace tilewise {
 
-class Matmul;
-
 /// A lookup's result: the candidate to launch and its record. The public form is Match.
 struct Resolution {
   MatchKind kind = MatchKind::default_;
@@ -23,8 +21,5 @@ struct Resolution {
 
 /// The public form of the resolution of `problem`.
 Match match_of(const Resolution& resolution, const Problem& problem);
-
-/// Matmul::explain() with the candidate and the record.
-Resolution resolution_of(const Matmul& matmul, const Problem& problem);
 
 }  // namespace tilewise

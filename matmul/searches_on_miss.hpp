@@ -16,7 +16,7 @@ namespace tilewise {
 /// one search at a time, since two would disturb each other's times.
 class SearchesOnMiss {
  public:
-  /// MatmulParts::tune; may be empty.
+  /// ServingParts::tune; may be empty.
   using Tune = std::function<std::string(const Problem&, const DeviceInfo&)>;
 
   SearchesOnMiss(StoredWinners& winners, const DeviceInfo& device, Tune tune, Warnings& warnings)

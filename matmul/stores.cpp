@@ -8,7 +8,7 @@
 
 namespace tilewise {
 
-Stores::Stores(MatmulParts& parts, const DeviceInfo& device, Warnings& warnings)
+Stores::Stores(ServingParts& parts, const DeviceInfo& device, Warnings& warnings)
     : device_(device),
       warnings_(warnings),
       database_(std::move(parts.database)),

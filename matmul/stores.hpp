@@ -8,7 +8,7 @@
 #include "db/image_cache.hpp"
 #include "device/compiler.hpp"
 #include "matmul/image_store.hpp"
-#include "matmul/matmul_internal.hpp"
+#include "matmul/serving_parts.hpp"
 #include "matmul/warnings.hpp"
 #include "vocabulary/device_info.hpp"
 #include "vocabulary/once.hpp"
@@ -20,7 +20,7 @@ namespace tilewise {
 class Stores {
  public:
   /// Takes database, bundle, open_cache and load_compiler of `parts`.
-  Stores(MatmulParts& parts, const DeviceInfo& device, Warnings& warnings);
+  Stores(ServingParts& parts, const DeviceInfo& device, Warnings& warnings);
 
   std::optional<Database>& database() { return database_; }
   std::optional<Database>& bundle() { return bundle_; }

@@ -183,6 +183,17 @@ Alignment natural_alignment(Layout layout, std::int64_t m, std::int64_t n, std::
   return {aligned(min_lda(problem), a), aligned(min_ldb(problem), b), aligned(min_ldc(problem), c)};
 }
 
+Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
+                      DType c, MathMode math, std::int64_t batch) {
+  Problem problem;
+  problem.layout = layout;
+  problem.m = m, problem.n = n, problem.k = k;
+  problem.batch = batch;
+  set_types(problem, operand, c, math);
+  problem.alignment = natural_alignment(layout, m, n, k, operand, operand, c);
+  return problem;
+}
+
 std::int64_t min_lda(const Problem& p) { return a_transposed(p.layout) ? p.m : p.k; }
 std::int64_t min_ldb(const Problem& p) { return b_transposed(p.layout) ? p.k : p.n; }
 std::int64_t min_ldc(const Problem& p) { return p.n; }

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "api/matmul_parts.hpp"
 #include "bench/compare/result.hpp"
 #include "device/cuda/cuda.hpp"
-#include "matmul/matmul_internal.hpp"
 #include "tilewise/matmul.hpp"
 #include "tuner/evaluate/benchmark.hpp"
 

@@ -19,7 +19,7 @@
 
 namespace tilewise {
 
-struct MatmulParts;  // matmul/matmul_internal.hpp
+struct MatmulParts;  // api/matmul_parts.hpp
 struct Resolution;   // matmul/resolution.hpp
 
 /// What the first product of a problem does that was not tuned: whose Match::kind is not exact.
@@ -78,21 +78,6 @@ struct MatmulOptions {
   /// processes of a process group.
   std::function<void(const std::string&)> warn;
 };
-
-/// A problem of the given types and mode. Its alignment is that of tightly packed matrices at
-/// 16-byte aligned addresses; prepare(), explain() and pack_b() use it. `c` is the result's type
-/// (default_result() is the usual one). Throws Error(invalid_argument) for types that do not go
-/// together; the message lists those that do.
-TILEWISE_API Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
-                                   DType operand, DType c, MathMode math = MathMode::strict,
-                                   std::int64_t batch = 1);
-
-/// The same for the C++ types T of A and B and R of C.
-template <Element T, Element R>
-Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
-                      MathMode math = MathMode::strict, std::int64_t batch = 1) {
-  return typed_problem(layout, m, n, k, ElementType<T>::value, ElementType<R>::value, math, batch);
-}
 
 /// The tuned matrix product of one device. C (m x n) = alpha op(A) op(B) + beta C, row-major.
 ///

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tilewise/dtype.hpp"
+#include "tilewise/element.hpp"
 #include "tilewise/export.h"
 
 namespace tilewise {
@@ -73,6 +74,21 @@ TILEWISE_API double operand_bytes(const Problem& problem);
 /// 16-byte aligned addresses.
 TILEWISE_API Alignment natural_alignment(Layout layout, std::int64_t m, std::int64_t n,
                                          std::int64_t k, DType a, DType b, DType c);
+
+/// A problem of the given types and mode. Its alignment is that of tightly packed matrices at
+/// 16-byte aligned addresses; prepare(), explain() and pack_b() use it. `c` is the result's type
+/// (default_result() is the usual one). Throws Error(invalid_argument) for types that do not go
+/// together; the message lists those that do.
+TILEWISE_API Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
+                                   DType operand, DType c, MathMode math = MathMode::strict,
+                                   std::int64_t batch = 1);
+
+/// The same for the C++ types T of A and B and R of C.
+template <Element T, Element R>
+Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
+                      MathMode math = MathMode::strict, std::int64_t batch = 1) {
+  return typed_problem(layout, m, n, k, ElementType<T>::value, ElementType<R>::value, math, batch);
+}
 
 /// Smallest leading dimension, in elements, of each operand as stored.
 TILEWISE_API std::int64_t min_lda(const Problem& problem);

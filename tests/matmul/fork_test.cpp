@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "matmul/matmul_internal.hpp"
+#include "api/matmul_parts.hpp"
 #include "tests/support/fork.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.h"

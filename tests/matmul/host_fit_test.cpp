@@ -7,8 +7,8 @@
 #include <random>
 #include <set>
 
-#include "matmul/host/host_plan.hpp"
-#include "matmul/matmul_internal.hpp"
+#include "api/host_pointers/host_plan.hpp"
+#include "api/matmul_parts.hpp"
 #include "matmul/portfolio.hpp"
 #include "tests/support/fake_device.hpp"
 #include "tests/support/problems.hpp"

@@ -1,9 +1,9 @@
 // Splits of products on host pointers that are kept for later products.
-#include "matmul/host/host_fits.hpp"
+#include "api/host_pointers/host_fits.hpp"
 
 #include <gtest/gtest.h>
 
-#include "matmul/matmul_internal.hpp"
+#include "api/matmul_parts.hpp"
 #include "matmul/portfolio.hpp"
 #include "tests/support/fake_device.hpp"
 #include "tests/support/problems.hpp"

@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "matmul/host/host_plan.hpp"
+#include "api/host_pointers/host_plan.hpp"
 #include "tests/support/problems.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "matmul/matmul_internal.hpp"
+#include "api/matmul_parts.hpp"
 #include "tests/matmul/served_checks.hpp"
 
 namespace tilewise::host_stream_gpu_test {

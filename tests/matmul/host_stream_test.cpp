@@ -4,8 +4,8 @@
 #include <limits>
 #include <random>
 
+#include "api/host_pointers/host_staging.hpp"
 #include "lazy_device.hpp"
-#include "matmul/host/host_staging.hpp"
 #include "matmul_fixture.hpp"
 #include "tests/matmul/served_checks.hpp"
 

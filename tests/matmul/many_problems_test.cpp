@@ -5,7 +5,7 @@
 #include <barrier>
 #include <thread>
 
-#include "matmul/state.hpp"
+#include "matmul/serving.hpp"
 #include "matmul_fixture.hpp"
 
 namespace tilewise::many_problems_test {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "api/matmul_parts.hpp"
 #include "fake_product.hpp"
-#include "matmul/matmul_internal.hpp"
 #include "templates/kernel_template.hpp"
 #include "vocabulary/record.hpp"
 

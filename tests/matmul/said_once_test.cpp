@@ -1,5 +1,5 @@
 // A line that a program and the workers of its pools say once.
-#include "matmul/said_once.hpp"
+#include "api/said_once.hpp"
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 #include <limits>
 #include <thread>
 
-#include "matmul/tuning_program.hpp"
+#include "api/tuning_program.hpp"
 #include "matmul_fixture.hpp"
 
 namespace tilewise::tune_on_miss_test {

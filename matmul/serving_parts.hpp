@@ -10,14 +10,12 @@
 #include "db/image_cache.hpp"
 #include "device/compiler.hpp"
 #include "device/device.hpp"
-#include "matmul/host/host_plan.hpp"
-#include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
 
 namespace tilewise {
 
-/// The parts of a Matmul. MatmulOptions become parts; tests and benchmarks construct their own.
-struct MatmulParts {
+/// What a Serving is made of.
+struct ServingParts {
   std::unique_ptr<Device> device;
   std::optional<Database> database;  ///< winners and their images; without it, defaults are served
   std::optional<Database> bundle = {};  ///< the same for what the database does not have
@@ -33,18 +31,8 @@ struct MatmulParts {
   /// Of OnMiss::tune: tunes a problem, so that the database has its winner. Returns "", or why it
   /// failed. One call at a time. May be empty.
   std::function<std::string(const Problem&, const DeviceInfo&)> tune = {};
-  HostSettings host = {};                        ///< of products on host pointers
   std::function<void(const std::string&)> warn;  ///< empty: standard error
   std::vector<std::string> notes = {};           ///< warnings from before the construction
 };
-
-/// The parts that the options name, on an open device. A missing database becomes a note; an
-/// unreadable one throws Error(database).
-MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& options);
-
-Matmul make_matmul(MatmulParts parts);
-
-/// A C handle of a Matmul; tilewise_destroy() deletes it.
-tilewise_matmul* make_handle(Matmul matmul);
 
 }  // namespace tilewise

@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-#include "matmul/host/host_plan.hpp"
+#include "api/host_pointers/host_plan.hpp"
 
 namespace tilewise {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "matmul/matmul_internal.hpp"
+#include "api/matmul_parts.hpp"
 #include "matmul/resolution.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.h"

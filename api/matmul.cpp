@@ -9,15 +9,17 @@
 #include <memory>
 #include <optional>
 
+#include "api/matmul_state.hpp"
+#include "api/said_once.hpp"
+#include "api/tuning_program.hpp"
 #include "device/fork.hpp"
 #include "device/machines.hpp"
+#include "matmul/check_call.hpp"
+#include "matmul/fastest.hpp"
 #include "matmul/packed_contents.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/request.hpp"
 #include "matmul/resolution.hpp"
-#include "matmul/said_once.hpp"
-#include "matmul/state.hpp"
-#include "matmul/tuning_program.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/once.hpp"
 #include "vocabulary/own_errors.hpp"
@@ -94,17 +96,6 @@ bool is_there(const std::filesystem::path& path) {
 constexpr DType kF32 = DType::f32;
 
 }  // namespace
-
-Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
-                      DType c, MathMode math, std::int64_t batch) {
-  Problem problem;
-  problem.layout = layout;
-  problem.m = m, problem.n = n, problem.k = k;
-  problem.batch = batch;
-  set_types(problem, operand, c, math);
-  problem.alignment = natural_alignment(layout, m, n, k, operand, operand, c);
-  return problem;
-}
 
 MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& options) {
   MatmulParts parts;
@@ -216,16 +207,16 @@ void Matmul::operator()(const Problem& problem, const Call& call) try {
   check_call(problem, call);
   if (!writes_c(problem, call)) return;
   const Normalized asked(problem, call);
-  if (const Executable* known = recall(state_->id(), asked.request)) [[likely]]
+  if (const Executable* known = recall(state_->serving.id(), asked.request)) [[likely]]
     return launch(*known, asked, call);
   // Apart, so that the code of a served call is short.
   const auto look_up = [&]() __attribute__((noinline)) {
-    const std::shared_ptr<const Executable> found =
-        state_->executable(asked.request, call.stream, given_in(call, state_->device()));
+    const std::shared_ptr<const Executable> found = state_->serving.executable(
+        asked.request, call.stream, given_in(call, state_->serving.device()));
     // In a capture the batch may serve only because the product is not prepared yet.
     if (!asked.request.product || found->problem() == *asked.request.product ||
-        !state_->device().capturing(call.stream))
-      remember(state_->id(), asked.request, found);
+        !state_->serving.device().capturing(call.stream))
+      remember(state_->serving.id(), asked.request, found);
     launch(*found, asked, call);
   };
   look_up();
@@ -248,7 +239,7 @@ PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) 
     const Alignment seen = alignment_of(problem, call);
     (is_a ? asked.alignment.a : asked.alignment.b) = is_a ? seen.a : seen.b;
     check_alignment(asked);
-    state_->pack(asked, call, *contents);
+    state_->serving.pack(asked, call, *contents);
   }
   return PackedOperand(std::move(contents));
 } catch (...) {
@@ -276,8 +267,8 @@ MathMode Matmul::fastest_within(const Problem& problem, double accuracy) const t
   check_problem(problem);
   check_alignment(problem);
   return tilewise::fastest_within(
-      problem, accuracy, state_->device().info(),
-      [this](const Problem& asked) { return state_->resolution(asked); });
+      problem, accuracy, state_->serving.device().info(),
+      [this](const Problem& asked) { return state_->serving.resolution(asked); });
 } catch (...) {
   rethrow_as_error();
 }
@@ -292,14 +283,14 @@ Resolution resolution_of(const Matmul& matmul, const Problem& problem) {
   matmul.check_process();
   check_problem(problem);
   check_alignment(problem);
-  return matmul.state_->explain(as_served(problem));
+  return matmul.state_->serving.explain(as_served(problem));
 }
 
 void Matmul::prepare(const Problem& problem) try {
   check_process();
   check_problem(problem);
   check_alignment(problem);
-  if (!is_empty(problem)) state_->executable(Request(as_served(problem)), nullptr);
+  if (!is_empty(problem)) state_->serving.executable(Request(as_served(problem)), nullptr);
 } catch (...) {
   rethrow_as_error();
 }
@@ -324,7 +315,7 @@ void Matmul::prepare_range(const Problem& problem, std::int64_t last_m) try {
       one.alignment.a =
           std::min(one.alignment.a,
                    natural_alignment(one.layout, one.m, one.n, one.k, one.a, one.b, one.c).a);
-    if (!is_empty(one)) state_->prepare(as_served(one));
+    if (!is_empty(one)) state_->serving.prepare(as_served(one));
   }
 } catch (...) {
   rethrow_as_error();

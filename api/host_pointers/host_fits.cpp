@@ -1,4 +1,4 @@
-#include "matmul/host/host_fits.hpp"
+#include "api/host_pointers/host_fits.hpp"
 
 #include <utility>
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "matmul/host/host_plan.hpp"
+#include "api/host_pointers/host_plan.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {

@@ -10,12 +10,11 @@
 #include "matmul/check_call.hpp"
 #include "matmul/executable.hpp"
 #include "matmul/executable_cache.hpp"
-#include "matmul/host/host_products.hpp"
 #include "matmul/kernel_table.hpp"
-#include "matmul/matmul_internal.hpp"
 #include "matmul/missed.hpp"
 #include "matmul/request.hpp"
 #include "matmul/searches_on_miss.hpp"
+#include "matmul/serving_parts.hpp"
 #include "matmul/stored_winners.hpp"
 #include "matmul/stores.hpp"
 #include "matmul/warnings.hpp"
@@ -27,22 +26,22 @@ inline constexpr std::size_t kCachedExecutables = 4096;
 /// The number of prepared problems whose resolution is kept besides, about 150 bytes each.
 inline constexpr std::size_t kPrepared = 65536;
 
-/// A Matmul without its per-thread memory: request -> executable, made at first need and kept for
-/// the last kCachedExecutables requests. Thread-safe. One executable is made at a time; a lookup of
-/// a finished one does not wait for it.
+/// What serves a Matmul's products on device pointers: request -> executable, made at first need
+/// and kept for the last kCachedExecutables requests. Thread-safe. One executable is made at a
+/// time; a lookup of a finished one does not wait for it.
 ///
 /// An executable does not own its kernels (KernelTable) and holds no device memory, so that its
-/// destruction frees host memory only: at any time, also after the State's, in any thread and in a
-/// child by fork().
-struct Matmul::State {
+/// destruction frees host memory only: at any time, also after this object's, in any thread and in
+/// a child by fork().
+class Serving {
  public:
-  explicit State(MatmulParts parts);
+  explicit Serving(ServingParts parts);
 
-  /// The executable for a request; it may be launched while the State lives. Where request.product
-  /// is, its problem() is that product or the batch. Throws Error(invalid_argument) when a kernel
-  /// of it is not loaded yet and `stream` is being captured: loading and compiling are not possible
-  /// in a capture. `given`: of the call; they count in the choice for a problem that was neither
-  /// tuned nor prepared, outside of a capture.
+  /// The executable for a request; it may be launched while this object lives. Where
+  /// request.product is, its problem() is that product or the batch. Throws Error(invalid_argument)
+  /// when a kernel of it is not loaded yet and `stream` is being captured: loading and compiling
+  /// are not possible in a capture. `given`: of the call; they count in the choice for a problem
+  /// that was neither tuned nor prepared, outside of a capture.
   std::shared_ptr<const Executable> executable(const Request& request, Stream stream,
                                                const GivenPackings& given = {});
   /// Whether executable() returns at once.
@@ -63,7 +62,6 @@ struct Matmul::State {
   /// for it. Without such a packing, `contents` gets no copy.
   void pack(const Problem& problem, const Call& call, PackedOperand::Contents& contents);
   Device& device() const { return *device_; }
-  HostProducts& host_products() { return host_products_; }
   /// Unique in the process, also after destruction.
   std::uint64_t id() const { return id_; }
 
@@ -104,8 +102,6 @@ struct Matmul::State {
   /// Of prepared problems. Problems of one candidate share a resolution.
   std::unordered_map<Problem, std::shared_ptr<const Resolution>> prepared_;
   std::map<Candidate, std::shared_ptr<const Resolution>> prepared_resolutions_;
-
-  HostProducts host_products_;
 };
 
 }  // namespace tilewise

@@ -1,4 +1,4 @@
-#include "matmul/host/host_products.hpp"
+#include "api/host_pointers/host_products.hpp"
 
 #include <algorithm>
 #include <string>

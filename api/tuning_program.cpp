@@ -1,4 +1,4 @@
-#include "matmul/tuning_program.hpp"
+#include "api/tuning_program.hpp"
 
 #include <dlfcn.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "matmul/state.hpp"
+#include "matmul/serving.hpp"
 
 #include <atomic>
 #include <utility>
@@ -49,7 +49,7 @@ Request without_packings(Request request) {
 
 }  // namespace
 
-Matmul::State::State(MatmulParts parts)
+Serving::Serving(ServingParts parts)
     : device_(std::move(parts.device)),
       warnings_(std::move(parts.warn)),
       stores_(parts, device_->info(), warnings_),
@@ -57,14 +57,13 @@ Matmul::State::State(MatmulParts parts)
       searches_(winners_, device_->info(), std::move(parts.tune), warnings_),
       kernels_(*device_, stores_, warnings_),
       on_miss_(parts.on_miss),
-      id_(next_id()),
-      host_products_(parts.host) {
+      id_(next_id()) {
   for (const std::string& note : parts.notes) warnings_.once(note);
   if (on_miss_ == OnMiss::record) missed_.emplace(parts.missed_list);
 }
 
-std::shared_ptr<const Executable> Matmul::State::executable(const Request& request, Stream stream,
-                                                            const GivenPackings& given) {
+std::shared_ptr<const Executable> Serving::executable(const Request& request, Stream stream,
+                                                      const GivenPackings& given) {
   if (auto found = executables_.find(request)) return found;
   if (request.product) return product_or_batch(request, stream);
   const MayLoad may_load = device_->capturing(stream) ? MayLoad::no : MayLoad::yes;
@@ -81,8 +80,7 @@ std::shared_ptr<const Executable> Matmul::State::executable(const Request& reque
 /// A batch that is one product has two forms. A batch that was prepared stays as it is, and its own
 /// record comes before a prediction for the product. Where one form cannot be served (nothing
 /// compiles, nothing is loaded in a capture), the other may be.
-std::shared_ptr<const Executable> Matmul::State::product_or_batch(const Request& request,
-                                                                  Stream stream) {
+std::shared_ptr<const Executable> Serving::product_or_batch(const Request& request, Stream stream) {
   const Request product(*request.product);
   Request batch = request;
   batch.product.reset();
@@ -102,7 +100,7 @@ std::shared_ptr<const Executable> Matmul::State::product_or_batch(const Request&
   return made;
 }
 
-void Matmul::State::prepare(const Problem& problem) {
+void Serving::prepare(const Problem& problem) {
   const std::lock_guard making(make_mutex_);
   if (prepared_.contains(problem)) return;
   Resolution served;
@@ -114,7 +112,7 @@ void Matmul::State::prepare(const Problem& problem) {
 }
 
 /// The prepared choice for a request; null where there is none that serves it.
-const Resolution* Matmul::State::prepared(const Request& request) const {
+const Resolution* Serving::prepared(const Request& request) const {
   const auto known = prepared_.find(request.problem);
   if (known == prepared_.end()) return nullptr;
   const Resolution& choice = *known->second;
@@ -126,9 +124,8 @@ const Resolution* Matmul::State::prepared(const Request& request) const {
 /// By the prepared choice where there is one. Else tries resolutions, best first, until one loads.
 /// A failed one is not tried again in this process. It is quarantined in the database only after
 /// another has loaded: before, the device may be at fault. `served`: the resolution that loaded.
-std::shared_ptr<const Executable> Matmul::State::make(const Request& request,
-                                                      const GivenPackings& given, MayLoad may_load,
-                                                      Resolution* served) {
+std::shared_ptr<const Executable> Serving::make(const Request& request, const GivenPackings& given,
+                                                MayLoad may_load, Resolution* served) {
   const Problem& problem = request.problem;
   if (const Resolution* choice = prepared(request))
     if (Attempt tried = attempt(request, *choice, may_load); tried.executable)
@@ -161,8 +158,8 @@ std::shared_ptr<const Executable> Matmul::State::make(const Request& request,
   }
 }
 
-Matmul::State::Attempt Matmul::State::attempt(const Request& request, const Resolution& resolution,
-                                              MayLoad may_load) {
+Serving::Attempt Serving::attempt(const Request& request, const Resolution& resolution,
+                                  MayLoad may_load) {
   Plan plan = plan_of(resolution.candidate, request.problem, device_->info());
   const std::string revision = launch_revision(find_template(resolution.candidate.kernel_template));
   Attempt attempt;
@@ -190,7 +187,7 @@ Matmul::State::Attempt Matmul::State::attempt(const Request& request, const Reso
 
 /// Expected seconds of a kernel's compile: the compile time of the record's kernels together, else
 /// a usual value.
-double Matmul::State::seconds_to_compile(const Resolution& resolution) const {
+double Serving::seconds_to_compile(const Resolution& resolution) const {
   constexpr double kUsual = 0.3, kUsualOnCpu = 1;
   if (resolution.record && resolution.record->compile_ms > 0)
     return resolution.record->compile_ms / 1000;
@@ -199,7 +196,7 @@ double Matmul::State::seconds_to_compile(const Resolution& resolution) const {
 
 /// A batch by pointers is served by what was tuned for the batch with strides. Where strides are
 /// far, what was tuned may not serve.
-bool Matmul::State::is_missed(const Request& request, const Resolution& resolution) {
+bool Serving::is_missed(const Request& request, const Resolution& resolution) {
   if (resolution.kind == MatchKind::exact) return false;
   Problem tuned = request.problem;
   tuned.pointers = false;
@@ -207,7 +204,7 @@ bool Matmul::State::is_missed(const Request& request, const Resolution& resoluti
 }
 
 /// What OnMiss says of a problem that was not tuned, or whose record failed (`why_not`).
-void Matmul::State::meet_miss(const Problem& problem, const std::string& why_not) {
+void Serving::meet_miss(const Problem& problem, const std::string& why_not) {
   if (on_miss_ == OnMiss::error) {
     const std::string what = to_string(problem) + " on " + device_->info().name;
     throw Error(ErrorKind::not_found,
@@ -222,7 +219,7 @@ void Matmul::State::meet_miss(const Problem& problem, const std::string& why_not
 }
 
 /// Without make_mutex_ during the search: products of other problems are made.
-void Matmul::State::search_if_due(const Problem& problem) {
+void Serving::search_if_due(const Problem& problem) {
   if (!searches_.is_due(problem)) return;
   {
     const std::lock_guard making(make_mutex_);
@@ -233,7 +230,7 @@ void Matmul::State::search_if_due(const Problem& problem) {
 
 /// Marks the record, so that the next process does not try it. On a database that cannot be written
 /// the record stays unmarked.
-void Matmul::State::quarantine(const Record& record, const std::string& why) {
+void Serving::quarantine(const Record& record, const std::string& why) {
   const std::string failed =
       stores_.write([&](Database& database) { database.quarantine(record.id, why); });
   if (!failed.empty())
@@ -243,7 +240,7 @@ void Matmul::State::quarantine(const Record& record, const std::string& why) {
 
 /// Throws with the remedy when every candidate for a problem has failed; returns when none was
 /// tried.
-void Matmul::State::give_up(const Problem& problem) const {
+void Serving::give_up(const Problem& problem) const {
   const std::string why_not = kernels_.refusal_for(problem);
   if (why_not.empty()) return;
   throw Error(ErrorKind::compiler,
@@ -256,8 +253,7 @@ void Matmul::State::give_up(const Problem& problem) const {
                          "TILEWISE_NVRTC names it where it is not found by itself)"));
 }
 
-void Matmul::State::pack(const Problem& problem, const Call& call,
-                         PackedOperand::Contents& contents) {
+void Serving::pack(const Problem& problem, const Call& call, PackedOperand::Contents& contents) {
   if (device_->capturing(call.stream))
     throw Error(ErrorKind::invalid_argument,
                 "an operand cannot be packed inside a stream capture: pack it before, and capture "

@@ -1,4 +1,4 @@
-#include "matmul/host/host_staging.hpp"
+#include "api/host_pointers/host_staging.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <string>
 
+#include "api/matmul_parts.hpp"
 #include "db/database.hpp"
-#include "matmul/matmul_internal.hpp"
 #include "tilewise/problem.hpp"
 #include "vocabulary/device_info.hpp"
 

@@ -1,4 +1,4 @@
-#include "matmul/host/host_plan.hpp"
+#include "api/host_pointers/host_plan.hpp"
 
 #include <algorithm>
 #include <cmath>

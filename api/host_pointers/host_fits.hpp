@@ -4,7 +4,7 @@
 #include <memory>
 #include <mutex>
 
-#include "matmul/host/host_plan.hpp"
+#include "api/host_pointers/host_plan.hpp"
 
 namespace tilewise {
 

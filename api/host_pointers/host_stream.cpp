@@ -1,4 +1,4 @@
-#include "matmul/host/host_stream.hpp"
+#include "api/host_pointers/host_stream.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "matmul/said_once.hpp"
+#include "api/said_once.hpp"
 
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -3,9 +3,9 @@
 #include <functional>
 #include <memory>
 
-#include "matmul/host/host_fits.hpp"
-#include "matmul/host/host_plan.hpp"
-#include "matmul/host/host_staging.hpp"
+#include "api/host_pointers/host_fits.hpp"
+#include "api/host_pointers/host_plan.hpp"
+#include "api/host_pointers/host_staging.hpp"
 #include "vocabulary/device_info.hpp"
 
 namespace tilewise {

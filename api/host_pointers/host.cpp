@@ -4,10 +4,10 @@
 #include <functional>
 #include <vector>
 
+#include "api/host_pointers/host_plan.hpp"
+#include "api/host_pointers/host_stream.hpp"
+#include "api/matmul_state.hpp"
 #include "matmul/check_call.hpp"
-#include "matmul/host/host_plan.hpp"
-#include "matmul/host/host_stream.hpp"
-#include "matmul/state.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/own_errors.hpp"
@@ -173,29 +173,29 @@ void Matmul::host(const Problem& asked, const Call& given) try {
   check_process();
   check_host_call(asked, given);
   if (!writes_c(asked, given)) return;
-  Device& device = state_->device();
+  Device& device = state_->serving.device();
   const HostTask task = task_of(asked, given);
   StreamedProduct::Executables executables;
   const auto executable = [&](const Problem& problem) -> const Executable& {
     auto& made = executables[problem];
-    if (!made) made = state_->executable(Request(as_served(problem)), nullptr);
+    if (!made) made = state_->serving.executable(Request(as_served(problem)), nullptr);
     return *made;
   };
   // Kernels of splits that are only considered are not loaded.
   const auto workspace_of = [&](const Problem& problem) {
     const Problem served = as_served(problem);
-    if (executables.contains(problem) || state_->has_executable(Request(served)))
+    if (executables.contains(problem) || state_->serving.has_executable(Request(served)))
       return executable(problem).plan().workspace_bytes;
     try {
-      return workspace_bytes(state_->resolution(served), served, device.info());
+      return workspace_bytes(state_->serving.resolution(served), served, device.info());
     } catch (const Error&) {  // says what to do
       return executable(problem).plan().workspace_bytes;
     }
   };
   const auto expected_us = [&](const Problem& whole) {
-    return state_->resolution(whole).predicted_us;
+    return state_->serving.resolution(whole).predicted_us;
   };
-  HostProducts& kept = state_->host_products();
+  HostProducts& kept = state_->host_products;
   const std::int64_t free_bytes = device.free_memory() + kept.staging().device_bytes();
   std::shared_ptr<const HostFit> fit =
       kept.fit(task, free_bytes, device.info(), workspace_of, expected_us);
@@ -250,15 +250,16 @@ HostSplit Matmul::host_split(const Problem& problem, const Call& call) const try
     throw Error(ErrorKind::invalid_argument,
                 "a batch by pointers is not a product on host pointers");
   if (is_empty(problem)) return {};
-  const DeviceInfo& info = state_->device().info();
-  HostProducts& kept = state_->host_products();
+  const DeviceInfo& info = state_->serving.device().info();
+  HostProducts& kept = state_->host_products;
   const std::shared_ptr<const HostFit> fit = kept.fit(
-      task_of(problem, call), state_->device().free_memory() + kept.staging().device_bytes(), info,
+      task_of(problem, call),
+      state_->serving.device().free_memory() + kept.staging().device_bytes(), info,
       [&](const Problem& tile) {
         const Problem served = as_served(tile);
-        return workspace_bytes(state_->resolution(served), served, info);
+        return workspace_bytes(state_->serving.resolution(served), served, info);
       },
-      [&](const Problem& whole) { return state_->resolution(whole).predicted_us; });
+      [&](const Problem& whole) { return state_->serving.resolution(whole).predicted_us; });
   HostSplit split = fit->plan.split();
   split.device_bytes += fit->workspace;
   if (!fit->plan.shape.single) split.staging_bytes = HostStaging::bytes(kept.settings());

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <vector>
 
+#include "api/host_pointers/host_plan.hpp"
 #include "device/device.hpp"
-#include "matmul/host/host_plan.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <vector>
 
+#include "api/host_pointers/host_plan.hpp"
+#include "api/host_pointers/host_staging.hpp"
 #include "matmul/executable.hpp"
-#include "matmul/host/host_plan.hpp"
-#include "matmul/host/host_staging.hpp"
 
 namespace tilewise {
 

@@ -1,0 +1,30 @@
+#pragma once
+#include <memory>
+
+#include "api/host_pointers/host_plan.hpp"
+#include "device/device.hpp"
+#include "matmul/resolution.hpp"
+#include "matmul/serving_parts.hpp"
+#include "tilewise/matmul.h"
+#include "tilewise/matmul.hpp"
+
+namespace tilewise {
+
+/// The parts of a Matmul. MatmulOptions become parts; tests and benchmarks construct their own.
+struct MatmulParts : ServingParts {
+  HostSettings host = {};  ///< of products on host pointers
+};
+
+/// The parts that the options name, on an open device. A missing database becomes a note; an
+/// unreadable one throws Error(database).
+MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& options);
+
+Matmul make_matmul(MatmulParts parts);
+
+/// Matmul::explain() with the candidate and the record.
+Resolution resolution_of(const Matmul& matmul, const Problem& problem);
+
+/// A C handle of a Matmul; tilewise_destroy() deletes it.
+tilewise_matmul* make_handle(Matmul matmul);
+
+}  // namespace tilewise
