@@ -224,10 +224,11 @@ Problem problem_of(const tilewise_problem* given) {
                     "reserved field is not 0");
   problem.pointers = p.pointers == 1;
   if (problem.pointers)  // nothing is known of the addresses in the arrays
-    problem.alignment = {bytes_of(problem.a), bytes_of(problem.b), bytes_of(problem.c)};
-  if (p.alignment_a != 0) problem.alignment.a = p.alignment_a;
-  if (p.alignment_b != 0) problem.alignment.b = p.alignment_b;
-  if (p.alignment_c != 0) problem.alignment.c = p.alignment_c;
+    set_alignment(problem,
+                  {bytes_of(problem.a.type), bytes_of(problem.b.type), bytes_of(problem.c.type)});
+  if (p.alignment_a != 0) problem.a.alignment = p.alignment_a;
+  if (p.alignment_b != 0) problem.b.alignment = p.alignment_b;
+  if (p.alignment_c != 0) problem.c.alignment = p.alignment_c;
   return problem;
 }
 

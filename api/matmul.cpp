@@ -230,14 +230,14 @@ PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) 
   check_operand(problem, call, role);
   auto contents = std::make_unique<PackedOperand::Contents>();
   contents->role = role;
-  contents->type = problem.a;
+  contents->type = problem.a.type;
   contents->original = is_a ? call.a : call.b;
   contents->ld = is_a ? call.lda : call.ldb;
   contents->stride = is_a ? call.stride_a : call.stride_b;
   if (!is_empty(problem) && problem.k > 0) {
     Problem asked = problem;
     const Alignment seen = alignment_of(problem, call);
-    (is_a ? asked.alignment.a : asked.alignment.b) = is_a ? seen.a : seen.b;
+    (is_a ? asked.a.alignment : asked.b.alignment) = is_a ? seen.a : seen.b;
     check_alignment(asked);
     state_->serving.pack(asked, call, *contents);
   }
@@ -310,11 +310,8 @@ void Matmul::prepare_range(const Problem& problem, std::int64_t last_m) try {
     check_alignment(end);
   }
   for (Problem one = problem; one.m <= last_m; ++one.m) {
-    one.alignment = problem.alignment;
-    if (a_transposed(one.layout))
-      one.alignment.a =
-          std::min(one.alignment.a,
-                   natural_alignment(one.layout, one.m, one.n, one.k, one.a, one.b, one.c).a);
+    set_alignment(one, alignment_of(problem));
+    if (one.a.transposed) one.a.alignment = std::min(one.a.alignment, natural_alignment(one).a);
     if (!is_empty(one)) state_->serving.prepare(as_served(one));
   }
 } catch (...) {

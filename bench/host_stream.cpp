@@ -48,7 +48,7 @@ Problem problem_of(const Options& options) {
   if (sizes.size() != 1 || kinds.size() != 1)
     throw Error(ErrorKind::invalid_argument, "--size and --type take one size and one type");
   Problem problem;
-  problem.layout = parse_layout(options.layout);
+  set_layout(problem, parse_layout(options.layout));
   problem.m = sizes[0].m, problem.n = sizes[0].n, problem.k = sizes[0].k;
   return bench::of_kind({problem}, *kinds.front()).front();
 }
@@ -167,11 +167,12 @@ Overheads overheads(Matmul& multiply, Device& device, const Problem& p, const Ho
   if (split.tile_batch != 1 || split.tile_k != p.k) return x;
   Problem tile = p;
   tile.m = split.tile_m, tile.n = split.tile_n;
-  tile.alignment = {16, 16, 16};
-  const std::int64_t a_bytes = tile.m * p.k * bytes_of(p.a), b_bytes = p.k * tile.n * bytes_of(p.b),
-                     c_bytes = tile.m * tile.n * bytes_of(p.c);
+  set_alignment(tile, {16, 16, 16});
+  const std::int64_t a_bytes = tile.m * p.k * bytes_of(p.a.type),
+                     b_bytes = p.k * tile.n * bytes_of(p.b.type),
+                     c_bytes = tile.m * tile.n * bytes_of(p.c.type);
   HostMemory numbers(device, std::max(a_bytes, b_bytes), true);
-  numbers.fill(p.a, 1);
+  numbers.fill(p.a.type, 1);
   const DeviceBuffer a(device, a_bytes), b(device, b_bytes), c(device, c_bytes);
   device.copy_to_device(a.data(), numbers.data(), a_bytes, nullptr);
   device.copy_to_device(b.data(), numbers.data(), b_bytes, nullptr);
@@ -200,16 +201,17 @@ int wrong_elements(const Problem& p, const HostMemory& a, const HostMemory& b,
                j = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(p.n));
     double sum = 0, size = 0;
     for (std::int64_t q = 0; q < p.k; ++q) {
-      const std::int64_t at_a = a_transposed(p.layout) ? q * p.m + i : i * p.k + q,
-                         at_b = b_transposed(p.layout) ? j * p.k + q : q * p.n + j;
-      const double x = to_double(p.a, a.data() + at_a * bytes_of(p.a)) *
-                       to_double(p.b, b.data() + at_b * bytes_of(p.b));
+      const std::int64_t at_a = p.a.transposed ? q * p.m + i : i * p.k + q,
+                         at_b = p.b.transposed ? j * p.k + q : q * p.n + j;
+      const double x = to_double(p.a.type, a.data() + at_a * bytes_of(p.a.type)) *
+                       to_double(p.b.type, b.data() + at_b * bytes_of(p.b.type));
       sum += x, size += std::abs(x);
     }
-    const double got = to_double(p.c, c.data() + (i * p.n + j) * bytes_of(p.c));
+    const double got = to_double(p.c.type, c.data() + (i * p.n + j) * bytes_of(p.c.type));
     const double bound = 2 * error_bound(p) * size +
-                         2 * dtype_info(p.c).unit_roundoff * std::abs(sum) + smallest_of(p.c);
-    if (!(std::abs(got - sum) <= bound) && std::abs(sum) <= dtype_info(p.c).largest) ++wrong;
+                         2 * dtype_info(p.c.type).unit_roundoff * std::abs(sum) +
+                         smallest_of(p.c.type);
+    if (!(std::abs(got - sum) <= bound) && std::abs(sum) <= dtype_info(p.c.type).largest) ++wrong;
   }
   return wrong;
 }
@@ -227,10 +229,10 @@ Json measure(const Options& options) {
   Matmul multiply = make_matmul(std::move(parts));
 
   const CopyRates rates = copy_rates(device);
-  HostMemory a(device, p.m * p.k * bytes_of(p.a), options.pinned),
-      b(device, p.k * p.n * bytes_of(p.b), options.pinned),
-      c(device, p.m * p.n * bytes_of(p.c), options.pinned);
-  a.fill(p.a, 1), b.fill(p.b, 2), c.fill(p.c, 3);
+  HostMemory a(device, p.m * p.k * bytes_of(p.a.type), options.pinned),
+      b(device, p.k * p.n * bytes_of(p.b.type), options.pinned),
+      c(device, p.m * p.n * bytes_of(p.c.type), options.pinned);
+  a.fill(p.a.type, 1), b.fill(p.b.type, 2), c.fill(p.c.type, 3);
   const double compute = compute_seconds(multiply, device, p, a, b, c, options.repeats);
 
   const HostSplit split = multiply.host_split(p);

@@ -54,8 +54,7 @@ Problem problem_of(const Kind& kind, std::int64_t rows, std::int64_t columns) {
   Problem problem;
   problem.m = problem.n = rows, problem.k = columns;
   set_types(problem, kind.type, default_result(kind.type), kind.math);
-  problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a,
-                                        problem.b, problem.c);
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 
@@ -148,7 +147,7 @@ Json measure(Device& device, const Compiler& compiler, const Problem& problem, c
   const Executable executable =
       executable_of(device, compiler, problem, pack_plan(problem, packed));
   // The operands are adjacent; each begins on a 128-byte line.
-  const std::int64_t one = problem.m * problem.k * bytes_of(problem.a);
+  const std::int64_t one = problem.m * problem.k * bytes_of(problem.a.type);
   const std::int64_t second = (one + 127) / 128 * 128;
   const std::int64_t bytes = packed.b == Pack::none ? one : second + one;
   const Buffers buffers(device, bytes, std::max(bytes, executable.plan().workspace_bytes));
@@ -180,7 +179,7 @@ Json measure(Device& device, const Compiler& compiler, const Problem& problem, c
   const double pack_rate = packed_bytes / pack_time, copy_rate = moved / copy_time;
   return {{"rows", problem.m},
           {"columns", problem.k},
-          {"type", to_string(problem.a)},
+          {"type", to_string(problem.a.type)},
           {"math", to_string(problem.math)},
           {"pack", packed.name},
           {"pack_us", pack_time},

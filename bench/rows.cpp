@@ -54,7 +54,8 @@ class Operands {
       const std::int64_t elements = buffer == &a_   ? largest.m * largest.k
                                     : buffer == &b_ ? largest.n * largest.k
                                                     : largest.m * largest.n;
-      *buffer = DeviceBuffer(device, elements * bytes_of(buffer == &c_ ? largest.c : largest.a));
+      *buffer = DeviceBuffer(device,
+                             elements * bytes_of(buffer == &c_ ? largest.c.type : largest.a.type));
     }
     std::vector<std::uint32_t> words(
         static_cast<std::size_t>(std::max(a_.bytes(), b_.bytes()) / 4));
@@ -144,7 +145,7 @@ class Bench {
 
  private:
   Problem problem_of(std::int64_t m) const {
-    return typed_problem(parse_layout(options_.layout), m, options_.n, options_.k, kind_->operand,
+    return typed_problem(parse_layout(options_.layout), m, options_.n, options_.k, kind_->a,
                          kind_->c, kind_->math);
   }
 

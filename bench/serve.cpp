@@ -51,7 +51,7 @@ Problem problem_of(const Options& options) {
   if (sizes.size() != 1)
     throw Error(ErrorKind::invalid_argument, "--size takes one size, not " + options.size);
   Problem problem;
-  problem.layout = parse_layout(options.layout);
+  set_layout(problem, parse_layout(options.layout));
   problem.m = sizes[0].m;
   problem.n = sizes[0].n;
   problem.k = sizes[0].k;

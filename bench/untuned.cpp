@@ -55,14 +55,14 @@ class Draw {
   Problem operator()(const ProductKind& kind) {
     for (;;) {
       Problem problem;
-      set_types(problem, kind.operand, kind.c, kind.math);
-      problem.layout = static_cast<Layout>(std::uniform_int_distribution<int>(0, 3)(generator_));
+      set_types(problem, kind.a, kind.c, kind.math);
+      set_layout(problem,
+                 static_cast<Layout>(std::uniform_int_distribution<int>(0, 3)(generator_)));
       const bool aligned = std::bernoulli_distribution(0.5)(generator_);
       problem.m = size(options_.largest_m, aligned);
       problem.n = size(options_.largest_n, aligned);
       problem.k = size(options_.largest_k, aligned);
-      problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k,
-                                            problem.a, problem.b, problem.c);
+      set_alignment(problem, natural_alignment(problem));
       if (flops_of(problem) <= 1e12 && operand_bytes(problem) <= 1 << 30) return problem;
     }
   }

@@ -27,7 +27,8 @@ RecordCondition::RecordCondition(const Connection& connection, const RecordFilte
   }
   if (filter.types) {
     const Problem& p = *filter.types;
-    for (const DType type : {p.a, p.b, p.c, p.accumulator}) types_.emplace_back(to_string(type));
+    for (const DType type : {p.a.type, p.b.type, p.c.type, p.accumulator})
+      types_.emplace_back(to_string(type));
     types_.emplace_back(to_string(p.math));
     for (const char* column : {"a_type", "b_type", "c_type", "accumulator", "math"})
       add((std::string("p.") + column + " = ?").c_str());

@@ -33,7 +33,7 @@ std::vector<Winner> in_order(std::vector<Winner> winners) {
     const Problem& p = w->record.problem;
     return std::tuple<const std::string&, std::int64_t, std::int64_t, std::int64_t,
                       std::string_view, std::int64_t>(w->record.gpu, p.m, p.n, p.k,
-                                                      to_string(p.layout), w->record.id);
+                                                      to_string(layout_of(p)), w->record.id);
   };
   std::sort(order.begin(), order.end(),
             [&](const Winner* x, const Winner* y) { return key(x) < key(y); });

@@ -36,9 +36,9 @@ MatmulOptions options_of(const std::string& device, bool compile) {
 /// Without what a call says beside sizes, batch, layout and types.
 Problem key_of(const Problem& problem) {
   Problem key;
-  key.layout = problem.layout;
+  set_layout(key, layout_of(problem));
   key.m = problem.m, key.n = problem.n, key.k = problem.k, key.batch = problem.batch;
-  key.a = problem.a, key.b = problem.b, key.c = problem.c;
+  key.a.type = problem.a.type, key.b.type = problem.b.type, key.c.type = problem.c.type;
   return key;
 }
 
@@ -54,9 +54,9 @@ bool Products::may_have(const Gemm& gemm) const {
                              c = cuda::type_of_blas(gemm.c.type);
   if (!a || !b || !c) return false;
   Problem key;
-  key.layout = layout_of(gemm);
+  set_layout(key, layout_of(gemm));
   key.m = gemm.n, key.n = gemm.m, key.k = gemm.k, key.batch = gemm.batch;
-  key.a = *a, key.b = *b, key.c = *c;
+  key.a.type = *a, key.b.type = *b, key.c.type = *c;
   return keys_.contains(key);
 }
 
@@ -150,8 +150,8 @@ Decision Answerer::by_prediction(const Problem& problem) {
   double least = kNear;
   for (const Baseline& baseline : stored_->all) {
     const Problem& other = baseline.problem;
-    if (!same_types(other, problem) || other.layout != problem.layout ||
-        other.alignment != problem.alignment || !(baseline.measurement.median_us > 0))
+    if (!same_types(other, problem) || layout_of(other) != layout_of(problem) ||
+        alignment_of(other) != alignment_of(problem) || !(baseline.measurement.median_us > 0))
       continue;
     const double distance = distance_between(other, problem);
     const bool same = nearest && other == nearest->problem;

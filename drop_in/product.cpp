@@ -44,22 +44,22 @@ Why set_arithmetic(const Gemm& gemm, int math, Problem& problem) {
   int scalars = kF32;
   switch (gemm.compute) {
     case kCompute16:  // sums in f32 are more accurate
-      if (problem.a != DType::f16 || problem.c != DType::f16) return Why::types;
+      if (problem.a.type != DType::f16 || problem.c.type != DType::f16) return Why::types;
       scalars = kF16;
       break;
     case kCompute32:
-      if (problem.a == DType::f32) {
+      if (problem.a.type == DType::f32) {
         // Down-conversion is allowed there, and was not measured.
         if (mode == kTensorOpMath) return Why::precision;
         if (mode == kTf32Math && !tf32_is_forbidden()) problem.math = MathMode::tf32;
-      } else if (is_fp8(problem.a)) {
+      } else if (is_fp8(problem.a.type)) {
         if (gemm.fast_sums) problem.math = MathMode::fast;
-      } else if (!is_16_bit(problem.a)) {
+      } else if (!is_16_bit(problem.a.type)) {
         return Why::types;
       }
       break;
     case kComputeTf32:
-      if (problem.a != DType::f32) return Why::precision;
+      if (problem.a.type != DType::f32) return Why::precision;
       if (!tf32_is_forbidden()) problem.math = MathMode::tf32;
       break;
     case kCompute64:
@@ -130,10 +130,10 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
                              c = cuda::type_of_blas(gemm.c.type);
   if (!a || !b || !c || *a != *b) return Why::types;
   Problem& problem = product.problem;
-  problem.a = *a, problem.b = *b, problem.c = *c;
+  problem.a.type = *a, problem.b.type = *b, problem.c.type = *c;
   if (const Why why = set_arithmetic(gemm, math, problem); why != Why::none) return why;
   const bool first = gemm.op_b != kNotTransposed, second = gemm.op_a != kNotTransposed;
-  problem.layout = layout_of(gemm);
+  set_layout(problem, layout_of(gemm));
   problem.m = gemm.n, problem.n = gemm.m, problem.k = gemm.k;
   problem.batch = gemm.batch;
   problem.pointers = false;
@@ -146,11 +146,10 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
   const StridedArray of_b =
       elements_of(gemm.b, first ? gemm.n : gemm.k, first ? gemm.k : gemm.n, gemm.batch, *a);
   if (share_elements(of_c, of_a) || share_elements(of_c, of_b)) return Why::overlap;
-  problem.alignment = {
-      alignment_of(gemm.b.data, gemm.b.ld, gemm.b.stride, gemm.batch, *a),
-      alignment_of(gemm.a.data, gemm.a.ld, gemm.a.stride, gemm.batch, *b),
-      alignment_of(gemm.c.data, gemm.c.ld, gemm.c.stride, gemm.batch, *c),
+  const auto aligned = [&gemm](const Matrix& x, DType type) {
+    return alignment_of(x.data, x.ld, x.stride, gemm.batch, type);
   };
+  set_alignment(problem, {aligned(gemm.b, *a), aligned(gemm.a, *b), aligned(gemm.c, *c)});
   Call& call = product.call;
   call.a = gemm.b.data, call.lda = gemm.b.ld, call.stride_a = gemm.b.stride;
   call.b = gemm.a.data, call.ldb = gemm.a.ld, call.stride_b = gemm.a.stride;

@@ -130,10 +130,10 @@ std::string DropIn::record() {
       us = entry->samples.mean_us();
     } catch (const Error&) {  // the driver has ended
     }
-    text << to_string(problem.layout) << ',' << problem.m << ',' << problem.n << ',' << problem.k
-         << ',' << to_string(problem.a) << ',' << to_string(problem.c) << ','
-         << to_string(problem.math) << ',' << problem.batch << ',' << problem.alignment.a << '/'
-         << problem.alignment.b << '/' << problem.alignment.c << ',' << calls << ',' << us << ','
+    text << to_string(layout_of(problem)) << ',' << problem.m << ',' << problem.n << ','
+         << problem.k << ',' << to_string(problem.a.type) << ',' << to_string(problem.c.type) << ','
+         << to_string(problem.math) << ',' << problem.batch << ',' << problem.a.alignment << '/'
+         << problem.b.alignment << '/' << problem.c.alignment << ',' << calls << ',' << us << ','
          << entry->leading[0] << ',' << entry->leading[1] << ',' << entry->leading[2] << '\n';
   }
   return text.str();

@@ -14,7 +14,7 @@ namespace tilewise {
 namespace {
 
 /// One matrix of a call, as stored.
-struct Operand {
+struct GivenOperand {
   const char* name;
   const void* pointer;
   std::int64_t rows, columns, ld, stride;
@@ -28,7 +28,7 @@ struct Operand {
 std::string number(std::int64_t value) { return std::to_string(value); }
 
 /// Bytes from the first element to one past the last, over all batches; nothing above 2^63.
-std::optional<std::int64_t> span_bytes(const Operand& x, std::int64_t batch) {
+std::optional<std::int64_t> span_bytes(const GivenOperand& x, std::int64_t batch) {
   std::int64_t rows = 0, batches = 0, bytes = 0;
   if (__builtin_mul_overflow(x.rows - 1, x.ld, &rows) ||
       __builtin_mul_overflow(batch - 1, batch > 1 ? x.stride : 0, &batches) ||
@@ -36,7 +36,7 @@ std::optional<std::int64_t> span_bytes(const Operand& x, std::int64_t batch) {
       __builtin_add_overflow(rows, batches, &rows) ||
       __builtin_mul_overflow(rows, std::int64_t{bytes_of(x.type)}, &bytes))
     return std::nullopt;
-  return bytes;
+  return bytes_of(x.type, rows);
 }
 
 struct Range {
@@ -44,19 +44,19 @@ struct Range {
 };
 bool intersect(const Range& x, const Range& y) { return x.begin < y.end && y.begin < x.end; }
 
-void check_leading_dimension(const Operand& x, const char* letters) {
+void check_leading_dimension(const GivenOperand& x, const char* letters) {
   if (x.ld < x.columns)
     refuse("ld" + std::string(letters) + " = " + number(x.ld) + " is shorter than a row of " +
            x.name + ", which has " + number(x.columns) + " elements as stored");
 }
 
-void check_stride(const Operand& x, std::int64_t batch) {
+void check_stride(const GivenOperand& x, std::int64_t batch) {
   if (batch > 1 && x.stride < 0)
     refuse("the batch stride of " + std::string(x.name) + " is " + number(x.stride) +
            "; strides are 0 or more");
 }
 
-StridedArray elements_of(const Operand& x, std::int64_t batch) {
+StridedArray elements_of(const GivenOperand& x, std::int64_t batch) {
   StridedArray elements;
   elements.data = x.pointer;
   elements.element_bytes = bytes_of(x.type);
@@ -67,14 +67,14 @@ StridedArray elements_of(const Operand& x, std::int64_t batch) {
 }
 
 /// The matrices of C follow one another, or lie side by side in the rows of a wider matrix.
-void check_batches_of_c(const Operand& c, std::int64_t batch) {
+void check_batches_of_c(const GivenOperand& c, std::int64_t batch) {
   if (batch > 1 && !has_distinct_elements(elements_of(c, batch)))
     refuse("the batch stride of C is " + number(c.stride) + ", so that matrices of " +
            number(c.rows) + " rows with ldc = " + number(c.ld) + " overlap one another");
 }
 
 /// The address range of a matrix.
-Range check_pointer(const Operand& x, std::int64_t batch) {
+Range check_pointer(const GivenOperand& x, std::int64_t batch) {
   const auto address = reinterpret_cast<std::uintptr_t>(x.pointer);
   const auto element = static_cast<std::uint64_t>(bytes_of(x.type));
   if (!x.pointer) refuse(std::string(x.name) + " is a null pointer, but it would be touched");
@@ -93,7 +93,7 @@ Range check_pointer(const Operand& x, std::int64_t batch) {
 }
 
 /// An array of pointers in device memory, which the host cannot read.
-void check_pointer_array(const Operand& x) {
+void check_pointer_array(const GivenOperand& x) {
   if (!x.pointer)
     refuse("the array of pointers to " + std::string(x.name) +
            " is a null pointer, but it would be read");
@@ -104,15 +104,15 @@ void check_pointer_array(const Operand& x) {
 
 /// What can be said of a batch by pointers: each matrix fits the address space, and no packed
 /// operand is given.
-void check_by_pointers(const Operand& a, const Operand& b, const Operand& c, const Problem& problem,
-                       const Call& call) {
+void check_by_pointers(const GivenOperand& a, const GivenOperand& b, const GivenOperand& c,
+                       const Problem& problem, const Call& call) {
   check_alignment(problem);
   if (call.packed_a || call.packed_b)
     refuse(
         "a batch by pointers takes no packed operand; pack_a() and pack_b() are for one matrix "
         "and for batches at even distances");
   const bool reads = reads_operands(problem, call);
-  for (const Operand* x : {&a, &b, &c}) {
+  for (const GivenOperand* x : {&a, &b, &c}) {
     if (x != &c && !reads) continue;
     check_pointer_array(*x);
     if (!span_bytes(*x, 1))
@@ -137,20 +137,20 @@ void check_whole(const char* name, const void* on_device, double value) {
            " of a product of integers; it must be a whole number that i32 holds");
 }
 
-Operand operand_a(const Problem& p, const Call& call) {
-  const bool t = a_transposed(p.layout);
-  return {"A", call.a, t ? p.k : p.m, t ? p.m : p.k, call.lda, call.stride_a, p.a};
+GivenOperand operand_a(const Problem& p, const Call& call) {
+  const bool t = p.a.transposed;
+  return {"A", call.a, t ? p.k : p.m, t ? p.m : p.k, call.lda, call.stride_a, p.a.type};
 }
-Operand operand_b(const Problem& p, const Call& call) {
-  const bool t = b_transposed(p.layout);
-  return {"B", call.b, t ? p.n : p.k, t ? p.k : p.n, call.ldb, call.stride_b, p.b};
+GivenOperand operand_b(const Problem& p, const Call& call) {
+  const bool t = p.b.transposed;
+  return {"B", call.b, t ? p.n : p.k, t ? p.k : p.n, call.ldb, call.stride_b, p.b.type};
 }
-Operand operand_c(const Problem& p, const Call& call) {
-  return {"C", call.c, p.m, p.n, call.ldc, call.stride_c, p.c};
+GivenOperand operand_c(const Problem& p, const Call& call) {
+  return {"C", call.c, p.m, p.n, call.ldc, call.stride_c, p.c.type};
 }
 
 /// A product without a use for the packed operand reads the original, so both must be one matrix.
-void check_packed(const Operand& x, const PackedOperand* packed, StepRole role,
+void check_packed(const GivenOperand& x, const PackedOperand* packed, StepRole role,
                   std::int64_t batch) {
   if (!packed) return;
   const std::string name = x.name;
@@ -176,7 +176,7 @@ void check_packed(const Operand& x, const PackedOperand* packed, StepRole role,
 
 /// An operand whose strides are too large for a tensor map counts as not aligned, so that plans
 /// copy it without one.
-int alignment_of(const Operand& x, std::int64_t batch) {
+int alignment_of(const GivenOperand& x, std::int64_t batch) {
   const auto element = static_cast<std::uint64_t>(bytes_of(x.type));
   if (x.ld >= kFarElements || (batch > 1 && x.stride >= kFarElements)) [[unlikely]]
     return bytes_of(x.type);
@@ -208,11 +208,12 @@ bool writes_c(const Problem& problem, const Call& call) {
 void check_problem(const Problem& problem) {
   if (!product_kind(problem)) {
     Problem same_but_for_types = problem;
-    set_types(same_but_for_types, problem.a, problem.c, problem.math);  // throws: lists the types
-    refuse("A of " + std::string(to_string(problem.a)) +
+    set_types(same_but_for_types, problem.a.type, problem.c.type,
+              problem.math);  // throws: lists the types
+    refuse("A of " + std::string(to_string(problem.a.type)) +
            " goes with B of the same type and sums in " +
-           std::string(to_string(accumulator_of(problem.a))) + ", not with B of " +
-           std::string(to_string(problem.b)) + " and sums in " +
+           std::string(to_string(accumulator_of(problem.a.type))) + ", not with B of " +
+           std::string(to_string(problem.b.type)) + " and sums in " +
            std::string(to_string(problem.accumulator)));
   }
   const auto check = [](const char* name, std::int64_t value) {
@@ -233,9 +234,9 @@ void check_alignment(const Problem& problem) {
            " bytes; it must be a power of two from " + std::to_string(bytes_of(type)) +
            " (one element) to 16");
   };
-  check("A", problem.alignment.a, problem.a);
-  check("B", problem.alignment.b, problem.b);
-  check("C", problem.alignment.c, problem.c);
+  check("A", problem.a.alignment, problem.a.type);
+  check("B", problem.b.alignment, problem.b.type);
+  check("C", problem.c.alignment, problem.c.type);
 }
 
 void check_operand(const Problem& problem, const Call& call, StepRole role) {
@@ -244,7 +245,7 @@ void check_operand(const Problem& problem, const Call& call, StepRole role) {
         "the operands of a batch by pointers cannot be packed once; each product packs for "
         "itself");
   const bool is_a = role == StepRole::pack_a;
-  const Operand x = is_a ? operand_a(problem, call) : operand_b(problem, call);
+  const GivenOperand x = is_a ? operand_a(problem, call) : operand_b(problem, call);
   check_problem(problem);
   check_leading_dimension(x, is_a ? "a" : "b");
   check_stride(x, problem.batch);
@@ -253,8 +254,8 @@ void check_operand(const Problem& problem, const Call& call, StepRole role) {
 
 void check_call(const Problem& problem, const Call& call) {
   check_problem(problem);
-  const Operand a = operand_a(problem, call), b = operand_b(problem, call),
-                c = operand_c(problem, call);
+  const GivenOperand a = operand_a(problem, call), b = operand_b(problem, call),
+                     c = operand_c(problem, call);
   check_leading_dimension(a, "a");
   check_leading_dimension(b, "b");
   check_leading_dimension(c, "c");
@@ -277,7 +278,7 @@ void check_call(const Problem& problem, const Call& call) {
   if (!reads_operands(problem, call)) return;
   check_packed(a, call.packed_a, StepRole::pack_a, problem.batch);
   check_packed(b, call.packed_b, StepRole::pack_b, problem.batch);
-  for (const Operand* read : {&a, &b})
+  for (const GivenOperand* read : {&a, &b})
     if (intersect(written, check_pointer(*read, problem.batch)) &&
         share_elements(elements_of(c, problem.batch), elements_of(*read, problem.batch)))
       refuse("C overlaps " + std::string(read->name) +
@@ -292,9 +293,9 @@ Alignment alignment_by_pointers(const Problem& problem, const Call& call) {
         {static_cast<std::uint64_t>(address),
          static_cast<std::uint64_t>(ld) * static_cast<std::uint64_t>(bytes_of(type))});
   };
-  return {of(problem.alignment.a, call.lda, problem.a),
-          of(problem.alignment.b, call.ldb, problem.b),
-          of(problem.alignment.c, call.ldc, problem.c)};
+  return {of(problem.a.alignment, call.lda, problem.a.type),
+          of(problem.b.alignment, call.ldb, problem.b.type),
+          of(problem.c.alignment, call.ldc, problem.c.type)};
 }
 
 bool is_far(const Problem& problem, const Call& call) {

@@ -40,11 +40,11 @@ std::vector<int> features_of(const Candidate& candidate, const Problem& p, const
                                size(p.n),
                                size(p.k),
                                size(p.batch),
-                               p.alignment.a,
-                               p.alignment.b,
-                               p.alignment.c,
-                               p.layout == Layout::tn || p.layout == Layout::tt,
-                               p.layout == Layout::nt || p.layout == Layout::tt,
+                               p.a.alignment,
+                               p.b.alignment,
+                               p.c.alignment,
+                               p.a.transposed,
+                               p.b.transposed,
                                eighths(cost.seconds * 1e6),
                                eighths(waves),
                                static_cast<int>(cost.steps.size()),
@@ -66,9 +66,8 @@ std::string fingerprint(Problem problem, const DeviceInfo& of) {
   for (const std::int64_t size : {64, 1000, 4096}) {
     problem.m = problem.n = problem.k = size;
     problem.batch = 1;
-    problem.layout = Layout::nn;
-    problem.alignment =
-        natural_alignment(problem.layout, size, size, size, problem.a, problem.b, problem.c);
+    set_layout(problem, Layout::nn);
+    set_alignment(problem, natural_alignment(problem));
     for (const KernelTemplate& kernel : catalog()) {
       if (!kernel.supports(problem, device)) continue;
       const Configuration configuration = kernel.default_configuration(problem, device);

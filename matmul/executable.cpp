@@ -405,8 +405,8 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
       if (memory.zero && recipe.base.kind != Kind::c) return;
       return encode_cached(*device_, recipe, map_owner_, patch.value,
                            base_address(recipe.base, call, memory),
-                           {stride_elements(recipe.stride, call) * bytes_of(recipe.type),
-                            stride_elements(recipe.batch_stride, call) * bytes_of(recipe.type)},
+                           {bytes_of(recipe.type, stride_elements(recipe.stride, call)),
+                            bytes_of(recipe.type, stride_elements(recipe.batch_stride, call))},
                            field);
     }
     case Kind::integer64:

@@ -35,13 +35,13 @@ class LockedFile {
 std::string missed_heading() { return "layout,m,n,k,dtype,out,math,batch,align"; }
 
 std::string missed_line(const Problem& problem) {
-  std::string line(to_string(problem.layout));
+  std::string line(to_string(layout_of(problem)));
   for (const std::int64_t value : {problem.m, problem.n, problem.k})
     line += "," + std::to_string(value);
   for (const std::string_view name :
-       {to_string(problem.a), to_string(problem.c), to_string(problem.math)})
+       {to_string(problem.a.type), to_string(problem.c.type), to_string(problem.math)})
     line += "," + std::string(name);
-  const Alignment& align = problem.alignment;
+  const Alignment align = alignment_of(problem);
   return line + "," + std::to_string(problem.batch) + "," + std::to_string(align.a) + "/" +
          std::to_string(align.b) + "/" + std::to_string(align.c);
 }

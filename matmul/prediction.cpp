@@ -18,7 +18,7 @@ bool same_kernels(const Plan& x, const Plan& y) {
 /// Whether both problems have the same kernels of a candidate, at the second one's alignment.
 bool same_kernels(const KernelTemplate& kernel, const Configuration& configuration, Problem own,
                   const Problem& problem, const DeviceInfo& device) {
-  own.alignment = problem.alignment;
+  set_alignment(own, alignment_of(problem));
   own.pointers = problem.pointers;
   return is_valid(kernel, own, configuration, device) &&
          same_kernels(kernel.plan(own, configuration, device),
@@ -26,7 +26,7 @@ bool same_kernels(const KernelTemplate& kernel, const Configuration& configurati
 }
 
 bool same_size(Problem x, const Problem& y) {
-  x.alignment = y.alignment;
+  set_alignment(x, alignment_of(y));
   x.pointers = y.pointers;
   return x == y;
 }

@@ -27,7 +27,7 @@ bool side_by_side(std::int64_t columns, std::int64_t all, std::int64_t ld, std::
 /// Whether the matrices have one row each, which may lie at any distance: that is the leading
 /// dimension.
 bool rows_apart(const Problem& problem, const Call& call) {
-  return problem.m == 1 && !a_transposed(problem.layout) && call.stride_a >= problem.k &&
+  return problem.m == 1 && !problem.a.transposed && call.stride_a >= problem.k &&
          call.stride_c >= problem.n;
 }
 
@@ -35,30 +35,30 @@ bool rows_apart(const Problem& problem, const Call& call) {
 bool rows_follow(const Problem& problem, const Call& call, std::int64_t all) {
   const std::int64_t m = problem.m;
   return follow(m, call.ldc, call.stride_c) &&
-         (a_transposed(problem.layout) ? side_by_side(m, all, call.lda, call.stride_a)
-                                       : follow(m, call.lda, call.stride_a));
+         (problem.a.transposed ? side_by_side(m, all, call.lda, call.stride_a)
+                               : follow(m, call.lda, call.stride_a));
 }
 
 /// Whether matrices of B and C lie side by side as the columns of two matrices with n = `all`.
 bool columns_follow(const Problem& problem, const Call& call, std::int64_t all) {
   const std::int64_t n = problem.n;
   return side_by_side(n, all, call.ldc, call.stride_c) &&
-         (b_transposed(problem.layout) ? follow(n, call.ldb, call.stride_b)
-                                       : side_by_side(n, all, call.ldb, call.stride_b));
+         (problem.b.transposed ? follow(n, call.ldb, call.stride_b)
+                               : side_by_side(n, all, call.ldb, call.stride_b));
 }
 
 }  // namespace
 
 Problem as_served(Problem problem) {
   if (problem.k == 0 && problem.math != MathMode::strict)
-    set_types(problem, problem.a, problem.c, MathMode::strict);
+    set_types(problem, problem.a.type, problem.c.type, MathMode::strict);
   return problem;
 }
 
 Normalized::Normalized(const Problem& problem, const Call& call) : request(problem) {
   if (problem.k == 0) [[unlikely]]
     request.problem = as_served(problem);
-  request.problem.alignment = alignment_of(problem, call);
+  set_alignment(request.problem, alignment_of(problem, call));
   request.packed_a = key_of(call.packed_a);
   request.packed_b = key_of(call.packed_b);
   request.far = is_far(problem, call);
@@ -87,7 +87,7 @@ void Normalized::fold(const Call& call) {
   Call& as_one = of_product.emplace(call);
   if (apart) as_one.lda = call.stride_a, as_one.ldc = call.stride_c;
   as_one.stride_a = as_one.stride_b = as_one.stride_c = 0;
-  product.alignment = alignment_of(product, as_one);
+  set_alignment(product, alignment_of(product, as_one));
 }
 
 }  // namespace tilewise

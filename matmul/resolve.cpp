@@ -46,8 +46,8 @@ std::string predict(Resolution& resolution, const Problem& problem, const Device
 
 /// "nn 1024x1024x1024 f32".
 std::string short_text(const Problem& problem) {
-  std::string text =
-      std::string(to_string(problem.layout)) + " " + size_text(problem) + " " + kind_text(problem);
+  std::string text = std::string(to_string(layout_of(problem))) + " " + size_text(problem) + " " +
+                     kind_text(problem);
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
   return text;
 }
@@ -82,7 +82,7 @@ std::string tune_command(const Problem& problem, const DeviceInfo& device) {
 std::string kinds_done(Problem problem, const DeviceInfo& device) {
   std::string kinds;
   for (const ProductKind& kind : product_kinds()) {
-    set_types(problem, kind.operand, kind.c, kind.math);
+    set_types(problem, kind.a, kind.c, kind.math);
     const auto can = [&](const KernelTemplate& kernel) { return kernel.supports(problem, device); };
     if (std::any_of(catalog().begin(), catalog().end(), can))
       kinds += (kinds.empty() ? "" : ", ") + kind_text(problem);
@@ -120,8 +120,8 @@ std::string device_option(const DeviceInfo& device) {
 }
 
 bool same_types(const Problem& x, const Problem& y) {
-  return x.a == y.a && x.b == y.b && x.c == y.c && x.accumulator == y.accumulator &&
-         x.math == y.math;
+  return x.a.type == y.a.type && x.b.type == y.b.type && x.c.type == y.c.type &&
+         x.accumulator == y.accumulator && x.math == y.math;
 }
 
 Match match_of(const Resolution& resolution, const Problem& problem) {
@@ -309,9 +309,9 @@ Resolution Resolver::predicted_answer(const Problem& problem, const Offer& offer
   }
   resolution.why += measured_text(record) + ", at distance " + in_decimals(resolution.distance, 2) +
                     " in log2 of the sizes";
-  if (record.problem.alignment != problem.alignment)
-    resolution.why += ", tuned for alignment " + alignment_text(record.problem.alignment) +
-                      " where this has " + alignment_text(problem.alignment);
+  if (alignment_of(record.problem) != alignment_of(problem))
+    resolution.why += ", tuned for alignment " + alignment_text(alignment_of(record.problem)) +
+                      " where this has " + alignment_text(alignment_of(problem));
   tell_staleness(resolution);
   return resolution;
 }
@@ -364,8 +364,8 @@ Resolution resolve(const Resolver& stored, const std::function<const Resolver*()
 
 LogSizes::LogSizes(const Problem& problem)
     : sizes{log_of(problem.m), log_of(problem.n), log_of(problem.k), log_of(problem.batch)},
-      alignments{log_of(problem.alignment.a), log_of(problem.alignment.b),
-                 log_of(problem.alignment.c)} {}
+      alignments{log_of(problem.a.alignment), log_of(problem.b.alignment),
+                 log_of(problem.c.alignment)} {}
 
 double LogSizes::distance(const LogSizes& other) const {
   double sum = 0;
@@ -442,7 +442,7 @@ std::vector<Resolver::Offer> Resolver::offers(const Problem& problem, const Cond
   for (std::size_t i = 0; i < problems_.size(); ++i) {
     const Problem& of = problems_[i];
     if (!same_types(of, problem) || superseded_[i] || (without_own && of == problem)) continue;
-    const Place place{logs_[i].distance(logs), of.layout != problem.layout,
+    const Place place{logs_[i].distance(logs), layout_of(of) != layout_of(problem),
                       logs_[i].alignment_gap(logs), i};
     Place& nearest = near[candidate_numbers_[i]];
     if (place < nearest) nearest = place;

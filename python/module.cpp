@@ -32,10 +32,10 @@ Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, const std::st
 
 nb::dict dict_of(const Problem& problem) {
   nb::dict made;
-  made["layout"] = std::string(to_string(problem.layout));
+  made["layout"] = std::string(to_string(layout_of(problem)));
   made["m"] = problem.m, made["n"] = problem.n, made["k"] = problem.k;
-  made["dtype"] = std::string(to_string(problem.a));
-  made["out"] = std::string(to_string(problem.c));
+  made["dtype"] = std::string(to_string(problem.a.type));
+  made["out"] = std::string(to_string(problem.c.type));
   made["math"] = std::string(to_string(problem.math));
   made["batch"] = problem.batch;
   return made;

@@ -51,16 +51,19 @@ Plan plan_of(const Candidate& candidate, const Problem& problem, const DeviceInf
   return find_template(candidate.kernel_template).plan(problem, candidate.configuration, device);
 }
 
+bool has_one_operand_type(const Problem& problem) {
+  return product_kind(problem) && problem.a.type == problem.b.type && problem.batch >= 1 &&
+         problem.m >= 0 && problem.n >= 0 && problem.k >= 0;
+}
+
 bool supports_strict_f32(const Problem& problem, const DeviceInfo&) {
-  return problem.a == DType::f32 && problem.b == DType::f32 && problem.c == DType::f32 &&
-         problem.accumulator == DType::f32 && problem.math == MathMode::strict &&
-         problem.batch >= 1 && problem.m >= 0 && problem.n >= 0 && problem.k >= 0;
+  return has_one_operand_type(problem) && problem.a.type == DType::f32 &&
+         problem.math == MathMode::strict;
 }
 
 bool supports_any(const Problem& problem, const DeviceInfo&) {
-  const bool strictly = problem.math == MathMode::strict || problem.math == MathMode::fast;
-  return product_kind(problem) && strictly && problem.batch >= 1 && problem.m >= 0 &&
-         problem.n >= 0 && problem.k >= 0;
+  return has_one_operand_type(problem) &&
+         (problem.math == MathMode::strict || problem.math == MathMode::fast);
 }
 
 }  // namespace tilewise

@@ -76,10 +76,10 @@ std::vector<Record> choose_additions(const std::vector<Candidate>& serving,
       std::move(base), times,
       [&](std::size_t i) {
         const Problem& problem = measured[i].problem;
-        return room[problem.layout] > 0 && !taken.contains(problem);
+        return room[layout_of(problem)] > 0 && !taken.contains(problem);
       },
       [&](std::size_t i) {
-        --room[measured[i].problem.layout];
+        --room[layout_of(measured[i].problem)];
         taken.insert(measured[i].problem);
         additions.push_back(measured[i]);
       },

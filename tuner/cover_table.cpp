@@ -64,7 +64,7 @@ std::optional<CoverLayout> CoverTable::reduce(const std::vector<CoverPoint>& poi
   std::vector<PointTimes> times;
   std::vector<double> best;
   for (const CoverPoint& point : points) {
-    if (point.problem.layout != layout || point.best_us == 0) continue;
+    if (layout_of(point.problem) != layout || point.best_us == 0) continue;
     std::map<std::size_t, Record> own;
     PointTimes own_times;
     for (Record& record : ok_records(point.problem)) {
@@ -118,7 +118,7 @@ void CoverTable::add_for_other_sizes(const std::vector<CoverPoint>& points,
     for (const Image& image : built.images) context_.database.put_image(image, record.id);
     context_.database.set_general(record.id);
     for (CoverLayout& layout : layouts)
-      if (layout.layout == record.problem.layout) {
+      if (layout.layout == layout_of(record.problem)) {
         for (const LaunchStep& step : built.plan.steps) images_[layout.layout].insert(step.kernel);
         ++layout.configurations;
         ++layout.added;

@@ -99,11 +99,11 @@ std::string Extents::text() const {
 }
 
 bool SizeRange::contains(const Problem& problem) const {
-  return problem.a == kind.a && problem.b == kind.b && problem.c == kind.c &&
-         problem.accumulator == kind.accumulator && problem.math == kind.math &&
-         problem.batch == kind.batch &&
-         std::count(layouts.begin(), layouts.end(), problem.layout) > 0 && m.contains(problem.m) &&
-         n.contains(problem.n) && k.contains(problem.k);
+  return problem.a.type == kind.a.type && problem.b.type == kind.b.type &&
+         problem.c.type == kind.c.type && problem.accumulator == kind.accumulator &&
+         problem.math == kind.math && problem.batch == kind.batch &&
+         std::count(layouts.begin(), layouts.end(), layout_of(problem)) > 0 &&
+         m.contains(problem.m) && n.contains(problem.n) && k.contains(problem.k);
 }
 
 RangePoints::RangePoints(SizeRange range, std::uint64_t seed, double most_flops, double most_bytes)
@@ -129,12 +129,11 @@ Problem RangePoints::point(std::uint64_t index) const {
     return aligned && extents.contains(rounded) ? rounded : any;
   };
   Problem problem = range_.kind;
-  problem.layout = range_.layouts[index % layouts];
+  set_layout(problem, range_.layouts[index % layouts]);
   problem.m = value(range_.m, places[0]);
   problem.n = value(range_.n, places[1]);
   problem.k = value(range_.k, places[2]);
-  problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a,
-                                        problem.b, problem.c);
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 

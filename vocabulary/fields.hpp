@@ -48,19 +48,21 @@ concept Some = std::same_as<std::remove_const_t<T>, Of>;
 /// The columns of a problem; its JSON form has one key for its types.
 template <class Visit>
 void fields(Visit& visit, Some<Problem> auto& x) {
-  visit("layout", x.layout);
+  Layout layout = layout_of(x);
+  visit("layout", layout);
+  if constexpr (!std::is_const_v<std::remove_reference_t<decltype(x)>>) set_layout(x, layout);
   visit("m", x.m, {.least = 1});
   visit("n", x.n, {.least = 1});
   visit("k", x.k, {.least = 1});
-  visit("a_type", x.a);
-  visit("b_type", x.b);
-  visit("c_type", x.c);
+  visit("a_type", x.a.type);
+  visit("b_type", x.b.type);
+  visit("c_type", x.c.type);
   visit("accumulator", x.accumulator);
   visit("math", x.math);
   visit("batch", x.batch);
-  visit("align_a", x.alignment.a);
-  visit("align_b", x.alignment.b);
-  visit("align_c", x.alignment.c);
+  visit("align_a", x.a.alignment);
+  visit("align_b", x.b.alignment);
+  visit("align_c", x.c.alignment);
 }
 
 template <class Visit>

@@ -280,31 +280,35 @@ void read(const Reader& in, Types& out) {
 }
 
 void write(Writer& out, const Problem& x) {
-  out("layout", x.layout);
+  out("layout", layout_of(x));
   out("m", x.m);
   out("n", x.n);
   out("k", x.k);
-  out("dtype", Types{x.a, x.b, x.c, x.accumulator});
+  out("dtype", Types{x.a.type, x.b.type, x.c.type, x.accumulator});
   out("math", x.math);
   out("batch", x.batch);
-  out("align", x.alignment);
+  out("align", alignment_of(x));
 }
 
 void read(const Reader& in, Problem& out) {
   if (!in.json.is_object()) in.bad("an object");
   Extent m{out.m, 0}, n{out.n, 0}, k{out.k, 0}, batch{out.batch, 1};
-  Types types{out.a, out.b, out.c, out.accumulator};
-  in("layout", out.layout, kRequired);
+  Types types{out.a.type, out.b.type, out.c.type, out.accumulator};
+  Layout layout = layout_of(out);
+  Alignment alignment = alignment_of(out);
+  in("layout", layout, kRequired);
   in("m", m, kRequired);
   in("n", n, kRequired);
   in("k", k, kRequired);
   in("dtype", types);
   in("math", out.math);
   in("batch", batch);
-  in("align", out.alignment);
-  out.a = types[0];
-  out.b = types[1];
-  out.c = types[2];
+  in("align", alignment);
+  set_layout(out, layout);
+  set_alignment(out, alignment);
+  out.a.type = types[0];
+  out.b.type = types[1];
+  out.c.type = types[2];
   out.accumulator = types[3];
 }
 

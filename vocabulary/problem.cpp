@@ -62,11 +62,12 @@ Size parse_size(std::string_view item) {
 }
 
 std::string types_text(const Problem& problem) {
-  std::string text(to_string(problem.a));
-  if (problem.b == problem.a && problem.c == problem.a && problem.accumulator == problem.a) {
+  std::string text(to_string(problem.a.type));
+  if (problem.b.type == problem.a.type && problem.c.type == problem.a.type &&
+      problem.accumulator == problem.a.type) {
     return text;
   }
-  for (const DType type : {problem.b, problem.c, problem.accumulator}) {
+  for (const DType type : {problem.b.type, problem.c.type, problem.accumulator}) {
     text += "," + std::string(to_string(type));
   }
   return text;
@@ -86,9 +87,11 @@ Layout parse_layout(std::string_view name) {
 }
 
 const ProductKind* product_kind(const Problem& problem) {
-  const ProductKind* kind = find_product_kind(problem.a, problem.c, problem.math);
-  return kind && problem.b == problem.a && problem.accumulator == kind->accumulator ? kind
-                                                                                    : nullptr;
+  for (const ProductKind& kind : product_kinds())
+    if (kind.a == problem.a.type && kind.b == problem.b.type && kind.c == problem.c.type &&
+        kind.accumulator == problem.accumulator && kind.math == problem.math)
+      return &kind;
+  return nullptr;
 }
 
 void set_types(Problem& problem, DType operand, DType c, MathMode math) {
@@ -96,7 +99,7 @@ void set_types(Problem& problem, DType operand, DType c, MathMode math) {
   if (!kind) {
     std::string known;
     for (const ProductKind& row : product_kinds()) {
-      known += (known.empty() ? "" : ", ") + std::string(to_string(row.operand)) + " to " +
+      known += (known.empty() ? "" : ", ") + std::string(to_string(row.a)) + " to " +
                std::string(to_string(row.c)) + " " + std::string(to_string(row.math));
     }
     throw Error(ErrorKind::invalid_argument, "no product of " + std::string(to_string(operand)) +
@@ -104,8 +107,8 @@ void set_types(Problem& problem, DType operand, DType c, MathMode math) {
                                                  " in mode " + std::string(to_string(math)) +
                                                  "; there are: " + known);
   }
-  problem.a = problem.b = operand;
-  problem.c = c;
+  problem.a.type = problem.b.type = operand;
+  problem.c.type = c;
   problem.accumulator = kind->accumulator;
   problem.math = math;
 }
@@ -135,12 +138,12 @@ std::string size_text(const Problem& problem) {
 }
 
 std::string to_string(const Problem& problem) {
-  std::string text = std::string(to_string(problem.layout)) + " " + size_text(problem) + " " +
+  std::string text = std::string(to_string(layout_of(problem))) + " " + size_text(problem) + " " +
                      types_text(problem) + " " + std::string(to_string(problem.math));
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
   if (problem.pointers) text += " by pointers";
-  return text + " align " + std::to_string(problem.alignment.a) + "," +
-         std::to_string(problem.alignment.b) + "," + std::to_string(problem.alignment.c);
+  return text + " align " + std::to_string(problem.a.alignment) + "," +
+         std::to_string(problem.b.alignment) + "," + std::to_string(problem.c.alignment);
 }
 
 double flops_of(const Problem& problem) {
@@ -153,7 +156,9 @@ double operand_bytes(const Problem& problem) {
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   return static_cast<double>(problem.batch) *
-         (m * k * bytes_of(problem.a) + k * n * bytes_of(problem.b) + m * n * bytes_of(problem.c));
+         (m * k * bits_of(problem.a.type) + k * n * bits_of(problem.b.type) +
+          m * n * bits_of(problem.c.type)) /
+         8;
 }
 
 std::vector<Size> parse_sizes(std::string_view text) {
@@ -169,36 +174,30 @@ std::vector<Size> parse_sizes(std::string_view text) {
   return sizes;
 }
 
-Alignment natural_alignment(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType a,
-                            DType b, DType c) {
-  Problem problem;
-  problem.layout = layout;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
+Alignment natural_alignment(const Problem& problem) {
   const auto aligned = [](std::int64_t ld, DType type) {
-    return common_alignment(
-        {static_cast<std::uint64_t>(ld) * static_cast<std::uint64_t>(bytes_of(type))});
+    return common_alignment({static_cast<std::uint64_t>(bytes_of(type, ld))});
   };
-  return {aligned(min_lda(problem), a), aligned(min_ldb(problem), b), aligned(min_ldc(problem), c)};
+  return {aligned(min_lda(problem), problem.a.type), aligned(min_ldb(problem), problem.b.type),
+          aligned(min_ldc(problem), problem.c.type)};
 }
 
 Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
                       DType c, MathMode math, std::int64_t batch) {
   Problem problem;
-  problem.layout = layout;
   problem.m = m, problem.n = n, problem.k = k;
   problem.batch = batch;
+  set_layout(problem, layout);
   set_types(problem, operand, c, math);
-  problem.alignment = natural_alignment(layout, m, n, k, operand, operand, c);
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 
-std::int64_t min_lda(const Problem& p) { return a_transposed(p.layout) ? p.m : p.k; }
-std::int64_t min_ldb(const Problem& p) { return b_transposed(p.layout) ? p.k : p.n; }
+std::int64_t min_lda(const Problem& p) { return p.a.transposed ? p.m : p.k; }
+std::int64_t min_ldb(const Problem& p) { return p.b.transposed ? p.k : p.n; }
 std::int64_t min_ldc(const Problem& p) { return p.n; }
-std::int64_t rows_a(const Problem& p) { return a_transposed(p.layout) ? p.k : p.m; }
-std::int64_t rows_b(const Problem& p) { return b_transposed(p.layout) ? p.n : p.k; }
+std::int64_t rows_a(const Problem& p) { return p.a.transposed ? p.k : p.m; }
+std::int64_t rows_b(const Problem& p) { return p.b.transposed ? p.n : p.k; }
 
 }  // namespace tilewise
 
@@ -214,11 +213,11 @@ std::size_t std::hash<tilewise::Problem>::operator()(const tilewise::Problem& p)
   mix(static_cast<std::uint64_t>(p.n));
   mix(static_cast<std::uint64_t>(p.k));
   mix(static_cast<std::uint64_t>(p.batch));
-  mix(static_cast<std::uint64_t>(p.layout) | static_cast<std::uint64_t>(p.a) << 8 |
-      static_cast<std::uint64_t>(p.b) << 16 | static_cast<std::uint64_t>(p.c) << 24 |
+  mix(static_cast<std::uint64_t>(layout_of(p)) | static_cast<std::uint64_t>(p.a.type) << 8 |
+      static_cast<std::uint64_t>(p.b.type) << 16 | static_cast<std::uint64_t>(p.c.type) << 24 |
       static_cast<std::uint64_t>(p.accumulator) << 32 | static_cast<std::uint64_t>(p.math) << 40 |
       static_cast<std::uint64_t>(p.pointers) << 48);
-  mix(static_cast<std::uint64_t>(p.alignment.a) | static_cast<std::uint64_t>(p.alignment.b) << 16 |
-      static_cast<std::uint64_t>(p.alignment.c) << 32);
+  mix(static_cast<std::uint64_t>(p.a.alignment) | static_cast<std::uint64_t>(p.b.alignment) << 16 |
+      static_cast<std::uint64_t>(p.c.alignment) << 32);
   return static_cast<std::size_t>(h);
 }

@@ -12,8 +12,9 @@ std::string option(const char* name, std::string_view value) {
 /// Types, mode and batch, without defaults.
 std::string kind_options(const Problem& problem) {
   std::string options;
-  if (problem.a != DType::f32) options += option("dtype", to_string(problem.a));
-  if (problem.c != default_result(problem.a)) options += option("out", to_string(problem.c));
+  if (problem.a.type != DType::f32) options += option("dtype", to_string(problem.a.type));
+  if (problem.c.type != default_result(problem.a.type))
+    options += option("out", to_string(problem.c.type));
   if (problem.math != MathMode::strict) options += option("math", to_string(problem.math));
   if (problem.batch != 1) options += option("batch", std::to_string(problem.batch));
   return options;
@@ -22,14 +23,15 @@ std::string kind_options(const Problem& problem) {
 }  // namespace
 
 std::string kind_text(const Problem& problem) {
-  std::string text(to_string(problem.a));
-  if (problem.c != default_result(problem.a)) text += " to " + std::string(to_string(problem.c));
+  std::string text(to_string(problem.a.type));
+  if (problem.c.type != default_result(problem.a.type))
+    text += " to " + std::string(to_string(problem.c.type));
   if (problem.math != MathMode::strict) text += " by " + std::string(to_string(problem.math));
   return text;
 }
 
 std::string table_text(const Problem& problem) {
-  std::string text = std::string(to_string(problem.layout)) + " " + size_text(problem);
+  std::string text = std::string(to_string(layout_of(problem))) + " " + size_text(problem);
   if (const std::string kind = kind_text(problem); kind != "f32") text += " " + kind;
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
   return text;
@@ -42,9 +44,9 @@ std::string alignment_text(const Alignment& alignment) {
 
 std::string kind_name(const ProductKind& kind) {
   const bool of_f32 = kind.math == MathMode::tf32 || kind.math == MathMode::f32x3;
-  std::string name(of_f32 ? to_string(kind.math) : to_string(kind.operand));
+  std::string name(of_f32 ? to_string(kind.math) : to_string(kind.a));
   if (kind.math == MathMode::fast) name += "-fast";
-  if (kind.c != default_result(kind.operand)) name += ":" + std::string(to_string(kind.c));
+  if (kind.c != default_result(kind.a)) name += ":" + std::string(to_string(kind.c));
   return name;
 }
 
@@ -66,17 +68,17 @@ const ProductKind& parse_kind(std::string_view name) {
 }
 
 std::string problem_options(const Problem& problem) {
-  return "--sizes " + size_text(problem) + option("layout", to_string(problem.layout)) +
-         option("align", alignment_text(problem.alignment)) + kind_options(problem);
+  return "--sizes " + size_text(problem) + option("layout", to_string(layout_of(problem))) +
+         option("align", alignment_text(alignment_of(problem))) + kind_options(problem);
 }
 
 std::string tune_options(const Problem& problem) {
   std::string options = option("sizes", size_text(problem));
-  if (problem.layout != Layout::nn) options += option("layout", to_string(problem.layout));
+  if (layout_of(problem) != Layout::nn) options += option("layout", to_string(layout_of(problem)));
   options += kind_options(problem);
-  const Alignment natural = natural_alignment(problem.layout, problem.m, problem.n, problem.k,
-                                              problem.a, problem.b, problem.c);
-  if (problem.alignment != natural) options += option("align", alignment_text(problem.alignment));
+  const Alignment natural = natural_alignment(problem);
+  if (alignment_of(problem) != natural)
+    options += option("align", alignment_text(alignment_of(problem)));
   return options;
 }
 

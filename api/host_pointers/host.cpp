@@ -28,9 +28,9 @@ struct Matrices {
            std::int64_t stride_, DType type)
       : count(stride_ == 0 ? 1 : batch),
         rows(rows_),
-        row(columns * bytes_of(type)),
-        ld(ld_ * bytes_of(type)),
-        stride(stride_ * bytes_of(type)) {}
+        row(bytes_of(type, columns)),
+        ld(bytes_of(type, ld_)),
+        stride(bytes_of(type, stride_)) {}
 
   bool tight() const { return ld == row && (count == 1 || stride == rows * row); }
   /// Byte offset of row `i`, counted over all matrices.
@@ -47,7 +47,7 @@ struct Matrices {
   }
   /// The batch stride in device memory, in elements.
   std::int64_t device_stride(DType type) const {
-    return stride == 0 ? 0 : rows * row / bytes_of(type);
+    return stride == 0 ? 0 : rows * row * 8 / bits_of(type);
   }
 
   /// Calls `move(first, count)` for parts of all rows.
@@ -138,16 +138,16 @@ void multiply_at_once(Device& device, Stream stream, const HostPlan& plan,
                       const Executable& executable, const Call& given) {
   const Problem& p = plan.task.problem;
   const std::int64_t batch = p.batch;
-  const Matrices a(batch, rows_a(p), min_lda(p), given.lda, given.stride_a, p.a);
-  const Matrices b(batch, rows_b(p), min_ldb(p), given.ldb, given.stride_b, p.b);
-  const Matrices c(batch, p.m, p.n, given.ldc, given.stride_c, p.c);
+  const Matrices a(batch, rows_a(p), min_lda(p), given.lda, given.stride_a, p.a.type);
+  const Matrices b(batch, rows_b(p), min_ldb(p), given.ldb, given.stride_b, p.b.type);
+  const Matrices c(batch, p.m, p.n, given.ldc, given.stride_c, p.c.type);
   const bool reads = p.k > 0;
   const DeviceBuffer on_a(device, a.bytes()), on_b(device, b.bytes()), on_c(device, c.bytes());
   Call call;
   call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
   call.lda = min_lda(p), call.ldb = min_ldb(p), call.ldc = min_ldc(p);
-  call.stride_a = a.device_stride(p.a), call.stride_b = b.device_stride(p.b);
-  call.stride_c = c.device_stride(p.c);
+  call.stride_a = a.device_stride(p.a.type), call.stride_b = b.device_stride(p.b.type);
+  call.stride_c = c.device_stride(p.c.type);
   call.alpha = given.alpha, call.beta = given.beta;
   call.stream = stream;
   if (reads) {

@@ -38,9 +38,9 @@ double bytes_of_all(const HostTask& task, HostOperand operand) {
   const Problem& p = task.problem;
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
              k = static_cast<double>(p.k), batch = static_cast<double>(p.batch);
-  if (operand == HostOperand::a) return (task.shares_a ? 1 : batch) * m * k * bytes_of(p.a);
-  if (operand == HostOperand::b) return (task.shares_b ? 1 : batch) * k * n * bytes_of(p.b);
-  return batch * m * n * bytes_of(p.c);
+  if (operand == HostOperand::a) return (task.shares_a ? 1 : batch) * m * k * bits_of(p.a.type) / 8;
+  if (operand == HostOperand::b) return (task.shares_b ? 1 : batch) * k * n * bits_of(p.b.type) / 8;
+  return batch * m * n * bits_of(p.c.type) / 8;
 }
 
 /// Enumerates splits and keeps the one that is expected to be fastest.
@@ -122,7 +122,7 @@ class SplitSearch {
     HostPlan plan;
     plan.task = task_;
     plan.shape.tile = {m, n, k, batch};
-    plan.shape.c = k < task_.problem.k ? task_.problem.accumulator : task_.problem.c;
+    plan.shape.c = k < task_.problem.k ? task_.problem.accumulator : task_.problem.c.type;
     return plan;
   }
 
@@ -140,7 +140,8 @@ class SplitSearch {
   double seconds_of(const HostTileSize& tile) const {
     if (rates_.flops <= 0) return kLaunch;
     const Problem& p = task_.problem;
-    const bool is_wide = bytes_of(p.a) < 4 || (p.a == DType::f32 && p.math != MathMode::strict);
+    const bool is_wide =
+        bytes_of(p.a.type) < 4 || (p.a.type == DType::f32 && p.math != MathMode::strict);
     const auto m = static_cast<double>(tile.m), n = static_cast<double>(tile.n);
     const double blocks =
         std::ceil(m / 128) * std::ceil(n / (is_wide ? 256 : 128)) * static_cast<double>(tile.batch);
@@ -304,8 +305,8 @@ std::int64_t HostPlan::parts_batch() const {
 }
 
 DType HostPlan::type_of(HostOperand operand) const {
-  return operand == HostOperand::a   ? task.problem.a
-         : operand == HostOperand::b ? task.problem.b
+  return operand == HostOperand::a   ? task.problem.a.type
+         : operand == HostOperand::b ? task.problem.b.type
                                      : shape.c;
 }
 
@@ -322,8 +323,7 @@ HostBlock HostPlan::block(HostOperand operand, const HostTile& tile) const {
   const bool is_a = operand == HostOperand::a, is_b = operand == HostOperand::b;
   const bool shared = (is_a && task.shares_a) || (is_b && task.shares_b);
   Part rows = is_b ? k : m, columns = is_a ? k : n;
-  if ((is_a && a_transposed(p.layout)) || (is_b && b_transposed(p.layout)))
-    std::swap(rows, columns);
+  if ((is_a && p.a.transposed) || (is_b && p.b.transposed)) std::swap(rows, columns);
   return {shared ? 0 : z.begin, shared ? 1 : z.length, rows.begin,
           rows.length,          columns.begin,         columns.length};
 }
@@ -359,13 +359,13 @@ Problem HostPlan::problem_of(const HostTile& tile) const {
                   c = block(HostOperand::c, tile);
   Problem problem = task.problem;
   problem.m = c.rows, problem.n = c.columns, problem.batch = c.count;
-  problem.k = a_transposed(problem.layout) ? a.rows : a.columns;
-  problem.c = shape.c;
+  problem.k = problem.a.transposed ? a.rows : a.columns;
+  problem.c.type = shape.c;
   const auto aligned = [&](HostOperand operand, const HostBlock& x) {
     return common_alignment({static_cast<std::uint64_t>(pitch(operand, x.columns))});
   };
-  problem.alignment = {aligned(HostOperand::a, a), aligned(HostOperand::b, b),
-                       aligned(HostOperand::c, c)};
+  set_alignment(problem, {aligned(HostOperand::a, a), aligned(HostOperand::b, b),
+                          aligned(HostOperand::c, c)});
   return problem;
 }
 

@@ -18,7 +18,7 @@ HostRates rates_of(const HostTask& task, const HostSettings& settings, const Dev
   if (problem.k == 0 || operand_bytes(problem) <= static_cast<double>(settings.single_bytes))
     return rates;
   Problem whole = problem;
-  whole.alignment = {16, 16, 16};
+  set_alignment(whole, {16, 16, 16});
   const double microseconds = expected_us(whole);
   if (microseconds > 0) rates.flops = flops_of(whole) / microseconds * 1e6;
   return rates;

@@ -112,25 +112,27 @@ StreamedProduct::Matrices StreamedProduct::matrices(HostOperand operand, const C
   Matrices x;
   std::int64_t rows = p.m, columns = p.n, count = p.batch;
   if (operand == HostOperand::a) {
-    x = {static_cast<std::byte*>(const_cast<void*>(call.a)), call.lda, call.stride_a, p.a, false};
+    x = {static_cast<std::byte*>(const_cast<void*>(call.a)), call.lda, call.stride_a, p.a.type,
+         false};
     rows = rows_a(p), columns = min_lda(p);
   } else if (operand == HostOperand::b) {
-    x = {static_cast<std::byte*>(const_cast<void*>(call.b)), call.ldb, call.stride_b, p.b, false};
+    x = {static_cast<std::byte*>(const_cast<void*>(call.b)), call.ldb, call.stride_b, p.b.type,
+         false};
     rows = rows_b(p), columns = min_ldb(p);
   } else {
-    x = {static_cast<std::byte*>(call.c), call.ldc, call.stride_c, p.c, false};
+    x = {static_cast<std::byte*>(call.c), call.ldc, call.stride_c, p.c.type, false};
   }
   if (all.rows == 0 || all.columns == 0) return x;
   const std::int64_t extent = (count - 1) * x.stride + (rows - 1) * x.ld + columns;
-  x.page_locked = device_.page_locked(x.data, extent * bytes_of(x.type));
+  x.page_locked = device_.page_locked(x.data, bytes_of(x.type, extent));
   return x;
 }
 
 bool StreamedProduct::is_direct(HostOperand operand, const HostBlock& block) const {
   const Matrices& x = host(operand);
-  const std::int64_t row = block.columns * bytes_of(x.type);
+  const std::int64_t row = bytes_of(x.type, block.columns);
   return x.page_locked && x.type == plan_.type_of(operand) && row >= kDirectRow &&
-         row <= kMostPitch && x.ld <= kMostPitch / bytes_of(x.type) &&
+         row <= kMostPitch && x.ld <= kMostPitch * 8 / bits_of(x.type) &&
          (block.count == 1 || block.rows * row >= kDirectMatrix);
 }
 
@@ -163,7 +165,7 @@ std::byte* StreamedProduct::host_row(HostOperand operand, const HostBlock& block
   const Matrices& x = host(operand);
   const std::int64_t element = (block.z + row / block.rows) * x.stride +
                                (block.row + row % block.rows) * x.ld + block.column;
-  return x.data + element * bytes_of(x.type);
+  return x.data + bytes_of(x.type, element);
 }
 
 /// Calls move(host address, byte in the buffer, elements) for each row of a chunk. Padding belongs

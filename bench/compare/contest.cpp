@@ -50,7 +50,7 @@ void make_unwritten(Device& device, const Call& call, std::int64_t bytes) {
 Comparison product_of(Device& device, const Reference& reference, const Call& call,
                       const Enqueue& enqueue) {
   const Problem& problem = reference.problem();
-  const std::int64_t bytes = span_of_c(problem, call) * bytes_of(problem.c);
+  const std::int64_t bytes = span_of_c(problem, call) * bytes_of(problem.c.type);
   const HostBuffer got(device, bytes);
   make_unwritten(device, call, bytes);
   enqueue(call);

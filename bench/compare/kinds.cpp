@@ -6,7 +6,7 @@
 namespace tilewise::bench {
 namespace {
 
-bool has_default_result(const ProductKind& kind) { return kind.c == default_result(kind.operand); }
+bool has_default_result(const ProductKind& kind) { return kind.c == default_result(kind.a); }
 
 }  // namespace
 
@@ -28,15 +28,12 @@ std::vector<const ProductKind*> parse_kinds(const std::string& text) {
 
 std::vector<Problem> of_kind(std::vector<Problem> problems, const ProductKind& kind) {
   for (Problem& problem : problems) {
-    set_types(problem, kind.operand, kind.c, kind.math);
-    problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k,
-                                          problem.a, problem.b, problem.c);
+    set_types(problem, kind.a, kind.c, kind.math);
+    set_alignment(problem, natural_alignment(problem));
   }
   return problems;
 }
 
-std::string rate_unit(const ProductKind& kind) {
-  return is_integer(kind.operand) ? "TOP/s" : "TFLOP/s";
-}
+std::string rate_unit(const ProductKind& kind) { return is_integer(kind.a) ? "TOP/s" : "TFLOP/s"; }
 
 }  // namespace tilewise::bench

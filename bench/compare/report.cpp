@@ -176,7 +176,7 @@ std::string heading_of(const ProductKind& kind) {
                      std::string(to_string(kind.accumulator));
   if (kind.math == MathMode::f32x3)
     text += "; the cuBLAS columns are its strict f32, the nearest that it has";
-  if (is_fp8(kind.operand))
+  if (is_fp8(kind.a))
     text += kind.math == MathMode::fast ? "; fast accumulation on both sides"
                                         : "; fast accumulation off on both sides";
   return text + "\n";

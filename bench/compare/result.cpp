@@ -15,7 +15,7 @@ double h200_flops(const ProductKind& kind) {
   constexpr double tf32 = 420e12, half = 870e12;
   if (kind.math == MathMode::tf32) return tf32;
   if (kind.math == MathMode::f32x3) return tf32 / 3;  // three partial products
-  switch (kind.operand) {
+  switch (kind.a) {
     case DType::f64:
       return 60e12;
     case DType::f16:
@@ -32,7 +32,7 @@ double h200_flops(const ProductKind& kind) {
 }
 
 double stated_flops(const DeviceInfo& info, const ProductKind& kind) {
-  return kind.operand == DType::f32 && kind.math == MathMode::strict ? peak_flops(info) : 0;
+  return kind.a == DType::f32 && kind.math == MathMode::strict ? peak_flops(info) : 0;
 }
 
 /// The geometric mean of positive numbers; 0 without any.

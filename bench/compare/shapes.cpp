@@ -31,8 +31,7 @@ std::int64_t parse_extent(const std::string& text) {
 }
 
 Problem aligned(Problem problem) {
-  problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a,
-                                        problem.b, problem.c);
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 
@@ -43,7 +42,7 @@ Problem parse_row(const std::vector<std::string>& fields, const std::string& hea
                                                  " fields; " + heading + " are " +
                                                  std::to_string(wanted));
   Problem problem;
-  problem.layout = parse_layout(fields[0]);
+  set_layout(problem, parse_layout(fields[0]));
   problem.m = parse_extent(fields[1]);
   problem.n = parse_extent(fields[2]);
   problem.k = parse_extent(fields[3]);
@@ -74,7 +73,7 @@ bool names(const std::string& text, const Problem& problem) {
   if (text.empty()) return false;
   const Item item = take_apart(text);
   const bool cube = problem.m == problem.n && problem.n == problem.k;
-  return (item.layout.empty() || item.layout == to_string(problem.layout)) &&
+  return (item.layout.empty() || item.layout == to_string(layout_of(problem))) &&
          (item.size.empty() || item.size == size_text(problem) ||
           (cube && item.size == std::to_string(problem.m))) &&
          (item.batch.empty() || item.batch == std::to_string(problem.batch));
@@ -83,7 +82,7 @@ bool names(const std::string& text, const Problem& problem) {
 }  // namespace
 
 std::string shape_text(const Problem& problem) {
-  return std::string(to_string(problem.layout)) + " " + size_text(problem) +
+  return std::string(to_string(layout_of(problem))) + " " + size_text(problem) +
          (problem.batch == 1 ? "" : "*" + std::to_string(problem.batch));
 }
 
@@ -125,7 +124,7 @@ std::vector<Problem> parse_shapes(const std::string& list) {
     try {
       const Size size = parse_sizes(item.size).front();
       Problem problem;
-      problem.layout = item.layout.empty() ? Layout::nn : parse_layout(item.layout);
+      set_layout(problem, item.layout.empty() ? Layout::nn : parse_layout(item.layout));
       problem.m = size.m, problem.n = size.n, problem.k = size.k;
       if (!item.batch.empty()) problem.batch = parse_extent(item.batch);
       problems.push_back(aligned(problem));

@@ -6,9 +6,9 @@ namespace tilewise::bench {
 /// Packed operands of a problem, all zero, and a call with them.
 struct Operands {
   Operands(Device& device, const Problem& p, Stream stream = nullptr)
-      : a(device, p.m * p.k * bytes_of(p.a)),
-        b(device, p.k * p.n * bytes_of(p.b)),
-        c(device, p.m * p.n * bytes_of(p.c)) {
+      : a(device, p.m * p.k * bytes_of(p.a.type)),
+        b(device, p.k * p.n * bytes_of(p.b.type)),
+        c(device, p.m * p.n * bytes_of(p.c.type)) {
     for (const DeviceBuffer* buffer : {&a, &b, &c})
       device.fill32(buffer->data(), 0, buffer->bytes() / 4, nullptr);
     device.synchronize(nullptr);

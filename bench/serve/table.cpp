@@ -22,8 +22,7 @@ std::vector<Candidate> pool_of(const Problem& kind, const DeviceInfo& device,
   Problem problem = kind;
   problem.m = problem.n = problem.k = 1024;
   problem.batch = 1;
-  problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a,
-                                        problem.b, problem.c);
+  set_alignment(problem, natural_alignment(problem));
   const SearchSpace space(problem, device, select_templates({}));
   std::vector<Candidate> pool;
   for (std::size_t i = 0; i < 10 * kPool && pool.size() < kPool; ++i)
@@ -94,14 +93,13 @@ double us_of(const std::function<void()>& work) {
 Problem random_problem(const Problem& kind, std::mt19937_64& generator) {
   Problem problem = kind;
   problem.batch = 1;
-  problem.layout = static_cast<Layout>(std::uniform_int_distribution<int>(0, 3)(generator));
+  set_layout(problem, static_cast<Layout>(std::uniform_int_distribution<int>(0, 3)(generator)));
   const bool aligned = std::bernoulli_distribution(0.5)(generator);
   for (std::int64_t* size : {&problem.m, &problem.n, &problem.k}) {
     *size = std::llround(std::exp2(std::uniform_real_distribution<>(0, 13)(generator)));
     if (aligned) *size = (*size + 15) / 16 * 16;
   }
-  problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a,
-                                        problem.b, problem.c);
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 

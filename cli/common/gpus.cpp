@@ -212,7 +212,7 @@ double host_bytes_needed(const Problem& problem) {
   const bool sampled = flops_of(problem) > limits.flops || elements > limits.elements;
   // 16 bytes per element where every element is stored, else some 200 per row; and the operands in
   // memory during the computation: A and B of one matrix of one data set at a time, or C0.
-  const double wide = problem.a == DType::f64 ? 8 : 4;
+  const double wide = problem.a.type == DType::f64 ? 8 : 4;
   const double operands = wide * (m * k + k * n), c = wide * m * n;
   return sampled ? std::max(operands, c) + 200 * m * batch : operands + 16 * elements;
 }

@@ -57,19 +57,17 @@ int parse_alignment(const std::string& text, DType type) {
 }
 
 Alignment alignment_for(const Problem& problem, const std::string& text) {
-  if (text == "auto")
-    return natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a, problem.b,
-                             problem.c);
+  if (text == "auto") return natural_alignment(problem);
   const auto parts = split_list(text);
   if (parts.size() == 1) {  // C's elements may be wider than A's
-    const int all = parse_alignment(parts[0], problem.a);
-    return {all, all, std::max(all, bytes_of(problem.c))};
+    const int all = parse_alignment(parts[0], problem.a.type);
+    return {all, all, std::max(all, bytes_of(problem.c.type))};
   }
   if (parts.size() != 3)
     refuse("--align: '" + text + "' is not allowed: it has " + std::to_string(parts.size()) +
            " values; give auto, one value for all operands, or three (A,B,C)");
-  return {parse_alignment(parts[0], problem.a), parse_alignment(parts[1], problem.b),
-          parse_alignment(parts[2], problem.c)};
+  return {parse_alignment(parts[0], problem.a.type), parse_alignment(parts[1], problem.b.type),
+          parse_alignment(parts[2], problem.c.type)};
 }
 
 /// "90s" -> 90.
@@ -111,7 +109,7 @@ auto parsed_as(const char* option, const std::string& text, const Parse& parse) 
 std::string modes_of(DType operand) {
   std::string names;
   for (const ProductKind& kind : product_kinds())
-    if (kind.operand == operand && kind.c == default_result(operand))
+    if (kind.a == operand && kind.c == default_result(operand))
       names += (names.empty() ? "" : ", ") + std::string(to_string(kind.math));
   return names;
 }
@@ -174,7 +172,7 @@ void add_kind_options(CLI::App& app, ProblemOptions& options) {
                   "How A and B are stored (n as is, t transposed); a list, or all")
       ->type_name("{nn,nt,tn,tt,all}");
   app.add_option("--dtype", options.dtype, "Type of A and B")
-      ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.operand); }))
+      ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.a); }))
       ->capture_default_str();
   app.add_option("--out", options.out, "Type of C (else A's; of i8 i32, of e4m3 and e5m2 f32)")
       ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.c); }));
@@ -255,9 +253,9 @@ std::vector<Problem> problems_of_sizes(const ProblemOptions& options) {
   std::vector<Problem> problems;
   for (const Layout layout : layouts) {
     for (const Size& size : sizes) {
-      problem.layout = layout;
+      set_layout(problem, layout);
       problem.m = size.m, problem.n = size.n, problem.k = size.k;
-      problem.alignment = alignment_for(problem, options.align);
+      set_alignment(problem, alignment_for(problem, options.align));
       problems.push_back(problem);
     }
   }

@@ -17,7 +17,7 @@ namespace {
 Problem problem_of(const ProductKind& kind) {
   Problem problem;
   problem.m = problem.n = problem.k = 1024;
-  set_types(problem, kind.operand, kind.c, kind.math);
+  set_types(problem, kind.a, kind.c, kind.math);
   return problem;
 }
 
@@ -86,14 +86,14 @@ std::string type_suggestion(const std::string& text, const std::vector<DType>& a
 
 std::vector<DType> operand_types() {
   std::vector<DType> types;
-  for (const ProductKind& kind : product_kinds()) add_once(types, kind.operand);
+  for (const ProductKind& kind : product_kinds()) add_once(types, kind.a);
   return types;
 }
 
 std::vector<DType> result_types(DType operand, MathMode math) {
   std::vector<DType> types;
   for (const ProductKind& kind : product_kinds())
-    if (kind.operand == operand && kind.math == math) add_once(types, kind.c);
+    if (kind.a == operand && kind.math == math) add_once(types, kind.c);
   return types;
 }
 
@@ -125,7 +125,7 @@ std::vector<std::string> kinds_on(const DeviceInfo& device) {
 std::vector<std::string> operand_types_on(const DeviceInfo& device) {
   std::vector<std::string> types;
   for (const ProductKind& kind : product_kinds())
-    if (can_do(problem_of(kind), device)) add_once(types, std::string(to_string(kind.operand)));
+    if (can_do(problem_of(kind), device)) add_once(types, std::string(to_string(kind.a)));
   return types;
 }
 

@@ -73,7 +73,7 @@ RateUnit common_rate_unit(const std::vector<Tuned>& results) {
   double largest = 0;
   bool integers = false;
   for (const Tuned& tuned : results) {
-    integers |= is_integer(tuned.problem.a);
+    integers |= is_integer(tuned.problem.a.type);
     if (tuned.result.winner && tuned.result.winner->record.measurement)
       largest = std::max(
           largest, tflops_of(tuned.problem, tuned.result.winner->record.measurement->median_us));
@@ -143,7 +143,7 @@ void print_detail(const Tuned& tuned) {
   double largest = 0;
   for (const Record& record : tuned.fastest)
     largest = std::max(largest, tflops_of(record.problem, record.measurement->median_us));
-  const RateUnit unit(largest, is_integer(tuned.problem.a));
+  const RateUnit unit(largest, is_integer(tuned.problem.a.type));
   Table fastest({{"fastest", true},
                  {unit.name(), true},
                  {"spread", true, false, 1},
@@ -315,7 +315,7 @@ ProgressLine progress_line(const TuneProgress& progress) {
   const Record& best = *progress.best;
   const double us = best.measurement->median_us;
   line.best = {"best " + format_microseconds(us) + ", " +
-                   format_rate(tflops_of(best.problem, us), is_integer(best.problem.a)),
+                   format_rate(tflops_of(best.problem, us), is_integer(best.problem.a.type)),
                short_text(best.candidate)};
   return line;
 }

@@ -165,7 +165,7 @@ int run_list(const ListCommand& options, const Output& output) {
                {"candidate", false, true, 1}});
   for (const Record& record : records)
     table.add({std::to_string(record.id), record.gpu.substr(0, record.gpu.find('|')),
-               std::string(to_string(record.problem.layout)) + " " + size_text(record.problem),
+               std::string(to_string(layout_of(record.problem))) + " " + size_text(record.problem),
                std::string(to_string(record.outcome)),
                record.measurement ? format_microseconds(record.measurement->median_us) : "-",
                record.environment.date.substr(0, 10),

@@ -94,7 +94,7 @@ void print_match(const Explanation& one) {
 
 void print_time(const Explanation& one) {
   const Problem& problem = one.answer.problem;
-  const bool integers = is_integer(problem.a);
+  const bool integers = is_integer(problem.a.type);
   const Record* record = serving_record(one);
   const bool exact = one.answer.resolution.kind == MatchKind::exact;
   const double us =

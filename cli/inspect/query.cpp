@@ -89,7 +89,7 @@ void print_listing(const Database& database, const std::vector<Subject>& subject
     double largest = 0;
     bool integers = false, with_energy = output.verbose;
     for (const Winner& winner : winners) {
-      integers |= is_integer(winner.record.problem.a);
+      integers |= is_integer(winner.record.problem.a.type);
       with_energy |= winner.record.measurement && winner.record.measurement->energy_mj > 0;
       if (winner.record.measurement)
         largest = std::max(largest,
@@ -116,7 +116,7 @@ void print_listing(const Database& database, const std::vector<Subject>& subject
       if (other) styles.back() = ratio_style(ratio);
       std::vector<std::string> cells{
           table_text(record.problem),
-          alignment_text(record.problem.alignment),
+          alignment_text(alignment_of(record.problem)),
           format_microseconds(measured.median_us),
           unit.number(tflops_of(record.problem, measured.median_us)),
           format_percent(measured.spread),
@@ -163,7 +163,7 @@ std::string answers_json(const std::optional<Database>& database,
 }
 
 std::string from_text(const Problem& problem) {
-  return std::string(to_string(problem.layout)) + " " + size_text(problem);
+  return std::string(to_string(layout_of(problem))) + " " + size_text(problem);
 }
 
 void print_answers(const std::vector<Answer>& answers, const Output& output) {

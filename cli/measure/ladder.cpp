@@ -71,8 +71,7 @@ Problem problem_for(const LadderCommand& options, const Gpu& gpu) {
                                                  " sizes; the ladder takes one, N or MxNxK");
   Problem problem;
   problem.m = sizes[0].m, problem.n = sizes[0].n, problem.k = sizes[0].k;
-  problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a,
-                                        problem.b, problem.c);
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 

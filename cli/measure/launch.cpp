@@ -63,18 +63,16 @@ void launch(const Gpu& gpu, const Problem& problem, const Built& built, int time
   const auto device = open_device(gpu.which);
   const Executable executable(*device, problem, built.plan, built.images);
   const OwnedStream stream(*device);
-  const std::array places{tight_placement(rows_a(problem), min_lda(problem), bytes_of(problem.a),
-                                          problem.alignment.a, problem.batch),
-                          tight_placement(rows_b(problem), min_ldb(problem), bytes_of(problem.b),
-                                          problem.alignment.b, problem.batch),
-                          tight_placement(problem.m, problem.n, bytes_of(problem.c),
-                                          problem.alignment.c, problem.batch)};
+  const std::array places{
+      tight_placement(rows_a(problem), min_lda(problem), problem.a, problem.batch),
+      tight_placement(rows_b(problem), min_ldb(problem), problem.b, problem.batch),
+      tight_placement(problem.m, problem.n, problem.c, problem.batch)};
   const DeviceMatrix a(*device, places[0]), b(*device, places[1]), c(*device, places[2]);
   Staging staging(*device, places);
   constexpr std::uint64_t kSeed = 1;
-  staging.upload(stream.get(), a, {problem, DataSet::bounded, Operand::a, kSeed});
-  staging.upload(stream.get(), b, {problem, DataSet::bounded, Operand::b, kSeed});
-  staging.upload(stream.get(), c, {problem, DataSet::bounded, Operand::c0, kSeed});
+  staging.upload(stream.get(), a, {problem, DataSet::bounded, DataOf::a, kSeed});
+  staging.upload(stream.get(), b, {problem, DataSet::bounded, DataOf::b, kSeed});
+  staging.upload(stream.get(), c, {problem, DataSet::bounded, DataOf::c0, kSeed});
   Call call;
   call.a = a.data(), call.b = b.data(), call.c = c.data();
   call.lda = places[0].ld, call.ldb = places[1].ld, call.ldc = places[2].ld;

@@ -59,7 +59,7 @@ void add_compute_roof(ReportProblem& problem, const KernelTemplate& kernel, cons
   const double rate = step.schedule.multiply_add_rate;
   if (rate > 1 || kernel.tensor_cores)
     add_roof(problem.compute_roofs, "tensor cores by " + kernel.name, rate * peak_flops(device));
-  else if (problem.problem.a == DType::f32)
+  else if (problem.problem.a.type == DType::f32)
     add_roof(problem.compute_roofs, "f32 units", peak_flops(device));
 }
 

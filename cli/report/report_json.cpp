@@ -282,13 +282,13 @@ std::string catalog_json() {
 std::string overview_json(const ReportProblem& problem) {
   const Problem& p = problem.problem;
   Json row{problem.gpu,
-           to_string(p.layout),
+           to_string(layout_of(p)),
            p.m,
            p.n,
            p.k,
            kind_text(p),
            p.batch,
-           alignment_text(p.alignment),
+           alignment_text(alignment_of(p)),
            problem.records,
            problem.rejected};
   const Record* winner = problem.winner ? &problem.candidates[*problem.winner].record : nullptr;

@@ -79,7 +79,7 @@ void print_measurement(const TrialReport& report) {
                 " samples of " + std::to_string(measured.launches_per_sample) + " launches, " +
                 (measured.cold ? "cold" : "warm") + ", by " + measured.method);
   print_wrapped("rate: " + format_rate(tflops_of(report.problem, measured.median_us),
-                                       is_integer(report.problem.a)));
+                                       is_integer(report.problem.a.type)));
   if (measured.sm_clock_mhz > 0)
     print_wrapped("clock: " + format_number(measured.sm_clock_mhz, 0) + " MHz, " +
                   format_number(measured.power_w, 0) + " W");

@@ -159,7 +159,7 @@ void LoadedCublasLt::describe(const Call& call) {
   api_.check(api_.set_of_product(product_.get(), kTransposeB, &op_a, sizeof op_a),
              "telling cublasLt how A is stored");
   const std::int8_t fast_sums = terms.fast_sums;
-  if (is_fp8(problem_.a))
+  if (is_fp8(problem_.a.type))
     api_.check(api_.set_of_product(product_.get(), kFastSums, &fast_sums, sizeof fast_sums),
                "telling cublasLt how sums are accumulated");
   a_ = matrix(terms.operand, rows_a(problem_), min_lda(problem_), call.lda, call.stride_a);
@@ -212,14 +212,14 @@ void LoadedCublasLt::multiply(int candidate, const Call& call) {
   if (call.alpha_device || call.beta_device)
     throw Error(ErrorKind::unsupported, "cublasLt is given alpha and beta from the host only");
   const CurrentContext current(device_.context());
-  if (is_fp8(problem_.c) && call.beta != 0)
+  if (is_fp8(problem_.c.type) && call.beta != 0)
     throw Error(ErrorKind::unsupported, "cublasLt adds no C of 8-bit floats: beta must be 0");
   const BlasScalar alpha = blas_scalar(call.alpha, problem_.accumulator);
   const BlasScalar beta = blas_scalar(call.beta, problem_.accumulator);
   const Candidate& chosen = candidates_.at(static_cast<std::size_t>(candidate));
   // CUDA 13 and later refuse one address with two types. Where C is 8-bit floats, beta is 0 and no
   // addend is passed.
-  const void* addend = is_fp8(problem_.c) ? nullptr : call.c;
+  const void* addend = is_fp8(problem_.c.type) ? nullptr : call.c;
   api_.check(
       api_.multiply(handle_, product_.get(), &alpha, call.b, b_.get(), call.a, a_.get(), &beta,
                     addend, addend_.get(), call.c, c_.get(), chosen.algorithm, workspace_.data(),

@@ -28,8 +28,8 @@ std::string why_neither(const Problem& problem) {
   if (!product_kind(problem)) return "nothing computes these types together";
   if (problem.m <= 0 || problem.n <= 0 || problem.k <= 0 || problem.batch <= 0)
     return "the product is empty";
-  if (problem.a == DType::i8 &&
-      std::min(problem.alignment.a, problem.alignment.b) < kIntegerAlignment)
+  if (problem.a.type == DType::i8 &&
+      std::min(problem.a.alignment, problem.b.alignment) < kIntegerAlignment)
     return "i8 only where addresses, leading dimensions and strides of A and B are multiples of 4";
   return "";
 }
@@ -67,11 +67,11 @@ std::optional<DType> type_of_blas(int type) {
 
 BlasTerms blas_terms(const Problem& problem, CublasMath math) {
   BlasTerms terms;
-  terms.op_first = b_transposed(problem.layout) ? kTransposed : kNotTransposed;
-  terms.op_second = a_transposed(problem.layout) ? kTransposed : kNotTransposed;
-  terms.operand = blas_type(problem.a);
-  terms.result = blas_type(problem.c);
-  terms.addend = blas_type(is_fp8(problem.c) ? DType::bf16 : problem.c);
+  terms.op_first = problem.b.transposed ? kTransposed : kNotTransposed;
+  terms.op_second = problem.a.transposed ? kTransposed : kNotTransposed;
+  terms.operand = blas_type(problem.a.type);
+  terms.result = blas_type(problem.c.type);
+  terms.addend = blas_type(is_fp8(problem.c.type) ? DType::bf16 : problem.c.type);
   terms.compute = compute_type(problem, math);
   terms.scalar = blas_type(problem.accumulator);
   terms.fast_sums = problem.math == MathMode::fast;
@@ -91,19 +91,20 @@ BlasScalar blas_scalar(double value, DType accumulator) {
 
 std::string why_not_cublas(const Problem& problem, CublasMath math) {
   if (const std::string why = why_neither(problem); !why.empty()) return why;
-  if (is_fp8(problem.a)) return "8-bit floats are multiplied by cublasLt only";
-  if (math == CublasMath::pedantic && (problem.a != DType::f32 || problem.math != MathMode::strict))
+  if (is_fp8(problem.a.type)) return "8-bit floats are multiplied by cublasLt only";
+  if (math == CublasMath::pedantic &&
+      (problem.a.type != DType::f32 || problem.math != MathMode::strict))
     return "pedantic is a column of strict f32 only";
   return "";
 }
 
 std::string why_not_cublas_lt(const Problem& problem) {
   if (const std::string why = why_neither(problem); !why.empty()) return why;
-  if (problem.a == DType::e5m2) return "cublasLt multiplies e5m2 by e4m3 only";
-  if (problem.a != DType::e4m3) return "";
-  if (problem.layout != Layout::nt)
+  if (problem.a.type == DType::e5m2) return "cublasLt multiplies e5m2 by e4m3 only";
+  if (problem.a.type != DType::e4m3) return "";
+  if (layout_of(problem) != Layout::nt)
     return "8-bit floats only in layout nt (which cublasLt, column-major, calls tn)";
-  const Alignment& alignment = problem.alignment;
+  const Alignment alignment = alignment_of(problem);
   if (std::min({alignment.a, alignment.b, alignment.c}) < kFp8Alignment)
     return "8-bit floats only where addresses, leading dimensions and strides are multiples of 16 "
            "bytes";

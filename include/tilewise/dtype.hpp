@@ -35,7 +35,7 @@ enum class MathMode : std::uint8_t { strict, tf32, f32x3, fast };
 struct DTypeInfo {
   DType type;
   std::string_view name;
-  int bytes;
+  int bits;
   double unit_roundoff;  ///< u: half the distance from 1 to the next number above it; integers 0
   double largest;        ///< the largest finite number
 };
@@ -49,18 +49,23 @@ TILEWISE_API std::span<const DTypeInfo> dtypes();
 TILEWISE_API DType parse_dtype(std::string_view name);
 TILEWISE_API MathMode parse_math_mode(std::string_view name);
 
-constexpr int bytes_of(DType type) {
-  constexpr std::array<std::uint8_t, 8> kBytes{4, 8, 2, 2,
-                                               1, 4, 1, 1};  // each served call reads it
-  return kBytes.at(static_cast<std::size_t>(type));
+constexpr int bits_of(DType type) {
+  constexpr std::array<std::uint8_t, 8> kBits{32, 64, 16, 16, 8, 32, 8, 8};  // read by each call
+  return kBits.at(static_cast<std::size_t>(type));
 }
+/// Bytes of `elements` contiguous elements, rounded up. Overflows only where the result does.
+constexpr std::int64_t bytes_of(DType type, std::int64_t elements) {
+  return elements / 8 * bits_of(type) + (elements % 8 * bits_of(type) + 7) / 8;
+}
+/// Bytes of one element, rounded up.
+constexpr int bytes_of(DType type) { return static_cast<int>(bytes_of(type, 1)); }
 inline bool is_integer(DType type) { return type == DType::i8 || type == DType::i32; }
 inline bool is_fp8(DType type) { return type == DType::e4m3 || type == DType::e5m2; }
 
-/// One row of product_kinds(): types that go together, and their accuracy. A and B have one type.
+/// One row of product_kinds(): types that go together, and their accuracy.
 /// docs/measuring.md derives the bounds.
 struct ProductKind {
-  DType operand, c, accumulator;
+  DType a, b, c, accumulator;
   MathMode math;
   /// Relative error of one addition: f64 2^-53, f32 2^-24, on tensor cores (which truncate) 2^-23,
   /// fp8 2^-13 (Hopper keeps about 14 bits of a sum), integers 0.
@@ -74,9 +79,9 @@ struct ProductKind {
   double promoted_every = 0;
 };
 
-/// Every kind. The first of each operand type is its default.
+/// Every kind. The first of each type of A is its default.
 TILEWISE_API std::span<const ProductKind> product_kinds();
-/// The kind of these types and this mode; null where there is none.
+/// The kind of A and B of one type, C and this mode; null where there is none.
 TILEWISE_API const ProductKind* find_product_kind(DType operand, DType c, MathMode math);
 /// The usual type of C: the operand's own, i32 for i8, f32 for fp8.
 TILEWISE_API DType default_result(DType operand);

@@ -173,7 +173,7 @@ class Matmul {
     Problem problem = typed_problem<T, R>(layout, m, n, k, math, batch);
     problem.pointers = true;
     const int of_operand = alignment == 0 ? int{sizeof(T)} : alignment;
-    problem.alignment = {of_operand, of_operand, alignment == 0 ? int{sizeof(R)} : alignment};
+    set_alignment(problem, {of_operand, of_operand, alignment == 0 ? int{sizeof(R)} : alignment});
     (*this)(problem, call_of(a, lda, b, ldb, const_cast<R**>(c), ldc, alpha, beta, stream));
   }
 

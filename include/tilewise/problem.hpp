@@ -23,8 +23,18 @@ TILEWISE_API std::string_view to_string(Layout layout);
 /// Throws Error(invalid_argument) naming nn, nt, tn, tt.
 TILEWISE_API Layout parse_layout(std::string_view name);
 
-/// Per operand, the largest power of two up to 16 (bytes) that divides the address, the leading
-/// dimension in bytes and the batch stride in bytes.
+/// One matrix of a product as it is stored, without its address and its leading dimension.
+struct Operand {
+  DType type = DType::f32;
+  /// Whether the transpose is stored, row-major: A as k x m, B as n x k. C is never transposed.
+  bool transposed = false;
+  /// The largest power of two up to 16 (bytes) that divides the address, the leading dimension in
+  /// bytes and the batch stride in bytes.
+  int alignment = 16;
+  auto operator<=>(const Operand&) const = default;
+};
+
+/// The alignment in bytes of each operand.
 struct Alignment {
   int a = 16, b = 16, c = 16;
   auto operator<=>(const Alignment&) const = default;
@@ -33,23 +43,38 @@ struct Alignment {
 /// A matrix product, without its pointers: C (m x n) = alpha op(A) op(B) + beta C. The members are
 /// the key of the database, but for `pointers`: problems with it are served, never stored.
 struct Problem {
-  Layout layout = Layout::nn;
   std::int64_t m = 0, n = 0, k = 0;
-  DType a = DType::f32, b = DType::f32, c = DType::f32, accumulator = DType::f32;
+  Operand a, b, c;
+  DType accumulator = DType::f32;
   MathMode math = MathMode::strict;
   std::int64_t batch = 1;
-  Alignment alignment;
   /// Whether a call's a, b and c are arrays in device memory, of `batch` pointers to matrices
   /// there.
   bool pointers = false;
   auto operator<=>(const Problem&) const = default;
 };
 
+inline Layout layout_of(const Problem& problem) {
+  return static_cast<Layout>(2 * problem.a.transposed + problem.b.transposed);
+}
+inline void set_layout(Problem& problem, Layout layout) {
+  problem.a.transposed = a_transposed(layout);
+  problem.b.transposed = b_transposed(layout);
+}
+inline Alignment alignment_of(const Problem& problem) {
+  return {problem.a.alignment, problem.b.alignment, problem.c.alignment};
+}
+inline void set_alignment(Problem& problem, const Alignment& alignment) {
+  problem.a.alignment = alignment.a;
+  problem.b.alignment = alignment.b;
+  problem.c.alignment = alignment.c;
+}
+
 /// The row of product_kinds() with a problem's types and mode. Null where there is none: then no
 /// kernel computes the problem.
 TILEWISE_API const ProductKind* product_kind(const Problem& problem);
-/// Sets all four types and the mode. Throws Error(invalid_argument) for types that do not go
-/// together; the message lists those that do.
+/// Sets the types of A, B, C and the accumulator, and the mode. Throws Error(invalid_argument) for
+/// types that do not go together; the message lists those that do.
 TILEWISE_API void set_types(Problem& problem, DType operand, DType c, MathMode math);
 /// Bound of a problem's error relative to |A| |B|, element by element, before C is rounded: that of
 /// the sums, about (k + 2) u, plus that of rounding the operands (docs/measuring.md). At most 1.
@@ -70,10 +95,9 @@ TILEWISE_API double flops_of(const Problem& problem);
 /// Bytes of A, B and C with the smallest leading dimensions, as double.
 TILEWISE_API double operand_bytes(const Problem& problem);
 
-/// Alignment of a problem whose matrices are tightly packed (leading dimension = row length) at
-/// 16-byte aligned addresses.
-TILEWISE_API Alignment natural_alignment(Layout layout, std::int64_t m, std::int64_t n,
-                                         std::int64_t k, DType a, DType b, DType c);
+/// The alignment of tightly packed matrices (leading dimension = row length) at 16-byte aligned
+/// addresses.
+TILEWISE_API Alignment natural_alignment(const Problem& problem);
 
 /// A problem of the given types and mode. Its alignment is that of tightly packed matrices at
 /// 16-byte aligned addresses; prepare(), explain() and pack_b() use it. `c` is the result's type

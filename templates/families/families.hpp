@@ -12,6 +12,9 @@ namespace tilewise {
 TILEWISE_FAMILIES(TILEWISE_DECLARE)
 #undef TILEWISE_DECLARE
 
+/// Whether the problem is a row of product_kinds() whose A and B have one type, and its sizes are
+/// valid.
+bool has_one_operand_type(const Problem& problem);
 /// f32 in, f32 out, strict, any batch.
 bool supports_strict_f32(const Problem& problem, const DeviceInfo& device);
 /// Every kind of product with strict math, any batch: it runs on the ordinary units of any GPU.

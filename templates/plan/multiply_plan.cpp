@@ -46,10 +46,11 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
   work.issued_flops = 2 * tiles * shape.tile_m * shape.tile_n * tiles_k * shape.tile_k;
   // Where k is split, partial sums are written instead of C.
   const double written =
-      results * (shape.splits > 1 ? shape.splits * sum_bytes : bytes_of(problem.c));
-  work.compulsory_bytes = operand_bytes(problem) - results * bytes_of(problem.c) + written;
-  const double span = shape.tile_m * thread.fetched_a + shape.tile_n * thread.fetched_b;
-  work.global_bytes = tiles * span * double(problem.k) * bytes_of(problem.a) + written;
+      results * (shape.splits > 1 ? shape.splits * sum_bytes : bytes_of(problem.c.type));
+  work.compulsory_bytes = operand_bytes(problem) - results * bytes_of(problem.c.type) + written;
+  const double slice_bits = shape.tile_m * thread.fetched_a * bits_of(problem.a.type) +
+                            shape.tile_n * thread.fetched_b * bits_of(problem.b.type);
+  work.global_bytes = tiles * slice_bits / 8 * double(problem.k) + written;
   const double thread_tiles =
       tiles * tiles_k * shape.threads;  // of all blocks, whatever the splits
   const double passes = thread.steps * thread.shared_loads * thread.load_passes +
@@ -106,7 +107,9 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
     const auto place = static_cast<std::size_t>(tiles.of);
     recipe.base = multiply.arguments[place];
     recipe.stride = multiply.arguments[5 + place];
-    recipe.type = tiles.of == TileMap::Of::c ? problem.c : problem.a;
+    recipe.type = tiles.of == TileMap::Of::a   ? problem.a.type
+                  : tiles.of == TileMap::Of::b ? problem.b.type
+                                               : problem.c.type;
     if (tiles.of == TileMap::Of::a)
       recipe.dims = size(problem.k, problem.m, reads_a_transposed(problem, shape.pack_a));
     else if (tiles.of == TileMap::Of::b)
@@ -152,29 +155,29 @@ void state_reduce_work(LaunchStep& step, const Problem& problem, double elements
                        int rows) {
   constexpr double at_once = 4;  // sums that a thread reads in a round
   step.work.compulsory_bytes = step.work.global_bytes =
-      elements * (double(parts) * bytes_of(problem.accumulator) + bytes_of(problem.c));
+      elements * (double(parts) * bytes_of(problem.accumulator) + bytes_of(problem.c.type));
   step.work.instructions = elements * (parts * 2 + kPerGlobalAccess);
   step.schedule.rounds = std::max(1.0, parts / at_once / rows);
 }
 
 void add_types(KernelSpec& kernel, const Problem& problem) {
-  kernel.defines.emplace("ELEMENT", static_cast<int>(problem.a));
-  kernel.defines.emplace("RESULT", static_cast<int>(problem.c));
+  kernel.defines.emplace("ELEMENT", static_cast<int>(problem.a.type));
+  kernel.defines.emplace("RESULT", static_cast<int>(problem.c.type));
   kernel.defines.emplace("SUM", static_cast<int>(problem.accumulator));
   kernel.defines.emplace("BATCHED", is_batched(problem));
 }
 
 bool reads_a_transposed(const Problem& problem, Pack pack) {
-  return a_transposed(problem.layout) != (pack == Pack::transpose);
+  return problem.a.transposed != (pack == Pack::transpose);
 }
 bool reads_b_transposed(const Problem& problem, Pack pack) {
-  return b_transposed(problem.layout) != (pack == Pack::transpose);
+  return problem.b.transposed != (pack == Pack::transpose);
 }
 int reads_a_alignment(const Problem& problem, Pack pack) {
-  return pack == Pack::none ? problem.alignment.a : 16;
+  return pack == Pack::none ? problem.a.alignment : 16;
 }
 int reads_b_alignment(const Problem& problem, Pack pack) {
-  return pack == Pack::none ? problem.alignment.b : 16;
+  return pack == Pack::none ? problem.b.alignment : 16;
 }
 
 KernelSpec kernel_of(std::string source, std::string entry, const Configuration& configuration,

@@ -13,7 +13,7 @@ using Kind = Argument::Kind;
 constexpr int kRunBytes = PackLayout::kRunBytes;
 
 /// An operand and its pack.
-struct Operand {
+struct PackInput {
   StepRole role;
   OperandArguments call;
   std::int64_t rows, columns;  ///< as stored
@@ -23,23 +23,23 @@ struct Operand {
   bool split;
 };
 
-Operand operand_a(const Problem& p, Pack pack, bool split) {
+PackInput operand_a(const Problem& p, Pack pack, bool split) {
   return {StepRole::pack_a,
           {{Kind::a}, {Kind::lda}, {Kind::stride_a}},
           rows_a(p),
           min_lda(p),
-          bytes_of(p.a),
-          p.alignment.a,
+          bytes_of(p.a.type),
+          p.a.alignment,
           pack,
           split};
 }
-Operand operand_b(const Problem& p, Pack pack, bool split) {
+PackInput operand_b(const Problem& p, Pack pack, bool split) {
   return {StepRole::pack_b,
           {{Kind::b}, {Kind::ldb}, {Kind::stride_b}},
           rows_b(p),
           min_ldb(p),
-          bytes_of(p.b),
-          p.alignment.b,
+          bytes_of(p.b.type),
+          p.b.alignment,
           pack,
           split};
 }
@@ -51,7 +51,7 @@ struct Packed {
   std::int64_t bytes;     ///< of all products
 };
 
-Packed packed_operand(const Operand& from, std::int64_t batch) {
+Packed packed_operand(const PackInput& from, std::int64_t batch) {
   const bool turn = from.pack == Pack::transpose;
   const std::int64_t line = 128 / from.bytes;
   Packed to;
@@ -63,7 +63,7 @@ Packed packed_operand(const Operand& from, std::int64_t batch) {
 }
 
 /// Blocks that pack an operand.
-std::int64_t blocks_of(const Operand& from, const Packed& to, std::int64_t batch) {
+std::int64_t blocks_of(const PackInput& from, const Packed& to, std::int64_t batch) {
   const PackLayout block{from.bytes, from.pack == Pack::transpose};
   return std::max<std::int64_t>(
       1, ceil_div(to.rows, block.rows()) * ceil_div(to.ld, block.columns()) * batch);
@@ -71,7 +71,7 @@ std::int64_t blocks_of(const Operand& from, const Packed& to, std::int64_t batch
 
 /// pack.cu reads and writes each element once, in runs of 16 bytes; runs that are not aligned are
 /// read as two chunks.
-void add_pack_work(Work& work, const Operand& from, std::int64_t batch) {
+void add_pack_work(Work& work, const PackInput& from, std::int64_t batch) {
   const double bytes = double(from.rows) * double(from.columns) * double(batch) * from.bytes;
   // Loads of a run; one that is not aligned is realigned from two chunks.
   const bool shifted = from.alignment < kRunBytes;
@@ -86,7 +86,7 @@ void add_pack_work(Work& work, const Operand& from, std::int64_t batch) {
 
 /// Adds the packing of an operand to a step; `offset`: its first byte in the workspace. Returns the
 /// packed operand's arguments.
-OperandArguments add_pack(LaunchStep& step, const Operand& from, const Packed& to,
+OperandArguments add_pack(LaunchStep& step, const PackInput& from, const Packed& to,
                           std::int64_t batch, std::int64_t offset) {
   const OperandArguments packed{
       {Kind::workspace, offset}, {Kind::integer64, to.ld}, {Kind::integer64, to.elements}};
@@ -111,7 +111,7 @@ Packs plan_packs(const Problem& problem, Pack a, Pack b, bool split) {
   Packs packs;
   LaunchStep step;
   step.grid.x = 0;
-  const auto add = [&](const Operand& from) {
+  const auto add = [&](const PackInput& from) {
     if (from.pack == Pack::none) return from.call;
     const Packed to = packed_operand(from, problem.batch);
     const std::int64_t offset =
@@ -128,7 +128,7 @@ Packs plan_packs(const Problem& problem, Pack a, Pack b, bool split) {
   step.kernel = {"pack.cu",
                  "pack",
                  {{"BATCHED", is_batched(problem)},
-                  {"ELEMENT_BYTES", bytes_of(problem.a)},
+                  {"ELEMENT_BYTES", bytes_of(problem.a.type)},
                   {"FIRST", static_cast<int>(a == Pack::none ? b : a)},
                   {"SECOND", static_cast<int>(both ? b : Pack::none)}}};
   if (packs_round(problem)) {

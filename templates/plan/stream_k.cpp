@@ -14,7 +14,8 @@ LaunchStep stream_k_step(const Problem& problem, const StreamK& stream_k, int gr
                          std::int64_t partial) {
   LaunchStep step;
   step.role = StepRole::reduce;
-  const bool vectors = problem.alignment.c % (StreamKLayout::kTogether * bytes_of(problem.c)) == 0;
+  const bool vectors =
+      problem.c.alignment % (StreamKLayout::kTogether * bytes_of(problem.c.type)) == 0;
   step.kernel = {"stream_k.cu",
                  "stream_k",
                  {{"TILE_M", stream_k.tile_m}, {"TILE_N", stream_k.tile_n}, {"VECTORS", vectors}}};

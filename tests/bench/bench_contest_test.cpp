@@ -22,7 +22,7 @@ using testing::HasSubstr;
 Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   Problem problem;
   problem.m = m, problem.n = n, problem.k = k;
-  problem.alignment = natural_alignment(problem.layout, m, n, k, problem.a, problem.b, problem.c);
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 
@@ -147,7 +147,7 @@ TEST_F(ContestOnTheCpu, AShapeThatFailsIsARowAndTheNextOneRuns) {
   store_winner(problem_of(8, 8, 8));
   Contest contest(options_);
   Problem mixed = problem_of(8, 8, 8);
-  mixed.b = DType::f16;
+  mixed.b.type = DType::f16;
   const Row failed = contest.run(mixed);
   EXPECT_THAT(failed.error, HasSubstr("nothing computes"));
   EXPECT_EQ(time_of(failed, Player::tuned), nullptr);

@@ -27,7 +27,7 @@ std::vector<Problem> shapes(const std::string& lines) {
 std::vector<std::string> texts(const std::vector<Problem>& problems) {
   std::vector<std::string> made;
   for (const Problem& problem : problems)
-    made.push_back(std::string(tilewise::to_string(problem.layout)) + " " + size_text(problem));
+    made.push_back(std::string(tilewise::to_string(layout_of(problem))) + " " + size_text(problem));
   return made;
 }
 
@@ -43,8 +43,8 @@ std::string error_of(const std::function<void()>& work) {
 TEST(Shapes, AreReadInOrderWithTheAlignmentOfPackedRows) {
   const auto read = shapes("nn,128,256,512\n\n# a remark\r\nnt,1,4096,4095\r\n");
   EXPECT_THAT(texts(read), ElementsAre("nn 128x256x512", "nt 1x4096x4095"));
-  EXPECT_EQ(read[0].alignment, (Alignment{16, 16, 16}));
-  EXPECT_EQ(read[1].alignment, (Alignment{4, 4, 16}));
+  EXPECT_EQ(alignment_of(read[0]), (Alignment{16, 16, 16}));
+  EXPECT_EQ(alignment_of(read[1]), (Alignment{4, 4, 16}));
 }
 
 TEST(Shapes, ABadLineIsNamedWithWhatIsAllowed) {
@@ -93,7 +93,7 @@ TEST(Shapes, AListHasLayoutSizeAndBatch) {
   ASSERT_EQ(read.size(), 3U);
   EXPECT_EQ(shape_text(read[0]), "nn 4096x4096x4096");
   EXPECT_EQ(shape_text(read[1]), "nt 8x4096x4095");
-  EXPECT_EQ(read[1].alignment, (Alignment{4, 4, 16}));
+  EXPECT_EQ(alignment_of(read[1]), (Alignment{4, 4, 16}));
   EXPECT_EQ(shape_text(read[2]), "nn 32x32x32*64");
   EXPECT_THAT(error_of([] { parse_shapes("64,xx:64"); }), HasSubstr("'xx:64'"));
   EXPECT_THAT(error_of([] { parse_shapes("nt"); }), HasSubstr("'nt'"));
@@ -149,7 +149,7 @@ TEST(Kinds, ProblemsGetTypesAndTheAlignmentOfTheirRows) {
   ASSERT_EQ(made.size(), 1U);
   EXPECT_EQ(kind_name(made[0]), "bf16:f32");
   EXPECT_EQ(made[0].accumulator, DType::f32);
-  EXPECT_EQ(made[0].alignment, (Alignment{16, 8, 16}));  // rows of 48, 24 and 48 bytes
+  EXPECT_EQ(alignment_of(made[0]), (Alignment{16, 8, 16}));  // rows of 48, 24 and 48 bytes
   EXPECT_EQ(kind_name(of_kind(shapes("nn,1,2,3\n"), *parse_kinds("f32x3").front())[0]), "f32x3");
 }
 

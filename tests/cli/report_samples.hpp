@@ -44,9 +44,8 @@ inline tilewise::Problem sample_problem(std::int64_t index) {
             index % 3 == 2 ? DType::bf16 : DType::f32, MathMode::strict);
   problem.m = kSizes[index % 10], problem.n = kSizes[index / 10 % 10];
   problem.k = kSizes[index / 100 % 10];
-  problem.layout = static_cast<Layout>(index / 1000 % 4);
-  problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k, problem.a,
-                                        problem.b, problem.c);
+  set_layout(problem, static_cast<Layout>(index / 1000 % 4));
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 

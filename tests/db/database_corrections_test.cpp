@@ -61,7 +61,7 @@ TEST(DatabaseRecords, AreCountedAndChosenByTypes) {
   db.add(record(32));
   db.add(record(64));
   Record half = record(32);
-  half.problem.a = half.problem.b = half.problem.c = DType::f16;
+  half.problem.a.type = half.problem.b.type = half.problem.c.type = DType::f16;
   db.add(half);
   Record fast = record(32);
   fast.problem.math = MathMode::tf32;

@@ -101,7 +101,7 @@ TEST(Records, AreSeparateByEachPartOfTheKey) {
   Database db = Database::in_memory();
   db.add(record());
   Record problem = record(), gpu = record(), kernel = record(), source = record();
-  problem.problem.alignment.c = 4;
+  problem.problem.c.alignment = 4;
   gpu.gpu = "other|8.0|108";
   kernel.candidate.kernel_template = "tiled";
   source.source_hash = "def456";

@@ -48,12 +48,12 @@ inline Problem problem(std::int64_t size = 1024) {
 /// A problem whose fields all differ from their defaults and from each other.
 inline Problem odd_problem() {
   Problem p;
-  p.layout = Layout::tn;
+  set_layout(p, Layout::tn);
   p.m = 1;
   p.n = std::int64_t{1} << 40;
   p.k = 0;
   p.batch = 7;
-  p.alignment = {4, 8, 2};
+  set_alignment(p, {4, 8, 2});
   return p;
 }
 

@@ -15,10 +15,10 @@ constexpr Layout kLayouts[] = {Layout::nn, Layout::nt, Layout::tn, Layout::tt};
 Problem problem_of(const ProductKind& kind, Layout layout, const Size& size,
                    std::int64_t batch = 1) {
   Problem problem;
-  problem.layout = layout;
+  set_layout(problem, layout);
   problem.m = size.m, problem.n = size.n, problem.k = size.k;
   problem.batch = batch;
-  set_types(problem, kind.operand, kind.c, kind.math);
+  set_types(problem, kind.a, kind.c, kind.math);
   return problem;
 }
 
@@ -49,8 +49,8 @@ std::vector<double> reference(const Problem& p, const Call& call, const std::vec
       for (std::int64_t j = 0; j < p.n; ++j) {
         double sum = 0;
         for (std::int64_t l = 0; l < p.k; ++l) {
-          const auto at_a = a_transposed(p.layout) ? l * call.lda + i : i * call.lda + l;
-          const auto at_b = b_transposed(p.layout) ? j * call.ldb + l : l * call.ldb + j;
+          const auto at_a = p.a.transposed ? l * call.lda + i : i * call.lda + l;
+          const auto at_b = p.b.transposed ? j * call.ldb + l : l * call.ldb + j;
           sum += a[static_cast<std::size_t>(matrix * call.stride_a + at_a)] *
                  b[static_cast<std::size_t>(matrix * call.stride_b + at_b)];
         }
@@ -77,8 +77,8 @@ class CublasGpuTest : public GpuTest {
   }
 
   bool has_type(const ProductKind& kind) const {
-    if (kind.operand == DType::bf16) return !needs(Feature::mma_bf16);
-    if (is_fp8(kind.operand)) return !needs(Feature::mma_fp8);
+    if (kind.a == DType::bf16) return !needs(Feature::mma_bf16);
+    if (is_fp8(kind.a)) return !needs(Feature::mma_fp8);
     return true;
   }
 
@@ -104,8 +104,8 @@ class CublasGpuTest : public GpuTest {
     const auto a = integers(problem.batch * call.stride_a, 1);
     const auto b = integers(problem.batch * call.stride_b, 4);
     const auto c = integers(problem.batch * call.stride_c, 2);
-    trial.start = stored(problem.c, c);
-    trial.expected = stored(problem.c, reference(problem, call, a, b, c));
+    trial.start = stored(problem.c.type, c);
+    trial.expected = stored(problem.c.type, reference(problem, call, a, b, c));
     const auto place = [&](DeviceBuffer& buffer, const std::vector<std::byte>& bytes, DType type) {
       const std::int64_t before = offset * bytes_of(type);
       buffer = DeviceBuffer(*device_, before + std::ssize(bytes));
@@ -113,9 +113,9 @@ class CublasGpuTest : public GpuTest {
       device_->copy_to_device(at, bytes.data(), std::ssize(bytes), stream_);
       return at;
     };
-    call.a = place(trial.a, stored(problem.a, a), problem.a);
-    call.b = place(trial.b, stored(problem.b, b), problem.b);
-    call.c = place(trial.c, trial.start, problem.c);
+    call.a = place(trial.a, stored(problem.a.type, a), problem.a.type);
+    call.b = place(trial.b, stored(problem.b.type, b), problem.b.type);
+    call.c = place(trial.c, trial.start, problem.c.type);
     return trial;
   }
 
@@ -124,8 +124,8 @@ class CublasGpuTest : public GpuTest {
     const auto size = static_cast<std::int64_t>(trial.start.size());
     device_->copy_to_device(trial.call.c, trial.start.data(), size, stream_);
     multiply(trial.call);
-    EXPECT_EQ(values_of(problem.c, read<std::byte>(trial.call.c, trial.start.size())),
-              values_of(problem.c, trial.expected))
+    EXPECT_EQ(values_of(problem.c.type, read<std::byte>(trial.call.c, trial.start.size())),
+              values_of(problem.c.type, trial.expected))
         << to_string(problem) << " " << what;
   }
   void expect_right(BaselineLibrary& library, const Problem& problem, const Trial& trial) {
@@ -161,7 +161,7 @@ TEST_F(CublasGpuTest, EveryKindIsRightInAllLayoutsPlainAndCaptured) {
 
 TEST_F(CublasGpuTest, EveryKindThatTakesThemIsRightOnOddRowsAndPointers) {
   for (const ProductKind& kind : product_kinds()) {
-    if (is_integer(kind.operand)) continue;
+    if (is_integer(kind.a)) continue;
     for (const Layout layout : kLayouts) {
       const Problem problem = problem_of(kind, layout, {33, 17, 25});
       if (!cublas_->supports(problem) || !has_type(kind)) continue;
@@ -194,7 +194,7 @@ TEST_F(CublasGpuTest, ScalarsOnTheDeviceHaveTheAccumulatorsType) {
 TEST_F(CublasGpuTest, WhatItIsNotAskedForIsRefusedByName) {
   Problem problem = problem_of(*find_product_kind(DType::i8, DType::i32, MathMode::strict),
                                Layout::nn, {5, 5, 5});
-  problem.alignment = {1, 1, 4};
+  set_alignment(problem, {1, 1, 4});
   EXPECT_FALSE(cublas_->supports(problem));
   try {
     cublas_->multiply(problem, {});
@@ -240,7 +240,7 @@ class CublasLtGpuTest : public CublasGpuTest {
   /// Checks the product of every candidate that cublasLt accepts, the first one also captured.
   /// Returns their number; 0 when cublasLt refuses the problem.
   int check_all(const Problem& problem, std::int64_t offset = 0) {
-    const Trial trial = make_trial(problem, 2, is_fp8(problem.c) ? 0 : -1, 0, offset);
+    const Trial trial = make_trial(problem, 2, is_fp8(problem.c.type) ? 0 : -1, 0, offset);
     int found = 0;
     try {
       found = lt_->ask(problem, {&trial.call, 1}, 8);
@@ -277,7 +277,7 @@ TEST_F(CublasLtGpuTest, AllCandidatesOfEveryKindAreRightInAllLayouts) {
       if (!cuda::why_not_cublas_lt(problem).empty() || !has_type(kind)) continue;
       const int working = check_all(problem);
       // i8: only layout nt is required.
-      const bool required = !is_integer(kind.operand) || layout == Layout::nt;
+      const bool required = !is_integer(kind.a) || layout == Layout::nt;
       EXPECT_GE(working, required ? 1 : 0) << to_string(problem);
     }
   }
@@ -285,7 +285,7 @@ TEST_F(CublasLtGpuTest, AllCandidatesOfEveryKindAreRightInAllLayouts) {
 
 TEST_F(CublasLtGpuTest, AllCandidatesAreRightOnOddRowsAndPointers) {
   for (const ProductKind& kind : product_kinds()) {
-    if (bytes_of(kind.operand) == 1 || !has_type(kind)) continue;
+    if (bytes_of(kind.a) == 1 || !has_type(kind)) continue;
     for (const Layout layout : kLayouts) {
       EXPECT_GT(check_all(problem_of(kind, layout, {33, 17, 25})), 0);
       EXPECT_GT(check_all(problem_of(kind, layout, {132, 68, 92}), 1), 0);
@@ -296,7 +296,7 @@ TEST_F(CublasLtGpuTest, AllCandidatesAreRightOnOddRowsAndPointers) {
 
 TEST_F(CublasLtGpuTest, ABatchIsRight) {
   for (const ProductKind& kind : product_kinds()) {
-    if (bytes_of(kind.operand) == 1 || !has_type(kind)) continue;
+    if (bytes_of(kind.a) == 1 || !has_type(kind)) continue;
     EXPECT_GT(check_all(problem_of(kind, Layout::tn, {32, 32, 48}, 5)), 0);
   }
 }

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 Problem problem_of(DType operand, DType c, MathMode math = MathMode::strict,
                    Layout layout = Layout::nt) {
   Problem problem;
-  problem.layout = layout;
+  set_layout(problem, layout);
   problem.m = 32, problem.n = 48, problem.k = 64;
   set_types(problem, operand, c, math);
   return problem;
@@ -81,10 +81,10 @@ TEST(CublasTerms, ScalarsHaveTheAccumulatorsType) {
 
 TEST(CublasRefusals, OrdinaryTypesAreDoneInEveryLayoutAndAlignment) {
   for (const ProductKind& kind : product_kinds()) {
-    if (is_integer(kind.operand) || is_fp8(kind.operand)) continue;
+    if (is_integer(kind.a) || is_fp8(kind.a)) continue;
     for (const Layout layout : {Layout::nn, Layout::nt, Layout::tn, Layout::tt}) {
-      Problem problem = problem_of(kind.operand, kind.c, kind.math, layout);
-      problem.alignment = {2, 2, 2};
+      Problem problem = problem_of(kind.a, kind.c, kind.math, layout);
+      set_alignment(problem, {2, 2, 2});
       problem.batch = 3;
       EXPECT_EQ(why_not_cublas(problem), "") << to_string(problem);
       EXPECT_EQ(why_not_cublas_lt(problem), "") << to_string(problem);
@@ -94,10 +94,10 @@ TEST(CublasRefusals, OrdinaryTypesAreDoneInEveryLayoutAndAlignment) {
 
 TEST(CublasRefusals, IntegersNeedRowsOfWholeWords) {
   Problem problem = problem_of(DType::i8, DType::i32);
-  problem.alignment = {4, 4, 4};
+  set_alignment(problem, {4, 4, 4});
   EXPECT_EQ(why_not_cublas(problem), "");
   EXPECT_EQ(why_not_cublas_lt(problem), "");
-  problem.alignment.b = 2;
+  problem.b.alignment = 2;
   EXPECT_THAT(why_not_cublas(problem), HasSubstr("multiples of 4"));
   EXPECT_THAT(why_not_cublas_lt(problem), HasSubstr("multiples of 4"));
 }
@@ -106,11 +106,11 @@ TEST(CublasRefusals, EightBitFloatsAreForLtInOneLayoutAligned) {
   Problem problem = problem_of(DType::e4m3, DType::f32);
   EXPECT_THAT(why_not_cublas(problem), HasSubstr("cublasLt only"));
   EXPECT_EQ(why_not_cublas_lt(problem), "");
-  problem.alignment.c = 8;
+  problem.c.alignment = 8;
   EXPECT_THAT(why_not_cublas_lt(problem), HasSubstr("multiples of 16"));
-  problem.alignment.c = 16;
+  problem.c.alignment = 16;
   for (const Layout layout : {Layout::nn, Layout::tn, Layout::tt}) {
-    problem.layout = layout;
+    set_layout(problem, layout);
     EXPECT_THAT(why_not_cublas_lt(problem), HasSubstr("layout nt"));
   }
   EXPECT_THAT(why_not_cublas_lt(problem_of(DType::e5m2, DType::f32)), HasSubstr("by e4m3"));
@@ -131,7 +131,7 @@ TEST(CublasRefusals, EmptyAndUnknownProducts) {
   EXPECT_THAT(why_not_cublas(problem), HasSubstr("empty"));
   EXPECT_THAT(why_not_cublas_lt(problem), HasSubstr("empty"));
   problem = problem_of(DType::f32, DType::f32);
-  problem.b = DType::f16;
+  problem.b.type = DType::f16;
   EXPECT_THAT(why_not_cublas(problem), HasSubstr("nothing computes"));
   EXPECT_THAT(why_not_cublas_lt(problem), HasSubstr("nothing computes"));
 }

@@ -32,8 +32,8 @@ double row_major(const Product& product, std::int64_t of, std::int64_t i, std::i
   const auto* b = static_cast<const double*>(call.b) + of * call.stride_b;
   double sum = 0;
   for (std::int64_t p = 0; p < problem.k; ++p)
-    sum += a[a_transposed(problem.layout) ? p * call.lda + i : i * call.lda + p] *
-           b[b_transposed(problem.layout) ? j * call.ldb + p : p * call.ldb + j];
+    sum += a[problem.a.transposed ? p * call.lda + i : i * call.lda + p] *
+           b[problem.b.transposed ? j * call.ldb + p : p * call.ldb + j];
   return sum;
 }
 
@@ -131,7 +131,7 @@ TEST(Product, LeavesToCublasWhatCublasRefuses) {
                   .beta = memory};
   Product product;
   ASSERT_EQ(product_of(good, kDefaultMath, product), Why::none);
-  EXPECT_EQ(product.problem.alignment, (Alignment{8, 16, 16}));
+  EXPECT_EQ(alignment_of(product.problem), (Alignment{8, 16, 16}));
   const auto refused = [&](auto change) {
     Gemm gemm = good;
     change(gemm);

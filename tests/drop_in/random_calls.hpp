@@ -142,7 +142,7 @@ inline bool RandomCalls::is_supported(const Kind& kind) const {
             kind.compute == kComputeTf32 ? MathMode::tf32
             : kind.fast_sums             ? MathMode::fast
                                          : MathMode::strict);
-  problem.layout = kind.lt_only ? Layout::nt : Layout::nn;
+  set_layout(problem, kind.lt_only ? Layout::nt : Layout::nn);
   problem.m = problem.n = problem.k = 64;
   return std::any_of(catalog().begin(), catalog().end(), [&](const KernelTemplate& kernel) {
     return kernel.supports(problem, device_->info());

@@ -53,7 +53,7 @@ std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo
   std::vector<Problem> problems;
   for (const ProductKind& kind : product_kinds())
     for (const int alignment : {16, 8, 4, 2, 1}) {
-      if (alignment < bytes_of(kind.operand)) continue;
+      if (alignment < bytes_of(kind.a)) continue;
       for (const std::int64_t batch : {1, 3})
         for (const Layout layout : test::kLayouts)
           for (const Problem& problem :
@@ -70,8 +70,8 @@ std::vector<test::ValuePair> pairs_of(const Case& c) {
   Configuration all = c.candidate.configuration;
   const Problem& problem = c.typical;
   all.set("its kind", static_cast<int>(product_kind(problem) - product_kinds().data()));
-  all.set("its layout", static_cast<int>(problem.layout));
-  all.set("its alignment", problem.alignment.a);
+  all.set("its layout", static_cast<int>(layout_of(problem)));
+  all.set("its alignment", problem.a.alignment);
   all.set("its batch", static_cast<int>(problem.batch));
   return test::pairs_of(all);
 }
@@ -128,7 +128,7 @@ std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
     for (const auto& [parameter, value] : given.values()) configuration.set(parameter, value);
     std::string why = rejection(kernel, problem, configuration, device);
     if (!why.empty()) {  // it may need aligned operands
-      problem.alignment = {16, 16, 16};
+      set_alignment(problem, {16, 16, 16});
       why = rejection(kernel, problem, configuration, device);
     }
     if (!why.empty()) bad_usage("--only " + name + " " + configuration.text() + ": " + why);

@@ -83,7 +83,7 @@ std::vector<Round> rounds_for(const Problem& problem, bool all, bool rounded) {
   const double large = problem.accumulator == DType::i32 ? 0x1p24 : 512;
   if (values) rounds.push_back({0, large, 0, Values::special});
   if (values && problem.accumulator != DType::i32)
-    rounds.push_back({1, test::half_of_smallest(problem.c), 0, Values::whole});
+    rounds.push_back({1, test::half_of_smallest(problem.c.type), 0, Values::whole});
   rounds.push_back({1, 0, 3, Values::special});
   if (problem.batch > 1) {
     rounds.push_back({0, 1, 0, Values::whole, true, false});
@@ -205,7 +205,7 @@ std::string Checker::explain(const Case& c, const Run& run) {
     // Packs use a conversion from that header.
     any |= step.role == StepRole::multiply &&
            includes(source_of(step.kernel.source, options_), "words/mma.cuh");
-  if (!any || bytes_of(run.problem.a) == 1) return "";
+  if (!any || bytes_of(run.problem.a.type) == 1) return "";
   for (const Values values : {Values::tagged_k, Values::tagged_line}) {
     Plan tagged = plan;
     for (LaunchStep& step : tagged.steps)

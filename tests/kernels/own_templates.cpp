@@ -131,7 +131,7 @@ KernelTemplate tiles_template() {
                   {"SWIZZLE", {0, 128}, "of the tiles, bytes"}};
   t.supports = [](const Problem& p, const DeviceInfo& device) {
     return supports_one_product(p, device) && has(device.features, Feature::tma) &&
-           p.alignment.a == 16 && p.alignment.b == 16;
+           p.a.alignment == 16 && p.b.alignment == 16;
   };
   t.plan = tiles_plan;
   t.default_configuration = [](const Problem&, const DeviceInfo&) {

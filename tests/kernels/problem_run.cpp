@@ -138,11 +138,11 @@ void Operands::make_special(Matrix& m, std::uint64_t seed) const {
 Operands::Operands(const Problem& problem, const Round& round, std::uint64_t seed)
     : problem_(problem),
       round_(round),
-      a_(make(problem.a, rows_a(problem), min_lda(problem), problem.alignment.a, kNaNs,
+      a_(make(problem.a.type, rows_a(problem), min_lda(problem), problem.a.alignment, kNaNs,
               round.same_a)),
-      b_(make(problem.b, rows_b(problem), min_ldb(problem), problem.alignment.b, kNaNs,
+      b_(make(problem.b.type, rows_b(problem), min_ldb(problem), problem.b.alignment, kNaNs,
               round.same_b)),
-      c_(make(problem.c, problem.m, problem.n, problem.alignment.c, kCanary)) {
+      c_(make(problem.c.type, problem.m, problem.n, problem.c.alignment, kCanary)) {
   fill(a_, seed);
   fill(b_, seed + 1);
   if (round.values == Values::special) {
@@ -152,15 +152,15 @@ Operands::Operands(const Problem& problem, const Round& round, std::uint64_t see
   if (round.values == Values::fractions_a) make_fractions(a_, seed + 5);
   if (round.values == Values::fractions_b) make_fractions(b_, seed + 6);
   if (round.values == Values::steep) {
-    make_steep(a_, a_transposed(problem.layout));
-    make_steep(b_, !b_transposed(problem.layout));
+    make_steep(a_, problem.a.transposed);
+    make_steep(b_, !problem.b.transposed);
   }
   if (round.values == Values::tagged_k || round.values == Values::tagged_line) tag();
   fill(c_, seed + 2);
   if (round.beta != 0) return;
   for (std::int64_t i = 0; i < problem.batch * problem.m; ++i) {
     std::byte* const row = c_.at(i / problem.m, i % problem.m, 0);
-    std::fill(row, row + problem.n * bytes_of(problem.c), kNaNs);
+    std::fill(row, row + problem.n * bytes_of(problem.c.type), kNaNs);
   }
 }
 
@@ -173,7 +173,7 @@ void Operands::tag() {
                      m.at(i / m.rows, i % m.rows, c));
   };
   // Whether k is the stored row's index.
-  const bool a_by_k = a_transposed(problem_.layout), b_by_k = !b_transposed(problem_.layout);
+  const bool a_by_k = problem_.a.transposed, b_by_k = !problem_.b.transposed;
   fill_with(a_, a_by_k == (round_.values == Values::tagged_k));
   fill_with(b_, b_by_k == (round_.values == Values::tagged_k));
 }
@@ -193,8 +193,8 @@ void Operands::multiply_by_definition(Matrix& c) {
   const Problem& p = problem_;
   const auto n = static_cast<std::size_t>(p.n), depth = static_cast<std::size_t>(p.k);
   for (std::int64_t batch = 0; batch < p.batch; ++batch) {
-    const std::vector<double> a = as_numbers(a_, batch, a_transposed(p.layout));
-    const std::vector<double> b = as_numbers(b_, batch, b_transposed(p.layout));
+    const std::vector<double> a = as_numbers(a_, batch, p.a.transposed);
+    const std::vector<double> b = as_numbers(b_, batch, p.b.transposed);
     for (std::int64_t i = 0; i < p.m; ++i) {
       std::vector<double> sums(n, 0.0);
       for (std::size_t k = 0; k < depth; ++k)

@@ -63,7 +63,7 @@ TEST(CheckCall, RefusesNegativeSizes) {
 TEST(CheckCall, LeadingDimensionsAreAtLeastARowAsStored) {
   for (const Layout layout : {Layout::nn, Layout::nt, Layout::tn, Layout::tt}) {
     Asked asked = good();
-    asked.problem.layout = layout;
+    set_layout(asked.problem, layout);
     asked.call.lda = min_lda(asked.problem);
     asked.call.ldb = min_ldb(asked.problem);
     EXPECT_EQ(refusal(asked), "") << to_string(layout);

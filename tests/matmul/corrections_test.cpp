@@ -125,7 +125,7 @@ TEST(Corrections, AParameterThatARecordLacksHasItsFirstValue) {
     Problem problem = random_problem(generator);
     set_types(problem, DType::bf16, DType::bf16, MathMode::strict);
     problem.n = problem.n / 16 * 16, problem.k = problem.k / 16 * 16;
-    problem.alignment = {16, 16, 16};
+    set_alignment(problem, {16, 16, 16});
     const SearchSpace space(problem, device(), {&find_template("wgmma")});
     for (int n = 0; n < 12; ++n) {
       const Candidate one = space.random(generator).value();
@@ -253,7 +253,7 @@ TEST(StoredCorrections, AreMadeOfTheRecordsAndAgainWhereTheyGrow) {
   ASSERT_TRUE(stored);
   EXPECT_EQ(stored->accuracy().problems, 30U);
   Problem half = kind;
-  half.a = half.b = half.c = DType::f16;
+  half.a.type = half.b.type = half.c.type = DType::f16;
   EXPECT_FALSE(load_corrections(database, half, device()));
   EXPECT_FALSE(refresh_corrections(database, half, device()));
   for (const Sample& sample : measured(10, 9)) database.add(record_of(sample));

@@ -81,7 +81,7 @@ TEST_F(FarStrides, OfTheMatricesOfABatch) {
 /// A product of rows in classes, which need no alignment.
 Problem rows_in_classes() {
   Problem problem = typed_problem(Layout::nt, 6, 64, 20, DType::f32, DType::f32, MathMode::tf32);
-  problem.alignment.a = 4;
+  problem.a.alignment = 4;
   return problem;
 }
 const Configuration& classes_of_rows() {

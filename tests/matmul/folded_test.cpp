@@ -185,7 +185,7 @@ TEST_F(FoldedServing, WhereNothingCompilesTheStoredFormServes) {
 
 TEST_F(FoldedServing, ABatchByPointersIsTunedAsTheBatchIs) {
   Problem tuned = batch;
-  tuned.alignment = {4, 4, 4};
+  set_alignment(tuned, {4, 4, 4});
   Database database = Database::in_memory();
   store(database, tuned, "tiled");
   parts.database = std::move(database);

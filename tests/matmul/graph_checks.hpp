@@ -29,7 +29,7 @@ class Graphs : public Served {
   /// `rounds`: launches of a graph beside products.
   void check_captured(Layout layout, std::int64_t extra, Size size, int rounds) {
     Problem problem = typed_problem<bf16, bf16>(layout, size.m, size.n, size.k);
-    if (extra % 2 != 0) problem.alignment = {2, 2, 2};
+    if (extra % 2 != 0) set_alignment(problem, {2, 2, 2});
     const KernelTemplate& wgmma = find_template("wgmma");
     if (!wgmma.supports(problem, device->info())) GTEST_SKIP() << "no wgmma on this device";
     Candidate candidate{"wgmma", wgmma.default_configuration(problem, device->info())};

@@ -79,10 +79,10 @@ class HostDirect : public MatmulTest {
           if (j < p.n) {
             want *= 2;
             for (std::int64_t q = 0; q < p.k; ++q)
-              want += a[at(z * call.stride_a +
-                           (a_transposed(p.layout) ? q * call.lda + i : i * call.lda + q))] *
-                      b[at(z * call.stride_b +
-                           (b_transposed(p.layout) ? j * call.ldb + q : q * call.ldb + j))];
+              want +=
+                  a[at(z * call.stride_a +
+                       (p.a.transposed ? q * call.lda + i : i * call.lda + q))] *
+                  b[at(z * call.stride_b + (p.b.transposed ? j * call.ldb + q : q * call.ldb + j))];
           }
           ASSERT_EQ(c[place], want) << z << ", " << i << ", " << j;
         }

@@ -156,8 +156,8 @@ TEST(HostFit, EveryKindFitsOnAnH200WithAFewMebibytes) {
     int turn = 0;
     for (const ProductKind& kind : product_kinds()) {
       const std::int64_t batch = ++turn % 3 == 0 ? 3 : 1;
-      const Problem problem = typed_problem(test::kLayouts[turn % 4], 601, 770, 2065, kind.operand,
-                                            kind.c, kind.math, batch);
+      const Problem problem =
+          typed_problem(test::kLayouts[turn % 4], 601, 770, 2065, kind.a, kind.c, kind.math, batch);
       HostSplit split;
       ASSERT_NO_THROW(split = matmul.host_split(problem)) << to_string(problem);
       EXPECT_LE(split.device_bytes, limit) << to_string(problem);

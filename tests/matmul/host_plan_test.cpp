@@ -171,7 +171,7 @@ TEST(HostPlan, AVeryLongSumIsSplitAndAddedInF32) {
   const HostPlan plan = on_h200(square(131072, DType::bf16, DType::bf16), 1024 * kMiB, 700e12);
   EXPECT_LT(plan.shape.tile.k, 131072);
   EXPECT_EQ(plan.shape.c, DType::f32);
-  EXPECT_EQ(plan.problem_of({}).c, DType::f32);
+  EXPECT_EQ(plan.problem_of({}).c.type, DType::f32);
   EXPECT_EQ(plan.split().bytes_down, 4 * std::int64_t{131072} * 131072);
 }
 
@@ -179,7 +179,7 @@ TEST(HostPlan, OddRowsArePaddedSoThatTilesAreAligned) {
   const HostTask task = square(8191, DType::f32, DType::f32);
   const HostPlan plan = on_h200(task, 100'000 * kMiB, 50e12);
   for (const Problem& problem : plan.problems())
-    EXPECT_EQ(problem.alignment, (Alignment{16, 16, 16})) << to_string(problem);
+    EXPECT_EQ(alignment_of(problem), (Alignment{16, 16, 16})) << to_string(problem);
 }
 
 TEST(HostPlan, ManySmallProductsShareATile) {

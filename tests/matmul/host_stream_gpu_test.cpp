@@ -61,7 +61,7 @@ struct HostStreamGpu : test::Served {
 Problem problem_of_kind(std::size_t number) {
   const ProductKind& kind = product_kinds()[number];
   const auto turn = static_cast<std::int64_t>(number) + 1;
-  return typed_problem(test::kLayouts[turn % 4], 601, 770, 2065, kind.operand, kind.c, kind.math,
+  return typed_problem(test::kLayouts[turn % 4], 601, 770, 2065, kind.a, kind.c, kind.math,
                        turn % 3 == 0 ? 3 : 1);
 }
 

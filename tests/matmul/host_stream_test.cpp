@@ -115,7 +115,7 @@ TEST_F(HostStream, WhatIsSaidInAdvanceIsDone) {
     const HostSplit said = multiply.host_split(p, call);
     device->uploaded_bytes = device->downloaded_bytes = device->launch_count = 0;
     lazy->most_taken = 0;
-    check(multiply, p.layout, p.m, p.n, p.k, 0, 1, float(call.beta));
+    check(multiply, layout_of(p), p.m, p.n, p.k, 0, 1, float(call.beta));
     EXPECT_EQ(device->uploaded_bytes, said.bytes_up) << to_string(p);
     EXPECT_EQ(device->downloaded_bytes, said.bytes_down) << to_string(p);
     EXPECT_GE(device->launch_count, said.tiles);
@@ -312,8 +312,8 @@ TEST_F(HostStreamOnTheCpu, EveryKindInPartsOfKBatchedOrNot) {
   int turn = 0, sums = 0;
   for (const ProductKind& kind : product_kinds()) {
     const std::int64_t batch = ++turn % 3 == 0 ? 3 : 1;
-    const Problem problem = typed_problem(test::kLayouts[turn % 4], 33, 40, 260, kind.operand,
-                                          kind.c, kind.math, batch);
+    const Problem problem =
+        typed_problem(test::kLayouts[turn % 4], 33, 40, 260, kind.a, kind.c, kind.math, batch);
     if (kind.math != MathMode::strict && is_unsupported(tiles, problem)) continue;
     sums += parts.host_split(problem).tile_k < problem.k;
     check_on_host(parts, problem, turn % 3);

@@ -51,7 +51,7 @@ TEST_F(MatmulTest, AServedCallAllocatesNothing) {
 
 TEST_F(MatmulTest, NorDoesOneByTypeInBatchesOrWithAPackedOperand) {
   Problem problem = typed_problem<float, float>(Layout::nt, 320, 384, 272);
-  problem.alignment = {4, 4, 4};
+  set_alignment(problem, {4, 4, 4});
   Candidate packing = candidate(problem, "simt");
   packing.configuration.set("PACK_B", 2);
   parts.database = Database::in_memory();

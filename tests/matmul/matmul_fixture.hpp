@@ -31,11 +31,11 @@ class MatmulTest : public testing::Test {
   static Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k,
                             Layout layout = Layout::nn) {
     Problem problem;
-    problem.layout = layout;
+    set_layout(problem, layout);
     problem.m = m;
     problem.n = n;
     problem.k = k;
-    problem.alignment = natural_alignment(layout, m, n, k, problem.a, problem.b, problem.c);
+    set_alignment(problem, natural_alignment(problem));
     return problem;
   }
 
@@ -60,7 +60,7 @@ class MatmulTest : public testing::Test {
     vectors.configuration.set("VECTOR_A", 4);
     const KernelTemplate& simt = find_template("simt");
     Problem unaligned = problem;
-    unaligned.alignment = {4, 4, 4};
+    set_alignment(unaligned, {4, 4, 4});
     EXPECT_EQ(rejection(simt, problem, vectors.configuration, device->facts), "");
     EXPECT_NE(rejection(simt, unaligned, vectors.configuration, device->facts), "");
     return vectors;

@@ -329,7 +329,7 @@ TEST_F(MatmulGpu, ScalarsOnTheDevice) {
   device->copy_to_device(on_device.data(), scalars, sizeof scalars, nullptr);
   const DeviceBuffer a = uploaded(job.a), b = uploaded(job.b), c = uploaded(job.c);
   Problem problem;
-  problem.layout = job.layout;
+  set_layout(problem, job.layout);
   problem.m = job.m, problem.n = job.n, problem.k = job.k;
   Call call;
   call.a = a.data(), call.b = b.data(), call.c = c.data();

@@ -18,17 +18,17 @@ class OneBufferJob {
  public:
   /// `gap`: elements behind C in each row.
   OneBufferJob(const Problem& problem, std::int64_t gap)
-      : memory(problem.a, 0, 0), problem_(problem), random_(5) {
-    const std::int64_t step = 16 / bytes_of(problem.a);
-    const std::int64_t columns_a = a_transposed(problem.layout) ? problem.m : problem.k;
-    const std::int64_t columns_b = b_transposed(problem.layout) ? problem.k : problem.n;
+      : memory(problem.a.type, 0, 0), problem_(problem), random_(5) {
+    const std::int64_t step = 16 / bytes_of(problem.a.type);
+    const std::int64_t columns_a = problem.a.transposed ? problem.m : problem.k;
+    const std::int64_t columns_b = problem.b.transposed ? problem.k : problem.n;
     at_b_ = round_up(columns_a, step);
     at_c_ = at_b_ + round_up(columns_b, step);
     ld_ = at_c_ + round_up(problem.n, step) + gap;
     const std::int64_t rows = std::max({rows_a(problem), rows_b(problem), problem.m});
     numbers_.assign(static_cast<std::size_t>(rows * ld_), 7);
     fill();
-    memory = Elements(problem.a, rows * ld_, 0);
+    memory = Elements(problem.a.type, rows * ld_, 0);
     for (std::size_t i = 0; i < numbers_.size(); ++i)
       memory.set(static_cast<std::int64_t>(i), numbers_[i]);
     expect();
@@ -37,7 +37,7 @@ class OneBufferJob {
 
   Call call(void* buffer) const {
     const auto place = [&](std::int64_t at) {
-      return static_cast<std::byte*>(buffer) + at * bytes_of(problem_.a);
+      return static_cast<std::byte*>(buffer) + at * bytes_of(problem_.a.type);
     };
     Call call;
     call.a = place(0), call.b = place(at_b_), call.c = place(at_c_);
@@ -55,11 +55,10 @@ class OneBufferJob {
 
  private:
   int& a(std::int64_t i, std::int64_t q) {
-    return numbers_[std::size_t(a_transposed(problem_.layout) ? q * ld_ + i : i * ld_ + q)];
+    return numbers_[std::size_t(problem_.a.transposed ? q * ld_ + i : i * ld_ + q)];
   }
   int& b(std::int64_t q, std::int64_t j) {
-    return numbers_[std::size_t(at_b_ +
-                                (b_transposed(problem_.layout) ? j * ld_ + q : q * ld_ + j))];
+    return numbers_[std::size_t(at_b_ + (problem_.b.transposed ? j * ld_ + q : q * ld_ + j))];
   }
   int& c(std::int64_t i, std::int64_t j) { return numbers_[std::size_t(at_c_ + i * ld_ + j)]; }
   /// A row of op(A) has at most four nonzeros: |C| <= 8 afterwards.

@@ -90,7 +90,7 @@ class PackStep : public testing::Test {
   }
 
   Memory run(Device& device, const Executable& executable) {
-    const std::int64_t run = 16 / bytes_of(problem_.b);
+    const std::int64_t run = 16 / bytes_of(problem_.b.type);
     ld_ = aligned_ ? round_up(packing_.columns, run) : packing_.columns + 2;
     // Rows behind the last one, to detect reads of them.
     from_.assign(place(problem_.batch, 4, 0), kOutside);
@@ -112,7 +112,7 @@ class PackStep : public testing::Test {
     device.synchronize(nullptr);
     return to;
   }
-  std::size_t element_bytes() const { return static_cast<std::size_t>(bytes_of(problem_.b)); }
+  std::size_t element_bytes() const { return static_cast<std::size_t>(bytes_of(problem_.b.type)); }
   /// The byte offset of an element. Unaligned, the first element is one past an aligned address.
   std::size_t place(std::int64_t product, std::int64_t row, std::int64_t column) const {
     return static_cast<std::size_t>((aligned_ ? 0 : 1) + (product * packing_.rows + row) * ld_ +
@@ -136,7 +136,7 @@ TEST_F(PackStep, WritesElementsAndZerosAndNothingElse) {
         aligned_ = aligned;
         const Memory got = packed(kind, pack);
         EXPECT_TRUE(got == expected())
-            << to_string(kind.operand) << (pack == Pack::pad ? " padded" : " turned")
+            << to_string(kind.a) << (pack == Pack::pad ? " padded" : " turned")
             << (aligned ? ", aligned" : "");
         EXPECT_EQ(rounds(), kind.math == MathMode::tf32);
       }

@@ -36,7 +36,7 @@ TEST_F(PackedOnTheCpu, ByTypeAndInAProductOfTypedPointers) {
   std::vector<float> c(std::size_t(p.m * p.n));
   const PackedOperand packed = matmul.pack_b(p, b.data(), p.k);
   EXPECT_GT(packed.bytes(), 0);
-  matmul(p.layout, p.m, p.n, p.k, 1, a.data(), p.k, packed, 0, c.data(), p.n);
+  matmul(layout_of(p), p.m, p.n, p.k, 1, a.data(), p.k, packed, 0, c.data(), p.n);
   EXPECT_EQ(c, std::vector<float>(c.size(), 33.0F));
 }
 
@@ -87,7 +87,7 @@ TEST_F(PackedOnTheCpu, NoPackInsideACaptureButProductsWithOne) {
   const PackedOperand packed = matmul.pack_b(p, b.data(), p.k);
   std::vector<float> c(std::size_t(p.m * p.n));
   const auto graph = device->capture(stream, [&] {
-    matmul(p.layout, p.m, p.n, p.k, 1, a.data(), p.k, packed, 0, c.data(), p.n, stream);
+    matmul(layout_of(p), p.m, p.n, p.k, 1, a.data(), p.k, packed, 0, c.data(), p.n, stream);
   });
   EXPECT_EQ(c[0], 0);
   graph->launch(stream);

@@ -311,7 +311,7 @@ TEST_F(PackedTest, ACallMustNameTheOriginal) {
   other = call;
   other.packed_b = &empty;
   EXPECT_THAT(refusal(other), HasSubstr("holds nothing"));
-  problem.a = problem.b = problem.c = problem.accumulator = DType::f64;
+  problem.a.type = problem.b.type = problem.c.type = problem.accumulator = DType::f64;
   EXPECT_THAT(refusal(call), HasSubstr("packed B is of f32; this product is of f64"));
 }
 
@@ -351,7 +351,7 @@ TEST(PackedParts, AreNamedByTheirBeginning) {
   std::size_t kinds = 0;
   for (const ProductKind& kind : product_kinds()) {
     Problem problem = test::make_problem(test::kLayouts[kinds++ % 4], 320, 384, 272, 4);
-    set_types(problem, kind.operand, kind.c, kind.math);
+    set_types(problem, kind.a, kind.c, kind.math);
     problem.batch = kinds % 3 == 0 ? 2 : 1;
     for (const KernelTemplate& kernel : catalog()) {
       if (!kernel.supports(problem, device)) continue;

@@ -38,11 +38,10 @@ class Pipelines : public OnDevice {
   void check(Problem problem, const Kind& kind, const char* name, const Configuration& changed,
              int times) {
     set_types(problem, kind.operand, kind.c, kind.math);
-    problem.alignment = natural_alignment(problem.layout, problem.m, problem.n, problem.k,
-                                          problem.a, problem.b, problem.c);
-    const DeviceBuffer a = numbers(problem.a, problem.m * problem.k, 3);
-    const DeviceBuffer b = numbers(problem.b, problem.k * problem.n, 5);
-    const std::int64_t bytes = problem.m * problem.n * bytes_of(problem.c);
+    set_alignment(problem, natural_alignment(problem));
+    const DeviceBuffer a = numbers(problem.a.type, problem.m * problem.k, 3);
+    const DeviceBuffer b = numbers(problem.b.type, problem.k * problem.n, 5);
+    const std::int64_t bytes = problem.m * problem.n * bytes_of(problem.c.type);
     const DeviceBuffer expected(*device_, bytes), found(*device_, bytes);
     Call call;
     call.a = a.data(), call.b = b.data(), call.c = expected.data();
@@ -63,7 +62,7 @@ class Pipelines : public OnDevice {
       const std::int64_t difference = first_difference(expected, found);
       if (difference < 0) continue;
       ++wrong;
-      first = difference / bytes_of(problem.c);
+      first = difference / bytes_of(problem.c.type);
     }
     EXPECT_EQ(wrong, 0) << "of " << times << ' ' << to_string(problem) << ' ' << changed.text()
                         << ", lastly C[" << first / problem.n << "][" << first % problem.n << ']';

@@ -33,14 +33,15 @@ class BatchesServed : public Served {
   void check_by_pointers(Matmul& matmul, Problem problem, std::int64_t extra) {
     WholeNumbers job(problem, extra, 11);
     problem.pointers = true;
-    problem.alignment = {bytes_of(problem.a), bytes_of(problem.b), bytes_of(problem.c)};
+    set_alignment(problem,
+                  {bytes_of(problem.a.type), bytes_of(problem.b.type), bytes_of(problem.c.type)});
     std::vector<std::int64_t> order(static_cast<std::size_t>(problem.batch));
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), std::mt19937(3));
     const DeviceBuffer a = uploaded(job.a), b = uploaded(job.b), c = uploaded(job.c);
-    const DeviceBuffer as = pointers(a, problem.a, job.stride_a, order);
-    const DeviceBuffer bs = pointers(b, problem.b, 0, order);
-    const DeviceBuffer cs = pointers(c, problem.c, job.stride_c, order);
+    const DeviceBuffer as = pointers(a, problem.a.type, job.stride_a, order);
+    const DeviceBuffer bs = pointers(b, problem.b.type, 0, order);
+    const DeviceBuffer cs = pointers(c, problem.c.type, job.stride_c, order);
     Call call = job.call(as.data(), bs.data(), cs.data());
     call.stride_a = call.stride_b = call.stride_c = 0;
     matmul(problem, call);
@@ -55,8 +56,7 @@ class BatchesServed : public Served {
     int kinds = 0;
     for (const ProductKind& kind : product_kinds()) {
       const Layout layout = kLayouts[kinds++ % 4];
-      const Problem problem =
-          typed_problem(layout, 19, 23, 40, kind.operand, kind.c, kind.math, batch);
+      const Problem problem = typed_problem(layout, 19, 23, 40, kind.a, kind.c, kind.math, batch);
       if (is_unsupported(matmul, problem)) continue;
       check_by_pointers(matmul, problem, kinds % 3);
     }
@@ -95,7 +95,7 @@ class BatchesServed : public Served {
           Problem problem =
               typed_problem(Layout::nn, size, size, k, type, type, MathMode::strict, 2);
           problem.pointers = true;
-          problem.alignment = {bytes_of(type), bytes_of(type), bytes_of(type)};
+          set_alignment(problem, {bytes_of(type), bytes_of(type), bytes_of(type)});
           Elements c(type, 2 * size * size, 3);
           const DeviceBuffer on_c = uploaded(c);
           const DeviceBuffer cs = pointers(on_c, type, size * size, {1, 0});
@@ -115,7 +115,7 @@ class BatchesServed : public Served {
   /// Every kind with a shared B, the rows below each other.
   void check_folded(const ProductKind& kind, Layout layout) {
     Matmul matmul(options);
-    const Problem problem = typed_problem(layout, 6, 5, 16, kind.operand, kind.c, kind.math, 7);
+    const Problem problem = typed_problem(layout, 6, 5, 16, kind.a, kind.c, kind.math, 7);
     if (is_unsupported(matmul, problem)) return;
     for (const std::int64_t m : {std::int64_t{6}, std::int64_t{1}}) {
       Problem rows = problem;
@@ -190,7 +190,7 @@ class BatchesServed : public Served {
     WholeNumbers job(problem, 0, 5);
     const DeviceBuffer a = uploaded(job.a), b = uploaded(job.b), c = uploaded(job.c);
     const Call call = job.call(a.data(), b.data(), c.data());
-    EXPECT_EQ(Normalized(problem, call).request.product.has_value(), !a_transposed(problem.layout));
+    EXPECT_EQ(Normalized(problem, call).request.product.has_value(), !problem.a.transposed);
     matmul(problem, call);
     device->synchronize(nullptr);
     device->copy_to_host(job.c.at(0), c.data(), job.c.bytes(), nullptr);

@@ -46,11 +46,11 @@ TEST(Request, OfAPlainCallIsItsProblem) {
 
 TEST(Request, HasTheAlignmentOfTheCall) {
   Asked asked(Layout::nn, 8, 16, 32);
-  asked.problem.alignment = {4, 4, 4};  // of the caller's problem: not looked at
-  EXPECT_EQ(asked.request().problem.alignment, (Alignment{16, 16, 16}));
+  set_alignment(asked.problem, {4, 4, 4});  // of the caller's problem: not looked at
+  EXPECT_EQ(alignment_of(asked.request().problem), (Alignment{16, 16, 16}));
   asked.call.a = memory + 8;
   asked.call.ldb += 1;
-  EXPECT_EQ(asked.request().problem.alignment, (Alignment{8, 4, 16}));
+  EXPECT_EQ(alignment_of(asked.request().problem), (Alignment{8, 4, 16}));
 }
 
 TEST(Request, WithoutProductsIsStrict) {
@@ -66,7 +66,7 @@ TEST(Request, WhoseStridesPassATensorMapIsFar) {
   EXPECT_FALSE(asked.request().far);
   asked.call.lda = kFarElements;
   EXPECT_TRUE(asked.request().far);
-  EXPECT_EQ(asked.request().problem.alignment.a, 4) << "one element";
+  EXPECT_EQ(asked.request().problem.a.alignment, 4) << "one element";
   EXPECT_NE(asked.request(), Request(asked.request().problem));
 }
 

@@ -116,7 +116,7 @@ TEST(PredictedMatch, ATableOfAThousandIsComparedInPart) {
 
 TEST(PredictedMatch, ConstraintsDecideWhetherAnotherAlignmentIsServed) {
   Problem low = problem_of(512, 512, 512), high = low;
-  low.alignment = {4, 4, 4};
+  set_alignment(low, {4, 4, 4});
   {
     const Resolver resolver({default_winner(1, low)}, device());
     const Resolution match = resolver.resolve(high);
@@ -130,7 +130,7 @@ TEST(PredictedMatch, ConstraintsDecideWhetherAnotherAlignmentIsServed) {
   const Resolver resolver({winner(1, high, vectors)}, device());
   EXPECT_EQ(resolver.resolve(low).kind, MatchKind::default_);
   Problem mixed = high;  // one operand is enough
-  mixed.alignment.b = 8;
+  mixed.b.alignment = 8;
   EXPECT_EQ(resolver.resolve(mixed).kind, MatchKind::default_);
   EXPECT_EQ(resolver.resolve(high).kind, MatchKind::exact);
 }
@@ -138,8 +138,8 @@ TEST(PredictedMatch, ConstraintsDecideWhetherAnotherAlignmentIsServed) {
 TEST(PredictedMatch, BetweenEquallyFastTheNearerAlignmentServes) {
   const Problem problem = problem_of(512, 512, 512);
   Problem low = problem, lower = problem;
-  low.alignment = {16, 16, 8};
-  lower.alignment = {4, 4, 4};
+  set_alignment(low, {16, 16, 8});
+  set_alignment(lower, {4, 4, 4});
   const Candidate either = candidate(lower);
   const Winner lower_winner = winner_by_model(1, lower, either);
   const Winner low_winner = winner_by_model(2, low, either);
@@ -169,7 +169,7 @@ TEST(PredictedMatch, ABatchIsASizeLikeTheOthers) {
 TEST(PredictedMatch, AWinnerWhoseKernelIsOfOneSizeAnswersThatSizeAlone) {
   const Problem tuned = batch_of(problem_of(16, 16, 16), 1000);
   Problem lower = tuned;
-  lower.alignment = {4, 4, 4};
+  set_alignment(lower, {4, 4, 4});
   const Candidate small = candidate(lower, "small");
   const Resolver resolver({winner(1, lower, small)}, device());
   EXPECT_EQ(served(resolver, lower), 1);
@@ -182,7 +182,7 @@ TEST(PredictedMatch, AWinnerWhoseKernelIsOfOneSizeAnswersThatSizeAlone) {
     EXPECT_EQ(served(resolver, near), 0) << to_string(near);
     // A farther record with an image for every size is served instead.
     Problem far = batch_of(problem_of(64, 64, 64), 1000);
-    far.alignment = {4, 4, 4};
+    set_alignment(far, {4, 4, 4});
     const Resolver both({winner(1, lower, small), default_winner(2, far)}, device());
     EXPECT_EQ(served(both, near), 2) << to_string(near);
     EXPECT_EQ(served(both, tuned), 1);

@@ -62,7 +62,7 @@ TEST(Resolver, ConstraintsAreThoseOfTheRealProblem) {
   const Resolver resolver({winner(1, tuned, split)}, device());
   EXPECT_EQ(served(resolver, problem_of(256, 320, 4096)), 1);
   Problem odd = problem_of(256, 257, 4096);
-  odd.alignment = {16, 16, 16};  // as with padded leading dimensions
+  set_alignment(odd, {16, 16, 16});  // as with padded leading dimensions
   EXPECT_EQ(resolver.resolve(odd).kind, MatchKind::default_);
 }
 
@@ -98,7 +98,7 @@ TEST(Resolver, WithNothingStoredTheDefaultSaysHowToTuneIt) {
   DeviceInfo named = device();
   named.uuid = "GPU-1f2e3d4c-0000";
   Problem odd = problem_of(64, 64, 64, Layout::tn);
-  odd.alignment.b = 4;
+  odd.b.alignment = 4;
   EXPECT_THAT(
       Resolver({}, named).resolve(odd).why,
       HasSubstr("autotune --device GPU-1f2e3d4c --sizes 64x64x64 --layout tn --align 16,4,16"));
@@ -111,7 +111,7 @@ TEST(Resolver, TheDefaultIsValidForAnythingAsked) {
   for (const Layout layout : {Layout::nn, Layout::nt, Layout::tn, Layout::tt})
     for (const std::int64_t size : {std::int64_t{1}, std::int64_t{17}, std::int64_t{1} << 20}) {
       Problem problem = problem_of(size, size, size, layout);
-      problem.alignment = {4, 4, 4};
+      set_alignment(problem, {4, 4, 4});
       const Candidate chosen = resolver.resolve(problem).candidate;
       EXPECT_EQ(
           rejection(find_template(chosen.kernel_template), problem, chosen.configuration, device()),
@@ -203,7 +203,7 @@ TEST(Resolver, RecordsOfOtherTypesAndModesSayNothing) {
   std::vector<Winner> winners;
   for (const ProductKind& kind : product_kinds()) {
     Problem problem = f32;
-    set_types(problem, kind.operand, kind.c, kind.math);
+    set_types(problem, kind.a, kind.c, kind.math);
     if (kind.math == MathMode::strict)
       winners.push_back(
           winner(std::int64_t(winners.size()) + 1, problem, candidate(problem, "naive")));
@@ -229,8 +229,8 @@ TEST(Resolver, TensorCoresComeFirstWhereTheyAreAndCanDoIt) {
     const DeviceInfo info = nominal_device(target);
     for (const ProductKind& kind : product_kinds()) {
       Problem problem = problem_of(512, 512, 512);
-      set_types(problem, kind.operand, kind.c, kind.math);
-      problem.alignment = {1, 1, 1};
+      set_types(problem, kind.a, kind.c, kind.math);
+      set_alignment(problem, {1, 1, 1});
       std::vector<std::string> able;
       for (const KernelTemplate& kernel : catalog())
         if (kernel.supports(problem, info) &&

@@ -21,11 +21,11 @@ inline const DeviceInfo& device() {
 inline Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k,
                           Layout layout = Layout::nn) {
   Problem problem;
-  problem.layout = layout;
+  set_layout(problem, layout);
   problem.m = m;
   problem.n = n;
   problem.k = k;
-  problem.alignment = natural_alignment(layout, m, n, k, problem.a, problem.b, problem.c);
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 

@@ -140,8 +140,8 @@ class Served : public testing::Test {
   /// A template's default configuration: a NaN of A or B spoils its row or column of C, an infinity
   /// the elements that it contributes to, and no others. (f32x3 has its own check.)
   void check_nan_and_infinity(const ProductKind& kind, Layout layout, const char* name = "mma") {
-    if (is_integer(kind.operand) || kind.math == MathMode::f32x3) return;
-    const Problem problem = typed_problem(layout, 37, 33, 40, kind.operand, kind.c, kind.math);
+    if (is_integer(kind.a) || kind.math == MathMode::f32x3) return;
+    const Problem problem = typed_problem(layout, 37, 33, 40, kind.a, kind.c, kind.math);
     const KernelTemplate& kernel = find_template(name);
     if (!kernel.supports(problem, device->info())) return;
     const Candidate candidate{name, kernel.default_configuration(problem, device->info())};
@@ -153,11 +153,11 @@ class Served : public testing::Test {
     const auto place_b = [&](std::int64_t q, std::int64_t j) {
       return b_transposed(layout) ? j * job.ldb + q : q * job.ldb + j;
     };
-    job.a.set_bits(place_a(3, 39), not_a_number(kind.operand));
-    job.b.set_bits(place_b(0, 32), not_a_number(kind.operand));
-    if (kind.operand != DType::e4m3) {
-      job.a.set_bits(place_a(36, 7), infinity_of(kind.operand));
-      job.b.set_bits(place_b(11, 6), infinity_of(kind.operand) | sign_of(kind.operand));
+    job.a.set_bits(place_a(3, 39), not_a_number(kind.a));
+    job.b.set_bits(place_b(0, 32), not_a_number(kind.a));
+    if (kind.a != DType::e4m3) {
+      job.a.set_bits(place_a(36, 7), infinity_of(kind.a));
+      job.b.set_bits(place_b(11, 6), infinity_of(kind.a) | sign_of(kind.a));
     }
     matmul.host(problem, job.call(job.a.at(0), job.b.at(0), job.c.at(0)));
     expect_served(matmul, problem, candidate);
@@ -283,8 +283,8 @@ inline void check_packed(Device& device, Matmul& matmul, const Problem& problem)
   const PackedOperand a = matmul.pack_a(problem, product.a.data(), product.job.lda,
                                         product.job.stride_a),
                       b = matmul.pack_b(problem, product.b.data(), product.job.ldb);
-  EXPECT_GE(a.bytes(), problem.m * problem.k * bytes_of(problem.a));
-  EXPECT_GE(b.bytes(), problem.n * problem.k * bytes_of(problem.b));
+  EXPECT_GE(a.bytes(), problem.m * problem.k * bytes_of(problem.a.type));
+  EXPECT_GE(b.bytes(), problem.n * problem.k * bytes_of(problem.b.type));
   const auto plain = product(problem, nullptr, nullptr);
   product.job.c.memory = plain;
   EXPECT_EQ(product.job.first_wrong(), -1);

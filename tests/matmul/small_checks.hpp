@@ -44,12 +44,12 @@ class SmallProducts : public OnDevice {
              std::mt19937_64& random) {
     WholeNumbers job(problem, extra, static_cast<unsigned>(random()));
     const std::int64_t stride_b = rows_b(problem) * job.ldb + extra;
-    Elements b(problem.b, problem.batch * stride_b, 7);
+    Elements b(problem.b.type, problem.batch * stride_b, 7);
     for (std::int64_t i = 0; i < problem.batch; ++i) {
       for (std::int64_t q = 0; q < problem.k; ++q)
         for (std::int64_t j = 0; j < problem.n; ++j) {
           const int number = job.numbers_b[std::size_t(q * problem.n + j)];
-          const std::int64_t at = b_transposed(problem.layout) ? j * job.ldb + q : q * job.ldb + j;
+          const std::int64_t at = problem.b.transposed ? j * job.ldb + q : q * job.ldb + j;
           b.set(i * stride_b + at, i % 2 ? -number : number);
         }
       for (std::int64_t at = 0; i % 2 && at < problem.m * job.ldc; ++at)
@@ -58,7 +58,7 @@ class SmallProducts : public OnDevice {
           expected = 8 - expected;  // 4 - sum becomes 4 + sum
         }
     }
-    problem.alignment = alignment_of(job, stride_b);
+    set_alignment(problem, alignment_of(job, stride_b));
     const Configuration configuration = given ? *given : drawn(problem, random);
     const DeviceBuffer on_a = uploaded(job.a), on_b = uploaded(b), on_c = uploaded(job.c);
     Call call = job.call(on_a.data(), on_b.data(), on_c.data());
@@ -81,7 +81,7 @@ class SmallProducts : public OnDevice {
         if (kind.math != MathMode::strict) continue;
         const Size& size = sizes[turn % 9];
         Problem problem = make_problem(kLayouts[(turn + turn / 4) % 4], size.m, size.n, size.k, 1);
-        set_types(problem, kind.operand, kind.c, kind.math);
+        set_types(problem, kind.a, kind.c, kind.math);
         problem.batch = batches[(turn + turn / 9) % 4];
         check(problem, nullptr, turn % 5 == 0 ? 3 : 0, random);
         ++turn;
@@ -127,8 +127,8 @@ class SmallProducts : public OnDevice {
           {static_cast<std::uint64_t>(ld) * bytes, static_cast<std::uint64_t>(stride) * bytes});
     };
     const Problem& p = job.problem;
-    return {of(p.a, job.lda, job.stride_a), of(p.b, job.ldb, stride_b),
-            of(p.c, job.ldc, job.stride_c)};
+    return {of(p.a.type, job.lda, job.stride_a), of(p.b.type, job.ldb, stride_b),
+            of(p.c.type, job.ldc, job.stride_c)};
   }
 
   Configuration drawn(const Problem& problem, std::mt19937_64& random) {

@@ -182,7 +182,7 @@ TEST_F(TuneOnMiss, TheProgramIsGivenTheProblem) {
                              (folder / "words").string() + "\ncat >> " +
                              (folder / "words").string();
   Problem problem = problem_of(60, 64, 64, Layout::nt);
-  problem.alignment = {4, 8, 16};
+  set_alignment(problem, {4, 8, 16});
   DeviceInfo info = device->facts;
   info.uuid = "GPU-01234567-89ab-cdef";
   TuningProgram::Settings asked = settings(record);

@@ -73,13 +73,13 @@ TEST_F(TypedTest, EveryElementTypeReachesItsKernel) {
 TEST_F(TypedTest, EveryKindOfTheTableIsServedOrSaidToBeUnsupported) {
   Matmul product = make_matmul(std::move(parts));
   for (const ProductKind& kind : product_kinds()) {
-    const Problem problem = typed_problem(Layout::tn, 4, 4, 4, kind.operand, kind.c, kind.math);
+    const Problem problem = typed_problem(Layout::tn, 4, 4, 4, kind.a, kind.c, kind.math);
     Call call;
     call.a = at<char>(0), call.b = at<char>(1024), call.c = at<char>(2048);
     call.lda = call.ldb = call.ldc = 4;
     try {
       product(problem, call);
-      EXPECT_EQ(types(), (std::vector{kind.operand, kind.c, kind.accumulator}));
+      EXPECT_EQ(types(), (std::vector{kind.a, kind.c, kind.accumulator}));
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::unsupported) << to_string(problem);
       EXPECT_NE(kind.math, MathMode::strict) << error.what();
@@ -107,7 +107,7 @@ TEST_F(TypedTest, TypesThatDoNotGoTogetherAreRefusedWithThoseThatDo) {
               }),
               AllOf(HasSubstr("mode tf32"), HasSubstr("f32 to f32 tf32")));
   Problem mixed = problem_of(4, 4, 4);
-  mixed.b = DType::f16;
+  mixed.b.type = DType::f16;
   EXPECT_THAT(words([&] { product(mixed, Call{}); }), HasSubstr("not with B of f16"));
   EXPECT_THAT(words([&] { product.prepare(mixed); }), HasSubstr("not with B of f16"));
   Problem sums = problem_of(4, 4, 4);
@@ -147,10 +147,10 @@ TEST_F(TypedTest, ScalarsOfIntegerProductsAreWholeNumbers) {
 
 TEST_F(TypedTest, ATypedProblemIsThatOfTightMatrices) {
   const Problem p = typed_problem<tilewise::f16, float>(Layout::nt, 8, 6, 12, MathMode::strict, 5);
-  EXPECT_EQ(p.layout, Layout::nt);
+  EXPECT_EQ(layout_of(p), Layout::nt);
   EXPECT_EQ(p.batch, 5);
   EXPECT_EQ(p.accumulator, DType::f32);
-  EXPECT_EQ(p.alignment, (Alignment{8, 8, 8}));  // rows of 24, 24 and 24 bytes
+  EXPECT_EQ(alignment_of(p), (Alignment{8, 8, 8}));  // rows of 24, 24 and 24 bytes
   EXPECT_THROW(typed_problem(Layout::nn, 1, 1, 1, DType::f64, DType::f32), Error);
 }
 

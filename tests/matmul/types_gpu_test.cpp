@@ -17,7 +17,7 @@ TEST_F(TypesGpu, EveryKindInTurnAlignedAndNotBatchedOrNot) {
     for (int again = 0; again < 2; ++again, ++turn) {
       const Size& size = sizes[turn % 3];
       const Problem problem =
-          typed_problem(test::kLayouts[(turn / 2 + turn) % 4], size.m, size.n, size.k, kind.operand,
+          typed_problem(test::kLayouts[(turn / 2 + turn) % 4], size.m, size.n, size.k, kind.a,
                         kind.c, kind.math, std::int64_t(1 + turn % 2));
       if (kind.math != MathMode::strict && is_unsupported(matmul, problem)) continue;
       for (const std::int64_t extra : {0, 3}) check_product(matmul, problem, extra);

@@ -14,7 +14,7 @@ TEST_F(TypesOnTheCpu, EveryKindInTurnBatchedOrNot) {
   for (const ProductKind& kind : product_kinds()) {
     const Layout layout = test::kLayouts[kinds++ % 4];
     const Problem problem =
-        typed_problem(layout, 9, 7, 13, kind.operand, kind.c, kind.math, kinds % 2 ? 3 : 1);
+        typed_problem(layout, 9, 7, 13, kind.a, kind.c, kind.math, kinds % 2 ? 3 : 1);
     if (kind.math != MathMode::strict && is_unsupported(matmul, problem)) continue;
     check_product(matmul, problem, kinds % 3);
   }
@@ -49,9 +49,8 @@ TEST_F(TypesOnTheCpu, WithoutASumEveryKindGivesBetaC) {
   for (const ProductKind& kind : product_kinds())
     for (const Layout layout : test::kLayouts)
       for (const std::int64_t size : {1, 5, 8, 64}) {
-        if (kind.operand != DType::f32 && (layout != Layout::nn || size != 5)) continue;
-        const Problem problem =
-            typed_problem(layout, size, size, 0, kind.operand, kind.c, kind.math);
+        if (kind.a != DType::f32 && (layout != Layout::nn || size != 5)) continue;
+        const Problem problem = typed_problem(layout, size, size, 0, kind.a, kind.c, kind.math);
         std::vector<std::byte> c(static_cast<std::size_t>(size * size * bytes_of(kind.c) + 16));
         for (const int shift : {0, int(bytes_of(kind.c))}) {
           std::fill(c.begin(), c.end(), std::byte{0x77});

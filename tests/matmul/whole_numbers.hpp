@@ -76,15 +76,15 @@ struct WholeNumbers {
         ldc(p.n + extra),
         stride_a(rows_a(p) * lda + extra),
         stride_c(p.m * ldc + extra),
-        a(p.a, p.batch * stride_a, 7),
-        b(p.b, rows_b(p) * ldb, 7),
-        c(p.c, p.batch * stride_c, 2),
+        a(p.a.type, p.batch * stride_a, 7),
+        b(p.b.type, rows_b(p) * ldb, 7),
+        c(p.c.type, p.batch * stride_c, 2),
         expected(static_cast<std::size_t>(p.batch * stride_c), 2) {
     std::mt19937 random(seed);
     for (std::int64_t q = 0; q < p.k; ++q)
       for (std::int64_t j = 0; j < p.n; ++j) {
         numbers_b.push_back(int(random() % 3) - 1);
-        b.set(b_transposed(p.layout) ? j * ldb + q : q * ldb + j, numbers_b.back());
+        b.set(p.b.transposed ? j * ldb + q : q * ldb + j, numbers_b.back());
       }
     for (std::int64_t batch = 0; batch < p.batch; ++batch)
       for (std::int64_t i = 0; i < p.m; ++i) fill_row(batch, i, random);
@@ -114,7 +114,7 @@ struct WholeNumbers {
   void fill_row(std::int64_t batch, std::int64_t i, std::mt19937& random) {
     const Problem& p = problem;
     const auto at = [&](std::int64_t q) {
-      return batch * stride_a + (a_transposed(p.layout) ? q * lda + i : i * lda + q);
+      return batch * stride_a + (p.a.transposed ? q * lda + i : i * lda + q);
     };
     std::map<std::int64_t, int> numbers;
     for (int x = 0; x < 4; ++x) numbers[std::int64_t(random()) % p.k] = random() % 2 ? 1 : -1;

@@ -64,7 +64,7 @@ inline std::int64_t exact_up_to(const ProductKind& kind) {
   constexpr std::int64_t kFp8Sums = 1 << 12;
   if (is_integer(kind.c)) return 1 << 20;
   const std::int64_t of_c = std::int64_t{2} << std::min(test::format_of(kind.c).fraction, 20);
-  return is_fp8(kind.operand) ? std::min(of_c, kFp8Sums) : of_c;
+  return is_fp8(kind.a) ? std::min(of_c, kFp8Sums) : of_c;
 }
 
 /// A batch of matrices in memory with space before, between and behind them.
@@ -156,10 +156,10 @@ class Product {
   void fill(Generator& generator, const ProductKind& kind);
   void expect();
   std::int64_t place_a(std::int64_t matrix, std::int64_t i, std::int64_t q) const {
-    return a_transposed(problem_.layout) ? a_->at(matrix, q, i) : a_->at(matrix, i, q);
+    return problem_.a.transposed ? a_->at(matrix, q, i) : a_->at(matrix, i, q);
   }
   std::int64_t place_b(std::int64_t matrix, std::int64_t q, std::int64_t j) const {
-    return b_transposed(problem_.layout) ? b_->at(matrix, j, q) : b_->at(matrix, q, j);
+    return problem_.b.transposed ? b_->at(matrix, j, q) : b_->at(matrix, q, j);
   }
 
   enum class Way { device_pointers, host_pointers, device_scalars, packed };
@@ -174,13 +174,13 @@ class Product {
 inline Product::Product(std::uint64_t seed, const std::string& forms) {
   Generator generator(seed * 0x9e3779b97f4a7c15U + 1);
   const Form form = drawn_form(generator, forms);
-  problem_.layout = form.layout;
-  set_types(problem_, form.kind.operand, form.kind.c, form.kind.math);
+  set_layout(problem_, form.layout);
+  set_types(problem_, form.kind.a, form.kind.c, form.kind.math);
   draw_sizes(generator, form);
-  const bool at = a_transposed(problem_.layout), bt = b_transposed(problem_.layout);
-  a_.emplace(problem_.a, at ? problem_.k : problem_.m, at ? problem_.m : problem_.k);
-  b_.emplace(problem_.b, bt ? problem_.n : problem_.k, bt ? problem_.k : problem_.n);
-  c_.emplace(problem_.c, problem_.m, problem_.n);
+  const bool at = problem_.a.transposed, bt = problem_.b.transposed;
+  a_.emplace(problem_.a.type, at ? problem_.k : problem_.m, at ? problem_.m : problem_.k);
+  b_.emplace(problem_.b.type, bt ? problem_.n : problem_.k, bt ? problem_.k : problem_.n);
+  c_.emplace(problem_.c.type, problem_.m, problem_.n);
   a_->place(generator, form.placement, problem_.batch, false);
   b_->place(generator, form.placement, problem_.batch, false);
   c_->place(generator, form.placement, problem_.batch, true);
@@ -274,8 +274,8 @@ inline void Product::expect() {
 
 inline void Product::serve(Matmul& matmul) {
   Problem problem = problem_;
-  problem.alignment = {a_->alignment(problem.batch), b_->alignment(problem.batch),
-                       c_->alignment(problem.batch)};
+  set_alignment(problem, {a_->alignment(problem.batch), b_->alignment(problem.batch),
+                          c_->alignment(problem.batch)});
   Call call;
   call.a = null_operands_ ? nullptr : a_->address();
   call.b = null_operands_ ? nullptr : b_->address();

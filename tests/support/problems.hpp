@@ -13,23 +13,23 @@ inline constexpr Layout kLayouts[] = {Layout::nn, Layout::nt, Layout::tn, Layout
 inline Problem make_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
                             int alignment = 16) {
   Problem problem;
-  problem.layout = layout;
+  set_layout(problem, layout);
   problem.m = m;
   problem.n = n;
   problem.k = k;
-  problem.alignment = {alignment, alignment, alignment};
+  set_alignment(problem, {alignment, alignment, alignment});
   return problem;
 }
 
 /// The problem with these types; its alignments are at least one element.
 inline Problem with_kind(Problem problem, const ProductKind& kind) {
-  set_types(problem, kind.operand, kind.c, kind.math);
+  set_types(problem, kind.a, kind.c, kind.math);
   const auto at_least = [](int& alignment, DType type) {
     alignment = std::max(alignment, bytes_of(type));
   };
-  at_least(problem.alignment.a, kind.operand);
-  at_least(problem.alignment.b, kind.operand);
-  at_least(problem.alignment.c, kind.c);
+  at_least(problem.a.alignment, kind.a);
+  at_least(problem.b.alignment, kind.a);
+  at_least(problem.c.alignment, kind.c);
   return problem;
 }
 
@@ -52,7 +52,7 @@ inline Problem random_problem(std::mt19937_64& generator, std::int64_t largest) 
   };
   Problem problem = make_problem(kLayouts[generator() % 4], size(), size(), size());
   const auto alignment = [&] { return 4 << (generator() % 3); };
-  problem.alignment = {alignment(), alignment(), alignment()};
+  set_alignment(problem, {alignment(), alignment(), alignment()});
   return problem;
 }
 

@@ -147,7 +147,8 @@ TEST(Catalog, DefaultsServeEveryProblem) {
     const DeviceInfo device = nominal_device(target);
     for (int i = 0; i < 300; ++i) {
       Problem problem = test::random_typed_problem(generator, 100000);
-      problem.alignment = {bytes_of(problem.a), bytes_of(problem.b), bytes_of(problem.c)};
+      set_alignment(problem,
+                    {bytes_of(problem.a.type), bytes_of(problem.b.type), bytes_of(problem.c.type)});
       // Larger results exceed any GPU's memory.
       const std::int64_t most = std::int64_t{10'000'000'000} / (problem.m * problem.n);
       problem.batch = std::clamp<std::int64_t>(problem.batch, 1, std::max<std::int64_t>(1, most));

@@ -292,7 +292,7 @@ LaunchStep mma_step(const Problem& problem,
 Problem problem_of(DType type, MathMode math, std::int64_t m, std::int64_t n, std::int64_t k) {
   Problem problem = make_problem(Layout::nt, m, n, k);
   set_types(problem, type, type, math);
-  problem.alignment = natural_alignment(problem.layout, m, n, k, problem.a, problem.b, problem.c);
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 

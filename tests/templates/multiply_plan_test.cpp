@@ -131,10 +131,10 @@ TEST(MultiplyPlan, StridesAreTheCallsUnlessAnOperandIsPacked) {
 
 TEST(MultiplyPlan, RowsOfPackedOperandsStartLinesWhateverTheirType) {
   for (const ProductKind& kind : product_kinds()) {
-    const Problem problem = typed_problem(Layout::nt, kind.operand, kind.c);
+    const Problem problem = typed_problem(Layout::nt, kind.a, kind.c);
     if (kind.math != MathMode::strict) continue;
     const Plan plan = multiply_plan(problem, shape_of(Pack::pad, Pack::transpose));
-    const std::int64_t bytes = bytes_of(kind.operand);
+    const std::int64_t bytes = bytes_of(kind.a);
     const auto line = [&](std::int64_t columns) {
       return (columns * bytes + 127) / 128 * 128 / bytes;
     };
@@ -232,7 +232,7 @@ TEST(MultiplyPlan, BatchesCountAgainstTheGrid) {
 
 TEST(MultiplyPlan, TensorMapsOfABatchHaveItsStrides) {
   Problem problem = typed_problem(Layout::tn, DType::f32, DType::f32, 5);
-  problem.alignment = {16, 16, 16};
+  set_alignment(problem, {16, 16, 16});
   MultiplyShape mapped = shape_of();
   mapped.maps = {{TileMap::Of::a, 32, 8}, {TileMap::Of::c, 32, 8}};
   mapped.pack_a = Pack::pad;
@@ -257,7 +257,7 @@ TEST(MultiplyPlan, TensorMapsOfABatchHaveItsStrides) {
 // A family's own memory, arguments and steps follow the common ones; tensor maps are last.
 TEST(MultiplyPlan, AFamilyAddsItsOwnMemoryArgumentsAndSteps) {
   Problem problem = typed_problem(Layout::nn, DType::f16, DType::f32);
-  problem.alignment = {16, 16, 16};
+  set_alignment(problem, {16, 16, 16});
   MultiplyShape shape = shape_of(Pack::pad);
   shape.cluster.x = 2;
   shape.maps = {{TileMap::Of::c, 16, 32, 32}};
@@ -303,7 +303,7 @@ TEST(MultiplyPlan, WithoutAnElementOfCThereIsNothingToDo) {
 // Rows of any length: a tensor map for each row class of A, k contiguous, and of B, n contiguous.
 TEST(MultiplyPlan, RowClassesHaveAMapEach) {
   Problem problem = typed_problem(Layout::nn, DType::f32, DType::f32);
-  problem.alignment = {4, 4, 4};
+  set_alignment(problem, {4, 4, 4});
   MultiplyShape shape = shape_of();
   shape.maps = {{TileMap::Of::a, 32, 64, 0, 4}, {TileMap::Of::b, 96, 32, 0, 4}};
   const Plan plan = multiply_plan(problem, shape);

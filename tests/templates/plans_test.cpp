@@ -71,7 +71,7 @@ TEST(Plan, StepsAreInOrderAndWorkspacePartsDoNotOverlap) {
           return false;
         };
         std::int64_t least = 0;
-        const int element = bytes_of(problem.a), sum = bytes_of(problem.accumulator);
+        const int element = bytes_of(problem.a.type), sum = bytes_of(problem.accumulator);
         if (uses(StepRole::pack_a)) least += problem.batch * problem.m * problem.k * element;
         if (uses(StepRole::pack_b)) least += problem.batch * problem.k * problem.n * element;
         const std::int64_t splits = argument_named(multiply_of(plan), "splits").value;
@@ -180,7 +180,7 @@ TEST(Plan, ArgumentsMatchTheKernelsStructs) {
             }
             // Rows in the workspace begin on 128-byte lines and hold a whole row.
             for (std::size_t i = 3; i < step.arguments.size(); i += 9) {
-              const std::int64_t ld_bytes = step.arguments[i].value * bytes_of(problem.a);
+              const std::int64_t ld_bytes = step.arguments[i].value * bytes_of(problem.a.type);
               ASSERT_EQ(ld_bytes % 128, 0);
               ASSERT_GE(ld_bytes, 128);
             }

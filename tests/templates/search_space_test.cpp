@@ -404,7 +404,7 @@ TEST(SearchSpace, OfTheCatalogIsSoundForManyProblems) {
   for (const Target& target : known_targets())
     for (const std::int64_t size : {1, 33, 1024}) {
       Problem p = problem(size);
-      p.alignment = {4, 4, 4};
+      set_alignment(p, {4, 4, 4});
       const SearchSpace space(p, nominal_device(target), select_templates());
       for (const Candidate& candidate : space.defaults())
         EXPECT_EQ(rejection(find_template(candidate.kernel_template), p, candidate.configuration,

@@ -149,7 +149,7 @@ TEST(SimtPipeline, TilesAcrossKComeAsTheyLie) {
 
 TEST(SimtPipeline, WhatIsTurnedOrNotAlignedGoesThroughRegisters) {
   Problem problem = make_problem(Layout::nn, 512, 384, 2048);
-  problem.alignment.b = 4;
+  problem.b.alignment = 4;
   EXPECT_TRUE(plan_of(problem, {{"PREFETCH", 6}, {"VECTOR_A", 4}}).tensor_maps.empty());
 }
 

@@ -115,7 +115,7 @@ TEST(WgmmaRounding, IsOfEachTf32OperandOnce) {
   for (const Layout layout : test::kLayouts)
     for (const int alignment : {16, 4}) {
       Problem problem = problem_of(layout, 500, 700, 900, DType::f32, MathMode::tf32);
-      problem.alignment.a = alignment;
+      problem.a.alignment = alignment;
       for_candidates(problem, h200(), [&](const Configuration& c, const Plan& plan) {
         for (const int of : {0, 1}) {
           const bool packed = c.at(of == 0 ? "PACK_A" : "PACK_B") != 0;

@@ -54,9 +54,9 @@ const DeviceInfo& h200() {
 
 Problem cube(std::int64_t size, Layout layout = Layout::nn) {
   Problem problem;
-  problem.layout = layout;
+  set_layout(problem, layout);
   problem.m = problem.n = problem.k = size;
-  problem.alignment = natural_alignment(layout, size, size, size, problem.a, problem.b, problem.c);
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 
@@ -94,7 +94,7 @@ TEST(Additions, KeepToTheRoomOfEachLayoutAndTakeOneOfEachProblem) {
   std::map<Layout, int> of_layout;
   std::set<Problem> of_problem;
   for (const Record& record : additions) {
-    ++of_layout[record.problem.layout];
+    ++of_layout[layout_of(record.problem)];
     EXPECT_TRUE(of_problem.insert(record.problem).second);
   }
   EXPECT_LE(of_layout[Layout::nn], 3);

@@ -20,14 +20,14 @@ constexpr ReferenceLimits kSampleAll = {0, 0};  // even the smallest product is 
 
 Problem make_problem(std::int64_t m, std::int64_t n, std::int64_t k, Layout layout = Layout::nn) {
   Problem problem;
-  problem.layout = layout;
+  set_layout(problem, layout);
   problem.m = m;
   problem.n = n;
   problem.k = k;
   return problem;
 }
 
-std::vector<float> data(const Reference& reference, DataSet set, Operand operand) {
+std::vector<float> data(const Reference& reference, DataSet set, DataOf operand) {
   const TestData values = reference.data(set, operand);
   std::vector<float> all(static_cast<std::size_t>(values.rows() * values.columns()));
   values.fill_all(all.data(), 0);
@@ -45,11 +45,11 @@ Result multiply(const Reference& reference, DataSet set, const Scalars& scalars)
   const Problem& p = reference.problem();
   Result result{{}, p.n + 3};
   result.c.assign(static_cast<std::size_t>(p.m * result.ldc), kNaN);
-  const TestData c0 = reference.data(set, Operand::c0);
+  const TestData c0 = reference.data(set, DataOf::c0);
   for (std::int64_t i = 0; i < p.m; ++i) c0.fill(i * p.n, p.n, &result.c[i * result.ldc]);
-  const std::vector<float> a = data(reference, set, Operand::a);
-  const std::vector<float> b = data(reference, set, Operand::b);
-  reference_multiply(p.layout, p.m, p.n, p.k, scalars.alpha, a.data(), min_lda(p), b.data(),
+  const std::vector<float> a = data(reference, set, DataOf::a);
+  const std::vector<float> b = data(reference, set, DataOf::b);
+  reference_multiply(layout_of(p), p.m, p.n, p.k, scalars.alpha, a.data(), min_lda(p), b.data(),
                      min_ldb(p), scalars.beta, result.c.data(), result.ldc);
   return result;
 }
@@ -122,7 +122,7 @@ TEST_P(Compare, AnUnwrittenElementIsCaught) {
   const Reference reference = compute(make_problem(150, 130, 100, Layout::tt));
   const Scalars scalars = reference.scalars(DataSet::exact, 1);
   Result result = multiply(reference, DataSet::exact, scalars);
-  result.at(99, 71) = data(reference, DataSet::exact, Operand::c0)[99 * 130 + 71];
+  result.at(99, 71) = data(reference, DataSet::exact, DataOf::c0)[99 * 130 + 71];
   EXPECT_FALSE(reference.compare(DataSet::exact, scalars, result.c.data(), result.ldc).ok);
 }
 
@@ -181,8 +181,8 @@ Result multiply_in_f32(const Reference& reference, const Round& round) {
   const Problem& p = reference.problem();
   Result result{{}, p.n};
   result.c.resize(static_cast<std::size_t>(p.m * p.n));
-  const std::vector<float> a = data(reference, DataSet::bounded, Operand::a);
-  const std::vector<float> b = data(reference, DataSet::bounded, Operand::b);
+  const std::vector<float> a = data(reference, DataSet::bounded, DataOf::a);
+  const std::vector<float> b = data(reference, DataSet::bounded, DataOf::b);
   for (std::int64_t i = 0; i < p.m; ++i) {
     for (std::int64_t j = 0; j < p.n; ++j) {
       float sum = 0;

@@ -99,7 +99,7 @@ TEST_P(EveryKind, AMissedElementOfKIsCaught) {
     const auto last_left_out = [](Problem& problem, Call&) { --problem.k; };
     const Scalars scalars = reference.scalars(set, 1);
     // 8-bit results may hide a small part of bounded data; exact data show it.
-    if (is_fp8(kind().operand) && set == DataSet::bounded) continue;
+    if (is_fp8(kind().a) && set == DataSet::bounded) continue;
     EXPECT_FALSE(multiply(reference, set, scalars, last_left_out).compare(scalars).ok)
         << "set " << static_cast<int>(set);
   }
@@ -133,7 +133,7 @@ TEST_P(EveryKind, ForgottenScalarsAreCaught) {
 // ---- rounding to C's type ----
 
 TEST_P(EveryKind, CuttingOffInsteadOfRoundingIsCaught) {
-  if (!narrow_c() || (is_fp8(kind().operand) && kind().c == DType::f16))
+  if (!narrow_c() || (is_fp8(kind().a) && kind().c == DType::f16))
     GTEST_SKIP() << "exact data need no rounding to this type";
   const Reference reference = compute(make_problem(kind(), 60, 50, 300));
   const int bits = 1 - std::ilogb(dtype_info(kind().c).unit_roundoff) - 1;
@@ -193,8 +193,8 @@ TEST(RoundingToC, SumsOverLongRowsAllowForItAndNoMore) {
 Comparison off_by(const ProductKind& kind, double share, std::int64_t k) {
   const Reference reference = Reference::compute(make_problem(kind, 20, 30, k));
   Result result = multiply(reference, DataSet::bounded, {1, 0});
-  const std::vector<double> a = values(reference, DataSet::bounded, Operand::a);
-  const std::vector<double> b = values(reference, DataSet::bounded, Operand::b);
+  const std::vector<double> a = values(reference, DataSet::bounded, DataOf::a);
+  const std::vector<double> b = values(reference, DataSet::bounded, DataOf::b);
   double sum = 0, absolute = 0;
   for (std::int64_t p = 0; p < k; ++p) {
     const double term =

@@ -143,7 +143,7 @@ TEST(OtherSizes, APressedPipelineWrapsAround) {
   Problem problem;
   set_types(problem, DType::f64, DType::f64, MathMode::strict);
   problem.m = problem.n = problem.k = 1024;
-  problem.alignment = {16, 16, 16};
+  set_alignment(problem, {16, 16, 16});
   const KernelTemplate& kernel = find_template("mma");
   const Configuration shape{{"TMA", 1},     {"BYTES_A", 16}, {"BYTES_B", 16}, {"TILE_M", 64},
                             {"TILE_N", 64}, {"WARP_M", 32},  {"WARP_N", 32}};
@@ -197,7 +197,7 @@ TEST(OtherSizes, SmallSidesHaveAnEdgeToo) {
   const DeviceInfo device = nominal_device(parse_target("sm_90a"));
   Problem problem;
   set_types(problem, DType::bf16, DType::bf16, MathMode::strict);
-  problem.alignment = {16, 16, 16};
+  set_alignment(problem, {16, 16, 16});
   problem.m = problem.n = problem.k = 64;
   const KernelTemplate& kernel = find_template("wgmma");
   Candidate candidate{"wgmma", kernel.default_configuration(problem, device)};

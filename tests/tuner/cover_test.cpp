@@ -223,13 +223,13 @@ TEST_F(Cover, FewConfigurationsServeALayout) {
     std::set<Candidate> served;
     std::size_t points = 0;
     for (const Winner& winner : database.winners(gpu))
-      if (winner.record.problem.layout == layout.layout) {
+      if (layout_of(winner.record.problem) == layout.layout) {
         served.insert(winner.record.candidate);
         ++points;
       }
     EXPECT_EQ(served.size(), layout.configurations - layout.added);
     for (const Record& record : database.general(gpu))
-      if (record.problem.layout == layout.layout) served.insert(record.candidate);
+      if (layout_of(record.problem) == layout.layout) served.insert(record.candidate);
     EXPECT_EQ(served.size(), layout.configurations);
     EXPECT_EQ(points, layout.points);
   }

@@ -101,7 +101,7 @@ struct EnergyOnADevice : testing::Test {
     problem.m = 37;
     problem.n = 29;
     problem.k = 41;
-    problem.alignment = {4, 4, 4};
+    set_alignment(problem, {4, 4, 4});
     TimingOptions timing;
     timing.max_seconds = 0.01;
     timing.race_rounds = 2;

@@ -17,7 +17,7 @@ class Enqueued : public testing::Test {
  protected:
   Enqueued() {
     problem.m = 37, problem.n = 29, problem.k = 41;
-    problem.alignment = {4, 4, 4};
+    set_alignment(problem, {4, 4, 4});
     timing.max_seconds = 0.01;
     reference = std::make_shared<const Reference>(Reference::compute(problem));
   }
@@ -28,7 +28,7 @@ class Enqueued : public testing::Test {
         const auto scalar = [](double value, const void* on_device) {
           return on_device ? double{*static_cast<const float*>(on_device)} : value;
         };
-        reference_multiply(problem.layout, problem.m, problem.n, problem.k,
+        reference_multiply(layout_of(problem), problem.m, problem.n, problem.k,
                            scalar(call.alpha, call.alpha_device), static_cast<const float*>(call.a),
                            call.lda, static_cast<const float*>(call.b), call.ldb,
                            scalar(call.beta, call.beta_device), static_cast<float*>(call.c),

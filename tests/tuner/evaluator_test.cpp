@@ -19,11 +19,11 @@ using testing::HasSubstr;
 
 Problem make_problem(Layout layout = Layout::nn, int alignment = 4) {
   Problem problem;
-  problem.layout = layout;
+  set_layout(problem, layout);
   problem.m = 37;
   problem.n = 29;
   problem.k = 41;
-  problem.alignment = {alignment, alignment, alignment};
+  set_alignment(problem, {alignment, alignment, alignment});
   return problem;
 }
 

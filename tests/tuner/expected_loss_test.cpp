@@ -19,8 +19,7 @@ const DeviceInfo& h200() {
 Problem cube(std::int64_t size) {
   Problem problem;
   problem.m = problem.n = problem.k = size;
-  problem.alignment =
-      natural_alignment(problem.layout, size, size, size, problem.a, problem.b, problem.c);
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 

@@ -13,7 +13,7 @@ class Baseline : public BaselineLibrary {
   void multiply(const Problem& problem, const Call& call) override {
     if (fails) throw Error(ErrorKind::device, "fakeBLAS: not initialised");
     device_.perform([=] {
-      reference_multiply(problem.layout, problem.m, problem.n, problem.k, call.alpha,
+      reference_multiply(layout_of(problem), problem.m, problem.n, problem.k, call.alpha,
                          static_cast<const float*>(call.a), call.lda,
                          static_cast<const float*>(call.b), call.ldb, call.beta,
                          static_cast<float*>(call.c), call.ldc, 1);

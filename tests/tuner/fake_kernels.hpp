@@ -234,7 +234,7 @@ inline EvaluationRequest make_request(const Problem& problem, const std::string&
                     {Kind::integer64, problem.m},
                     {Kind::integer64, problem.n},
                     {Kind::k},
-                    {Kind::integer64, static_cast<std::int64_t>(problem.layout)},
+                    {Kind::integer64, static_cast<std::int64_t>(layout_of(problem))},
                     {Kind::alpha_device},
                     {Kind::beta_device},
                     {Kind::alpha},

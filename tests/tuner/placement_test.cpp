@@ -129,13 +129,14 @@ TEST(Pieces, SmallMatricesAreTakenTogether) {
 TEST(Canary, IsNanInEveryTypeAndOtherThanArithmeticGives) {
   for (const DTypeInfo& info : dtypes()) {
     std::byte filled[16];
-    fill_canary(filled, sizeof filled, info.bytes);
-    for (int at = 0; at < 16; at += info.bytes) {
+    fill_canary(filled, sizeof filled, bytes_of(info.type));
+    for (int at = 0; at < 16; at += bytes_of(info.type)) {
       const double value = to_double(info.type, filled + at);
       EXPECT_EQ(std::isnan(value), !is_integer(info.type)) << info.name;
       std::byte computed[8];
       from_double(info.type, std::nan(""), computed);
-      EXPECT_NE(std::memcmp(filled + at, computed, static_cast<std::size_t>(info.bytes)), 0);
+      EXPECT_NE(std::memcmp(filled + at, computed, static_cast<std::size_t>(bytes_of(info.type))),
+                0);
     }
   }
 }

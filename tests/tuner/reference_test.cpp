@@ -24,7 +24,7 @@ constexpr Layout kLayouts[] = {Layout::nn, Layout::nt, Layout::tn, Layout::tt};
 
 Problem make_problem(std::int64_t m, std::int64_t n, std::int64_t k, Layout layout = Layout::nn) {
   Problem problem;
-  problem.layout = layout;
+  set_layout(problem, layout);
   problem.m = m;
   problem.n = n;
   problem.k = k;
@@ -36,8 +36,8 @@ double dot(const Problem& p, const float* a, std::int64_t lda, const float* b, s
            std::int64_t i, std::int64_t j) {
   double sum = 0;
   for (std::int64_t l = 0; l < p.k; ++l) {
-    const double x = a_transposed(p.layout) ? a[l * lda + i] : a[i * lda + l];
-    const double y = b_transposed(p.layout) ? b[j * ldb + l] : b[l * ldb + j];
+    const double x = p.a.transposed ? a[l * lda + i] : a[i * lda + l];
+    const double y = p.b.transposed ? b[j * ldb + l] : b[l * ldb + j];
     sum += x * y;
   }
   return sum;
@@ -68,8 +68,8 @@ TEST(ReferenceMultiply, AgreesWithTheDefinitionOnRandomShapes) {
     }
     const Matrix before = c;
     const double alpha = round % 3 ? -1.5 : 1, beta = round % 2 ? 0.5 : 0;
-    reference_multiply(p.layout, p.m, p.n, p.k, alpha, a.data(), lda, b.data(), ldb, beta, c.data(),
-                       ldc);
+    reference_multiply(layout_of(p), p.m, p.n, p.k, alpha, a.data(), lda, b.data(), ldb, beta,
+                       c.data(), ldc);
     for (std::int64_t i = 0; i < p.m; ++i) {
       for (std::int64_t j = 0; j < ldc; ++j) {
         const auto at = static_cast<std::size_t>(i * ldc + j);
@@ -250,15 +250,15 @@ TEST(ReferenceData, IsTheSameForAnyNumberOfThreadsAndAnotherForAnotherSeed) {
   ASSERT_EQ(one.block().bytes(), three.block().bytes());
   EXPECT_EQ(std::memcmp(one.block().data(), three.block().data(), one.block().bytes()), 0);
   const Reference other = Reference::compute(p, 6);
-  const Matrix a = all_of(one.data(DataSet::bounded, Operand::a), 1);
-  EXPECT_EQ(a, all_of(one.data(DataSet::bounded, Operand::a), 3));
-  EXPECT_NE(a, all_of(other.data(DataSet::bounded, Operand::a)));
+  const Matrix a = all_of(one.data(DataSet::bounded, DataOf::a), 1);
+  EXPECT_EQ(a, all_of(one.data(DataSet::bounded, DataOf::a), 3));
+  EXPECT_NE(a, all_of(other.data(DataSet::bounded, DataOf::a)));
 }
 
 TEST(ReferenceData, PartsOfItAreWhatTheWholeHoldsThere) {
   for (const std::int64_t k : {50, 12'000'000}) {  // of the latter, A is sparse
     for (const Layout layout : {Layout::nn, Layout::tn}) {
-      const TestData data(make_problem(3, 2, k, layout), DataSet::exact, Operand::a, 9);
+      const TestData data(make_problem(3, 2, k, layout), DataSet::exact, DataOf::a, 9);
       EXPECT_EQ(data.rows(), layout == Layout::nn ? 3 : k);
       EXPECT_EQ(data.columns(), layout == Layout::nn ? k : 3);
       const std::int64_t first = data.rows() * data.columns() / 3, count = 40;
@@ -273,7 +273,7 @@ TEST(ReferenceData, PartsOfItAreWhatTheWholeHoldsThere) {
 }
 
 TEST(ReferenceData, ADifferenceAnywhereDoesNotMatch) {
-  const TestData data(make_problem(40, 50, 60), DataSet::bounded, Operand::b, 1);
+  const TestData data(make_problem(40, 50, 60), DataSet::bounded, DataOf::b, 1);
   Matrix values = all_of(data);
   const auto count = static_cast<std::int64_t>(values.size());
   EXPECT_TRUE(data.matches(0, count, values.data()));
@@ -286,7 +286,7 @@ TEST(ReferenceData, ADifferenceAnywhereDoesNotMatch) {
 
 TEST(ReferenceData, BoundedIsInRangeNeverZeroAndCentred) {
   const Problem p = make_problem(200, 210, 190, Layout::tn);
-  for (const Operand operand : {Operand::a, Operand::b, Operand::c0}) {
+  for (const DataOf operand : {DataOf::a, DataOf::b, DataOf::c0}) {
     const Matrix values = all_of(TestData(p, DataSet::bounded, operand, 1));
     double sum = 0, squares = 0;
     for (const float x : values) {
@@ -319,7 +319,7 @@ TEST(ReferenceData, ExactIsOfIntegersAndSparseOnlyForVeryLongK) {
   const std::int64_t k = 12'000'000;
   for (const Layout layout : {Layout::nn, Layout::tn}) {
     const Problem p = make_problem(3, 1, k, layout);
-    const Matrix a = all_of(TestData(p, DataSet::exact, Operand::a, 1));
+    const Matrix a = all_of(TestData(p, DataSet::exact, DataOf::a, 1));
     const std::int64_t period = exact_range(p).a_period;
     EXPECT_EQ(period, 3);
     for (std::int64_t row = 0; row < 3; ++row) {
@@ -344,8 +344,8 @@ TEST(ReferenceBlock, AttachesToTheSameProblemOnly) {
     return SharedBlock::map(dup(reference.block().fd()), bytes);
   };
   const Reference attached = Reference::attach(p, map(reference.block().bytes()));
-  EXPECT_EQ(all_of(reference.data(DataSet::exact, Operand::c0)),
-            all_of(attached.data(DataSet::exact, Operand::c0)));
+  EXPECT_EQ(all_of(reference.data(DataSet::exact, DataOf::c0)),
+            all_of(attached.data(DataSet::exact, DataOf::c0)));
   EXPECT_NE(reference.block().data(), attached.block().data());
   EXPECT_THROW(Reference::attach(make_problem(30, 20, 40), map(reference.block().bytes())), Error);
   EXPECT_THROW(Reference::attach(p, map(reference.block().bytes() - 64)), Error);
@@ -382,9 +382,9 @@ TEST(ReferenceBlock, SizesBeyond64BitsAreAnErrorWithNumbers) {
 TEST(ReferenceBlock, RefusesNegativeSizesAndTypesThatNothingComputes) {
   EXPECT_THROW(Reference::compute(make_problem(-1, 2, 2)), Error);
   Problem mixed = make_problem(2, 2, 2);
-  mixed.b = DType::f16;
+  mixed.b.type = DType::f16;
   EXPECT_THROW(Reference::compute(mixed), Error);
-  mixed.b = DType::f32;
+  mixed.b.type = DType::f32;
   mixed.batch = -1;
   EXPECT_THROW(Reference::compute(mixed), Error);
 }

@@ -27,9 +27,9 @@ TEST(TypedData, ValuesAreWhatIsStored) {
   for (const ProductKind& kind : product_kinds()) {
     const Problem problem = make_problem(kind, 23, 37, 41, 3, Layout::tn);
     for (const DataSet set : data_sets(problem)) {
-      for (const Operand operand : {Operand::a, Operand::b, Operand::c0}) {
+      for (const DataOf operand : {DataOf::a, DataOf::b, DataOf::c0}) {
         const TestData data(problem, set, operand, 5);
-        EXPECT_EQ(data.type(), operand == Operand::c0 ? kind.c : kind.operand);
+        EXPECT_EQ(data.type(), operand == DataOf::c0 ? kind.c : kind.a);
         const std::int64_t count = data.rows() * data.columns(), bytes = bytes_of(data.type());
         std::vector<std::byte> stored(static_cast<std::size_t>(count * bytes));
         data.fill_all(stored.data(), 3);
@@ -49,9 +49,9 @@ TEST(TypedData, ValuesAreWhatIsStored) {
 
 TEST(TypedData, BoundedIsRoundedToItsTypeInRangeAndNeverZero) {
   for (const ProductKind& kind : product_kinds()) {
-    if (is_integer(kind.operand)) continue;
+    if (is_integer(kind.a)) continue;
     const Problem problem = make_problem(kind, 150, 160, 170);
-    for (const Operand operand : {Operand::a, Operand::b, Operand::c0}) {
+    for (const DataOf operand : {DataOf::a, DataOf::b, DataOf::c0}) {
       double squares = 0, count = 0;
       for (const double x : all_of(TestData(problem, DataSet::bounded, operand, 1))) {
         ASSERT_TRUE(x != 0 && std::fabs(x) <= 1) << name_of(kind) << " " << x;
@@ -67,7 +67,7 @@ TEST(TypedData, F64IsAsFineAsItsType) {
   const Problem problem =
       make_problem(*find_product_kind(DType::f64, DType::f64, MathMode::strict), 50, 50, 50);
   int finer = 0;
-  for (const double x : all_of(TestData(problem, DataSet::bounded, Operand::a, 1))) {
+  for (const double x : all_of(TestData(problem, DataSet::bounded, DataOf::a, 1))) {
     finer += x != static_cast<double>(static_cast<float>(x));
   }
   EXPECT_GT(finer, 2490);
@@ -77,7 +77,7 @@ TEST(TypedData, BytesTakeTheirWholeRange) {
   const Problem problem =
       make_problem(*find_product_kind(DType::i8, DType::i32, MathMode::strict), 300, 300, 300);
   for (const DataSet set : data_sets(problem)) {
-    const std::vector<double> values = all_of(TestData(problem, set, Operand::a, 1));
+    const std::vector<double> values = all_of(TestData(problem, set, DataOf::a, 1));
     const std::set<double> seen(values.begin(), values.end());
     EXPECT_EQ(seen.size(), 255U) << "all but 0";
     EXPECT_EQ(*seen.begin(), -128);
@@ -100,8 +100,8 @@ TEST(TypedData, ExactIsOfIntegersThatTheirTypeHoldsAndWhoseSumsAreExact) {
         EXPECT_LT(sum, 1 / kind.sum_roundoff) << name_of(kind) << " " << k;
       }
       if (k > 100) continue;
-      for (const Operand operand : {Operand::a, Operand::b, Operand::c0}) {
-        const DType type = operand == Operand::c0 ? kind.c : kind.operand;
+      for (const DataOf operand : {DataOf::a, DataOf::b, DataOf::c0}) {
+        const DType type = operand == DataOf::c0 ? kind.c : kind.a;
         for (const double x : all_of(TestData(problem, DataSet::exact, operand, 1))) {
           double back = x;
           from_double(type, x, &back);
@@ -125,7 +125,7 @@ TEST(TypedData, SparseRowsOfEveryMatrixTogetherCoverEveryPosition) {
     const Problem problem = make_problem(kind, 40, 1, 20000, 2, layout);
     const std::int64_t period = exact_range(problem).a_period;
     ASSERT_GT(period, 1);
-    const std::vector<double> a = all_of(TestData(problem, DataSet::exact, Operand::a, 1));
+    const std::vector<double> a = all_of(TestData(problem, DataSet::exact, DataOf::a, 1));
     for (std::int64_t matrix = 0; matrix < 2; ++matrix) {
       for (std::int64_t p = 0; p < 100; ++p) {
         int seen = 0;
@@ -145,7 +145,7 @@ TEST(TypedData, ScaledDataAreTheBoundedOnesTimesPowersOfTwo) {
   for (const Layout layout : {Layout::nn, Layout::tt}) {
     const Problem problem = make_problem(kind, 60, 50, 8, 2, layout);
     std::set<int> exponents;
-    for (const Operand operand : {Operand::a, Operand::b, Operand::c0}) {
+    for (const DataOf operand : {DataOf::a, DataOf::b, DataOf::c0}) {
       const TestData data(problem, DataSet::scaled, operand, 1);
       const std::vector<double> scaled = all_of(data);
       const std::vector<double> plain = all_of(TestData(problem, DataSet::bounded, operand, 1));
@@ -153,11 +153,11 @@ TEST(TypedData, ScaledDataAreTheBoundedOnesTimesPowersOfTwo) {
       for (std::size_t at = 0; at < scaled.size(); ++at) {
         const auto row = static_cast<std::int64_t>(at) / data.columns() % rows;
         const auto column = static_cast<std::int64_t>(at) % data.columns();
-        const bool t = layout == Layout::tt && operand != Operand::c0;
+        const bool t = layout == Layout::tt && operand != DataOf::c0;
         const int by_row = row_exponent(t ? column : row);
         const int by_column = column_exponent(t ? row : column);
         const int exponent =
-            (operand != Operand::b ? by_row : 0) + (operand != Operand::a ? by_column : 0);
+            (operand != DataOf::b ? by_row : 0) + (operand != DataOf::a ? by_column : 0);
         exponents.insert(exponent);
         ASSERT_EQ(scaled[at], std::ldexp(plain[at], exponent));
       }
@@ -172,7 +172,7 @@ TEST(TypedData, ScaledDataAreTheBoundedOnesTimesPowersOfTwo) {
 TEST(Batches, EachMatrixHasItsOwnData) {
   const ProductKind kind = *find_product_kind(DType::f16, DType::f16, MathMode::strict);
   const Problem problem = make_problem(kind, 11, 13, 17, 4);
-  for (const Operand operand : {Operand::a, Operand::b, Operand::c0}) {
+  for (const DataOf operand : {DataOf::a, DataOf::b, DataOf::c0}) {
     const TestData data(problem, DataSet::bounded, operand, 1);
     const std::vector<double> values = all_of(data);
     const auto one = static_cast<std::ptrdiff_t>(values.size() / 4);

@@ -76,8 +76,8 @@ TEST(RangePoints, AreSpreadEvenlyOverTheOctavesAndLayouts) {
     const std::int64_t extents[] = {problem->m, problem->n, problem->k};
     for (int axis = 0; axis < 3; ++axis)
       ++octaves[axis][std::min(11, static_cast<int>(std::log2(extents[axis])))];
-    ++layouts[problem->layout == Layout::tn];
-    aligned += problem->alignment == Alignment{16, 16, 16};
+    ++layouts[layout_of(*problem) == Layout::tn];
+    aligned += alignment_of(*problem) == Alignment{16, 16, 16};
   }
   for (const auto& axis : octaves)
     for (int octave = 5; octave < 12; ++octave)  // rounding to 16 moves smaller sizes

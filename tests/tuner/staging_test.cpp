@@ -31,7 +31,7 @@ struct Uploaded {
   DeviceMatrix matrix;
 
   Uploaded(std::int64_t rows, std::int64_t columns)
-      : values(make_problem(rows, columns), DataSet::bounded, Operand::c0, 1),
+      : values(make_problem(rows, columns), DataSet::bounded, DataOf::c0, 1),
         place(guarded_placement(rows, columns, 4, 8)),
         staging(device, std::span(&place, 1), 3),
         matrix(device, place) {
@@ -162,7 +162,7 @@ struct UploadedBatch {
 
   UploadedBatch(const Problem& of, std::int64_t element)
       : problem(of),
-        values(of, DataSet::bounded, Operand::c0, 1),
+        values(of, DataSet::bounded, DataOf::c0, 1),
         place(guarded_placement(of.m, of.n, element, static_cast<int>(element), of.batch)),
         staging(device, std::span(&place, 1), 3),
         matrix(device, place) {
@@ -175,7 +175,7 @@ struct UploadedBatch {
 TEST(Staging, EveryTypeOfABatchLiesWhereItBelongsAndAnyChangedByteIsSeen) {
   for (const ProductKind& kind : product_kinds()) {
     Problem problem = make_problem(5, 7);
-    set_types(problem, kind.operand, kind.c, kind.math);
+    set_types(problem, kind.a, kind.c, kind.math);
     problem.batch = 3;
     UploadedBatch on(problem, bytes_of(kind.c));
     std::vector<std::byte> expected(static_cast<std::size_t>(3 * 5 * 7 * bytes_of(kind.c)));

@@ -94,9 +94,9 @@ class TemplatesGpu : public ::testing::Test {
   };
 
   static Operands make_operands(const Problem& p, std::uint64_t seed) {
-    Operands o{Stored(rows_a(p), min_lda(p), p.alignment.a, 0),
-               Stored(rows_b(p), min_ldb(p), p.alignment.b, 0),
-               Stored(p.m, p.n, p.alignment.c, kGuard)};
+    Operands o{Stored(rows_a(p), min_lda(p), p.a.alignment, 0),
+               Stored(rows_b(p), min_ldb(p), p.b.alignment, 0),
+               Stored(p.m, p.n, p.c.alignment, kGuard)};
     std::mt19937_64 generator(seed);
     const auto fill = [&](Stored& s) {
       for (std::int64_t r = 0; r < s.rows; ++r)
@@ -133,7 +133,7 @@ class TemplatesGpu : public ::testing::Test {
       for (std::int64_t r = 0; r < p.m; ++r)
         for (std::int64_t c = 0; c < p.n; ++c) o.c.at(r, c) = std::nanf("");
     Operands expected = o;
-    reference_multiply(p.layout, p.m, p.n, p.k, alpha, &expected.a.at(0, 0), o.a.ld,
+    reference_multiply(layout_of(p), p.m, p.n, p.k, alpha, &expected.a.at(0, 0), o.a.ld,
                        &expected.b.at(0, 0), o.b.ld, beta, &expected.c.at(0, 0), o.c.ld, 1);
     run(executable, o, alpha, beta);
     for (std::size_t i = 0; i < o.c.data.size(); ++i)
@@ -243,16 +243,16 @@ TEST_F(TemplatesGpu, NanAndInfinityStayWhereTheyBelong) {
       const Executable executable = executable_of(kernel, p, c.candidate);
       Operands o = make_operands(p, 3);
       const auto a = [&](std::int64_t i, std::int64_t l) -> float& {
-        return a_transposed(p.layout) ? o.a.at(l, i) : o.a.at(i, l);
+        return p.a.transposed ? o.a.at(l, i) : o.a.at(i, l);
       };
       const auto b = [&](std::int64_t l, std::int64_t j) -> float& {
-        return b_transposed(p.layout) ? o.b.at(j, l) : o.b.at(l, j);
+        return p.b.transposed ? o.b.at(j, l) : o.b.at(l, j);
       };
       a(7, 52) = std::nanf("");  // row 7, in the last element of k
       a(44, 0) = inf;            // the last row
       b(52, 70) = -inf;          // the last column
       Operands expected = o;
-      reference_multiply(p.layout, p.m, p.n, p.k, 1, &expected.a.at(0, 0), o.a.ld,
+      reference_multiply(layout_of(p), p.m, p.n, p.k, 1, &expected.a.at(0, 0), o.a.ld,
                          &expected.b.at(0, 0), o.b.ld, 1, &expected.c.at(0, 0), o.c.ld, 1);
       run(executable, o, 1, 1);
       for (std::int64_t i = 0; i < p.m; ++i)

@@ -17,22 +17,22 @@ namespace tilewise::typed {
 inline Problem make_problem(const ProductKind& kind, std::int64_t m, std::int64_t n, std::int64_t k,
                             std::int64_t batch = 1, Layout layout = Layout::nn) {
   Problem problem;
-  problem.layout = layout;
+  set_layout(problem, layout);
   problem.m = m;
   problem.n = n;
   problem.k = k;
   problem.batch = batch;
-  set_types(problem, kind.operand, kind.c, kind.math);
+  set_types(problem, kind.a, kind.c, kind.math);
   return problem;
 }
 
 inline std::string name_of(const ProductKind& kind) {
-  return std::string(to_string(kind.operand)) + "_" + std::string(to_string(kind.c)) + "_" +
+  return std::string(to_string(kind.a)) + "_" + std::string(to_string(kind.c)) + "_" +
          std::string(to_string(kind.math));
 }
 
 /// A whole operand as stored, tightly packed.
-inline std::vector<std::byte> stored(const Reference& reference, DataSet set, Operand operand) {
+inline std::vector<std::byte> stored(const Reference& reference, DataSet set, DataOf operand) {
   const TestData data = reference.data(set, operand);
   std::vector<std::byte> all(
       static_cast<std::size_t>(data.rows() * data.columns() * bytes_of(data.type())));
@@ -40,7 +40,7 @@ inline std::vector<std::byte> stored(const Reference& reference, DataSet set, Op
   return all;
 }
 
-inline std::vector<double> values(const Reference& reference, DataSet set, Operand operand) {
+inline std::vector<double> values(const Reference& reference, DataSet set, DataOf operand) {
   const TestData data = reference.data(set, operand);
   std::vector<double> all(static_cast<std::size_t>(data.rows() * data.columns()));
   data.values(0, data.rows() * data.columns(), all.data());
@@ -53,9 +53,9 @@ class Result {
   Result(const Reference& reference, DataSet set)
       : reference_(reference), problem_(reference.problem()), set_(set), ldc(problem_.n + 3) {
     stride = (problem_.m + 1) * ldc;
-    bytes_.resize(static_cast<std::size_t>(problem_.batch * stride * bytes_of(problem_.c)),
+    bytes_.resize(static_cast<std::size_t>(problem_.batch * stride * bytes_of(problem_.c.type)),
                   std::byte{0xFF});
-    const TestData c0 = reference.data(set, Operand::c0);
+    const TestData c0 = reference.data(set, DataOf::c0);
     for (std::int64_t row = 0; row < problem_.m * problem_.batch; ++row) {
       c0.fill(row * problem_.n, problem_.n, at(row, 0));
     }
@@ -64,11 +64,11 @@ class Result {
   void* at(std::int64_t row, std::int64_t j) {
     const std::int64_t rows = std::max<std::int64_t>(1, problem_.m);
     const std::int64_t place = row / rows * stride + row % rows * ldc + j;
-    return bytes_.data() + place * bytes_of(problem_.c);
+    return bytes_.data() + place * bytes_of(problem_.c.type);
   }
-  double get(std::int64_t row, std::int64_t j) { return to_double(problem_.c, at(row, j)); }
+  double get(std::int64_t row, std::int64_t j) { return to_double(problem_.c.type, at(row, j)); }
   void set(std::int64_t row, std::int64_t j, double value) {
-    from_double(problem_.c, value, at(row, j));
+    from_double(problem_.c.type, value, at(row, j));
   }
   Comparison compare(const Scalars& scalars) const {
     return reference_.compare(set_, scalars, bytes_.data(), ldc, stride);
@@ -89,8 +89,8 @@ inline Result multiply(
     const Reference& reference, DataSet set, const Scalars& scalars,
     const std::function<void(Problem&, Call&)>& changed = [](Problem&, Call&) {}) {
   Result result(reference, set);
-  const std::vector<std::byte> a = stored(reference, set, Operand::a);
-  const std::vector<std::byte> b = stored(reference, set, Operand::b);
+  const std::vector<std::byte> a = stored(reference, set, DataOf::a);
+  const std::vector<std::byte> b = stored(reference, set, DataOf::b);
   Problem problem = reference.problem();
   Call call;
   call.a = a.data();
@@ -115,8 +115,8 @@ template <typename Dot>
 Result multiply_by(const Reference& reference, DataSet set, const Dot& dot) {
   Result result(reference, set);
   const Problem& p = reference.problem();
-  const std::vector<double> a = values(reference, set, Operand::a);
-  const std::vector<double> b = values(reference, set, Operand::b);
+  const std::vector<double> a = values(reference, set, DataOf::a);
+  const std::vector<double> b = values(reference, set, DataOf::b);
   for (std::int64_t i = 0; i < p.m; ++i) {
     for (std::int64_t j = 0; j < p.n; ++j) {
       result.set(

@@ -37,12 +37,13 @@ struct Bench {
         validator(device, nullptr, reference, resident, spare_bytes) {}
   Verdict validate(const Enqueue& enqueue) { return validator.validate(enqueue); }
   std::byte* c(const Call& call, std::int64_t element) const {
-    return static_cast<std::byte*>(call.c) + element * bytes_of(problem.c);
+    return static_cast<std::byte*>(call.c) + element * bytes_of(problem.c.type);
   }
 };
 
 Problem aligned(Problem problem) {
-  problem.alignment = {bytes_of(problem.a), bytes_of(problem.b), bytes_of(problem.c)};
+  set_alignment(problem,
+                {bytes_of(problem.a.type), bytes_of(problem.b.type), bytes_of(problem.c.type)});
   return problem;
 }
 
@@ -105,7 +106,7 @@ TEST(TypedValidator, AnInputThatChangesIsSeenInEveryMatrix) {
         const void* operand = is_a ? call.a : call.b;
         const std::int64_t stride = is_a ? call.stride_a : call.stride_b;
         auto* bytes = static_cast<std::byte*>(const_cast<void*>(operand));
-        bytes[2 * stride * bytes_of(kind.operand)] ^= std::byte{1};
+        bytes[2 * stride * bytes_of(kind.a)] ^= std::byte{1};
       });
       EXPECT_EQ(verdict.outcome, Outcome::wrong_result) << name_of(kind);
       EXPECT_THAT(verdict.detail, HasSubstr(is_a ? "changed its input A" : "changed its input B"));
@@ -267,7 +268,7 @@ void multiply_from(const Problem& p, Call call, std::int64_t begin) {
 
 TEST(TypedValidator, SomeOrdersOfSummationAreRecognisedAndAnyNumberIsRight) {
   Bench bench(aligned(make_problem(product_kinds().front(), 19, 23, 310)), true, kPlenty);
-  ASSERT_EQ(bench.problem.a, DType::f32);
+  ASSERT_EQ(bench.problem.a.type, DType::f32);
   ASSERT_EQ(bench.problem.math, MathMode::strict);
   const auto expect_right = [&](std::int64_t begin) {
     bench.device.downloaded_bytes = 0;
@@ -368,7 +369,7 @@ TEST(TypedValidator, WhatChangesAsItIsKeptIsNotTakenForRight) {
 
 TEST(TypedValidator, StrictF32sErrorIsSeenBesideThatOfOtherModes) {
   for (const ProductKind& kind : product_kinds()) {
-    if (kind.operand != DType::f32) continue;
+    if (kind.a != DType::f32) continue;
     Bench bench(aligned(make_problem(kind, 19, 23, 31)), true);
     const Verdict verdict =
         bench.validate([&](const Call& call) { multiply_here(bench.problem, call); });

@@ -17,7 +17,7 @@ using testing::IsEmpty;
 Problem make_problem(std::int64_t size, Layout layout = Layout::nn) {
   Problem problem;
   problem.m = problem.n = problem.k = size;
-  problem.layout = layout;
+  set_layout(problem, layout);
   return problem;
 }
 

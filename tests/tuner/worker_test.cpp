@@ -42,7 +42,7 @@ Problem make_problem(std::int64_t m = 33) {
   problem.m = m;
   problem.n = 21;
   problem.k = 17;
-  problem.alignment = {4, 4, 4};
+  set_alignment(problem, {4, 4, 4});
   return problem;
 }
 

@@ -24,8 +24,7 @@ const std::string kH200 = "NVIDIA H200|9.0|132";
 Problem cube(std::int64_t size) {
   Problem problem;
   problem.m = problem.n = problem.k = size;
-  problem.alignment =
-      natural_alignment(problem.layout, size, size, size, problem.a, problem.b, problem.c);
+  set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 
@@ -91,7 +90,7 @@ TEST_F(WriteBundle, AProblemThatWasNotTunedIsServedByPrediction) {
 
 TEST_F(WriteBundle, WithOtherSizesItHoldsAllWinnersOfTheTypes) {
   Record half = record(256, 5);
-  half.problem.a = half.problem.b = half.problem.c = DType::f16;
+  half.problem.a.type = half.problem.b.type = half.problem.c.type = DType::f16;
   database.set_winner(database.add(half));
   const StoredCorrections corrections{kH200, "f32", 4, {1, 2}};
   database.put(corrections);

@@ -28,11 +28,11 @@ std::string refusal(Call call) {
 Record full_record() {
   Record r;
   r.id = std::int64_t{1} << 53;
-  r.problem.layout = Layout::tn;
+  set_layout(r.problem, Layout::tn);
   r.problem.m = 1000;
   r.problem.n = std::int64_t{1} << 40;
   r.problem.batch = 3;
-  r.problem.alignment = {16, 1, 4};
+  set_alignment(r.problem, {16, 1, 4});
   r.candidate = {"simt", {{"TILE_M", 128}, {"PREFETCH", -1}}};
   r.gpu = "NVIDIA H200|9.0|132";
   r.source_hash = "0123abcd";
@@ -161,7 +161,7 @@ TEST(Json, UnknownKeysAndFeaturesAreIgnored) {
 TEST(Json, AbsentKeysLeaveDefaults) {
   const Problem p = problem_from_json(R"({"layout":"nt","m":1,"n":2,"k":0})");
   EXPECT_EQ(p.batch, 1);
-  EXPECT_EQ(p.alignment, (Alignment{16, 16, 16}));
+  EXPECT_EQ(alignment_of(p), (Alignment{16, 16, 16}));
   EXPECT_EQ(measurement_from_json(R"({"median_us":2.5})").median_us, 2.5);
   auto old = nlohmann::json::parse(to_json(full_record()));  // a version without origins
   old.erase("origin");

@@ -145,7 +145,7 @@ TEST(Numbers, RunsAreWhatSingleOnesAre) {
   }
   const auto count = static_cast<std::int64_t>(values.size());
   for (const DTypeInfo& info : dtypes()) {
-    const auto bytes = static_cast<std::size_t>(info.bytes);
+    const auto bytes = static_cast<std::size_t>(bytes_of(info.type));
     std::vector<std::uint64_t> stored(values.size()), from_floats(values.size());
     std::vector<double> wide(values.size());
     std::vector<float> floats(values.begin(), values.end()), wide_floats(values.size());

@@ -33,7 +33,7 @@ std::string refusal_of_sizes(const std::string& text) {
 
 Problem problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k) {
   Problem result;
-  result.layout = layout;
+  set_layout(result, layout);
   result.m = m;
   result.n = n;
   result.k = k;
@@ -87,7 +87,7 @@ TEST(DTypes, F32RoundsAsIeeeSays) {
 
 TEST(ProblemText, IsOneLineForPeople) {
   Problem p = problem(Layout::nt, 1024, 512, 2048);
-  p.alignment = {16, 8, 4};
+  set_alignment(p, {16, 8, 4});
   EXPECT_EQ(size_text(p), "1024x512x2048");
   EXPECT_EQ(to_string(p), "nt 1024x512x2048 f32 strict align 16,8,4");
   p.batch = 7;
@@ -138,7 +138,7 @@ TEST(CommonAlignment, HoldsForStridesPast32Bits) {
 
 TEST(NaturalAlignment, IsThatOfTheRowLength) {
   const auto of = [](Layout layout, std::int64_t m, std::int64_t n, std::int64_t k) {
-    return natural_alignment(layout, m, n, k, DType::f32, DType::f32, DType::f32);
+    return alignment_of(typed_problem(layout, m, n, k, DType::f32, DType::f32));
   };
   EXPECT_EQ(of(Layout::nn, 1024, 1024, 1024), (Alignment{16, 16, 16}));
   // nn: rows of A have k elements, of B and C n.
@@ -152,14 +152,14 @@ TEST(ProblemHash, EqualValuesAgreeAndEveryPartCounts) {
   const std::hash<Problem> hash;
   EXPECT_EQ(hash(base), hash(problem(Layout::nn, 64, 64, 64)));
   std::vector<Problem> others(8, base);
-  others[0].layout = Layout::tt;
+  set_layout(others[0], Layout::tt);
   others[1].m = 65;
   others[2].n = 65;
   others[3].k = 65;
   others[4].batch = 2;
-  others[5].alignment.a = 4;
-  others[6].alignment.b = 4;
-  others[7].alignment.c = 4;
+  others[5].a.alignment = 4;
+  others[6].b.alignment = 4;
+  others[7].c.alignment = 4;
   std::unordered_set<std::size_t> seen{hash(base)};
   for (const Problem& other : others) EXPECT_TRUE(seen.insert(hash(other)).second);
 }
@@ -202,7 +202,7 @@ TEST(SumBound, CountsPromotionsApart) {
   set_types(problem, DType::bf16, DType::f32, MathMode::strict);
   const double nu = (128 * 64 + 2) * 0x1p-23;
   EXPECT_DOUBLE_EQ(sum_bound(problem), nu / (1 - nu));
-  problem.b = DType::f16;
+  problem.b.type = DType::f16;
   EXPECT_THROW(sum_bound(problem), Error);
 }
 

@@ -17,7 +17,7 @@ TEST(TuneOptions, SayWhatIsNotDefault) {
   set_types(problem, DType::e4m3, DType::bf16, MathMode::strict);
   EXPECT_EQ(tune_options(problem), " --sizes 64x32x16 --layout tn --dtype e4m3 --out bf16");
   set_types(problem, DType::i8, DType::i32, MathMode::strict);
-  problem.alignment.a = 1;
+  problem.a.alignment = 1;
   EXPECT_EQ(tune_options(problem), " --sizes 64x32x16 --layout tn --dtype i8 --align 1,16,16");
 }
 

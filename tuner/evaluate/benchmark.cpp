@@ -44,9 +44,9 @@ bool is_hopeless(double estimate_us, double best_us) {
 struct Placements {
   Placement a, b, c;
   explicit Placements(const Problem& p)
-      : a(tight_placement(rows_a(p), min_lda(p), bytes_of(p.a), p.alignment.a, p.batch)),
-        b(tight_placement(rows_b(p), min_ldb(p), bytes_of(p.b), p.alignment.b, p.batch)),
-        c(tight_placement(p.m, p.n, bytes_of(p.c), p.alignment.c, p.batch)) {}
+      : a(tight_placement(rows_a(p), min_lda(p), p.a, p.batch)),
+        b(tight_placement(rows_b(p), min_ldb(p), p.b, p.batch)),
+        c(tight_placement(p.m, p.n, p.c, p.batch)) {}
   std::int64_t bytes() const { return a.bytes + b.bytes + c.bytes; }
 };
 
@@ -77,9 +77,9 @@ TimingBuffers::TimingBuffers(Device& device, Stream stream, const Reference& ref
   const Set& first = sets_.front();
   {
     Staging staging(device, std::array{places.a, places.b, places.c});
-    staging.upload(stream, first.a, reference.data(DataSet::bounded, Operand::a));
-    staging.upload(stream, first.b, reference.data(DataSet::bounded, Operand::b));
-    staging.upload(stream, first.c, reference.data(DataSet::bounded, Operand::c0));
+    staging.upload(stream, first.a, reference.data(DataSet::bounded, DataOf::a));
+    staging.upload(stream, first.b, reference.data(DataSet::bounded, DataOf::b));
+    staging.upload(stream, first.c, reference.data(DataSet::bounded, DataOf::c0));
   }
   for (const Set& set : sets_) {
     if (&set != &first) {

@@ -55,7 +55,7 @@ std::optional<OtherSize> pressed_size(const Candidate& candidate, const KernelTe
   const auto worth = [&](const OtherSize& size) {
     const PipelineUse use = kernel.pipeline_use(size.problem, candidate.configuration);
     const std::int64_t c =
-        size.problem.m * size.problem.n * size.problem.batch * bytes_of(problem.c);
+        size.problem.m * size.problem.n * size.problem.batch * bytes_of(problem.c.type);
     return use.tiles >= 2.0 * use.stages && size.plan.workspace_bytes + c <= kMostPressedBytes;
   };
   // A constraint may ask for a partial last wave or for a multiple of a tile, and stages have to be
@@ -96,12 +96,10 @@ std::optional<OtherSize> edge_size(const Candidate& candidate, const KernelTempl
 
 Repeated press(Device& device, Stream stream, const Problem& problem, const Enqueue& enqueue,
                std::int64_t launches, bool go_on) {
-  const std::array places{tight_placement(rows_a(problem), min_lda(problem), bytes_of(problem.a),
-                                          problem.alignment.a, problem.batch),
-                          tight_placement(rows_b(problem), min_ldb(problem), bytes_of(problem.b),
-                                          problem.alignment.b, problem.batch),
-                          tight_placement(problem.m, problem.n, bytes_of(problem.c),
-                                          problem.alignment.c, problem.batch)};
+  const std::array places{
+      tight_placement(rows_a(problem), min_lda(problem), problem.a, problem.batch),
+      tight_placement(rows_b(problem), min_ldb(problem), problem.b, problem.batch),
+      tight_placement(problem.m, problem.n, problem.c, problem.batch)};
   Staging staging(device, places);
   const DeviceMatrix c(device, places[2]);
   std::vector<std::pair<DeviceMatrix, DeviceMatrix>> sets;
@@ -109,8 +107,8 @@ Repeated press(Device& device, Stream stream, const Problem& problem, const Enqu
   for (const std::uint64_t seed : {1U, 2U}) {
     const auto& [a, b] =
         sets.emplace_back(DeviceMatrix(device, places[0]), DeviceMatrix(device, places[1]));
-    staging.upload(stream, a, TestData(problem, DataSet::bounded, Operand::a, seed));
-    staging.upload(stream, b, TestData(problem, DataSet::bounded, Operand::b, seed));
+    staging.upload(stream, a, TestData(problem, DataSet::bounded, DataOf::a, seed));
+    staging.upload(stream, b, TestData(problem, DataSet::bounded, DataOf::b, seed));
     Call call;
     call.a = a.data();
     call.b = b.data();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "tilewise/problem.hpp"
 
 namespace tilewise {
 
@@ -45,6 +46,16 @@ Placement guarded_placement(std::int64_t rows, std::int64_t columns, std::int64_
 /// For timing: as tight as the promised alignment allows, without guards.
 Placement tight_placement(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes,
                           int alignment, std::int64_t batch = 1);
+
+/// The same of an operand of a problem.
+inline Placement guarded_placement(std::int64_t rows, std::int64_t columns, const Operand& operand,
+                                   std::int64_t batch) {
+  return guarded_placement(rows, columns, bytes_of(operand.type), operand.alignment, batch);
+}
+inline Placement tight_placement(std::int64_t rows, std::int64_t columns, const Operand& operand,
+                                 std::int64_t batch) {
+  return tight_placement(rows, columns, bytes_of(operand.type), operand.alignment, batch);
+}
 
 /// Page-locked host memory, owned. Move-only.
 class HostBuffer {

@@ -21,9 +21,9 @@ double finite(double value) { return value <= kInfinitelyWrong ? value : kInfini
 struct Placements {
   Placement a, b, c;
   explicit Placements(const Problem& p)
-      : a(guarded_placement(rows_a(p), min_lda(p), bytes_of(p.a), p.alignment.a, p.batch)),
-        b(guarded_placement(rows_b(p), min_ldb(p), bytes_of(p.b), p.alignment.b, p.batch)),
-        c(guarded_placement(p.m, p.n, bytes_of(p.c), p.alignment.c, p.batch)) {}
+      : a(guarded_placement(rows_a(p), min_lda(p), p.a, p.batch)),
+        b(guarded_placement(rows_b(p), min_ldb(p), p.b, p.batch)),
+        c(guarded_placement(p.m, p.n, p.c, p.batch)) {}
   std::array<Placement, 3> all() const { return {a, b, c}; }
 };
 
@@ -147,7 +147,7 @@ void Validator::reload() {
   if (!resident_) return;
   for (const DataSet set : data_sets(reference_->problem())) {
     upload_inputs(set);
-    staging_.upload(stream_, inputs(set).c0, reference_->data(set, Operand::c0));
+    staging_.upload(stream_, inputs(set).c0, reference_->data(set, DataOf::c0));
   }
 }
 
@@ -158,8 +158,8 @@ void Validator::load(DataSet set) {
 }
 
 void Validator::upload_inputs(DataSet set) {
-  staging_.upload(stream_, inputs(set).a, reference_->data(set, Operand::a));
-  staging_.upload(stream_, inputs(set).b, reference_->data(set, Operand::b));
+  staging_.upload(stream_, inputs(set).a, reference_->data(set, DataOf::a));
+  staging_.upload(stream_, inputs(set).b, reference_->data(set, DataOf::b));
   keep(inputs(set).a, inputs(set).a_kept);
   keep(inputs(set).b, inputs(set).b_kept);
 }
@@ -183,7 +183,7 @@ void Validator::prepare_c(const Run& run, const DeviceMatrix& c) {
   } else if (resident_) {
     device_.copy_on_device(c.allocation(), inputs(run.set).c0.allocation(), place.bytes, stream_);
   } else {
-    staging_.upload(stream_, c, reference_->data(run.set, Operand::c0));
+    staging_.upload(stream_, c, reference_->data(run.set, DataOf::c0));
   }
 }
 
@@ -271,9 +271,9 @@ bool Validator::compare(const Run& run, const DeviceMatrix& c, Judgement& judgem
 bool Validator::inputs_unchanged(DataSet set, Verdict& verdict) {
   const Inputs& in = inputs(set);
   const bool a = is_as_kept(in.a, in.a_kept) ||
-                 staging_.unchanged(copies_.get(), in.a, reference_->data(set, Operand::a));
+                 staging_.unchanged(copies_.get(), in.a, reference_->data(set, DataOf::a));
   const bool b = is_as_kept(in.b, in.b_kept) ||
-                 staging_.unchanged(copies_.get(), in.b, reference_->data(set, Operand::b));
+                 staging_.unchanged(copies_.get(), in.b, reference_->data(set, DataOf::b));
   if (a && b) return true;
   verdict.outcome = Outcome::wrong_result;
   verdict.detail = std::string("changed its input ") + (a ? "B" : "A");

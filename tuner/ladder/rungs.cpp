@@ -14,7 +14,7 @@ namespace {
 constexpr double kLongestCpuSeconds = 10;
 constexpr std::int64_t kCpuProbeRows = 192;  // rows per block of the product
 
-std::vector<float> values_of(const Reference& reference, DataSet set, Operand operand) {
+std::vector<float> values_of(const Reference& reference, DataSet set, DataOf operand) {
   const TestData data = reference.data(set, operand);
   std::vector<float> values(static_cast<std::size_t>(data.rows() * data.columns()));
   data.fill_all(values.data(), 0);
@@ -25,14 +25,14 @@ std::vector<float> values_of(const Reference& reference, DataSet set, Operand op
 struct CpuProduct {
   CpuProduct(const Problem& asked, const Reference& reference, DataSet set)
       : problem(asked),
-        a(values_of(reference, set, Operand::a)),
-        b(values_of(reference, set, Operand::b)),
+        a(values_of(reference, set, DataOf::a)),
+        b(values_of(reference, set, DataOf::b)),
         c(static_cast<std::size_t>(asked.m * asked.n)) {}
   /// Seconds for the first `rows` rows of C; A is not transposed.
   double compute(std::int64_t rows) {
     const auto begin = std::chrono::steady_clock::now();
-    reference_multiply(problem.layout, rows, problem.n, problem.k, 1, a.data(), min_lda(problem),
-                       b.data(), min_ldb(problem), 0, c.data(), min_ldc(problem));
+    reference_multiply(layout_of(problem), rows, problem.n, problem.k, 1, a.data(),
+                       min_lda(problem), b.data(), min_ldb(problem), 0, c.data(), min_ldc(problem));
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
   const Problem& problem;

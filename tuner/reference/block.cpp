@@ -60,10 +60,10 @@ BlockLayout::BlockLayout(const Problem& problem, std::byte* base) {
 }
 
 std::uint64_t block_hash(const Problem& problem) {
-  std::uint64_t hash = static_cast<std::uint64_t>(problem.layout);
+  std::uint64_t hash = static_cast<std::uint64_t>(layout_of(problem));
   for (const std::int64_t value :
-       {problem.m, problem.n, problem.k, problem.batch, static_cast<std::int64_t>(problem.a),
-        static_cast<std::int64_t>(problem.c), static_cast<std::int64_t>(problem.math)}) {
+       {problem.m, problem.n, problem.k, problem.batch, static_cast<std::int64_t>(problem.a.type),
+        static_cast<std::int64_t>(problem.c.type), static_cast<std::int64_t>(problem.math)}) {
     hash = mixed_bits(hash, static_cast<std::uint64_t>(value));
   }
   return hash;

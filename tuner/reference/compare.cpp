@@ -30,7 +30,7 @@ struct ResultCheck::State {
     freivalds_ratio = std::max(freivalds_ratio, ratio);
     if (ratio <= 1 || (bad_row >= 0 && bad_row < i)) return;
     bad_row = i;
-    bad_values.assign(row, row + problem.n * bytes_of(problem.c));
+    bad_values.assign(row, row + problem.n * bytes_of(problem.c.type));
   }
 };
 
@@ -42,7 +42,7 @@ ResultCheck::~ResultCheck() = default;
 void ResultCheck::rows(std::int64_t first, std::int64_t count, const void* got, std::int64_t ld) {
   const Judge& judge = state_->judge;
   const bool sampled = state_->layout.header().sampled != 0;
-  const std::int64_t pitch = ld * bytes_of(state_->problem.c);
+  const std::int64_t pitch = ld * bytes_of(state_->problem.c.type);
   Findings findings;
   for (std::int64_t i = first; i < first + count; ++i) {
     const std::byte* row = static_cast<const std::byte*>(got) + (i - first) * pitch;
@@ -68,7 +68,7 @@ Comparison ResultCheck::finish(int threads) const {
 Comparison Reference::compare(DataSet set, const Scalars& scalars, const void* got,
                               std::int64_t ldc, std::int64_t stride_c, int threads) const {
   ResultCheck check(*this, set, scalars);
-  const std::int64_t bytes = bytes_of(problem_.c);
+  const std::int64_t bytes = bytes_of(problem_.c.type);
   const std::int64_t chunk = std::clamp<std::int64_t>(65536 / std::max<std::int64_t>(1, problem_.n),
                                                       1, std::max<std::int64_t>(1, problem_.m));
   const std::int64_t chunks = ceil_div(problem_.m, chunk);  // per matrix

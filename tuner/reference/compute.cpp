@@ -111,7 +111,7 @@ std::size_t generated_bytes(const Problem& problem, bool sampled) {
   const std::int64_t operands =
       rows_a(problem) * min_lda(problem) + rows_b(problem) * min_ldb(problem);
   const std::int64_t elements = std::max(operands, sampled ? problem.m * problem.n : 0);
-  const std::size_t wide = problem.a == DType::f64 ? sizeof(double) : sizeof(float);
+  const std::size_t wide = problem.a.type == DType::f64 ? sizeof(double) : sizeof(float);
   return wide * static_cast<std::size_t>(elements);
 }
 
@@ -138,16 +138,16 @@ struct Computation {
     const BlockLayout& layout = of.layout;
     std::int64_t first_row = matrix * problem.m;
 
-    Generated generated(Operand operand) const {
+    Generated generated(DataOf operand) const {
       const TestData data(problem, of.set, operand, layout.header().seed);
       return {data, matrix, problem.batch, threads};
     }
 
     void run() const {
       {
-        const Generated a = generated(Operand::a), b = generated(Operand::b);
-        const MatrixView left = a.view(a_transposed(problem.layout));
-        const MatrixView right = b.view(b_transposed(problem.layout));
+        const Generated a = generated(DataOf::a), b = generated(DataOf::b);
+        const MatrixView left = a.view(problem.a.transposed);
+        const MatrixView right = b.view(problem.b.transposed);
         if (!layout.header().sampled) {
           return multiply(layout.full.from_row(first_row, problem.m), left, right);
         }
@@ -155,7 +155,7 @@ struct Computation {
         sampled_columns(left, right);
         freivalds_products(left, right);
       }
-      freivalds_c0(generated(Operand::c0).view(false));
+      freivalds_c0(generated(DataOf::c0).view(false));
     }
 
     // Products of the given parts of op(A) and op(B).
@@ -232,12 +232,12 @@ struct Computation {
 // Strict f32's error on the first matrix, to compare other f32 modes with.
 double strict_error_of(const Problem& problem, std::uint64_t seed, int threads) {
   if (problem.math == MathMode::strict || problem.batch == 0) return 0;
-  const auto generated = [&](Operand operand) {
+  const auto generated = [&](DataOf operand) {
     return Generated(TestData(problem, DataSet::bounded, operand, seed), 0, problem.batch, threads);
   };
-  const Generated a = generated(Operand::a), b = generated(Operand::b);
-  return strict_f32_error(problem.m, problem.n, problem.k, a.view(a_transposed(problem.layout)),
-                          b.view(b_transposed(problem.layout)), threads);
+  const Generated a = generated(DataOf::a), b = generated(DataOf::b);
+  return strict_f32_error(problem.m, problem.n, problem.k, a.view(problem.a.transposed),
+                          b.view(problem.b.transposed), threads);
 }
 
 void fill_x(const Problem& problem, const BlockLayout& layout) {
@@ -312,7 +312,7 @@ bool Reference::sampled() const {
   return BlockLayout(problem_, block_.data()).header().sampled != 0;
 }
 
-TestData Reference::data(DataSet set, Operand operand) const {
+TestData Reference::data(DataSet set, DataOf operand) const {
   return {problem_, set, operand, BlockLayout(problem_, block_.data()).header().seed};
 }
 

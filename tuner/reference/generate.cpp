@@ -109,7 +109,7 @@ double largest_sum(const Problem& problem) {
   const double added =
       kind && kind->sum_roundoff > 0 ? std::min(1 / kind->sum_roundoff - 1, storable) : storable;
   const Scalars scalars = Reference::scalars(problem, DataSet::exact, 1);
-  const auto c0 = static_cast<double>(largest_integer(problem.c));
+  const auto c0 = static_cast<double>(largest_integer(problem.c.type));
   return std::min(added, (held - std::fabs(scalars.beta) * c0) / std::fabs(scalars.alpha));
 }
 
@@ -138,9 +138,9 @@ ExactRange exact_range(const Problem& problem) {
   const double k = std::max(1.0, static_cast<double>(problem.k));
   ExactRange range;
   range.magnitude = std::clamp(static_cast<std::int64_t>(std::sqrt(sum / k)), std::int64_t{1},
-                               largest_integer(problem.a));
+                               largest_integer(problem.a.type));
   // Eight standard deviations of 3 A B stay within C's type.
-  const double largest = is_integer(problem.c) ? 0x1p62 : dtype_info(problem.c).largest;
+  const double largest = is_integer(problem.c.type) ? 0x1p62 : dtype_info(problem.c.type).largest;
   while (range.magnitude > 1 && 24 * mean_square(range.magnitude) * std::sqrt(k) > largest) {
     --range.magnitude;
   }
@@ -151,23 +151,23 @@ ExactRange exact_range(const Problem& problem) {
 int row_exponent(std::int64_t i) { return -116 + 8 * random_below(15, 201, i); }
 int column_exponent(std::int64_t j) { return 16 + 8 * random_below(11, 202, j); }
 
-TestData::TestData(const Problem& problem, DataSet set, Operand operand, std::uint64_t seed)
-    : type_(problem.c),
+TestData::TestData(const Problem& problem, DataSet set, DataOf operand, std::uint64_t seed)
+    : type_(problem.c.type),
       set_(set),
       operand_(operand),
       rows_(problem.m),
       columns_(problem.n),
-      magnitude_(largest_integer(problem.c)),
+      magnitude_(largest_integer(problem.c.type)),
       transposed_(false),
       // Scaled data are the bounded data times powers of two: the same random stream.
       stream_(mixed_bits(
           seed, 1 + 4 * (set == DataSet::exact ? 0U : 1U) + static_cast<std::uint64_t>(operand))) {
-  if (operand != Operand::c0) {
-    const bool is_a = operand == Operand::a;
-    type_ = is_a ? problem.a : problem.b;
+  if (operand != DataOf::c0) {
+    const bool is_a = operand == DataOf::a;
+    type_ = is_a ? problem.a.type : problem.b.type;
     rows_ = is_a ? rows_a(problem) : rows_b(problem);
     columns_ = is_a ? min_lda(problem) : min_ldb(problem);
-    transposed_ = is_a ? a_transposed(problem.layout) : b_transposed(problem.layout);
+    transposed_ = is_a ? problem.a.transposed : problem.b.transposed;
     const ExactRange range = exact_range(problem);
     magnitude_ = range.magnitude;
     if (is_a && (set == DataSet::exact || is_integer(type_))) period_ = range.a_period;
@@ -251,7 +251,7 @@ void TestData::thin_out(std::int64_t first, std::int64_t count, Wide* values) co
 
 // Multiplies rows of op(A), columns of op(B), and both of C0, by their powers of two.
 void TestData::scale(std::int64_t first, std::int64_t count, float* values) const {
-  const bool by_row = operand_ != Operand::b, by_column = operand_ != Operand::a;
+  const bool by_row = operand_ != DataOf::b, by_column = operand_ != DataOf::a;
   std::int64_t row = first / columns_, column = first % columns_;
   for (std::int64_t i = 0; i < count; ++row, column = 0) {
     const std::int64_t end = std::min(count, i + columns_ - column), local = row % matrix_rows_;

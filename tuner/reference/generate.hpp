@@ -17,7 +17,7 @@ enum class DataSet : std::uint8_t { exact, bounded, scaled };
 std::span<const DataSet> data_sets(const Problem& problem);
 
 /// The operand that test data are for.
-enum class Operand : std::uint8_t { a, b, c0 };
+enum class DataOf : std::uint8_t { a, b, c0 };
 
 /// Magnitudes and sparsity of the exact data. Chosen from k so that no partial sum, in any order
 /// and with the exact scalars applied, exceeds what the accumulator holds exactly (f32 2^24; fp8,
@@ -40,7 +40,7 @@ int column_exponent(std::int64_t j);
 /// (about 1 ns each) and not stored. A value; thread-safe.
 class TestData {
  public:
-  TestData(const Problem& problem, DataSet set, Operand operand, std::uint64_t seed);
+  TestData(const Problem& problem, DataSet set, DataOf operand, std::uint64_t seed);
 
   DType type() const { return type_; }
   /// The stored shape: rows tightly packed, the matrices of a batch one below the other.
@@ -67,7 +67,7 @@ class TestData {
 
   DType type_;
   DataSet set_;
-  Operand operand_;
+  DataOf operand_;
   std::int64_t rows_, columns_, matrix_rows_;
   std::int64_t magnitude_;
   std::int64_t period_ = 1;  ///< above 1: one element in `period_` of each row of op(A) is not 0

@@ -45,7 +45,7 @@ double ratio_of(double error, double bound) {
 // types.
 double reference_gamma(const Problem& problem) {
   const double sums = kReferenceDepth + static_cast<double>(problem.k) / kReferenceDepth + 2;
-  return problem.c == DType::f64 ? gamma(sums, 0x1p-53) : 0;
+  return problem.c.type == DType::f64 ? gamma(sums, 0x1p-53) : 0;
 }
 
 // The largest power of two not above |value|; 0 for 0.
@@ -111,14 +111,14 @@ Judge::Judge(const Problem& problem, const BlockLayout& block, DataSet set, cons
       layout_(block),
       set_(set),
       scalars_(scalars),
-      c0_(problem, set == DataSet::scaled ? DataSet::bounded : set, Operand::c0,
+      c0_(problem, set == DataSet::scaled ? DataSet::bounded : set, DataOf::c0,
           block.header().seed),
       kind_(*product_kind(problem)),
-      exactly_(set == DataSet::exact || is_integer(problem.c)),
-      narrow_c_(bytes_of(problem.c) < 4),
-      output_unit_(dtype_info(problem.c).unit_roundoff),
-      output_step_(is_integer(problem.c) ? 0 : smallest_of(problem.c) / 2),
-      largest_(is_fp8(problem.c) ? dtype_info(problem.c).largest : kInfinity),
+      exactly_(set == DataSet::exact || is_integer(problem.c.type)),
+      narrow_c_(bytes_of(problem.c.type) < 4),
+      output_unit_(dtype_info(problem.c.type).unit_roundoff),
+      output_step_(is_integer(problem.c.type) ? 0 : smallest_of(problem.c.type) / 2),
+      largest_(is_fp8(problem.c.type) ? dtype_info(problem.c.type).largest : kInfinity),
       gamma_k_(tilewise::sum_bound(problem) + reference_gamma(problem)),
       k_(static_cast<double>(problem.k)) {}
 
@@ -126,8 +126,8 @@ Judge::Judge(const Problem& problem, const BlockLayout& block, DataSet set, cons
 void Judge::round_to_c(double* values, std::int64_t count) const {
   if (!narrow_c_) return;
   alignas(64) std::byte stored[kChunk * sizeof(double)];
-  narrow(problem_.c, values, count, stored);
-  widen(problem_.c, stored, count, values);
+  narrow(problem_.c.type, values, count, stored);
+  widen(problem_.c.type, stored, count, values);
 }
 
 // `want` is A B.
@@ -200,7 +200,7 @@ void Judge::stored(Findings& findings, std::int64_t i, std::int64_t j, std::int6
   double values[kChunk], old[kChunk], slack[kChunk];
   for (std::int64_t done = 0; done < count; done += kChunk) {
     const std::int64_t now = std::min(kChunk, count - done), column = j + done, at = from + done;
-    widen(problem_.c, got + done * bytes_of(problem_.c), now, values);
+    widen(problem_.c.type, got + done * bytes_of(problem_.c.type), now, values);
     if (set_ == DataSet::scaled) unscale(i, column, now, values, slack);
     if (scalars_.beta != 0) {
       c0_.values(i * problem_.n + column, now, old);
@@ -233,20 +233,20 @@ void Judge::row(Findings& findings, std::int64_t i, const std::byte* row) const 
   }
   for (std::int64_t c = 0; c < header.column_count; ++c) {
     const std::int64_t j = header.columns[static_cast<std::size_t>(c)];
-    stored(findings, i, j, 1, row + j * bytes_of(problem_.c), layout_.columns,
+    stored(findings, i, j, 1, row + j * bytes_of(problem_.c.type), layout_.columns,
            i * header.column_count + c);
   }
 }
 
 Judge::RowSums Judge::sums_of(std::int64_t i, const std::byte* row) const {
   RowSums sums;
-  const double end = narrow_c_ ? dtype_info(problem_.c).largest
+  const double end = narrow_c_ ? dtype_info(problem_.c.type).largest
                                : std::numeric_limits<double>::quiet_NaN();  // no value reaches it
   const bool scaled = set_ == DataSet::scaled, rounded = exactly_ && narrow_c_;
   double values[kChunk], slack[kChunk];
   for (std::int64_t j = 0; j < problem_.n; j += kChunk) {
     const std::int64_t now = std::min(kChunk, problem_.n - j);
-    widen(problem_.c, row + j * bytes_of(problem_.c), now, values);
+    widen(problem_.c.type, row + j * bytes_of(problem_.c.type), now, values);
     if (scaled) unscale(i, j, now, values, slack);
     for (std::int64_t at = 0; at < now; ++at) {
       const double* x = layout_.x + (j + at) * RowSums::width;
@@ -321,7 +321,7 @@ std::string Judge::describe(const Findings& worst) const {
   const std::int64_t i = worst.row % problem_.m;
   std::string line = "C[" + std::to_string(i) + "][" + std::to_string(worst.column) + "]";
   if (problem_.batch > 1) line += " of matrix " + std::to_string(worst.row / problem_.m);
-  const int digits = problem_.c == DType::f64 ? 17 : 9;
+  const int digits = problem_.c.type == DType::f64 ? 17 : 9;
   line += " = " + text(worst.got, digits) + " instead of " + text(worst.expected, digits);
   if (exactly_) return line + " (exact data)";
   line += " (bound " + text(worst.bound) + ")";

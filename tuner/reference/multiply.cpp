@@ -51,17 +51,17 @@ struct Update {
   std::int64_t ldc;
 
   void operator()(const ProductBlock& block) const {
-    const std::int64_t bytes = bytes_of(problem.c);
+    const std::int64_t bytes = bytes_of(problem.c.type);
     std::vector<double> row(static_cast<std::size_t>(block.columns));
     for (std::int64_t i = 0; i < block.rows; ++i) {
       const double* from = block.values + i * block.ld;
       std::byte* to = c + ((block.row + i) * ldc + block.column) * bytes;
-      if (beta != 0) widen(problem.c, to, block.columns, row.data());  // 0 ignores a NaN in C
+      if (beta != 0) widen(problem.c.type, to, block.columns, row.data());  // 0 ignores a NaN in C
       for (std::size_t j = 0; j < row.size(); ++j) {
         const double old = beta == 0 ? 0 : beta * row[j];
         row[j] = (alpha == 0 ? 0 : alpha * from[j]) + old;
       }
-      narrow(problem.c, row.data(), block.columns, to);
+      narrow(problem.c.type, row.data(), block.columns, to);
     }
   }
 };
@@ -75,13 +75,14 @@ void multiply_one(const Problem& problem, const Call& call, std::int64_t matrix,
                          ld, threads);
   };
   const std::vector<Wide> a =
-      operand(call.a, call.stride_a, problem.a, rows_a(problem), min_lda(problem), call.lda);
+      operand(call.a, call.stride_a, problem.a.type, rows_a(problem), min_lda(problem), call.lda);
   const std::vector<Wide> b =
-      operand(call.b, call.stride_b, problem.b, rows_b(problem), min_ldb(problem), call.ldb);
-  std::byte* c = static_cast<std::byte*>(call.c) + matrix * call.stride_c * bytes_of(problem.c);
+      operand(call.b, call.stride_b, problem.b.type, rows_b(problem), min_ldb(problem), call.ldb);
+  std::byte* c =
+      static_cast<std::byte*>(call.c) + matrix * call.stride_c * bytes_of(problem.c.type);
   product(problem.m, problem.n, reads ? problem.k : 0,
-          MatrixView::of(a.data(), min_lda(problem), a_transposed(problem.layout)),
-          MatrixView::of(b.data(), min_ldb(problem), b_transposed(problem.layout)),
+          MatrixView::of(a.data(), min_lda(problem), problem.a.transposed),
+          MatrixView::of(b.data(), min_ldb(problem), problem.b.transposed),
           Update{problem, call.alpha, call.beta, c, call.ldc}, {}, threads);
 }
 
@@ -90,7 +91,7 @@ void multiply_one(const Problem& problem, const Call& call, std::int64_t matrix,
 void reference_multiply(const Problem& problem, const Call& call, int threads) {
   const bool many = problem.batch > 1;  // then each matrix is computed by one thread
   parallel_for(problem.batch, many ? threads : 1, [&](std::int64_t matrix, int) {
-    if (problem.a == DType::f64) {
+    if (problem.a.type == DType::f64) {
       multiply_one<double>(problem, call, matrix, many ? 1 : threads);
     } else {
       multiply_one<float>(problem, call, matrix, many ? 1 : threads);

@@ -17,7 +17,7 @@ std::vector<double> row_of_a(const Problem& problem, const TestData& a, std::int
                              std::int64_t i) {
   std::vector<double> row(static_cast<std::size_t>(problem.k));
   const std::int64_t base = matrix * problem.m * problem.k;
-  if (!a_transposed(problem.layout)) {
+  if (!problem.a.transposed) {
     a.values(base + i * a.columns(), problem.k, row.data());
   } else {
     for (std::int64_t p = 0; p < problem.k; ++p) {
@@ -33,9 +33,9 @@ void product_row(const Problem& problem, DataSet set, std::uint64_t seed, std::i
                  double* plain, double* absolute, int threads) {
   const std::int64_t matrix = i / problem.m;
   const std::vector<double> row =
-      row_of_a(problem, TestData(problem, set, Operand::a, seed), matrix, i % problem.m);
-  const TestData b(problem, set, Operand::b, seed);
-  const bool transposed = b_transposed(problem.layout);
+      row_of_a(problem, TestData(problem, set, DataOf::a, seed), matrix, i % problem.m);
+  const TestData b(problem, set, DataOf::b, seed);
+  const bool transposed = problem.b.transposed;
   const std::int64_t base = matrix * problem.k * problem.n;
   std::fill_n(plain, problem.n, 0.0);
   std::fill_n(absolute, problem.n, 0.0);

@@ -77,7 +77,7 @@ class Reference {
   /// Whether it stores samples and Freivalds vectors instead of every element.
   bool sampled() const;
   /// The operands as stored; C0 is C before the product.
-  TestData data(DataSet set, Operand operand) const;
+  TestData data(DataSet set, DataOf operand) const;
   /// The scalars of a check: index 0 is (1, 0); index 1 is non-trivial (whole numbers for exact
   /// data and integer types). The accumulator's type holds them exactly.
   static Scalars scalars(const Problem& problem, DataSet set, int index);

@@ -19,13 +19,13 @@ constexpr std::size_t kExpected = 24, kShipped = 6;
 
 /// Whether kernels transfer: element widths matter, element types hardly (bf16 and f16 are alike).
 bool resemble(const Problem& x, const Problem& y) {
-  return bytes_of(x.a) == bytes_of(y.a) && bytes_of(x.c) == bytes_of(y.c) &&
+  return bytes_of(x.a.type) == bytes_of(y.a.type) && bytes_of(x.c.type) == bytes_of(y.c.type) &&
          bytes_of(x.accumulator) == bytes_of(y.accumulator) && x.math == y.math && x != y;
 }
 
 /// Another layout counts like a size four times as large.
 double unlikeness(const Problem& x, const Problem& y) {
-  return distance_between(x, y) + (x.layout == y.layout ? 0 : 2);
+  return distance_between(x, y) + (layout_of(x) == layout_of(y) ? 0 : 2);
 }
 
 std::vector<Problem> nearest_problems(const Database& database, const Problem& problem,

@@ -11,11 +11,9 @@ namespace {
 using mma::Mma;
 
 bool supports(const Problem& problem, const DeviceInfo& device) {
-  if (!product_kind(problem) || problem.batch < 1 || problem.m < 0 || problem.n < 0 ||
-      problem.k < 0)
-    return false;
+  if (!has_one_operand_type(problem)) return false;
   const auto it_has = [&](Feature feature) { return has(device.features, feature); };
-  switch (problem.a) {
+  switch (problem.a.type) {
     case DType::f32:
       return problem.math != MathMode::strict && it_has(Feature::mma_tf32);
     case DType::f64:
@@ -52,7 +50,7 @@ double tensor_rate(const Problem& problem, const Target& target) {
   const Row* row = &rows[0];
   for (const Row& r : rows)
     if (r.capability <= capability) row = &r;
-  switch (problem.a) {
+  switch (problem.a.type) {
     case DType::f32:
       return row->rates[1] / (problem.math == MathMode::f32x3 ? 3 : 1);
     case DType::f64:
@@ -179,8 +177,8 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
 /// Small tiles (64 x 64; 128 x 128 of 1-byte elements), copied element by element: valid for any
 /// alignment.
 Configuration default_configuration(const Problem& problem, const DeviceInfo&) {
-  const int element = bytes_of(problem.a);
-  const bool promotes = problem.math == MathMode::f32x3 || is_fp8(problem.a);
+  const int element = bytes_of(problem.a.type);
+  const bool promotes = problem.math == MathMode::f32x3 || is_fp8(problem.a.type);
   // A tile's row has 128 bytes, whether k is contiguous or not.
   const int span = element == 1 ? 128 : 64;
   return {{"TILE_M", span},

@@ -82,11 +82,11 @@ struct Mma {
         tma(value_or_1(c, "TMA") == 1),
         specialize_size(value_or_1(c, "SPECIALIZE_SIZE") == 1),
         skip_edge_warps(value_or_1(c, "SKIP_EDGE_WARPS")),
-        element(bytes_of(p.a)),
-        result(bytes_of(p.c)),
+        element(bytes_of(p.a.type)),
+        result(bytes_of(p.c.type)),
         sum(bytes_of(p.accumulator)),
-        integers(is_integer(p.a)),
-        fp8(is_fp8(p.a)),
+        integers(is_integer(p.a.type)),
+        fp8(is_fp8(p.a.type)),
         math(p.math),
         a{{tile_m, tile_k, element, !reads_a_transposed(p, pack_a), value_or_1(c, "BYTES_A"), tma},
           true},
@@ -108,7 +108,7 @@ struct Mma {
   int out_bytes() const { return split > 1 ? sum : result; }
   int out_alignment(const Problem& p) const {
     return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
-                     : p.alignment.c;
+                     : p.c.alignment;
   }
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Whether fp8 is multiplied as f16, for lack of an instruction: TILEWISE_WIDENS_FP8 in mma.cuh.

@@ -214,8 +214,8 @@ std::vector<Constraint> search_hints() {
            [](const Mma& s, const In& in) {
              if (s.pack_a == Pack::none) return true;
              return used_often(in.problem.n, in.problem.k) &&
-                    (s.pack_a == Pack::pad ? in.problem.alignment.a < 16
-                                           : a_transposed(in.problem.layout) && s.element != 2);
+                    (s.pack_a == Pack::pad ? in.problem.a.alignment < 16
+                                           : in.problem.a.transposed && s.element != 2);
            }),
       hint("pack_b_pays", {"PACK_B"},
            "B is padded only when it is not aligned, transposed only when its n is contiguous and "
@@ -224,8 +224,8 @@ std::vector<Constraint> search_hints() {
            [](const Mma& s, const In& in) {
              if (s.pack_b == Pack::none) return true;
              return used_often(in.problem.m, in.problem.k) &&
-                    (s.pack_b == Pack::pad ? in.problem.alignment.b < 16
-                                           : !b_transposed(in.problem.layout) && s.element != 2);
+                    (s.pack_b == Pack::pad ? in.problem.b.alignment < 16
+                                           : !in.problem.b.transposed && s.element != 2);
            }),
       hint("wide_stores", {"EPILOGUE", "VECTOR_C", "SPLIT_K"},
            "stores from shared memory are at least as wide as C's alignment, 16 bytes at most",

@@ -11,8 +11,7 @@ ThreadWork thread_work(const Problem& problem, const Configuration& c) {
   const int rows = c.at("ACROSS") ? std::max(1, 32 / c.at("TILE_N")) : std::min(32, c.at("TILE_M"));
   const int columns = 32 / rows;  // of C, by a warp
   ThreadWork thread;
-  thread.shared_loads =
-      (a_transposed(problem.layout) ? 1 : rows) + (b_transposed(problem.layout) ? columns : 1);
+  thread.shared_loads = (problem.a.transposed ? 1 : rows) + (problem.b.transposed ? columns : 1);
   thread.unrolled = c.at("UNROLL");
   thread.ahead = c.at("UNROLL") > 1 ? c.at("UNROLL") : 0;  // loads of UNROLL steps are in flight
   return thread;
@@ -28,7 +27,8 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo&) {
   Plan made = multiply_plan(problem, std::move(shape));
   // Every multiply-add loads both of its operands. The step's own work, for the cost model, has the
   // smaller traffic of L2.
-  made.work.global_bytes = made.work.flops / 2 * 2 * bytes_of(problem.a);
+  made.work.global_bytes =
+      made.work.flops / 2 * (bits_of(problem.a.type) + bits_of(problem.b.type)) / 8;
   return made;
 }
 

@@ -82,7 +82,7 @@ std::vector<Constraint> problem_constraints() {
           "VECTOR_C x 4 bytes is no more than C's alignment; partial sums have rows of n",
           [](const Simt& s, const In& in) {
             return s.parts(in.problem, in.device) > 1 ? in.problem.n % s.vector_c == 0
-                                                      : s.vector_c * 4 <= in.problem.alignment.c;
+                                                      : s.vector_c * 4 <= in.problem.c.alignment;
           }),
       constraint("stream_k_has_tiles",
                  {"STREAM_K", "SPLIT_K", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
@@ -174,13 +174,13 @@ std::vector<Constraint> search_hints() {
            "A is padded only when it is not aligned, and packed only when n uses it 256 times",
            [](const Simt& s, const In& in) {
              return s.pack_a == Pack::none ||
-                    (in.problem.n >= 256 && (s.pack_a != Pack::pad || in.problem.alignment.a < 16));
+                    (in.problem.n >= 256 && (s.pack_a != Pack::pad || in.problem.a.alignment < 16));
            }),
       hint("pack_b_pays", {"PACK_B"},
            "B is padded only when it is not aligned, and packed only when m uses it 256 times",
            [](const Simt& s, const In& in) {
              return s.pack_b == Pack::none ||
-                    (in.problem.m >= 256 && (s.pack_b != Pack::pad || in.problem.alignment.b < 16));
+                    (in.problem.m >= 256 && (s.pack_b != Pack::pad || in.problem.b.alignment < 16));
            }),
       hint("order_matters", {"THREAD_M", "FMA_ORDER", "FRAGMENT_K"},
            "serpentine needs two rows, row pairs two pairs, rows through k several steps of it",

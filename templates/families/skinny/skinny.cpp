@@ -28,10 +28,10 @@ struct Skinny {
         unroll(value_or_1(c, "UNROLL")),
         blocks(value_or_1(c, "BLOCKS_PER_SM")),
         split(value_or_1(c, "SPLIT_K")),
-        element(bytes_of(problem.a)),
+        element(bytes_of(problem.a.type)),
         sum(bytes_of(problem.accumulator)),
-        small_along_k(swap ? b_transposed(problem.layout) : !a_transposed(problem.layout)),
-        large_along_k(swap ? !a_transposed(problem.layout) : b_transposed(problem.layout)),
+        small_along_k(swap ? problem.b.transposed : !problem.a.transposed),
+        large_along_k(swap ? !problem.a.transposed : problem.b.transposed),
         tile_m(swap ? block_outputs() : rows),
         tile_n(swap ? rows : block_outputs()),
         tile_k(pass() * warps_k) {}
@@ -99,13 +99,13 @@ std::vector<Constraint> constraints() {
       constraint("aligned_large", {"SMALL_OPERAND", "VECTOR"},
                  "VECTOR elements are no more bytes than the large operand's alignment",
                  [](const Skinny& s, const In& in) {
-                   const Alignment& aligned = in.problem.alignment;
+                   const Alignment aligned = alignment_of(in.problem);
                    return s.vector * s.element <= (s.swap ? aligned.a : aligned.b);
                  }),
       constraint("aligned_small", {"SMALL_OPERAND", "VECTOR_SMALL"},
                  "VECTOR_SMALL elements are no more bytes than the small operand's alignment",
                  [](const Skinny& s, const In& in) {
-                   const Alignment& aligned = in.problem.alignment;
+                   const Alignment aligned = alignment_of(in.problem);
                    return s.vector_small * s.element <= (s.swap ? aligned.b : aligned.a);
                  }),
       Common::grid_fits({"SMALL_OPERAND", "ROWS", "OUTPUTS", "WARPS_N", "WARPS_K", "VECTOR",
@@ -147,7 +147,7 @@ std::vector<Constraint> constraints() {
 bool supports(const Problem& problem, const DeviceInfo& device) {
   Problem strict = problem;
   if (has(device.features, Feature::mma_tf32)) strict.math = MathMode::strict;
-  return product_kind(problem) && supports_any(strict, device);
+  return has_one_operand_type(problem) && supports_any(strict, device);
 }
 
 ThreadWork thread_work(const Skinny& s, const DeviceInfo& device) {

@@ -70,11 +70,11 @@ struct Small {
         n(size(problem.n)),
         k(size(problem.k)),
         sum(bytes_of(problem.accumulator)),
-        result(bytes_of(problem.c)),
-        a{!a_transposed(problem.layout), bytes_of(problem.a), m, k, thread_m, threads_m(), depth,
-          value_or_1(c, "PAD_A") != 0,   problem.alignment.a},
-        b{b_transposed(problem.layout), bytes_of(problem.b), n, k, thread_n, threads_n(), depth,
-          value_or_1(c, "PAD_B") != 0,  problem.alignment.b} {}
+        result(bytes_of(problem.c.type)),
+        a{!problem.a.transposed,       bytes_of(problem.a.type), m, k, thread_m, threads_m(), depth,
+          value_or_1(c, "PAD_A") != 0, problem.a.alignment},
+        b{problem.b.transposed,        bytes_of(problem.b.type), n, k, thread_n, threads_n(), depth,
+          value_or_1(c, "PAD_B") != 0, problem.b.alignment} {}
 
   int threads_m() const { return (m + thread_m - 1) / thread_m; }
   int threads_n() const { return (n + thread_n - 1) / thread_n; }

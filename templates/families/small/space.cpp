@@ -39,7 +39,7 @@ std::vector<Constraint> shape_constraints() {
       constraint("aligned_c", {"VECTOR_C"},
                  "VECTOR_C divides n; its elements are no more bytes than C's alignment",
                  [](const Small& s, const In& in) {
-                   return s.n % s.vector_c == 0 && s.vector_c * s.result <= in.problem.alignment.c;
+                   return s.n % s.vector_c == 0 && s.vector_c * s.result <= in.problem.c.alignment;
                  }),
       constraint(
           "grid_fits", {"SPLIT_M"}, "there are fewer than 2^31 parts of products",
@@ -120,7 +120,7 @@ std::vector<Constraint> search_hints() {
              if (s.b.along_k) return true;
              const int wider = 4 * s.vector_c;
              return s.neighbours_n() % wider != 0 || s.n % wider != 0 ||
-                    wider * s.result > in.problem.alignment.c;
+                    wider * s.result > in.problem.c.alignment;
            }),
       hint("cap_matters",
            {"SPLIT_M", "THREAD_M", "THREAD_N", "PRODUCTS", "GROUPS", "BLOCKS_PER_SM"},

@@ -48,8 +48,8 @@ struct Wgmma {
         stream_k(c.find("STREAM_K") && c.at("STREAM_K") == 1),
         promote(c.find("PROMOTE") ? c.at("PROMOTE") : 0),
         group_m(value_or_1(c, "GROUP_M")),
-        element(bytes_of(p.a)),
-        result(bytes_of(p.c)),
+        element(bytes_of(p.a.type)),
+        result(bytes_of(p.c.type)),
         sum(bytes_of(p.accumulator)),
         parts_of_element(p.math == MathMode::f32x3 ? 2 : 1),
         a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n, element, false},
@@ -90,11 +90,11 @@ struct Wgmma {
   int out_bytes() const { return split > 1 ? sum : result; }
   int out_alignment(const Problem& p) const {
     return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
-                     : p.alignment.c;
+                     : p.c.alignment;
   }
   /// Whether TMA can store C: it writes whole 16 bytes of a row, of matrices at even distances.
   bool rows_by_tma(const Problem& p) const {
-    return p.alignment.c == 16 && p.n * result % 16 == 0 && !p.pointers;
+    return p.c.alignment == 16 && p.n * result % 16 == 0 && !p.pointers;
   }
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Columns of C that a warp stages at a time.

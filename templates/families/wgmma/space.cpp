@@ -27,7 +27,7 @@ std::vector<Constraint> shape_constraints() {
             if (s.left().span > 256 || width * s.across() != s.right().span || width % 8 != 0)
               return false;
             if (s.across() > 1 && !s.right().along_k && width % 64 != 0) return false;
-            return in.problem.a != DType::i8 || width <= 24 || width % 16 == 0;
+            return in.problem.a.type != DType::i8 || width <= 24 || width % 16 == 0;
           }),
       constraint("ping_pong_turns", {"CONSUMERS", "PING_PONG"},
                  "PING_PONG needs two or more CONSUMERS",
@@ -78,7 +78,7 @@ std::vector<Constraint> problem_constraints() {
                  "in other types",
                  [](const Wgmma& s, const In& in) {
                    if ((s.promote > 0) != Wgmma::must_promote(in.problem)) return false;
-                   return !is_fp8(in.problem.a) || s.tile_k <= 128;
+                   return !is_fp8(in.problem.a.type) || s.tile_k <= 128;
                  }),
       constraint("aligned_a", {"PACK_A"},
                  "TMA copies A where it is aligned to 16 bytes, or packed; a batch by pointers is "
@@ -205,14 +205,14 @@ std::vector<Constraint> search_hints() {
       hint("pack_a_pays", {"PACK_A"},
            "A is packed only where it has to be, and transposed only for k to be contiguous",
            [](const Wgmma& s, const In& in) {
-             return s.pack_a == needed_pack(in.problem, !a_transposed(in.problem.layout),
-                                            in.problem.alignment.a);
+             return s.pack_a ==
+                    needed_pack(in.problem, !in.problem.a.transposed, in.problem.a.alignment);
            }),
       hint("pack_b_pays", {"PACK_B"},
            "B is packed only where it has to be, and transposed only for k to be contiguous",
            [](const Wgmma& s, const In& in) {
-             return s.pack_b == needed_pack(in.problem, b_transposed(in.problem.layout),
-                                            in.problem.alignment.b);
+             return s.pack_b ==
+                    needed_pack(in.problem, in.problem.b.transposed, in.problem.b.alignment);
            }),
       hint("wide_stores", {"EPILOGUE", "VECTOR_C", "SPLIT_K"},
            "stores from shared memory are at least as wide as C's alignment, 16 bytes at most",
@@ -234,7 +234,7 @@ std::vector<Constraint> search_hints() {
 }  // namespace
 
 Pack needed_pack(const Problem& problem, bool along_k, int alignment) {
-  if (bytes_of(problem.a) != 2 && !along_k) return Pack::transpose;
+  if (bytes_of(problem.a.type) != 2 && !along_k) return Pack::transpose;
   return alignment < 16 || problem.pointers || problem.math == MathMode::f32x3 ? Pack::pad
                                                                                : Pack::none;
 }

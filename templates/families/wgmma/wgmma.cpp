@@ -13,16 +13,12 @@ namespace {
 using wgmma::Wgmma;
 
 bool supports(const Problem& problem, const DeviceInfo& device) {
-  const auto size = [](std::int64_t x, std::int64_t least) {
-    return x >= least && x <= kMostByTma;
-  };
-  const bool type =
-      problem.a == DType::f32 ? problem.math != MathMode::strict : bytes_of(problem.a) < 4;
+  const bool type = problem.a.type == DType::f32 ? problem.math != MathMode::strict
+                                                 : bytes_of(problem.a.type) < 4;
   // The rows of an operand in two parts are numbered through.
   const std::int64_t parts = problem.math == MathMode::f32x3 ? 2 : 1;
-  return product_kind(problem) && type && has(device.features, Feature::wgmma) &&
-         size(problem.batch, 1) && size(parts * problem.m, 0) && size(parts * problem.n, 0) &&
-         size(problem.k, 0);
+  return has_one_operand_type(problem) && type && has(device.features, Feature::wgmma) &&
+         std::max({problem.batch, parts * problem.m, parts * problem.n, problem.k}) <= kMostByTma;
 }
 
 // wgmma's multiply-adds of 2-byte elements per clock of a multiprocessor, as a multiple of f32's on
@@ -161,18 +157,18 @@ Configuration default_of_tile(const DefaultTile& tile, const Problem& problem,
   const auto pack = [&](bool along_k, int alignment) {
     return static_cast<int>(wgmma::needed_pack(problem, along_k, alignment));
   };
-  const int written = split > 1 ? bytes_of(problem.accumulator) : bytes_of(problem.c);
+  const int written = split > 1 ? bytes_of(problem.accumulator) : bytes_of(problem.c.type);
   Configuration c{{"TILE_M", tile.m},
                   {"TILE_N", tile.n},
-                  {"TILE_K", 128 / bytes_of(problem.a)},
+                  {"TILE_K", 128 / bytes_of(problem.a.type)},
                   {"CONSUMERS", tile.consumers},
                   {"PING_PONG", 0},
                   {"CLUSTER_M", 1},
                   {"CLUSTER_N", 1},
                   {"STAGES", 8},
                   {"SWAP_AB", tile.swap},
-                  {"PACK_A", pack(!a_transposed(problem.layout), problem.alignment.a)},
-                  {"PACK_B", pack(b_transposed(problem.layout), problem.alignment.b)},
+                  {"PACK_A", pack(!problem.a.transposed, problem.a.alignment)},
+                  {"PACK_B", pack(problem.b.transposed, problem.b.alignment)},
                   {"EPILOGUE", rows ? 3 : 1},
                   {"VECTOR_C", rows ? 1 : std::min(8, 16 / written)},
                   {"BLOCKS_PER_SM", 1},
