@@ -8,9 +8,9 @@
 #include "cli/common/output.hpp"
 #include "tilewise/error.hpp"
 
-/// The program `autotune`: one file per subcommand. Each has an options struct, a setup that
-/// declares its options to CLI11, and a run; an add_NAME function (listed below and in main.cpp)
-/// joins them.
+/// The program `autotune`: one file per subcommand. Each file has an options struct, a setup
+/// function that declares the options to CLI11, and a run function. An add_NAME function (declared
+/// below, called in main.cpp) connects them.
 namespace tilewise::cli {
 
 /// Exit statuses, documented in --help and docs/cli.md. Never renumber them.
@@ -21,28 +21,29 @@ enum ExitCode : int {
   kNoDevice = 3,       ///< no driver, or no such GPU
   kNoCompiler = 4,     ///< no run-time compiler
   kDatabase = 5,       ///< the database cannot be opened, read or written
-  kNoWinner = 6,       ///< no valid candidate; or a stored winner changed its time, or is wrong
+  kNoWinner = 6,       ///< winner missing (no valid candidate), wrong, or with a changed time
   kOutOfMemory = 7,    ///< host or device memory does not suffice
-  kInterrupted = 130,  ///< of a command; the program exits with interrupt_status()
+  kInterrupted = 130,  ///< status of a command; the program exits with interrupt_status()
 };
 ExitCode exit_code(ErrorKind kind);
 
-/// A filter of get_subcommands(): those that help, completion and the manual show.
+/// Selects the commands that help, completion and the manual show; a filter for get_subcommands().
 inline bool is_shown(const CLI::App* command) { return !command->get_group().empty(); }
 
-/// What the command line chose: set by a subcommand's callback while parsing, run afterwards.
+/// The command that the command line selected. A subcommand's callback sets it while CLI11 parses;
+/// it runs afterwards.
 struct Selection {
   std::function<int()> run;
 };
 
-/// The arguments behind "--" of `autotune record`, as they were written: the parser would take some
-/// apart ("[a,b]"). Set before the parsing.
+/// The arguments after "--" of `autotune record`, unchanged: CLI11 would split some of them
+/// ("[a,b]"). Set before parsing.
 std::vector<std::string>& words_behind_dashes();
 
-/// --json, --quiet, -v: options of every subcommand.
+/// Adds --json, --quiet and -v, the options of every subcommand.
 void add_output_options(CLI::App& app, Output& output);
 
-/// "Examples:" and the lines: the end of a subcommand's help.
+/// "Examples:" and the lines, for the end of a subcommand's help.
 std::string examples(std::initializer_list<const char*> lines);
 
 /// Adds a subcommand; its options live as long as `app`.

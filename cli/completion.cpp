@@ -55,7 +55,7 @@ void collect(const CLI::App& app, const std::string& chain, std::vector<Place>& 
             places);
 }
 
-/// Every place, from the parser itself. The top place has tune's options too: tune is the default
+/// Every place, from the parser itself. The top place also has tune's options: tune is the default
 /// command.
 std::vector<Place> places_of(const CLI::App& root) {
   std::vector<Place> places;

@@ -10,9 +10,9 @@ namespace tilewise::cli {
 namespace {
 
 constexpr int kUsual = 80, kNarrowest = 20, kWidest = 100;
-constexpr std::size_t kLeastDescription = 24;  // columns; narrower ones go below the name
+constexpr std::size_t kLeastDescription = 24;  // columns; less room: below the name
 constexpr std::size_t kBelowName = 6, kContinued = 4;
-constexpr std::size_t kDeep = 20;  // an indentation of at least this is the column of descriptions
+constexpr std::size_t kDeep = 20;  // least indentation of the column of descriptions
 
 /// The words of a text. In a command, a quoted part is one word.
 std::vector<std::string> words_of(const std::string& text, bool command) {

@@ -68,7 +68,7 @@ int report(const std::string& kind, const std::string& message, int status, bool
   return status;
 }
 
-/// CLI11 throws for help and version, which are no failures.
+/// Prints help or version. CLI11 throws for both, but they are no failures.
 int print_requested(const CLI::App& app, const CLI::Success& request, bool json) {
   if (request.get_name() != "CallForVersion") {
     std::cout << wrapped_help(app.help(), help_width());
@@ -90,8 +90,7 @@ void add_all(CLI::App& app, Selection& selection) {
   app.require_subcommand(1);
 }
 
-/// The words "help" and "version" as the options of these names: "help db list" is
-/// "db list --help".
+/// Replaces the words "help" and "version" by the options: "help db list" is "db list --help".
 std::vector<std::string> with_options_for(std::vector<std::string> arguments) {
   if (arguments.front() == "version") arguments.front() = "--version";
   if (arguments.front() != "help") return arguments;

@@ -1,4 +1,4 @@
-// The manual page, from the parser itself: `autotune manual | man -l -`. Installed as autotune(1).
+// The manual page, made from the parser: `autotune manual | man -l -`. Installed as autotune(1).
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 namespace tilewise::cli {
 namespace {
 
-/// Text for roff: backslashes and hyphens as themselves, and no line that begins with a request.
+/// Text for roff: escapes backslashes and hyphens, and no line begins with a request.
 std::string roff(const std::string& text) {
   std::string safe;
   bool line_begins = true;
@@ -27,7 +27,7 @@ std::string roff(const std::string& text) {
   return safe;
 }
 
-/// A footer: paragraphs, and below a line "Heading:" indented lines as they are. `heading` is the
+/// A footer: paragraphs, and unchanged indented lines below a line "Heading:". `heading` is the
 /// macro of headings.
 std::string footer_text(const std::string& footer, const std::string& heading) {
   std::istringstream lines(footer);
@@ -66,7 +66,7 @@ std::string footer_text(const std::string& footer, const std::string& heading) {
   return text;
 }
 
-/// "--sizes, --size \\fISIZES\\fR"; of a positional its name.
+/// "--sizes, --size \\fISIZES\\fR"; the name of a positional argument.
 std::string names_of(const CLI::Option& option) {
   std::string names;
   for (const std::string& name : option.get_snames()) names += ", -" + name;
@@ -91,7 +91,7 @@ std::string options_text(const CLI::App& app, bool with_help) {
   return text;
 }
 
-/// A subcommand and those below it.
+/// A subcommand and its subcommands.
 void add_command_text(std::string& text, const CLI::App& app, const std::string& chain) {
   text += ".SH \"" + roff(chain) + "\"\n" + roff(app.get_description()) + ".\n" +
           options_text(app, false) + footer_text(app.get_footer(), ".SS");

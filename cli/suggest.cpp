@@ -28,7 +28,7 @@ std::size_t distance(const std::string& x, const std::string& y) {
 
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {
   std::string best;
-  std::size_t best_distance = 3;  // two edits are a near miss, three are another word
+  std::size_t best_distance = 3;  // more than two edits are another word
   for (const std::string& name : known) {
     const std::size_t d = distance(word, name);
     if (d < best_distance) best_distance = d, best = name;

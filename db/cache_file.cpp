@@ -24,7 +24,7 @@ constexpr std::string_view kMagic("SQLite format 3", 16);  // with the null byte
 constexpr std::size_t kHeaderBytes = 100;
 constexpr std::size_t kApplicationIdAt = 68;
 
-/// The first bytes of a file, at most a header; fewer where the file is shorter or unreadable.
+/// The first bytes of a file, at most a header; fewer if the file is shorter or unreadable.
 std::string header_of(const fs::path& file) {
   std::array<char, kHeaderBytes> bytes{};
   const int from = ::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -41,7 +41,7 @@ std::int64_t application_id_in(std::string_view header) {
   return id;
 }
 
-/// The application id, read with the log: a new file's id may be in the log alone.
+/// Whether the application id is ours, read with the log: only the log may have a new file's id.
 bool is_ours_with_its_log(const fs::path& file) {
   if (!has_bytes(file, "-wal")) return false;
   try {
@@ -52,7 +52,7 @@ bool is_ours_with_its_log(const fs::path& file) {
   }
 }
 
-/// Why a trusted file is no image cache; empty when it is one.
+/// Why a trusted file is not an image cache; empty when it is one.
 std::string foreign_contents(const fs::path& file, off_t bytes) {
   if (bytes == 0) return has_bytes(file, "-wal") ? "it is no cache of Tilewise" : "";
   const std::string header = header_of(file);

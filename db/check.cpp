@@ -9,7 +9,7 @@
 namespace tilewise {
 namespace {
 
-/// A whole image. Throws DamagedRow for one that does not match its hash or is set aside.
+/// Reads a whole image. Throws DamagedRow if it does not match its hash or is set aside.
 Image read_checked_image(Query& row) {
   Image image = read_image(row);
   std::string hash, refused;
@@ -21,7 +21,7 @@ Image read_checked_image(Query& row) {
   return image;
 }
 
-/// The damaged rows, each once.
+/// The damaged rows without duplicates.
 class Damage {
  public:
   void add(const std::string& table, std::int64_t row, std::string what) {
@@ -38,7 +38,7 @@ class Damage {
 };
 
 /// Reads every row of `sql`, whose first column is its rowid, and passes damage to `damaged`. A row
-/// of a newer version is no damage.
+/// of a newer version is not damaged.
 template <class Read, class Damaged>
 void check_rows(const Connection& db, const std::string& sql, Read read, Damaged damaged) {
   Query query = db.query(sql);

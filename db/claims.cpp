@@ -26,7 +26,7 @@ double seconds_now() {
   return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// A claim from the future (the clock was set back) is stale too.
+/// A claim from the future (the clock was set back) is also stale.
 bool is_free(const Claim& claim, double stale_seconds) {
   return !(std::abs(seconds_now() - claim.since) <= stale_seconds) || is_gone(claim.holder);
 }
@@ -44,7 +44,7 @@ std::optional<Claim> find_claim(const Connection& db, const std::string& kernel,
 bool Database::claim_image(const KernelSpec& kernel, const Target& target, double stale_seconds) {
   const std::lock_guard lock(state_->mutex);
   const std::string kernel_text = to_string(kernel), target_text = to_string(target);
-  // A read decides most waits, without blocking writers.
+  // A read decides most waits without blocking writers.
   const auto before = find_claim(state_->connection, kernel_text, target_text);
   if (before && !is_free(*before, stale_seconds)) return false;
   bool claimed = false;
@@ -73,7 +73,7 @@ void Database::renew_claim(const KernelSpec& kernel, const Target& target) {
 
 void Database::release_claim(const KernelSpec& kernel, const Target& target) {
   const std::lock_guard lock(state_->mutex);
-  // Only this object's claim: another process may have taken over a stale one.
+  // Deletes only this object's claim: another process may have taken over a stale one.
   state_->write([&](const Connection& db) {
     db.query("DELETE FROM claims WHERE kernel = ? AND target = ? AND holder = ?")
         .bind(to_string(kernel), to_string(target), state_->holder().token)

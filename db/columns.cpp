@@ -10,8 +10,8 @@
 namespace tilewise {
 namespace {
 
-/// Samples that are all numbers, as samples_text() writes them; empty for any other text. The JSON
-/// library takes ten times as long, which a program that opens a database waits for.
+/// Parses an array of numbers in the form of samples_text(); empty for any other text. The JSON
+/// library takes ten times as long, which would delay a program that opens a database.
 std::vector<double> parse_numbers(std::string_view text) {
   std::vector<double> samples;
   if (text.empty() || text.front() != '[') return {};

@@ -10,23 +10,22 @@
 #include "vocabulary/enum_names.hpp"
 #include "vocabulary/fields.hpp"
 
-// The columns of structs that are stored, by their fields(). A field is a column of its name; the
-// fields of a struct in a struct are columns of the same row. Where a struct has a Problem its row
-// has problem_id, and where it has an Environment, environment_id and the fields that are per_row.
+// Columns of stored structs, from their fields(). A field is a column of its name; the fields of a
+// nested struct are columns of the same row. The row of a struct with a Problem has problem_id. The
+// row of a struct with an Environment has environment_id and the per_row fields.
 namespace tilewise {
 
-/// Sample times as a JSON array, NaN and infinities as null: SQLite's form of them is NULL.
+/// Sample times as a JSON array; NaN and infinities are null, since SQLite stores them as NULL.
 std::string samples_text(const std::vector<double>& samples);
 /// Throws Error(invalid_argument).
 std::vector<double> parse_samples(const std::string& text);
 
-/// A struct whose fields are columns of the row of the struct that has it.
+/// A struct whose fields are columns in the row of the enclosing struct.
 template <class T>
 concept Nested =
     std::same_as<T, Candidate> || std::same_as<T, Measurement> || std::same_as<T, ResourceUsage>;
 
-/// Which fields of an Environment: those of the table environments, or of the row that refers to
-/// it.
+/// The part of an Environment: the table environments, or the row that refers to it.
 enum class EnvironmentPart : std::uint8_t { shared, per_row };
 inline bool is_in(std::optional<EnvironmentPart> part, const Field& about) {
   return !part || (*part == EnvironmentPart::per_row) == about.per_row;
@@ -50,7 +49,7 @@ decltype(auto) stored(const T& value) {
     return (value);
 }
 
-/// Reads what stored() made. Throws Error(invalid_argument) for a name that this version lacks.
+/// Reads a value of stored(). Throws Error(invalid_argument) for a name that this version lacks.
 template <class T>
 void read_stored(Query& row, T& out) {
   if constexpr (std::same_as<T, std::uint64_t>) {
@@ -93,7 +92,7 @@ class Columns {
   struct Column {
     std::string name, definition;  ///< definition: "TEXT NOT NULL"
   };
-  /// Of a struct whose row is `alias` in a query: "r". Of an Environment its shared part.
+  /// Columns of a struct whose row is `alias` in a query: "r". For an Environment, its shared part.
   template <class T>
   static Columns of(const std::string& alias) {
     Columns columns;
@@ -104,13 +103,13 @@ class Columns {
     return columns;
   }
 
-  /// The row's own, without id and hash.
+  /// The row's own columns, without id and hash.
   const std::vector<Column>& own() const { return own_; }
   /// "gpu TEXT NOT NULL, ..."
   std::string definitions() const;
   /// "gpu, kernel_template, ..."
   std::string names() const;
-  /// What ReadFields reads: "p.layout, ..., r.gpu, ..., e.driver, ...".
+  /// The columns for ReadFields: "p.layout, ..., r.gpu, ..., e.driver, ...".
   const std::string& selected() const { return selected_; }
 
   template <class T>
@@ -146,7 +145,7 @@ class Columns {
 
   std::string alias_, selected_;
   std::vector<Column> own_;
-  std::optional<EnvironmentPart> part_;  ///< while an Environment's fields are visited
+  std::optional<EnvironmentPart> part_;  ///< set while an Environment's fields are visited
   bool optional_ = false;
 };
 
@@ -173,7 +172,7 @@ class ReadFields {
   }
 
  private:
-  /// The variant is empty in all rows that this version writes.
+  /// Throws for a variant; this version writes none.
   void require_plain_variant();
   Query& row_;
 };
@@ -181,10 +180,10 @@ class ReadFields {
 /// Binds the row's own columns, in the order of Columns::own().
 class BindFields {
  public:
-  /// With the ids of the struct's problem and environment, where it has them.
+  /// Binds also the ids of the struct's problem and environment, if it has them.
   explicit BindFields(Query& query, std::int64_t problem = 0, std::int64_t environment = 0)
       : query_(query), problem_(problem), environment_(environment) {}
-  /// The shared part.
+  /// Binds the shared part.
   void bind_shared(const Environment& value) {
     part_ = EnvironmentPart::shared;
     fields(*this, value);

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether a process of this user has a lock on a file, by /proc/locks: opening and closing the
+/// Whether a process of this user has a lock on a file, from /proc/locks: opening and closing the
 /// file would release this process's own locks on it.
 bool used_by_this_user(const fs::path& file) {
   struct stat status {};
@@ -43,7 +43,7 @@ bool used_by_this_user(const fs::path& file) {
   return false;
 }
 
-/// Locked while companions are deleted. When two processes find a foreign log, the second must not
+/// Held while companions are deleted. When two processes find a foreign log, the second must not
 /// delete the first one's new log.
 class FolderLock {
  public:

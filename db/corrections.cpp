@@ -30,7 +30,7 @@ std::optional<StoredCorrections> Database::corrections(const std::string& gpu,
                                          " FROM corrections WHERE gpu = ? AND kind = ?");
   query.bind(gpu, kind);
   auto found = state_->rows(query, "row of corrections", read_corrections);
-  // A damaged index may lead to another row.
+  // A damaged index may return another row.
   if (found.empty() || found.front().gpu != gpu || found.front().kind != kind) return {};
   return std::move(found.front());
 }

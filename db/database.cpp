@@ -18,7 +18,7 @@ Trust default_trust() {
   return set ? Trust::anyone : Trust::owner;
 }
 
-// Absolute: the program may change its working folder.
+// Absolute, since the program may change its working folder.
 Place::Place(const std::filesystem::path& path) : path_(absolute_path(path)) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return;
@@ -30,10 +30,10 @@ void Place::require() const {
   if (path_.empty()) return;
   struct stat status {};
   if (stat(path_.c_str(), &status) != 0) {
-    if (errno != ENOENT && errno != ENOTDIR) return;  // a write gives the better error
+    if (errno != ENOENT && errno != ENOTDIR) return;  // a write reports the error better
     throw database_error(path_, "the file was deleted while it was open: nothing can be stored");
   }
-  // On network file systems the inode of one file may change.
+  // On network file systems the inode of a file may change.
   if (inode_ != 0 && (status.st_dev != device_ || status.st_ino != inode_) &&
       network_file_system_of(path_).empty())
     throw database_error(path_,
@@ -76,8 +76,7 @@ Database Database::in_memory() {
   return Database(std::make_unique<State>(open_in_memory(), Place(), Trust::owner));
 }
 
-/// Drops claims of processes that are gone. A database without room for the change can still be
-/// read.
+/// Drops claims of ended processes. A database without room for the change remains readable.
 void Database::drop_dead_claims() {
   if (state_->connection.integer("SELECT count(*) FROM claims") == 0) return;
   try {

@@ -1,7 +1,7 @@
 #include "db/state.hpp"
 #include "db/tables.hpp"
 
-// The facts of the devices whose records are stored.
+// The facts of devices with stored records.
 namespace tilewise {
 
 DeviceFacts read_device(Query& row) {
@@ -27,7 +27,7 @@ std::optional<DeviceFacts> Database::device(const std::string& gpu) const {
       state_->connection.query("SELECT " + kDeviceColumns + " FROM devices AS d WHERE gpu = ?");
   query.bind(gpu);
   auto found = state_->rows(query, "row of devices", read_device);
-  // A damaged index may lead to another row.
+  // A damaged index may return another row.
   if (found.empty() || found.front().gpu != gpu) return {};
   return std::move(found.front());
 }

@@ -12,8 +12,7 @@
 
 // The JSON form of a database: {"format": "tilewise", "version": 1, "records": [...], "winners":
 // [...], "general": [...], "baselines": [...], "searches": [...], "devices": [...], "images":
-// [...]}. Winners, general records and images refer to records by their ids; an import assigns new
-// ids.
+// [...]}. Winners, general records and images refer to records by id; an import assigns new ids.
 namespace tilewise {
 namespace {
 
@@ -35,7 +34,7 @@ struct StoredImage {
   std::vector<std::int64_t> records;
 };
 
-/// The text in an export: invalid UTF-8 is replaced.
+/// The text for an export; replaces invalid UTF-8.
 std::string as_utf8(const std::string& text) {
   return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
       .get<std::string>();
@@ -72,8 +71,7 @@ StoredImage read_stored_image(Query& row) {
   return stored;
 }
 
-/// A GPU's images: those of its records, and those without a record but with a matching launch
-/// revision.
+/// A GPU's images: those of its records, and those with a matching launch revision and no record.
 const std::string kImageCondition =
     " WHERE ?1 = '' OR id IN (SELECT image_id FROM record_images WHERE record_id IN (SELECT id "
     "FROM records WHERE gpu = ?1)) OR (id NOT IN (SELECT image_id FROM record_images) AND "
@@ -111,16 +109,16 @@ Json winner_json(const Winner& winner) {
 // In ----------------------------------------------------------------------------------------------
 
 struct ImportedWinner {
-  std::int64_t record_id = 0;  // as in the text
+  std::int64_t record_id = 0;  // id in the text
   std::string since, quarantined;
   Objective objective = Objective::time;
 };
 
-/// A whole text, read and checked before any write, without its searches (made on another machine).
+/// A whole text without its searches (made on another machine), read and checked before any write.
 struct Contents {
   std::vector<Record> records;
   std::vector<ImportedWinner> winners;
-  std::vector<std::int64_t> general;  // as in the text
+  std::vector<std::int64_t> general;  // ids in the text
   std::vector<Baseline> baselines;
   std::vector<StoredImage> images;
   std::vector<DeviceFacts> devices;
@@ -169,7 +167,7 @@ StoredImage image_from(const Json& json) {
   image.binary = from_base64(json.at("binary").get<std::string>());
   json.at("records").get_to(stored.records);
   check_imported(image);
-  // Exports of older versions have no hash: such an image is compiled again.
+  // Exports of older versions have no hash: the kernel of such an image is compiled again.
   stored.hash = json.value("hash", "");
   if (!stored.hash.empty() && row_hash(image) != stored.hash)
     throw Error(ErrorKind::invalid_argument, "the image of " + to_string(image.kernel) + " for " +
@@ -276,8 +274,8 @@ std::optional<RowId> find_record(const Connection& db, const Record& record) {
   return row;
 }
 
-/// Whether an imported winner replaces the stored one of its problem. A winner measured here is
-/// never replaced by another machine's, and none by a winner of another objective.
+/// Whether an imported winner replaces the stored one of its problem. It never replaces a winner
+/// measured here or a winner by another objective.
 bool beats_stored_winner(const Connection& db, std::int64_t record_id, Objective objective) {
   Query query = db.query(
       "SELECT r.outcome, r.median_us, r.spread, w.record_id, w.quarantined != '', s.median_us, "
@@ -319,7 +317,7 @@ void import_winner(const Connection& db, const ImportedWinner& winner, std::int6
   if (wanted) put_winner(db, record_id, winner.since, winner.quarantined, winner.objective);
 }
 
-/// A general record that is stored stays. The stored record of an imported one may be newer.
+/// Keeps a stored general record. An imported one's stored record may be newer.
 void import_general(const Connection& db, std::int64_t record_id) {
   Query query = db.query(
       "SELECT 1 FROM records AS r WHERE id = ? AND outcome = 'ok' AND NOT EXISTS (SELECT 1 FROM "
@@ -327,7 +325,7 @@ void import_general(const Connection& db, std::int64_t record_id) {
   if (query.bind(record_id).step()) put_general(db, record_id);
 }
 
-/// A stored image of the same key stays.
+/// Keeps a stored image of the same key.
 void import_image(const Connection& db, const StoredImage& stored,
                   const std::map<std::int64_t, std::int64_t>& ids) {
   const std::int64_t known = find_image(db, stored.image);
@@ -353,7 +351,7 @@ std::string Database::export_json(const std::string& gpu, bool with_images,
     json[key] = Json::array();
     for (const auto& row : state_->rows(query, what, read)) json[key].push_back(form(row));
     written += static_cast<std::int64_t>(json[key].size());
-    // Counts the table alone: a join would omit rows with a dangling reference.
+    // Counts only the table: a join would omit rows with a dangling reference.
     const bool has_gpu = key != std::string("images");
     Query count = db.query(std::string("SELECT count(*) FROM ") + key +
                            (has_gpu ? " WHERE ?1 IN (gpu, '')" : kImageCondition));
@@ -369,7 +367,7 @@ std::string Database::export_json(const std::string& gpu, bool with_images,
   put("devices", kDevices, "row of devices", read_device, parsed);
   if (with_images) put("images", kImages, "image", read_stored_image, image_json);
   if (left_out) *left_out = stored - written;
-  // Messages of a compiler may be invalid UTF-8: bad bytes are replaced.
+  // A compiler's messages may have invalid UTF-8, which is replaced.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

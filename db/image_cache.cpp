@@ -39,7 +39,7 @@ bool ImageCache::make_anew(const SqliteError& error) {
   }
   replaced_ = true;
   const RemovedFile file = remove_cache_file(path_, trust_);
-  // No file to remove is no failure: another process may have removed it.
+  // A missing file is no failure: another process may have removed it.
   if (!file.kept.empty()) {
     give_up(std::string(error.what()) + "; it is not made anew, since " + file.kept +
             ": move it away");
@@ -49,8 +49,8 @@ bool ImageCache::make_anew(const SqliteError& error) {
   return true;
 }
 
-/// Runs `body` on the database, if any; once more on a new file when the old one is damaged or
-/// gone.
+/// Runs `body` on the database, if any. If the file is damaged or was deleted, runs it once more on
+/// a new file.
 template <class Use>
 void ImageCache::use(Use body) {
   const std::lock_guard lock(mutex_);

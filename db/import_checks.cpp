@@ -49,7 +49,7 @@ void check_number(const std::string& name, double value, const Field& about) {
   refuse(name, allowed, number_text(value));
 }
 
-/// C0 and DEL, and C1 in UTF-8.
+/// Whether the text has C0, DEL, or C1 in UTF-8.
 bool has_control_character(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
@@ -70,7 +70,7 @@ void check_required_name(const std::string& name, const std::string& text) {
   check_name(name, text);
 }
 
-/// A name of a template, parameter or source: part of file names and macro names.
+/// A name of a template, parameter or source, used in file names and macro names.
 void check_identifier(const std::string& name, const std::string& text) {
   const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return c < 0x80 && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
@@ -94,7 +94,7 @@ void check_text(const std::string& name, const std::string& text, Field::Text ki
   }
 }
 
-/// Checks each field by what it may hold.
+/// Checks each field against its allowed values.
 class CheckFields {
  public:
   explicit CheckFields(std::string path = "") : path_(std::move(path)) {}

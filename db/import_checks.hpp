@@ -5,8 +5,8 @@
 #include "vocabulary/image.hpp"
 #include "vocabulary/record.hpp"
 
-// Limits on imported values. Refused are values that no measurement can have, and names with
-// characters that control a terminal.
+// Limits on imported values: no measurement has the refused values, and names with characters that
+// control a terminal are refused.
 namespace tilewise {
 
 /// Each throws Error(invalid_argument) with the field, the allowed values and the value.

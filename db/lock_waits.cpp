@@ -13,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kSayAfter = std::chrono::seconds(1);
 constexpr auto kLongestSleep = std::chrono::milliseconds(50);
 
-/// The time in which at least one connection waits.
+/// Measures the time in which at least one connection waits.
 class Waits {
  public:
   void begin() {
@@ -26,7 +26,7 @@ class Waits {
     count();
     --waiting_;
   }
-  /// Now, and all waits until now.
+  /// The current time, and the sum of all waits until now.
   std::pair<Clock::time_point, Clock::duration> read() {
     const std::lock_guard lock(mutex_);
     count();
@@ -52,7 +52,7 @@ class Waits {
     counted_until_ = now;
   }
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   int waiting_ = 0;
   Clock::time_point counted_until_;
   Clock::duration waited_{};

@@ -6,8 +6,8 @@
 /// Waits of this process for locks on databases that another process holds. Thread-safe.
 namespace tilewise {
 
-/// A steady clock that stands still while a connection of this process waits for such a lock. Time
-/// budgets are counted by it.
+/// A steady clock that stops while a connection of this process waits for such a lock. Time budgets
+/// use it.
 struct BudgetClock {
   using duration = std::chrono::steady_clock::duration;
   using rep = duration::rep;
@@ -20,19 +20,19 @@ struct BudgetClock {
 /// The longest wait of one statement.
 inline constexpr int kMostLockWaitSeconds = 30;
 
-/// Seconds of such waits since the process began.
+/// Total seconds of these waits since the process began.
 double lock_wait_seconds();
 
-/// `say` is called with the database in each wait that has lasted a second, once, in the waiting
-/// thread. Empty: nothing is called.
+/// In each wait that has lasted a second, the waiting thread calls `say` once with the database. An
+/// empty function disables the calls.
 void on_lock_wait(std::function<void(const std::filesystem::path&)> say);
 
 /// The wait of one statement. Sleeps between tries.
 class LockWait {
  public:
-  /// Begins anew: no try was made yet.
+  /// Starts again, before the first try.
   void begin() { *this = {}; }
-  /// Sleeps before the next try. False where `limit` is over since the first try.
+  /// Sleeps before the next try. False when `limit` has passed since the first try.
   bool sleep(const std::filesystem::path& database, std::chrono::milliseconds limit);
 
  private:

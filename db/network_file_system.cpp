@@ -40,7 +40,7 @@ constexpr std::array<std::uint64_t, 10> kWithoutOwners{
     0x786f4256,                          // VirtualBox shared folder
 };
 
-/// statfs(2)'s magic number of the file system of a path or of its folder; nothing when neither
+/// The magic number in statfs(2) for the file system of a path or of its folder; empty when neither
 /// exists.
 std::optional<std::uint64_t> magic_of(const std::filesystem::path& path) {
   struct statfs facts {};

@@ -25,13 +25,13 @@ std::string network_warning(const fs::path& path, std::string_view network) {
          "locks; better name a local file with --db";
 }
 
-/// Checked before SQLite opens a file, and again once it is open.
+/// Checks a file before SQLite opens it, and again once it is open.
 void require_usable(const fs::path& path, Trust trust) {
   require_regular(path);
   if (trust == Trust::owner) require_trusted(path);
 }
 
-/// The same with SQLite's companions, which may be newer.
+/// Also checks SQLite's companions, which may be newer.
 void require_all_trusted(const fs::path& path, Trust trust) {
   if (trust != Trust::owner) return;
   require_trusted(path);
@@ -41,14 +41,14 @@ void require_all_trusted(const fs::path& path, Trust trust) {
 void set_pragmas(const Connection& connection) {
   connection.execute(
       "PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
-      // Files may be from other machines: a schema must run no functions, and reads detect damaged
-      // pages.
+      // Files may be from other machines: a schema must run no functions, and reads must detect
+      // damaged pages.
       "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
 }
 
 constexpr std::chrono::milliseconds kBusy{Connection::kBusyMilliseconds};
 
-/// A switch to WAL needs exclusive access for a moment; SQLite itself does not wait for that.
+/// A switch to WAL needs exclusive access for a moment; SQLite itself does not wait for it.
 std::string set_journal_mode(const Connection& connection, const std::string& mode) {
   for (LockWait wait;;) {
     try {
@@ -93,7 +93,7 @@ std::string log_not_seen(const fs::path& path) {
          "-wal are not seen; open it once where it can be written";
 }
 
-/// Whether SQLite may create companions for a reader: only as the owner or root, since another
+/// Whether SQLite may create companions for a reader: only for the owner or root, since another
 /// user's files would lock the owner out.
 bool may_make_companions(const fs::path& path, Trust trust) {
   struct stat status {};
@@ -113,7 +113,7 @@ bool has_usable_log(const fs::path& path, Trust trust) {
   return true;
 }
 
-/// The file without its log: concurrent writes are not visible.
+/// Opens the file without its log: concurrent writes are not visible.
 OpenedFile connect_immutable(const fs::path& path) {
   OpenedFile file{Connection(path, Connection::Access::immutable), {}};
   if (has_bytes(path, "-wal"))
@@ -121,8 +121,8 @@ OpenedFile connect_immutable(const fs::path& path) {
   return file;
 }
 
-/// WAL mode needs two companions. Where they cannot or must not be created, the file is read
-/// without its log.
+/// WAL mode needs two companions. If they cannot or must not be created, the file is read without
+/// its log.
 OpenedFile connect_for_reading(const fs::path& path, std::string_view network, Trust trust) {
   const bool owner = may_make_companions(path, trust);
   if (owner && trust == Trust::owner) {
@@ -179,8 +179,8 @@ OpenedFile open_existing_for_writing(const fs::path& path, std::string_view netw
   return file;
 }
 
-/// After a creation that failed. Another process that has opened the file meanwhile finds that it
-/// was deleted.
+/// Cleans up after a failed creation. Another process that has opened the file meanwhile detects
+/// that it was deleted.
 void remove_if_empty(const fs::path& path) {
   std::error_code ignored;
   if (fs::file_size(path, ignored) != 0 || ignored) return;

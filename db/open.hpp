@@ -16,18 +16,18 @@ struct OpenedFile {
 };
 
 /// Opens for writing. Creates the folder and the file when absent (both private to the user);
-/// migrates an older schema. A creation that fails leaves no file. WAL, or a rollback journal when
-/// `network` is the name of the file's network file system. Trust::owner refuses files that
-/// require_trusted() refuses.
+/// migrates an older schema. A failed creation leaves no file. Uses WAL, or a rollback journal if
+/// `network` names a network file system. Trust::owner refuses files that require_trusted()
+/// refuses.
 OpenedFile open_for_writing(const std::filesystem::path& path, std::string_view network,
                             Trust trust);
 /// Opens an existing file for reading. For its owner and root, SQLite creates companions and
-/// removes them at the end. Other users read the file as it is; so does the owner where companions
+/// removes them at the end. Other users read the file without companions; so does the owner if they
 /// cannot be created.
 OpenedFile open_for_reading(const std::filesystem::path& path, std::string_view network,
                             Trust trust);
-/// The same; empty where there is no file, and where the file holds no tables yet. A log with rows
-/// that cannot be read is an error all the same.
+/// The same; empty if there is no file, or the file has no tables yet. A log whose rows cannot be
+/// read is still an error.
 std::optional<OpenedFile> open_for_reading_if_any(const std::filesystem::path& path,
                                                   std::string_view network, Trust trust);
 /// An empty database in memory.

@@ -16,7 +16,7 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-/// The user's home directory: HOME, else the system's user table; empty without either.
+/// The user's home directory: HOME, otherwise from the system's user table; empty without either.
 fs::path home() {
   if (const std::string home = environment("HOME"); !home.empty()) return home;
   const passwd* user = getpwuid(getuid());

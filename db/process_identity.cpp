@@ -19,7 +19,7 @@ struct Shown {
   std::int64_t started = 0;
 };
 
-/// From /proc/PID/stat: "pid (name) state ... starttime ...", where the name may have any
+/// Reads /proc/PID/stat: "pid (name) state ... starttime ...", where the name may have any
 /// character.
 std::optional<Shown> shown(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");

@@ -4,8 +4,8 @@
 
 namespace tilewise {
 
-/// Identifies one object of one process among all users of a database, so that others can test
-/// whether the process still runs.
+/// Identifies one object of one process among all users of a database, so that other processes can
+/// test whether it still runs.
 struct ProcessIdentity {
   std::string token;    ///< random, unique to the object
   std::string machine;  ///< boot and process namespace of `pid`

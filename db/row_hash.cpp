@@ -13,7 +13,7 @@
 namespace tilewise {
 namespace {
 
-/// Adds a struct's fields. Those of one `since` are added where one of them is not zero.
+/// Adds a struct's fields. Fields with the same `since` are added if one of them is not zero.
 class HashFields {
  public:
   explicit HashFields(RowHash& hash) : hash_(hash) {}
@@ -67,7 +67,7 @@ class HashFields {
 
 template <class T>
 std::string hash_of(const T& value) {
-  RowHash hash(2048);  // more than most rows have
+  RowHash hash(2048);  // more than most rows need
   HashFields visit(hash);
   fields(visit, value);
   visit.flush();

@@ -8,8 +8,8 @@
 
 #include "db/database.hpp"
 
-// A hash of each row's contents, stored with it: a row that does not match its hash is damaged and
-// not used. XXH3 detects damage; it is no protection against an attacker (docs/security.md).
+// A hash of each row's contents, stored with the row: a row that does not match its hash is damaged
+// and not used. XXH3 detects damage; it is no protection against an attacker (docs/security.md).
 namespace tilewise {
 
 /// A row that does not match its hash; what() names it.
@@ -17,7 +17,7 @@ class DamagedRow : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// hash_text() of values in order of addition. Values that SQLite or JSON store alike have one
+/// hash_text() of values in order of addition. Values with the same form in SQLite or JSON have one
 /// hash: every NaN, and both zeros.
 class RowHash {
  public:
@@ -27,7 +27,7 @@ class RowHash {
   RowHash& add(std::span<const std::uint8_t> bytes);
   RowHash& add(std::int64_t value);
   RowHash& add(double value);
-  /// The values of another one.
+  /// Adds the values of another RowHash.
   RowHash& add(const RowHash& values);
   std::string hex() const;
 
@@ -36,15 +36,15 @@ class RowHash {
   std::string values_;
 };
 
-/// Of the fields() in their order, except ids: those of the problem and the environment instead.
+/// Hash of the fields() in their order; ids are replaced by the problem and the environment.
 std::string row_hash(const Record& record);
-/// Of the record's key and the winner's own columns.
+/// Hash of the record's key and the winner's own columns.
 std::string row_hash(const Winner& winner);
 std::string row_hash(const Baseline& baseline);
 std::string row_hash(const Search& search);
 std::string row_hash(const StoredCorrections& corrections);
 std::string row_hash(const DeviceFacts& facts);
-/// Of key, source hash, usage, log and binary.
+/// Hash of key, source hash, usage, log and binary.
 std::string row_hash(const Image& image);
 
 /// Throws DamagedRow with `what` unless `row` matches the stored hash.

@@ -24,7 +24,7 @@ std::vector<std::string> names_in(std::string_view list) {
   return names;
 }
 
-/// "m = ? AND n = ?" with " AND " between.
+/// "m = ? AND n = ?", with `between` = " AND ".
 std::string each(const std::string& names, const std::string& between) {
   std::string text;
   for (const std::string& name : names_in(names))
@@ -39,7 +39,7 @@ void bind_problem(Query& query, const Problem& problem) {
   fields(bind, problem);
 }
 
-/// Whether the row found by the index has the problem; a damaged row does not.
+/// Whether the row found by the index has the problem; a damaged row may not.
 bool is_problem(const Connection& connection, std::int64_t id, const Problem& problem) {
   Query query =
       connection.query("SELECT " + kProblemColumns + " FROM problems AS p WHERE p.id = ?");
@@ -90,7 +90,7 @@ std::int64_t put_problem(const Connection& connection, const Problem& problem) {
 }
 
 std::int64_t put_environment(const Connection& connection, const Environment& environment) {
-  // An update of an existing row: it returns the id, and mends a damaged row.
+  // An update of an existing row returns the id and repairs a damaged row.
   static const std::string sql =
       upsert("environments", kEnvironmentNames, kEnvironmentNames) + " RETURNING id";
   Query query = connection.query(sql);

@@ -8,10 +8,10 @@
 #include "db/row_hash.hpp"
 #include "db/sqlite.hpp"
 
-// Rows that others refer to, and what all statements use.
+// Rows that others refer to, and helpers for all statements.
 namespace tilewise {
 
-/// A winner's fields besides its record.
+/// A winner's fields other than its record.
 template <class Visit>
 void fields(Visit& visit, Some<Winner> auto& x) {
   visit("since", x.since, {.text = Field::Text::date});
@@ -19,7 +19,7 @@ void fields(Visit& visit, Some<Winner> auto& x) {
   visit("objective", x.objective, {.since = 6});
 }
 
-/// The columns of the table `problems`, without id and variant, and how they are read, as p.
+/// The columns of the table `problems` (alias p), without id and variant, and the form for reading.
 inline const std::string kProblemNames = Columns::of<Problem>("p").names();
 inline const std::string kProblemColumns = Columns::of<Problem>("p").selected() + ", p.variant";
 /// Throws Error(invalid_argument) for an unknown name and for a variant.
@@ -34,11 +34,11 @@ std::int64_t put_environment(const Connection& connection, const Environment& en
 /// "?, ?, ?", one for each of a comma-separated list.
 std::string marks(const std::string& names);
 /// "INSERT INTO table (names) VALUES (?, ...)", replacing the row of these `keys` (the table's
-/// unique key), whose own values may be damaged too. Both are comma-separated lists of columns.
+/// unique key), whose other values may be damaged. Both are comma-separated lists of columns.
 std::string upsert(const std::string& table, const std::string& keys, const std::string& names);
 
-/// Reads a struct by its columns and compares it with the row's hash. Throws DamagedRow, naming the
-/// row by name_of(value), where they differ.
+/// Reads a struct by its columns and compares it with the row's hash. If they differ, throws
+/// DamagedRow that names the row by name_of(value).
 template <class T, class NameOf>
 T read_hashed(Query& row, NameOf name_of) {
   T value;
@@ -57,7 +57,7 @@ void bind_hashed(Query& query, const T& value, std::int64_t problem = 0,
   query.bind(row_hash(value));
 }
 
-/// The time now as ISO 8601 in UTC: "2025-06-01T12:34:56Z".
+/// The current time as ISO 8601 in UTC: "2025-06-01T12:34:56Z".
 std::string utc_now();
 
 }  // namespace tilewise

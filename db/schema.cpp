@@ -55,7 +55,7 @@ CREATE TABLE IF NOT EXISTS corrections (
 struct FieldsTable {
   std::string name, first;  ///< first: the definitions before the fields'
   Columns columns;
-  std::string last;  ///< the definitions after them, and the constraints
+  std::string last;  ///< definitions after the fields', and constraints
 
   std::string create(const std::string& as) const {
     return "CREATE TABLE IF NOT EXISTS " + as + " (" + first + columns.definitions() + last +
@@ -68,7 +68,7 @@ const std::string kId = "id INTEGER PRIMARY KEY, ", kHash = ", hash TEXT NOT NUL
 const FieldsTable& problems_table() {
   static const FieldsTable table{
       "problems", kId, Columns::of<Problem>(""),
-      // Epilogues, orders of sums, groups and scales of later versions.
+      // For epilogues, orders of sums, groups and scales of later versions.
       ", variant TEXT NOT NULL DEFAULT '', UNIQUE (" + kProblemNames + ", variant)"};
   return table;
 }
@@ -101,12 +101,12 @@ bool has_column(const Connection& db, const std::string& table, const std::strin
   return query.bind(table, column).step();
 }
 
-/// Creates what a file of version 6 or later, or a new one, lacks. Fields added since then have a
-/// default, since a process of an older version may still add rows.
+/// Adds the parts that a new file, or one of version 6 or later, lacks. Fields added since then
+/// have a default, since a process of an older version may still add rows.
 void complete(const Connection& db) {
   const FieldsTable& problems = problems_table();
   db.execute(problems.create("problems"));
-  if (!has_column(db, "problems", "variant"))  // it is in a key, which SQLite does not change
+  if (!has_column(db, "problems", "variant"))  // part of a key, which SQLite cannot change
     db.execute(problems.create("new_problems") + "; INSERT INTO new_problems (id, " +
                kProblemNames + ") SELECT id, " + kProblemNames +
                " FROM problems; DROP TABLE problems; ALTER TABLE new_problems RENAME TO problems");
@@ -120,8 +120,8 @@ void complete(const Connection& db) {
   db.execute(kOtherTables);
 }
 
-/// Foreign keys are off while the table that they refer to is replaced; a transaction cannot change
-/// that.
+/// Disables foreign keys while the table that they refer to is replaced; a transaction cannot
+/// change that setting.
 class WithoutForeignKeys {
  public:
   explicit WithoutForeignKeys(const Connection& db)
@@ -181,7 +181,7 @@ void bring_up_to_date(const Connection& connection) {
   if (version_of(connection) == kSchema) return;
   const WithoutForeignKeys off(connection);
   Transaction transaction(connection);
-  // Another process may have done it during the wait for the lock.
+  // Another process may have done it while this one waited for the lock.
   if (version_of(connection) < kSchema) {
     complete(connection);
     connection.execute("PRAGMA application_id = " + std::to_string(kApplicationId) +

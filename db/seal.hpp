@@ -3,8 +3,8 @@
 
 namespace tilewise {
 
-/// Makes a closed database a file to ship: without a log and free pages, readable by everyone. A
-/// reader then needs no companions and no writable folder. Throws Error(database).
+/// Prepares a closed database for shipping: no log, no free pages, readable by everyone. A reader
+/// then needs no companions and no writable folder. Throws Error(database).
 void seal(const std::filesystem::path& path);
 
 }  // namespace tilewise

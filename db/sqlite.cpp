@@ -60,7 +60,8 @@ void unlock_after_fork() {
   initialising.unlock();
 }
 
-// When the program or library is loaded: a fork() beside the first use of SQLite is handled, too.
+// Registered at load time, so that a fork() concurrent with the first use of SQLite is handled,
+// too.
 [[maybe_unused]] const int registered =
     pthread_atfork(lock_before_fork, unlock_after_fork, unlock_after_fork);
 
@@ -151,7 +152,7 @@ struct Connection::Busy {
   std::chrono::milliseconds limit;
   LockWait wait = {};
 
-  /// SQLite's busy handler. `tries`: of the statement that waits, before this one.
+  /// SQLite's busy handler. `tries`: the waiting statement's earlier tries.
   static int handle(void* busy, int tries) {
     auto& self = *static_cast<Busy*>(busy);
     if (tries == 0) self.wait.begin();

@@ -42,8 +42,8 @@ class Query {
     while (step()) {
     }
   }
-  /// Reads the next columns of the row. NULL is NaN as a double. Throws Error(invalid_argument) for
-  /// a number out of range.
+  /// Reads the next columns of the row. As a double, NULL is NaN. Throws Error(invalid_argument)
+  /// for a number out of range.
   template <class... T>
   Query& read(T&... out) {
     (get(out), ...);
@@ -114,7 +114,7 @@ class Connection {
     write,
     owner,     ///< changes no row; removes the companions when it closes
     read,      ///< creates no companion: in WAL mode they must exist
-    immutable  ///< the file alone, without its log
+    immutable  ///< only the file, without its log
   };
   static constexpr int kBusyMilliseconds = 1000 * kMostLockWaitSeconds;
 
@@ -125,19 +125,19 @@ class Connection {
 
   /// Runs one or several statements without parameters; rows are dropped.
   void execute(const std::string& sql) const;
-  /// A statement, prepared at its first use. Only one use of a text at a time.
+  /// A statement, prepared at its first use. Only one Query at a time may use a text.
   Query query(const std::string& sql) const;
   /// The first column of the first row.
   std::int64_t integer(const std::string& sql) const;
   std::string text(const std::string& sql) const;
-  /// Reads the file: SQLITE_OK, or the primary code of the failure.
+  /// Reads the file and returns SQLITE_OK, or the primary code of the failure.
   int probe() const;
 
   std::int64_t changes() const;
   bool in_transaction() const;
-  /// Opened for reading, or the file is not writable.
+  /// Whether it was opened for reading, or the file is not writable.
   bool read_only() const;
-  /// How long a statement waits for a lock of another process (LockWait).
+  /// Sets how long a statement waits for a lock of another process (LockWait).
   void set_busy_timeout(int milliseconds) const;
   const std::filesystem::path& path() const { return path_; }
 
@@ -155,7 +155,7 @@ class Connection {
   using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
   void open(const std::string& uri, int flags);
 
-  /// SQLite has its address, which does not change when the connection is moved.
+  /// SQLite stores its address, which stays the same when the connection is moved.
   struct Busy;
 
   std::filesystem::path path_;
@@ -165,8 +165,8 @@ class Connection {
   mutable std::unordered_map<std::string, Statement> statements_;  // destroyed before connection_
 };
 
-/// Rolled back unless committed. `write` takes the writer's lock at the start; `read` sees one
-/// state of the database throughout.
+/// A transaction that is rolled back unless committed. `write` takes the writer's lock at the
+/// start; `read` sees one state of the database throughout.
 class Transaction {
  public:
   enum class Kind { write, read };

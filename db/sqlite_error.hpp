@@ -6,16 +6,16 @@
 
 namespace tilewise {
 
-/// A failure reported by SQLite; for callers an Error(database).
+/// A failure reported by SQLite; an Error(database) for callers.
 class SqliteError : public Error {
  public:
   SqliteError(const std::string& message, int code, int system_error)
       : Error(ErrorKind::database, message), code_(code), system_error_(system_error) {}
-  /// No space was left for a write.
+  /// Whether no space was left for a write.
   bool full() const;
-  /// The file's contents are corrupt.
+  /// Whether the file's contents are corrupt.
   bool damaged() const;
-  /// An index disagrees with its table.
+  /// Whether an index disagrees with its table.
   bool of_an_index() const;
   bool busy() const;
 

@@ -17,10 +17,10 @@
 
 namespace tilewise {
 
-/// The identity of an open file: detects that its path no longer leads to it.
+/// The identity of an open file: detects that its path refers to another file.
 class Place {
  public:
-  /// In memory: always valid.
+  /// A database in memory: always valid.
   Place() = default;
   explicit Place(const std::filesystem::path& path);
   /// Throws Error(database) when the file was deleted or replaced.
@@ -32,8 +32,8 @@ class Place {
   ino_t inode_ = 0;
 };
 
-/// A scope in which a row can be changed or deleted although its index lacks its entry; SQLite
-/// refuses that otherwise.
+/// A scope in which a row without an index entry can be changed or deleted, which SQLite otherwise
+/// refuses.
 class IndexRepair {
  public:
   explicit IndexRepair(const Connection& connection);
@@ -45,7 +45,7 @@ class IndexRepair {
   const Connection& connection_;
 };
 
-/// The state of a Database. Every member function locks `mutex` while it uses the rest.
+/// The state of a Database. Every member function locks `mutex` while it uses the other members.
 struct Database::State {
   State(OpenedFile file, Place where, Trust trusted)
       : connection(std::move(file.connection)),
@@ -59,8 +59,8 @@ struct Database::State {
     if (say) say(warnings.back());
   }
 
-  /// Reads all rows of `query` by `read`. A row of a newer version and a damaged row are skipped
-  /// with a warning and stay in the database.
+  /// Reads all rows of `query` with `read`. A damaged row or a row of a newer version is skipped
+  /// with a warning and stays in the database.
   template <class Read>
   auto rows(Query& query, const std::string& what, Read read) {
     std::vector<decltype(read(query))> found;
@@ -86,8 +86,8 @@ struct Database::State {
     return *identity;
   }
 
-  /// Runs `body` in a transaction and commits. Runs it once more when the disk was full and
-  /// make_room() freed space, or when an index disagreed with its table.
+  /// Runs `body` in a transaction and commits. Runs it once more if the disk was full and
+  /// make_room() freed space, or if an index disagreed with its table.
   template <class Body>
   void write(Body body) {
     const auto once = [&] {

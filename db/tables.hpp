@@ -8,7 +8,7 @@
 #include "db/rows.hpp"
 #include "db/sqlite.hpp"
 
-// The statements behind Database's members, for use inside a caller's transaction.
+// Statements behind Database's members, for use inside a caller's transaction.
 namespace tilewise {
 
 // The read functions throw DamagedRow for a row that does not match its hash.
@@ -19,14 +19,14 @@ inline const std::string kRecordTables =
     "records AS r JOIN problems AS p ON p.id = r.problem_id "
     "JOIN environments AS e ON e.id = r.environment_id";
 Record read_record(Query& row);
-/// A whole winner: its record's columns, its own, and whether its key is its record's.
+/// A whole winner: its record's columns, its own columns, and whether its key is its record's.
 inline const std::string kWinnerColumns = kRecordColumns + ", " +
                                           Columns::of<Winner>("w").selected() +
                                           ", w.hash, w.problem_id = r.problem_id AND w.gpu = r.gpu";
 inline const std::string kWinnerTables = kRecordTables + " JOIN winners AS w ON w.record_id = r.id";
 Winner read_winner(Query& row);
 
-/// A filter as " WHERE ... ORDER BY ... LIMIT ..." on kRecordTables, with its parameters.
+/// A filter with its parameters, as " WHERE ... ORDER BY ... LIMIT ..." on kRecordTables.
 class RecordCondition {
  public:
   RecordCondition(const Connection& connection, const RecordFilter& filter);
@@ -42,11 +42,11 @@ class RecordCondition {
 };
 
 std::int64_t put_record(const Connection& connection, const Record& record);
-/// Makes a record the winner of its problem and GPU. An existing winner keeps its date, and without
-/// `objective` also what it was chosen by.
+/// Makes a record the winner of its problem and GPU. An existing winner keeps its date and, without
+/// `objective`, its objective.
 void put_winner(const Connection& connection, std::int64_t record_id, const std::string& since,
                 const std::string& quarantined, std::optional<Objective> objective = {});
-/// No effect when the record is no winner.
+/// No effect when the record is not a winner.
 void quarantine_winner(const Connection& connection, std::int64_t record_id,
                        const std::string& why);
 /// Makes a record the general one of its problem and GPU.
@@ -65,7 +65,7 @@ inline const std::string kUsageColumns = Columns::of<ResourceUsage>("").names();
 inline const std::string kImageColumns =
     "kernel, target, launch_revision, source_hash, " + kUsageColumns + ", compile_ms";
 Image read_image(Query& row);
-/// Deletes claims of processes that are gone.
+/// Deletes claims of ended processes.
 void drop_dead_claims(const Connection& connection);
 /// A damaged row, or a row with a dangling reference.
 struct DamagedPlace {
@@ -73,7 +73,7 @@ struct DamagedPlace {
   std::int64_t row = 0;  ///< its rowid
   std::string what;      ///< description
 };
-/// Every row of every table, each at most once.
+/// All damaged rows of all tables, without duplicates.
 std::vector<DamagedPlace> damaged_rows(const Connection& connection);
 /// Columns of a whole baseline, for "SELECT ... FROM kBaselineTables".
 inline const std::string kBaselineColumns = Columns::of<Baseline>("b").selected() + ", b.hash";

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// getpwuid_r() and the like: `ask` fills `entry`, with its text in `buffer`.
+/// Calls getpwuid_r() or a similar function: `ask` fills `entry`, with its text in `buffer`.
 template <class Entry, class Ask>
 bool look_up(Entry& entry, std::vector<char>& buffer, Ask ask) {
   Entry* found = nullptr;
@@ -78,8 +78,8 @@ fs::path next_of(const fs::path& link) {
   return link.parent_path() / fs::read_symlink(link, ignored);
 }
 
-/// Calls `look` with the facts of each symbolic link on the way to the file and of the file itself,
-/// until it returns true.
+/// Calls `look` with the facts of each symbolic link on the path to the file and of the file
+/// itself, until it returns true.
 template <class Look>
 void walk_links(fs::path at, Look look) {
   struct stat status {};
@@ -99,7 +99,7 @@ UserFacts this_user() {
 
 std::string distrust(const FileFacts& file, const UserFacts& user) {
   const bool own = file.owner == user.user || file.owner == 0;
-  // In a container, the owners of mounted volumes may have no account there.
+  // In a container, owners of mounted volumes may have no account.
   const bool of_a_volume = user.user == 0 && !own && !user.has_account(file.owner);
   const std::string what = S_ISLNK(file.mode)   ? "the symbolic link"
                            : S_ISDIR(file.mode) ? "the folder"
@@ -197,7 +197,7 @@ bool make_private_file(const fs::path& file) {
     close(made);
     return true;
   }
-  if (errno == EEXIST || errno == EROFS || errno == EACCES) return false;  // opening it tells more
+  if (errno == EEXIST || errno == EROFS || errno == EACCES) return false;  // opening reports more
   throw database_error(file, std::string("the file cannot be made (") + std::strerror(errno) +
                                  "); name another file with --db");
 }

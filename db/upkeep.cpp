@@ -24,8 +24,8 @@ WITH kept (id) AS (
   WHERE place <= 8)
 )sql";
 
-// An image with records stays with them. An image without one stays while a kept record without an
-// image has its launch revision.
+// An image with records stays with them. An image without a record stays while a kept record
+// without an image has its launch revision.
 const std::string kDropImages = kWithKept + R"sql(
 DELETE FROM images
 WHERE id NOT IN (SELECT image_id FROM record_images WHERE record_id IN (SELECT id FROM kept))
@@ -36,15 +36,15 @@ WHERE id NOT IN (SELECT image_id FROM record_images WHERE record_id IN (SELECT i
       WHERE id IN (SELECT id FROM kept) AND id NOT IN (SELECT record_id FROM record_images)))
 )sql";
 
-// Finalists stay: their machine code tells a search whether it is still valid for new sources.
+// Keeps finalists: their machine code determines whether a search is still valid for new sources.
 const std::string kDropLosers = kWithKept + R"sql(
 DELETE FROM records
 WHERE source_hash NOT IN (SELECT value FROM json_each(?1)) AND id NOT IN (SELECT id FROM kept)
 )sql";
 
-// The removals for the records whose ids are the JSON array ?1, in this order.
+// Removals for the records whose ids are in the JSON array ?1, in this order.
 constexpr const char* kRemovals[] = {
-    // images of these records only
+    // images of only these records
     R"sql(DELETE FROM images
           WHERE id IN (SELECT image_id FROM record_images
                        WHERE record_id IN (SELECT value FROM json_each(?1)))
@@ -63,11 +63,11 @@ constexpr const char* kRemovals[] = {
                                       WHERE id IN (SELECT value FROM json_each(?1)))
             AND (problem_id, gpu) NOT IN (SELECT problem_id, gpu FROM records
                                           WHERE id NOT IN (SELECT value FROM json_each(?1))))sql",
-    // searches of their problems
+    // searches of the records' problems
     R"sql(DELETE FROM searches
           WHERE (problem_id, gpu) IN (SELECT problem_id, gpu FROM records
                                       WHERE id IN (SELECT value FROM json_each(?1))))sql",
-    // corrections that were made of them
+    // corrections made from the records
     R"sql(DELETE FROM corrections
           WHERE gpu IN (SELECT gpu FROM records
                         WHERE id IN (SELECT value FROM json_each(?1))))sql",
@@ -91,8 +91,8 @@ void drop_orphans(const Connection& db) {
       .run();
 }
 
-/// Drops damaged rows. Records are dropped as in remove(); a search whose winner is dropped goes
-/// too.
+/// Drops damaged rows. Records are dropped as in remove(); a search whose winner is dropped is
+/// dropped, too.
 std::int64_t drop_damaged_rows(const Connection& db) {
   const std::vector<DamagedPlace> damage = damaged_rows(db);
   std::map<std::string, nlohmann::json> rows;
@@ -185,7 +185,7 @@ std::int64_t Database::remove(const RecordFilter& filter) {
   state_->write([&](const Connection& db) {
     const std::string ids = chosen_ids(db, filter);
     for (const char* removal : kRemovals) db.query(removal).bind(ids).run();
-    removed = db.changes();  // by the last statement: records
+    removed = db.changes();  // from the last statement: records
     drop_orphans(db);
   });
   return removed;
@@ -204,8 +204,8 @@ Database::Pruned Database::prune(const std::vector<std::string>& current_source_
     db.query(kDropImages).run();
     drop_orphans(db);
   });
-  // The file shrinks only when the log is checkpointed and truncated; after a failure too, since
-  // the log has the attempt.
+  // The file shrinks only when the log is checkpointed and truncated. Also needed after a failure,
+  // since the log has the attempt.
   constexpr const char* kCutLog = "PRAGMA wal_checkpoint(TRUNCATE)";
   try {
     state_->connection.execute(std::string("VACUUM; ") + kCutLog);

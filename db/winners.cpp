@@ -25,7 +25,7 @@ Record record_of(const Connection& db, std::int64_t record_id) {
   }
 }
 
-/// By GPU, size and layout. SQLite's sort would copy each row, which takes longer than the sort.
+/// Sorts by GPU, size and layout. SQLite's sort would copy each row, which takes longer.
 std::vector<Winner> in_order(std::vector<Winner> winners) {
   std::vector<Winner*> order;
   for (Winner& winner : winners) order.push_back(&winner);
@@ -123,7 +123,7 @@ std::optional<Winner> Database::winner(const Problem& problem, const std::string
   Query query = state_->connection.query(kSelect + " WHERE w.problem_id = ? AND w.gpu = ?");
   query.bind(*id, gpu);
   auto found = state_->rows(query, "winner", [](Query& row) { return read_winner(row); });
-  // A damaged index may lead to another problem's row.
+  // A damaged index may return another problem's row.
   if (found.empty() || found.front().record.problem != problem) return {};
   return std::move(found.front());
 }
@@ -136,7 +136,7 @@ std::vector<Winner> Database::winners(const std::string& gpu) const {
 }
 
 void put_general(const Connection& connection, std::int64_t record_id) {
-  // The record may be another problem's in a damaged row.
+  // A damaged row may have the record for another problem.
   connection.query("DELETE FROM general WHERE record_id = ?").bind(record_id).run();
   connection
       .query(
@@ -157,7 +157,7 @@ void Database::set_general(std::int64_t record_id) {
 
 std::vector<Record> Database::general(const std::string& gpu) const {
   const std::lock_guard lock(state_->mutex);
-  // By the ids: of a join SQLite reads all records.
+  // Selects by id: with a join SQLite would read all records.
   Query query = state_->connection.query(
       "SELECT " + kRecordColumns + " FROM " + kRecordTables +
       " WHERE r.id IN (SELECT record_id FROM general) AND ? IN (r.gpu, '') AND r.outcome = 'ok' "

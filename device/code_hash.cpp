@@ -9,10 +9,10 @@ namespace tilewise {
 namespace {
 
 constexpr std::uint16_t kCudaMachine = 190;
-constexpr std::size_t kLongestName = 1024;  // bytes of a symbol's name that count
+constexpr std::size_t kLongestName = 1024;  // hashed bytes of a symbol's name
 
-// Attributes of .nv.info, by the names of the CUDA toolkit's disassembler. A value of form
-// EIFMT_SVAL has a length and bytes, a value of every other form two bytes.
+// Attributes of .nv.info, named as in the CUDA toolkit's disassembler. A value of form EIFMT_SVAL
+// has a length and bytes, a value of every other form two bytes.
 constexpr std::uint8_t kSizedValue = 4;
 constexpr std::uint8_t kExternals = 0x0f, kApiVersion = 0x37;
 // PARAM_CBANK, FRAME_SIZE, MIN_STACK_SIZE, MAX_STACK_SIZE, REGCOUNT: the first word of the value is
@@ -24,8 +24,9 @@ bool begins_with_one_of(std::string_view name, std::initializer_list<std::string
                      [name](std::string_view beginning) { return name.starts_with(beginning); });
 }
 
-/// Which sections are hashed. Of a cubin: chosen by name, since .nv.info (register counts) is not
-/// loaded but counts. Of a shared library: the loaded sections, without the loader's own tables.
+/// Whether a section is hashed. Sections of a cubin are chosen by name, since .nv.info (register
+/// counts) is not loaded but relevant. A shared library has its loaded sections hashed, without the
+/// loader's own tables.
 bool counts(const ElfFile& file, const ElfSection& section) {
   if (file.machine == kCudaMachine)
     return begins_with_one_of(
@@ -48,8 +49,8 @@ bool counts(const ElfFile& file, const ElfSection& section) {
   return true;
 }
 
-/// The text that is hashed: fields with their lengths, so that two different lists of fields never
-/// give the same text.
+/// The hashed text: fields with their lengths, so that different lists of fields never give the
+/// same text.
 class HashedText {
  public:
   void add(std::string_view text) {
@@ -62,7 +63,7 @@ class HashedText {
   void add(std::uint64_t number) {
     text_.append(reinterpret_cast<const char*>(&number), sizeof number);
   }
-  /// Fields whose order does not count.
+  /// Adds fields whose order is irrelevant.
   void add_sorted(std::vector<std::string> parts) {
     std::sort(parts.begin(), parts.end());
     add(std::uint64_t{parts.size()});
@@ -107,7 +108,7 @@ class Reader {
     return part.text();
   }
 
-  /// A symbol as its section's name and its offset there, or, without a section, as its name. A
+  /// A symbol as its section's name and its offset there; without a section, as its name. A
   /// symbol's number depends on the order of the source; the name of a local symbol depends on
   /// unrelated text.
   std::string symbol(std::uint64_t table, std::uint64_t number) const {
@@ -146,7 +147,7 @@ class Reader {
     return all;
   }
 
-  /// The attributes one by one, or the whole section where it cannot be parsed to its end.
+  /// The separate attributes, or the whole section if it cannot be parsed to its end.
   std::vector<std::string> attributes(const ElfSection& section) const {
     const Binary bytes = section.bytes;
     const std::vector<std::string> unread{std::string(bytes.begin(), bytes.end())};

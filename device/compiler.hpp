@@ -33,11 +33,11 @@ class Compiler {
   virtual std::string identity() const = 0;
   /// "NVRTC 13.0".
   virtual std::string version() const = 0;
-  /// Throws Error(unsupported) for a target outside targets(), with the list of them.
+  /// Throws Error(unsupported) for a target outside targets(), with the list of targets().
   virtual CompileResult compile(const CompileRequest& request) const = 0;
   virtual std::vector<Target> targets() const = 0;
-  /// The PTX that the machine code of compile() is assembled from. Throws Error(unsupported) for a
-  /// compiler without it, Error(compiler) with the log where the source is refused.
+  /// The PTX from which the machine code of compile() is assembled. Throws Error(unsupported) for a
+  /// compiler without PTX, Error(compiler) with the log if the source is refused.
   virtual std::string ptx(const CompileRequest& request) const {
     throw Error(ErrorKind::unsupported,
                 "there is no PTX for " + to_string(request.target) + ", whose compiler makes none");

@@ -19,7 +19,7 @@ namespace tilewise {
 class LoadedKernel {
  public:
   virtual ~LoadedKernel() = default;
-  /// Resources as known after loading; spills are part of the stack.
+  /// Resources known after loading; spills are part of the stack.
   virtual ResourceUsage usage() const = 0;
 };
 
@@ -30,13 +30,13 @@ class LaunchGraph {
   virtual void launch(Stream stream) = 0;
 };
 
-/// A point in a stream's time. Not thread-safe.
+/// A point in time of a stream. Not thread-safe.
 class Event {
  public:
   virtual ~Event() = default;
   virtual void record(Stream stream) = 0;
   virtual void wait() = 0;  ///< blocks the host until reached
-  /// Later work of `stream` begins after what was recorded last; the host does not wait. An event
+  /// Later work of `stream` begins after the work recorded last; the host does not wait. An event
   /// that was never recorded delays nothing.
   virtual void delay(Stream stream) = 0;
   virtual bool reached() const = 0;  ///< polls
@@ -70,14 +70,14 @@ struct MapStrides {
   MapStrides(std::int64_t of_row, std::int64_t of_batch = 0) : row(of_row), batch(of_batch) {}
 };
 
-/// Device memory that a product's launches share; `kept`: the device's own mark.
+/// Device memory that a product's launches share. `kept` is for the device's own use.
 struct WorkspaceMemory {
   void* data = nullptr;
   void* kept = nullptr;
 };
 
-/// One device: load, launch, memory, events. Belongs to the device's primary context and makes it
-/// current in each call that needs it. Every function throws Error(device / out_of_memory) with the
+/// One device: load, launch, memory, events. Uses the device's primary context and makes it current
+/// in each call that needs it. Every function throws Error(device / out_of_memory) with the
 /// driver's message. launch() is thread-safe.
 class Device {
  public:
@@ -85,12 +85,12 @@ class Device {
   virtual const DeviceInfo& info() const = 0;
   virtual std::string driver_version() const = 0;
   virtual DeviceStatus status() const = 0;
-  /// Millijoules that the device has used since its driver was loaded, idle ones included; empty
-  /// where there is no such counter. It changes in steps.
+  /// Millijoules that the device has used since its driver was loaded, including idle time; empty
+  /// if there is no such counter. It changes in steps.
   virtual std::optional<double> energy_mj() const { return {}; }
 
   /// `shared_bytes`: the most dynamic shared memory of its launches. `cluster_blocks`: the most
-  /// blocks of a cluster; over 8 needs the non-portable size.
+  /// blocks per cluster; over 8 needs the non-portable size.
   virtual std::unique_ptr<LoadedKernel> load(const Image& image, std::uint32_t shared_bytes,
                                              std::uint32_t cluster_blocks) = 0;
   /// Hot path: no allocation, no lock. `arguments` is the struct that the kernel takes by value.
@@ -106,9 +106,9 @@ class Device {
   /// Stream-ordered memory: valid inside stream capture, never shared by two products.
   virtual void* allocate_async(std::int64_t bytes, Stream stream) = 0;
   virtual void free_async(void* pointer, Stream stream) = 0;
-  /// The workspace of one product: memory that its launches may use. A stream's products may get
-  /// the same memory; inside stream capture it is stream-ordered. To be given back once the
-  /// launches are enqueued. Nothing for 0 bytes.
+  /// The workspace of one product: memory that its launches may use. Products of one stream may get
+  /// the same memory; inside stream capture it is stream-ordered. Give it back once the launches
+  /// are enqueued. Empty for 0 bytes.
   virtual WorkspaceMemory take_workspace(std::int64_t bytes, Stream stream) {
     return {allocate_async(bytes, stream), nullptr};
   }
@@ -120,7 +120,7 @@ class Device {
   virtual void free_host(void* pointer) noexcept = 0;
   /// Free device memory in bytes, without the rest of status().
   virtual std::int64_t free_memory() const { return status().free_bytes; }
-  /// Whether all of a range of host memory is one page-locked allocation, which the device copies
+  /// Whether a whole range of host memory is in one page-locked allocation, which the device copies
   /// at full speed.
   virtual bool page_locked(const void* from, std::int64_t bytes) const {
     static_cast<void>(from), static_cast<void>(bytes);
@@ -139,11 +139,11 @@ class Device {
                                  Stream stream);
   virtual void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
   /// Whether two ranges of device memory hold the same bytes; waits for the work on `stream`. False
-  /// when bytes differ and when the device cannot compare them: then compare on the host.
+  /// when bytes differ and when the device cannot compare them: compare on the host in that case.
   virtual bool known_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) = 0;
-  /// Enqueues: the 64-bit word `sum` in device memory grows by the checksum of a range of it
-  /// (checksum.hpp). `bytes`: a multiple of 4. Valid inside capture, from the second call on. False
-  /// where the device cannot: nothing is enqueued then.
+  /// Enqueues an addition to the 64-bit word `sum` in device memory: the checksum of a range of
+  /// device memory (checksum.hpp). `bytes`: a multiple of 4. Valid inside capture from the second
+  /// call on. Returns false and enqueues nothing if the device has no checksums.
   virtual bool add_checksum(const void* from, std::int64_t bytes, void* sum, Stream stream) = 0;
   virtual void fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) = 0;
 
@@ -154,8 +154,8 @@ class Device {
   virtual std::unique_ptr<Event> create_event() = 0;
   /// An event without a time, whose wait() leaves the core to other threads.
   virtual std::unique_ptr<Event> create_sleeping_event() { return create_event(); }
-  /// Records what `enqueue` puts on `stream`. An exception of `enqueue` ends the capture and
-  /// propagates. Throws Error(device) when the graph is empty.
+  /// Records the work that `enqueue` puts on `stream`. An exception of `enqueue` ends the capture
+  /// and propagates. Throws Error(device) when the graph is empty.
   virtual std::unique_ptr<LaunchGraph> capture(Stream stream,
                                                const std::function<void()>& enqueue) = 0;
   virtual bool capturing(Stream stream) const = 0;
@@ -206,7 +206,7 @@ class DeviceBuffer {
   std::int64_t bytes_ = 0;
 };
 
-/// Another library of matrix products, timed beside our winners.
+/// Another library of matrix products, timed in the same run as our winners.
 class BaselineLibrary {
  public:
   virtual ~BaselineLibrary() = default;
@@ -215,14 +215,14 @@ class BaselineLibrary {
   /// The library's call or mode: "default", "pedantic", "lt_best".
   virtual std::string variant() const { return "default"; }
   virtual bool supports(const Problem& problem) const = 0;
-  /// Prepares the candidates for a problem, on operands placed as those of `calls`; returns their
-  /// number. With more than one, the caller times them and takes the fastest with choose(). Throws
-  /// Error where the library refuses.
+  /// Prepares the candidates for a problem, on operands placed like those of `calls`; returns their
+  /// number. If there are several, the caller times them and selects the fastest with choose().
+  /// Throws Error if the library refuses.
   virtual int offer(const Problem& problem, std::span<const Call> calls) {
     static_cast<void>(problem), static_cast<void>(calls);
     return 1;
   }
-  /// multiply() uses candidate `way`, 0 .. offer() - 1, from now on.
+  /// Makes multiply() use candidate `way`, 0 .. offer() - 1.
   virtual void choose(int way) { static_cast<void>(way); }
   /// Enqueues one product. Not thread-safe.
   virtual void multiply(const Problem& problem, const Call& call) = 0;

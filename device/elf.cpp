@@ -48,7 +48,7 @@ std::optional<Elf64_Ehdr> whole_header(Binary binary) {
   return header;
 }
 
-/// The text at `offset` up to its terminating zero; empty where there is none.
+/// The text at `offset` up to its terminating zero; empty without one.
 std::string_view text_at(Binary table, std::uint64_t offset) {
   if (offset >= table.size()) return {};
   const auto* begin = reinterpret_cast<const char*>(table.data()) + offset;

@@ -10,8 +10,7 @@
 
 namespace tilewise {
 
-/// A binary's bytes, possibly corrupt. But for value_at(), no function below reads outside of
-/// them.
+/// A binary's bytes, possibly corrupt. All functions below except value_at() read only within them.
 using Binary = std::span<const std::uint8_t>;
 
 /// The value at an offset; all of it must lie within the binary.
@@ -32,7 +31,7 @@ struct ElfSection {
   std::uint32_t type = 0;
   std::uint64_t flags = 0;
   std::uint32_t link = 0, info = 0;
-  std::uint64_t size = 0;  ///< in memory; `bytes` is empty where the file has none
+  std::uint64_t size = 0;  ///< in memory; `bytes` is empty if the file has none
   Binary bytes;
 };
 
@@ -41,17 +40,17 @@ struct ElfFile {
   std::vector<ElfSection> sections;
 };
 
-/// Nothing unless the binary is a whole 64-bit little-endian ELF file.
+/// Empty unless the binary is a whole 64-bit little-endian ELF file.
 std::optional<ElfFile> read_elf(Binary binary);
 
 /// The bytes of the section of this name; empty without one.
 Binary elf_section(Binary binary, std::string_view name);
 
 /// XXH3 (128 bits, hexadecimal) of a kernel's machine code and resources: code, constants, initial
-/// data, shared memory sizes, register counts, relocations. Excluded: notes, toolkit versions,
-/// debug information, string tables, names of local symbols, the order of sections and symbols. A
-/// change of comments or unrelated functions keeps the hash if the compiler emits the same code.
-/// Empty unless the binary is a whole ELF file.
+/// data, shared memory sizes, register counts, relocations. Excludes notes, toolkit versions, debug
+/// information, string tables, names of local symbols, the order of sections and symbols. A change
+/// of comments or unrelated functions keeps the hash if the compiler emits the same code. Empty
+/// unless the binary is a whole ELF file.
 std::string code_hash(Binary binary);
 
 }  // namespace tilewise

@@ -2,8 +2,8 @@
 
 namespace tilewise {
 
-/// Open addressing. A stream behind a place that was given up may get that one, too: its launches
-/// are in order, whichever it takes.
+/// Open addressing. If an earlier place in its probe sequence was freed, a stream may get that
+/// place, too: its launches are in order with either workspace.
 KeptWorkspaces::Kept* KeptWorkspaces::find(std::uint64_t stream) noexcept {
   for (std::size_t i = 0; i < kMostStreams; ++i) {
     Kept& kept = places_[(stream + i) % kMostStreams].kept;
@@ -20,7 +20,7 @@ KeptWorkspaces::Kept* KeptWorkspaces::take(std::uint64_t stream, std::int64_t by
   Kept* kept = find(stream);
   if (kept) {
     if (kept->taken_.exchange(true, std::memory_order_acquire)) return nullptr;
-    // Meanwhile the place may have become another stream's.
+    // Another stream may have taken the place meanwhile.
     const bool is_own = kept->stream_.load(std::memory_order_relaxed) == stream;
     if (is_own && (kept->bytes_ >= bytes || grow(*kept, bytes))) [[likely]] {
       kept->used_ = true;

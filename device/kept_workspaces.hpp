@@ -9,18 +9,18 @@
 namespace tilewise {
 
 /// Workspaces that stay allocated, one for each stream. The launches of a stream run one after the
-/// other, so the products of a stream can share one workspace, without a call of the allocator.
-/// Bounded: kMostStreams streams, kMostBytes for a product, kMostTotal in all. Thread-safe; no
-/// function waits for a lock, but `free` waits for the device.
+/// other, so its products can share one workspace without calls of the allocator. Bounded:
+/// kMostStreams streams, kMostBytes for a product, kMostTotal in all. Thread-safe; no function
+/// waits for a lock, but `free` waits for the device.
 class KeptWorkspaces {
  public:
   static constexpr std::size_t kMostStreams = 64;
-  /// Of a workspace; powers of two.
+  /// Bounds of a workspace's size; powers of two.
   static constexpr std::int64_t kLeastBytes = std::int64_t{64} << 10;
   static constexpr std::int64_t kMostBytes = std::int64_t{32} << 20;
   static constexpr std::int64_t kMostTotal = std::int64_t{512} << 20;
-  /// Of calls that find a bound reached, one in so many makes place: the workspaces that were not
-  /// used since the last time are freed. Streams that were destroyed are known by nothing else.
+  /// One in this many calls that reach a bound frees the workspaces that were not used since the
+  /// last time. Destroyed streams cannot be recognised in another way.
   static constexpr std::uint64_t kMostRefusals = 1024;
 
   /// The workspace of one stream. From take() to give_back() no other product uses it.
@@ -30,17 +30,17 @@ class KeptWorkspaces {
 
    private:
     friend class KeptWorkspaces;
-    std::atomic<std::uint64_t> stream_{0};  // 0: of none; given up only where taken_
-    std::atomic<bool> taken_{false};        // guards all below
+    std::atomic<std::uint64_t> stream_{0};  // 0: no stream; reset only while taken_
+    std::atomic<bool> taken_{false};        // guards all members below
     void* data_ = nullptr;
     std::int64_t bytes_ = 0;
-    bool used_ = false;  // since free_all(true) last came by
-    /// Of kLeastBytes, twice that, and so on: data_ is the largest. Launches that have not ended
+    bool used_ = false;  // since the last free_all(true)
+    /// Allocations of kLeastBytes, twice that, and so on: data_ is the largest. Running launches
     /// may use the smaller ones.
     std::array<void*, 10> sizes_{};
   };
 
-  /// `allocate` returns null where no memory is left; neither function throws.
+  /// `allocate` returns null when no memory is left; neither function throws.
   using Allocate = std::function<void*(std::int64_t bytes)>;
   using Free = std::function<void(void*)>;
   KeptWorkspaces(Allocate allocate, Free free)
@@ -49,15 +49,15 @@ class KeptWorkspaces {
   KeptWorkspaces& operator=(const KeptWorkspaces&) = delete;
   ~KeptWorkspaces() { free_idle(); }
 
-  /// The stream's workspace, of `bytes` at least. Null where another thread has taken it, where a
-  /// bound is reached, and where no memory is left: then the caller allocates. `stream` is not 0
-  /// and is the number of no other stream of the process, not even of one that was destroyed.
+  /// The stream's workspace, of at least `bytes`. Null if another thread has taken it, a bound is
+  /// reached, or no memory is left: then the caller allocates. `stream` is not 0 and is unique
+  /// among all streams of the process, including destroyed ones.
   Kept* take(std::uint64_t stream, std::int64_t bytes) noexcept;
-  /// After the launches that use it are enqueued.
+  /// Call when the launches that use it are enqueued.
   void give_back(Kept& kept) noexcept { kept.taken_.store(false, std::memory_order_release); }
 
-  /// Frees the workspaces that are not taken, and gives up their places. `free` must wait for the
-  /// launches that use them, as cuMemFree does.
+  /// Frees the workspaces that are not taken, and their places. `free` must wait for the launches
+  /// that use them, as cuMemFree does.
   void free_idle() noexcept { free_all(/*unused_only=*/false); }
 
   std::int64_t total_bytes() const { return total_.load(std::memory_order_relaxed); }

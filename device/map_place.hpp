@@ -10,8 +10,8 @@ namespace tilewise {
 struct MapPlace {
   const char* base;         ///< of the first row; for a row class rounded down to 16 bytes
   std::int64_t stride;      ///< bytes between rows
-  std::int64_t columns;     ///< elements, with those before the row
-  std::int64_t rows;        ///< of the row class
+  std::int64_t columns;     ///< elements, including those before the row
+  std::int64_t rows;        ///< in the row class
   std::int64_t before_row;  ///< elements added by the rounding; their values are unused
 };
 

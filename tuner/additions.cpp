@@ -13,7 +13,7 @@ namespace tilewise {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// An image for less than this is not worth its place.
+// A smaller gain does not justify a further image.
 constexpr double kLeastGain = 2e-4;
 
 double expected_seconds(const Candidate& candidate, const Problem& problem,
@@ -30,7 +30,7 @@ void choose_gaining(std::vector<double> base, const std::vector<std::vector<doub
                     const std::function<bool(std::size_t)>& may_add,
                     const std::function<void(std::size_t)>& add, double least) {
   const std::size_t columns = times.empty() ? 0 : times.front().size();
-  // A row that nothing serves gains as by a factor of 100.
+  // A row that nothing serves gains as much as from a factor of 100.
   const auto gain = [&](std::size_t row, std::size_t column) {
     const double time = times[row][column];
     if (!(time < base[row])) return 0.0;

@@ -7,20 +7,20 @@
 #include "matmul/corrections.hpp"
 #include "vocabulary/record.hpp"
 
-/// What cover() adds to the winners of its points, for the sizes between them.
+/// The records that cover() adds to the winners of its points, for the sizes between the points.
 namespace tilewise {
 
-/// Calls `add` for columns of `times` ([row][column], infinity: it cannot serve): greedily, each
-/// time the one of those that `may_add` allows that shortens the best time of the rows most, beside
-/// `base` (of each row). Ends where none gains more than `least` in the mean over rows of the
-/// logarithm. A column that was added gains nothing more.
+/// Selects columns of `times` ([row][column], infinity: the column cannot serve) greedily and calls
+/// `add` for each. Each step takes the column allowed by `may_add` that shortens the rows' best
+/// times most, compared with `base` (per row) and the columns added so far. Ends when no column
+/// gains more than `least`, the mean over rows of the logarithm of the speedup.
 void choose_gaining(std::vector<double> base, const std::vector<std::vector<double>>& times,
                     const std::function<bool(std::size_t)>& may_add,
                     const std::function<void(std::size_t)>& add, double least);
 
-/// Of `measured` records of general kernels, those whose candidates are expected to gain most at
-/// `problems` beside the candidates in `serving`: at most `room` of each layout, one of each
-/// problem. Expected are the times of the cost model with its corrections.
+/// Chooses `measured` records of general kernels with the largest expected gain at `problems` over
+/// the candidates in `serving`: at most `room` per layout and one per problem. Expected times are
+/// those of the cost model with its corrections.
 std::vector<Record> choose_additions(const std::vector<Candidate>& serving,
                                      const std::vector<Record>& measured,
                                      const std::vector<Problem>& problems,

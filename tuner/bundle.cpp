@@ -90,8 +90,8 @@ class Bundling {
     put_images(record.candidate, record.problem, put(record, wins));
   }
 
-  /// `wins`: the winner that the record is; null for a general record. Returns its id in the
-  /// bundle.
+  /// Stores the record and returns its id in the bundle. `wins` is the winner that has this record;
+  /// null for a general record.
   std::int64_t put(Record record, const Winner* wins) {
     const auto [known, fresh] = ids_.emplace(record.id, 0);
     if (!fresh) return known->second;
@@ -124,11 +124,11 @@ class Bundling {
   const std::string gpu_;
   const DeviceInfo device_;
   BundleResult& result_;
-  std::map<std::int64_t, std::int64_t> ids_;  // of records: here -> in the bundle
+  std::map<std::int64_t, std::int64_t> ids_;  // record id here -> id in the bundle
   std::set<KernelSpec> there_;
 };
 
-/// Removes a file that was not finished.
+/// Removes an unfinished file.
 class Unfinished {
  public:
   explicit Unfinished(std::filesystem::path path) : path_(std::move(path)) { remove(); }

@@ -8,7 +8,7 @@
 
 namespace tilewise {
 
-/// Counts the time in which the device or all compiler threads work. Thread-safe.
+/// Measures the time in which the device or all compiler threads work. Thread-safe.
 class BusyClock {
  public:
   enum Worker : std::size_t { device, compilers };
@@ -33,7 +33,7 @@ class BusyClock {
     since_ = now;
   }
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::array<bool, 2> works_{};
   Clock::time_point since_;
   double seconds_ = 0;

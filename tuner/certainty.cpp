@@ -18,7 +18,7 @@ bool was_raced(const Record& record) {
 }
 
 /// The logarithm of a rival's time over the winner's: its mean over rounds, and the standard error
-/// of that. A round is a pair, so what slows a whole round (heat, clocks) is without effect.
+/// of the mean. A round is a pair, so an effect on a whole round (heat, clocks) cancels.
 struct Difference {
   double mean = 0, error = 0;
 };
@@ -51,8 +51,8 @@ bool same_race(const Record& x, const Record& y) {
 
 /// Paired t statistics on logarithms.
 /// - The bound is that of multiple comparisons with the best (Hsu, Annals of Statistics 9, 1981,
-///   1026-1034), which holds although the winner was selected by the same data, with Bonferroni's
-///   critical value for the number of rivals.
+///   1026-1034), with Bonferroni's critical value for the number of rivals. It holds although the
+///   same data selected the winner.
 /// - The probability is the product over rivals of the probability that each is slower (a flat
 ///   prior). All differences share the winner's time, so they are positively correlated and the
 ///   product is a lower bound (Slepian, Bell System Technical Journal 41, 1962, 463-501).

@@ -7,21 +7,21 @@
 
 namespace tilewise {
 
-/// How sure it is that the record that a race selected is the fastest of the race.
+/// The certainty that the record selected by a race is the fastest of the race.
 struct Certainty {
   std::size_t rivals = 0;  ///< other finalists of the race
-  std::size_t alike = 0;   ///< of these, the ones that may be as fast, or faster
+  std::size_t alike = 0;   ///< other finalists that may be as fast or faster
   std::size_t rounds = 0;
-  double fastest = 0;  ///< the probability that it is the fastest, at least; 0 to 1
-  /// The share of its time by which the fastest rival is faster, at most, with a confidence of 95%.
+  double fastest = 0;  ///< lower bound of the probability that it is the fastest; 0 to 1
+  /// Upper bound of the fastest rival's gain, as a share of this record's time; 95% confidence.
   double gain_at_most = 0;
 };
 
-/// From the rounds of the race in which `winner` was measured. Of `records` those of that race take
-/// part. Empty where the winner was not raced, or raced alone.
+/// Computed from the rounds of the race in which `winner` was measured. Ignores `records` of other
+/// races. Empty where the winner was not raced, or raced alone.
 std::optional<Certainty> certainty_of(const Record& winner, std::span<const Record> records);
 
-/// Whether both were measured in the same race.
+/// Whether both records were measured in the same race.
 bool same_race(const Record& x, const Record& y);
 
 /// The probability that a variable with Student's t distribution is at most `t`.

@@ -10,8 +10,8 @@
 namespace tilewise {
 namespace {
 
-// With more threads the device is the bottleneck for any kernel worth timing, and a search that
-// runs so many proposals ahead of its results learns late.
+// With more threads the device is the bottleneck for any kernel worth timing, and a search with so
+// many proposals ahead of its results learns late.
 constexpr int kMostThreads = 16;
 
 constexpr std::size_t kBuildsBetweenTrims = 8;
@@ -79,7 +79,7 @@ CompileAhead::Result CompileAhead::result_of(const Candidate& candidate,
   return result;
 }
 
-/// With the mutex held.
+/// Requires the locked mutex.
 void CompileAhead::note_unfinished() {
   if (clock_) clock_->set(BusyClock::compilers, unfinished_ >= threads_);
 }

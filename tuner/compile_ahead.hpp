@@ -19,8 +19,8 @@ namespace tilewise {
 inline constexpr std::chrono::milliseconds kBuildPatience{50};
 
 /// A pool of threads that builds candidates while the device measures others. Results are taken in
-/// the order in which they finish. Used from one thread. The destructor waits for the compiles
-/// under way and drops candidates that wait for a thread or for another process.
+/// the order in which they finish. Used from one thread. The destructor waits for running compiles
+/// and drops candidates that wait for a thread or for another process.
 class CompileAhead {
  public:
   /// `threads` 0 = all cores.
@@ -30,21 +30,22 @@ class CompileAhead {
   CompileAhead& operator=(const CompileAhead&) = delete;
   ~CompileAhead();
 
-  /// A build that has to compile after `latest` is `late`.
+  /// A build that would start compiling after `latest` is `late`.
   void add(const Candidate& candidate, const KernelTemplate& kernel,
            Patience::Clock::time_point latest = Patience::Clock::time_point::max());
-  /// The next finished build; empty when none finished within `patience`. Throws what the build
-  /// threw.
+  /// The next finished build; empty when none finished within `patience`. Rethrows the build's
+  /// exception.
   std::optional<Built> take(std::chrono::milliseconds patience);
-  /// Ends the threads after the compiles under way. Returns the builds not taken yet, without those
+  /// Ends the threads after the running compiles. Returns the builds not taken yet, except those
   /// that threw. add() must not be called afterwards.
   std::vector<Built> end();
   /// Candidates added and not yet taken.
   std::size_t under_way() const { return under_way_; }
-  /// Whether enough is under way to keep every thread busy. With more, a search would choose
-  /// without results that it could have waited for.
+  /// Whether enough builds are under way to keep every thread busy. With more, a search would
+  /// choose without results that it could have waited for.
   bool full() const { return under_way_ > threads_; }
-  /// Told when all threads have a build, and when one has none. Before the first add().
+  /// `clock` is notified when all threads have a build, and when one has none. Call before the
+  /// first add().
   void set_clock(BusyClock* clock) { clock_ = clock; }
 
  private:
@@ -65,7 +66,7 @@ class CompileAhead {
   std::size_t under_way_ = 0;
   std::atomic<std::size_t> builds_{0};
   std::atomic<bool> ending_{false};
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards all members below
   std::condition_variable result_added_;
   std::deque<Result> results_;
   std::size_t unfinished_ = 0;      ///< builds added and not done

@@ -9,11 +9,11 @@
 namespace tilewise {
 namespace {
 
-// Ctrl-C is seen between parts of an observation.
+// Seconds. Ctrl-C is checked between parts of an observation.
 constexpr double kLongestPart = 5;
-constexpr double kLongest = 60;  // of a search of 20 minutes and more
+constexpr double kLongest = 60;  // for a search of 20 minutes or more
 
-/// Tries once more where a fault of the system ended the first try.
+/// Tries again if a fault of the system ended the first try.
 template <class Evaluate>
 Evaluation tried_twice(const Evaluate& evaluate) {
   Evaluation evaluation;
@@ -91,7 +91,7 @@ Evaluation confirm(Session& session, const Built& built) {
     found.transient = at_edge.transient;
   }
   if (session.stopped() && found.outcome == Outcome::ok && !found.transient) return found;
-  // Where this fails, so does what the evaluator is asked next; the candidate is confirmed.
+  // If this fails, the evaluator's next request fails, too; the candidate is confirmed.
   (void)tried_twice([&] {
     session.context.evaluator.begin(session.problem, session.reference);
     return Evaluation{};

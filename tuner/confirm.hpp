@@ -5,14 +5,14 @@
 
 namespace tilewise {
 
-/// The share of a search's time in which its winner runs alone.
+/// The winner runs alone for this share of a search's time.
 inline constexpr double kConfirmShare = 0.05;
 
-/// Decides whether a candidate may be stored as a winner, or beside one: it is pressed, runs alone
-/// for kConfirmShare of the time since the search began, from kObserveSeconds to a minute, with
-/// every launch compared, and where its size is no constant it is validated once at an edge size.
-/// After Ctrl-C it runs for kObserveSeconds. `transient`: no answer, the evaluator failed. The
-/// evaluator is at the session's problem afterwards, but after Ctrl-C.
+/// Decides whether a candidate may be stored as a winner or together with one. The candidate is
+/// pressed, then runs alone with every launch compared: for kConfirmShare of the time since the
+/// search began, from kObserveSeconds to a minute; after Ctrl-C for kObserveSeconds. If its size is
+/// not constant, it is also validated at an edge size. `transient`: undecided, because the
+/// evaluator failed. Afterwards the evaluator is at the session's problem, except after Ctrl-C.
 Evaluation confirm(Session& session, const Built& built);
 
 }  // namespace tilewise

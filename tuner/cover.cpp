@@ -26,15 +26,15 @@ namespace {
 
 // Points after this share of the budget are checks.
 constexpr double kChecksFrom = 0.8;
-// After these, points are chosen by the loss that is expected there.
+// After this many points, the expected loss chooses points.
 constexpr std::size_t kFirstPoints = 16;
-// The numbers of stored configurations and of the portfolio's that a point's search begins with.
+// A point's search begins with this many stored and portfolio configurations.
 constexpr std::size_t kStored = 8, kOfPortfolio = 8;
-// A race of many finalists at each point would take the time of other points.
+// Two finalists per point, since larger races would take the time of other points.
 constexpr int kPointFinalists = 2;
-// The corrections are fitted again where there are this many times as many measurements.
+// The corrections are fitted again when the number of measurements has grown by this factor.
 constexpr double kGrowth = 1.25;
-// Kept for the end: the last fit and the choice of additions.
+// Reserved for the end: the last fit and the choice of additions.
 constexpr double kEndSeconds = 6, kEndShare = 0.02;
 
 double time_at(const std::vector<Record>& records, const Candidate& candidate) {
@@ -107,7 +107,7 @@ class Covering {
     on_device([this] { return take_points(context_); });
   }
 
-  /// `work` returns what ended it early, if anything did.
+  /// `work` returns the error that ended it early, if any.
   template <class Work>
   void on_device(Work work) {
     std::optional<Error> failure;
@@ -117,7 +117,7 @@ class Covering {
       thrown = false;
     } catch (const Error& error) {
       failure = error;
-    } catch (...) {  // no fault of the device: nothing goes on
+    } catch (...) {  // no device fault: all work ends
       const std::lock_guard lock(mutex_);
       if (!unexpected_) unexpected_ = std::current_exception();
       return;
@@ -163,13 +163,13 @@ class Covering {
     const double wanted = options_.search_seconds > 0
                               ? options_.search_seconds
                               : std::clamp(options_.budget_seconds / 150, 2.0, 10.0);
-    // The last search has what is left of the budget, but at least a second.
+    // The last search has the rest of the budget, but at least a second.
     return std::min(wanted, std::max(1.0, options_.budget_seconds - seconds()));
   }
 
   bool is_check_time() const { return seconds() >= kChecksFrom * options_.budget_seconds; }
-  /// The first points and the checks are those of the range in its order. The others are those of
-  /// the points ahead at which a search is expected to gain most.
+  /// The first points and the checks follow the range's order. The others are the points ahead at
+  /// which a search has the largest expected gain.
   std::optional<Problem> next_point() {
     if (is_check_time() || result_.points.size() < kFirstPoints) {
       if (std::optional<Problem> in_order = points_.next()) return in_order;
@@ -193,13 +193,13 @@ class Covering {
                   "templates whose kernels serve every size");
   }
 
-  /// Whether a search of before has a winner for the problem, which stays.
+  /// Whether an earlier search has a winner for the problem, which stays.
   bool is_tuned(const Problem& problem) const {
     const auto winner = context_.database.winner(problem, gpu_);
     return winner && winner->quarantined.empty() && winner->record.origin == Origin::measured;
   }
 
-  /// Those that are expected to be the fastest for the problem, fastest first.
+  /// The candidates that are expected to be fastest for the problem, fastest first.
   static std::vector<Candidate> expected(const Resolver& resolver, const Problem& problem,
                                          std::size_t count) {
     std::vector<Candidate> candidates;
@@ -214,7 +214,7 @@ class Covering {
         [this](const Problem& kind) { return load_corrections(context_.database, kind, device_); });
   }
 
-  /// By the corrections of now: a Resolver reads them once.
+  /// Uses the current corrections: a Resolver reads them once.
   Resolver what_is_shipped() const {
     return Resolver({}, device_, "", shipped_, [this](const Problem& kind) {
       return own_or_shipped_corrections(context_.database, kind, device_);
@@ -245,7 +245,7 @@ class Covering {
     return taken;
   }
 
-  /// Of a device's search.
+  /// Compiler threads of one device's search.
   int compile_threads() const {
     if (further_.empty()) return options_.compile_threads;
     const int devices = static_cast<int>(1 + further_.size());
@@ -280,7 +280,7 @@ class Covering {
     return tuned.failure;
   }
 
-  /// Those whose kernels serve more than one size.
+  /// Templates whose kernels serve more than one size.
   std::vector<const KernelTemplate*> templates() const {
     std::vector<const KernelTemplate*> templates =
         options_.templates.empty() ? select_templates() : options_.templates;
@@ -308,7 +308,7 @@ class Covering {
   const std::vector<OpenEvaluator>& further_;
   std::mutex progress_mutex_;
   std::atomic<std::size_t> measured_{0};
-  std::mutex mutex_;     ///< while several devices take points: guards all below
+  std::mutex mutex_;     ///< guards all members below while several devices take points
   std::size_t working_;  ///< devices that have not failed
   std::exception_ptr unexpected_;
   std::optional<Error> thrown_;  ///< the first failure that ended a search without a result
@@ -379,7 +379,7 @@ std::vector<std::size_t> choose_few(const std::vector<CandidateTimes>& times, st
         least = candidate;
       }
     }
-    if (least == kNone) return choice;  // every one is some point's last
+    if (least == kNone) return choice;  // every candidate is some point's last
     dropped[least] = true;
   }
 }

@@ -1,4 +1,4 @@
-// What serves a range at the end of cover().
+// The records that serve a range at the end of cover().
 #include "tuner/cover_table.hpp"
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace tilewise {
 namespace {
 
-// For the additions: other sizes of the range, and the candidates of each point, up to this many
-// times as slow as its best.
+// For the additions: the number of other sizes, and the most candidates of each point, up to
+// kNearBest times as slow as its best.
 constexpr int kOtherSizes = 300, kOfPoint = 20;
 constexpr double kNearBest = 1.4;
 
@@ -56,7 +56,7 @@ std::vector<CoverLayout> CoverTable::reduce(const std::vector<CoverPoint>& point
   return layouts;
 }
 
-/// None without a point.
+/// Empty without a point.
 std::optional<CoverLayout> CoverTable::reduce(const std::vector<CoverPoint>& points,
                                               Layout layout) {
   std::vector<Candidate> candidates;
@@ -127,7 +127,7 @@ void CoverTable::add_for_other_sizes(const std::vector<CoverPoint>& points,
   }
 }
 
-/// The candidates that serve the kind of products now.
+/// The candidates that currently serve the kind of products.
 std::vector<Candidate> CoverTable::serving(const Problem& kind) const {
   std::vector<Candidate> candidates;
   for (Winner& winner : context_.database.winners(gpu_))
@@ -139,7 +139,7 @@ std::vector<Candidate> CoverTable::serving(const Problem& kind) const {
   return candidates;
 }
 
-/// The fastest records of each point without a general one, of candidates that are different.
+/// The fastest records of each point without a general one; their candidates differ.
 std::vector<Record> CoverTable::near_the_best(const std::vector<CoverPoint>& points) const {
   std::set<Problem> have;
   for (const Record& record : context_.database.general(gpu_)) have.insert(record.problem);
@@ -171,7 +171,7 @@ std::vector<Problem> CoverTable::other_sizes() const {
   return problems;
 }
 
-/// The winner of a race comes first, though the single timing of another was shorter.
+/// Puts a race's winner first, even if the single timing of another candidate was shorter.
 void CoverTable::prefer_winner(const Problem& problem, const std::vector<Candidate>& candidates,
                                PointTimes& times) const {
   const auto winner = context_.database.winner(problem, gpu_);
@@ -182,7 +182,7 @@ void CoverTable::prefer_winner(const Problem& problem, const std::vector<Candida
     if (candidates[candidate] == winner->record.candidate) us = best * 0.999;
 }
 
-/// Makes a record the winner, unless its candidate is that already.
+/// Makes a record the winner, unless its candidate already is.
 void CoverTable::serve(const Record& record) {
   const auto stored = context_.database.winner(record.problem, gpu_);
   if (stored && stored->quarantined.empty() && stored->record.candidate == record.candidate) return;

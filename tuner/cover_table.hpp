@@ -16,13 +16,13 @@ class CoverTable {
   CoverTable(const SizeRange& range, const CoverOptions& options, const TuneContext& context,
              const DeviceInfo& device);
 
-  /// Of the problem: measured here, with the kernels that would be built now, which serve every
-  /// size.
+  /// Records of the problem measured on this machine with kernels that would be built now and that
+  /// serve every size.
   std::vector<Record> ok_records(const Problem& problem) const;
-  /// Serves the points of each layout by at most most_configurations.
+  /// Serves the points of each layout with at most most_configurations.
   std::vector<CoverLayout> reduce(const std::vector<CoverPoint>& points);
-  /// The winners are the best at the points. Where the limit of configurations leaves room, those
-  /// join them that are expected to gain most at sizes between the points.
+  /// The winners are the best at the points. Where the limit of configurations leaves room, adds
+  /// those with the largest expected gain at sizes between the points.
   void add_for_other_sizes(const std::vector<CoverPoint>& points,
                            std::vector<CoverLayout>& layouts);
 

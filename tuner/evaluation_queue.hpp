@@ -12,9 +12,9 @@
 
 namespace tilewise {
 
-/// The built candidates of one search that further devices evaluate, all alike with the search's
-/// own. The thread of the search adds candidates and takes results. The thread of each further
-/// device is in serve() meanwhile. Thread-safe.
+/// The built candidates of one search that further devices evaluate. These devices are identical to
+/// the search's own. The thread of the search adds candidates and takes results, while each further
+/// device's thread is in serve(). Thread-safe.
 class EvaluationQueue {
  public:
   struct Done {
@@ -24,25 +24,25 @@ class EvaluationQueue {
 
   /// Sets the problem; until then serve() waits.
   void begin(const Problem& problem, std::shared_ptr<const Reference> reference);
-  /// Whether fewer candidates wait than there are devices in serve().
+  /// Whether fewer candidates wait than devices are in serve().
   bool wants_more() const;
   /// `best_us` as in EvaluationRequest.
   void add(Built built, double best_us);
-  /// The waiting candidate that was added last, for the search's own device; empty without one.
+  /// The last added candidate that still waits, for the search's own device; empty without one.
   std::optional<Built> take_back();
-  /// A result; empty when there is none now.
+  /// A result; empty when there is none yet.
   std::optional<Done> take();
-  /// Candidates added, neither taken back nor their result taken.
+  /// Added candidates that were not taken back and whose results were not taken.
   std::size_t under_way() const;
-  /// Drops waiting candidates, waits for evaluations that have begun, and returns the results that
-  /// were not taken. serve() returns.
+  /// Drops waiting candidates, waits for running evaluations, and returns the results that were not
+  /// taken. serve() returns.
   std::vector<Done> close();
   bool closed() const;
 
-  /// Evaluates candidates until close(). Throws the evaluator's error; the candidate then waits for
-  /// another device. `device` is a number for devices().
+  /// Evaluates candidates until close(). Rethrows the evaluator's error; the candidate then waits
+  /// for another device. `device` is a number for devices().
   void serve(Evaluator& evaluator, std::size_t device);
-  /// Those that evaluated at least one candidate.
+  /// The devices that evaluated at least one candidate.
   std::vector<std::size_t> devices() const;
 
  private:
@@ -52,7 +52,7 @@ class EvaluationQueue {
   };
   void evaluate_next(Evaluator& evaluator, std::size_t device, std::unique_lock<std::mutex>& lock);
 
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   bool closed_ = false;
   std::optional<Problem> problem_;

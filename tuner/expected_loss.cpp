@@ -10,8 +10,7 @@
 namespace tilewise {
 namespace {
 
-// Starts of the descent: what is stored, random candidates of each template, and of all these the
-// best.
+// The descent starts from the best of these: stored candidates, and random ones of each template.
 constexpr std::size_t kOfStored = 3, kStarts = 6;
 constexpr int kDrawsOfEach = 30, kAttempts = 1000;
 constexpr int kDescentSteps = 12;

@@ -7,11 +7,11 @@
 
 namespace tilewise {
 
-/// What a search of general kernels is expected to gain at a problem that was not tuned: the
-/// expected time of what `stored` would serve over that of the best candidate which a descent by
-/// expected times finds, less 1; 0 or more. Infinity where nothing stored serves and something can.
-/// Expected are the times of the cost model with its corrections. Takes some 50 ms. Deterministic;
-/// thread-safe.
+/// The expected gain of a search of general kernels at a problem without tuning: the expected time
+/// of the candidate that `stored` would serve, over that of the best candidate that a descent by
+/// expected times finds, minus 1; 0 or more. Infinity where only the descent finds a candidate.
+/// Expected times are those of the cost model with its corrections. Takes some 50 ms.
+/// Deterministic; thread-safe.
 double expected_loss(const Problem& problem, const Resolver& stored, const Corrections& corrections,
                      const DeviceInfo& device, const std::vector<const KernelTemplate*>& templates,
                      const Subspace& subspace);

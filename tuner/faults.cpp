@@ -5,7 +5,7 @@
 namespace tilewise {
 namespace {
 
-// Two candidates in a row may both need more memory than the machine has; three hardly.
+// Two candidates in a row may both need more memory than the machine has; three rarely do.
 constexpr int kMostWaiting = 3;
 // Further tries would cost the search more than such a candidate is worth.
 constexpr int kMostFaults = 3;

@@ -8,7 +8,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kBetweenLooks{50};  // at the flag that Ctrl-C sets
+constexpr std::chrono::milliseconds kBetweenLooks{50};  // between checks of the Ctrl-C flag
 
 }  // namespace
 
@@ -33,7 +33,7 @@ std::size_t JobQueue::working(std::size_t kind) const {
   return count;
 }
 
-/// Whether the job failed on this device, and there is one on which it did not.
+/// Whether the job failed on this device, and another device has not failed on it.
 bool JobQueue::left_to_others(std::size_t job, std::size_t device) const {
   const auto failed_on = [&](std::size_t other) {
     const auto& failed = progress_[job].failed;
@@ -46,7 +46,7 @@ bool JobQueue::left_to_others(std::size_t job, std::size_t device) const {
   return false;
 }
 
-/// The job to begin now; empty where none waits, or none fits into memory beside those that run.
+/// The job to begin now; empty where none waits, or none fits into memory with the running ones.
 std::optional<std::size_t> JobQueue::choose_job(std::size_t device) const {
   const std::size_t kind = kind_of_device_[device];
   double used = 0;

@@ -12,7 +12,7 @@
 namespace tilewise {
 namespace {
 
-// The largest number of races, when finalists turn out wrong.
+// The largest number of races when finalists are wrong.
 constexpr int kMostRaces = 5;
 
 const Built* find_built(const std::vector<Built>& all, const Candidate& candidate) {
@@ -29,7 +29,7 @@ std::vector<Built> Race::build_all(const std::vector<Record>& records) {
   for (const Record& record : records)
     pool.add(record.candidate, *session_.kernel_of(record.candidate));
   std::vector<Built> all;
-  // After Ctrl-C one is left, whose images are most likely stored.
+  // After Ctrl-C one finalist is left, whose images are most likely stored.
   while (pool.under_way() > 0 && (session_.result.interrupted || !session_.stopped()))
     if (std::optional<Built> built = pool.take(kBuildPatience)) {
       if (built->compiled) ++session_.result.compiled;
@@ -44,9 +44,9 @@ void Race::run() {
     session_.result.interrupted = session_.stopped();
 }
 
-/// Races the current finalists, and confirms the winner. True when some were wrong and there is no
-/// winner: the next best race then. An interrupted run does not race: its best is served only where
-/// no winner is stored.
+/// Races the current finalists and confirms the winner. True when some were wrong and there is no
+/// winner: the next best candidates race then. An interrupted run does not race: its best candidate
+/// is served only where no winner is stored.
 bool Race::run_once() {
   std::vector<Record> finalists = pick_finalists(session_.known, session_.options.finalists,
                                                  session_.incumbent, session_.options.objective);
@@ -118,7 +118,7 @@ void Race::store_winner(const Record& winner, bool raced) {
     session_.context.database.set_winner(winner.id, objective);
 }
 
-/// Finalists ran, but the energy of none could be measured.
+/// Reports that finalists ran, but no energy could be measured.
 void Race::note_missing_energy(const std::vector<Record>& racing) {
   if (session_.options.objective != Objective::energy || session_.result.failure) return;
   if (std::none_of(racing.begin(), racing.end(), is_ok)) return;
@@ -129,14 +129,14 @@ void Race::note_missing_energy(const std::vector<Record>& racing) {
           " tells of it did not change while they ran; no winner was stored");
 }
 
-/// The incumbent that a winner must beat: none where it was chosen by another objective.
+/// The incumbent that a winner must beat; empty if another objective chose it.
 std::optional<Candidate> Race::to_beat() const {
   const bool same = session_.incumbent_objective == session_.options.objective;
   return same ? session_.incumbent : std::nullopt;
 }
 
-/// The winner of the race. Without a race (interrupted, or the evaluator failed): the best of the
-/// search where no winner is stored, or where the stored winner was measured in this search and is
+/// The winner of the race. Without a race (interrupted, or the evaluator failed), the best of the
+/// search if no winner is stored, or if the stored winner was measured in this search and is
 /// slower.
 const Record* Race::winner_of(const std::vector<Record>& finalists, bool raced,
                               bool any_wrong) const {
@@ -153,7 +153,7 @@ const Record* Race::winner_of(const std::vector<Record>& finalists, bool raced,
              : nullptr;
 }
 
-/// Removes finalists found wrong in the race from the candidates, and as the incumbent. Returns
+/// Removes finalists that were wrong in the race from the candidates and as the incumbent. Returns
 /// whether there was any.
 bool Race::forget_wrong(const std::vector<Record>& finalists) {
   bool any = false;
@@ -191,7 +191,7 @@ RaceResult Race::measure(const std::vector<EvaluationRequest>& requests) {
 }
 
 /// False when no finalist is ok. Their records then stay unchanged, since an evaluator that cannot
-/// tell which finalist failed gives all of them the same outcome; only wrong results are recorded.
+/// determine the failing finalist gives all the same outcome; only wrong results are recorded.
 bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built>& built) {
   std::vector<EvaluationRequest> requests;
   for (const Record& record : finalists) {
@@ -211,7 +211,7 @@ bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built
     if (race.finalists[i].outcome == Outcome::wrong_result && !race.finalists[i].transient)
       std::erase_if(session_.known,
                     [&](const Record& r) { return r.candidate == finalists[i].candidate; });
-  // One for all: a race is known by it (certainty.hpp).
+  // One environment for all, since it identifies the race (certainty.hpp).
   const Environment environment = session_.environment();
   for (Baseline& baseline : race.baselines) {
     baseline.problem = session_.problem;
@@ -223,14 +223,14 @@ bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built
                                   [](const Evaluation& e) { return e.outcome == Outcome::ok; });
   const bool raced = any_ok || (finalists.size() == 1 && !race.finalists.front().transient);
   for (std::size_t i = 0; i < finalists.size(); ++i) {
-    if (race.finalists[i].transient) continue;  // its record stays as it is
+    if (race.finalists[i].transient) continue;  // its record stays unchanged
     if (!raced && race.finalists[i].outcome != Outcome::wrong_result) continue;
     Record& record = finalists[i];
     record.measurement = race.finalists[i].measurement;
     record.environment = environment;
     session_.note_outcome(record, race.finalists[i]);
   }
-  if (raced) {  // a finalist that met a fault has no time to compare
+  if (raced) {  // a finalist with a fault has no time to compare
     std::size_t i = 0;
     std::erase_if(finalists, [&](const Record&) { return race.finalists[i++].transient; });
   }

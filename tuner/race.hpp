@@ -9,11 +9,11 @@
 namespace tilewise {
 
 /// The end of a search: measures its fastest candidates once more, interleaved; selects and stores
-/// the winner, and keeps the finalists' images. Not thread-safe.
+/// the winner, and stores the finalists' images. Not thread-safe.
 class Race {
  public:
-  /// Takes the finalists from `session.known`; a finalist found wrong is removed from it. Adds
-  /// counts, baselines and failures to those of the search.
+  /// Takes the finalists from `session.known` and removes those found wrong. Adds its counts,
+  /// baselines and failures to those of the search.
   explicit Race(Session& session) : session_(session) {}
   void run();
 

@@ -3,7 +3,7 @@
 namespace tilewise {
 namespace {
 
-/// In single quotes, for a POSIX shell.
+/// The text in single quotes, for a POSIX shell.
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);

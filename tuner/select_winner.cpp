@@ -11,13 +11,13 @@
 namespace tilewise {
 namespace {
 
-// A candidate that is slower by up to this may take less energy.
+// A candidate that is slower by up to this factor may need less energy.
 constexpr double kWithinByEnergy = 1.30;
 constexpr std::size_t kOthersByEnergy = 10;
-// Energies that differ by less count as equal: the counter is read at some tenths of a percent of a
-// span, and the temperature of the chip changes from span to span.
+// Energies that differ by less count as equal: the counter's resolution is some tenths of a percent
+// of a span, and the temperature of the chip varies between spans.
 constexpr double kAlikeEnergy = 0.01;
-// Parameters in which a finalist differs from the others.
+// Number of parameters in which a diverse finalist differs from all others.
 constexpr std::size_t kDifferences = 4;
 
 std::size_t differences(const Configuration& x, const Configuration& y) {
@@ -34,13 +34,13 @@ bool differs(const Candidate& x, const Candidate& y) {
          differences(x.configuration, y.configuration) >= kDifferences;
 }
 
-/// In mJ a product; NaN when it was not measured.
+/// mJ per product; NaN when it was not measured.
 double energy_of(const Record& record) {
   const double mj = is_ok(record) ? record.measurement->energy_mj : 0;
   return mj > 0 && std::isfinite(mj) ? mj : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// NaN when none was measured.
+/// NaN when no energy was measured.
 double least_energy(const std::vector<Record>& records) {
   double least = std::numeric_limits<double>::quiet_NaN();
   for (const Record& record : records)

@@ -121,7 +121,7 @@ Problem RangePoints::point(std::uint64_t index) const {
     places[i] = place - std::floor(place);
   }
   const std::uint64_t layouts = range_.layouts.size();
-  // More kernels serve aligned problems, so that more points are given to the others.
+  // Fewer kernels serve unaligned problems, so these get more points.
   const bool aligned = index / layouts % 5 % 2 == 1;
   const auto value = [aligned](const Extents& extents, double place) {
     const std::int64_t any = extents.at(place);

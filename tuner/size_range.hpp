@@ -13,7 +13,7 @@ namespace tilewise {
 class Extents {
  public:
   /// "1..4096", "4096,14336", "1..64,4096". Throws Error(invalid_argument) with the bad item and
-  /// what is allowed: whole numbers from 1 to 2^40, an interval's first not above its last.
+  /// the allowed values: whole numbers from 1 to 2^40, an interval's first not above its last.
   static Extents parse(std::string_view text);
   /// The value at a place from 0 to 1: log-uniform within an interval. An interval of d doublings
   /// has 1 + d times the share of a single number.
@@ -41,16 +41,16 @@ struct SizeRange {
   bool contains(const Problem& problem) const;
 };
 
-/// Points of a range that are spread evenly in the logarithms of the sizes, from any number of them
-/// on: an additive recurrence (M. Roberts, "The unreasonable effectiveness of quasirandom
-/// sequences", 2018). Layouts take turns. In two of five rounds of the layouts, extents that are
-/// not fixed are rounded to multiples of 16 elements, where the interval allows, so that rows are
-/// aligned. Deterministic for a seed. Not thread-safe.
+/// Points of a range, spread evenly in the logarithms of the sizes for any number of points: an
+/// additive recurrence (M. Roberts, "The unreasonable effectiveness of quasirandom sequences",
+/// 2018). Layouts take turns. In two of five rounds of the layouts, extents that are not fixed are
+/// rounded to multiples of 16 elements, where the interval allows, so that rows are aligned.
+/// Deterministic for a seed. Not thread-safe.
 class RangePoints {
  public:
-  /// Problems of more than `most_flops` or `most_bytes` (of A, B and C) are left out.
+  /// Skips problems of more than `most_flops` or `most_bytes` (of A, B and C).
   RangePoints(SizeRange range, std::uint64_t seed, double most_flops, double most_bytes);
-  /// The next problem, none twice; empty when no other was found.
+  /// The next problem without repetition; empty when no other was found.
   std::optional<Problem> next();
 
  private:

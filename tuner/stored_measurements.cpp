@@ -16,7 +16,7 @@ bool can_compare(const Record& record, const SearchSpace& space) {
              .empty();
 }
 
-/// The winner and the finalists, then others at equal distances from fast to slow.
+/// The winner and the finalists, then others evenly spaced from fast to slow.
 std::vector<Record> sample_of(std::vector<Record> records, const Candidate& winner) {
   std::stable_sort(records.begin(), records.end(), faster);
   std::stable_partition(records.begin(), records.end(),

@@ -9,22 +9,21 @@
 
 namespace tilewise {
 
-/// Measurements of earlier runs whose kernel sources or compiler have changed since. One stays
-/// valid where the kernel compiles to the machine code that was measured.
+/// Measurements of earlier runs whose kernel sources or compiler have changed since. A measurement
+/// remains valid if the kernel still compiles to the measured machine code.
 class StaleMeasurements {
  public:
   void add(Record record) { records_.push_back(std::move(record)); }
   /// The fastest candidates, fastest first.
   std::vector<Candidate> fastest(std::size_t count) const;
-  /// Removes and returns the measurement of the same candidate and machine code; empty when there
-  /// is none.
+  /// Removes and returns the measurement of the same candidate and machine code, if any.
   std::optional<Record> take(const Built& built);
 
  private:
   std::vector<Record> records_;
 };
 
-/// Whether the candidates of a finished search still compile to the same machine code, though the
+/// Whether the candidates of a finished search still compile to the same machine code, although the
 /// sources or the compiler changed. Compiles the winner, the finalists and a sample of the others
 /// in `records` (measured here, of one problem and GPU). On success it renews every compiled record
 /// in the database. False when one differs, or none could be compared.
@@ -32,8 +31,8 @@ bool same_machine_code(const std::vector<Record>& records, const Candidate& winn
                        const SearchSpace& space, const ImageStore& store, Database& database,
                        int threads, const std::function<bool()>& stopped);
 
-/// The template of a candidate: from the searched ones, else from the catalog; null when this
-/// version does not have it.
+/// The template of a candidate: from the searched ones, otherwise from the catalog; null when this
+/// version lacks it.
 const KernelTemplate* template_of(const Candidate& candidate, const SearchSpace& space);
 
 }  // namespace tilewise

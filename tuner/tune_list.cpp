@@ -12,10 +12,10 @@
 namespace tilewise {
 namespace {
 
-// In a row; then the device counts as lost.
+// After this many failures in a row the device counts as lost.
 constexpr int kMostFailures = 3;
 
-/// Whether an error may be of one device alone.
+/// Whether an error may concern only one device.
 bool may_be_the_devices(ErrorKind kind) {
   return kind == ErrorKind::device || kind == ErrorKind::no_device || is_transient(kind);
 }
@@ -49,7 +49,7 @@ class ListTuning {
     }
   }
 
-  /// After a failure the device is opened anew, which tells whether it is lost.
+  /// After a failure the device is opened again, which determines whether it is lost.
   void take_part(std::size_t device) {
     std::shared_ptr<Evaluator> evaluator;
     for (int failures = 0;;) {
@@ -70,7 +70,7 @@ class ListTuning {
     }
   }
 
-  /// Returns an error after which the device is opened anew.
+  /// Returns an error that requires reopening the device.
   std::optional<Error> tune_one(std::size_t device, std::size_t job, Evaluator& evaluator) {
     const auto search = std::make_shared<EvaluationQueue>();
     const bool shared = queue_.has_alike(device);
@@ -89,7 +89,7 @@ class ListTuning {
       if (again(device, job, error)) return error;
       end(error);
       if (!may_be_the_devices(error.kind())) queue_.stop();
-      if (error.kind() == ErrorKind::device) {  // the device is opened anew for the next job
+      if (error.kind() == ErrorKind::device) {  // the device is reopened for the next job
         queue_.finished(job);
         return error;
       }
@@ -149,7 +149,7 @@ class ListTuning {
   const std::vector<ListDevice>& devices_;
   JobQueue& queue_;
   const ListContext& context_;
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::optional<Error> failure_;
   std::exception_ptr unexpected_;
 };

@@ -14,7 +14,7 @@ TuneResult tune(const Problem& problem, const TuneOptions& options, TuneContext&
     run.prepare();
     while (run.goes_on()) {
       run.propose();
-      if (run.nothing_under_way()) break;  // the space is used up
+      if (run.nothing_under_way()) break;  // the space is exhausted
       run.step();
     }
     run.race();

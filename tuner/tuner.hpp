@@ -19,24 +19,26 @@ namespace tilewise {
 struct TuneOptions {
   std::string strategy = "local";
   std::uint64_t seed = 1;
-  double budget_seconds = 60;        ///< per problem, compile time counted
+  double budget_seconds = 60;        ///< per problem, including compile time
   std::int64_t max_evaluations = 0;  ///< 0 = no limit
-  /// The search ends where one more candidate is expected to gain less than this share of the best
-  /// time, and at least 50 are known; 0: not before the budget. For strategies that can tell.
+  /// The search ends when the expected gain of one more candidate is below this share of the best
+  /// time and at least 50 are known; 0: not before the budget. For strategies with such an
+  /// estimate.
   double least_gain = 0;
-  /// By energy the search itself is by time; more finalists race, and the one of least energy wins.
+  /// By energy, the search itself is by time; more finalists race, and the one with the least
+  /// energy wins.
   Objective objective = Objective::time;
   int finalists = 6;
   int compile_threads = 0;                       ///< 0 = all cores
-  bool force = false;                            ///< measure again what is stored
+  bool force = false;                            ///< measure stored candidates again
   std::vector<const KernelTemplate*> templates;  ///< empty = all
   Subspace subspace;
-  /// For a budget of a few seconds: the strategy's start has fewer candidates, and none of those
-  /// that ship, so that the neighbours of the best ones are tried.
+  /// For a budget of a few seconds: the strategy's start has fewer candidates and no shipped ones,
+  /// so that the neighbours of the best ones are tried.
   bool brief = false;
-  /// Candidates to try before those of the strategy, where they are valid.
+  /// Candidates to try before those of the strategy, if they are valid.
   std::vector<Candidate> first;
-  /// Not empty: these alone, in this order, where they are valid. No search is stored.
+  /// If not empty: only these candidates, in this order, if they are valid. No search is stored.
   std::vector<Candidate> only;
   /// Prefix of the command that reproduces a candidate (reproduce.hpp); added to rejected records.
   std::string reproduce;
@@ -58,10 +60,10 @@ struct TuneResult {
   std::vector<Baseline> baselines;
   std::int64_t evaluated = 0, rejected = 0, compiled = 0, reused = 0;
   double seconds = 0;           ///< without lock_seconds
-  double lock_seconds = 0;      ///< waits for a lock on a database, which another process held
+  double lock_seconds = 0;      ///< waits for a database lock that another process held
   double search_seconds = 0;    ///< without the race
-  double evaluate_seconds = 0;  ///< of them on this device
-  double busy_seconds = 0;      ///< of them with the device or all compiler threads at work
+  double evaluate_seconds = 0;  ///< part of search_seconds on this device
+  double busy_seconds = 0;      ///< part of search_seconds; device or all compiler threads busy
   bool interrupted = false;
   bool ended_early = false;  ///< see TuneOptions::least_gain; the search is not stored as finished
   /// Spearman's rank correlation of predicted and measured times over `ranked` candidates; NaN for
@@ -71,23 +73,23 @@ struct TuneResult {
   /// An identical search had finished, and its kernels still compile to the same machine code:
   /// nothing was measured.
   bool already_done = false;
-  /// What ended the search early: a permanent failure of the device, the database or the system.
-  /// The winner is the best of what had been measured. Also set when faults left candidates without
-  /// an outcome and no valid candidate was found.
+  /// The error that ended the search early: a permanent failure of the device, the database or the
+  /// system. The winner is the best of the measured candidates. Also set when faults left
+  /// candidates without an outcome and no valid candidate was found.
   std::optional<Error> failure;
   /// Whether the winner is in the database. False when the database failed (see `failure`).
   bool stored = true;
   std::int64_t faults = 0;     ///< of the system; their candidates were tried again
   std::int64_t given_up = 0;   ///< candidates that faults left without an outcome and a record
-  std::string last_fault;      ///< in words
+  std::string last_fault;      ///< message
   double compile_seconds = 0;  ///< of the search, summed over threads
   std::int64_t compiles_expected = 0;  ///< compiles whose time was predicted
-  /// Their median of |predicted / measured - 1|; NaN without any.
+  /// The median of |predicted / measured - 1| for these compiles; NaN without any.
   double compile_error = std::numeric_limits<double>::quiet_NaN();
   std::int64_t too_late = 0;  ///< candidates that would have compiled beyond the budget
   std::int64_t waited = 0;    ///< candidates that another process was still compiling at the end
   std::vector<Record> wrong;  ///< with a wrong result, in this search or its race
-  std::int64_t observed = 0;  ///< launches of finalists that were to be stored, all compared
+  std::int64_t observed = 0;  ///< compared launches of finalists before they are stored
 };
 
 struct TuneContext {
@@ -98,20 +100,20 @@ struct TuneContext {
   std::function<void(const TuneProgress&)> progress;
   const std::atomic<bool>* stop =
       nullptr;  ///< set by Ctrl-C: finish the current candidate, keep all
-  /// Further devices, alike with the evaluator's, take candidates from it; may be null. The race is
-  /// on the evaluator's device alone. Closed at the end of the search.
+  /// Further devices, identical to the evaluator's, take candidates from it; may be null. Only the
+  /// evaluator's device races. Closed at the end of the search.
   EvaluationQueue* shared = nullptr;
-  /// Seconds since any fixed moment, by which budgets are counted. Called by all threads. Empty:
-  /// the steady clock.
+  /// Seconds since any fixed moment, which budgets refer to. Called by all threads. Empty: the
+  /// steady clock.
   std::function<double()> clock = {};
 
   double now() const;
 };
 
 /// The loop: problem -> candidates -> images -> evaluations -> records -> race -> winner. Every
-/// record is committed as it is made. A fault of the system makes no record; an early end is
-/// reported in the result, with the winner of what was measured. Throws Error when there is no
-/// compiler, and when the search ends before anything was measured.
+/// record is committed when it is made. A fault of the system makes no record. The result reports
+/// an early end, with the winner of the measured candidates. Throws Error without a compiler, and
+/// when the search ends before anything was measured.
 TuneResult tune(const Problem& problem, const TuneOptions& options, TuneContext& context);
 
 }  // namespace tilewise

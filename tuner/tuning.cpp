@@ -20,26 +20,26 @@
 namespace tilewise {
 namespace {
 
-// The share of the budget kept for the race. Energies take some 20 s, of a short budget the half.
+// The share of the budget for the race. Energies take some 20 s, but at most half of the budget.
 constexpr double kRaceShare = 0.1, kMostRaceShare = 0.5, kEnergySeconds = 20;
 
-// How many of the fastest candidates among possibly outdated measurements are tried early.
+// Number of the fastest candidates among possibly outdated measurements to try early.
 constexpr std::size_t kSuggested = 4;
 
-// Results before a search may end early.
+// Number of results before a search may end early.
 constexpr std::int64_t kLeastForEarlyEnd = 50;
 
-// A budget of more seconds (30 years) is none: a clock's ticks may not hold it.
+// Seconds (30 years). A larger budget is unlimited: a clock's ticks may not hold it.
 constexpr double kEndless = 1e9;
 
-// The search proposes no more after so many candidates in a row that would compile too long.
+// The search proposes no more after this many candidates in a row that would compile too long.
 constexpr int kMostLate = 20;
 
-// Proposals that wait while the device measures: with more, the search would choose without results
+// Proposals that wait while the device measures. With more, the search would choose without results
 // that it could have waited for.
 constexpr std::size_t kReady = 3;
 
-/// The candidate without its size as constants; empty where it has none.
+/// The candidate without constant size; empty where it has none.
 std::optional<Candidate> general_form(Candidate candidate, const KernelTemplate& kernel) {
   const std::string& specialises = kernel.specialises;
   if (specialises.empty() || candidate.configuration.at(specialises) == 0) return std::nullopt;
@@ -139,8 +139,8 @@ bool Tuning::finished_before() {
   return false;
 }
 
-/// Whether a search with other sources, or another compiler, would give the same result now: its
-/// kernels compile to the same machine code.
+/// Whether a search with other sources or another compiler would give the same result: its kernels
+/// compile to the same machine code.
 bool Tuning::still_good(const Search& known, const Record& winner) const {
   if (!session_.context.compiler || known.sources.empty()) return false;
   RecordFilter filter{.problem = session_.problem, .gpu = session_.gpu};
@@ -151,8 +151,8 @@ bool Tuning::still_good(const Search& known, const Record& winner) const {
                            [this] { return session_.stopped(); });
 }
 
-/// Whether a record was measured with the kernel that would be built now. Records of templates and
-/// parameters that this version does not have are not current.
+/// Whether a record was measured with the kernel that would be built now. False for templates and
+/// parameters that this version lacks.
 bool Tuning::is_current(const Record& record) const {
   const KernelTemplate* kernel = session_.kernel_of(record.candidate);
   return kernel && !record.source_hash.empty() &&
@@ -174,7 +174,7 @@ void Tuning::recall() {
         rejection(*kernel, session_.problem, candidate.configuration, session_.device).empty())
       session_.incumbent = candidate, session_.incumbent_objective = winner->objective;
   }
-  StaleMeasurements of_others;  // of other machines: hints only
+  StaleMeasurements of_others;  // of other machines: only hints
   RecordFilter filter;
   filter.problem = session_.problem;
   filter.gpu = session_.gpu;
@@ -248,7 +248,7 @@ bool Tuning::goes_on() {
   return !session_.result.interrupted && !limit && session_.seconds() < proposing_seconds();
 }
 
-/// The budget without the shares of the race and of the winner's confirmation.
+/// The budget without the shares for the race and the winner's confirmation.
 double Tuning::proposing_seconds() const {
   const double budget = session_.options.budget_seconds;
   const bool by_energy = session_.options.objective == Objective::energy;
@@ -288,7 +288,7 @@ void Tuning::begin(const Candidate& candidate) {
   ahead_->add(candidate, *session_.kernel_of(candidate), latest);
 }
 
-/// Learns from a compile, and compares it with what was expected when it was proposed.
+/// Learns from a compile, and compares its time with the expectation from the proposal.
 void Tuning::note_compile(const Built& built) {
   const auto expected = expected_.extract(built.candidate);
   late_in_a_row_ = 0;
@@ -304,7 +304,7 @@ bool Tuning::nothing_under_way() const {
   return ahead_->under_way() == 0 && (!shared || shared->under_way() == 0);
 }
 
-/// Candidates that wait for further devices keep this one busy while none is built.
+/// Candidates that wait for further devices keep this device busy while none is built.
 void Tuning::step() {
   EvaluationQueue* shared = session_.context.shared;
   if (!shared) {
@@ -336,7 +336,7 @@ Record Tuning::record_of(const Built& built) const {
 }
 
 void Tuning::judge(Built built) {
-  if (built.late) {  // of no effect on the strategy: the search is about to end
+  if (built.late) {  // not reported to the strategy: the search is about to end
     ++session_.result.too_late;
     ++late_in_a_row_;
     --proposed_;
@@ -421,8 +421,8 @@ void Tuning::try_again(const std::vector<Candidate>& candidates) {
   for (const Candidate& candidate : candidates) begin(candidate);
 }
 
-/// Ends the compiler threads. Of the results not taken, only compiles of other processes and faults
-/// are counted.
+/// Ends the compiler threads. Among the results not taken, only compiles of other processes and
+/// faults are counted.
 void Tuning::end_compiling() {
   for (const Built& built : ahead_->end()) {
     if (built.stopped) ++session_.result.waited;
@@ -435,7 +435,7 @@ void Tuning::end_compiling() {
 void Tuning::commit(Record record) {
   const bool ok = is_ok(record);
   if (record.outcome != Outcome::ok) record.detail += session_.how_to_reproduce(record.candidate);
-  // Before storing: if the disk is full, the measured time is kept.
+  // Before storing, so that a full disk does not lose the measured time.
   if (ok) session_.known.push_back(record);
   record.id = session_.context.database.add(record);
   if (ok) session_.known.back().id = record.id;
@@ -459,7 +459,7 @@ Record with_evaluation(Record record, const Evaluation& evaluation) {
   return record;
 }
 
-/// Ends the work of further devices, and commits what they have measured.
+/// Ends the work of further devices, and commits their measurements.
 void Tuning::end_sharing() {
   if (!session_.context.shared) return;
   for (const EvaluationQueue::Done& done : session_.context.shared->close())
@@ -475,8 +475,8 @@ void Tuning::race() {
   if (!session_.stopped() && !session_.result.failure) keep_general();
 }
 
-/// Beside a winner that is specialised on its size: measures the form that serves other sizes, and
-/// keeps its images.
+/// For a winner that is specialised on its size: measures the form that serves other sizes, and
+/// stores its images.
 void Tuning::keep_general() {
   const auto winner = session_.context.database.winner(session_.problem, session_.gpu);
   if (!winner || !winner->quarantined.empty()) return;

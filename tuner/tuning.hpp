@@ -19,7 +19,7 @@ namespace tilewise {
 /// The record of a candidate with the outcome and the measurement of its evaluation.
 Record with_evaluation(Record record, const Evaluation& evaluation);
 
-/// One run of tune(): its steps, in the order tune() takes them. Not thread-safe.
+/// One run of tune(): its steps in the order of tune(). Not thread-safe.
 class Tuning {
  public:
   Tuning(const Problem& problem, const TuneOptions& options, TuneContext& context);
@@ -29,7 +29,7 @@ class Tuning {
 
   /// Whether an identical search had finished and its winner is still served.
   bool finished_before();
-  /// Reads the measurements of earlier runs with the current sources: the strategy observes them,
+  /// Reads the measurements of earlier runs with the current sources. The strategy observes them,
   /// and nothing is measured twice.
   void recall();
   /// Computes the reference and uploads the operands.
@@ -39,14 +39,14 @@ class Tuning {
   /// Adds candidates from the strategy to the compile pool until it is full.
   void propose();
   bool nothing_under_way() const;
-  /// Takes what has been built and evaluated within a moment.
+  /// Takes the builds and evaluations that finish within a moment.
   void step();
-  /// Measures the finalists once more, interleaved; stores the winner, and beside a specialised one
-  /// the form that serves other sizes; keeps their images.
+  /// Measures the finalists once more, interleaved, and stores the winner. For a specialised winner
+  /// it also stores the form that serves other sizes. Stores their images.
   void race();
   TuneResult finish();
-  /// In place of finish(), while the error of a step is handled: where the database failed, returns
-  /// the winner of what was measured, not stored. Rethrows the error where nothing was measured.
+  /// Replaces finish() while the error of a step is handled. If the database failed, returns the
+  /// winner of the measured candidates, not stored. Rethrows the error if nothing was measured.
   TuneResult finish_unstored(const Error& error);
 
  private:
@@ -54,7 +54,7 @@ class Tuning {
   void add_known(Record record);
   bool is_current(const Record& record) const;
   std::unique_ptr<Strategy> make_chooser() const;
-  double predicted_seconds(const Candidate& candidate) const;  ///< 0: the model cannot tell
+  double predicted_seconds(const Candidate& candidate) const;  ///< 0: the model has no prediction
   /// Stores the device's facts with its records.
   void store_facts(double power_limit_w);
   void note_faults();
@@ -66,7 +66,7 @@ class Tuning {
   void begin(const Candidate& candidate);
   void note_compile(const Built& built);
   Record record_of(const Built& built) const;
-  /// Evaluates, or hands the candidate to a further device.
+  /// Evaluates the candidate, or gives it to a further device.
   void judge(Built built);
   Evaluation evaluate(const Built& built);
   Evaluation try_evaluate(const Built& built);
@@ -79,15 +79,15 @@ class Tuning {
   void keep_general();
 
   Session session_;
-  std::optional<Corrections> corrections_;  ///< of earlier measurements on this GPU
+  std::optional<Corrections> corrections_;  ///< from earlier measurements on this GPU
   std::unique_ptr<Strategy> strategy_;
   BusyClock busy_;
   std::unique_ptr<CompileAhead> ahead_;
   std::optional<Search> search_;
-  /// To propose before the strategy's: TuneOptions::first, and the incumbent.
+  /// Candidates to propose before the strategy's: TuneOptions::first, and the incumbent.
   std::deque<Candidate> first_;
   std::set<Candidate> proposed_first_;
-  StaleMeasurements stale_;  ///< of other sources than the current ones
+  StaleMeasurements stale_;  ///< with other sources than the current ones
   Faults faults_;
   CompileTimes compile_times_;
   std::map<Candidate, double> expected_;  ///< seconds to compile, of candidates under way

@@ -18,7 +18,7 @@ bool before(const std::pair<std::string, int>& entry, std::string_view name) {
   return entry.first < name;
 }
 
-/// Of names, whose usual length is 5 to 16: without a call.
+/// Compares names, which usually have 5 to 16 characters, without a call.
 bool equal(const char* x, const char* y, std::size_t size) {
   if (size < 8 || size > 16) return std::memcmp(x, y, size) == 0;
   std::uint64_t first_x, first_y, last_x, last_y;
@@ -27,7 +27,7 @@ bool equal(const char* x, const char* y, std::size_t size) {
   return first_x == first_y && last_x == last_y;
 }
 
-/// The characters that JSON writes as they are and that parameters' names have.
+/// The characters of parameters' names that JSON does not escape.
 constexpr auto kPlain = [] {
   std::array<bool, 256> plain{};
   for (const char c :
@@ -37,8 +37,8 @@ constexpr auto kPlain = [] {
 }();
 bool is_plain(char c) { return kPlain[static_cast<unsigned char>(c)]; }
 
-/// The values of what text() writes for plain names; empty for any other text. A program that opens
-/// a database reads thousands of configurations, and the JSON library takes ten times as long.
+/// Parses text() of plain names; empty for any other text. A program that opens a database reads
+/// thousands of configurations, and the JSON library takes ten times as long.
 std::optional<std::vector<std::pair<std::string, int>>> parse_plain(std::string_view json) {
   if (json.size() < 2 || json.front() != '{' || json.back() != '}') return {};
   std::vector<std::pair<std::string, int>> values;

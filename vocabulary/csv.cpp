@@ -59,7 +59,7 @@ class CsvReader {
     skip_blanks();
     return text;
   }
-  /// Behind the first quote. Returns behind the last one.
+  /// Begins after the first quote and ends after the last one.
   std::string quoted() {
     const int begin = line_;
     std::string text;

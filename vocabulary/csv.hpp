@@ -7,17 +7,16 @@ namespace tilewise {
 
 /// A row of a CSV file.
 struct CsvRow {
-  int line = 0;  ///< where it begins, from 1
+  int line = 0;  ///< where the row begins, from 1
   std::vector<std::string> fields;
 };
 
-enum class CsvComments { none, hash };  ///< hash: a line that begins with # is left out
+enum class CsvComments { none, hash };  ///< hash: skips a line that begins with #
 
 /// The rows of a CSV file (RFC 4180). Line ends are LF or CRLF; a quoted field may have commas,
-/// line ends and doubled quotes. A byte order mark and blank lines are left out, and so are blanks
-/// around a field but for those inside quotes. Throws Error(invalid_argument) with the line for a
-/// quote that is not closed, for text beside a quoted field, and for a quote inside a field without
-/// quotes. Thread-safe.
+/// line ends and doubled quotes. Skips a byte order mark, blank lines, and blanks around a field
+/// except inside quotes. Throws Error(invalid_argument) with the line for an unclosed quote, for
+/// text next to a quoted field, and for a quote inside an unquoted field. Thread-safe.
 std::vector<CsvRow> csv_rows(std::string_view text, CsvComments comments = CsvComments::none);
 
 }  // namespace tilewise

@@ -5,19 +5,20 @@
 #include <string_view>
 #include <system_error>
 
-/// Numbers as text, with a point in every locale: programs that embed Tilewise choose their own.
+/// Numbers as text with a point in every locale: programs that embed Tilewise choose their own
+/// locale.
 namespace tilewise {
 
-/// At most `digits` significant digits, in exponent form where the number is far from 1: the
+/// At most `digits` significant digits, in exponent form for very large or small numbers: the
 /// conversion g of the C library.
 std::string in_digits(double value, int digits);
-/// As few digits as give the number again.
+/// The fewest digits that reproduce the number.
 std::string in_shortest_form(double value);
-/// `decimals` digits behind the point: the conversion f of the C library.
+/// `decimals` digits after the point: the conversion f of the C library.
 std::string in_decimals(double value, int decimals);
 
-/// The number that a whole text is, without blanks before it or text behind; nothing for other
-/// texts and for numbers out of range.
+/// The number that makes up a whole text, without blanks before it or text after it; empty for
+/// other texts and for numbers out of range.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
   Number value{};

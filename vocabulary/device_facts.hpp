@@ -8,8 +8,8 @@
 
 namespace tilewise {
 
-/// What devices of one capability differ in, stored with the records that were measured there. 0:
-/// not known.
+/// Properties in which devices of one capability differ, stored with the records measured on the
+/// device. 0: not known.
 struct DeviceFacts {
   std::string gpu;           ///< gpu_key()
   int clock_khz = 0;         ///< maximum clock of the multiprocessors
@@ -22,11 +22,11 @@ struct DeviceFacts {
   bool operator==(const DeviceFacts&) const = default;
 };
 
-/// The facts of a device that is there. Its power limit is in DeviceStatus.
+/// The facts of a present device. Its power limit is in DeviceStatus.
 DeviceFacts facts_of(const DeviceInfo& info, double power_limit_w, const std::string& date);
 
-/// The device of a gpu_key() with these facts. Without them it has those of its capability alone:
-/// clocks, bus, memory and L2 are 0, not known. Throws Error(invalid_argument) as
+/// The device of a gpu_key() with these facts. Without them it has only the properties of its
+/// capability: clocks, bus, memory and L2 are 0, not known. Throws Error(invalid_argument) like
 /// nominal_from_key().
 DeviceInfo device_of(const std::string& gpu, const std::optional<DeviceFacts>& facts);
 

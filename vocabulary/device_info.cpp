@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Feature::count_)
     "mma_f64",  "mma_fp8",  "mbarrier", "tma",    "clusters", "programmatic_launch",
     "wgmma"};
 
-// A capability's limits by the programming guide's table of technical specifications, and the
+// A capability's limits from the programming guide's table of technical specifications, and the
 // values of a typical device.
 struct Nominal {
   int major, minor;

@@ -34,7 +34,7 @@ inline bool has(const Features& f, Feature x) { return f.test(static_cast<std::s
 struct Target {
   int major = 0, minor = 0;
   bool specific = false;  ///< the 'a' suffix
-  bool host = false;      ///< the CPU, with this capability's features
+  bool host = false;      ///< the CPU, emulating this capability
   auto operator<=>(const Target&) const = default;
 };
 std::string to_string(const Target& target);
@@ -43,7 +43,7 @@ std::string to_string(const Target& target);
 Target parse_target(std::string_view text);
 /// The best target of a capability: with the suffix `a` from 9.0 on.
 Target best_target(int major, int minor);
-/// The best target of a target's capability; on the CPU, of the emulated one.
+/// The best target of a target's capability; on the CPU, of the emulated capability.
 Target best_target(const Target& named);
 /// The target of "host": the newest capability whose instructions the CPU executor fully supports.
 Target default_host_target();
@@ -51,8 +51,8 @@ Features features_of(const Target& target);
 /// The targets this project compiles and tests for: sm_75 80 86 89 90a 100 120.
 const std::vector<Target>& known_targets();
 
-/// A device's properties. A plain value: constraints and plans are functions of it, and tests of
-/// them need no GPU.
+/// A device's properties. A plain value: constraints and plans are functions of it, and their tests
+/// need no GPU.
 struct DeviceInfo {
   /// "NVIDIA H200"; "CPU: Intel(R) Xeon(R) Processor"; "sm_90 (nominal)" when compiling without a
   /// device.
@@ -78,11 +78,11 @@ struct DeviceInfo {
   bool operator==(const DeviceInfo&) const = default;
 };
 
-/// The key of a GPU's records: "NVIDIA H200|9.0|132"; of the CPU: "CPU: Intel(R) Xeon(R)
+/// The key of a GPU's records: "NVIDIA H200|9.0|132"; for the CPU: "CPU: Intel(R) Xeon(R)
 /// Processor|host:8.0|16". Driver, clocks and host name belong to a record, not to the key.
 std::string gpu_key(const DeviceInfo& info);
 
-/// Typical properties of a capability (shared memory, threads and lanes by NVIDIA's programming
+/// Typical properties of a capability (shared memory, threads and lanes from NVIDIA's programming
 /// guide), for compiling and testing without a device. Throws Error(unsupported) below 7.5.
 DeviceInfo nominal_device(const Target& target);
 

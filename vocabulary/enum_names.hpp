@@ -8,7 +8,7 @@
 #include "vocabulary/plan.hpp"
 #include "vocabulary/record.hpp"
 
-// Enums by their names: each has to_string() and values from 0 to kLast.
+// Names of enums: each enum has to_string() and values from 0 to kLast.
 namespace tilewise {
 
 template <class T>
@@ -33,7 +33,7 @@ inline constexpr Argument::Kind kLast<Argument::Kind> = Argument::Kind::tensor_m
 template <>
 inline constexpr Objective kLast<Objective> = Objective::energy;
 
-/// The value of that name; nothing for a name that there is not.
+/// The value of that name; empty for an unknown name.
 template <Enumeration Enum>
 std::optional<Enum> named(std::string_view name) {
   for (int i = 0; i <= static_cast<int>(kLast<Enum>); ++i)
@@ -50,7 +50,7 @@ std::string names_of() {
   return names;
 }
 
-/// Throws Error(invalid_argument) with the names that there are; `what` is the noun, as "outcome".
+/// Throws Error(invalid_argument) with the existing names; `what` is the noun, such as "outcome".
 template <Enumeration Enum>
 Enum parse_named(std::string_view name, const std::string& what) {
   if (const auto value = named<Enum>(name)) return *value;

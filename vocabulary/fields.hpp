@@ -7,33 +7,32 @@
 #include "vocabulary/device_facts.hpp"
 #include "vocabulary/record.hpp"
 
-// The fields of each struct, one list for all that is done with each of them: a visitor is called
-// with a name, the field and what it may hold. The visitors are the JSON forms (json.cpp), the
-// columns, hashes and checks of the database (db/columns.hpp, db/row_hash.hpp,
-// db/import_checks.hpp).
+// The fields of each struct, in one list for all uses: a visitor is called with a name, the field
+// and its allowed values. The visitors are the JSON forms (json.cpp), and the columns, hashes and
+// checks of the database (db/columns.hpp, db/row_hash.hpp, db/import_checks.hpp).
 namespace tilewise {
 
-/// The version of the database's schema: raised with every field of a stored struct, and with every
-/// table, that is added.
+/// The version of the database's schema. Raise it with every added table and every added field of a
+/// stored struct.
 inline constexpr int kSchema = 8;
 
-/// What a field may hold.
+/// The allowed values of a field.
 struct Field {
   enum class Text : std::uint8_t {
     name,           ///< at most 256 bytes without control characters
     required_name,  ///< the same, not empty
     identifier,     ///< letters, digits, '_', '-' and '.'
     date,           ///< 2025-06-01T12:34:56Z, or empty
-    message         ///< any
+    message         ///< any text
   };
   bool required = false;                                             ///< in a JSON form
   double least = 0, most = std::numeric_limits<double>::infinity();  ///< of a number
-  bool above_least = false;                                          ///< and not `least` itself
+  bool above_least = false;                                          ///< excludes `least` itself
   Text text = Text::name;
-  bool id = false;       ///< given by the database: no value of the row
-  bool per_row = false;  ///< of Environment: a column of the row that refers to it
-  /// The version of the schema that added the field to stored structs; 0 for the first ones. Rows
-  /// of before keep their hashes: fields of one version are hashed where one of them is not its
+  bool id = false;       ///< assigned by the database: not a value of the row
+  bool per_row = false;  ///< for Environment: a column of the row that refers to it
+  /// The version of the schema that added the field to stored structs; 0 for the first one. Earlier
+  /// rows keep their hashes: the fields of a version are hashed if at least one of them is not its
   /// type's zero.
   int since = 0;
 };
@@ -41,11 +40,11 @@ inline constexpr Field kRequired{.required = true};
 inline constexpr Field kMicroseconds{.most = 1e12};  // eleven days
 inline constexpr Field kWatts{.most = 1e6};
 
-/// `Of`, const or not: an argument of fields().
+/// `Of`, const or not: an argument type of fields().
 template <class T, class Of>
 concept Some = std::same_as<std::remove_const_t<T>, Of>;
 
-/// The columns of a problem; its JSON form has one key for its types.
+/// The columns of a problem. Its JSON form has one key for all types.
 template <class Visit>
 void fields(Visit& visit, Some<Problem> auto& x) {
   Layout layout = layout_of(x);

@@ -17,7 +17,7 @@ constexpr int kPartitions = 4;  // each multiprocessor has four schedulers with 
 int blocks_by_registers(int warps, const ResourceUsage& usage, const DeviceInfo& info) {
   if (usage.registers <= 0) return kNoLimit;
   const int per_warp = round_up(usage.registers * kWarp, kRegisterUnit);
-  // A launch is limited as if all four partitions were filled evenly.
+  // The limit for a launch assumes that all four partitions are filled evenly.
   if (per_warp * round_up(warps, kPartitions) > info.registers_per_block) return 0;
   const int warps_per_partition = info.registers_per_multiprocessor / kPartitions / per_warp;
   return warps_per_partition * kPartitions / warps;
@@ -41,7 +41,7 @@ Occupancy occupancy_of(const LaunchStep& step, const ResourceUsage& usage, const
     return {0, "threads"};
   }
   const int warps = (static_cast<int>(threads) + kWarp - 1) / kWarp;
-  // On a tie the first is named: limits that a kernel can change precede fixed ones.
+  // On a tie, reports the first one: limits that a kernel can change precede fixed ones.
   const std::array limits{
       Occupancy{blocks_by_registers(warps, usage, info), "registers"},
       Occupancy{blocks_by_shared(step.shared_bytes, usage, info), "shared memory"},

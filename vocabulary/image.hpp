@@ -17,8 +17,8 @@ struct ResourceUsage {
   bool operator==(const ResourceUsage&) const = default;
 };
 
-/// A compiled binary (cubin) with its log. A different `source_hash` calls for a new compile;
-/// `launch_revision` says whether this version of the program may launch it.
+/// A compiled binary (cubin) with its log. A different `source_hash` requires a new compile;
+/// `launch_revision` determines whether this version of the program may launch it.
 struct Image {
   KernelSpec kernel;
   Target target;

@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string shown(const Json& json) {
-  // Messages of a compiler or driver may be invalid UTF-8: bad bytes are replaced.
+  // Messages of a compiler or driver may have invalid UTF-8, which is replaced.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -208,7 +208,7 @@ void write(Writer& out, const Features& features) {
   }
 }
 
-/// Unknown names are skipped: features that this version does not use.
+/// Skips unknown names, which are features that this version does not use.
 void read(const Reader& in, Features& out) {
   std::vector<std::string> names;
   read(in, names);

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
-/// The number in a file; empty without one, as for "max" and "-1".
+/// The number in a file; empty for "max", "-1" and other texts.
 std::optional<std::int64_t> number_in(const fs::path& path) {
   std::ifstream file(path);
   std::int64_t value = 0;
@@ -29,7 +29,7 @@ std::optional<std::int64_t> number_in(const fs::path& path) {
   return value;
 }
 
-/// The number behind `name` in a file of lines "name value" or "name: value".
+/// The number after `name` in a file of lines "name value" or "name: value".
 std::optional<std::int64_t> number_in(const fs::path& path, std::string_view name) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -54,10 +54,10 @@ bool is_listed(const std::string& list, std::string_view name) {
 struct Hierarchy {
   std::string controllers;  ///< "cpu,cpuacct" of version 1; empty: version 2
   fs::path group;           ///< the group at the mount's root
-  fs::path folder;          ///< where it is mounted
+  fs::path folder;          ///< mount point
 };
 
-/// A path of mountinfo, where blanks are written as \040.
+/// A path in mountinfo, where blanks are written as \040.
 fs::path path_of(const std::string& text) {
   std::string path;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -73,7 +73,7 @@ fs::path path_of(const std::string& text) {
   return path;
 }
 
-/// The hierarchies in the usual places, which the list of mounts may lack, and the mounted ones.
+/// The hierarchies in the usual places, which the mount list may lack, and the mounted ones.
 std::vector<Hierarchy> hierarchies(const fs::path& root) {
   std::vector<Hierarchy> found{{"", "/", "/sys/fs/cgroup"},
                                {"memory", "/", "/sys/fs/cgroup/memory"},
@@ -93,8 +93,8 @@ std::vector<Hierarchy> hierarchies(const fs::path& root) {
   return found;
 }
 
-/// The folders of a group and of those that contain it, up to the mount's root. The group may be
-/// outside of what is mounted: then the mount's root alone.
+/// Adds the folders of a group and of its parents, up to the mount's root. If the group is outside
+/// the mount, adds only the mount's root.
 void add_groups(std::vector<fs::path>& folders, const fs::path& root, const Hierarchy& hierarchy,
                 const fs::path& group) {
   const fs::path top = root / hierarchy.folder.relative_path();
@@ -133,7 +133,7 @@ const std::vector<fs::path>& own_control_groups() {
   return groups;
 }
 
-/// The least limit of a group's memory, by both versions' files.
+/// The least memory limit of a group, from the files of both versions.
 std::int64_t memory_limit(const fs::path& group) {
   std::int64_t least = kNone;
   for (const char* name : {"memory.max", "memory.high", "memory.limit_in_bytes"})
@@ -141,12 +141,12 @@ std::int64_t memory_limit(const fs::path& group) {
   return least;
 }
 
-/// What a group has left of a limit.
+/// The rest of a group's memory limit.
 std::int64_t memory_left(const fs::path& group, std::int64_t limit) {
   const bool first = fs::exists(group / "memory.limit_in_bytes");
   const std::int64_t used =
       number_in(group / (first ? "memory.usage_in_bytes" : "memory.current")).value_or(0);
-  // Of version 1 the sums over the groups below have a prefix.
+  // In version 1, sums that include child groups have a prefix.
   std::int64_t cache = 0;
   for (const char* name : {"inactive_file", "active_file"}) {
     const auto sum = number_in(group / "memory.stat", std::string("total_") + name);
@@ -168,7 +168,7 @@ UsableMemory machine_memory(const fs::path& root) {
   return memory;
 }
 
-/// Quota and period of a group in microseconds, as processors, rounded up.
+/// The quota over the period of a group, as processors, rounded up.
 std::optional<int> cores_of(const fs::path& group) {
   std::int64_t quota = 0, period = 0;
   std::ifstream both(group / "cpu.max");  // "max 100000" without a quota

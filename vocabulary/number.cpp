@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
-// One description of the small floating-point formats; conversions without branches, so that loops
-// over them vectorize.
+// One description of the small floating-point formats, and conversions without branches, so that
+// loops over them vectorize.
 
 namespace tilewise {
 namespace {

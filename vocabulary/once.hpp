@@ -4,8 +4,8 @@
 
 namespace tilewise {
 
-/// Calls a function once, and again after a call that threw. Thread-safe: others wait for the call
-/// under way. (After an exception std::call_once does not return under ThreadSanitizer and with
+/// Calls a function once, and again after a call that threw. Thread-safe: others wait for the
+/// running call. (After an exception std::call_once does not return under ThreadSanitizer and with
 /// some C libraries.)
 class Once {
  public:

@@ -18,7 +18,7 @@ std::string megabytes(double bytes) {
   return std::to_string(static_cast<long>(bytes / 1e6)) + " MB";
 }
 
-/// The first number of /proc/self/statm: pages of address space; 0 where it is not known.
+/// Bytes of address space, from the first number (pages) of /proc/self/statm; 0 if not known.
 double address_space_bytes() {
   long pages = 0;
   if (std::FILE* file = std::fopen("/proc/self/statm", "re")) {

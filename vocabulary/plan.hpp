@@ -27,12 +27,12 @@ struct KernelSpec {
 };
 /// The constant that is also a compiler option: the most registers per thread (0: no limit).
 inline constexpr std::string_view kMaxRegisters = "MAX_REGISTERS";
-/// The constant with which (1) a kernel that spills registers is refused by the compiler.
+/// The constant that, if 1, makes the compiler refuse a kernel that spills registers.
 inline constexpr std::string_view kNoSpills = "NO_SPILLS";
 /// Canonical text "simt.cu:simt A_TRANSPOSED=0 TILE_K=8 ...". With the target, the key of an image.
 std::string to_string(const KernelSpec& kernel);
 
-/// A step's purpose, with its operand: a packed operand can be kept between calls, and pack steps
+/// A step's purpose, with its operand. A packed operand can be kept between calls, and pack steps
 /// are skipped when alpha or k is 0.
 enum class StepRole : std::uint8_t { pack_a, pack_b, pack_both, multiply, reduce };
 std::string_view to_string(StepRole role);
@@ -53,7 +53,8 @@ struct Argument {
     stride_b,
     stride_c,
     k,         ///< the problem's k, or 0 when alpha is 0 (8 bytes)
-    blocks_a,  ///< blocks of a pack_both step that pack A: value, or 0 when A is not (4 bytes)
+    blocks_a,  ///< blocks of a pack_both step that pack A: value, or 0 when A is not packed (4
+               ///< bytes)
     integer64,
     integer32,  ///< value
     alpha,
@@ -68,8 +69,8 @@ struct Argument {
 };
 std::string_view to_string(Argument::Kind kind);
 
-/// Work counts of a step or a plan, for the cost model, `explain` and the ladder. They add up over
-/// steps.
+/// Work counts of a step or a plan, for the cost model, `explain` and the ladder. They are summed
+/// over steps.
 struct Work {
   double flops = 0;             ///< useful 2mnk
   double issued_flops = 0;      ///< with the padding of edge tiles
@@ -86,7 +87,7 @@ struct Work {
 struct Schedule {
   double rounds = 1;  ///< iterations of the main loop, each with loads from global memory
   double passes = 1;  ///< waits for shared memory loads per round
-  double ahead = 0;   ///< prefetch distance in rounds; 0: loads are waited for at once
+  double ahead = 0;   ///< prefetch distance in rounds; 0: waits for loads at once
   /// Share of the multiply-add rate that the instruction order allows (register bank conflicts).
   double multiply_add_rate = 1;
   int registers = 32;       ///< per thread, estimated
@@ -96,18 +97,18 @@ struct Schedule {
   auto operator<=>(const Schedule&) const = default;
 };
 
-/// The result of a pack step for one operand. Equal Packings of one operand give equal bytes, also
+/// The result of a pack step for one operand. Equal Packings of one operand give equal bytes, even
 /// in different plans. A caller may keep the bytes (PackedOperand).
 struct Packing {
   StepRole role = StepRole::pack_b;  ///< the operand: pack_a or pack_b
   bool transposed = false;           ///< packed rows are the operand's columns
   bool rounded = false;              ///< f32 is rounded to tf32
-  /// Of an f32 x there are two matrices, one behind the other, each with `packed_rows` rows: large
-  /// parts x rounded to tf32, and small parts, the rest, rounded to tf32.
+  /// An f32 value x becomes two matrices, one after the other, each with `packed_rows` rows: large
+  /// parts (x rounded to tf32), and small parts (the rest, rounded to tf32).
   bool split = false;
   std::int64_t rows = 0, columns = 0;    ///< of the operand as stored
-  std::int64_t packed_rows = 0, ld = 0;  ///< as packed, with the zero padding
-  std::int64_t bytes = 0;                ///< of all batches together
+  std::int64_t packed_rows = 0, ld = 0;  ///< in packed form, with the zero padding
+  std::int64_t bytes = 0;                ///< of all batches
   auto operator<=>(const Packing&) const = default;
 };
 
@@ -119,8 +120,8 @@ struct LaunchStep {
   Dim3 grid, block, cluster;
   std::uint32_t shared_bytes = 0;  ///< dynamic shared memory; above 48 KB the loader opts in
   bool programmatic = false;
-  /// Of a pack step, A's first. Result i goes to the offset of the step's i-th workspace argument.
-  /// Other steps refer to a result by its first byte.
+  /// Results of a pack step, A's first. Result i goes to the offset of the step's i-th workspace
+  /// argument. Other steps refer to a result by its first byte.
   std::vector<Packing> packs;
   std::vector<Argument> arguments;
   Work work;
@@ -129,11 +130,11 @@ struct LaunchStep {
 };
 
 /// How to encode a tensor map (TMA descriptor) for given pointers and leading dimensions. dims and
-/// box in elements, innermost first; rank 2 or 3. The stride of dim 1 is the leading dimension
+/// box are in elements, innermost first; rank 2 or 3. The stride of dim 1 is the leading dimension
 /// `stride` times the element size.
 ///
-/// A row stride that is no multiple of 16 bytes needs `row_classes` maps (rank 2). This map has the
-/// rows row_class, row_class + row_classes, ... of the matrix; its columns start at the 16-byte
+/// A row stride that is not a multiple of 16 bytes needs `row_classes` maps (rank 2). This map has
+/// the rows row_class, row_class + row_classes, ... of the matrix; its columns start at the 16-byte
 /// boundary at or before the first element of row `row_class`. dims are those of the whole matrix.
 struct TensorMapRecipe {
   Argument base;    ///< kind a, b, c or workspace (value = byte offset)
@@ -141,7 +142,7 @@ struct TensorMapRecipe {
   DType type = DType::f32;
   std::vector<std::int64_t> dims;
   std::vector<std::int32_t> box;
-  /// The stride of dim 2, kind stride_a, stride_b, stride_c or integer64 (elements). Where it is 0,
+  /// The stride of dim 2, kind stride_a, stride_b, stride_c or integer64 (elements). If it is 0,
   /// dim 2 is 1.
   Argument batch_stride{Argument::Kind::integer64, 0};
   int swizzle_bytes = 0;       ///< 0, 32, 64, 128
@@ -161,14 +162,14 @@ struct Plan {
   auto operator<=>(const Plan&) const = default;
 };
 
-/// Size and field offsets of a step's argument struct. `accumulator` decides alpha's size.
+/// Size and field offsets of a step's argument struct. `accumulator` determines the size of alpha.
 struct ArgumentLayout {
   std::vector<std::uint32_t> offsets;
   std::uint32_t bytes = 0;
 };
 ArgumentLayout layout_of(const std::vector<Argument>& arguments, DType accumulator);
 
-/// The plan's multiply step; null where it has none.
+/// The plan's multiply step; null without one.
 const LaunchStep* multiply_step(const Plan& plan);
 
 }  // namespace tilewise

@@ -202,8 +202,8 @@ std::int64_t rows_b(const Problem& p) { return p.b.transposed ? p.n : p.k; }
 }  // namespace tilewise
 
 std::size_t std::hash<tilewise::Problem>::operator()(const tilewise::Problem& p) const noexcept {
-  // Multiplies and rotates each part in (odd constant: 2^64 over the golden ratio). Hot path: no
-  // allocation.
+  // Multiplies and rotates each part into the hash (odd constant: 2^64 over the golden ratio). Hot
+  // path: no allocation.
   std::uint64_t h = 0;
   const auto mix = [&h](std::uint64_t value) {
     h = (h ^ value) * 0x9e3779b97f4a7c15u;

@@ -9,10 +9,10 @@
 
 namespace tilewise {
 
-/// Bound on the relative error of summing a problem's k products in its kind's arithmetic, relative
-/// to the sum of their absolute values: n u / (1 - n u) for n = k + 2 additions (2 n u where n u is
-/// 0.5 or more). With promoted partial sums: the bound of one partial sum plus that of adding them.
-/// Throws Error(unsupported) for types without a product_kind().
+/// Bound on the error of summing a problem's k products in its kind's arithmetic, relative to the
+/// sum of their absolute values: n u / (1 - n u) for n = k + 2 additions (2 n u if n u is 0.5 or
+/// more). With promoted partial sums: the bound of one partial sum plus that of adding them. Throws
+/// Error(unsupported) for types without a product_kind().
 double sum_bound(const Problem& problem);
 
 struct Size {

@@ -9,7 +9,7 @@ std::string option(const char* name, std::string_view value) {
   return std::string(" --") + name + " " + std::string(value);
 }
 
-/// Types, mode and batch, without defaults.
+/// Options for types, mode and batch, without defaults.
 std::string kind_options(const Problem& problem) {
   std::string options;
   if (problem.a.type != DType::f32) options += option("dtype", to_string(problem.a.type));

@@ -14,8 +14,8 @@ std::string table_text(const Problem& problem);
 /// "16,4,16".
 std::string alignment_text(const Alignment& alignment);
 
-/// A kind in one word: the operand's type, or the math mode where it is not strict, and C's type
-/// where it is not the default: "f32", "tf32", "f32x3", "bf16", "bf16:f32", "e4m3:f16".
+/// A kind in one word: the operand's type, or the math mode unless it is strict, and C's type
+/// unless it is the default: "f32", "tf32", "f32x3", "bf16", "bf16:f32", "e4m3:f16".
 std::string kind_name(const ProductKind& kind);
 /// Throws Error(unsupported) for types without a product_kind().
 std::string kind_name(const Problem& problem);
@@ -24,7 +24,7 @@ const ProductKind& parse_kind(std::string_view name);
 
 /// All options of `autotune` for a problem: "--sizes 1024x512x2048 --layout nn --align 16,16,16".
 std::string problem_options(const Problem& problem);
-/// The same without defaults and after a space: " --sizes 64x64x64 --dtype f16".
+/// The same without defaults, after a space: " --sizes 64x64x64 --dtype f16".
 std::string tune_options(const Problem& problem);
 
 }  // namespace tilewise

@@ -23,20 +23,20 @@ std::string_view to_string(Origin origin);
 /// Throws Error(invalid_argument).
 Origin parse_origin(std::string_view name);
 
-/// What a search minimises, and what a winner was chosen by: time, or energy per product.
+/// The objective of a search or winner: least time, or least energy per product.
 enum class Objective : std::uint8_t { time, energy };
 std::string_view to_string(Objective objective);
 /// Throws Error(invalid_argument).
 Objective parse_objective(std::string_view name);
 
-/// The method of a measurement that a race took: samples are its rounds.
+/// The method of a measurement from a race: samples are its rounds.
 inline constexpr std::string_view kRaceMethod = "graph, race";
 
 /// Times of one candidate: GPU time per product, in microseconds.
 struct Measurement {
   double median_us = 0;
   double spread = 0;  ///< relative: half the interquartile range over the median
-  int samples = 0;    ///< groups that were timed
+  int samples = 0;    ///< timed groups
   int launches_per_sample = 0;
   std::vector<double> samples_us;  ///< the first 32 samples at most
   bool cold = true;                ///< operands read from DRAM (buffers rotated past twice the L2)
@@ -67,7 +67,7 @@ struct Record {
   std::string source_hash;
   std::string launch_revision;
   /// Hash of the measured machine code of all steps; empty when not known. A measurement is current
-  /// while its kernels compile to this code, even from another source text.
+  /// while its kernels compile to this code, even from other source text.
   std::string code_hash;
   Origin origin = Origin::measured;
   Outcome outcome = Outcome::ok;
@@ -77,7 +77,7 @@ struct Record {
   double compile_ms = 0;
   double error_ratio = 0;     ///< largest |got - ref| over its bound, at most 1 for ok
   double normwise_error = 0;  ///< ||got - ref|| / ||ref||
-  double predicted_us = 0;    ///< by the cost model; 0 without it
+  double predicted_us = 0;    ///< from the cost model; 0 without it
   Environment environment;
   bool operator==(const Record&) const = default;
 };
@@ -94,7 +94,7 @@ struct Baseline {
   bool operator==(const Baseline&) const = default;
 };
 
-/// A search. An identical run after a finished one does nothing.
+/// A search. Repeating a finished search does nothing.
 struct Search {
   std::int64_t id = 0;
   Problem problem;
@@ -115,18 +115,18 @@ struct Search {
 /// The shortest median time in us; 0 without one.
 double fastest_us(const std::vector<Baseline>& baselines);
 
-/// Energy per product in millijoules by one reading of the power and the median time; 0 when the
+/// Energy per product in millijoules, from one reading of the power and the median time; 0 when the
 /// power is not known. Coarser than energy_mj: the reading may be the mean of a second.
 double estimated_energy_mj(const Measurement& measurement);
 
 /// TFLOP/s of a median time for a problem.
 double tflops_of(const Problem& problem, double microseconds);
 
-// JSON forms, one object each, with the fields' names as keys; enums by name, binaries left out. A
+// JSON forms: one object each, with the fields' names as keys; enums by name, without binaries. A
 // Problem is {"layout":"nn","m":..,"n":..,"k":..,"dtype":"f32","math":"strict","batch":1,
-// "align":[16,16,16]}, a Candidate {"kernel_template":"simt","configuration":{..}}; inside a Record
-// they are the values of "problem" and "candidate". Doubles keep every bit; NaN and infinity are
-// the strings "nan", "inf", "-inf". Text in and out: no header needs a JSON library. The from_
+// "align":[16,16,16]}, a Candidate {"kernel_template":"simt","configuration":{..}}; a Record has
+// them as the values of "problem" and "candidate". Doubles keep every bit; NaN and infinity are the
+// strings "nan", "inf", "-inf". The interface is text: no header needs a JSON library. The from_
 // functions throw Error(invalid_argument) on bad input, ignore unknown keys, and leave the default
 // of an absent optional key. Text whose brackets nest deeper than kMostJsonDepth is refused
 // unparsed.

@@ -9,7 +9,7 @@
 namespace tilewise {
 namespace {
 
-/// `texts` outlive the list.
+/// `texts` must outlive the list.
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> list;
   for (std::string& text : texts) list.push_back(text.data());

@@ -10,7 +10,7 @@
 
 namespace tilewise {
 
-/// How a program is started. What is not set is the caller's: descriptors, blocked signals,
+/// How to start a program. Unset properties are the caller's: descriptors, blocked signals,
 /// environment, folder, process group. Not thread-safe.
 class Spawn {
  public:
@@ -20,22 +20,22 @@ class Spawn {
   Spawn& operator=(const Spawn&) = delete;
 
   Spawn& in_folder(const std::string& folder);
-  /// The program's descriptor `its` is /dev/null.
+  /// Makes the program's descriptor `its` /dev/null.
   Spawn& null(int its);
-  /// The program's descriptor `its` is the caller's `mine`.
+  /// Gives the program the caller's descriptor `mine` as `its`.
   Spawn& give(int mine, int its);
-  /// `signals` are blocked from its first instruction on, besides those that the thread blocks.
+  /// Blocks `signals` from the first instruction on, in addition to those that the thread blocks.
   Spawn& block(std::initializer_list<int> signals);
-  /// No signal is blocked: as it would be where the thread blocks them.
+  /// Blocks no signal, even if the thread blocks some.
   Spawn& unblock_all();
-  /// Ctrl-C at the terminal does not reach it, and no signal is ignored.
+  /// Ctrl-C at the terminal does not reach the program, and no signal is ignored.
   Spawn& in_own_group();
-  /// The caller's environment without the variables that `left_out` names ("NAME=" of each entry),
-  /// and `more` ("NAME=VALUE").
+  /// The caller's environment without the entries for which `left_out` is true, and with `more`
+  /// ("NAME=VALUE").
   Spawn& with_environment(const std::function<bool(std::string_view)>& left_out,
                           std::vector<std::string> more = {});
 
-  /// Starts `words`, whose first is a path, or a name that is searched in PATH. Returns 0 with the
+  /// Starts `words`; the first is a path, or a name that is searched in PATH. Returns 0 with the
   /// process's id in `program`, or an errno.
   int start(const std::vector<std::string>& words, pid_t& program) const;
 

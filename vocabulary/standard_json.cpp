@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kNoNumbers[] = {"NaN", "Infinity", "-Infinity"};
 
-/// The word that is no number at the begin of the text; empty without one.
+/// The non-number word at the beginning of the text; empty without one.
 std::string_view no_number_at(std::string_view text) {
   for (const std::string_view word : kNoNumbers)
     if (text.starts_with(word)) return word;

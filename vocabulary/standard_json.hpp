@@ -4,9 +4,9 @@
 
 namespace tilewise {
 
-/// JSON as Python writes it, as standard JSON: without a byte order mark; NaN, Infinity and
-/// -Infinity become texts of these names, so that a reader of numbers sees that there is none.
-/// What else is no JSON stays as it is. Thread-safe.
+/// Converts JSON from Python to standard JSON: removes a byte order mark, and turns NaN, Infinity
+/// and -Infinity into strings of these names, which a reader of numbers recognises as no numbers.
+/// Other invalid text is unchanged. Thread-safe.
 std::string standard_json(std::string_view text);
 
 }  // namespace tilewise

@@ -11,7 +11,7 @@ namespace {
 /// Holds differences of addresses times small numbers.
 __extension__ using Wide = __int128;
 
-/// The addresses of an array's first and last byte; nothing for numbers that no memory has.
+/// The addresses of an array's first and last byte; empty for numbers beyond any memory.
 struct Addresses {
   std::uint64_t first, last;
 };
@@ -49,8 +49,8 @@ struct Term {
 Wide floor_of(Wide value, Wide by) { return value >= 0 ? value / by : -((-value + by - 1) / by); }
 Wide ceiling_of(Wide value, Wide by) { return -floor_of(-value, by); }
 
-/// The differences between addresses of one array and of another: a constant plus one digit of
-/// each term, times its stride.
+/// The differences between addresses of two arrays: a constant plus one digit of each term, times
+/// its stride.
 class Differences {
  public:
   /// Adds the dimensions of an array whose addresses are added or subtracted.
@@ -67,7 +67,7 @@ class Differences {
         digits.low -= dim.size - 1;
     }
   }
-  /// Whether some difference lies in `target`; true as well where that would take many steps.
+  /// Whether some difference is in `target`; also true if a decision would take many steps.
   bool reach(const Interval& target) {
     std::sort(terms_.begin(), terms_.begin() + count_,
               [](const Term& x, const Term& y) { return x.stride > y.stride; });
@@ -87,8 +87,8 @@ class Differences {
       if (Term& term = terms_[static_cast<std::size_t>(i)]; term.stride == stride) return term;
     return terms_[static_cast<std::size_t>(count_++)] = {stride, {}};
   }
-  /// Of the terms from `at` on. Digits are tried for which the terms behind can still reach
-  /// `target`: one to three where strides are longer than what shorter ones span.
+  /// The same for the terms from `at` on. Tries the digits for which later terms can still reach
+  /// `target`: one to three where strides exceed the span of shorter ones.
   bool reach_from(int at, const Interval& target) {
     if (at == count_) return target.low <= 0 && 0 <= target.high;
     const auto [stride, digits] = terms_[static_cast<std::size_t>(at)];
@@ -105,9 +105,9 @@ class Differences {
   }
 
   std::array<Term, 2 * StridedArray::kMostDims> terms_;
-  std::array<Interval, 2 * StridedArray::kMostDims> rests_;  ///< reach of the terms behind
+  std::array<Interval, 2 * StridedArray::kMostDims> rests_;  ///< reach of the later terms
   int count_ = 0;
-  int steps_ = 64;  ///< left
+  int steps_ = 64;  ///< steps left
 };
 
 bool is_empty(const StridedArray& x) {
@@ -115,7 +115,7 @@ bool is_empty(const StridedArray& x) {
                      [](const StridedArray::Dim& dim) { return dim.size < 1; });
 }
 
-/// Apart, so that the code for arrays in separate memory is short.
+/// A separate function, which keeps the code for arrays in separate memory short.
 [[gnu::noinline]] bool some_difference_is_0(const StridedArray& x, const StridedArray& y) {
   Differences differences;
   differences.add(x, false);
@@ -152,7 +152,7 @@ bool has_distinct_elements(const StridedArray& x) {
     std::uint64_t extent = 0;
     if (__builtin_mul_overflow(stride, steps, &extent) ||
         __builtin_add_overflow(span, extent, &span))
-      span = std::numeric_limits<std::uint64_t>::max();  // a longer stride is none
+      span = std::numeric_limits<std::uint64_t>::max();  // a longer stride is impossible
   }
   return true;
 }

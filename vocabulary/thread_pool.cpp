@@ -17,9 +17,9 @@ struct ThreadPool::Loop {
   const std::int64_t count;
   const std::function<void(std::int64_t, int)>& task;
   std::atomic<std::int64_t> next{0};
-  std::mutex mutex{};  // guards all below
+  std::mutex mutex{};  // guards all members below
   std::condition_variable share_ended{};
-  std::size_t shares = 0;  // the pool threads' shares that have not ended
+  std::size_t shares = 0;  // pool threads' shares that have not ended
   std::exception_ptr failure{};
 
   void take_indices(int worker) {
@@ -34,7 +34,7 @@ struct ThreadPool::Loop {
   void end_shares(std::size_t ended) {
     const std::lock_guard lock(mutex);
     shares -= ended;
-    // Under the lock: the caller destroys the loop as soon as it sees no share left.
+    // Under the lock: the caller destroys the loop as soon as no share is left.
     if (shares == 0) share_ended.notify_one();
   }
 };
@@ -42,7 +42,7 @@ struct ThreadPool::Loop {
 ThreadPool::ThreadPool(int threads) {
   try {
     for (int i = 1; i <= threads; ++i) threads_.emplace_back([this, i] { wait_for_tasks(i); });
-  } catch (...) {  // the system refused a thread: those before it must not wait for ever
+  } catch (...) {  // the system refused a thread: earlier threads must not wait for ever
     end();
     throw;
   }

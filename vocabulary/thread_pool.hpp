@@ -18,7 +18,7 @@ int thread_count(int threads);
 /// not use its parent's pool.
 class ThreadPool {
  public:
-  /// Throws std::system_error where the system refuses a thread.
+  /// Throws std::system_error if the system refuses a thread.
   explicit ThreadPool(int threads);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -27,8 +27,8 @@ class ThreadPool {
 
   std::size_t size() const { return threads_.size(); }
 
-  /// Runs the task in a pool thread. The future becomes ready at its end, with its exception if
-  /// any.
+  /// Runs the task in a pool thread. The future becomes ready at its end, with an exception if the
+  /// task threw.
   std::future<void> run(std::function<void()> task);
 
   /// Calls task(index, worker) once for each index in 0 .. count-1, in any order, on the calling
@@ -47,11 +47,11 @@ class ThreadPool {
   void wait_for_tasks(int worker);
   void end();
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable task_added_;
   bool ending_ = false;
   std::deque<Task> tasks_;
-  std::vector<std::jthread> threads_;  // last: they use all the others
+  std::vector<std::jthread> threads_;  // last: they use all other members
 };
 
 /// ThreadPool::for_each() on its own `threads` threads (0 = all cores), at most one per index.

@@ -9,15 +9,15 @@
 #include "db/database.hpp"
 #include "matmul/resolution.hpp"
 
-/// Which stored record would serve a product, for query, source and explain.
+/// Finds the stored record that would serve a product, for query, source and explain.
 namespace tilewise::cli {
 
-/// The GPU of an answer: its key, and its facts (the stored ones when the GPU is absent; a listing
-/// needs none).
+/// The GPU of an answer: its key and its facts. The facts are the stored ones when the GPU is
+/// absent; a listing needs none.
 struct Subject {
   std::string key;
   DeviceInfo info;
-  bool typical = false;  ///< no facts are stored: those of a typical GPU of its capability
+  bool typical = false;  ///< `info` is that of a typical GPU of its capability
 };
 
 /// Options of subcommands that answer for products: --device, --gpu, the problems, --db.
@@ -28,10 +28,10 @@ struct AnswerOptions {
   std::string database;
   std::string nvrtc;
 };
-/// --device and --gpu, which exclude one another.
+/// Adds --device and --gpu, which exclude each other.
 void add_subject_options(CLI::App& app, AnswerOptions& options);
 
-/// Those of `gpus`, chosen by --device, else the stored ones that --gpu selects.
+/// The GPUs in `gpus` when --device chose them, otherwise the stored ones that --gpu selects.
 std::vector<Subject> subjects_of(const AnswerOptions& options, const std::vector<Gpu>& gpus,
                                  const std::optional<Database>& database, bool with_facts);
 
@@ -40,8 +40,8 @@ struct Answer {
   Problem problem;
   Resolution resolution;
 };
-/// The record that serves each problem on each subject. `stale`: measurements of other sources or
-/// compilers are marked, which loads the compiler.
+/// The record that serves each problem on each subject. `stale` marks measurements of other sources
+/// or compilers, which loads the compiler.
 std::vector<Answer> answers_for(const std::optional<Database>& database,
                                 const std::vector<Subject>& subjects, const AnswerOptions& options,
                                 bool stale);

@@ -73,8 +73,8 @@ std::unique_ptr<Compiler> compiler_if_any(const Target& target, const std::strin
   }
 }
 
-// Times on the CPU only compare candidates: they are warm, and other processes disturb them
-// whatever the number of samples.
+// Times on the CPU only compare candidates: operands are warm, and other processes disturb the
+// times whatever the number of samples.
 TimingOptions timing_on(const DeviceInfo& info, bool warm) {
   TimingOptions timing;
   timing.cold = !warm;

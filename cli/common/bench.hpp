@@ -7,7 +7,7 @@
 #include "device/compiler.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 
-/// What measuring subcommands share: options, and a GPU with an evaluator.
+/// Shared by subcommands that measure: options, and a GPU with an evaluator.
 namespace tilewise::cli {
 
 struct BenchOptions {
@@ -17,23 +17,24 @@ struct BenchOptions {
   std::string nvrtc;
 };
 void add_bench_options(CLI::App& app, BenchOptions& options);
-/// --device alone.
+/// Adds only --device.
 void add_device_option(CLI::App& app, std::string& device, const std::string& text);
-/// --nvrtc alone.
+/// Adds only --nvrtc.
 void add_nvrtc_option(CLI::App& app, std::string& nvrtc);
-/// --db and --trust-files.
+/// Adds --db and --trust-files.
 void add_database_option(CLI::App& app, std::string& database);
 
-/// choose_gpus(). Prints a note when the CPU is chosen, and which alike GPUs are left out. The
-/// error of "all" without a GPU names what works without one.
+/// choose_gpus(). Prints a note when the CPU is chosen, and which identical GPUs are left out. For
+/// "all" without a GPU, the error names devices that work without one.
 std::vector<Gpu> gpus_to_measure_on(const std::string& device, const Output& output,
                                     bool one_of_each_kind);
 
-/// The target's compiler; null with a warning where there is none, since stored images may suffice.
+/// The target's compiler. Null with a warning where there is none, since stored images may suffice.
 /// Throws when --nvrtc names an NVRTC that is not there.
 std::unique_ptr<Compiler> compiler_if_any(const Target& target, const std::string& nvrtc);
 
-/// How products are timed on a device: cold unless `warm`; on the CPU always warm, and briefly.
+/// How products are timed on a device: cold unless `warm`. On the CPU times are short and always
+/// warm.
 TimingOptions timing_on(const DeviceInfo& info, bool warm);
 
 /// A GPU with its evaluator. Owns the worker process (or the device, in process).
@@ -48,12 +49,12 @@ class Bench {
   std::unique_ptr<Evaluator> evaluator_;
 };
 
-/// Its evaluator, which owns the rest.
+/// An evaluator of the GPU. It owns the bench.
 std::shared_ptr<Evaluator> open_evaluator(const Gpu& gpu, const BenchOptions& options);
 
-/// The state of a GPU now. Opens the device and closes it again.
+/// The current state of a GPU. Opens the device and closes it again.
 DeviceStatus status_of(const Gpu& gpu);
-/// Whether energy can be measured on it. Opens the device and closes it again.
+/// Whether the GPU can measure energy. Opens the device and closes it again.
 bool measures_energy(const Gpu& gpu);
 
 }  // namespace tilewise::cli

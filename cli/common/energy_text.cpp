@@ -8,7 +8,7 @@
 namespace tilewise::cli {
 namespace {
 
-/// Rounded to some significant digits.
+/// The energy in millijoules with `digits` significant digits and a unit.
 std::string rounded_energy(double mj, int digits) {
   const double scale = mj < 1 ? 1e3 : mj < 1e3 ? 1 : 1e-3;
   const double value = mj * scale;

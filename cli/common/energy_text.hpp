@@ -5,10 +5,10 @@
 
 namespace tilewise::cli {
 
-/// Energy per product: "12.3 mJ" where it was measured, "about 12 mJ" by one reading of the power,
-/// else "-".
+/// Energy per product: "12.3 mJ" where it was measured, "about 12 mJ" from one reading of the
+/// power, otherwise "-".
 std::string energy_text(const Measurement& measurement);
-/// "700 W"; "-" where it is not known.
+/// "700 W", or "-" where it is not known.
 std::string power_limit_text(const Measurement& measurement);
 
 }  // namespace tilewise::cli

@@ -40,7 +40,7 @@ Gpu the_host(const std::string& which) {
   return {kHostIndex, host::host_name(which), host::device_info(which), ""};
 }
 
-/// The first GPU, or the CPU with the reason.
+/// The first GPU, otherwise the CPU with the reason.
 Gpu first_gpu_or_host() {
   try {
     return all_gpus().front();
@@ -76,7 +76,7 @@ std::vector<Gpu> chosen(const std::string& device, const std::vector<Gpu>& gpus)
 constexpr const char* kDeviceNames =
     "an index (0, 1, ...), a UUID (GPU-...), host or cpu (the same)";
 
-/// Every device of a list. The CPU may be named several times: each is a worker of its own.
+/// Every device of a list. The CPU may occur several times; each is a worker of its own.
 std::vector<Gpu> listed(const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (!host::is_host(name) && !is_index(name) && !is_uuid(name))
@@ -210,8 +210,8 @@ double host_bytes_needed(const Problem& problem) {
   const double elements = m * n * batch;
   const ReferenceLimits limits;
   const bool sampled = flops_of(problem) > limits.flops || elements > limits.elements;
-  // 16 bytes per element where every element is stored, else some 200 per row; and the operands in
-  // memory during the computation: A and B of one matrix of one data set at a time, or C0.
+  // 16 bytes per element where every element is stored, otherwise some 200 per row. The computation
+  // also holds operands: A and B of one matrix of one data set at a time, or C0.
   const double wide = problem.a.type == DType::f64 ? 8 : 4;
   const double operands = wide * (m * k + k * n), c = wide * m * n;
   return sampled ? std::max(operands, c) + 200 * m * batch : operands + 16 * elements;
@@ -236,7 +236,7 @@ int cpu_compile_threads(const std::vector<Problem>& problems) {
     needed = std::max(needed, host_bytes_needed(problem) + device_bytes_needed(problem));
   const double most = (host_bytes_available() - needed) / static_cast<double>(kCompilerBytes);
   return static_cast<int>(
-      std::clamp<double>(most, 1, std::max(1, usable_cores() / 2)));  // the rest: the kernels
+      std::clamp<double>(most, 1, std::max(1, usable_cores() / 2)));  // the other cores run kernels
 }
 
 void check_host_memory(const Problem& problem) {

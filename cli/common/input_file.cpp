@@ -22,7 +22,7 @@ Error cannot_read(const std::string& file, const std::string& why) {
   return {ErrorKind::io, "cannot read '" + file + "': " + why};
 }
 
-/// Refuses what could never end, or is larger than any export.
+/// Refuses files that could be endless, and files larger than any export.
 void check_readable(int descriptor, const std::string& file) {
   struct stat status {};
   if (fstat(descriptor, &status) != 0) throw cannot_read(file, std::strerror(errno));

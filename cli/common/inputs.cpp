@@ -25,7 +25,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// The sizes of a list; the error names every bad item, not the first one only.
+/// The sizes of a list. The error names every bad item, not only the first.
 std::vector<Size> sizes_of(const std::string& text) {
   std::vector<Size> sizes;
   std::string bad;
@@ -85,7 +85,7 @@ std::string bad_time(const std::string& text) {
   return "'" + text + "' is not allowed; give seconds above 0, as in 60, 90s, 2m, 1.5h";
 }
 
-/// "{f32,f64,...}": the distinct names that `pick` returns for the table of products.
+/// "{f32,f64,...}": the distinct names that `pick` returns for all product kinds.
 std::string choices_of(const std::function<std::string_view(const ProductKind&)>& pick) {
   std::vector<std::string> names;
   for (const ProductKind& kind : product_kinds()) {
@@ -114,7 +114,7 @@ std::string modes_of(DType operand) {
   return names;
 }
 
-/// Throws for types that do not go together.
+/// Throws for types that no product kind combines.
 [[noreturn]] void refuse_kind(DType operand, DType c, MathMode math) {
   const std::string name(to_string(operand));
   if (find_product_kind(operand, default_result(operand), MathMode::strict) &&
@@ -130,7 +130,7 @@ std::string modes_of(DType operand) {
   refuse("--out " + std::string(to_string(c)) + ": products of " + name + " give " + results);
 }
 
-/// The problems as the options name them, without --accuracy.
+/// The problems that the options name, without --accuracy.
 std::vector<WeightedProblem> named_problems(const ProblemOptions& options) {
   if (!names_problems(options))
     refuse(

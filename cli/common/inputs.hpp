@@ -11,12 +11,12 @@
 #include "tilewise/problem.hpp"
 #include "vocabulary/configuration.hpp"
 
-/// Options that several subcommands share, and their parsing. Throws Error(invalid_argument) naming
-/// the option, the value and what is allowed.
+/// Options that several subcommands share, and their parsers. They throw Error(invalid_argument)
+/// with the option, the value and the allowed values.
 namespace tilewise::cli {
 
-/// The problems: every size in every layout, of one kind; or a list in a file, with the other
-/// options as its defaults.
+/// The problems: every size in every layout, all of one kind; or a list in a file, with the other
+/// options as defaults.
 struct ProblemOptions {
   std::string sizes;
   std::string list;  ///< path of a problem list, see problem_list.hpp
@@ -28,17 +28,17 @@ struct ProblemOptions {
   std::int64_t batch = 1;
   std::string align = "auto";
 };
-/// A problem with its share of the work: in lists 1 unless stated.
+/// A problem with its share of the work: 1 in a list without weights.
 struct WeightedProblem {
   Problem problem;
   double weight = 1;
-  bool own_math = false;  ///< its row in the list has the math mode, which --accuracy leaves alone
-  double calls = 0;       ///< of an application, as recorded; 0: not known
-  double us = 0;          ///< of one of them, with the library that it used
+  bool own_math = false;  ///< math mode from its row in the list; --accuracy keeps it
+  double calls = 0;       ///< recorded calls of an application; 0: not known
+  double us = 0;          ///< of one recorded call, with the library that the application used
 };
 
-/// An option of a list as one text. Given several times, its texts add up, with `separator` between
-/// them; the first one replaces the default.
+/// An option whose value is a list in one text. Texts of repeated options are joined with
+/// `separator`; the first one replaces the default.
 CLI::Option* add_list_option(CLI::App& app, const std::string& names, std::string& value,
                              const std::string& help, char separator = ',');
 
@@ -46,7 +46,7 @@ CLI::Option* add_list_option(CLI::App& app, const std::string& names, std::strin
 /// adds --accuracy.
 void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default,
                          bool with_accuracy = true);
-/// Of these, the options of the kind: --layout, --dtype, --out, --math, --batch.
+/// Adds the options of the kind only: --layout, --dtype, --out, --math, --batch.
 void add_kind_options(CLI::App& app, ProblemOptions& options);
 /// A problem without sizes: types, mode and batch.
 Problem kind_of(const ProblemOptions& options);
@@ -57,19 +57,19 @@ bool names_problems(const ProblemOptions& options);
 /// The problems of --sizes alone: every size in every layout.
 std::vector<Problem> problems_of_sizes(const ProblemOptions& options);
 /// Requires --sizes or --problems. The error names every bad size, or the place in the list.
-/// --accuracy is only checked for its value: the problems' mode is strict.
+/// --accuracy is checked but not applied: the mode of the problems is strict.
 std::vector<Problem> problems_of(const ProblemOptions& options);
-/// The same on a device, where --accuracy chooses each problem's mode (see mode_within()). Throws
-/// Error(unsupported) for what the device cannot do.
+/// The same for a device; --accuracy chooses each problem's mode (see mode_within()). Throws
+/// Error(unsupported) for kinds that the device lacks.
 std::vector<Problem> problems_of(const ProblemOptions& options, const DeviceInfo& device,
                                  const std::vector<Winner>& winners);
-/// The same with weights. A problem that is named twice is there once, with the sum of its weights.
+/// The same with weights. A repeated problem occurs once, with the sum of its weights.
 std::vector<WeightedProblem> weighted_problems_of(const ProblemOptions& options,
                                                   const DeviceInfo& device,
                                                   const std::vector<Winner>& winners);
 /// The layouts of "nn,tn" or "all".
 std::vector<Layout> parse_layouts(const std::string& text);
-/// The candidates.
+/// Options that restrict the candidates.
 struct CandidateOptions {
   std::string templates;
   std::string subspace;
@@ -79,21 +79,21 @@ std::vector<const KernelTemplate*> templates_of(const CandidateOptions& options)
 Subspace subspace_of(const CandidateOptions& options);
 
 /// "simt {"TILE_M":64,...}": parameters that are not named have their defaults; "simt" is the
-/// default configuration. Throws with the violated constraint when the candidate is not valid for
-/// the problem on the device.
+/// default configuration. Throws with the violated constraint when the candidate is invalid for the
+/// problem on the device.
 Candidate parse_candidate(const std::string& text, const Problem& problem,
                           const DeviceInfo& device);
 
-/// "90", "90s", "2m", "1.5h" -> seconds, more than 0.
+/// "90", "90s", "2m", "1.5h" in seconds, more than 0.
 double parse_seconds(const std::string& option, const std::string& text);
 
-/// Checks of an option's text: a whole number from `least` to `most`, always decimal (use
-/// transform(), since CLI11 reads 010 as 8); a finite number above 0. The error names what is
-/// allowed and the value; --help does not.
+/// Validators of an option's text: a whole number from `least` to `most`, always decimal (use
+/// transform(), since CLI11 reads 010 as 8); a finite number above 0. The error names the value and
+/// the allowed range; --help does not.
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = 1'000'000'000'000);
 CLI::Validator number_above_zero();
 CLI::Validator time_span();  ///< for parse_seconds()
-/// Of the random number generators.
+/// The largest seed of the random number generators.
 inline constexpr std::uint64_t kLargestSeed = std::numeric_limits<std::uint64_t>::max();
 
 /// "a,b,,c" -> a, b, c.

@@ -7,30 +7,31 @@
 #include "vocabulary/device_info.hpp"
 #include "vocabulary/problem_text.hpp"
 
-/// Kinds of products (types and math mode): their names on the command line, and which devices have
-/// them.
+/// Kinds of products (types and math mode): their names on the command line, and the devices that
+/// support them.
 namespace tilewise::cli {
 
-/// Types of A and B; types of C for such operands in such a mode.
+/// Types of A and B; types of C for given operands and mode.
 std::vector<DType> operand_types();
 std::vector<DType> result_types(DType operand, MathMode math);
 /// "f32, f64, f16".
 std::string names_of(const std::vector<DType>& types);
 /// The type called `text`. Throws Error(invalid_argument) that lists `allowed`, with a suggestion
-/// for a name of other libraries ("fp16", "half").
+/// for names of other libraries ("fp16", "half").
 DType parse_type(const std::string& option, const std::string& text,
                  const std::vector<DType>& allowed);
 
-/// Kinds that some template supports on a device, in the order of the table of products.
+/// Kinds that some template supports on a device, in the order of the table of product kinds.
 std::vector<std::string> kinds_on(const DeviceInfo& device);
-/// Operand types among them.
+/// Operand types of kinds_on().
 std::vector<std::string> operand_types_on(const DeviceInfo& device);
-/// Throws Error(unsupported) naming kinds_on() when no template supports the problem's kind there.
+/// Throws Error(unsupported) with kinds_on() when no template supports the problem's kind on the
+/// device.
 void check_kind(const Problem& problem, const DeviceInfo& device);
 
-/// The mode for --accuracy: among modes whose error_bound() is at most `accuracy`, the fastest by
-/// this GPU's winners, else the first of tf32, f32x3, strict. Throws Error(invalid_argument) naming
-/// each mode's bound when there is none.
+/// The mode for --accuracy: the fastest by this GPU's winners among modes whose error_bound() is at
+/// most `accuracy`; without winners, the first of tf32, f32x3, strict. Throws
+/// Error(invalid_argument) with the bound of each mode when none is accurate enough.
 MathMode mode_within(const Problem& problem, double accuracy, const DeviceInfo& device,
                      const std::vector<Winner>& winners);
 

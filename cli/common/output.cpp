@@ -22,7 +22,7 @@
 namespace tilewise::cli {
 namespace {
 
-// The version of all JSON documents; raised when a key is removed or changes its meaning.
+// The version of all JSON documents. Raise it when a key is removed or changes its meaning.
 constexpr int kDocumentVersion = 1;
 
 constexpr std::size_t kGap = 2;           // blanks between columns

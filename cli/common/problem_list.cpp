@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kColumns =
     "m, n, k, layout, dtype, out, math, batch, align, weight, calls, us, lda, ldb, ldc";
 
-/// The values of a row that are not empty, by column.
+/// The non-empty values of a row, by column.
 using Row = std::map<std::string, std::string>;
 
 [[noreturn]] void refuse_list(const std::string& message) {
@@ -32,7 +32,7 @@ void check_column(const std::string& name) {
     refuse_list("'" + name + "' is not a column; the columns are " + kColumns);
 }
 
-/// A number up to 1e12: above 0, or 0 as well.
+/// A number from 0 to 1e12, or above 0 unless `may_be_0`.
 double number_of(const char* column, const std::string& text, bool may_be_0) {
   const auto number = number_in<double>(text);
   if (!number || !(may_be_0 ? *number >= 0 : *number > 0) || !(*number <= 1e12))
@@ -41,7 +41,7 @@ double number_of(const char* column, const std::string& text, bool may_be_0) {
   return *number;
 }
 
-/// The options of one row: those of the command line, and what the row says instead.
+/// The problems of one row; its values replace those of the command line.
 std::vector<WeightedProblem> problems_of_row(const Row& row, const ProblemOptions& defaults) {
   ProblemOptions options = defaults;
   options.list.clear();
@@ -83,7 +83,7 @@ std::vector<WeightedProblem> problems_of_row(const Row& row, const ProblemOption
   return problems;
 }
 
-/// The same, with the place in the message of an error.
+/// The same, with the place in error messages.
 void add_row(std::vector<WeightedProblem>& problems, const Row& row, const ProblemOptions& defaults,
              const std::string& place) {
   try {
@@ -96,7 +96,8 @@ void add_row(std::vector<WeightedProblem>& problems, const Row& row, const Probl
   }
 }
 
-/// The text of a file, read once: it may be a pipe, and a command takes the list for each device.
+/// The text of a file, read once: the file may be a pipe, and commands read the list for each
+/// device.
 const std::string& list_text(const std::string& path) {
   static std::map<std::string, std::string> texts;
   const auto known = texts.find(path);
@@ -168,7 +169,7 @@ std::vector<WeightedProblem> read_json(const std::string& text, const ProblemOpt
       }
       if (const std::string field = field_of(value); !field.empty()) row[key] = field;
     }
-    // A problem as the program prints it: the types of A, B, C and the accumulator.
+    // A problem in the program's own notation: the types of A, B, C and the accumulator.
     if (const auto types = split_list(row["dtype"]); types.size() == 4) {
       row["dtype"] = types[0];
       row["out"] = types[2];
@@ -179,7 +180,7 @@ std::vector<WeightedProblem> read_json(const std::string& text, const ProblemOpt
   return problems;
 }
 
-/// From the first letter that is no blank.
+/// The text from its first character that is not blank.
 std::string_view content_of(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
   return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
@@ -206,7 +207,7 @@ std::vector<WeightedProblem> read_problem_list(const std::string& path,
   }
 }
 
-/// The same problem once more: weights and calls add up, and the time of a call is their mean.
+/// Adds a repeated problem: weights and calls are sums, and the time of a call is the mean.
 static void add_to(WeightedProblem& known, const WeightedProblem& more) {
   known.weight += more.weight;
   const double calls = known.calls + more.calls;

@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-/// Other programs.
+/// Runs other programs.
 namespace tilewise::cli {
 
 /// The path of a program on PATH; empty when it is not there.
 std::string find_program(const std::string& name);
-/// Whether it is a file that this user may execute.
+/// Whether the path is a file that this user may execute.
 bool is_program(const std::filesystem::path& file);
-/// The folders of a CUDA toolkit's programs: of CUDA_HOME, of CUDA_PATH, /usr/local/cuda/bin.
+/// The program folders of a CUDA toolkit: of CUDA_HOME, of CUDA_PATH, /usr/local/cuda/bin.
 std::vector<std::filesystem::path> toolkit_folders();
-/// What a program (a path) writes on standard output, and its exit status (-1: it was killed).
-/// Standard error is dropped, or joined with `with_errors`. Nothing when it cannot be started.
+/// A program's standard output and exit status (-1: it was killed). Standard error is dropped, or
+/// joined with `with_errors`. Empty when the program cannot be started.
 struct ProgramOutput {
   int status = -1;
   std::string text;

@@ -29,12 +29,13 @@ Screen screen_of_stderr() {
 constexpr const char* kEraseRow = "\r\x1b[K";
 constexpr const char* kEraseRowAbove = "\x1b[A\x1b[K";
 constexpr const char* kBetweenParts = "  ";
-// A part that does not fit is cut where it is long and this much of it remains, else left out.
+// A part that does not fit is cut if it is long and this much of it remains, otherwise left out.
 constexpr std::size_t kLongPart = 24, kLeastOfPart = 12;
 
 using Parts = std::vector<std::string>;
 
-/// The parts that fit `width` columns, the first and the last of them cut.
+/// The parts that fit `width` columns. Cuts the first part if needed, and the last one if it is
+/// long.
 Parts fitted(const Parts& parts, std::size_t width) {
   Parts shown;
   std::size_t used = 0;
@@ -58,14 +59,14 @@ std::string parts_text(const Parts& parts) {
   return text;
 }
 
-/// The best time directly behind the first part.
+/// Puts the best time right after the first part.
 Parts in_one_line(const ProgressLine& line) {
   Parts parts = line.parts;
   parts.insert(parts.begin() + (parts.empty() ? 0 : 1), line.best.begin(), line.best.end());
   return parts;
 }
 
-/// A line of the terminal; the first part may have a style.
+/// A row of the terminal; the first part may have a style.
 struct ScreenRow {
   Parts parts;
   Style style = Style::plain;
@@ -79,7 +80,7 @@ std::vector<ScreenRow> rows_of(const std::vector<ProgressLine>& lines) {
   return rows;
 }
 
-/// Of every Progress, and of what it has shown.
+/// Guards every Progress and the lines that it has shown.
 std::mutex& screen_mutex() {
   static std::mutex& mutex = *new std::mutex;  // a thread may warn while the program ends
   return mutex;
@@ -119,7 +120,7 @@ void Progress::show(const std::vector<ProgressLine>& lines) {
   std::fflush(stderr);
 }
 
-/// The cursor stays at the end of the last line. Lines that do not fit the screen are left out.
+/// Leaves the cursor at the end of the last line. Lines that do not fit the screen are left out.
 void Progress::rewrite(const std::vector<ProgressLine>& lines) {
   const Screen screen = screen_of_stderr();
   std::string text = kEraseRow;
@@ -137,8 +138,7 @@ void Progress::rewrite(const std::vector<ProgressLine>& lines) {
   std::fputs(text.c_str(), stderr);
 }
 
-/// The rows that the lines take. A terminal that became narrower has wrapped those that are too
-/// long.
+/// The rows that the lines occupy. A terminal that became narrower wraps lines that are too long.
 std::size_t Progress::rows() const noexcept {
   const std::size_t columns = screen_of_stderr().columns;
   std::size_t rows = 0;

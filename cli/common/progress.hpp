@@ -10,16 +10,16 @@
 
 namespace tilewise::cli {
 
-/// A line of progress in parts, the most important first. Where a terminal is too narrow, the last
-/// ones are left out.
+/// A line of progress in parts, the most important first. A terminal that is too narrow omits the
+/// last ones.
 struct ProgressLine {
   std::vector<std::string> parts;
-  /// What was reached so far: on a terminal a line of its own, elsewhere behind the first part.
+  /// The best result so far: a separate line on a terminal, otherwise after the first part.
   std::vector<std::string> best = {};
 };
 
-/// Progress lines on stderr: rewritten in place on a terminal with escape sequences, on average a
-/// plain line every five seconds elsewhere, nothing with --quiet. Thread-safe.
+/// Progress lines on stderr. A terminal with escape sequences rewrites them in place; other streams
+/// get a plain line every five seconds on average; --quiet prints none. Thread-safe.
 class Progress {
  public:
   explicit Progress(const Output& output);
@@ -27,7 +27,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Sets the progress lines. They are shown now, or not at all when the last ones were shown just
+  /// Sets the progress lines. Shows them now, or not at all when the last ones were shown just
   /// before.
   void show(const std::vector<ProgressLine>& lines);
   void show(const ProgressLine& line) { show(std::vector{line}); }
@@ -36,7 +36,7 @@ class Progress {
   void say(const std::string& line);
   /// Removes the progress lines.
   void clear() noexcept;
-  /// Removes those of every object, before other text is printed on stderr.
+  /// Removes the progress lines of every object, before other text is printed on stderr.
   static void clear_all() noexcept;
 
  private:
@@ -51,16 +51,16 @@ class Progress {
   std::chrono::steady_clock::time_point last_;
 };
 
-/// The progress of devices: a line of all together, then one of each that works. Of several devices
-/// the best is in that line. Thread-safe.
+/// The progress of devices: one line for all, then one for each busy device. With several devices,
+/// each device's line has its best result. Thread-safe.
 class DevicesProgress {
  public:
-  /// `together` makes the first line; empty: there is none. `names` are those of the devices.
+  /// `together` makes the first line; empty: no such line. `names` are the names of the devices.
   DevicesProgress(const Output& output, std::vector<std::string> names,
                   std::function<std::string()> together);
-  /// Sets a device's line; without parts: the device has nothing to do.
+  /// Sets a device's line. Without parts, the device is idle.
   void show(std::size_t device, const ProgressLine& line);
-  /// Prints a permanent line of a device.
+  /// Prints a permanent line about a device.
   void say(std::size_t device, const std::string& line);
   /// warn(), above the progress lines.
   void warn(const std::string& text);

@@ -14,7 +14,7 @@
 namespace tilewise::cli {
 namespace {
 
-constexpr int kSignalled = 128;  // exit status offset, as of shells
+constexpr int kSignalled = 128;  // exit status offset, as in shells
 // `timeout` signals its child and then the child's process group: two signals within this time
 // count as one.
 constexpr std::int64_t kOneSignalNanoseconds = 100'000'000;
@@ -55,7 +55,7 @@ void on_signal(int signal) {
   errno = kept;
 }
 
-/// A handler may neither lock nor remove folders: this thread does.
+/// Ends the program in a thread, since a handler may neither lock nor remove folders.
 void wait_for_second_signal() {
   while (sem_wait(&end_at_once) != 0) {
   }

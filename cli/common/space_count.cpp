@@ -50,7 +50,7 @@ std::string share_text(double share) {
   return share > 0 && share < 0.001 ? power_of_ten(share) : format_percent(share);
 }
 
-/// Most frequent first.
+/// Constraints and refused draws, most frequent first.
 std::vector<std::pair<std::string, std::int64_t>> ranked(const SpaceCount& count) {
   std::vector<std::pair<std::string, std::int64_t>> reasons(count.reasons.begin(),
                                                             count.reasons.end());

@@ -25,7 +25,7 @@ struct SpaceCount {
   double share() const { return raw > 0 ? valid.points / raw : 0; }
 };
 
-/// A count for each template of the space. `limits` has the draws for the refusals, too.
+/// Counts the space of each template. `limits` also has the number of draws for the refusals.
 std::vector<SpaceCount> count_space(const Problem& problem, const DeviceInfo& device,
                                     const std::vector<const KernelTemplate*>& templates,
                                     const Subspace& subspace, const CountLimits& limits);

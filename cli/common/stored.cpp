@@ -30,7 +30,8 @@ void warn_once(const std::string& warning) {
   if (said.insert(warning).second) warn(warning);
 }
 
-/// A file that cannot be examined counts as present: opening it gives the reason.
+/// Whether there is no file. A file that cannot be examined counts as present: opening it gives the
+/// reason.
 bool is_absent(const std::filesystem::path& path) {
   std::error_code error;
   return !std::filesystem::exists(path, error) && !error;

@@ -10,22 +10,22 @@
 #include "db/image_cache.hpp"
 #include "vocabulary/device_info.hpp"
 
-/// What subcommands that read the database share.
+/// Shared by subcommands that read the database.
 namespace tilewise::cli {
 
 /// The database's path, for subcommands that write to a database and must not create one. Throws
 /// Error(database) where there is none.
 std::filesystem::path existing_database(const std::string& option);
-/// Opens for reading. Throws Error(database) where there is none. Prints each warning once.
+/// Opens for reading. Throws Error(database) where there is no database. Prints each warning once.
 Database open_to_read(const std::string& option);
-/// Opens for writing; creates the database where there is none.
+/// Opens for writing; creates a missing database.
 Database open_to_write(const std::filesystem::path& path);
-/// Opens for reading. Where the default database is absent: empty, with a warning that names its
+/// Opens for reading. Empty where the default database is absent, with a warning that names its
 /// path.
 std::optional<Database> open_if_there(const std::string& option);
 
-/// The cache of images beside a database opened for writing; it frees space for the database on a
-/// full disk.
+/// The image cache of a database opened for writing. On a full disk the cache frees space for the
+/// database.
 std::unique_ptr<ImageCache> open_image_cache(const std::filesystem::path& path, Database& database);
 /// Prints each warning on its own line.
 void warn_of(const std::vector<std::string>& warnings);

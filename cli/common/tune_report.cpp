@@ -24,7 +24,7 @@ struct Field {
   std::function<Style(const Tuned&)> style = [](const Tuned&) { return Style::plain; };
 };
 
-/// The time of the better cuBLAS column over ours; 0 where one is missing.
+/// The time of the better cuBLAS column over ours; 0 where a time is missing.
 double ratio_of(const Tuned& tuned) {
   const Baseline* other = baseline_of(tuned.baselines, tuned.problem, gpu_key(tuned.gpu.info));
   const auto& winner = tuned.result.winner;
@@ -43,7 +43,7 @@ Field measured_field(Column column,
           }};
 }
 
-/// Adds the better cuBLAS column: its time over ours, and with -v which one it is.
+/// Adds the better cuBLAS column: its time over ours, and with -v the name of that column.
 void add_baseline_fields(std::vector<Field>& fields, bool verbose) {
   const auto cell = [](auto text) {
     return [text](const Tuned& tuned, const Measurement& ours) -> std::string {
@@ -182,7 +182,7 @@ void print_detail(const Tuned& tuned) {
                " candidates");
 }
 
-/// For the summary; empty where no winner was raced with others.
+/// The certainties of all winners, for the summary. Empty where no winner was in a race.
 std::string certainty_of_all(const std::vector<Tuned>& results) {
   constexpr double kSure = 0.95;
   std::int64_t raced = 0, sure = 0;
@@ -422,7 +422,7 @@ std::string tuned_json(const std::vector<Tuned>& results, const std::vector<Lost
     seen.push_back(key);
     document["devices"].push_back(Json::parse(to_json(tuned.gpu.info)));
   }
-  document["left_out"] = Json::array();  // alike GPUs share the work
+  document["left_out"] = Json::array();  // identical GPUs share the work
   document["lost"] = Json::array();
   for (const LostGpu& one : lost)
     document["lost"].push_back(

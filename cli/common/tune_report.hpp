@@ -14,15 +14,15 @@
 
 namespace tilewise::cli {
 
-/// A GPU that failed while others went on, and why.
+/// A GPU that failed while others continued, and the reason.
 struct LostGpu {
   Gpu gpu;
   std::string why;
 };
 
-/// The result of tuning one problem on one GPU, or on several alike.
+/// The result of tuning one problem on one GPU or on identical ones.
 struct Tuned {
-  Gpu gpu;  ///< that of the race
+  Gpu gpu;  ///< the GPU of the race
   Problem problem;
   TuneResult result;
   std::vector<Baseline> baselines;  ///< of this run, else the stored ones
@@ -33,7 +33,7 @@ struct Tuned {
   std::map<Outcome, std::int64_t> outcomes;  ///< of all stored records of the problem
   std::vector<std::string> measured_on;  ///< device_name() of each GPU that took part, `gpu` first
 };
-/// Whether the database failed: it cannot serve further problems.
+/// Whether the database failed: no further problem can be tuned.
 bool database_failed(const TuneResult& result);
 /// `before`: the winner stored when the run began.
 Tuned summarize(const Gpu& gpu, const Problem& problem, TuneResult result,
@@ -44,15 +44,15 @@ ProgressLine progress_line(const TuneProgress& progress);
 /// A committed record in one line, for -v; a rejected one with the command that reproduces it.
 std::string record_line(const Record& record, const std::string& reproduce);
 
-/// What an application would gain whose products were recorded, by the times of this run.
+/// The gain of an application with recorded products, from the times of this run.
 struct Gain {
   double calls = 0;        ///< of the problems below
-  double recorded_ms = 0;  ///< in them, as recorded
-  double cublas_ms = 0;    ///< the same calls by the times of cuBLAS that were measured beside ours
-  double ours_ms = 0;      ///< the same where the faster of both answers
+  double recorded_ms = 0;  ///< time of these calls as recorded
+  double cublas_ms = 0;    ///< time with cuBLAS, measured in the same run
+  double ours_ms = 0;      ///< time with the faster of both
   std::size_t faster = 0, problems = 0;
 };
-/// Of the problems that have calls, a winner and a time of cuBLAS; none without one.
+/// Sums over problems with calls, a winner and a cuBLAS time. Empty without such a problem.
 std::optional<Gain> gain_of(const std::vector<Tuned>& results,
                             const std::vector<WeightedProblem>& recorded);
 

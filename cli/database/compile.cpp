@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kMostKernels = 10'000;  // per subspace; more is taken for a mistake
+constexpr std::int64_t kMostKernels = 10'000;  // per subspace; more are considered a mistake
 
 struct CompileCommand {
   std::string arch;
@@ -79,7 +79,7 @@ void setup(CLI::App& app, CompileCommand& options) {
 struct Job {
   DeviceInfo device;
   Problem problem;
-  std::vector<Problem> other_problems;  ///< whose plans launch it, too
+  std::vector<Problem> other_problems;  ///< further problems whose plans launch it
   Candidate candidate;
   LaunchStep step;
   ImageStore::Made made;
@@ -109,7 +109,7 @@ std::vector<Candidate> candidates_for(const CompileCommand& options, const Probl
   return candidates;
 }
 
-/// With several targets, a target without the kind is skipped.
+/// The problems of a target. One of several targets may lack the kind; it is then skipped.
 std::vector<Problem> problems_for(const CompileCommand& options, const DeviceInfo& device,
                                   bool one_of_several) {
   try {
@@ -121,7 +121,7 @@ std::vector<Problem> problems_for(const CompileCommand& options, const DeviceInf
   }
 }
 
-/// Adds a problem to the kernel's others, unless it is there.
+/// Adds a problem to the kernel's other problems, unless present.
 void add_problem(Job& job, const Problem& problem) {
   auto& others = job.other_problems;
   if (problem != job.problem && std::find(others.begin(), others.end(), problem) == others.end())
@@ -152,7 +152,7 @@ std::vector<Job> jobs_for(const CompileCommand& options) {
   return jobs;
 }
 
-/// Compiles all. Images are stored in `database` (not in the cache) unless that is null.
+/// Compiles all jobs. Stores the images in `database` (not in the cache) unless it is null.
 void compile_all(std::vector<Job>& jobs, Database* database, const Compiler& compiler, int threads,
                  const Output& output) {
   const ImageStore images(database, nullptr, &compiler);

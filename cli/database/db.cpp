@@ -25,7 +25,6 @@ std::string text_of(const Json& document) {
 }
 
 // --- path, info
-// -------------------------------------------------------------------------------------
 
 struct FileCommand {
   std::string database;
@@ -53,7 +52,7 @@ Json counts_json(const DatabaseCounts& counts) {
 int run_info(const FileCommand& options, const Output& output) {
   const Database database = open_to_read(options.database);
   const DatabaseCounts counts = database.counts();
-  database.winners();  // warns of damaged rows
+  database.winners();  // warns about damaged rows
   const auto cache = image_cache_path(default_database_path(options.database));
   std::error_code ignored;
   const auto size = std::filesystem::file_size(cache, ignored);
@@ -78,9 +77,8 @@ int run_info(const FileCommand& options, const Output& output) {
 }
 
 // --- list, delete
-// -----------------------------------------------------------------------------------
 
-/// The filters for records: several when several GPUs or problems are named.
+/// The filters for records: several when the options name several GPUs or problems.
 struct FilterOptions {
   std::string database;
   std::string gpu;
@@ -210,7 +208,6 @@ int run_delete(const DeleteCommand& options, const Output& output) {
 }
 
 // --- prune
-// ------------------------------------------------------------------------------------------
 
 /// Whether the record has a parameter that this version lacks: a newer version wrote it.
 bool is_newer(const KernelTemplate& kernel, const Configuration& configuration) {
@@ -221,7 +218,7 @@ bool is_newer(const KernelTemplate& kernel, const Configuration& configuration) 
   });
 }
 
-/// Whether a parameter is missing, or has a value that no longer exists.
+/// Whether the record lacks a parameter or has a value that no longer exists.
 bool is_older(const KernelTemplate& kernel, const Configuration& configuration) {
   return std::any_of(
       kernel.parameters.begin(), kernel.parameters.end(), [&](const Parameter& parameter) {
@@ -230,8 +227,8 @@ bool is_older(const KernelTemplate& kernel, const Configuration& configuration) 
       });
 }
 
-/// Tells which records were made from the current sources. A record counts as current where that
-/// cannot be decided: rows of a newer version, and all rows for a compiler that is not there.
+/// Decides whether a record was made from the current sources. Undecidable records count as
+/// current: rows of a newer version, and all rows whose compiler is missing.
 class Sources {
  public:
   bool current(const Record& record) {
@@ -260,8 +257,8 @@ class Sources {
   std::array<std::unique_ptr<Compiler>, 2> compilers_;  // NVRTC, and the CPU's
 };
 
-/// The source hashes of records to keep. The winners' hashes are among them, so that the list is
-/// not empty where no other record is current.
+/// The source hashes of records to keep. They include the winners' hashes, so that the list is not
+/// empty when no other record is current.
 std::vector<std::string> current_hashes(const Database& database) {
   std::vector<std::string> hashes;
   Sources sources;
@@ -271,8 +268,8 @@ std::vector<std::string> current_hashes(const Database& database) {
   return hashes;
 }
 
-/// Opens the database first: if it is refused, nothing is deleted. Deletes from the cache next,
-/// which needs no free space and frees some.
+/// Opens the database first, so that a refused database deletes nothing. Then deletes from the
+/// cache, which needs no free space and frees some.
 int run_prune(const FileCommand& options, const Output& output) {
   const auto path = default_database_path(options.database);
   const std::vector<std::string> current = current_hashes(open_to_read(options.database));
@@ -301,7 +298,6 @@ int run_prune(const FileCommand& options, const Output& output) {
 }
 
 // --- check
-// ------------------------------------------------------------------------------------------
 
 int run_check(const FileCommand& options, const Output& output) {
   const Database database = open_to_read(options.database);

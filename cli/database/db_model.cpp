@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The candidates that a tuner would measure first by the model alone.
+// Number of candidates that a tuner would measure first by the model alone.
 constexpr std::size_t kFirst = 10;
 
 struct ModelCommand {
@@ -84,7 +84,7 @@ double median_ratio(const Comparison& comparison) {
   return ratios.empty() ? std::nan("") : ratios[ratios.size() / 2];
 }
 
-/// The speed of the fastest of the kFirst best predicted, as a share of the fastest of all.
+/// Speed of the fastest of the kFirst best predicted candidates over that of the fastest of all.
 double first_found(const Comparison& comparison) {
   std::vector<std::pair<double, double>> pairs;
   for (std::size_t i = 0; i < comparison.predicted.size(); ++i)

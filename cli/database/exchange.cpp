@@ -30,8 +30,8 @@ struct ExportCommand {
   ProblemOptions problems;
 };
 
-/// --as and what it needs: a form of another tuner has one template's configurations for one
-/// problem.
+/// Adds --as and the options it needs: a format of another tuner holds one template's
+/// configurations for one problem.
 void add_form_options(CLI::App& app, std::string& form, std::string& kernel_template,
                       ProblemOptions& problems, const char* forms) {
   app.add_option("--as", form,
@@ -91,8 +91,8 @@ struct Exported {
   std::int64_t left_out = 0;
 };
 
-/// What serves on a GPU: winners measured there, general records, and the corrections of their
-/// kinds.
+/// The records that serve on a GPU: winners measured there, general records, and the corrections of
+/// their kinds.
 std::string portfolio_of(const Database& database, const std::string& gpu) {
   Portfolio portfolio;
   std::vector<Record>& records = portfolio.records;
@@ -205,17 +205,17 @@ void setup_import(CLI::App& app, ImportCommand& options) {
                 "autotune import --db all.db first.db second.db"}));
 }
 
-/// Whether the file begins as SQLite's databases do.
+/// Whether the file begins with the magic bytes of SQLite.
 bool is_database(const std::string& name) {
   constexpr std::string_view kMagic = "SQLite format 3";
   std::error_code error;
-  if (!std::filesystem::is_regular_file(name, error)) return false;  // a pipe is read once
+  if (!std::filesystem::is_regular_file(name, error)) return false;  // a pipe can be read only once
   std::ifstream file(name, std::ios::binary);
   std::string begin(kMagic.size(), '\0');
   return file.read(begin.data(), static_cast<std::streamsize>(begin.size())) && begin == kMagic;
 }
 
-/// What the file says as an export.
+/// The records of an export file.
 Exported export_in(const std::string& name, bool images) {
   Exported result;
   if (is_database(name))
@@ -225,7 +225,7 @@ Exported export_in(const std::string& name, bool images) {
   return result;
 }
 
-/// Database::import_json(); where there are several files, a refusal names its own.
+/// Database::import_json(). With several files, an error names the file.
 Database::Imported import_one(Database& database, const ImportCommand& options, std::size_t i,
                               const std::string& text) try {
   return database.import_json(text, options.images);

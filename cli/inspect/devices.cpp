@@ -150,7 +150,7 @@ void print_all(const std::vector<Shown>& all, const Output& output) {
       warn("device " + device_name(shown.gpu) + ": " + doubt);
 }
 
-/// "all" is every GPU, then the CPU.
+/// The devices of a name; "all" is every GPU, then the CPU.
 std::vector<Gpu> devices_to_show(const std::string& device) {
   if (device != "all") return choose_gpus(device, false);
   std::vector<Gpu> gpus;

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTools[] = {"nvdisasm", "cuobjdump"};
 
-/// The first tool in one of the folders.
+/// The first tool that one of the folders contains.
 std::string tool_in(const std::vector<fs::path>& folders) {
   for (const char* tool : kTools)
     for (const fs::path& folder : folders)
@@ -29,7 +29,7 @@ std::string tool_in(const std::vector<fs::path>& folders) {
   return "";
 }
 
-/// The folders of programs of NVIDIA's wheels in an environment.
+/// Adds the program folders of NVIDIA's wheels in an environment.
 void add_wheels(std::vector<fs::path>& folders, const fs::path& environment) {
   std::error_code ignored;
   for (const auto& python : fs::directory_iterator(environment / "lib", ignored))
@@ -81,7 +81,7 @@ InstructionMix sorted(const std::map<std::string, std::int64_t>& counts) {
   return mix;
 }
 
-/// The next word of a line from `at`, which moves behind it.
+/// The next word of a line from `at`, which moves to the end of the word.
 std::string_view word_of(std::string_view line, std::size_t& at) {
   at = std::min(line.find_first_not_of(" \t", at), line.size());
   const std::size_t begin = at;
@@ -137,8 +137,8 @@ std::string disassemble(const std::string& tool, const std::vector<std::uint8_t>
   return output->text;
 }
 
-// "        /*0010*/              @!P0 FFMA R1, R2, R3, R4 ;"; in cuobjdump's text lines of the
-// encoding alone ("/* 0x000 */") are between.
+// Instruction lines look like "        /*0010*/              @!P0 FFMA R1, R2, R3, R4 ;". In
+// cuobjdump's output, lines with only an encoding ("/* 0x000 */") are in between.
 InstructionMix mix_of_sass(const std::string& text) {
   std::map<std::string, std::int64_t> counts;
   for_each_line(text, [&](std::string_view line) {

@@ -7,9 +7,9 @@
 /// Machine code as text, by NVIDIA's tools.
 namespace tilewise::cli {
 
-/// nvdisasm or cuobjdump: at `named` (the program, or its folder), else on PATH, in a CUDA toolkit,
-/// or in pip's wheels (of VIRTUAL_ENV, and of .tilewise beside the program). Throws
-/// Error(unsupported) with the ways to install it.
+/// The path of nvdisasm or cuobjdump: at `named` (the program or its folder), otherwise on PATH, in
+/// a CUDA toolkit, or in pip's wheels (of VIRTUAL_ENV, and of .tilewise next to the program).
+/// Throws Error(unsupported) with the ways to install it.
 std::string find_disassembler(const std::string& named);
 /// The SASS of a cubin's kernel. Throws Error(io) with the tool's message.
 std::string disassemble(const std::string& tool, const std::vector<std::uint8_t>& cubin);

@@ -19,9 +19,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kRivals = 5;
-// Below this share of the highest clock, the clock is said to limit the kernel.
+// Below this share of the highest clock, the text names the clock as a limit of the kernel.
 constexpr double kFullClock = 0.97;
-// Resources that alone would take less of a step's time are left out of the words.
+// The text omits resources that alone would take less than this share of a step's time.
 constexpr double kWorthWords = 0.005;
 
 struct ExplainCommand : AnswerOptions {
@@ -54,7 +54,7 @@ const Record* serving_record(const Explanation& one) {
   return one.serving ? &one.measured->candidates[*one.serving].record : nullptr;
 }
 
-/// The highest clock of the device, where the record's own clock was clearly below; else 0.
+/// The device's highest clock (MHz) if the record's own clock was clearly lower; otherwise 0.
 double missed_clock_mhz(const Explanation& one) {
   const Record* record = serving_record(one);
   const double highest = one.answer.subject.info.clock_khz * 1e-3;

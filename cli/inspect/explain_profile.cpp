@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kWarmUps = 1;  // launches of the plan
 constexpr int kLaunches = 3;
-constexpr double kShownStall = 0.005;  // warps an instruction; fewer are 0.00 in a table
+constexpr double kShownStall = 0.005;  // warps per instruction; a table shows fewer as 0.00
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -30,7 +30,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-/// The hidden subcommand that launches the candidate.
+/// The command line of the hidden subcommand that launches the candidate.
 std::vector<std::string> command_for(const Explanation& one, const Candidate& candidate,
                                      const ProfileOptions& options) {
   std::error_code ignored;
@@ -117,7 +117,7 @@ std::string text_of(const Counter& counter, double value) {
   return "-";
 }
 
-/// The counter of a step in both columns.
+/// A table row: one counter of a step, for both candidates.
 std::vector<std::string> row_of(const Profile& profile, std::size_t counter, StepRole role,
                                 std::string title) {
   std::vector<std::string> row{std::move(title)};
@@ -130,7 +130,7 @@ std::vector<std::string> row_of(const Profile& profile, std::size_t counter, Ste
   return row;
 }
 
-/// Of the multiply step in either column.
+/// The counter's larger value in the multiply steps of both candidates.
 double largest(const Profile& profile, std::size_t counter) {
   double found = 0;
   for (const ProfiledCandidate* one :
@@ -141,7 +141,7 @@ double largest(const Profile& profile, std::size_t counter) {
   return found;
 }
 
-/// Stall reasons in descending order, those of next to no warps left out.
+/// Stall reasons in descending order, without those below kShownStall.
 std::vector<std::size_t> stalls_of(const Profile& profile) {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < profile.counters.size(); ++i)

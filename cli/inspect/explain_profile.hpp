@@ -6,13 +6,13 @@
 #include "cli/inspect/explanation.hpp"
 #include "cli/inspect/profiler.hpp"
 
-/// Counters of the configuration that serves a product, and of the runner-up, for explain.
+/// Counters of the configuration that serves a product and of the runner-up, for explain.
 namespace tilewise::cli {
 
 struct ProfileOptions {
   std::string ncu;
   std::string which;     ///< the GPU; empty: the first with the subject's key
-  std::string database;  ///< as given by --db
+  std::string database;  ///< the argument of --db
   std::string nvrtc;
 };
 
@@ -30,11 +30,11 @@ struct Profile {
   std::vector<Counter> counters;
   int launches = 0;
   ProfiledCandidate serving;
-  std::optional<ProfiledCandidate> runner_up;  ///< none where no other is valid for the product
+  std::optional<ProfiledCandidate> runner_up;  ///< empty without another valid candidate
 };
 
 /// Runs ncu on this program, once for each candidate. Throws Error(unsupported) for the CPU, and
-/// what find_profiler() and profile() throw.
+/// the errors of find_profiler() and profile().
 Profile profile_of(const Explanation& explanation, const ProfileOptions& options);
 
 void print_profile(const Profile& profile);

@@ -66,7 +66,7 @@ void compare(Explanation& explanation, std::size_t most) {
   explanation.rivals = std::move(others);
 }
 
-/// By the predictions that were stored with the measurements.
+/// Compares the predictions that are stored with the measurements.
 void ask_model(Explanation& explanation) {
   std::vector<double> predicted, measured;
   double best = std::numeric_limits<double>::infinity();
@@ -98,7 +98,7 @@ void ask_model(Explanation& explanation) {
 
 Explanation explain(const std::optional<Database>& database, Answer answer, std::size_t rivals) {
   Explanation explanation;
-  // Typical clocks say nothing of this GPU.
+  // Typical clocks are not those of this GPU.
   const DeviceInfo device =
       answer.subject.typical ? device_of(answer.subject.key, {}) : answer.subject.info;
   explanation.plan = plan_of(answer.resolution.candidate, answer.problem, device);

@@ -20,8 +20,8 @@ constexpr const char* kProgram = "ncu";
 constexpr const char* kVersions = "/opt/nvidia/nsight-compute";
 constexpr std::string_view kStall = "smsp__average_warps_issue_stalled_";
 
-// Shares are of the unit's peak: over the cycles in which a multiprocessor has work ("active"), or
-// over the whole launch ("elapsed").
+// Shares are relative to the unit's peak: over the cycles in which a multiprocessor has work
+// ("active"), or over the whole launch ("elapsed").
 constexpr Counter kCounters[] = {
     {"gpu__time_duration.sum", "us", "time", CounterUnit::microseconds},
     {"sm__inst_issued.avg.pct_of_peak_sustained_active", "issue_slots", "issue slots",
@@ -48,8 +48,8 @@ constexpr Counter kCounters[] = {
     {"launch__registers_per_thread", "registers", "registers", CounterUnit::count},
 };
 
-// Warps that wait for a reason, in every issued instruction. One that could issue and was not
-// chosen is among them.
+// Warps that wait for a reason, per issued instruction. "Not selected" warps, which could issue,
+// are among them.
 constexpr Counter kStalls[] = {
     {"smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio", "barrier", "barrier",
      CounterUnit::ratio},
@@ -72,7 +72,7 @@ constexpr Counter kStalls[] = {
     {"smsp__average_warps_issue_stalled_wait_per_issue_active.ratio", "wait", "wait",
      CounterUnit::ratio},
 };
-// wgmma's, which other capabilities do not have.
+// wgmma's counter, which other capabilities lack.
 constexpr Counter kHopperStall = {"smsp__average_warps_issue_stalled_gmma_per_issue_active.ratio",
                                   "gmma", "GMMA", CounterUnit::ratio};
 constexpr int kHopper = 9;  // major
@@ -101,8 +101,8 @@ double scaled(const Counter& counter, double value) {
                                                    : value;
 }
 
-/// The lines of errors of ncu ("==ERROR==") or of the command ("autotune: error:"); where there are
-/// none, the last lines.
+/// The error lines of ncu ("==ERROR==") or of the command ("autotune: error:"); otherwise the last
+/// lines.
 std::string complaint_of(const std::string& text) {
   std::istringstream lines(text);
   std::string found, last;
@@ -114,7 +114,7 @@ std::string complaint_of(const std::string& text) {
   return found.empty() ? (last.empty() ? "nothing was printed" : last) : found;
 }
 
-/// The lines of ncu's table among those that the program prints: from its titles on, all that begin
+/// The lines of ncu's table in the program's output: the title line and all later lines that begin
 /// with a quote.
 std::string table_in(const std::string& text) {
   std::istringstream lines(text);
@@ -172,7 +172,7 @@ std::vector<ProfiledLaunch> read_profile(const std::string& text,
   if (kernel == titles.size())
     throw Error(ErrorKind::io, "ncu measured nothing: " + complaint_of(text));
   std::vector<ProfiledLaunch> launches;
-  for (std::size_t i = 2; i < rows.size(); ++i) {  // behind the titles and the units
+  for (std::size_t i = 2; i < rows.size(); ++i) {  // after the titles and the units
     const std::vector<std::string>& fields = rows[i].fields;
     const auto field = [&](std::size_t at) { return at < fields.size() ? fields[at] : ""; };
     ProfiledLaunch launch{field(kernel), {}};

@@ -37,7 +37,6 @@ void setup(CLI::App& app, QueryCommand& options) {
 }
 
 // --- the stored winners
-// -----------------------------------------------------------------------------
 
 Json winner_json(const Winner& winner) {
   Json json = Json::parse(to_json(winner.record));
@@ -134,8 +133,7 @@ void print_listing(const Database& database, const std::vector<Subject>& subject
   }
 }
 
-// --- how a product would be answered
-// ----------------------------------------------------------------
+// --- the record that serves a product
 
 std::string answers_json(const std::optional<Database>& database,
                          const std::vector<Answer>& answers, const std::vector<Gpu>& gpus) {

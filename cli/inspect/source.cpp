@@ -58,11 +58,11 @@ void setup(CLI::App& app, SourceCommand& options) {
                 "autotune source --cuda --sizes 4096 --dtype bf16 --gpu H200 > kernel.cu"}));
 }
 
-/// A kernel of a candidate's plan, and its text.
+/// A kernel of a candidate's plan, and its source.
 struct Listing {
   LaunchStep step;
   std::string text;
-  std::optional<Image> image;  ///< none for --cuda, and for the CPU
+  std::optional<Image> image;  ///< empty for --cuda and for the CPU
   InstructionMix mix;          ///< empty for --cuda
 };
 
@@ -70,7 +70,7 @@ struct Request {
   Subject subject;
   Problem problem;
   Candidate candidate;
-  std::string match;  ///< "named" by --only, else how it was found
+  std::string match;  ///< "named" by --only, otherwise the kind of match
 };
 
 Request request_of(const SourceCommand& options, const std::optional<Database>& database) {
@@ -136,7 +136,7 @@ std::string share(std::int64_t count, std::int64_t all) {
   return all > 0 ? format_percent(static_cast<double>(count) / static_cast<double>(all)) : "-";
 }
 
-/// The facts in comments, so that the output stays a source.
+/// Prints facts as comments, so that the output remains valid source.
 void print_listing(const Request& request, const Listing& listing, const SourceCommand& options) {
   const Target& target = request.subject.info.target;
   const auto line = [](const std::string& text) { print_line("// " + text); };

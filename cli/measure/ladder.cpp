@@ -59,7 +59,7 @@ void check_ladder_kind(const LadderCommand& options) {
                   "; tune for other kinds: autotune --sizes ... --dtype ... --math ...");
 }
 
-/// One problem, nn and tightly packed, as in the teaching texts.
+/// One problem, nn and tightly packed, as in the documentation of the ladder.
 Problem problem_for(const LadderCommand& options, const Gpu& gpu) {
   const std::string text = !options.size.empty()  ? options.size
                            : gpu.info.target.host ? kCpuSize

@@ -39,7 +39,7 @@ std::string error_text(double value) {
   return text;
 }
 
-/// "1.35x", with the number of the compared rung unless that is the one above.
+/// "1.35x", with the number of the compared rung unless it is the rung above.
 std::string speedup_text(const Ladder& ladder, std::size_t index) {
   const double times = times_before(ladder, index);
   if (!(times > 0)) return "-";
@@ -48,7 +48,7 @@ std::string speedup_text(const Ladder& ladder, std::size_t index) {
   return before + 1 == index ? text : text + " (" + std::to_string(before + 1) + ")";
 }
 
-/// Of all rates in the ladder.
+/// The unit for all rates of the ladder.
 RateUnit rate_unit(const Ladder& ladder) {
   double largest = 0;
   for (const Rung& rung : ladder.rungs) largest = std::max(largest, tflops_of(ladder, rung));

@@ -13,8 +13,8 @@
 namespace tilewise::cli {
 namespace {
 
-/// The hidden subcommand that launches one candidate a few times, for a profiler. It launches no
-/// other kernels; `explain --profile` starts it.
+/// The hidden subcommand that launches one candidate several times, for a profiler. It launches no
+/// other kernels. `explain --profile` starts it.
 struct LaunchCommand {
   ProblemOptions problems;
   std::string device = "auto", key, only, nvrtc, database;
@@ -58,7 +58,7 @@ Built built_on(const Gpu& gpu, const LaunchCommand& options, const Problem& prob
   return built;
 }
 
-/// The data that candidates are timed with.
+/// Launches the candidate with the data of a timing.
 void launch(const Gpu& gpu, const Problem& problem, const Built& built, int times) {
   const auto device = open_device(gpu.which);
   const Executable executable(*device, problem, built.plan, built.images);

@@ -60,7 +60,7 @@ void setup(CLI::App& app, ReplayCommand& options) {
 
 struct Replayed {
   const RecordedSpace& recorded;
-  std::vector<ReplayResult> results;  ///< the calculated one first
+  std::vector<ReplayResult> results;  ///< the calculated result first
 };
 
 std::vector<std::string> strategies_of(const ReplayCommand& options) {
@@ -78,7 +78,7 @@ std::vector<std::string> strategies_of(const ReplayCommand& options) {
   return names;
 }
 
-/// The numbers of evaluations in the table: 25, 50, 100, ... and the last.
+/// The evaluation counts in the table: 25, 50, 100, ... and the last.
 std::vector<int> checkpoints(int evaluations) {
   std::vector<int> points;
   for (int n = 25; n < evaluations; n *= 2) points.push_back(n);

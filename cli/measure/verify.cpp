@@ -55,13 +55,13 @@ struct Verdict {
   std::optional<Record> stored = {};
   std::optional<Measurement> now = {};
   std::optional<TimeChange> change = {};  ///< empty where times are not compared
-  std::int64_t launches = 0;              ///< all compared
-  double arrivals = 0;  ///< of warps that handed a stage back to TMA, in these launches; 0: no TMA
+  std::int64_t launches = 0;              ///< compared launches
+  double arrivals = 0;  ///< arrivals of warps that returned a stage to TMA; 0: no TMA
 };
 
 constexpr double kObservedSeconds = 2;
 
-/// Warps' arrivals in the launches of a trial, at its problem and where it was pressed.
+/// Warp arrivals in a trial's launches, at its own size and at the pressed size.
 double arrivals_of(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
                    const Trial& trial) {
   const KernelTemplate& kernel = find_template(candidate.kernel_template);
@@ -95,7 +95,7 @@ Verdict verify_one(const std::string& gpu, const Winner& winner, const ImageStor
       verdict.change = time_change(stored, *verdict.now, info.target.host);
       verdict.state = std::string(verdict.change->state);
     }
-  } catch (const Error& error) {  // an unknown template or parameter, or more than free memory
+  } catch (const Error& error) {  // an unknown template or parameter, or too little free memory
     const bool this_one_only = error.kind() == ErrorKind::not_found ||
                                error.kind() == ErrorKind::invalid_argument ||
                                error.kind() == ErrorKind::out_of_memory;
@@ -105,13 +105,13 @@ Verdict verify_one(const std::string& gpu, const Winner& winner, const ImageStor
   return verdict;
 }
 
-/// The winners to verify on a GPU, and verdicts on problems of --sizes without a winner.
+/// The winners to verify on a GPU, and verdicts for problems of --sizes without a winner.
 struct Selected {
   std::vector<Winner> winners;
   std::vector<Verdict> without;
 };
 
-/// The winners of --sizes, else all served winners.
+/// The winners of --sizes; without --sizes, all served winners.
 Selected select_winners(const Database& database, const Gpu& gpu, const VerifyCommand& options) {
   const std::string key = gpu_key(gpu.info);
   std::vector<Winner> stored = database.winners(key);
@@ -148,7 +148,7 @@ std::string change_text(const Verdict& verdict) {
   return (change >= 0 ? "+" : "") + format_percent(change);
 }
 
-/// Why a winner's time is not compared, in one line; empty where it is.
+/// Why a winner's time is not compared, in one line; otherwise empty.
 std::string reason_of(const Verdict& verdict) {
   return verdict.change ? "" : verdict.detail.substr(0, verdict.detail.find('\n'));
 }
@@ -214,8 +214,8 @@ std::string verdicts_json(const std::vector<Verdict>& verdicts, const std::vecto
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Prints which problems of --sizes have no winner on this GPU; without --sizes, that there are
-/// none.
+/// Prints the problems of --sizes without a winner on this GPU; without --sizes, that there are no
+/// winners.
 void print_missing_winners(const Gpu& gpu, const Selected& selected, const Database& database) {
   std::string problems;
   for (const Verdict& verdict : selected.without)
@@ -227,7 +227,7 @@ void print_missing_winners(const Gpu& gpu, const Selected& selected, const Datab
          problems + "; autotune --sizes ... finds winners");
 }
 
-/// True when every problem of --sizes had a winner.
+/// Returns true when every problem of --sizes had a winner.
 bool verify_gpu(const Gpu& gpu, const VerifyCommand& options, Database& database,
                 const Output& output, std::vector<Verdict>& verdicts) {
   const std::string key = gpu_key(gpu.info);

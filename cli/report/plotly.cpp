@@ -1,4 +1,4 @@
-// plotly.js, as pip's package plotly brings it.
+// Finds plotly.js, a part of pip's package plotly.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFile = "plotly.min.js";
 
-/// The file at a path, or in a folder: the file's own, the package's, or an environment's.
+/// The file at a path or in a folder: plotly.js itself, a package, or an environment.
 std::string file_at(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_regular_file(path, ignored)) return path;
@@ -34,7 +34,7 @@ std::string from_environment(const char* name) {
   return value && *value ? value : "";
 }
 
-/// The package of a Python, found without running it.
+/// A Python's package plotly, found without importing it.
 std::string package_of(const std::string& python) {
   const auto found = output_of({python, "-c",
                                 "import importlib.util as u; s = u.find_spec('plotly'); "

@@ -41,8 +41,8 @@ void setup(CLI::App& app, ReportCommand& options) {
                 "autotune report --db tuned.db --gpu H200 -o h200.html"}));
 }
 
-/// Writes aside, then renames: no half page is left behind. What is no plain file, such as a link
-/// or a pipe, is written in place.
+/// Writes a temporary file, then renames it: no incomplete page remains. Other targets than plain
+/// files, such as a link or a pipe, are written in place.
 void write_page(const std::string& path, const std::string& page) {
   std::error_code ignored;
   const auto type = std::filesystem::symlink_status(path, ignored).type();
@@ -58,7 +58,7 @@ void write_page(const std::string& path, const std::string& page) {
   throw Error(ErrorKind::io, "--output: cannot write '" + path + "': " + why);
 }
 
-/// The problems of the page: where there are too many, those with the most records.
+/// The problems of the page. If there are too many, those with the most records.
 std::vector<Database::StoredProblem> shown_problems(const Database& database,
                                                     const std::vector<std::string>& gpus,
                                                     const ReportLimits& limits,

@@ -23,7 +23,7 @@ constexpr double kSlackSeconds = 2;
 
 /// Assigns each measured record to a search and a time. A race at the end of a search replaces a
 /// record and its date, but not its id. Ids grow with time, so a record was first written no later
-/// than every record behind it.
+/// than any record with a higher id.
 void place_in_searches(std::vector<ReportCandidate>& candidates,
                        const std::vector<Search>& searches) {
   double earliest = std::numeric_limits<double>::infinity();
@@ -52,8 +52,8 @@ void add_roof(std::vector<Roof>& roofs, const std::string& name, double rate) {
   if (rate > 0) roofs.push_back({name, rate});
 }
 
-/// The rate of the units that the multiply step uses: of tensor cores by the step's own rate, of
-/// the ordinary units the stated peak, which is that of f32.
+/// Adds the rate of the units of the multiply step: the step's own rate for tensor cores, the
+/// stated f32 peak for other units.
 void add_compute_roof(ReportProblem& problem, const KernelTemplate& kernel, const LaunchStep& step,
                       const DeviceInfo& device) {
   const double rate = step.schedule.multiply_add_rate;
@@ -63,7 +63,7 @@ void add_compute_roof(ReportProblem& problem, const KernelTemplate& kernel, cons
     add_roof(problem.compute_roofs, "f32 units", peak_flops(device));
 }
 
-/// What a candidate's plan says; nothing where this version cannot make the plan.
+/// Adds the facts of a candidate's plan, unless this version cannot make the plan.
 void add_plan(ReportProblem& problem, ReportCandidate& one, const DeviceInfo& device, bool known,
               bool keep) {
   const KernelTemplate* kernel = known_template(one.record.candidate.kernel_template);
@@ -93,7 +93,7 @@ void add_plan(ReportProblem& problem, ReportCandidate& one, const DeviceInfo& de
   one.tiles = kernel->tile_levels(problem.problem, whole);
 }
 
-/// The first line, with every run of digits as #.
+/// The first line, with every run of digits replaced by #.
 std::string reason_of(const std::string& detail) {
   std::string reason;
   for (const char c : detail.substr(0, detail.find('\n'))) {
@@ -125,7 +125,7 @@ void collect_rejections(ReportProblem& problem) {
   }
 }
 
-/// Which candidates stay when at most `most` may.
+/// Selects at most `most` candidates to keep.
 std::vector<bool> kept(const std::vector<ReportCandidate>& all, std::int64_t winner,
                        std::size_t most) {
   std::vector<bool> keep(all.size(), false);
@@ -200,7 +200,7 @@ std::optional<DeviceInfo> stored_device(const Database& database, const std::str
     return device_of(gpu, database.device(gpu));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::database) throw;
-    return std::nullopt;  // a key of another version, or of a GPU that this version does not know
+    return std::nullopt;  // a key of another version, or of an unknown GPU
   }
 }
 
@@ -239,7 +239,7 @@ ReportProblem read_problem_for_report(const Database& database,
   collect_rejections(problem);
   const std::int64_t winner_id = winner ? winner->record.id : 0;
   thin(problem.candidates, winner_id, most);
-  const bool gpu = device && !device->target.host;  // of the CPU only plans are shown
+  const bool gpu = device && !device->target.host;  // the CPU has only plans
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
     ReportCandidate& one = problem.candidates[i];
     const bool wins = winner && one.record.id == winner_id;

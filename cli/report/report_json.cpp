@@ -1,5 +1,5 @@
-// The data of the page. Columns of numbers are strings with blanks between the values, which are
-// rounded to what a figure shows: 100,000 candidates take some six megabytes.
+// The data of the page. A column of numbers is a string of values between blanks, rounded to the
+// precision of the figures: 100,000 candidates take some 6 MB.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -30,7 +30,7 @@ double rounded(double value, int digits) {
   return number_in<double>(in_digits(value, digits)).value_or(value);
 }
 
-/// Numbers as text with blanks between; nothing between two blanks means not known.
+/// Numbers as text with blanks between; an empty value is not known.
 class NumberText {
  public:
   void add(double value, int digits) {
@@ -53,7 +53,7 @@ class NumberText {
   bool begun_ = false;
 };
 
-/// Indices as one character each; as numbers where there are more values than characters.
+/// Indices as one character each, or as numbers where there are more values than characters.
 Json indices_json(const std::vector<std::size_t>& indices, std::size_t values) {
   if (values <= kDigits.size()) {
     std::string text;
@@ -63,8 +63,8 @@ Json indices_json(const std::vector<std::size_t>& indices, std::size_t values) {
   return indices;
 }
 
-/// The index of each candidate's value among the catalog's, by parameter; nothing where a candidate
-/// has a parameter or a value that the catalog lacks.
+/// The index of each candidate's value in the catalog, by parameter. Empty where a candidate has a
+/// parameter or a value that the catalog lacks.
 std::optional<std::vector<std::vector<std::size_t>>> catalog_indices(
     const KernelTemplate& kernel, const std::vector<const ReportCandidate*>& of_it) {
   std::vector<std::vector<std::size_t>> indices(kernel.parameters.size());
@@ -81,11 +81,11 @@ std::optional<std::vector<std::vector<std::size_t>>> catalog_indices(
   return indices;
 }
 
-/// Candidates with parameters or values that the catalog lacks: each parameter's values, and which
-/// of them each candidate has.
+/// Candidates with parameters or values that the catalog lacks: the values of each parameter, and
+/// each candidate's index into them.
 Json unknown_template_json(const std::string& name,
                            const std::vector<const ReportCandidate*>& of_it) {
-  std::map<std::string, std::map<int, std::size_t>> values;  // by parameter, value to index
+  std::map<std::string, std::map<int, std::size_t>> values;  // per parameter, value to index
   for (const ReportCandidate* one : of_it)
     for (const auto& [parameter, value] : one->record.candidate.configuration.values())
       values[parameter].emplace(value, 0);
@@ -107,8 +107,8 @@ Json unknown_template_json(const std::string& name,
   return {{"name", name}, {"parameters", parameters}};
 }
 
-/// Candidates of one template: by parameter of the catalog, in its order, the index of each
-/// candidate's value; one index where all have the same.
+/// Candidates of one template: for each parameter of the catalog, in its order, the index of each
+/// candidate's value; one index where all are the same.
 Json template_json(const std::string& name, const std::vector<const ReportCandidate*>& of_it) {
   const KernelTemplate* kernel = known_template(name);
   const auto indices = kernel ? catalog_indices(*kernel, of_it) : std::nullopt;
@@ -146,7 +146,7 @@ Json columns_json(const ReportProblem& problem, const std::vector<std::string>& 
     blocks.add_known(one.resident_blocks, 3);
     occupancy.add_known(std::round(100 * one.occupancy), 3);
   }
-  // In the order of COLUMNS in page/problem.js.
+  // The order is that of COLUMNS in page/problem.js.
   return {indices_json(of_template, templates.size()),
           indices_json(outcome, 5),
           us.text(),
@@ -208,7 +208,7 @@ Json winner_json(const ReportProblem& problem, ReportStrings& strings) {
   return json;
 }
 
-/// A list that many problems have alike, by the number of its JSON.
+/// The index of a roof list, deduplicated by its JSON.
 std::size_t roofs_number(const std::vector<Roof>& roofs, ReportStrings& strings) {
   Json json = Json::array();
   for (const Roof& roof : roofs)

@@ -18,7 +18,7 @@ std::string_view page_file(std::string_view name) {
 }
 
 /// A script's text for an HTML script element, which "</script" and "<!--" would end or change. In
-/// JavaScript both occur in strings, patterns and comments alone, where the backslash is harmless.
+/// JavaScript both occur only in strings, patterns and comments, where the backslash is harmless.
 std::string embeddable(const std::string& script) {
   constexpr std::string_view kEnd = "/script";
   const auto ends = [&](std::size_t at) {
@@ -89,7 +89,7 @@ std::string summary_json(const ReportSummary& summary, const std::vector<ReportG
       {"gpus", list}}.dump(-1, ' ', true, Json::error_handler_t::replace));
 }
 
-/// The template with each {{name}} replaced by what `value_of` returns for it.
+/// The template with each {{name}} replaced by the result of `value_of`.
 template <class ValueOf>
 std::string filled(std::string_view text, ValueOf value_of) {
   std::string page;

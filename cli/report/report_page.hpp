@@ -8,7 +8,7 @@
 /// The page of `autotune report`: a template with data in JSON, and plotly.js.
 namespace tilewise::cli {
 
-/// A file of page/, part of the program.
+/// A file of page/ that is embedded in the program.
 struct EmbeddedPage {
   const char* name;  ///< "report.html"
   const char* text;
@@ -22,33 +22,33 @@ struct Plotly {
   std::string version;    ///< "3.0.1"; empty when the file does not state it
   std::string copyright;  ///< "Copyright 2012-2025, Plotly, Inc."
 };
-/// At `named` (a file, or a folder that contains it), else at TILEWISE_PLOTLY, else in the package
-/// plotly of VIRTUAL_ENV's or the system's Python. Throws Error(unsupported) with the ways to
-/// install it, Error(io) for a named file that is not there or is not plotly.js.
+/// Finds plotly.js at `named` (the file or its folder), otherwise at TILEWISE_PLOTLY, otherwise in
+/// the package plotly of VIRTUAL_ENV's or the system's Python. Throws Error(unsupported) with the
+/// ways to install it, Error(io) for a named file that is absent or is not plotly.js.
 Plotly find_plotly(const std::string& named);
 
-/// What the page says of itself and of the whole database.
+/// Facts about the page and the whole database.
 struct ReportSummary {
   std::string database, made;  ///< path; ISO 8601 UTC
   std::int64_t records = 0, problems = 0;
-  std::int64_t left_out_problems = 0, left_out_records = 0;  ///< of problems that are not shown
+  std::int64_t left_out_problems = 0, left_out_records = 0;  ///< in problems that are not shown
   std::size_t most_candidates = 0;                           ///< of one problem
 };
 
-/// Texts that many problems have alike: each is on the page once, and named by its number.
+/// Deduplicated strings, referenced by index.
 class ReportStrings {
  public:
   std::size_t number(const std::string& text);
-  std::string json() const;  ///< the array of all
+  std::string json() const;  ///< all strings as an array
 
  private:
   std::map<std::string, std::size_t> numbers_;
   std::vector<std::string> texts_;
 };
 
-/// What the catalog says of each template's parameters: meaning, names of values, plain value.
+/// The parameters of each template in the catalog: meaning, names of values, plain value.
 std::string catalog_json();
-/// A problem as the page reads it: its row of the overview, and its details. JSON without '<'.
+/// A problem as page/ reads it: its overview row, and its details. JSON without '<'.
 std::string overview_json(const ReportProblem& problem);
 std::string details_json(const ReportProblem& problem, ReportStrings& strings);
 

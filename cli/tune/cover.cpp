@@ -81,9 +81,9 @@ SizeRange range_of(const CoverCommand& options) {
           extents_of("--m", options.m), extents_of("--n", options.n), extents_of("--k", options.k)};
 }
 
-/// The CPU takes seconds for what a GPU does in microseconds.
+/// Lower limits for the CPU, which takes seconds where a GPU takes microseconds.
 void apply_cpu_limits(CoverOptions& cover) {
-  // The operands, and five times their bytes for test data and reference where k is small.
+  // Memory: the operands, and five times their bytes for test data and reference where k is small.
   constexpr double kTimesOperands = 6, kLeastOperands = 1 << 20;
   const double available = host_bytes_available();
   const double beside = static_cast<double>(kBesideCandidatesBytes);

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Points = std::vector<const CoverPoint*>;
 
-/// Sizes 4^i .. 4^(i+1) - 1 are one row or column of the table of losses.
+/// The table of losses has one row or column for sizes 4^i .. 4^(i+1) - 1.
 int band_of(std::int64_t extent) {
   int band = 0;
   for (std::int64_t rest = extent / 4; rest > 0; rest /= 4) ++band;
@@ -40,7 +40,7 @@ const CoverPoint* worst_of(const Points& points) {
   return worst == points.end() ? nullptr : *worst;
 }
 
-/// Times of cuBLAS over ours: geometric mean and least, of the points that have both.
+/// cuBLAS times over ours: geometric mean and minimum over the points that have both.
 struct Ratios {
   std::size_t count = 0;
   double mean = 0, least = 0;
@@ -86,7 +86,7 @@ void print_layouts(const Covered& covered, const Output& output) {
   if (!table.empty()) table.print(output);
 }
 
-/// The mean loss in per cent by bands of m (rows) and n (columns), of every point with a loss.
+/// Prints the mean loss (%) of all points that have a loss, by bands of m (rows) and n (columns).
 void print_losses(const Covered& covered, const Output& output) {
   std::map<int, std::map<int, Points>> cells;
   int least = 99, most = 0;

@@ -9,17 +9,17 @@
 
 namespace tilewise::cli {
 
-/// What `autotune cover` did on one device.
+/// The result of `autotune cover` on one device.
 struct Covered {
   Gpu gpu;
-  std::size_t devices = 1;  ///< alike with it, itself included
+  std::size_t devices = 1;  ///< identical devices, `gpu` included
   SizeRange range;
   CoverResult result;
 };
 
 /// The progress line of a run.
 ProgressLine cover_line(const CoverProgress& progress);
-/// The configurations of each layout, the expected loss and where it is largest, by size.
+/// The configurations of each layout, the mean expected loss and the sizes of the largest.
 void print_covered(const Covered& covered, const Output& output);
 std::string covered_json(const Covered& covered);
 

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kAnsweredFunction = "cublasGemmEx";
 
-/// What ld.so takes apart in LD_PRELOAD.
+/// Whether ld.so takes the path as one word of LD_PRELOAD.
 bool can_be_preloaded(const fs::path& path) {
   return path.string().find_first_of(" \t\n\v\f\r:$") == std::string::npos;
 }
@@ -31,7 +31,8 @@ Error no_library(const std::string& why) {
           "record cannot preload " + std::string(kDropInLibrary) + ": " + why};
 }
 
-/// How the library is made beside a program that a build has, which builds it only when asked to.
+/// The build command for the library if the program is in a build tree, which builds the library
+/// only on request.
 std::string how_to_build(const fs::path& program_folder) {
   const fs::path build = program_folder.parent_path();
   if (std::error_code ignored; !fs::exists(build / "CMakeCache.txt", ignored))
@@ -58,7 +59,7 @@ Elf64_Ehdr own_header() {
   return header;
 }
 
-/// Refuses what ld.so would leave out with a line on standard error, and other libraries: the
+/// Refuses other libraries, and those that ld.so would skip with a line on standard error: the
 /// program would run unrecorded.
 void check_library(const fs::path& path) {
   std::string text;

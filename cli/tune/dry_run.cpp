@@ -14,15 +14,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Fewer draws would say little of the refusals.
+/// Fewer draws would give poor estimates of the refusals.
 constexpr int kLeastDraws = 500;
 
 struct Expected {
   std::vector<SpaceCount> counts;
   double valid = 0;
-  double most = 0;                              // candidates, by the errors of the counts
+  double most = 0;                              // most candidates, by the errors of the counts
   std::int64_t stored = 0;                      // records of this problem
-  std::optional<double> candidates_per_second;  // of earlier searches on this GPU
+  std::optional<double> candidates_per_second;  // from earlier searches on this GPU
   std::optional<double> candidates;
   double seconds = 0;
 };
@@ -37,8 +37,8 @@ std::optional<double> rate_on(const Database& database, const std::string& gpu) 
   return evaluations > 0 && seconds > 0 ? std::optional(evaluations / seconds) : std::nullopt;
 }
 
-/// The searches of a list share the work of one count, so that a long list takes little longer than
-/// one problem: fewer counts are exact, and the errors of the others are larger.
+/// Divides the work of one count among the searches, so that a long list takes little longer than
+/// one problem. Fewer counts are then exact, and the other errors are larger.
 CountLimits shared_limits(std::size_t searches, std::uint64_t seed) {
   CountLimits limits;
   const int count = static_cast<int>(std::clamp<std::size_t>(searches, 1, 1'000'000));
@@ -49,7 +49,7 @@ CountLimits shared_limits(std::size_t searches, std::uint64_t seed) {
   return limits;
 }
 
-/// What a search takes. `rates` has the candidates per second on each GPU that was asked for.
+/// The expected work of a search. `rates` caches the candidates per second on each GPU.
 Expected expected_of(const PlannedSearch& search, const Database* database,
                      const CountLimits& limits,
                      std::map<std::string, std::optional<double>>& rates) {

@@ -18,10 +18,10 @@ struct PlannedSearch {
   Subspace subspace;
 };
 
-/// Prints the spaces of the searches, what refuses configurations, and the time that they are
-/// expected to take: the budget; less where the space or the limit of candidates is smaller, at the
-/// rate of the searches of the same GPU that `database` holds (null: none is known). The searches
-/// share the work of one count: those of a long list are estimates, with their errors.
+/// Prints the spaces of the searches, the constraints that refuse configurations, and the expected
+/// time. The time is the budget, or less where the space or the candidate limit is smaller, at the
+/// rate of earlier searches on the same GPU in `database` (null: no rate). The searches share the
+/// work of one count: those of a long list are estimates with errors.
 void print_dry_run(const std::vector<PlannedSearch>& searches, const Database* database,
                    std::uint64_t seed, const Output& output);
 

@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// Of a recorded line: what tells problems apart is all but these.
+// Fields of a recorded line. All fields except kCalls and kMicroseconds identify the problem.
 constexpr std::size_t kCalls = 9, kMicroseconds = 10, kFields = 14;
 
 struct RecordCommand {
@@ -63,8 +63,8 @@ void pass_on(int signal) {
   if (const pid_t program = running; program > 0) kill(program, signal);
 }
 
-/// Signals while the program runs: Ctrl-C is the program's; SIGTERM and SIGHUP are passed on to it,
-/// unless they are ignored. They are blocked until unblock().
+/// Signals while the program runs. Ctrl-C goes to the program only; SIGTERM and SIGHUP are
+/// forwarded to it unless ignored. They are blocked until unblock().
 class SignalsOfProgram {
  public:
   SignalsOfProgram() {
@@ -82,7 +82,7 @@ class SignalsOfProgram {
   SignalsOfProgram& operator=(const SignalsOfProgram&) = delete;
   ~SignalsOfProgram() { restore(); }
   void unblock() const { pthread_sigmask(SIG_SETMASK, &mask_, nullptr); }
-  /// As they were before. Async-signal-safe.
+  /// Restores the previous actions. Async-signal-safe.
   void restore() const {
     for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
     unblock();
@@ -101,7 +101,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return list;
 }
 
-/// The environment with the library preloaded and the prefix of the files that it writes.
+/// The environment with the preloaded library and the prefix of its output files.
 std::vector<std::string> settings_with(const fs::path& library, const fs::path& to) {
   const char* before = std::getenv("LD_PRELOAD");
   std::vector<std::string> settings{
@@ -114,8 +114,8 @@ std::vector<std::string> settings_with(const fs::path& library, const fs::path& 
   return settings;
 }
 
-/// Starts a program that has the signals as this one was given them: posix_spawn() cannot leave one
-/// ignored that is not ignored here. Throws Error(not_found) where it does not start.
+/// Starts a program with the signal actions that this program was started with: posix_spawn()
+/// cannot ignore a signal that is not ignored here. Throws Error(not_found) when it does not start.
 pid_t start_program(std::vector<std::string> words, std::vector<std::string> settings,
                     const SignalsOfProgram& signals) {
   const std::vector<char*> arguments = pointers_to(words), environment = pointers_to(settings);
@@ -145,7 +145,7 @@ int run_program(const std::vector<std::string>& words, const std::vector<std::st
                 const SignalsOfProgram& signals) {
   const pid_t program = start_program(words, settings, signals);
   running = program;
-  signals.unblock();  // signals of before the program runs are passed on once it does
+  signals.unblock();  // forwards signals that arrived before the program ran
   int status = 0;
   while (waitpid(program, &status, 0) < 0 && errno == EINTR) continue;
   running = 0;
@@ -154,18 +154,18 @@ int run_program(const std::vector<std::string>& words, const std::vector<std::st
 
 struct Recorded {
   double calls = 0, us = 0;  ///< of all calls
-  double timed = 0;          ///< calls of processes that have a time
+  double timed = 0;          ///< calls in processes with a time
 };
 
-/// The lines of all processes, by what tells problems apart: the fields before and after the two
-/// numbers.
+/// The lines of all processes, by the fields that identify a problem: those before and after the
+/// two numbers.
 std::map<std::pair<std::string, std::string>, Recorded> read_parts(const fs::path& folder) {
   std::map<std::pair<std::string, std::string>, Recorded> problems;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::vector<CsvRow> rows = csv_rows(contents_of(entry.path()));
-    for (std::size_t row = 1; row < rows.size(); ++row) {  // behind the heading
+    for (std::size_t row = 1; row < rows.size(); ++row) {  // after the heading
       const std::vector<std::string>& fields = rows[row].fields;
-      if (fields.size() != kFields) continue;  // the end of a full disk
+      if (fields.size() != kFields) continue;  // truncated by a full disk
       std::string before, after;
       for (std::size_t i = 0; i < kCalls; ++i) before += fields[i] + ",";
       for (std::size_t i = kMicroseconds + 1; i < kFields; ++i) after += "," + fields[i];
@@ -191,7 +191,7 @@ int run_record(const RecordCommand& options, const Output& output) {
     throw Error(ErrorKind::invalid_argument,
                 "no program: write it and its arguments behind --, as autotune record -- ./app");
   const DropInLibrary library;
-  // Known before the program runs.
+  // Reports an unwritable list before the program runs.
   if (!std::ofstream(options.list, std::ios::app)) throw cannot_write(options.list);
   const PrivateFolder parts(fs::temp_directory_path());
   const SignalsOfProgram signals;  // until the list is written

@@ -13,9 +13,10 @@ struct TrialReport {
   Candidate candidate;
   DeviceInfo device;
   Trial trial;
-  std::string device_name;  ///< as --device takes it
+  std::string device_name;  ///< in --device's notation
 };
-/// Prints each trial in full: plan, compiler's resource usage, results of validation and timing.
+/// Prints each trial in full: plan, the compiler's resource usage, results of validation and
+/// timing.
 void print_trials(const std::vector<TrialReport>& reports);
 /// {"left_out":[],"results":[...]}.
 std::string trials_json(const std::vector<TrialReport>& reports);

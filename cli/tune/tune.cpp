@@ -109,15 +109,15 @@ void setup(CLI::App& app, TuneCommand& options) {
                 "autotune tune --device host --sizes 512 --only tiled --in-process"}));
 }
 
-/// On the CPU a product takes milliseconds, and compilers would disturb the timing: a shorter
-/// budget and half of the cores for compiling.
+/// Sets a shorter budget and half of the cores for compiling: on the CPU a product takes
+/// milliseconds, and compilers would disturb the timing.
 void apply_cpu_defaults(TuneOptions& tune, const TuneCommand& options) {
   if (options.budget.empty()) tune.budget_seconds = kCpuTuneSeconds;
   if (tune.compile_threads == 0)
     tune.compile_threads = cpu_compile_threads(problems_of(options.problems));
 }
 
-/// Checks the whole command line before anything is opened.
+/// Checks the whole command line before opening anything.
 TuneOptions checked(const TuneCommand& options) {
   TuneOptions tune_options = options.tune;
   if (!options.budget.empty())
@@ -148,11 +148,11 @@ struct Run {
   TuneOptions tune;
   Database database;
   std::unique_ptr<ImageCache> cache;
-  std::size_t warned = 0;  ///< index into the database's warnings
+  std::size_t warned = 0;  ///< number of the database's warnings already printed
 };
 
-/// Checks memory before anything is tuned, so that a long run cannot fail for its last problem's
-/// size.
+/// Checks memory before anything is tuned, so that a long run cannot fail because of its last
+/// problem's size.
 Task task_for(const std::vector<Gpu>& alike, const Run& run) {
   const DeviceInfo& info = alike.front().info;
   const std::vector<Winner> winners = run.database.winners(gpu_key(info));
@@ -185,7 +185,7 @@ void require_energy(const std::string& device) {
     if (!measures_energy(gpu)) throw no_energy("--device " + device_name(gpu));
 }
 
-/// One compiler serves all GPUs.
+/// Loads the compilers; one serves all GPUs.
 void load_compilers(std::vector<Task>& tasks, const std::string& nvrtc) {
   std::shared_ptr<const Compiler> of_gpus;
   bool loaded = false;
@@ -204,7 +204,8 @@ void load_compilers(std::vector<Task>& tasks, const std::string& nvrtc) {
 // Warnings of wrong results of one problem.
 constexpr std::size_t kMostWrong = 3;
 
-/// Warns of what the result table omits: faults, kernels of other processes, wrong results.
+/// Warns about facts that the result table omits: faults, kernels of other processes, wrong
+/// results.
 void warn_about(const Tuned& tuned) {
   const TuneResult& result = tuned.result;
   const auto candidates = [](std::int64_t count) {
@@ -232,7 +233,7 @@ void warn_about(const Tuned& tuned) {
          " others: autotune db list --outcome wrong_result");
 }
 
-/// Warns of the waits for locks, which no budget counts.
+/// Warns about waits for locks, which no budget counts.
 void warn_of_lock_waits() {
   const double seconds = lock_wait_seconds();
   if (seconds < 1) return;
@@ -240,7 +241,7 @@ void warn_of_lock_waits() {
        " for locks on the database that another process held; the budgets do not count them");
 }
 
-/// The error to report: of a database that failed, else the first.
+/// The error to report: that of a failed database, otherwise the first.
 std::optional<Error> failure_of(const std::vector<Tuned>& results) {
   std::optional<Error> failure;
   for (const Tuned& tuned : results)
@@ -249,8 +250,8 @@ std::optional<Error> failure_of(const std::vector<Tuned>& results) {
   return failure;
 }
 
-/// Of each kind of products that was tuned on each model of a GPU. A failure is a warning: what was
-/// measured is stored.
+/// Refreshes the corrections of each kind tuned on each GPU model. A failure is only a warning: the
+/// measurements are stored.
 void refresh_corrections_of(const std::vector<Task>& tasks, Database& database) {
   try {
     for (const Task& task : tasks) {
@@ -303,7 +304,7 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   return all_won ? kOk : kNoWinner;
 }
 
-/// --only on one device.
+/// Tries the candidate of --only on one device.
 void try_on(Run& run, const Gpu& gpu, const Task& task, std::vector<TrialReport>& reports) {
   const ImageStore images(&run.database, run.cache.get(), task.compiler.get());
   Bench bench(gpu, run.options.bench);
@@ -320,8 +321,8 @@ void try_on(Run& run, const Gpu& gpu, const Task& task, std::vector<TrialReport>
   }
 }
 
-/// --only: reports one candidate on every problem and device, alike ones too, in full, with a
-/// command that reproduces a rejection.
+/// --only: reports one candidate in full on every problem and device, identical ones included, with
+/// a command that reproduces a rejection.
 int try_only(Run& run, const std::vector<Task>& tasks) {
   std::vector<TrialReport> reports;
   for (const Task& task : tasks)
@@ -337,7 +338,7 @@ int try_only(Run& run, const std::vector<Task>& tasks) {
   return all_ok ? kOk : kNoWinner;
 }
 
-/// Opens the database for reading, where it is there.
+/// Opens the database, if it exists, for reading.
 int dry_run(const TuneCommand& options, const TuneOptions& tune_options, const Output& output) {
   std::optional<Database> database;
   if (std::filesystem::exists(default_database_path(options.database)))

@@ -31,7 +31,7 @@ class TasksRun {
     for (std::size_t i = 0; i < devices_.size(); ++i) {
       kinds.push_back(devices_[i].kind);
       names.push_back("device " + device_name(gpus_[i]));
-      if (gpus_[i].index == kHostIndex && devices_.size() > 1)  // may be there several times
+      if (gpus_[i].index == kHostIndex && devices_.size() > 1)  // may occur several times
         names.back() += " #" + std::to_string(i + 1);
     }
     JobQueue queue(jobs, kinds, host_bytes_available());

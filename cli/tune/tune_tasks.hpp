@@ -11,8 +11,7 @@
 
 namespace tilewise::cli {
 
-/// Alike devices and their problems. Problems differ by the kind of device: --accuracy chooses
-/// their mode.
+/// Identical devices and their problems. --accuracy chooses the problems' mode per kind of device.
 struct Task {
   std::vector<Gpu> gpus;
   std::vector<Problem> problems;
@@ -23,7 +22,7 @@ struct Task {
 
 struct TasksResult {
   std::vector<Tuned> results;    ///< in the order of the tasks and their problems
-  std::optional<Error> failure;  ///< ended the work early; results of before are kept
+  std::optional<Error> failure;  ///< ended the work early; earlier results are kept
   std::vector<LostGpu> lost;
 };
 /// Tunes the problems of all tasks, on all devices at once, and shows the progress.

@@ -7,7 +7,7 @@
 namespace tilewise::cli {
 namespace {
 
-/// The hidden subcommand of the worker process that validates and times; started by the tuner.
+/// The hidden subcommand that the tuner starts as a worker process; it validates and times.
 struct WorkerCommand {
   int fd = -1;
 };

@@ -15,7 +15,7 @@ namespace context = boost::context::detail;
 constexpr std::uint64_t kYieldsBetweenLooks = 4096;
 constexpr std::size_t kForgetCopies = 256;  // finished copies are erased in batches
 
-// Per OS thread. A fiber never changes its OS thread.
+// One per OS thread. A fiber never changes its OS thread.
 thread_local BlockRunner* running = nullptr;
 
 }  // namespace
@@ -98,7 +98,7 @@ struct KernelCalls {
     return running->store_next(pending, *store);
   }
 
-  /// A fiber's entry; `from` is the context that switched to it.
+  /// A fiber's entry point; `from` is the context that switched to it.
   TILEWISE_UNCOUNTED static void start(context::transfer_t from) {
     static_cast<BlockRunner::Fiber*>(from.data)->context = from.fctx;
     running->run_thread();
@@ -152,7 +152,7 @@ void BlockRunner::order_threads(unsigned count) {
     std::shuffle(order_.begin(), order_.end(), std::mt19937_64(options_.seed));
 }
 
-/// The threads of the block `rank` of the cluster.
+/// Prepares the threads of the cluster's block `rank`.
 void BlockRunner::prepare_block(unsigned rank, const Index& index) {
   BlockState& block = blocks_[rank];
   block.memory.prepare(work_->shared_bytes);
@@ -291,7 +291,7 @@ void BlockRunner::run_thread() {
 void BlockRunner::run_others() { switch_to(*next_ready(*current_)); }
 
 /// Hot: most of a barrier's cost is the misprediction after a switch and the cache misses on the
-/// next stack. Hence little code, a small frame and the switch last.
+/// next stack. Therefore it has little code, a small frame and the switch last.
 void BlockRunner::barrier(Site site) {
   Fiber& me = *current_;
   const unsigned number = number_of(me);
@@ -333,13 +333,13 @@ void BlockRunner::yield(Site site) {
     if (idle_yields_ == 1) idle_since_ = now;
     if (now - idle_since_ > options_.stall_seconds)
       fail([&] { return "deadlock: threads only wait: " + where_all_wait(); });
-    std::this_thread::yield();  // to the OS threads that run other blocks
+    std::this_thread::yield();  // lets OS threads with other blocks run
   }
   Fiber* next = next_ready(me);
   if (next != &me) switch_to(*next);
 }
 
-/// Ends the block. Its fibers are abandoned; their stacks are reused.
+/// Ends the block and abandons its fibers; their stacks are reused.
 void BlockRunner::end_block() {
   checks_.release(FiberChecks::end);
   switch_to(main_, true);

@@ -27,16 +27,15 @@ using tilewise_host::TileLoad;
 using tilewise_host::TileStore;
 using tilewise_host::WarpCall;
 
-inline constexpr unsigned kMostThreads = 1024;         // of a block
-inline constexpr unsigned kMostClusterThreads = 2048;  // of a cluster with more than one block
+inline constexpr unsigned kMostThreads = 1024;         // per block
+inline constexpr unsigned kMostClusterThreads = 2048;  // per cluster with more than one block
 inline constexpr unsigned kMostClusterBlocks = 8;
 inline constexpr unsigned kWarp = 32, kWarpgroup = 128;
 
-/// The functions of kernels; they act on the block that runs on the calling OS thread.
+/// The functions that kernels call; they act on the block that runs on the calling OS thread.
 const Runtime& kernel_runtime();
 
-/// The processor time of the OS thread: it does not pass while the thread or the machine is held
-/// up.
+/// The processor time of the OS thread; it stops while the thread or the machine is suspended.
 inline double thread_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -55,13 +54,13 @@ struct BlockWork {
   const Exports* image = nullptr;
   const void* arguments = nullptr;
   Index threads{1, 1, 1}, grid{1, 1, 1};
-  unsigned cluster = 1;  ///< blocks of a cluster, neighbours along x
+  unsigned cluster = 1;  ///< blocks per cluster, neighbours along x
   unsigned shared_bytes = 0;
 };
 
-/// Runs clusters (of one block each, where there are none), one after another, on the calling OS
-/// thread. Each thread of a cluster's blocks is a fiber that runs until it waits; then the next
-/// fiber runs. One BlockRunner per worker.
+/// Runs clusters (of one block each without clusters), one after another, on the calling OS thread.
+/// Each thread of a cluster's blocks is a fiber that runs until it waits; then the next fiber runs.
+/// One BlockRunner per worker.
 class BlockRunner {
  public:
   explicit BlockRunner(const HostOptions& options);
@@ -69,12 +68,13 @@ class BlockRunner {
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  /// Runs a cluster. Empty when it completed, else the mistake. `block`: its first block.
+  /// Runs a cluster. Returns the mistake, or an empty text when it completed. `block`: its first
+  /// block.
   std::string run(const BlockWork& work, const Index& block);
 
  private:
   friend struct KernelCalls;
-  /// A thread's record, one cache line: a barrier visits all of them.
+  /// A thread's record, one cache line: a barrier accesses all of them.
   struct alignas(64) Fiber {
     Thread thread;
     void* context = nullptr;
@@ -82,22 +82,22 @@ class BlockRunner {
     std::uint32_t ready_at = 0;  ///< the first phase in which it may run
     int line = 0;                ///< where it waits
     const char* file = nullptr;
-    const char* operation = nullptr;  ///< the warp operation it waits in, if any
+    const char* operation = nullptr;  ///< the warp operation in which it waits, if any
   };
   static_assert(sizeof(Fiber) == 64);
   static constexpr std::uint32_t kNever = UINT32_MAX;       ///< ready_at of a thread that has ended
   static constexpr std::uint32_t kForLanes = kNever - 1;    ///< of a thread that waits in a Meeting
-  static constexpr std::uint32_t kForCluster = kNever - 2;  ///< in a cluster_barrier()
+  static constexpr std::uint32_t kForCluster = kNever - 2;  ///< waits in a cluster_barrier()
   /// The registers of a warpgroup's threads.
   struct Warpgroup {
-    int registers[kWarpgroup / kWarp] = {};  ///< of each warp; 0: as at the launch
-    unsigned warps = 0;                      ///< that have executed it, one bit each
+    int registers[kWarpgroup / kWarp] = {};  ///< per warp; 0: as at the launch
+    unsigned warps = 0;                      ///< warps that have executed setmaxnreg, one bit each
     Site site{};
   };
   /// A block of the cluster, and its barrier().
   struct BlockState : Block {
     std::vector<Warpgroup> warpgroups;
-    unsigned live = 0, arrived = 0, ended = 0;  ///< ended: an ended thread
+    unsigned live = 0, arrived = 0, ended = 0;  ///< ended: a thread has ended
     std::uint32_t phase = 1;
     Site first_site{};  ///< of the barrier in progress
     unsigned first_thread = 0;
@@ -136,7 +136,7 @@ class BlockRunner {
       AsyncProduct product;
       int group;
     };
-    /// Sums in flight. The thread's own are NaN, in i32 -1.
+    /// Sums in flight. The thread's own are NaN, or -1 in i32.
     struct Sums {
       void* at;
       std::vector<std::byte> values;
@@ -144,10 +144,10 @@ class BlockRunner {
     std::vector<Pending> pending;
     std::vector<Sums> sums;
     int groups = 0;       ///< closed so far
-    int released = 0;     ///< groups of the warp, of its first thread
+    int released = 0;     ///< the warp's released groups, in its first thread only
     bool fenced = false;  ///< since sums were last ready
   };
-  struct Stores {  // of one thread
+  struct Stores {  // per thread
     struct Pending {
       TileStore store;
       int group;
@@ -155,9 +155,9 @@ class BlockRunner {
     std::vector<Pending> pending;  ///< oldest first
     int groups = 0;                ///< closed so far
   };
-  struct Copies {  // of one thread
+  struct Copies {  // per thread
     std::vector<Copy> pending;
-    std::size_t first = 0;  ///< of those that are still pending
+    std::size_t first = 0;  ///< first of the pending copies
     int groups = 0;         ///< closed so far
   };
 
@@ -168,8 +168,8 @@ class BlockRunner {
   void switch_to(Fiber& to, bool for_good = false);
   Fiber* next_ready(Fiber& from);
   void run_others();
-  /// Ends the block with the mistake `words()`. The fiber is abandoned, so no destructor in its
-  /// frames runs.
+  /// Ends the block with the mistake `words()`. The fiber is abandoned, so the destructors in its
+  /// frames do not run.
   template <class Words>
   [[noreturn]] void fail(Words words) {
     failure_ = words();
@@ -244,13 +244,13 @@ class BlockRunner {
   Fiber* current_ = nullptr;
   const BlockWork* work_ = nullptr;
   std::vector<BlockState> blocks_;
-  unsigned count_ = 0;       ///< threads of a block
+  unsigned count_ = 0;       ///< threads per block
   unsigned live_ = 0;        ///< threads of the cluster
   unsigned in_cluster_ = 0;  ///< threads that wait in the cluster_barrier()
   bool clustered_ = false;   ///< a cluster_barrier() has been passed
   Site cluster_site_{};      ///< of its first thread
   unsigned cluster_thread_ = 0;
-  std::uint64_t idle_yields_ = 0;  ///< since the last operation that is no yield
+  std::uint64_t idle_yields_ = 0;  ///< since the last operation other than a yield
   double idle_since_ = 0;          ///< in the OS thread's processor time
   std::string failure_;
 };

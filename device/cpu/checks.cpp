@@ -13,7 +13,7 @@
 #elif defined(TILEWISE_TELL_THREADS)
 #include <sanitizer/tsan_interface.h>
 
-// The compiler's calls at the ends of an instrumented function; no header declares them.
+// Calls that the compiler inserts at the ends of an instrumented function; no header declares them.
 extern "C" {
 void __tsan_func_entry(void* caller);
 void __tsan_func_exit();
@@ -44,7 +44,7 @@ Stacks::Stacks(unsigned count) : bytes_(count * kStackBytes) {
 }
 
 void Stacks::guard(unsigned count) {
-  // Where the system allows no more mappings, a stack overflow goes undetected.
+  // If the system allows no more mappings, a stack overflow goes undetected.
   for (; guarded_ < count; ++guarded_)
     if (mprotect(memory_ + guarded_ * kStackBytes, page_bytes(), PROT_NONE) != 0) break;
 }
@@ -67,8 +67,8 @@ FiberChecks::FiberChecks(const Stacks& stacks, unsigned count)
       groups_(std::size_t{count} * 4 * kGroups) {}
 FiberChecks::~FiberChecks() = default;
 
-// Frames that are never left keep their poisoned redzones: those of an abandoned block, and the
-// executor's own where it is instrumented.
+// Frames that are never left keep their poisoned redzones: those of an abandoned block, and those
+// of an instrumented executor.
 void FiberChecks::block_begins(unsigned threads, bool abandoned) {
   std::fill_n(states_.begin(), threads, nullptr);
 #if !defined(__SANITIZE_ADDRESS__)
@@ -88,7 +88,7 @@ void FiberChecks::before_switch(unsigned from, unsigned to, bool for_good) {
   __sanitizer_start_switch_fiber(for_good ? nullptr : &states_[from], bottom, bytes);
 }
 
-// The first switch leaves the OS thread's own stack, so its bounds are learnt here.
+// The first switch leaves the OS thread's own stack, so its bounds are determined here.
 void FiberChecks::after_switch(unsigned at) {
   const void* bottom = nullptr;
   std::size_t bytes = 0;
@@ -126,8 +126,8 @@ void FiberChecks::block_begins(unsigned threads, bool) {
   }
 }
 
-// When kernels are checked, only barriers order their threads. When the executor is checked, a
-// switch orders the fibers, which share its lists.
+// In a check of kernels, only barriers order their threads. In a check of the executor, a switch
+// orders the fibers, which share its lists.
 void FiberChecks::before_switch(unsigned, unsigned to, bool) {
   at_ = to;
 #if defined(TILEWISE_CHECK_THREADS)
@@ -141,8 +141,8 @@ void FiberChecks::before_switch(unsigned, unsigned to, bool) {
 void FiberChecks::after_switch(unsigned) {}
 
 #if defined(TILEWISE_CHECK_THREADS)
-/// Fibers take time and memory to create, and BlockRunners of an OS thread take turns: they have
-/// these in common.
+/// Shared by the BlockRunners of an OS thread, which take turns, since fibers take time and memory
+/// to create.
 struct FiberChecks::ProxyFibers {
   struct OfThread {
     void* ordered = nullptr;    ///< the second fiber
@@ -162,8 +162,8 @@ namespace {
 void switch_to(void* fiber) { __tsan_switch_to_fiber(fiber, __tsan_switch_to_fiber_no_sync); }
 }  // namespace
 
-/// A fiber is ordered after what its creator is ordered after: the OS thread is ordered after no
-/// access of this block.
+/// A fiber is ordered after everything that its creator is ordered after: the OS thread is ordered
+/// after no access of this block.
 void* FiberChecks::new_fiber() {
   switch_to(states_[count_]);
   void* fiber = __tsan_create_fiber(0);
@@ -228,7 +228,7 @@ void FiberChecks::edge(void* at, bool release) {
   switch_to(states_[at_]);
 }
 
-/// What is in flight ends before the next block begins.
+/// Ends everything in flight before the next block begins.
 void FiberChecks::block_ends() {
   if (!has_proxy_) return;
   for (unsigned warp = 0; warp * kWarpFibers < threads_; ++warp) {

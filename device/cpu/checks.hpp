@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <vector>
 
-// Sanitizers must be informed of fibers. The checks are active in executables whose kernels are
+// Sanitizers must be informed about fibers. The checks are active in executables whose kernels are
 // compiled with a sanitizer (TILEWISE_CHECK_ADDRESS, TILEWISE_CHECK_THREADS) and in programs that
 // are built with one; elsewhere they are empty.
 #if defined(TILEWISE_CHECK_ADDRESS) || defined(__SANITIZE_ADDRESS__)
@@ -25,7 +25,7 @@ enum class AsyncGroup : unsigned char { products, stores };
 
 inline constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 
-/// The stacks of fibers in one mapping, which takes memory only where used.
+/// The stacks of fibers in one mapping, which occupies memory only where used.
 class Stacks {
  public:
   explicit Stacks(unsigned count);
@@ -33,7 +33,7 @@ class Stacks {
   Stacks(const Stacks&) = delete;
   Stacks& operator=(const Stacks&) = delete;
   /// Makes the page below each of the first `count` stacks inaccessible. A page costs the process
-  /// two memory mappings, so only stacks that are used have one.
+  /// two memory mappings, so only used stacks have one.
   void guard(unsigned count);
   char* bottom(unsigned index) const;
   /// Staggered, so that the hot ends of the stacks use different cache sets.
@@ -48,13 +48,13 @@ class Stacks {
 /// Reports fibers and their order to sanitizers. Fiber `count` is the OS thread's own stack.
 ///
 /// The async proxy, for the thread sanitizer. TMA and wgmma access memory for a thread. These
-/// accesses are not ordered after all that the thread is ordered after: a fence_proxy_async()
-/// orders them after its ordinary accesses. Hence a thread has a second fiber of the sanitizer. It
-/// stands for the order of the asynchronous accesses that the thread issues. It releases and
-/// acquires with the thread, at a place of its own for each edge, and acquires the thread at a
-/// fence. The accesses are those of a third fiber, one for each warp. It acquires the second one
-/// when they are issued, and the thread and its second fiber acquire it when the thread has waited
-/// for them. Blocks that use no async proxy have neither fiber.
+/// accesses are not ordered after everything that the thread is ordered after: a
+/// fence_proxy_async() orders them after its ordinary accesses. Therefore a thread has a second
+/// sanitizer fiber, which stands for the order of the asynchronous accesses that the thread issues.
+/// The second fiber releases and acquires with the thread, at a place of its own for each edge, and
+/// acquires the thread at a fence. A third fiber, one per warp, makes the accesses. It acquires the
+/// second fiber when they are issued. The thread and its second fiber acquire the third one when
+/// the thread has waited for them. Blocks that do not use the async proxy have neither fiber.
 class FiberChecks {
  public:
   /// Happens-before edges: release() of a slot precedes a later acquire() of the slot. Consecutive
@@ -77,16 +77,16 @@ class FiberChecks {
   ~FiberChecks();
   FiberChecks(const FiberChecks&) = delete;
   FiberChecks& operator=(const FiberChecks&) = delete;
-  /// `abandoned`: the block before it left fibers in the middle of their kernel.
+  /// `abandoned`: the previous block left fibers in the middle of their kernel.
   void block_begins(unsigned threads, bool abandoned);
   TILEWISE_UNCOUNTED void before_switch(unsigned from, unsigned to, bool for_good);
   void after_switch(unsigned at);
   void release(unsigned slot) { edge(&slots_[2 * slot], true); }
   void acquire(unsigned slot) { edge(&slots_[2 * slot], false); }
-  /// At an address of the kernel's choice; the next byte is the async proxy's place.
+  /// The kernel chooses the address; the next byte is the async proxy's place.
   void edge(void* at, bool release);
   void fence_proxy_async();
-  /// Until it ends, accesses and releases are those of the hardware, on behalf of this thread.
+  /// From begin to end, accesses and releases are those of the hardware, for this thread.
   void async_proxy(bool begins);
   /// The place of the edge from a thread's group of asynchronous accesses to the thread.
   void* place_of(unsigned thread, AsyncGroup kind, int group) {
@@ -109,7 +109,7 @@ class FiberChecks {
   std::size_t own_bytes_ = 0;
   ProxyFibers* proxies_ = nullptr;
   unsigned at_ = 0;         ///< the fiber that runs
-  unsigned threads_ = 0;    ///< of the block or cluster
+  unsigned threads_ = 0;    ///< in the block or cluster
   bool has_proxy_ = false;  ///< this block or cluster uses the async proxy
   bool in_proxy_ = false;
   char slots_[2 * Slot::slots] = {};
@@ -129,8 +129,8 @@ class FiberChecks {
 #endif
 };
 
-/// Scope in which the thread sanitizer ignores accesses: the executor's own lists are shared by all
-/// threads of a block, which run one at a time.
+/// Scope in which the thread sanitizer ignores accesses: all threads of a block, which run one at a
+/// time, share the executor's own lists.
 class Unwatched {
  public:
 #if defined(TILEWISE_CHECK_THREADS)

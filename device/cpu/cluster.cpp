@@ -74,8 +74,8 @@ void BlockRunner::product_start(const AsyncProduct& product) {
   mine.pending.push_back({product, mine.groups});
 }
 
-/// The first lane that closes a group releases it: all lanes have issued its products, and none one
-/// of the next group.
+/// The first lane that closes a group releases it: all lanes have issued the group's products, and
+/// none a product of the next group.
 void BlockRunner::products_commit() {
   const unsigned thread = number_of(*current_);
   Products& mine = products_[thread];

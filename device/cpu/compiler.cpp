@@ -18,7 +18,7 @@ namespace {
 
 // C++17 as in the kernel dialect; float vectors may alias floats; no contraction into fma; stack
 // probes, so that a large frame cannot skip a stack's guard page. An undefined parameter of a
-// kernel is an error (NVRTC would take 0 without a warning).
+// kernel is an error (NVRTC would use 0 without a warning).
 const std::vector<std::string> kFlags{"-std=c++17",
                                       "-I.",
                                       "-fmacro-prefix-map=./=",
@@ -33,7 +33,7 @@ const std::vector<std::string> kFlags{"-std=c++17",
                                       "-Werror=undef",
                                       "-Wno-psabi"};
 
-constexpr int kTries = 2;  // of a compile that a fault of the system ends
+constexpr int kTries = 2;  // if a fault of the system ends a compile
 
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream stream(text);
@@ -48,7 +48,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// The first line of a compiler's --version; nothing when it does not run.
+/// The first line of a compiler's --version; empty when it does not run.
 std::optional<std::string> version_of(const std::vector<std::string>& compiler) {
   std::vector<std::string> words = compiler;
   words.push_back("--version");
@@ -71,8 +71,7 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-/// The kernel behind CUDA's built-ins, as C++, with the mark that check_mark() reads before
-/// loading.
+/// The kernel after CUDA's built-ins, as C++, with the mark that check_mark() reads before loading.
 std::string translation_unit(const KernelSpec& kernel) {
   std::string text = R"(#include "cuda_on_cpu.hpp"
 #include "SOURCE"
@@ -124,7 +123,7 @@ class HostCompiler final : public Compiler {
 std::vector<std::string> HostCompiler::command(const CompileRequest& request) const {
   std::vector<std::string> words = program_;
   words.insert(words.end(), flags_.begin(), flags_.end());
-  // Features missing on the emulated GPU must be missing here too.
+  // Features missing on the emulated GPU must also be missing here.
   words.push_back("-D__CUDA_ARCH__=" +
                   std::to_string(request.target.major * 100 + request.target.minor * 10));
   for (const auto& [name, value] : request.kernel.defines)
@@ -161,8 +160,8 @@ void HostCompiler::write_sources(const CompileRequest& request,
     write(kEmbeddedHeaders[i].name, kEmbeddedHeaders[i].text);
 }
 
-/// One attempt, with its temporary files in `place`. Throws Error(transient) for a fault of the
-/// system.
+/// Makes one attempt, with its temporary files in `place`. Throws Error(transient) for a fault of
+/// the system.
 CompileResult HostCompiler::compile_in(const std::filesystem::path& place,
                                        const CompileRequest& request) const {
   const TemporaryFolder temporary(place);
@@ -193,8 +192,8 @@ CompileResult HostCompiler::compile_in(const std::filesystem::path& place,
   return compiled;
 }
 
-/// A compiler that was killed or ran out of space or memory is no verdict on the kernel: it runs
-/// once more, in another temporary place where there is one.
+/// Compiles once more, in another temporary place if there is one, if the compiler was killed or
+/// ran out of space or memory: such an end is no verdict on the kernel.
 CompileResult HostCompiler::compile(const CompileRequest& request) const {
   if (!request.target.host)
     throw Error(ErrorKind::unsupported,

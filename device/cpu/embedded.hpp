@@ -2,7 +2,7 @@
 
 namespace tilewise::host {
 
-/// The headers in front of every kernel, as text; generated at build time.
+/// The headers included before every kernel, as text; generated at build time.
 struct EmbeddedHeader {
   const char* name;
   const char* text;

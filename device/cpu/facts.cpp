@@ -83,14 +83,14 @@ DeviceInfo device_info(const std::string& which) {
   DeviceInfo info = nominal_device(name == "host" ? named : best_target(named));
   info.name = "CPU: " + processor_name();
   info.uuid = "";
-  // Of the machine: the key of its records is the same under an affinity or a quota.
+  // The machine's count: the key of its records must not depend on an affinity or a quota.
   info.multiprocessors = machine_cores();
   info.clock_khz = clock_khz();
   info.memory_clock_khz = 0;  // not known
   info.memory_bus_bits = 0;
   info.memory_bytes = usable_memory().total;
   info.l2_bytes = cache_bytes();
-  // AVX2: two units of eight floats. Else at most four, multiply and add apart.
+  // AVX2: two units of eight floats. Otherwise at most four, with separate multiplies and adds.
   info.fp32_lanes = processor() == "x86-64 avx2 fma" ? 16 : 4;
   return info;
 }

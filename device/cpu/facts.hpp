@@ -3,7 +3,8 @@
 
 namespace tilewise::host {
 
-/// The processor as a target of kernels: "x86-64 avx2 fma", "x86-64", "aarch64", "other".
+/// The processor type that kernels are compiled for: "x86-64 avx2 fma", "x86-64", "aarch64",
+/// "other".
 std::string_view processor();
 /// Whether an image for `cpu` runs on this processor.
 bool runs_here(std::string_view cpu);

@@ -45,7 +45,7 @@ fs::path first_place() {
   return places.front();
 }
 
-/// Locks the folder, after any sweep that is about to remove it. False when a sweep removed it.
+/// Locks the folder, waiting for a sweep that is about to remove it. False when a sweep removed it.
 /// File systems without locks are never swept.
 bool lock(int folder, const fs::path& path) {
   if (folder < 0) return false;
@@ -82,7 +82,7 @@ TemporaryFolder::TemporaryFolder(const fs::path& place) : owner_(getpid()) {
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  if (owner_ == getpid()) {  // else it belongs to the parent
+  if (owner_ == getpid()) {  // otherwise it belongs to the parent
     remove_folder(path_);
     Leftovers& all = leftovers();
     const std::lock_guard making(all.mutex);

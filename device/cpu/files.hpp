@@ -16,7 +16,7 @@ std::vector<std::filesystem::path> temporary_places();
 /// folder belongs to a killed process (see sweep_temporary_folders()).
 class TemporaryFolder {
  public:
-  /// In the first of temporary_places(). Both constructors throw Error(io).
+  /// Creates it in the first of temporary_places(). Both constructors throw Error(io).
   TemporaryFolder();
   explicit TemporaryFolder(const std::filesystem::path& place);
   ~TemporaryFolder();
@@ -34,7 +34,7 @@ class TemporaryFolder {
 void write_file(const std::filesystem::path& path, const void* data, std::size_t bytes);
 std::string read_file(const std::filesystem::path& path);
 
-/// An anonymous file in memory (memfd). -1 where the system has none.
+/// An anonymous file in memory (memfd). -1 if the system has none.
 enum class Use : bool { data, code };
 int file_in_memory(const char* name, Use use) noexcept;
 

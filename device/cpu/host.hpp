@@ -17,12 +17,12 @@ struct HostOptions {
   ThreadOrder order = ThreadOrder::forward;
   std::uint64_t seed = 1;  ///< of the shuffled order
   int workers = 0;         ///< concurrent blocks; 0: one per core
-  /// Deadlock timeout: seconds of a processor in which every thread only waits.
+  /// Deadlock timeout: processor seconds in which every thread only waits.
   double stall_seconds = 10;
 };
 
-/// A name of the CPU ("host", "host:sm_90a"; "cpu" stands for "host") with "host"; empty for other
-/// texts.
+/// A name of the CPU ("host", "host:sm_90a"; "cpu" is a synonym of "host"), spelled with "host";
+/// empty for other texts.
 std::string host_name(const std::string& which);
 inline bool is_host(const std::string& which) { return !host_name(which).empty(); }
 
@@ -36,8 +36,8 @@ DeviceInfo device_info(const std::string& which);
 std::unique_ptr<Device> open_device(const std::string& which, const HostOptions& options = {});
 
 /// Removes the temporary folders of this user's killed processes and ends compilers that still run
-/// in them. Folders of living processes stay. Lists each place for temporary files once. The first
-/// compile of a process does it too.
+/// in them. Keeps the folders of running processes. Reads each place for temporary files once. The
+/// first compile of a process also does it.
 void sweep_temporary_folders() noexcept;
 
 /// For a process that ends by _exit(): kills its compilers and removes its temporary folders. A
@@ -46,16 +46,16 @@ void prepare_immediate_exit() noexcept;
 
 struct CompilerOptions {
   std::string flags = "-O3";  ///< must be high: a kernel's register arrays need unrolled loops
-  /// A folder that keeps sources and binaries, for debuggers; empty: a temporary folder, removed
-  /// after each kernel.
+  /// A folder in which sources and binaries remain, for debuggers; empty: a temporary folder,
+  /// removed after each kernel.
   std::string keep_in;
 };
 
-/// TILEWISE_HOST_FLAGS and TILEWISE_HOST_KEEP where they are set, else the defaults.
+/// TILEWISE_HOST_FLAGS and TILEWISE_HOST_KEEP if they are set, otherwise the defaults.
 CompilerOptions compiler_options_from_environment();
 
-/// The compiler of TILEWISE_CXX or CXX, else c++, g++ or clang++. Throws Error(compiler) when there
-/// is none.
+/// The compiler in TILEWISE_CXX or CXX, otherwise c++, g++ or clang++. Throws Error(compiler) when
+/// there is none.
 std::unique_ptr<Compiler> load_compiler(
     const CompilerOptions& options = compiler_options_from_environment());
 

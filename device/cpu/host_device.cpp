@@ -20,7 +20,7 @@ std::string text(const Dim3& d) {
   return std::to_string(d.x) + "x" + std::to_string(d.y) + "x" + std::to_string(d.z);
 }
 
-/// Throws where a GPU could not launch the cluster, or this executor cannot run it.
+/// Throws if a GPU could not launch the cluster, or this executor cannot run it.
 void check_cluster(const LaunchShape& shape, const std::string& launching) {
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorKind::unsupported, launching + what);
@@ -35,7 +35,7 @@ void check_cluster(const LaunchShape& shape, const std::string& launching) {
            " blocks and " + std::to_string(kMostClusterThreads) + " threads, in whole warps");
 }
 
-/// Makes the pages be there: the system counts those alone as used.
+/// Touches all pages: the system counts only touched pages as used.
 void touch(void* pointer, std::int64_t bytes) {
   constexpr std::int64_t kPage = 4096;  // the smallest
   auto* const begin = static_cast<volatile std::byte*>(pointer);
@@ -90,7 +90,7 @@ void HostDevice::launch(const LoadedKernel& kernel, const LaunchShape& shape, co
 }
 
 void HostDevice::run(const LoadedKernel& loaded, const LaunchShape& shape, const void* arguments) {
-  // Kernels are launched on the device that loaded them, so the type is certain.
+  // The same device loads and launches a kernel, so the type is certain.
   const auto& kernel = static_cast<const LoadedImage&>(loaded);
   const std::string launching = "launching " + kernel.name() + " with grid " + text(shape.grid) +
                                 ", block " + text(shape.block) + ", cluster " +
@@ -122,8 +122,8 @@ void* HostDevice::allocate(std::int64_t bytes) {
   return pointer;
 }
 
-/// Large requests are checked against the free memory first, and touched: the system overcommits,
-/// and ends a process that touches more than there is.
+/// Compares large requests with the free memory first, and touches the pages: the system
+/// overcommits, and kills a process that touches more memory than exists.
 void* HostDevice::aligned_memory(std::int64_t bytes) const {
   void* pointer = nullptr;
   if ((bytes < kMuch || bytes <= usable_memory().free) &&

@@ -15,7 +15,7 @@ namespace {
 constexpr int kRemovals = 100;
 constexpr auto kBetweenRemovals = std::chrono::milliseconds(10);
 
-// When the program or library is loaded: no thread can use them before.
+// Registered at load time, before any thread can use them.
 [[maybe_unused]] const int registered =
     (leftovers(),
      pthread_atfork([] { leftovers().mutex.lock(); }, [] { leftovers().mutex.unlock(); },
@@ -47,7 +47,7 @@ void prepare_immediate_exit() noexcept {
   all.mutex.lock();  // never unlocked: no new folder or program from here on
   for (const pid_t program : all.programs) kill(-program, SIGKILL);
   for (const pid_t program : all.programs) {
-    siginfo_t ended;  // not reaped here; the thread that waits for it may do it first
+    siginfo_t ended;  // not reaped here; the thread that waits for it may be first
     waitid(P_PID, static_cast<id_t>(program), &ended, WEXITED | WNOWAIT);
   }
   for (const std::filesystem::path& folder : all.folders) remove_folder(folder);

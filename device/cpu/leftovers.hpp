@@ -7,10 +7,10 @@
 
 namespace tilewise::host {
 
-/// The running programs and the temporary folders of this process, to be cleaned up when it ends at
+/// The running programs and the temporary folders of this process, for the cleanup when it ends at
 /// once. Empty in a fork()ed child: its parent still uses them.
 struct Leftovers {
-  std::mutex mutex;          ///< locked while a folder or a program is made and entered here
+  std::mutex mutex;          ///< locked while a folder or a program is created and entered here
   std::set<pid_t> programs;  ///< each leads a process group
   std::set<std::filesystem::path> folders;
 };

@@ -42,7 +42,7 @@ bool write_all(int file, const std::vector<std::uint8_t>& bytes) {
 }
 
 /// A duplicate of the file with a high descriptor number. The library's path contains the number; a
-/// debugger opens that path as its own file, and a low number would be its terminal.
+/// debugger opens that path in its own process, where a low number would be its terminal.
 int with_high_number(int file) {
   constexpr rlim_t kHigh = 1000;
   rlimit limit{};
@@ -55,7 +55,7 @@ int with_high_number(int file) {
 }
 
 /// A unique path of an open file. The loader identifies libraries by path, and descriptor numbers
-/// are reused, so each path has another spelling: "/" or "./" for each binary digit of a counter.
+/// are reused, so each path is spelled differently: "/" or "./" for each binary digit of a counter.
 std::string path_of(int file) {
   static std::atomic<std::uint64_t> count{0};
   std::string path = "/proc/self/fd/";
@@ -80,7 +80,7 @@ LoadedImage::LoadedImage(const Image& image, std::uint32_t shared_bytes)
   *exports_->runtime = &kernel_runtime();
 }
 
-/// Loading runs a library's constructors, so foreign images are refused by their bytes.
+/// Refuses foreign images by their bytes, since loading runs a library's constructors.
 void LoadedImage::check_mark(const Image& image) const {
   if (!image.target.host) refuse(name_, "the image is for " + to_string(image.target) + ", a GPU");
   if (!is_whole_elf(image.binary))
@@ -98,7 +98,7 @@ void LoadedImage::check_mark(const Image& image) const {
                       std::string(processor()) + "\"");
 }
 
-/// Leaves library_ null where the system has no files in memory or no code in them.
+/// Leaves library_ null if the system has no files in memory or permits no code in them.
 void LoadedImage::load_from_memory(const Image& image) {
   int file = file_in_memory(image.kernel.entry.c_str(), Use::code);
   if (file < 0) return;

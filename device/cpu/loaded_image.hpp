@@ -10,8 +10,8 @@
 
 namespace tilewise::host {
 
-/// An image loaded as a shared library for the life of the object. Loaded from memory, or from a
-/// file where a debugger or a sanitizer reads its lines.
+/// An image loaded as a shared library for the life of the object. It is loaded from memory, or
+/// from a file if a debugger or a sanitizer reads its lines.
 class LoadedImage final : public LoadedKernel {
  public:
   /// Throws Error(device) for a damaged image and for an image of another processor or revision,
@@ -21,7 +21,7 @@ class LoadedImage final : public LoadedKernel {
   LoadedImage(const LoadedImage&) = delete;
   LoadedImage& operator=(const LoadedImage&) = delete;
 
-  /// Unknown: a CPU's compiler reports neither registers nor spills.
+  /// Empty: a CPU's compiler reports neither registers nor spills.
   ResourceUsage usage() const override { return {}; }
   const tilewise_host::Exports& exports() const { return *exports_; }
   const std::string& name() const { return name_; }

@@ -1,4 +1,4 @@
-// Tiles copied by TMA and the mbarriers at which they count: parts of BlockRunner.
+// Tiles copied by TMA, and the mbarriers that count them: parts of BlockRunner.
 #include <algorithm>
 #include <cstring>
 
@@ -39,7 +39,7 @@ std::string BlockRunner::unfinished_load() const {
 }
 
 /// Non-empty for an mbarrier that was overwritten or still awaits bytes. A GPU may count an arrival
-/// after a later barrier(), over what other threads wrote there.
+/// after a later barrier(), and overwrite other threads' data there.
 std::string BlockRunner::overwritten_barrier() const {
   for (const Mbarrier& barrier : barriers_) {
     MbarrierState state;

@@ -19,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Messages of gcc, clang, the assembler and the linker (LC_ALL=C) for faults of the system.
-/// Killed, Terminated and Interrupt are signals from outside; Segmentation fault and Aborted are
-/// left out, since there the source has crashed the compiler.
+/// Killed, Terminated and Interrupt are signals from outside. Segmentation fault and Aborted are
+/// not included, since they mean that the source has crashed the compiler.
 constexpr std::string_view kWords[] = {"Killed signal terminated program",
                                        "Terminated signal terminated program",
                                        "Interrupt signal terminated program",
@@ -54,13 +54,12 @@ bool raised_by_mistake(int signal) {
   return std::find(std::begin(kMistakes), std::end(kMistakes), signal) != std::end(kMistakes);
 }
 
-/// No executable program of this name: another attempt fails the same way.
+/// Whether there is no executable program of this name: another attempt would fail the same way.
 bool is_lasting(int start_error) {
   constexpr int kLasting[] = {ENOENT, EACCES, ENOTDIR, ENOEXEC, ELOOP, EPERM, ENAMETOOLONG, E2BIG};
   return std::find(std::begin(kLasting), std::end(kLasting), start_error) != std::end(kLasting);
 }
 
-/// The caller's environment with LC_ALL and, unless it is empty, `temporary` as TMPDIR.
 /// A program's output, in memory where possible, so that it survives a full disk.
 class Log {
  public:
@@ -89,8 +88,8 @@ class Log {
   int file_;
 };
 
-/// A program's wait status. It is reaped only after its entry in the leftovers is removed, so that
-/// its id is not reused before.
+/// Waits for a program and returns its wait status. Reaps it only after removing its entry from the
+/// leftovers, so that its id is not reused before.
 int wait_for(pid_t program) {
   siginfo_t ended;
   while (waitid(P_PID, static_cast<id_t>(program), &ended, WEXITED | WNOWAIT) != 0 &&

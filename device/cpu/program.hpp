@@ -7,8 +7,8 @@ namespace tilewise::host {
 
 /// A program's end and its output.
 struct ProgramEnd {
-  int start_error = 0;  ///< errno of a failed start, else 0
-  int signal = 0;       ///< the signal that ended it, else 0
+  int start_error = 0;  ///< errno of a failed start, otherwise 0
+  int signal = 0;       ///< the signal that ended it, otherwise 0
   int status = 0;       ///< its exit status otherwise
   std::string log;      ///< standard output and standard error
 };
@@ -19,8 +19,8 @@ struct ProgramEnd {
 ProgramEnd run_program(const std::vector<std::string>& words, const std::filesystem::path& folder,
                        const std::filesystem::path& temporary);
 
-/// The system's fault that ended a program: a signal from outside, no memory, no space, too many
-/// files. Empty when there is none or it cannot be determined.
+/// The fault of the system that ended a program: a signal from outside, no memory, no space, too
+/// many files. Empty if there is none or it cannot be determined.
 std::string outside_fault(const ProgramEnd& end);
 
 }  // namespace tilewise::host

@@ -6,12 +6,12 @@
 namespace tilewise::host {
 namespace {
 
-constexpr unsigned kRegisters = 65536;   // of a multiprocessor
-constexpr unsigned kMostAtLaunch = 248;  // of a thread, in steps of 8 (at most 255)
+constexpr unsigned kRegisters = 65536;   // per multiprocessor
+constexpr unsigned kMostAtLaunch = 248;  // per thread, in steps of 8 (at most 255)
 
 }  // namespace
 
-/// The block has the registers that its threads have at the launch. ptxas gives each thread of a
+/// The block has as many registers as its threads have at the launch. ptxas gives each thread of a
 /// kernel with setmaxnreg as many as its launch bounds allow.
 bool BlockRunner::set_registers(int registers, bool raises, unsigned blocks, Site site) {
   const unsigned number = number_of(*current_), warp = number % count_ / kWarp;
@@ -32,7 +32,7 @@ bool BlockRunner::set_registers(int registers, bool raises, unsigned blocks, Sit
   if (raises ? registers < of(mine) : registers > of(mine))
     fault(site, raises ? "raise_registers() to fewer than there are"
                        : "lower_registers() to more than there are");
-  int taken = registers - of(mine);  // of the block, beyond those at the launch
+  int taken = registers - of(mine);  // of the block, in excess of those at the launch
   for (unsigned w = 0; w < count_ / kWarp; ++w)
     taken += of(block.warpgroups[w / 4].registers[w % 4]) - at_launch;
   if (raises && taken > 0) return false;
@@ -44,7 +44,7 @@ bool BlockRunner::set_registers(int registers, bool raises, unsigned blocks, Sit
   return true;
 }
 
-/// Non-empty where only some warps of a warpgroup have changed their registers.
+/// Non-empty if only some warps of a warpgroup have changed their registers.
 std::string BlockRunner::partial_warpgroup() const {
   for (const BlockState& block : blocks_)
     for (const Warpgroup& group : block.warpgroups)

@@ -7,7 +7,7 @@
 namespace tilewise::host {
 namespace {
 
-constexpr std::size_t kTileAlignment = 1024;  // of swizzled tiles
+constexpr std::size_t kTileAlignment = 1024;  // for swizzled tiles
 constexpr std::byte kPoison{0xFF}, kGuard{0xA5};
 #if defined(TILEWISE_CHECK_ADDRESS)
 constexpr std::size_t kGuardBytes = 0;

@@ -5,15 +5,15 @@
 
 namespace tilewise::host {
 
-/// A block's shared memory: exactly as large as the launch's, filled with a canary before each
-/// block, between guard zones that detect writes past its ends. (Without guard zones under an
-/// address sanitizer, which has better ones.)
+/// A block's shared memory: exactly as large as in the launch, filled with a canary before each
+/// block, between guard zones that detect writes past its ends. (An address sanitizer's own guard
+/// zones, which are better, replace them.)
 class SharedMemory {
  public:
-  /// Sets every byte to 0xFF: as a float a NaN, as an offset far outside.
+  /// Sets every byte to 0xFF: a NaN as a float, far out of range as an offset.
   void prepare(std::size_t bytes);
   void* data() const { return data_; }
-  /// Empty, or the byte past an end that was written.
+  /// Empty, or the overwritten byte past an end.
   std::string damage() const;
 
  private:

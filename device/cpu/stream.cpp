@@ -19,7 +19,7 @@ class HostEvent final : public Event {
     at_ = Clock::now();
   }
   void wait() override {}
-  void delay(Stream) override {}  // what was recorded is done
+  void delay(Stream) override {}  // recorded work is already done
   bool reached() const override { return true; }
   double microseconds_since(const Event& start) const override {
     const auto& from = static_cast<const HostEvent&>(start);

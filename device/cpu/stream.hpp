@@ -27,7 +27,7 @@ inline Recording* recording_of(Stream stream) {
   return stream ? host_stream(stream)->recording.get() : nullptr;
 }
 
-/// Runs the work now, or records it where the stream is being captured.
+/// Runs the work now, or records it if the stream is being captured.
 template <class Work>
 void enqueue(Stream stream, Work work) {
   if (Recording* recording = recording_of(stream))

@@ -60,15 +60,15 @@ class Folder {
     struct stat facts {};
     return descriptor_ >= 0 && fstat(descriptor_, &facts) == 0 && facts.st_uid == geteuid();
   }
-  /// False while its process lives, and on a file system without locks.
+  /// False while its process runs, and on a file system without locks.
   bool lock() const { return flock(descriptor_, LOCK_EX | LOCK_NB) == 0; }
 
  private:
   int descriptor_;
 };
 
-/// Whether the environment of a process has `folder` as its place for temporary files, as that of
-/// our compilers. The working folder is no evidence: a person's shell may be there.
+/// Whether `folder` is a process's place for temporary files in its environment, as for our
+/// compilers. The working folder is no evidence: it may be that of a user's shell.
 bool works_in(const fs::path& process, const fs::path& folder) {
   std::ifstream file(process / "environ", std::ios::binary);
   const std::string settings = '\0' + std::string(std::istreambuf_iterator<char>(file), {}) + '\0';
@@ -95,7 +95,7 @@ std::vector<pid_t> processes_in(const fs::path& folder) {
   return found;
 }
 
-/// Repeats until none is left, since a compiler starts other processes.
+/// Repeats until no process is left, since a compiler starts other processes.
 void end_processes_in(const fs::path& folder) {
   for (int i = 0; i < kScans; ++i) {
     const std::vector<pid_t> found = processes_in(folder);

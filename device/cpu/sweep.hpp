@@ -6,7 +6,7 @@
 
 namespace tilewise::host {
 
-/// "tilewise-4711-XXXXXX", a template for mkdtemp(). Folders of other names are never swept.
+/// "tilewise-4711-XXXXXX", a template for mkdtemp(). Folders with other names are never swept.
 std::string folder_pattern(pid_t owner);
 
 /// Whether the path still names the open folder.

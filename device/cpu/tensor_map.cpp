@@ -15,7 +15,7 @@ using tilewise_host::TensorMapData;
   throw Error(ErrorKind::invalid_argument, "encoding a tensor map with " + what);
 }
 
-/// Refuses what a GPU's driver refuses, so that a wrong plan fails on every device.
+/// Refuses boxes that a GPU's driver refuses, so that a wrong plan fails on every device.
 void check_box(const TensorMapRecipe& recipe) {
   const std::size_t rank = recipe.dims.size();
   const std::int64_t element = bytes_of(recipe.type);
@@ -31,13 +31,13 @@ void check_box(const TensorMapRecipe& recipe) {
   const int swizzle = recipe.swizzle_bytes;
   if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
     refuse("a swizzle of " + std::to_string(swizzle) + " bytes; allowed are 0, 32, 64, 128");
-  // The driver also takes narrower boxes; no kernel here relies on their layout.
+  // The driver also accepts narrower boxes; no kernel here relies on their layout.
   if (swizzle != 0 && line != swizzle)
     refuse("a swizzle of " + std::to_string(swizzle) + " bytes and a box of " +
            std::to_string(line) + " bytes a row; the CPU executor requires them equal");
 }
 
-/// batch: bytes between matrices.
+/// `batch`: bytes between matrices.
 void check_matrix(const TensorMapRecipe& recipe, const MapPlace& place, std::int64_t batch) {
   for (const std::int64_t dim :
        {place.columns, place.rows, recipe.dims.size() == 3 ? recipe.dims[2] : std::int64_t{1}})

@@ -52,7 +52,7 @@ void BlockRunner::check_lanes(const WarpCall& call, unsigned thread) {
   }
 }
 
-/// The meeting of a call. Two lanes that wait for one another at different places are an error.
+/// The meeting of a call. Two lanes that wait for each other at different places are an error.
 BlockRunner::Meeting& BlockRunner::meeting_of(const WarpCall& call, unsigned thread) {
   const unsigned lane = thread % kWarp;
   Warp& warp = warps_[thread / kWarp];

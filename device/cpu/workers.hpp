@@ -17,8 +17,8 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  /// Runs every block of the grid; one grid at a time. Empty when all completed, else the first
-  /// mistake.
+  /// Runs every block of the grid; one grid at a time. Returns the first mistake, or an empty text
+  /// when all completed.
   std::string run(const BlockWork& work);
 
  private:

@@ -115,7 +115,7 @@ ByteComparison::~ByteComparison() {
   context_.driver().module_unload(module_);
 }
 
-// Tries once: a driver that refuses the kernel refuses it again.
+// Tries only once: a driver that refuses the kernel would refuse it again.
 bool ByteComparison::load() {
   const Driver& driver = context_.driver();
   if (!std::exchange(tried_, true) &&

@@ -3,8 +3,8 @@
 
 namespace tilewise::cuda {
 
-/// A device's retained primary context. The CUDA runtime uses the same context, so pointers and
-/// streams are shared with programs that use the runtime. Kernels, graphs and events share
+/// A device's retained primary context. The CUDA runtime uses the same context, so programs that
+/// use the runtime share pointers and streams with it. Kernels, graphs and events share its
 /// ownership, so their handles stay valid in any order of destruction.
 class PrimaryContext {
  public:
@@ -24,9 +24,9 @@ class PrimaryContext {
 };
 
 /// Makes a context current on this thread for its scope. The current context is read from the
-/// driver each time (nanoseconds), since the program may switch devices between two calls. Another
-/// context is restored at the end; a thread without a context keeps this one, as after the CUDA
-/// runtime's first call. A failure shows as an error of the driver call that follows.
+/// driver each time (nanoseconds), since the program may switch devices between two calls. The end
+/// of the scope restores another context; a thread without a context keeps this one, as after the
+/// CUDA runtime's first call. The driver call that follows reports a failure.
 class CurrentContext {
  public:
   explicit CurrentContext(const PrimaryContext& wanted) noexcept : driver_(wanted.driver()) {
@@ -49,7 +49,7 @@ class CurrentContext {
   CUcontext before_ = nullptr;
 };
 
-/// In its scope this thread may allocate, free, load and unload while another captures a
+/// Scope in which this thread may allocate, free, load and unload while another thread captures a
 /// stream.
 class AnyCaptureMode {
  public:

@@ -53,7 +53,7 @@ struct CublasApi {
   }
 };
 
-/// cuBLAS through one call for every type, in the terms of blas_terms().
+/// cuBLAS through one call for every type, described by blas_terms().
 class Cublas final : public BaselineLibrary {
  public:
   Cublas(CudaDevice& device, CublasMath math, CublasApi api)

@@ -8,7 +8,7 @@
 #include "device/cuda/library.hpp"
 #include "tilewise/error.hpp"
 
-/// Shared by cuBLAS and cublasLt beside cublas_terms.hpp: status values and the search for the
+/// Shared by cuBLAS and cublasLt, like cublas_terms.hpp: status values and the search for the
 /// libraries.
 namespace tilewise::cuda {
 
@@ -16,8 +16,8 @@ using BlasStatus = int;
 inline constexpr BlasStatus kBlasSuccess = 0;
 inline constexpr int kMajorVersion = 0, kMinorVersion = 1, kPatchLevel = 2;
 
-/// 32 MiB, cuBLAS's own default on Hopper. A workspace of the caller: a captured product must not
-/// allocate.
+/// 32 MiB, cuBLAS's own default on Hopper. The workspace is the caller's, since a captured product
+/// must not allocate.
 inline constexpr std::int64_t kBlasWorkspaceBytes = std::int64_t{32} << 20;
 
 /// "13.1.0", from the library's version function.

@@ -100,7 +100,7 @@ std::uint32_t alignment_of(std::span<const Call> calls, Pick pick) {
   return static_cast<std::uint32_t>(alignment);
 }
 
-/// cublasLt in the terms of blas_terms(): its first operand is our B.
+/// cublasLt, described by blas_terms(): its first operand is our B.
 class LoadedCublasLt final : public CublasLt {
  public:
   LoadedCublasLt(CudaDevice& device, CublasLtApi api)
@@ -217,7 +217,7 @@ void LoadedCublasLt::multiply(int candidate, const Call& call) {
   const BlasScalar alpha = blas_scalar(call.alpha, problem_.accumulator);
   const BlasScalar beta = blas_scalar(call.beta, problem_.accumulator);
   const Candidate& chosen = candidates_.at(static_cast<std::size_t>(candidate));
-  // CUDA 13 and later refuse one address with two types. Where C is 8-bit floats, beta is 0 and no
+  // CUDA 13 and later refuse one address with two types. If C is 8-bit floats, beta is 0 and no
   // addend is passed.
   const void* addend = is_fp8(problem_.c.type) ? nullptr : call.c;
   api_.check(
@@ -247,7 +247,7 @@ class BestOfCublasLt final : public BaselineLibrary {
   int way_ = 0;
 };
 
-/// The folder of TILEWISE_CUBLAS (a folder, or a file in it): cublasLt lies beside cuBLAS.
+/// The folder of TILEWISE_CUBLAS (a folder, or a file in it): cublasLt is next to cuBLAS.
 std::string named_folder() {
   const char* named = std::getenv("TILEWISE_CUBLAS");
   if (!named || !*named) return "";

@@ -8,7 +8,7 @@ namespace tilewise::cuda {
 namespace {
 
 // cublasComputeType_t.
-constexpr int kCompute32 = 68;          // CUBLAS_COMPUTE_32F: of f32 operands, no TF32
+constexpr int kCompute32 = 68;          // CUBLAS_COMPUTE_32F: for f32 operands, no TF32
 constexpr int kCompute32Pedantic = 69;  // CUBLAS_COMPUTE_32F_PEDANTIC
 constexpr int kCompute64 = 70;          // CUBLAS_COMPUTE_64F
 constexpr int kComputeInteger = 72;     // CUBLAS_COMPUTE_32I
@@ -23,7 +23,7 @@ int compute_type(const Problem& problem, CublasMath math) {
   return math == CublasMath::pedantic ? kCompute32Pedantic : kCompute32;
 }
 
-/// Why neither library takes a problem; empty where one may.
+/// Why neither library supports a problem; empty if one may.
 std::string why_neither(const Problem& problem) {
   if (!product_kind(problem)) return "nothing computes these types together";
   if (problem.m <= 0 || problem.n <= 0 || problem.k <= 0 || problem.batch <= 0)

@@ -6,7 +6,7 @@
 #include "device/cuda/cuda.hpp"
 
 /// A problem in the terms of cuBLAS and cublasLt, as plain values. The numbers are those of
-/// library_types.h and cublas_api.h; neither header nor library is needed to build.
+/// library_types.h and cublas_api.h; a build needs neither header nor library.
 namespace tilewise::cuda {
 
 inline constexpr int kNotTransposed = 0, kTransposed = 1;  // cublasOperation_t
@@ -14,11 +14,11 @@ inline constexpr int kNotTransposed = 0, kTransposed = 1;  // cublasOperation_t
 /// cudaDataType_t of an element type.
 int blas_type(DType type);
 
-/// The inverse; none for a type that no product has.
+/// The inverse; empty for a type that no product has.
 std::optional<DType> type_of_blas(int type);
 
-/// Both libraries are column-major and a row-major matrix is its own transpose there, so they
-/// compute C^T = op(B)^T op(A)^T: an n x m x k product with our B as `first` and our A as `second`.
+/// Both libraries are column-major, so they read a row-major matrix as its transpose and compute
+/// C^T = op(B)^T op(A)^T: an n x m x k product with our B as `first` and our A as `second`.
 struct BlasTerms {
   int op_first = kNotTransposed, op_second = kNotTransposed;
   int operand = 0, result = 0;

@@ -24,8 +24,8 @@ class WorkspacePool {
   CUmemoryPool handle_ = nullptr;
 };
 
-/// A GPU behind NVIDIA's driver. Thread-safe. The caller must not share a stream being captured, a
-/// graph or an event between threads.
+/// A GPU controlled by NVIDIA's driver. Thread-safe. The caller must not share a stream being
+/// captured, a graph or an event between threads.
 class CudaDevice final : public Device {
  public:
   CudaDevice(const Driver& driver, CUdevice device, DeviceInfo info);

@@ -70,7 +70,7 @@ int select_device(const std::string& which, const std::vector<DeviceInfo>& devic
 
 std::string uuid_text(const unsigned char (&bytes)[16], const std::string& device_name) {
   constexpr char kDigits[] = "0123456789abcdef";
-  // A MIG slice has its own UUID; only its name tells that it is a slice.
+  // A MIG slice has its own UUID; only its name identifies it as a slice.
   std::string text = device_name.find(" MIG ") == std::string::npos ? "GPU-" : "MIG-";
   for (int i = 0; i < 16; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
@@ -112,7 +112,7 @@ std::unique_ptr<Device> open_device(const std::string& which) {
 int device_of_current_primary_context() noexcept {
   static std::atomic<const Driver*> known{nullptr};
   static std::array<std::atomic<CUcontext>, 64> primary_of{};  // by device; null: not known yet
-  thread_local CUcontext last = nullptr;  // a primary context, of `last_device`
+  thread_local CUcontext last = nullptr;                       // primary context of `last_device`
   thread_local CUdevice last_device{};
   try {
     const Driver* driver = known.load(std::memory_order_relaxed);

@@ -6,7 +6,7 @@
 
 namespace tilewise::cuda {
 
-/// Index into `devices` for "auto", an index, or a UUID or a unique prefix of one. Throws
+/// The index into `devices` for "auto", an index, a UUID or a unique prefix of a UUID. Throws
 /// Error(no_device) with the list of devices.
 int select_device(const std::string& which, const std::vector<DeviceInfo>& devices);
 

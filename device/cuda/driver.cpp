@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kOldestDriver = 12000;
 
-/// TILEWISE_CUDA_DRIVER names another library: tests load a fake driver.
+/// The driver library. TILEWISE_CUDA_DRIVER names another one: tests load a fake driver.
 std::string driver_file() {
   const char* file = std::getenv("TILEWISE_CUDA_DRIVER");
   return file && *file ? file : "libcuda.so.1";

@@ -94,7 +94,7 @@ class Driver {
   TILEWISE_DRIVER_ENTRIES(TILEWISE_DECLARE)
 #undef TILEWISE_DECLARE
 
-  /// An optional entry point; null where the driver lacks it.
+  /// An optional entry point; null if the driver lacks it.
   void* find(const char* symbol, int since) const;
 
   /// Throws unless `result` is success. `tried` completes "... failed": "copying to the device".

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kPortableClusterBlocks = 8;
 
-/// Loads a cubin. An error has the driver's log.
+/// Loads a cubin. An error includes the driver's log.
 CUmodule load_module(const Driver& driver, const Image& image, const std::string& name) {
   std::array<char, 4096> log{};
   std::array options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -67,7 +67,7 @@ ResourceUsage CudaKernel::usage() const {
   ResourceUsage usage;
   usage.registers = attribute(CU_FUNC_ATTRIBUTE_NUM_REGS);
   usage.static_shared_bytes = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-  // The driver reports one sum of local memory, spills included.
+  // The driver reports a single sum of local memory, including spills.
   usage.stack_bytes = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
   return usage;
 }

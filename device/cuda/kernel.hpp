@@ -20,7 +20,7 @@ class CudaKernel final : public LoadedKernel {
 
   /// Permits launches with `bytes` of dynamic shared memory; needed above 48 KB.
   void allow_shared(std::uint32_t bytes, int device_limit);
-  /// Permits launches with clusters of more than 8 blocks, which not every GPU of a family can
+  /// Permits launches with clusters of more than 8 blocks, which some GPUs of a family cannot
   /// place.
   void allow_large_clusters();
 

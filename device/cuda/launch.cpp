@@ -52,7 +52,7 @@ CUresult launch_with_attributes(const Driver& driver, CUfunction function, const
 void CudaDevice::launch(const LoadedKernel& loaded, const LaunchShape& shape, const void* arguments,
                         Stream stream) {
   const CurrentContext current(*context_);
-  // Kernels are launched on the device that loaded them, so the type is certain.
+  // The same device loads and launches a kernel, so the type is certain.
   const auto& kernel = static_cast<const CudaKernel&>(loaded);
   void* parameters[] = {const_cast<void*>(arguments)};
   CUresult result;

@@ -43,7 +43,7 @@ std::vector<std::string> library_folders(const std::string& root) {
   return folders;
 }
 
-/// .tilewise beside the program or, in a build tree, in a folder above it.
+/// .tilewise next to the program or, in a build tree, in a folder above it.
 std::vector<std::string> program_environments() {
   std::vector<std::string> roots;
   std::error_code error;

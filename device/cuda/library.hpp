@@ -6,8 +6,8 @@
 
 namespace tilewise::cuda {
 
-/// A shared library opened at run time. Its code stays mapped without an owner (RTLD_NODELETE):
-/// NVIDIA's libraries leave thread-local data and exit handlers behind.
+/// A shared library opened at run time. Its code stays mapped after the last owner (RTLD_NODELETE):
+/// NVIDIA's libraries leave thread-local data and exit handlers.
 class Library {
  public:
   Library() = default;
@@ -46,15 +46,15 @@ struct LibrarySearch {
   std::vector<std::string> places;           ///< every place searched, for the error message
 };
 
-/// Candidates for a library: `named`, else the variable's file or folder (then nothing else), else
-/// the loader's path, CUDA_HOME and CUDA_PATH, /usr/local/cuda*, and pip's NVIDIA wheels in
-/// .tilewise/venv beside the program, the active environment, the user's and the system's Python.
-/// Order: newest major first, in a major by place; majors above `driver_major` (0: no driver) last,
-/// since the driver refuses their output.
+/// Candidates for a library: `named`, otherwise the variable's file or folder (then nothing else),
+/// otherwise the loader's path, CUDA_HOME and CUDA_PATH, /usr/local/cuda*, and pip's NVIDIA wheels
+/// in .tilewise/venv next to the program, the active environment, the user's and the system's
+/// Python. Order: newest major first, within a major by place; majors above `driver_major` (0: no
+/// driver) last, since the driver refuses their output.
 LibrarySearch find_library(const LibraryQuery& query, int driver_major);
 
 /// Opens a candidate after its `neighbours` (stems such as "libnvrtc-builtins") from the same
-/// folder: a library in a wheel does not find them by itself.
+/// folder, which a library in a wheel does not find itself.
 Library open_with_neighbours(const LibraryCandidate& candidate,
                              const std::vector<std::string>& neighbours, std::string& why);
 

@@ -22,7 +22,7 @@ WorkspacePool::WorkspacePool(const PrimaryContext& context) : context_(context) 
   properties.location.id = context.device();
   const CurrentContext current(context);
   driver.check(driver.pool_create(&handle_, &properties), "making the workspace pool");
-  // The pool keeps freed memory: its default returns memory at each synchronization.
+  // The pool keeps freed memory: by default it would return memory at each synchronization.
   cuuint64_t threshold = UINT64_MAX;
   driver.pool_set_attribute(handle_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
 }
@@ -51,7 +51,7 @@ void* CudaDevice::allocate(std::int64_t bytes) {
   CUdeviceptr pointer = 0;
   CUresult result = driver_.mem_alloc(&pointer, static_cast<std::size_t>(bytes));
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    // Without unused workspaces the allocation may be possible.
+    // Freeing unused workspaces may make the allocation possible.
     kept_.free_idle();
     if (pool_.handle()) driver_.pool_trim(pool_.handle(), 0);
     result = driver_.mem_alloc(&pointer, static_cast<std::size_t>(bytes));
@@ -118,9 +118,9 @@ void CudaDevice::free_kept(void* pointer) const noexcept {
   driver_.mem_free(address(pointer));
 }
 
-/// A captured product runs when its graph does, perhaps beside later products of this stream: it
-/// gets memory of its own. So does one on CU_STREAM_PER_THREAD, which is another stream in each
-/// thread.
+/// Returns the workspace of a product. A captured product gets memory of its own: it runs when its
+/// graph runs, perhaps concurrently with later products of this stream. A product on
+/// CU_STREAM_PER_THREAD also gets its own memory, since that is a different stream in each thread.
 WorkspaceMemory CudaDevice::take_workspace(std::int64_t bytes, Stream stream) {
   if (bytes <= 0) return {};
   const CurrentContext current(*context_);
@@ -163,8 +163,8 @@ std::int64_t CudaDevice::free_memory() const {
   return static_cast<std::int64_t>(free_bytes);
 }
 
-/// By the range of the allocation or registration that the first address is in. Managed memory is
-/// not page-locked.
+/// Determined by the range of the allocation or registration that contains the first address.
+/// Managed memory is not page-locked.
 bool CudaDevice::page_locked(const void* from, std::int64_t bytes) const {
   const CurrentContext current(*context_);
   CUmemorytype type{};

@@ -8,7 +8,7 @@
 namespace tilewise::cuda {
 namespace {
 
-// The part of NVML's interface in use; its header is in no wheel that the build needs.
+// The part of NVML's interface in use; no wheel that the build needs has its header.
 using NvmlDevice = void*;
 using NvmlResult = int;
 constexpr NvmlResult kSuccess = 0;
@@ -51,7 +51,7 @@ struct Nvml {
     library.get(temperature, "nvmlDeviceGetTemperature");
     library.get(utilization, "nvmlDeviceGetUtilizationRates");
     library.get(energy, "nvmlDeviceGetTotalEnergyConsumption");
-    // The first name is that of driver 535 and later.
+    // The first name exists in driver 535 and later.
     if (!library.get(throttle_reasons, "nvmlDeviceGetCurrentClocksEventReasons")) {
       library.get(throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
     }
@@ -72,7 +72,7 @@ double ask(Getter getter, Arguments... arguments) {
   return getter && getter(arguments..., &value) == kSuccess ? value : 0.0;
 }
 
-/// Null when not known.
+/// The device with this UUID; null when not known.
 NvmlDevice device_of(const Nvml& monitor, const std::string& uuid) {
   NvmlDevice device = nullptr;
   const bool found = monitor.ready && monitor.handle_by_uuid &&
@@ -80,7 +80,8 @@ NvmlDevice device_of(const Nvml& monitor, const std::string& uuid) {
   return found ? device : nullptr;
 }
 
-/// The number of compute processes, -1 when not known. With room for none, NVML returns the count.
+/// The number of compute processes, -1 when not known. With a buffer of size 0, NVML returns the
+/// count.
 int process_count(const Nvml& monitor, NvmlDevice device) {
   unsigned count = 0;
   if (!monitor.processes) return -1;
@@ -133,13 +134,13 @@ void nvml_fill_status(const std::string& uuid, bool own_context, DeviceStatus& s
   if (monitor.throttle_reasons && monitor.throttle_reasons(device, &reasons) == kSuccess) {
     status.throttle = throttle_words(reasons);
   }
-  // By count: in a container NVML's process ids differ from ours.
+  // Uses the count, since NVML's process ids differ from ours in a container.
   const int processes = process_count(monitor, device);
   status.other_processes = processes < 0 ? -1 : std::max(0, processes - (own_context ? 1 : 0));
 }
 
 std::string throttle_words(unsigned long long reasons) {
-  // Left out: idle (0x1) and the display clock setting (0x100), which slow no running kernel.
+  // Omits idle (0x1) and the display clock setting (0x100), which slow no running kernel.
   constexpr std::pair<unsigned long long, const char*> kReasons[] = {
       {0x2, "application clocks"}, {0x4, "power cap"}, {0x8, "hardware slowdown"},
       {0x10, "sync boost"},        {0x20, "thermal"},  {0x40, "hardware thermal"},

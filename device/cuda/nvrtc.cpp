@@ -48,7 +48,7 @@ struct NvrtcApi {
     need(log, "nvrtcGetProgramLog");
     need(cubin_size, "nvrtcGetCUBINSize");
     need(cubin, "nvrtcGetCUBIN");
-    // For ptx() alone; all else works without.
+    // Needed only by ptx().
     if (!library.get(ptx_size, "nvrtcGetPTXSize") || !library.get(ptx, "nvrtcGetPTX"))
       ptx_size = nullptr, ptx = nullptr;
   }
@@ -130,7 +130,7 @@ class Program {
 bool has_kernel(const std::vector<std::uint8_t>& binary, const std::string& entry) {
   const std::string section = ".text." + entry;
   const auto* begin = reinterpret_cast<const std::uint8_t*>(section.c_str());
-  // With the terminating zero, so that "simt" is not found in "simt_wide".
+  // Includes the terminating zero, so that "simt" is not found in "simt_wide".
   return std::search(binary.begin(), binary.end(), begin, begin + section.size() + 1) !=
          binary.end();
 }
@@ -196,7 +196,7 @@ std::vector<std::string> Nvrtc::options_for(const CompileRequest& request) const
   return options;
 }
 
-/// Why a compiled kernel is refused; empty when it is not.
+/// Why a compiled kernel is refused; empty if it is accepted.
 std::string slowed(const ResourceUsage& usage, const KernelSpec& kernel, const std::string& log) {
   const auto no_spills = kernel.defines.find(std::string(kNoSpills));
   if (no_spills != kernel.defines.end() && no_spills->second == 1 && usage.spill_bytes > 0)
@@ -237,7 +237,7 @@ CompileResult Nvrtc::compile(const CompileRequest& request) const {
     finish();
     return compiled;
   }
-  // Any other failure is not the source's fault.
+  // The source does not cause any other failure.
   api_.check(result, "compiling " + to_string(request.kernel) +
                          (compiled.log.empty() ? "" : " (" + compiled.log + ")"));
   Image image;

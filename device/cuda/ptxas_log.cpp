@@ -7,7 +7,7 @@
 namespace tilewise::cuda {
 namespace {
 
-/// The number right before `words` in `text`; 0 when the words are not in it.
+/// The number right before `words` in `text`; 0 when `text` lacks the words.
 int number_before(std::string_view text, std::string_view words) {
   const std::size_t at = text.find(words);
   if (at == std::string_view::npos) return 0;

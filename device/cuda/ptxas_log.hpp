@@ -9,9 +9,9 @@ namespace tilewise::cuda {
 /// log lacks.
 ResourceUsage usage_in_log(const std::string& log, const std::string& entry);
 
-/// The assembler's remark that it runs wgmma one instruction at a time, adds waits between them or
-/// leaves registers where they are (C7510 and its kin); empty without one. Such a kernel is right,
-/// and several times slower than its source says.
+/// The assembler's remark that it serialises wgmma instructions, adds waits between them or does
+/// not move registers (C7510 and similar); empty without one. Such a kernel is correct, but several
+/// times slower than its source suggests.
 std::string serialisation_in_log(const std::string& log);
 
 }  // namespace tilewise::cuda

@@ -78,7 +78,7 @@ class CudaGraph final : public LaunchGraph {
   CUgraphExec executable_ = nullptr;
 };
 
-/// Captures a stream; every exit ends the capture.
+/// Captures a stream; the capture ends on every exit.
 class Capture {
  public:
   Capture(const Driver& driver, CUstream stream) : driver_(driver), stream_(stream) {

@@ -123,7 +123,7 @@ void CudaDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* ba
   dims[0] = static_cast<cuuint64_t>(place.columns);
   dims[1] = static_cast<cuuint64_t>(place.rows);
   if (strides.batch == 0) dims[2] = 1;
-  // The driver takes the strides of all dimensions but the innermost; it refuses 0.
+  // The driver requires the strides of all dimensions except the innermost; it refuses 0.
   const std::array<cuuint64_t, kMaxRank - 1> outer{
       static_cast<cuuint64_t>(place.stride),
       static_cast<cuuint64_t>(strides.batch == 0 ? place.stride : strides.batch)};

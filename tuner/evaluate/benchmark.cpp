@@ -19,21 +19,21 @@ namespace tilewise {
 namespace {
 
 constexpr std::int64_t kMaxSets = 512;
-constexpr double kSampleMicroseconds = 500;  // a sample lasts at least this long, where sets allow
+constexpr double kSampleMicroseconds = 500;  // least length of a sample, if the sets allow
 constexpr double kWarmUpMicroseconds = 10'000;
 constexpr double kRoundMicroseconds = 10'000;
 constexpr double kGlanceMicroseconds = 3'000;
 constexpr std::size_t kGlanceSamples = 5;
-// A candidate this many times slower than the best cannot win: it gets a few launches only.
+// A candidate this many times slower than the best cannot win: it gets only a few launches.
 constexpr double kHopeless = 1.5;
-constexpr double kEstimateNoise = 50;  // microseconds: one launch includes part of the host's cost
+constexpr double kEstimateNoise = 50;  // microseconds: one launch includes part of the host time
 constexpr int kHostLaunches = 20;
-// The host's time is not measured where its launches would take the device longer (microseconds).
+// Microseconds of device time. The host time is not measured if its launches would exceed it.
 constexpr double kHostPatience = 10'000, kHostPatienceInRace = 100'000;
 
-// Before a span of energy is measured, the device is under the contestant's load for so long.
+// The device runs the contestant for this long before a span of energy is measured.
 constexpr double kEnergyWarmUpSeconds = 0.1;
-// A span is given up after so long, and after so many steps: the counter does not change.
+// Measuring a span is given up after these seconds plus these steps: the counter does not change.
 constexpr double kEnergyPatienceSeconds = 3;
 constexpr int kEnergyPatienceSteps = 20;
 
@@ -118,7 +118,7 @@ Benchmark::Benchmark(Device& device, Stream stream, const Problem& problem,
   try {
     scratch_ = DeviceBuffer(device, 2 * l2);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::out_of_memory) throw;  // without it, records say warm
+    if (error.kind() != ErrorKind::out_of_memory) throw;  // without it, records have the state warm
   }
 }
 
@@ -133,7 +133,7 @@ double Benchmark::estimate(const Enqueue& enqueue) {
 }
 
 // A graph of enough launches for a sample. It rotates over all buffer sets a whole number of times.
-// Where that would take too long, or the sets are too few for the L2, the L2 is flushed before each
+// Where that would take too long, or the sets do not exceed the L2, the L2 is flushed before each
 // run instead.
 Benchmark::Timed Benchmark::prepare(const Enqueue& enqueue, double estimate_us) {
   const std::vector<Call>& calls = buffers_.calls();
@@ -193,9 +193,9 @@ void Benchmark::read_status(Measurement& measurement, Timed& timed) {
   measurement.power_limit_w = status.power_limit_w;
 }
 
-// Energy per product; 0 when it cannot be measured. Two steps of some 10 ms are in the queue, so
-// the device does not wait for the host, which reads the counter meanwhile. The L2 is not flushed:
-// that would take energy too.
+// Energy per product; 0 when it cannot be measured. Two steps of some 10 ms are queued, so the
+// device does not wait while the host reads the counter. The L2 is not flushed, since that would
+// take energy, too.
 double Benchmark::energy_mj(Timed& timed, double us) {
   const double graph_us = std::max(1.0, us * static_cast<double>(timed.launches));
   const auto graphs = static_cast<std::int64_t>(std::ceil(kRoundMicroseconds / graph_us));
@@ -225,7 +225,7 @@ double Benchmark::energy_mj(Timed& timed, double us) {
   return span.mj_per_product();
 }
 
-// The measurement of a candidate that a few launches show to be too slow to win.
+// The measurement of a candidate that a few launches prove too slow to win.
 Measurement Benchmark::brief(double us, std::int64_t launches, bool cold,
                              const char* method) const {
   Measurement measurement = measurement_of({&us, 1});
@@ -272,7 +272,7 @@ double Benchmark::glance(const Enqueue& enqueue, double best_us) {
   return quantile(samples, 0.5);
 }
 
-// The mean over some 10 ms.
+// Mean time per product over some 10 ms.
 double Benchmark::round_microseconds(Timed& timed) {
   sample(timed);
   double total_us = 0;
@@ -285,7 +285,7 @@ double Benchmark::round_microseconds(Timed& timed) {
   return total_us / samples;
 }
 
-// The checksum of each set's C; empty where the device makes none, and where buffers are borrowed.
+// The checksum of each set's C; empty where the device makes none, or buffers are borrowed.
 std::vector<std::uint64_t> Benchmark::result_sums() {
   std::vector<std::uint64_t> sums(buffers_.calls().size());
   const auto bytes = static_cast<std::int64_t>(sums.size() * sizeof sums[0]);
@@ -310,7 +310,7 @@ std::vector<Raced> Benchmark::race(std::span<const Enqueue> contestants, std::si
   std::vector<std::vector<double>> rounds(count);
   std::vector<Raced> raced(count);
   std::vector<std::optional<std::uint64_t>> first_sums(own);
-  // A graph that does not rotate over all sets leaves the others' C as it was.
+  // A graph that does not rotate over all sets leaves C of the other sets unchanged.
   const auto compare = [&](std::size_t i, int round) {
     std::vector<std::uint64_t> sums = result_sums();
     sums.resize(std::min(sums.size(), static_cast<std::size_t>(timed[i].launches)));
@@ -335,7 +335,7 @@ std::vector<Raced> Benchmark::race(std::span<const Enqueue> contestants, std::si
     read_status(measurement, timed[i]);
     measurement.method = kRaceMethod;
     if (with_energy) measurement.energy_mj = energy_mj(timed[i], measurement.median_us);
-    if (measurement.energy_mj == 0) with_energy = false;  // nor would the others have one
+    if (measurement.energy_mj == 0) with_energy = false;  // the others would have none, either
     measurement.host_us =
         host_microseconds(contestants[i], measurement.median_us, kHostPatienceInRace);
     raced[i].measurement = std::move(measurement);

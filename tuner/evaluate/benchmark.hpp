@@ -11,22 +11,21 @@
 
 namespace tilewise {
 
-/// The buffers that timed launches rotate over: sets of A, B and C, filled with the bounded data,
-/// enough to exceed twice the L2 where memory allows.
+/// The buffers that timed launches rotate over: sets of A, B and C with the bounded data, enough to
+/// exceed twice the L2 where memory allows.
 class TimingBuffers {
  public:
   /// Bytes of one set.
   static std::int64_t set_bytes(const Problem& problem);
-  /// How many sets make products cold: enough to exceed twice the L2, at most 512.
+  /// The number of sets that makes products cold: enough to exceed twice the L2, at most 512.
   static std::int64_t sets_wanted(const Problem& problem, const DeviceInfo& info, bool cold);
 
-  /// Takes fewer sets when memory runs out; throws Error(out_of_memory) when there is none for one
-  /// set.
+  /// Takes fewer sets when memory runs out; throws Error(out_of_memory) when not even one fits.
   TimingBuffers(Device& device, Stream stream, const Reference& reference, std::int64_t sets);
   /// The caller's buffers as the only set.
   explicit TimingBuffers(const Call& borrowed) : calls_{borrowed} {}
 
-  /// One for each set; alpha = 1, beta = 0.
+  /// One call for each set; alpha = 1, beta = 0.
   const std::vector<Call>& calls() const { return calls_; }
   /// A set's C; null where the buffers are borrowed.
   const DeviceMatrix* c_of(std::size_t set) const {
@@ -41,8 +40,8 @@ class TimingBuffers {
   std::vector<Call> calls_;
 };
 
-/// A contestant's measurement, and the round (from 1) after which its results of equal operands
-/// were not equal; 0: none.
+/// A contestant's measurement. `wrong_round` is the round (from 1) after which equal operands gave
+/// different results; 0: none.
 struct Raced {
   Measurement measurement;
   int wrong_round = 0;
@@ -51,8 +50,8 @@ struct Raced {
 /// Times products on a device by the rules of docs/measuring.md. Not thread-safe.
 class Benchmark {
  public:
-  /// `buffers` must outlive this. Allocates a scratch buffer of twice the L2 when one set does not
-  /// exceed that and memory allows.
+  /// `buffers` must outlive this. Allocates a scratch buffer of twice the L2 when one set is
+  /// smaller and memory allows.
   Benchmark(Device& device, Stream stream, const Problem& problem, const TimingBuffers& buffers,
             const TimingOptions& options);
 
@@ -61,14 +60,14 @@ class Benchmark {
   Measurement measure(const Enqueue& enqueue, double best_us);
 
   /// Median of a few samples after some milliseconds of warm-up, in microseconds: for choosing
-  /// among many. `best_us` as for measure().
+  /// among many products. `best_us` as for measure().
   double glance(const Enqueue& enqueue, double best_us);
 
-  /// Measures contestants alternately for options.race_rounds rounds. Each round's time is the mean
-  /// over some 10 ms. After it each of the first `own` contestants has its C of all buffer sets
-  /// compared with that of the first set in the first round: operands of all sets are equal. Where
-  /// the device makes no checksums, nothing is compared. `with_energy`: then measures the energy
-  /// per product of each in turn, for some 0.7 s. Throws what the device throws for a failing
+  /// Measures contestants alternately for options.race_rounds rounds. A round's time is the mean
+  /// over some 10 ms. After each round, C of every buffer set is compared for the first `own`
+  /// contestants with C of the first set in the first round: all sets have equal operands. Without
+  /// device checksums nothing is compared. `with_energy`: afterwards measures the energy per
+  /// product of each contestant, for some 0.7 s. Rethrows the device's error for a failing
   /// contestant.
   std::vector<Raced> race(std::span<const Enqueue> contestants, std::size_t own,
                           bool with_energy = false);
@@ -95,10 +94,10 @@ class Benchmark {
   Stream stream_;
   const TimingBuffers& buffers_;
   TimingOptions options_;
-  bool rotation_is_cold_;  ///< the sets together exceed twice the L2
+  bool rotation_is_cold_;  ///< all sets together exceed twice the L2
   DeviceBuffer scratch_;
   std::unique_ptr<Event> start_, end_;
-  DeviceBuffer sums_;  ///< result_sums(): one 64-bit word for each buffer set
+  DeviceBuffer sums_;  ///< for result_sums(): one 64-bit word per buffer set
 };
 
 }  // namespace tilewise

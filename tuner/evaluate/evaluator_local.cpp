@@ -9,10 +9,10 @@
 namespace tilewise {
 namespace {
 
-// The share of free device memory that is used; the rest is for candidates' workspaces (packed
-// operands) and the driver.
+// The usable share of free device memory; the rest is for candidates' workspaces (packed operands)
+// and the driver.
 constexpr double kUsableShare = 0.75;
-// At most this share of free memory stores earlier right results; it is released when a candidate
+// The largest share of free memory for stored correct results; it is released when a candidate
 // needs it.
 constexpr double kKeptShare = 0.25;
 
@@ -28,7 +28,7 @@ ResourceUsage multiply_usage(const Executable& executable) {
   return executable.usage()[static_cast<std::size_t>(multiply - executable.plan().steps.data())];
 }
 
-// For finalists not raced because another one broke the device.
+// The outcome of finalists that were not raced because another one broke the device.
 void fail_beside(Evaluation& evaluation, const std::string& why) {
   if (evaluation.outcome != Outcome::ok && !evaluation.detail.empty()) return;
   evaluation.outcome = Outcome::launch_error;
@@ -58,9 +58,9 @@ void LocalEvaluator::begin(const Problem& problem, std::shared_ptr<const Referen
   bench_ = make_bench(problem, reference);
 }
 
-// Where memory allows: all data sets resident, all buffer sets, and earlier right results in the
-// rest. Otherwise the data are uploaded for each run and there are fewer sets; at the least A, B
-// and C are on the device once.
+// Where memory allows: all data sets resident, all buffer sets, and stored correct results in the
+// rest. Otherwise the data are uploaded for each run and there are fewer sets; at least one set of
+// A, B and C is on the device.
 LocalEvaluator::Bench LocalEvaluator::make_bench(
     const Problem& problem, const std::shared_ptr<const Reference>& reference) {
   const std::int64_t minimal = Validator::minimal_bytes(problem);
@@ -205,7 +205,7 @@ Evaluation LocalEvaluator::evaluate_enqueued(const Enqueue& enqueue) {
   return evaluation;
 }
 
-// Selects the fastest of a library's variants by a glance at each. A failing variant is skipped.
+// Selects the fastest variant of a library by a glance at each. Skips a failing variant.
 void LocalEvaluator::choose_fastest(BaselineLibrary& library) {
   const int ways = library.offer(problem_, bench_.buffers->calls());
   double best_us = 0;
@@ -223,7 +223,7 @@ void LocalEvaluator::choose_fastest(BaselineLibrary& library) {
   library.choose(best);
 }
 
-// Tries the library once: its failure must not end the finalists' race.
+// Tries the library once, so that its failure does not end the finalists' race.
 bool LocalEvaluator::takes_part(BaselineLibrary& library) {
   if (!library.supports(problem_)) return false;
   try {

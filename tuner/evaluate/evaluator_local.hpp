@@ -11,10 +11,10 @@
 
 namespace tilewise {
 
-/// For a LocalEvaluator, which does not own the libraries.
+/// The libraries for a LocalEvaluator, which does not own them.
 std::vector<BaselineLibrary*> pointers_to(const BaselineLibraries& libraries);
 
-/// The evaluator in this process: made by make_local_evaluator(), and run by a worker.
+/// The evaluator in this process, made by make_local_evaluator() and used by a worker.
 class LocalEvaluator : public Evaluator {
  public:
   LocalEvaluator(Device& device, std::vector<BaselineLibrary*> baselines,
@@ -34,7 +34,7 @@ class LocalEvaluator : public Evaluator {
   bool broken() const { return !broken_.empty(); }
 
  private:
-  // What belongs to one problem, in the order in which it is made.
+  // Members that belong to one problem, in the order of their creation.
   struct Bench {
     std::unique_ptr<Validator> validator;
     std::unique_ptr<TimingBuffers> buffers;

@@ -23,7 +23,7 @@ std::optional<Judgement> KnownResults::find(std::size_t run, const DeviceMatrix&
   return std::nullopt;
 }
 
-// Puts a matrix for a copy into held_. False when there is no memory.
+// Puts a matrix for a copy into held_. False without memory.
 bool KnownResults::take_place(std::list<Result>& results, const Placement& placement) {
   if (!held_.empty()) return true;  // left by a wrong result
   if (results.size() < kMostOfARun && placement.bytes <= bytes_left_) {

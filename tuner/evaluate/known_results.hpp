@@ -9,28 +9,26 @@
 
 namespace tilewise {
 
-/// The errors found by comparing a right result with the reference.
+/// The errors of a correct result, from its comparison with the reference.
 struct Judgement {
   double error_ratio = 0, normwise_error = 0;
 };
 
-/// Results that the reference found right, with their guard zones, stored on the device: a
-/// candidate that writes the same bits is right without another comparison. Exact data have one
-/// right result. With other data the result depends on the order of summation; up to four are
-/// stored per run. Not thread-safe.
+/// Correct results with their guard zones, stored on the device: a candidate that writes the same
+/// bits needs no further comparison. Exact data have one correct result. With other data the result
+/// depends on the order of summation; up to four are stored per run. Not thread-safe.
 class KnownResults {
  public:
-  /// For `runs` runs and at most `bytes` of device memory, allocated when there is something to
-  /// store.
+  /// For `runs` runs and at most `bytes` of device memory, allocated on demand.
   KnownResults(Device& device, std::size_t runs, std::int64_t bytes)
       : device_(device), runs_(runs), bytes_left_(bytes) {}
 
   /// The stored judgement of a result with the same bits in that run; waits for `stream`.
   std::optional<Judgement> find(std::size_t run, const DeviceMatrix& c, Stream stream);
-  /// Copies a result before it is judged, in place of the least recently used one; null without
+  /// Copies a result before it is judged and replaces the least recently used one; null without
   /// memory. The caller judges the copy, since `c` may be overwritten.
   const DeviceMatrix* hold(std::size_t run, const DeviceMatrix& c, Stream stream);
-  /// Marks the held copy of that run as right.
+  /// Marks the held copy of that run as correct.
   void accept_copy(std::size_t run, const Judgement& judgement);
   void forget_all();
 

@@ -10,11 +10,11 @@
 namespace tilewise {
 namespace {
 
-// A pressed product's C and workspace, and how long it is pressed at most.
+// Limits of pressing: bytes of C and workspace, and seconds.
 constexpr std::int64_t kMostPressedBytes = std::int64_t{2} << 30;
 constexpr double kMostPressedSeconds = 3;
 
-/// The candidate's plan at a size, where it is valid there and needs no other image.
+/// The candidate's plan at a size; empty where it is invalid or needs another image.
 std::optional<OtherSize> at_size(const Candidate& candidate, const KernelTemplate& kernel,
                                  Problem problem, std::int64_t m, std::int64_t n, std::int64_t k,
                                  const DeviceInfo& device, std::span<const Image> images) {
@@ -58,8 +58,8 @@ std::optional<OtherSize> pressed_size(const Candidate& candidate, const KernelTe
         size.problem.m * size.problem.n * size.problem.batch * bytes_of(problem.c.type);
     return use.tiles >= 2.0 * use.stages && size.plan.workspace_bytes + c <= kMostPressedBytes;
   };
-  // A constraint may ask for a partial last wave or for a multiple of a tile, and stages have to be
-  // filled again.
+  // A constraint may require a partial last wave or a multiple of a tile, and every stage has to be
+  // refilled.
   for (const std::int64_t side : {8192, 8064, 7936, 7680, 4096, 2048, 512})
     for (const std::int64_t k : {64, 128, 256, 512, 1024, 2048, 4096})
       if (auto found = at_size(candidate, kernel, few, side, side, k, device, images);
@@ -75,12 +75,12 @@ std::optional<OtherSize> edge_size(const Candidate& candidate, const KernelTempl
   struct Size {
     std::int64_t m, n, k;
   };
-  // The first that is valid: rows of whole vectors or words may be required.
+  // Uses the first valid one: some templates require rows of whole vectors or words.
   constexpr std::array kSizes{Size{509, 389, 253}, Size{508, 388, 252}, Size{504, 376, 248},
                               Size{496, 368, 240}, Size{480, 352, 224}};
   Problem few = problem;
   few.batch = std::min<std::int64_t>(problem.batch, 3);
-  // Of sides that are no larger.
+  // Subtracted from sides that are no larger than the edge size.
   constexpr std::array<std::int64_t, kSizes.size()> kLess{1, 4, 8, 16, 32};
   for (std::size_t i = 0; i < kSizes.size(); ++i) {
     const auto smaller = [&](std::int64_t size, std::int64_t edge) {

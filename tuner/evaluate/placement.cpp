@@ -15,8 +15,8 @@ std::int64_t alignment_unit(std::int64_t element_bytes, int alignment) {
   return std::max<std::int64_t>(1, alignment / element_bytes);
 }
 
-// The offset in bytes of the first element that is not the canary, of a range that begins and ends
-// at element boundaries; `bytes` when there is none.
+// The offset in bytes of the first element that differs from the canary, in a range that begins and
+// ends at element boundaries; `bytes` when there is none.
 std::int64_t first_not_canary(const std::byte* from, std::int64_t bytes,
                               std::int64_t element_bytes) {
   const std::uint64_t word = canary_word(element_bytes) * 0x100000001U;
@@ -40,10 +40,10 @@ void set_bytes(Placement& placement, std::int64_t guard) {
 Placement guarded_placement(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes,
                             int alignment, std::int64_t batch) {
   const std::int64_t unit = alignment_unit(element_bytes, alignment);
-  // At least one unit more than the row needs, and an odd number of units: rows are aligned as
-  // promised and no better.
+  // At least one unit more than the row needs, and an odd number of units: rows have exactly the
+  // promised alignment.
   const std::int64_t units = (round_up(columns, unit) / unit + 1) | 1;
-  // Likewise for matrices: at least a row more, and an odd number of units.
+  // The same for matrices: at least a row more, and an odd number of units.
   const std::int64_t stride_units = ((rows + 1) * units) | 1;
   Placement placement{rows, columns, element_bytes, batch, units * unit, stride_units * unit, 0, 0};
   const std::int64_t guard = round_up(std::max<std::int64_t>(4096, placement.row_bytes()), 256);

@@ -9,14 +9,15 @@
 
 namespace tilewise {
 
-/// The canary of C, guard zones, gaps between rows and matrices, and around inputs, as a 32-bit
-/// word: in every floating-point type of that size a NaN that arithmetic does not produce. A kernel
-/// that reads it gives a wrong result; a kernel that overwrites it is detected.
+/// The canary as a 32-bit word. It fills C, guard zones, gaps between rows and matrices, and the
+/// surroundings of inputs. In every floating-point type of that size it is a NaN that arithmetic
+/// does not produce. A kernel that reads it gives a wrong result; a kernel that overwrites it is
+/// detected.
 constexpr std::uint32_t canary_word(std::int64_t element_bytes) {
   return element_bytes == 1 ? 0xFFFFFFFFU : 0x7FFD7FFDU;
 }
 
-/// How the matrices of a batch lie in a 256-byte aligned allocation: `before` bytes, then matrices
+/// The layout of a batch's matrices in a 256-byte aligned allocation: `before` bytes, then matrices
 /// `stride` elements apart with rows `ld` elements apart, then a guard zone up to `bytes`. Rows are
 /// counted through the batch: row i of matrix b is b rows + i.
 struct Placement {
@@ -38,9 +39,9 @@ struct Placement {
   }
 };
 
-/// For validation: address, leading dimension and stride aligned exactly as promised and no better;
-/// rows longer than needed; at least a row between matrices; guard zones of at least 4 KB and one
-/// row at both ends.
+/// For validation: address, leading dimension and stride have exactly the promised alignment; rows
+/// are longer than needed; at least a row lies between matrices; guard zones at both ends have at
+/// least 4 KB and one row.
 Placement guarded_placement(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes,
                             int alignment, std::int64_t batch = 1);
 /// For timing: as tight as the promised alignment allows, without guards.
@@ -113,23 +114,23 @@ class DeviceMatrix {
   Placement placement_;
 };
 
-/// A contiguous part of a placement: rows with the gaps behind them, or a guard zone at one end.
+/// A contiguous part of a placement: rows with the gaps after them, or a guard zone at one end.
 struct Piece {
   std::int64_t offset = 0, bytes = 0;    ///< in the allocation
   std::int64_t first_row = 0, rows = 0;  ///< no rows: a guard zone
 };
-/// The pieces of a placement in order. A piece is at most `most_bytes` long, or one row with its
-/// gap, or a guard zone, where that is longer.
+/// The pieces of a placement in order. A piece has at most `most_bytes`, unless a single row with
+/// its gap, or a guard zone, is longer.
 std::vector<Piece> pieces_of(const Placement& placement, std::int64_t most_bytes);
-/// An upper bound of the pieces' lengths in bytes: the size of a buffer for one.
+/// An upper bound of the pieces' lengths in bytes, for the size of a buffer.
 std::int64_t longest_piece(const Placement& placement, std::int64_t most_bytes);
 
 /// Fills with the canary for elements of `element_bytes`.
 void fill_canary(std::byte* to, std::int64_t bytes, std::int64_t element_bytes);
 
-/// What broken_guard() found in a host copy of a piece: the offset in bytes from the matrix's first
-/// byte to the first canary that was overwritten (guard zones, gaps between rows and matrices);
-/// `found` false when all are intact.
+/// The result of broken_guard() for a host copy of a piece: the offset in bytes from the matrix's
+/// first byte to the first overwritten canary (guard zones, gaps between rows and matrices).
+/// `found` is false when all are intact.
 struct GuardCheck {
   bool found = false;
   std::int64_t offset = 0;

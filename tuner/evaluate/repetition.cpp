@@ -60,7 +60,7 @@ void Repetition::expect(std::size_t set) {
   std::memcpy(&expected_[set], sums_here_.data(), 8);
 }
 
-/// Enqueues launches with their checksums, from that number on.
+/// Enqueues `count` launches with their checksums, from number `first` on.
 void Repetition::launch(const Enqueue& enqueue, std::int64_t first, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     enqueue(calls_[static_cast<std::size_t>(first + i) % calls_.size()]);
@@ -83,7 +83,7 @@ Repeated Repetition::run(const Enqueue& enqueue, const RepetitionLimits& limits)
   const auto sets = std::ssize(calls_);
   const Clock::time_point began = Clock::now();
   Repeated result;
-  std::unique_ptr<LaunchGraph> graph;  // of a round
+  std::unique_ptr<LaunchGraph> graph;  // one round
   std::int64_t round = sets;
   const auto goes_on = [&] {
     if (result.launches < sets) return true;

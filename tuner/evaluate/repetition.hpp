@@ -14,35 +14,35 @@ namespace tilewise {
 /// Enqueues one product.
 using Enqueue = std::function<void(const Call&)>;
 
-/// What repeated launches showed. Every launch is compared.
+/// The result of repeated launches. Every launch is compared.
 struct Repeated {
   std::int64_t launches = 0;
-  std::int64_t wrong = 0;        ///< launches after which C had other bits than expected
-  std::int64_t first_wrong = 0;  ///< the number of the first of them, from 1
+  std::int64_t wrong = 0;        ///< launches with other bits in C than expected
+  std::int64_t first_wrong = 0;  ///< number of the first wrong launch, from 1
   std::size_t wrong_set = 0;     ///< its operand set
 };
 
-/// How long launches are repeated.
+/// Limits of the repetitions.
 struct RepetitionLimits {
-  double seconds = 0;         ///< at least
-  std::int64_t launches = 0;  ///< at least
-  double most_seconds = 1e9;  ///< whatever the others say; once on each set all the same
-  bool go_on = false;         ///< after a wrong launch
+  double seconds = 0;         ///< minimum
+  std::int64_t launches = 0;  ///< minimum
+  double most_seconds = 1e9;  ///< maximum, above the minima; every set is launched once in any case
+  bool go_on = false;         ///< continue after a wrong launch
 };
 
-/// Launches a product again and again on operand sets in turns, all into one C, and compares the
-/// checksum of C and what surrounds it after every launch. Between two launches C holds the result
-/// of another set, so an element that a launch does not write is found. Checksums are made on the
-/// device and read about every 10 ms; where it cannot make them, each C is copied to the host in
-/// pieces. Not thread-safe.
+/// Launches a product repeatedly on alternating operand sets, all into one C. Compares the checksum
+/// of C and its surroundings after every launch. Between two launches C holds the result of another
+/// set, which detects an element that a launch does not write. Checksums are made on the device and
+/// read about every 10 ms. Without device checksums, each C is copied to the host in pieces. Not
+/// thread-safe.
 class Repetition {
  public:
-  /// `calls`: one for each operand set, with beta 0, which differ in the result. `bytes`: of the
+  /// `calls`: one for each operand set, with beta 0 and different results. `bytes`: size of the
   /// range that begins at `from` and includes C.
   Repetition(Device& device, Stream stream, std::vector<Call> calls, const void* from,
              std::int64_t bytes);
 
-  /// What C holds now is expected after each launch on this operand set. Waits for the stream.
+  /// Makes the current C the expected result of this operand set. Waits for the stream.
   void expect(std::size_t set);
   Repeated run(const Enqueue& enqueue, const RepetitionLimits& limits);
 
@@ -60,8 +60,8 @@ class Repetition {
   const void* from_;
   std::int64_t bytes_;
   std::vector<std::uint64_t> expected_;
-  DeviceBuffer sums_;      ///< of a round, a 64-bit word for each launch
-  HostBuffer sums_here_;   ///< their copy; without sums on the device: of a piece of C
+  DeviceBuffer sums_;      ///< of a round: a 64-bit word per launch
+  HostBuffer sums_here_;   ///< their copy; without device checksums, a piece of C
   bool on_device_ = true;  ///< the device makes checksums
 };
 

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::size_t kKeptSamples = 32;
 constexpr std::size_t kSamplesToGiveUp = 3;
-// Standard error of a median in units of the half interquartile range, of a normal distribution and
-// one sample: 1.2533 / 0.6745.
+// Standard error of a median in units of the half interquartile range, for a normal distribution
+// and one sample: 1.2533 / 0.6745.
 constexpr double kMedianError = 1.858;
 
 }  // namespace

@@ -12,8 +12,8 @@ double quantile(std::span<const double> samples, double share);
 /// Half the interquartile range over the median.
 double relative_spread(std::span<const double> samples);
 
-/// A candidate that takes over so many times the time of the best is no finalist by time: a race
-/// changes a single measurement by a few percent, hardly by more.
+/// A candidate that takes more than this many times the best time is no finalist by time: a race
+/// changes a single measurement by a few percent, rarely by more.
 inline constexpr double kFinalistsWithin = 1.10;
 
 /// Decides when a time is known well enough. A function of plain numbers, without clock or device.
@@ -22,18 +22,19 @@ class Sampler {
   /// `best_us`: the best time so far, 0 = none.
   Sampler(const TimingOptions& options, double best_us) : options_(options), best_us_(best_us) {}
 
-  /// Adds one sample: microseconds per product, and the seconds the sample took. True when enough:
-  ///  - the median's standard error, 1.86 spread / sqrt(samples), is within the target, and there
-  ///    are min_samples;
-  ///  - max_samples, or max_seconds (four times that before min_samples are there);
-  ///  - three samples or more, and the fastest takes over 1.1 times the best so far: by time it
-  ///    would be no finalist.
+  /// Adds one sample: microseconds per product, and the seconds that the sample took. True when
+  /// enough:
+  /// - the median's standard error, 1.86 spread / sqrt(samples), is within the target, after
+  ///   min_samples;
+  /// - after max_samples or max_seconds (four times that before min_samples are reached);
+  /// - after three samples, if the fastest takes over 1.1 times the best so far: by time it would
+  ///   be no finalist.
   bool add(double microseconds, double seconds);
 
   double median() const { return quantile(samples_, 0.5); }
   double spread() const { return relative_spread(samples_); }
   const std::vector<double>& samples() const { return samples_; }
-  /// Median, spread, count and the first samples filled in.
+  /// A measurement with median, spread, count and the first samples.
   Measurement measurement() const;
 
  private:
@@ -43,7 +44,7 @@ class Sampler {
   std::vector<double> samples_;
 };
 
-/// A measurement of these samples.
+/// A measurement from these samples.
 Measurement measurement_of(std::span<const double> samples);
 
 }  // namespace tilewise

@@ -13,8 +13,8 @@
 namespace tilewise {
 
 /// Transfers between device matrices and host threads through page-locked slots. A matrix passes in
-/// pieces: copying one piece overlaps generating or judging others, and no matrix is ever whole in
-/// host memory. Not thread-safe.
+/// pieces: copying one piece overlaps generating or judging others, and host memory never holds a
+/// whole matrix. Not thread-safe.
 class Staging {
  public:
   /// For matrices with these placements. About 32 MB of slots, more only where a row is longer.
@@ -28,11 +28,11 @@ class Staging {
   void upload(Stream stream, const DeviceMatrix& to, const TestData& values);
 
   /// Copies the whole allocation piece by piece and passes each piece to `judge` in one of the
-  /// threads. Returns when all are judged; rethrows what a judge threw.
+  /// threads. Returns when all pieces are judged; rethrows an exception of `judge`.
   using Judge = std::function<void(const Piece& piece, const std::byte* copy)>;
   void download(Stream stream, const DeviceMatrix& from, const Judge& judge);
 
-  /// Whether a matrix still holds `values` and canaries all around them.
+  /// Whether a matrix still holds `values`, surrounded by canaries.
   bool unchanged(Stream stream, const DeviceMatrix& matrix, const TestData& values);
 
  private:

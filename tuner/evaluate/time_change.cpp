@@ -6,11 +6,11 @@
 namespace tilewise {
 namespace {
 
-// Two runs of one kernel on a GPU differ by more than the spread within a run, since clocks and
-// temperature drift: by 1 to 2%. A large spread must not hide a change of more than 5%.
+// Two runs of one kernel on a GPU differ by 1 to 2%, more than the spread within a run, since
+// clocks and temperature drift. A large spread must not hide a change of more than 5%.
 constexpr double kLeastTolerance = 0.02, kMostTolerance = 0.05;
-// On a quiet CPU two runs differed by up to 11% at spreads of 0.3 to 3%; the spread does not
-// predict it.
+// On an idle CPU two runs differed by up to 11% at spreads of 0.3 to 3%: the spread does not
+// predict the difference.
 constexpr double kCpuTolerance = 0.15;
 
 double tolerance_of(const Measurement& before, const Measurement& now, bool on_cpu) {

@@ -13,9 +13,9 @@ struct Trial {
   double compile_ms = 0;      ///< 0: everything was stored
 };
 
-/// `evaluator` has begun with `problem`. `observe_seconds` as in EvaluationRequest; where it is
-/// above 0, the candidate is pressed, too. Throws Error(invalid_argument) for a candidate that is
-/// not valid on the device, and the Error of a compiler that could not run.
+/// `evaluator` has begun with `problem`. `observe_seconds` as in EvaluationRequest; above 0, the
+/// candidate is also pressed. Throws Error(invalid_argument) for a candidate that is invalid on the
+/// device, and the Error of a compiler that could not run.
 Trial try_candidate(const Problem& problem, const Candidate& candidate, const DeviceInfo& info,
                     const ImageStore& images, Evaluator& evaluator, double observe_seconds = 0);
 

@@ -29,7 +29,7 @@ struct Placements {
 
 constexpr std::string_view kSetNames[] = {"exact", "bounded", "scaled"};
 
-// Whether alpha and beta are read on the device: in the second run of bounded data.
+// Whether alpha and beta are read from device memory: in the second run of bounded data.
 bool on_device(DataSet set, int index) { return set == DataSet::bounded && index == 1; }
 
 std::string run_name(DataSet set, const Scalars& scalars, bool scalars_on_device) {
@@ -39,7 +39,7 @@ std::string run_name(DataSet set, const Scalars& scalars, bool scalars_on_device
   return std::string(kSetNames[static_cast<std::size_t>(set)]) + text;
 }
 
-// Checks the rows of a piece matrix by matrix, since there is a gap between matrices.
+// Checks the rows of a piece matrix by matrix, because of the gaps between matrices.
 void check_rows(ResultCheck& check, const Placement& place, const Piece& piece,
                 const std::byte* copy) {
   const std::int64_t end = piece.first_row + piece.rows;
@@ -97,7 +97,7 @@ Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Refere
   reload();
 }
 
-// Without a device that can compare, all comparisons are done on the host.
+// A device that cannot compare leaves all comparisons to the host.
 void Validator::use_spare(std::int64_t bytes) {
   if (!device_.known_equal(scalars_.data(), scalars_.data(), scalars_.bytes(), stream_)) return;
   const auto copy_of = [&](const DeviceMatrix& matrix) {
@@ -140,7 +140,7 @@ void Validator::load_scalars() {
   device_.synchronize(stream_);
 }
 
-// Uploads everything anew; when not resident, the next run does.
+// Uploads all data again; when not resident, the next run does.
 void Validator::reload() {
   loaded_ = -1;
   if (known_) known_->forget_all();
@@ -175,7 +175,7 @@ bool Validator::is_as_kept(const DeviceMatrix& matrix, const DeviceBuffer& kept)
          device_.known_equal(matrix.allocation(), kept.data(), kept.bytes(), copies_.get());
 }
 
-// C holds canaries where beta is 0, else C0; the guards around it always hold canaries.
+// C holds canaries where beta is 0, otherwise C0; its guards always hold canaries.
 void Validator::prepare_c(const Run& run, const DeviceMatrix& c) {
   const Placement& place = c.placement();
   if (reference_->scalars(run.set, run.index).beta == 0) {
@@ -313,7 +313,7 @@ std::vector<Call> Validator::calls_in_turns() {
   return calls;
 }
 
-// The first launch of observe() on a set, judged by the reference where that has the result.
+// The first launch of observe() on a set, judged by the reference if it has the result.
 bool Validator::launch_first(const Enqueue& enqueue, const Call& call, std::size_t set,
                              Verdict& verdict) {
   const DataSet data = resident_ && set == 1 ? DataSet::exact : DataSet::bounded;

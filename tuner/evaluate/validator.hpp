@@ -14,18 +14,18 @@
 
 namespace tilewise {
 
-/// What validation found.
+/// The result of validation.
 struct Verdict {
   Outcome outcome = Outcome::ok;  ///< ok or wrong_result
-  std::string detail;         ///< of ok, for f32x3 and tf32: the error of strict f32 for comparison
-  double error_ratio = 0;     ///< largest over all runs; finite, 1e30 stands for "infinitely wrong"
-  double normwise_error = 0;  ///< of bounded data, beta = 0; finite likewise
+  std::string detail;             ///< for ok with f32x3 or tf32: strict f32's error, to compare
+  double error_ratio = 0;     ///< largest of all runs; finite, 1e30 stands for "infinitely wrong"
+  double normwise_error = 0;  ///< of bounded data, beta = 0; also finite
 };
 
 /// Runs a candidate on the reference's data and judges its results (docs/measuring.md): all data
-/// sets, both pairs of scalars, operands aligned exactly as the problem promises, canaries around C
-/// and the inputs. Where memory allows, a run is judged while the next one runs, and a result with
-/// the same bits as an earlier right one is recognised on the device. Device failures are thrown as
+/// sets, both pairs of scalars, operands with exactly the promised alignment, canaries around C and
+/// the inputs. Where memory allows, a run is judged while the next one runs, and the device
+/// recognises results with the same bits as an earlier correct one. Device failures are thrown as
 /// Error. Not thread-safe.
 class Validator {
  public:
@@ -33,25 +33,24 @@ class Validator {
   static std::int64_t resident_bytes(const Problem& problem);
   static std::int64_t minimal_bytes(const Problem& problem);
 
-  /// `spare_bytes`: further device memory for earlier right results; used when resident. Throws
+  /// `spare_bytes`: further device memory for stored correct results; used when resident. Throws
   /// Error(out_of_memory).
   Validator(Device& device, Stream stream, std::shared_ptr<const Reference> reference,
             bool resident, std::int64_t spare_bytes = 0);
 
   Verdict validate(const Enqueue& enqueue);
 
-  /// Launches for `seconds` on two operand sets in turns, and at least once on each: wrong_result
-  /// unless every C has the bits of the first on its set, which the reference judges. Finds races
-  /// that change the result in one launch of many. The sets are bounded and exact data; without
-  /// memory for both, bounded data with alpha 1 and -1, the second without a judgement. Call
-  /// after validate(). `launches` grows by their number.
+  /// Launches for `seconds` on two operand sets alternately, at least once on each. wrong_result
+  /// unless every C has the bits of the set's first one, which the reference judges. Finds races
+  /// that rarely change the result. The sets are bounded and exact data. Without memory for both,
+  /// they are bounded data with alpha 1 and -1; the reference does not judge the second. Call after
+  /// validate(). Adds the number of launches to `launches`.
   Verdict observe(const Enqueue& enqueue, double seconds, std::int64_t& launches);
 
-  /// Frees what `spare_bytes` allowed; true when there was anything. Later comparisons are done on
-  /// the host.
+  /// Frees the memory of `spare_bytes`; true if there was any. Later comparisons run on the host.
   bool give_back_spare();
 
-  /// A call on the bounded data, for timing without memory for other buffers.
+  /// A call on the bounded data, for timing when memory allows no other buffers.
   Call timing_call();
 
  private:
@@ -89,10 +88,10 @@ class Validator {
   std::shared_ptr<const Reference> reference_;
   bool resident_;
   std::vector<Run> runs_;       // in order: two of each set
-  std::vector<Inputs> inputs_;  // one per data set, or one for all, then holding set `loaded_`
+  std::vector<Inputs> inputs_;  // one per data set, or a single one that holds set `loaded_`
   int loaded_ = -1;
   std::vector<DeviceMatrix> c_;  // two where memory allows: one is judged during the next run
-  std::vector<std::unique_ptr<Event>> done_;  // by index in c_: the run that writes it is done
+  std::vector<std::unique_ptr<Event>> done_;  // by index in c_: end of the run that writes it
   DeviceBuffer scalars_;                      // alpha and beta of the bounded data
   Staging staging_;
   std::optional<KnownResults> known_;  // empty without memory

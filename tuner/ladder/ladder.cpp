@@ -8,7 +8,7 @@
 namespace tilewise {
 namespace {
 
-constexpr double kLeastModeSeconds = 5;  // for each tensor-core mode, else a quarter of the budget
+constexpr double kLeastModeSeconds = 5;  // per tensor-core mode; at least budget / 4
 
 /// A tuned rung and its problem.
 struct TunedRung {
@@ -24,7 +24,7 @@ std::optional<Candidate> stored_winner(const Problem& problem, const LadderConte
   return winner->record.candidate;
 }
 
-/// The rung of a problem's winner; tunes first where none is stored.
+/// The rung of a problem's winner; tunes first if no winner is stored.
 Rung tuned_rung(const Problem& problem, const std::string& name, const std::string& how,
                 double budget_seconds, const LadderContext& context) {
   Rung rung;

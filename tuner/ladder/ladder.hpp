@@ -35,8 +35,8 @@ struct LadderContext {
 };
 
 /// Measures every rung in order: the CPU, the teaching kernels, the winners (strict f32, then the
-/// device's tensor-core modes), the other library. Tunes first for winners that are not stored.
-/// `problem` is strict f32.
+/// device's tensor-core modes), the other library. Tunes first where no winner is stored. `problem`
+/// is strict f32.
 Ladder measure_ladder(const Problem& problem, const LadderContext& context);
 
 /// TFLOP/s of a rung; 0 when it was not timed.
@@ -46,7 +46,7 @@ double peak_tflops(const Ladder& ladder);
 /// The last timed rung below `index` with the same arithmetic, for comparison. Rungs of different
 /// arithmetic differ in accuracy.
 std::optional<std::size_t> rung_before(const Ladder& ladder, std::size_t index);
-/// The speed relative to that rung; 0 without one.
+/// The speed relative to rung_before(); 0 without such a rung.
 double times_before(const Ladder& ladder, std::size_t index);
 /// The rung's share of the device's f32 peak; 0 for other arithmetic.
 double share_of_peak(const Ladder& ladder, const Rung& rung);

@@ -8,8 +8,8 @@
 namespace tilewise {
 
 /// Products for a set of rows and a set of columns of C: A B of the exact data (integers below
-/// 2^31), A B of the bounded data, and |A| |B| of the bounded data, rounded up. Row-major, leading
-/// dimension `columns`. Rows are counted through a batch: row i of matrix b is b m + i.
+/// 2^31), A B of the bounded data, and |A| |B| of the bounded data, rounded up. Row-major, with
+/// leading dimension `columns`. Rows are counted through a batch: row i of matrix b is b m + i.
 struct StoredProducts {
   std::int64_t rows = 0, columns = 0;
   std::int32_t* exact = nullptr;
@@ -38,7 +38,7 @@ class BlockLayout {
   static constexpr int kVectors = 4;
   static constexpr int kMaxSamples = 32;
 
-  /// The start of the block; determines the layout of the rest.
+  /// The start of the block; it determines the layout of the rest.
   struct Header {
     std::array<char, 8> magic;
     std::uint64_t problem_hash;
@@ -51,11 +51,11 @@ class BlockLayout {
 
   /// Bytes that a block with this header needs.
   static std::size_t bytes_for(const Problem& problem, const Header& header);
-  /// The layout of a block whose header is written.
+  /// The layout of a block whose header is already written.
   BlockLayout(const Problem& problem, std::byte* base);
 
   const Header& header() const { return *header_; }
-  /// Scaled data use the bounded data's vectors.
+  /// Scaled data use the vectors of the bounded data.
   const FreivaldsVectors& vectors_of(DataSet set) const {
     return vectors[set == DataSet::exact ? 0 : 1];
   }

@@ -14,7 +14,7 @@ struct ResultCheck::State {
   const Problem& problem;
   const BlockLayout layout;
   const Judge judge;
-  std::mutex mutex;                         // guards what follows
+  std::mutex mutex;                         // guards the members below
   std::map<std::int64_t, Findings> pieces;  // by first row: merged in that order
   double freivalds_ratio = 0;
   std::int64_t bad_row = -1;  // the first row that fails Freivalds' check, and its values

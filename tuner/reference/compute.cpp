@@ -21,11 +21,11 @@ namespace {
 
 constexpr std::array<char, 8> kMagic = {'t', 'w', 'r', 'e', 'f', '0', '0', '3'};
 constexpr DataSet kStored[] = {DataSet::exact, DataSet::bounded};
-// Smaller matrices of a batch are computed in parallel, each by one thread.
+// Smaller matrices of a batch are computed in parallel, one thread each.
 constexpr double kSmallFlops = 2.0 * 256 * 256 * 256;
 
 // Rows (or columns) to store exactly, for matrices of `extent` in a batch: the first and last, both
-// sides of small tiles' edges and of the last tile's, and a few random ones.
+// sides of the edges of small tiles and of the last tile, and a few random ones.
 std::int64_t choose_samples(std::int64_t extent, std::int64_t batch, std::uint64_t seed,
                             std::array<std::int64_t, BlockLayout::kMaxSamples>& samples) {
   const std::int64_t all = extent * batch;
@@ -106,7 +106,7 @@ class Generated {
   std::unique_ptr<double[]> doubles_;
 };
 
-// The most bytes generated at a time: A and B, then C0 where sums of it are stored.
+// The most bytes generated at a time: A and B, then C0 where sums over it are stored.
 std::size_t generated_bytes(const Problem& problem, bool sampled) {
   const std::int64_t operands =
       rows_a(problem) * min_lda(problem) + rows_b(problem) * min_ldb(problem);
@@ -115,7 +115,7 @@ std::size_t generated_bytes(const Problem& problem, bool sampled) {
   return wide * static_cast<std::size_t>(elements);
 }
 
-// Computes what a block stores for one data set.
+// Computes the values that a block stores for one data set.
 struct Computation {
   const Problem& problem;
   const BlockLayout& layout;
@@ -129,7 +129,7 @@ struct Computation {
     });
   }
 
-  // What a block stores for one matrix of the batch.
+  // The values that a block stores for one matrix of the batch.
   struct OneMatrix {
     const Computation& of;
     std::int64_t matrix;
@@ -229,7 +229,7 @@ struct Computation {
   };
 };
 
-// Strict f32's error on the first matrix, to compare other f32 modes with.
+// The error of strict f32 on the first matrix, for comparison with other f32 modes.
 double strict_error_of(const Problem& problem, std::uint64_t seed, int threads) {
   if (problem.math == MathMode::strict || problem.batch == 0) return 0;
   const auto generated = [&](DataOf operand) {
@@ -254,7 +254,7 @@ void check(const Problem& problem) {
                                                  size_text(problem) + ", batch " +
                                                  std::to_string(problem.batch));
   }
-  error_bound(problem);  // throws for types that nothing computes
+  error_bound(problem);  // throws for unsupported types
   // Sizes may be as large as 2^40: byte counts may then exceed 64 bits.
   constexpr double kAbsurdBytes = 0x1p56;
   if (!(operand_bytes(problem) < kAbsurdBytes)) {

@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::int64_t kLargestMagnitude = 16;
 constexpr std::int64_t kChunk = 1 << 16;
-constexpr std::int64_t kAtOnce = 512;  // elements generated at a time: they stay in L1
+constexpr std::int64_t kAtOnce = 512;  // elements generated at a time, few enough to stay in L1
 
 // Odd multiples of 2^-grid in (-1, 1): never zero, and exact in f32 for grid up to 24. The smallest
-// is no smaller than the smallest number of the type that they are rounded to.
+// is no smaller than the smallest number of the type to which they are rounded.
 struct Bounded {
   int grid;
   [[gnu::always_inline]] float operator()(std::uint64_t bits) const {
@@ -29,7 +29,7 @@ struct Bounded {
   float scale = std::ldexp(1.0F, -grid);
 };
 
-// At f64's precision.
+// The same at f64's precision.
 struct BoundedF64 {
   [[gnu::always_inline]] double operator()(std::uint64_t bits) const {
     const auto r = static_cast<std::int64_t>(bits >> 12);
@@ -86,7 +86,7 @@ void make_best(Value value, std::uint64_t stream, std::uint64_t first, std::int6
   make_any(value, stream, first, count, to);
 }
 
-// The largest magnitude of exact data in a type, of the integers that it holds exactly.
+// The largest magnitude of exact data in a type, among the integers that it holds exactly.
 std::int64_t largest_integer(DType type) {
   if (type == DType::i8) return 128;
   const double unit = dtype_info(type).unit_roundoff;
@@ -100,7 +100,7 @@ double mean_square(std::int64_t magnitude) {
   return (m + 1) * (2 * m + 1) / 6;
 }
 
-// The largest sum that stays exact, during accumulation and after the scalars.
+// The largest sum that stays exact during accumulation and after the scalars.
 double largest_sum(const Problem& problem) {
   const ProductKind* kind = product_kind(problem);
   const double unit = dtype_info(problem.accumulator).unit_roundoff;
@@ -113,7 +113,7 @@ double largest_sum(const Problem& problem) {
   return std::min(added, (held - std::fabs(scalars.beta) * c0) / std::fabs(scalars.alpha));
 }
 
-// A pseudo-random number below `count`, a function of `stream` and `index`.
+// A pseudo-random number below `count`, determined by `stream` and `index`.
 [[gnu::always_inline]] inline int random_below(std::uint64_t count, std::uint64_t stream,
                                                std::int64_t index) {
   return static_cast<int>(((mixed_bits(stream, static_cast<std::uint64_t>(index)) >> 32) * count) >>

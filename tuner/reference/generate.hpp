@@ -12,18 +12,18 @@ namespace tilewise {
 /// range.
 enum class DataSet : std::uint8_t { exact, bounded, scaled };
 
-/// The data sets that a problem is checked with: exact and bounded; f32x3 also with scaled, since
-/// its low parts may underflow.
+/// The data sets for checking a problem: exact and bounded; for f32x3 also scaled, since its low
+/// parts may underflow.
 std::span<const DataSet> data_sets(const Problem& problem);
 
-/// The operand that test data are for.
+/// The operand of test data.
 enum class DataOf : std::uint8_t { a, b, c0 };
 
-/// Magnitudes and sparsity of the exact data. Chosen from k so that no partial sum, in any order
-/// and with the exact scalars applied, exceeds what the accumulator holds exactly (f32 2^24; fp8,
-/// where sums may have 14 bits, 2^13; i32 2^31), and that C's type is seldom exceeded. Where k is
-/// so long that products of 1 would exceed it, one element in `a_period` of each row of A is not
-/// zero.
+/// Magnitudes and sparsity of the exact data, chosen from k. No partial sum, in any order and with
+/// the exact scalars applied, exceeds the integers that the accumulator holds exactly (f32 2^24;
+/// fp8, where sums may have 14 bits, 2^13; i32 2^31), and sums seldom exceed C's type. Where k is
+/// so long that products of 1 would exceed it, one element in `a_period` of each row of A is
+/// nonzero.
 struct ExactRange {
   std::int64_t magnitude = 1;
   std::int64_t a_period = 1;
@@ -31,13 +31,13 @@ struct ExactRange {
 ExactRange exact_range(const Problem& problem);
 
 /// Scaled data: the exponent of the power of two for row i of op(A) (-116 to -4) and for column j
-/// of op(B) (16 to 96). C0's elements are multiplied by both.
+/// of op(B) (16 to 96). Elements of C0 are multiplied by both.
 int row_exponent(std::int64_t i);
 int column_exponent(std::int64_t j);
 
 /// The test data of one operand, of all matrices of a batch, in the operand's type. Each element is
-/// a function of seed, operand and position alone: elements are generated where they are needed
-/// (about 1 ns each) and not stored. A value; thread-safe.
+/// a function of seed, operand and position: elements are generated where they are needed (about 1
+/// ns each) and not stored. A value; thread-safe.
 class TestData {
  public:
   TestData(const Problem& problem, DataSet set, DataOf operand, std::uint64_t seed);
@@ -53,7 +53,7 @@ class TestData {
   void values(std::int64_t first, std::int64_t count, double* to) const;
   /// Whether `stored` holds these elements bit for bit.
   bool matches(std::int64_t first, std::int64_t count, const void* stored) const;
-  /// All elements, generated on `threads` threads (0 = all cores).
+  /// Generates all elements on `threads` threads (0 = all cores).
   void fill_all(void* to, int threads) const;
 
  private:
@@ -71,7 +71,7 @@ class TestData {
   std::int64_t rows_, columns_, matrix_rows_;
   std::int64_t magnitude_;
   std::int64_t period_ = 1;  ///< above 1: one element in `period_` of each row of op(A) is not 0
-  bool transposed_;          ///< rows of op(X) are columns as stored
+  bool transposed_;          ///< rows of op(X) are columns in memory
   std::uint64_t stream_;
 };
 

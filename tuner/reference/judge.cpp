@@ -15,33 +15,34 @@ namespace tilewise {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kChunk = 512;  // elements judged at a time: intermediate values stay in L1
+constexpr std::int64_t kChunk = 512;  // elements judged at a time: few, to stay in L1
 // The largest error norm, in units of u times the norm of |alpha||A||B| + |beta||C0|. The
 // accumulator's rounding errors partly cancel and stay some ten times below. Coarser arithmetic
-// exceeds it, which the bound per element does not detect for long k.
+// exceeds it; the bound per element does not detect that for long k.
 constexpr double kNormFactor = 4;
-// Truncated sums, as of tensor cores, all err towards zero, by the partial sum's size, which grows
-// as sqrt(k). The factor is then kNormFactor (1 + sqrt(k) / kTruncation).
+// Truncated sums, such as those of tensor cores, all err towards zero in proportion to the partial
+// sum's size, which grows as sqrt(k). The factor is then kNormFactor (1 + sqrt(k) / kTruncation).
 constexpr double kTruncation = 16;
-// Errors of rounding the operands are independent and cancel as 1 / sqrt(k); this factor is on top.
+// Errors from rounding the operands are independent and cancel as 1 / sqrt(k); this factor is
+// added.
 constexpr double kOperandFactor = 2;
-// Parts of an f32 operand, and products of them, may be lost below f32's smallest normal number.
+// Parts of an f32 operand, and their products, may be lost below f32's smallest normal number.
 constexpr double kLost = 0x1p-126;
-constexpr double kLargestX = 4;  // of Freivalds' vectors
-// How many elements along k the reference adds before it adds partial sums (product.cpp).
+constexpr double kLargestX = 4;  // in Freivalds' vectors
+// Elements along k that the reference adds before it adds partial sums (product.cpp).
 constexpr double kReferenceDepth = 192;
 
 // gamma_n of the error analysis; beyond n u = 1/2, where it is undefined, 2 n u (dot products in
 // any order stay below n u: Jeannerod and Rump 2013).
 double gamma(double n, double u) { return n * u < 0.5 ? n * u / (1 - n * u) : 2 * n * u; }
 
-// NaN-safe: a NaN anywhere is infinitely wrong.
+// NaN-safe: a NaN in either argument is infinitely wrong.
 double ratio_of(double error, double bound) {
   if (error <= bound) return bound > 0 ? error / bound : 0;
   return bound > 0 && error < kInfinity ? error / bound : kInfinity;
 }
 
-// An f64 reference has the same rounding errors as the kernel: its bound is added. 0 for other
+// An f64 reference has the same rounding errors as the kernel, so its bound is added. 0 for other
 // types.
 double reference_gamma(const Problem& problem) {
   const double sums = kReferenceDepth + static_cast<double>(problem.k) / kReferenceDepth + 2;
@@ -89,7 +90,7 @@ void Findings::merge(const Findings& other) {
   }
 }
 
-// Consecutive elements of a row, as doubles, and the values for comparing them.
+// Consecutive elements of a row as doubles, and the values to compare them with.
 struct Judge::ElementRange {
   std::int64_t row, column, count;  // the row counted through the batch
   const double* got;
@@ -103,7 +104,7 @@ struct Judge::RowSums {
   double values[width] = {}, slack[width] = {};
   double squares[width] = {};  // per vector: sum of (x times half a last place)^2
   bool nan = false;
-  bool saturated = false;  // then the sums cannot be compared
+  bool saturated = false;  // the sums cannot be compared
 };
 
 Judge::Judge(const Problem& problem, const BlockLayout& block, DataSet set, const Scalars& scalars)
@@ -163,11 +164,11 @@ void Judge::bounded(Findings& findings, const ElementRange& at, const double* wa
     const double rounding = output_unit_ * std::fabs(expected) + output_step_;
     const double bound = sum_error * magnitude + product_error * products + rounding + slack;
     const double error = std::fabs(at.got[i] - expected);
-    if (!(error <= findings.ratio * bound)) {  // true for NaN, too
+    if (!(error <= findings.ratio * bound)) {  // also true for NaN
       findings.note(ratio_of(error, bound), at.row, at.column + i, at.got[i], expected, bound);
     }
-    // Elements that may lose much are left out of the norm; elsewhere losses cancel as rounding
-    // errors do.
+    // The norm excludes elements that may lose much; the losses of other elements cancel as
+    // rounding errors do.
     if (Scaled && slack > sum_error * magnitude) continue;
     const double output = rounding + slack / root_k;
     squared_error += error * error;
@@ -181,8 +182,8 @@ void Judge::bounded(Findings& findings, const ElementRange& at, const double* wa
   findings.squared_output += squared_output;
 }
 
-// Divides the powers of two out. `slack`: the error allowed for values below the normal numbers,
-// per product in A's element, in B's, and in the product itself; and in C.
+// Divides by the powers of two. `slack`: the error allowed for values below the normal numbers, per
+// product in A's element, in B's, and in the product itself; and in C.
 void Judge::unscale(std::int64_t i, std::int64_t j, std::int64_t count, double* values,
                     double* slack) const {
   const double down = std::ldexp(1.0, -row_exponent(i % problem_.m));
@@ -194,7 +195,7 @@ void Judge::unscale(std::int64_t i, std::int64_t j, std::int64_t count, double* 
   }
 }
 
-// Judges `count` stored elements of row i from column j on, against products from index `from` on.
+// Judges `count` stored elements of row i from column j on against products from index `from` on.
 void Judge::stored(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
                    const std::byte* got, const StoredProducts& products, std::int64_t from) const {
   double values[kChunk], old[kChunk], slack[kChunk];
@@ -265,8 +266,8 @@ Judge::RowSums Judge::sums_of(std::int64_t i, const std::byte* row) const {
 
 double Judge::sum_bound(const RowSums& sums, std::int64_t v, std::int64_t at) const {
   if (exactly_) {
-    // Rounding to C's type makes independent errors, uniform within half a last place. Their sum
-    // exceeds five times the root of the sum of these halves' squares less than once in 10^15
+    // Rounding to C's type causes independent errors, uniform within half a last place. Their sum
+    // exceeds five times the root of the sum of the squared halves less than once in 10^15
     // (Hoeffding's inequality with a uniform distribution's variance).
     return narrow_c_ ? 5 * std::sqrt(sums.squares[v]) : 0;
   }

@@ -29,10 +29,10 @@ class Judge {
   /// All but `scalars` must outlive this.
   Judge(const Problem& problem, const BlockLayout& block, DataSet set, const Scalars& scalars);
 
-  /// Compares row i with what the reference stores of it.
+  /// Compares row i with the values that the reference stores for it.
   void row(Findings& findings, std::int64_t i, const std::byte* row) const;
   /// For a sampled reference: the largest error of row i's products with the Freivalds vectors,
-  /// over its bound; a right row has at most 1.
+  /// over its bound; at most 1 for a correct row.
   double freivalds(std::int64_t i, const std::byte* row) const;
   /// Computes row i of C in full, to name the wrong element after freivalds() failed.
   void locate(Findings& findings, std::int64_t i, const std::byte* row, int threads) const;

@@ -9,7 +9,7 @@
 #include "vocabulary/rounding.hpp"
 #include "vocabulary/thread_pool.hpp"
 
-// A blocked product: panels of A and B are converted to f64 while they are packed, and a
+// A blocked product. Panels of A and B are converted to f64 while they are packed, and a
 // micro-kernel accumulates a small tile of the result in vector registers along k. Each thread
 // packs its own panels: that costs some 5% and needs no barrier.
 
@@ -135,7 +135,7 @@ void make_absolute(double* values, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = std::fabs(values[i]);
 }
 
-// Block shapes depend on the sizes alone; skinny results are cut into smaller blocks to occupy all
+// Block shapes depend only on the sizes; skinny results are cut into smaller blocks to occupy all
 // cores.
 struct Blocking {
   std::int64_t rows = kBlockRows, columns = kBlockColumns;

@@ -34,8 +34,8 @@ struct ProductBlock {
 using BlockSink = std::function<void(const ProductBlock&)>;
 
 /// A B and |A| |B| in f64, A m x k and B k x n, on `threads` threads (0 = all cores). Each block of
-/// a result is passed to its sink once, from any thread; the product of an empty sink is not
-/// computed. The order of summation depends on k alone, so results do not depend on the number of
+/// a result is passed to its sink once, from any thread; a product with an empty sink is not
+/// computed. The order of summation depends only on k, so results do not depend on the number of
 /// threads.
 void product(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a,
              const MatrixView& b, const BlockSink& plain, const BlockSink& absolute,

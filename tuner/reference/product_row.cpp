@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kWidth = 256;  // elements of B generated at a time
 
-// Row i of op(A), of matrix `matrix`.
+// Row i of op(A) of matrix `matrix`.
 std::vector<double> row_of_a(const Problem& problem, const TestData& a, std::int64_t matrix,
                              std::int64_t i) {
   std::vector<double> row(static_cast<std::size_t>(problem.k));

@@ -5,8 +5,8 @@
 
 namespace tilewise {
 
-/// Row i (of matrix b of a batch: b m + i) of A B and of |A| |B| in f64, n elements each, of test
-/// data generated on the fly: no operand is stored. Some 2 ns for each of the row's n k
+/// Row i (of matrix b of a batch: b m + i) of A B and of |A| |B| in f64, n elements each. Test data
+/// are generated on the fly: no operand is stored. Takes some 2 ns for each of the row's n k
 /// multiply-adds, on `threads` threads (0 = all cores).
 void product_row(const Problem& problem, DataSet set, std::uint64_t seed, std::int64_t i,
                  double* plain, double* absolute, int threads);

@@ -16,8 +16,8 @@ struct Scalars {
 };
 
 /// The result of a comparison. Integers and exact data are compared bit for bit with the exact
-/// value rounded and saturated to C's type; bounded data within the bound of docs/measuring.md.
-/// NaN-safe: !(error <= bound) anywhere means not ok.
+/// value, rounded and saturated to C's type; bounded data within the bound of docs/measuring.md.
+/// NaN-safe: !(error <= bound) for any element means not ok.
 struct Comparison {
   bool ok = false;
   double error_ratio = 0;  ///< largest |got - ref| / bound (exact data: 0 or infinity)
@@ -26,7 +26,7 @@ struct Comparison {
   std::string worst;  ///< "C[17][4] = 3 instead of 5 (exact data)" when not ok
 };
 
-/// Memory that a child process can map: an anonymous memory file. Move-only.
+/// An anonymous memory file, which a child process can map. Move-only.
 class SharedBlock {
  public:
   SharedBlock() = default;
@@ -55,7 +55,7 @@ struct ReferenceLimits {
   double elements = 8192.0 * 8192;
 };
 
-/// The right results of one problem's test data, computed once on all cores in f64 and shared by
+/// The correct results of one problem's test data, computed once on all cores in f64 and shared by
 /// all candidates, in one flat block that a worker process maps. Small problems store every
 /// element. Larger ones store sampled rows, columns, tile edges and corners exactly, and Freivalds
 /// vectors (C x against A (B x)) that cover every element of every matrix of a batch. Sampled rows
@@ -63,9 +63,9 @@ struct ReferenceLimits {
 /// data() generates them. Immutable once computed; thread-safe.
 class Reference {
  public:
-  /// Computes. `threads` 0 = all cores. 4096^3 takes at most 5 s on 16 cores, and during that time
-  /// the memory of one data set's A and B beside the block. Throws Error(invalid_argument) for
-  /// negative sizes, Error(unsupported) for types that nothing computes, Error(out_of_memory).
+  /// Computes. `threads` 0 = all cores. 4096^3 takes at most 5 s on 16 cores, and meanwhile memory
+  /// for one data set's A and B in addition to the block. Throws Error(invalid_argument) for
+  /// negative sizes, Error(unsupported) for unsupported types, Error(out_of_memory).
   static Reference compute(const Problem& problem, std::uint64_t seed = 1, int threads = 0,
                            const ReferenceLimits& limits = {});
   /// The same block, mapped by another process. Throws Error(invalid_argument) when the block is
@@ -74,7 +74,7 @@ class Reference {
 
   const Problem& problem() const { return problem_; }
   const SharedBlock& block() const { return block_; }
-  /// Whether it stores samples and Freivalds vectors instead of every element.
+  /// Whether the block has samples and Freivalds vectors instead of every element.
   bool sampled() const;
   /// The operands as stored; C0 is C before the product.
   TestData data(DataSet set, DataOf operand) const;
@@ -82,12 +82,12 @@ class Reference {
   /// data and integer types). The accumulator's type holds them exactly.
   static Scalars scalars(const Problem& problem, DataSet set, int index);
   Scalars scalars(DataSet set, int index) const { return scalars(problem_, set, index); }
-  /// The norm-wise error of a strict f32 product of the bounded data, on some rows: for comparison
+  /// The norm-wise error of a strict f32 product of the bounded data, on some rows, for comparison
   /// with f32x3 and tf32. 0 for other modes and types.
   double strict_f32_error() const;
   /// Compares a whole result (m x n in C's type, leading dimension ldc elements, the matrices of a
-  /// batch stride_c elements apart) on all cores. `scalars` may be any; exactness is guaranteed for
-  /// scalars(set, 0) and scalars(set, 1).
+  /// batch stride_c elements apart) on all cores. `scalars` may have any values; exactness is
+  /// guaranteed for scalars(set, 0) and scalars(set, 1).
   Comparison compare(DataSet set, const Scalars& scalars, const void* got, std::int64_t ldc,
                      std::int64_t stride_c = 0, int threads = 0) const;
 
@@ -100,14 +100,14 @@ class Reference {
 /// Compares a result that is passed in pieces, from any number of threads.
 class ResultCheck {
  public:
-  /// As Reference::compare(). `reference` must outlive this.
+  /// Parameters as for Reference::compare(). `reference` must outlive this.
   ResultCheck(const Reference& reference, DataSet set, const Scalars& scalars);
   ~ResultCheck();
-  /// Rows first .. first + count - 1, `ld` elements apart; `got` is the first of them. Row i of
-  /// matrix b of a batch is row b m + i. Each row once. Thread-safe.
+  /// Rows first .. first + count - 1, `ld` elements apart; `got` points to the first. Row i of
+  /// matrix b of a batch is row b m + i. Pass each row once. Thread-safe.
   void rows(std::int64_t first, std::int64_t count, const void* got, std::int64_t ld);
-  /// Call when all rows were passed. The result does not depend on threads or order, given the same
-  /// pieces.
+  /// Call when all rows were passed. Given the same pieces, the result does not depend on threads
+  /// or order.
   Comparison finish(int threads = 0) const;
 
  private:
@@ -121,8 +121,8 @@ void reference_multiply(Layout layout, std::int64_t m, std::int64_t n, std::int6
                         const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
                         double beta, float* c, std::int64_t ldc, int threads = 0);
 
-/// The same for any types and batch; the call's pointers and scalars are the host's. Operands are
-/// used unrounded, whatever the math mode; sums are f64, rounded to C's type once (from_double).
+/// The same for any types and batch; the call's pointers and scalars are in host memory. Operands
+/// are not rounded, whatever the math mode; sums are f64, rounded to C's type once (from_double).
 void reference_multiply(const Problem& problem, const Call& call, int threads = 0);
 
 }  // namespace tilewise

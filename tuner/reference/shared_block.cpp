@@ -40,7 +40,7 @@ void SharedBlock::require(std::size_t bytes) {
 }
 
 SharedBlock::SharedBlock(std::size_t bytes) : bytes_(bytes) {
-  require(bytes);  // a memory file that lacks pages raises a signal only when they are touched
+  require(bytes);  // a memory file without enough pages raises a signal only on access
   fd_ = memfd_create("tilewise-reference", MFD_CLOEXEC);
   if (fd_ < 0) fail(bytes, "memfd_create");
   void* memory = MAP_FAILED;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMostProducts = 0x1p28;  // some tenths of a second on one core
 constexpr std::int64_t kMostRows = 8;
-constexpr std::int64_t kColumns = 64;  // per pass: their sums and rows of B stay in L1
+constexpr std::int64_t kColumns = 64;  // per pass: their sums and rows of B fit L1
 
 // Computes columns first .. end - 1 of one row of A B. `b` points to (0, first); its columns are
 // `across` apart, its rows `along`.
@@ -47,7 +47,7 @@ void add_up_best(std::int64_t columns, std::int64_t k, const float* row, const f
   add_up_anywhere(columns, k, row, b, across, along, sums);
 }
 
-// One row of A B as a strict f32 kernel computes it.
+// One row of A B with the arithmetic of a strict f32 kernel.
 void strict_row(std::int64_t n, std::int64_t k, const float* row, const MatrixView& b, float* c,
                 int threads) {
   const std::int64_t across = b.transposed ? b.ld : 1, along = b.transposed ? 1 : b.ld;

@@ -6,14 +6,14 @@ namespace tilewise {
 namespace {
 
 constexpr std::size_t kAnnealingSamples = 10;
-// The temperature is in logarithms of times: at first a step to a time longer by this is taken with
-// probability 1/e. It falls by the factor with each result. Below the last temperature the search
-// goes back to the best and starts again from kReheated.
+// The temperature is a difference of logarithms of times: a step that increases the logarithm by
+// this is accepted with probability 1/e. Each result multiplies it by kCooling. Below the last
+// temperature the search returns to the best and starts again from kReheated.
 constexpr double kFirstTemperature = 0.2, kCooling = 0.98, kLastTemperature = 0.005,
                  kReheated = 0.05;
 
 /// Simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983) by random neighbours. Results return
-/// late: each is compared with what is current then.
+/// late: each is compared with the current candidate at that time.
 class Annealing : public Guided {
  public:
   Annealing(const SearchSpace& space, std::uint64_t seed)

@@ -10,7 +10,7 @@
 namespace tilewise {
 namespace {
 
-/// The inner strategy is used by the thread alone, from the first next() on.
+/// From the first next() on, only the thread uses the inner strategy.
 class Background : public Strategy {
  public:
   Background(std::unique_ptr<Strategy> inner, std::size_t ready)
@@ -80,7 +80,7 @@ class Background : public Strategy {
 
   const std::unique_ptr<Strategy> inner_;
   const std::size_t most_ready_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable_any changed_;
   std::deque<Candidate> ready_;
   std::deque<Result> results_;
@@ -88,7 +88,7 @@ class Background : public Strategy {
   bool used_up_ = false;  // inner_ had no proposal after the last results
   std::exception_ptr failure_;
   std::optional<double> gain_;
-  std::jthread thread_;  // last: it uses all the others
+  std::jthread thread_;  // last: it uses all other members
 };
 
 }  // namespace

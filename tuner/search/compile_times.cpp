@@ -7,7 +7,8 @@
 namespace tilewise {
 namespace {
 
-// A column has a range of 1, so a slope counts half once its squares from the mean sum to this.
+// A column has a range of 1. A slope counts half once its squared deviations from the mean sum to
+// this.
 constexpr double kRidge = 2;
 
 }  // namespace

@@ -9,15 +9,15 @@
 
 namespace tilewise {
 
-/// Expects how long a candidate's kernels compile, from the compiles of this search: for each
-/// template a ridge regression of the logarithm of the seconds on the columns of its parameters.
-/// Not thread-safe.
+/// Predicts the compile time of a candidate's kernels from the compiles of this search. Each
+/// template has a ridge regression of the logarithm of the seconds on the columns of its
+/// parameters. Not thread-safe.
 class CompileTimes {
  public:
   explicit CompileTimes(const std::vector<const KernelTemplate*>& templates);
 
   void observe(const Candidate& candidate, double seconds);
-  /// In seconds. Of a template without compiles: the mean of all. Empty before the first compile.
+  /// Seconds. A template without compiles has the mean of all. Empty before the first compile.
   std::optional<double> expected(const Candidate& candidate) const;
 
  private:
@@ -26,7 +26,7 @@ class CompileTimes {
     Eigen::VectorXd point(const Candidate& candidate) const;
 
     FeatureColumns columns;
-    double count = 0, sum = 0;  // of logarithms of seconds
+    double count = 0, sum = 0;  // logarithms of seconds
     Eigen::VectorXd points;     // their sum
     Eigen::VectorXd products;   // sum of point times logarithm
     Eigen::MatrixXd squares;    // sum of point times point

@@ -11,7 +11,7 @@ constexpr std::size_t kMost = 200'000;
 
 }  // namespace
 
-/// Every candidate in the space's order; the seed is ignored.
+/// Proposes every candidate in the space's order; ignores the seed.
 std::unique_ptr<Strategy> make_exhaustive(const SearchSpace& space, std::uint64_t, bool,
                                           const Predict&) {
   std::vector<Candidate> candidates;

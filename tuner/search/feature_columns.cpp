@@ -44,7 +44,7 @@ FeatureColumns::FeatureColumns(const KernelTemplate& kernel) {
 }
 
 void FeatureColumns::write(const Configuration& configuration, double* to) const {
-  constexpr double kHalfRoot = 0.70710678118654752;  // two labels are then 1 apart
+  constexpr double kHalfRoot = 0.70710678118654752;  // makes the distance of two labels 1
   for (const Axis& axis : axes_) {
     const int* found = configuration.find(axis.name);
     for (const int label : axis.labels) *to++ = found && *found == label ? kHalfRoot : 0;

@@ -27,7 +27,7 @@ ForeignJson configuration_json(const Record& record) {
   return json;
 }
 
-/// In milliseconds; a record without samples has its median.
+/// Samples in milliseconds; the median if a record has no samples.
 std::vector<double> runtimes_of(const Record& record) {
   std::vector<double> times;
   if (!is_ok(record)) return times;
@@ -54,7 +54,7 @@ const char* invalidity_of(Outcome outcome) {
 
 std::string gpu_name(const std::string& gpu) { return gpu.substr(0, gpu.find('|')); }
 
-/// The whole number of a text, which may have a fraction of zeros; nothing for other texts.
+/// The whole number of a text, which may have a fraction of zeros; empty for other texts.
 std::optional<int> whole_number_of(const std::string& text) {
   const auto value = number_in<double>(text);
   const bool in_range = value && *value >= std::numeric_limits<int>::min() &&
@@ -63,8 +63,8 @@ std::optional<int> whole_number_of(const std::string& text) {
   return static_cast<int>(*value);
 }
 
-/// The configuration of a row in today's names. Throws Error(invalid_argument) unless it is a valid
-/// one of the template for the problem on the device.
+/// The configuration of a row with current names. Throws Error(invalid_argument) unless the
+/// template allows it for the problem on the device.
 Configuration checked_configuration(const RecordedTable& table, const RecordedTable::Row& row,
                                     const KernelTemplate& kernel, const Problem& problem,
                                     const DeviceInfo& device) {
@@ -82,7 +82,7 @@ Configuration checked_configuration(const RecordedTable& table, const RecordedTa
   return configuration;
 }
 
-/// The times by configuration. Throws Error(invalid_argument) for the first row that is not valid.
+/// The times by configuration. Throws Error(invalid_argument) for the first invalid row.
 std::map<Configuration, std::optional<double>> checked_rows(const RecordedTable& table,
                                                             const Record& known) {
   const KernelTemplate& kernel = find_template(known.candidate.kernel_template);
@@ -166,7 +166,7 @@ std::string kernel_tuner_text(const std::vector<Record>& records) {
     entry["timestamp"] = record.environment.date;
     document["cache"][key] = std::move(entry);
   }
-  // Kernel Tuner expects "}", a line end and "}" at the end, to go on writing there.
+  // Kernel Tuner expects "}", a line end and "}" at the end, in order to append there.
   return document.dump(0, ' ', false, ForeignJson::error_handler_t::replace) + "\n";
 }
 

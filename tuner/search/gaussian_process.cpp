@@ -14,12 +14,12 @@ using Eigen::VectorXd;
 
 // Indices of parameters.
 constexpr Index kMatern = 0, kLinear = 1, kNoise = 2, kLengths = 3;
-// Means and standard deviations of the parameters' logarithms beforehand.
+// Means and standard deviations of the prior for the parameters' logarithms.
 constexpr double kMaternMiddle = 0, kMaternWidth = 1;
 constexpr double kLinearMiddle = -1, kLinearWidth = 1.5;
 constexpr double kNoiseMiddle = -7, kNoiseWidth = 1.5;
 constexpr double kLengthWidth = 1;
-// Length per root of the number of groups: two points then differ by about 1 in all.
+// Length per root of the number of groups, so that two points differ by about 1 in total.
 constexpr double kLengthMiddle = 0.5;
 // The least noise's variance; it keeps the covariance positive definite.
 constexpr double kLeastNoise = 1e-6;
@@ -40,7 +40,7 @@ MatrixXd squared_distances(const MatrixXd& x, const MatrixXd& y) {
 }  // namespace
 
 struct GaussianProcess::Slope {
-  double likelihood = 0;  // its logarithm
+  double likelihood = 0;  // logarithm of the likelihood
   VectorXd of_parameters;
 };
 
@@ -54,7 +54,7 @@ GaussianProcess::GaussianProcess(std::vector<int> groups) : groups_(std::move(gr
   parameters_ = middle_;
 }
 
-/// Columns over their lengths.
+/// Points with each column divided by its length.
 MatrixXd GaussianProcess::scaled(const MatrixXd& points) const {
   MatrixXd result = points;
   for (Index column = 0; column < points.cols(); ++column)
@@ -151,7 +151,7 @@ void GaussianProcess::condition(const MatrixXd& points, const VectorXd& values,
   MatrixXd all = covariance(known_, known_);
   all.diagonal().array() += noise_of(parameters_);
   factor_ = all.llt().matrixL();
-  // The factor of the points alone is the upper left block of the factor of all.
+  // The factor for the points alone is the upper left block of the whole factor.
   const auto block = factor_.topLeftCorner(count, count).triangularView<Eigen::Lower>();
   weights_ = block.transpose().solve(block.solve(values));
 }
@@ -165,7 +165,7 @@ GaussianProcess::Variances GaussianProcess::variances(const MatrixXd& points) co
   Variances result{points, {}, {}};
   const double matern = std::exp(parameters_[kMatern]), linear = std::exp(parameters_[kLinear]);
   result.values = (matern + linear * points.rowwise().squaredNorm().array()).matrix();
-  if (known_.rows() == 0 || points.rows() == 0) {  // Eigen solves no empty system
+  if (known_.rows() == 0 || points.rows() == 0) {  // Eigen cannot solve an empty system
     result.factors.resize(0, points.rows());
     return result;
   }

@@ -9,28 +9,29 @@ namespace tilewise {
 /// Rows are points, with columns of a range of about 1. Not thread-safe.
 class GaussianProcess {
  public:
-  /// `groups`: of each column, the number of its length, from 0.
+  /// `groups`: the number of each column's length, from 0.
   explicit GaussianProcess(std::vector<int> groups);
 
   /// Improves the hyperparameters by `steps` steps of Rprop towards the most likely ones, given the
-  /// values and a prior. Values should have a variance of about 1. Then like condition().
+  /// values and a prior. Values should have a variance of about 1. Then has the effect of
+  /// condition().
   void fit(const Eigen::MatrixXd& points, const Eigen::VectorXd& values, int steps);
 
-  /// Learns the values of points (which may be none) with the present hyperparameters. The points
-  /// under way count as values that equal their mean: they lower the variance alone.
+  /// Learns the values of points (possibly none) with the current hyperparameters. The points under
+  /// way count as values equal to their mean: they only lower the variance.
   void condition(const Eigen::MatrixXd& points, const Eigen::VectorXd& values,
                  const Eigen::MatrixXd& under_way);
 
   Eigen::VectorXd mean(const Eigen::MatrixXd& points) const;
 
-  /// Variances of points, lowered as points are chosen to be under way.
+  /// Variances of points, lowered when points are chosen to be under way.
   struct Variances {
     Eigen::MatrixXd points;
-    Eigen::MatrixXd factors;  ///< L^-1 k(known, points); a column for each of the points
+    Eigen::MatrixXd factors;  ///< L^-1 k(known, points); one column per point
     Eigen::VectorXd values;
   };
   Variances variances(const Eigen::MatrixXd& points) const;
-  /// After this, the point in row `chosen` counts as under way.
+  /// Counts the point in row `chosen` as under way.
   void choose(Variances& variances, Eigen::Index chosen) const;
 
  private:
@@ -40,9 +41,9 @@ class GaussianProcess {
   Slope slope(const Eigen::MatrixXd& points, const Eigen::VectorXd& values) const;
 
   std::vector<int> groups_;
-  /// Logarithms: variance of the Matern kernel, of the linear one, of noise; lengths.
+  /// Logarithms: variance of the Matern kernel, of the linear kernel, of the noise; lengths.
   Eigen::VectorXd parameters_, middle_, width_;
-  Eigen::MatrixXd known_;    // points and those under way
+  Eigen::MatrixXd known_;    // points, including those under way
   Eigen::MatrixXd factor_;   // L of the covariance of known_
   Eigen::VectorXd weights_;  // of the points' covariances in a mean
 };

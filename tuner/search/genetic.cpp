@@ -7,11 +7,11 @@ namespace tilewise {
 namespace {
 
 constexpr std::size_t kPopulation = 20;
-// Percent of children of one parent alone: its neighbours.
+// Percentage of children with a single parent: its neighbours.
 constexpr std::size_t kMutantPercent = 40;
 
-/// A genetic search over the fastest candidates so far: a child takes each parameter from one of
-/// two parents, each the better of two draws; or it is a neighbour of one.
+/// A genetic search over the fastest candidates so far. A child takes each parameter from one of
+/// two parents, each the better of two draws, or it is a neighbour of one parent.
 class Genetic : public Guided {
  public:
   Genetic(const SearchSpace& space, std::uint64_t seed) : Guided(space, seed, kPopulation) {}

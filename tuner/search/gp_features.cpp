@@ -10,22 +10,24 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// Points that the process learns from at most, and those of them for its hyperparameters. Of more
-// results, kFastestShare are the fastest; the others are spread evenly over the ranks of the rest.
+// The most points that the process learns from, and the most for its hyperparameters. If there are
+// more results, kFastestShare of the points are the fastest results; the others are spread evenly
+// over the remaining ranks.
 constexpr std::size_t kMostPoints = 256, kMostFitted = 160;
 constexpr double kFastestShare = 0.6;
-// Hyperparameters are fitted with this many results, then with kFitGrowth times as many each time.
+// The first fit of the hyperparameters has this many results, each later fit kFitGrowth times as
+// many.
 constexpr std::size_t kFirstFit = 8;
 constexpr double kFitGrowth = 1.2;
 constexpr int kFirstSteps = 40, kSteps = 15;
-// The standard deviation of logarithms of times without results, and with few: so many more that
-// deviate by this are counted.
+// The prior standard deviation of logarithms of times. With few results it counts as this many more
+// results with that deviation.
 constexpr double kScale = 0.4, kScaleWeight = 2;
-// The template's mean counts as if so many results had the mean of all templates.
+// The template's mean counts as this many results with the mean of all templates.
 constexpr double kCentreWeight = 1;
-// Logarithms above the best time by much more than this are compressed.
+// Logarithms much further above the best time are compressed.
 constexpr double kSoft = 1;
-// A failure counts as a result of this rank among those with a time.
+// A failure counts as the result at this rank among those with a time.
 constexpr double kFailureRank = 0.75;
 
 double compressed(double logarithm, double least) {
@@ -77,7 +79,7 @@ void GpFeatures::begin(const Candidate& candidate) {
 
 void GpFeatures::end(const Candidate& candidate) { under_way_.erase(candidate); }
 
-/// At most `most` of the observations, those with a time by their time, then failures.
+/// At most `most` of the observations: by time, then failures.
 std::vector<const GpFeatures::Observation*> GpFeatures::chosen(std::size_t most) const {
   std::vector<const Observation*> all;
   for (const Observation& each : observations_) all.push_back(&each);
@@ -93,7 +95,7 @@ std::vector<const GpFeatures::Observation*> GpFeatures::chosen(std::size_t most)
   return all;
 }
 
-/// What a prediction says alone.
+/// The expectation from a prediction alone.
 double GpFeatures::from_prior(double prior) const { return compressed(prior + factor_, least_); }
 
 GpFeatures::Learnt GpFeatures::learnt(std::size_t most) {

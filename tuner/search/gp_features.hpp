@@ -10,10 +10,10 @@
 
 namespace tilewise {
 
-/// What is known of one template's candidates, and what a Gaussian process expects of the others.
+/// The results of one template's candidates, and a Gaussian process's expectation for the others.
 /// The process learns the logarithm of the measured time over the predicted one; without a
-/// prediction, of the time. Differences among slow candidates count less: a logarithm d above that
-/// of the best time counts as s log(1 + d / s). Not thread-safe.
+/// prediction, the logarithm of the time. Differences among slow candidates count less: a logarithm
+/// d above that of the best time counts as s log(1 + d / s). Not thread-safe.
 class GpFeatures {
  public:
   struct Point {
@@ -27,32 +27,33 @@ class GpFeatures {
   const KernelTemplate& kernel() const { return *kernel_; }
   Point point(Candidate candidate) const;
 
-  /// A result, or without `microseconds` a failure, which counts like a slow result.
+  /// Adds a result. Without `microseconds` it is a failure, which counts as a slow result.
   void observe(const Candidate& candidate, std::optional<double> microseconds);
-  void begin(const Candidate& candidate);  ///< it is under way, until end()
+  void begin(const Candidate& candidate);  ///< marks it as under way, until end()
   void end(const Candidate& candidate);
 
-  std::size_t known() const { return observations_.size(); }  ///< failures too
+  std::size_t known() const { return observations_.size(); }  ///< failures included
   std::optional<double> best() const { return best_; }        ///< microseconds
-  /// Over those with a time: the sum of measured over predicted, as logarithms, and their number.
+  /// Candidates with a time: the sum of the logarithms of measured over predicted time, and their
+  /// number.
   double sum() const { return sum_; }
   double timed() const { return timed_; }
 
-  /// Takes in what is new. `expected`: the mean logarithm of measured over predicted time where
+  /// Includes new results. `expected`: the mean logarithm of measured over predicted time where
   /// this template has no results. `best`: the logarithm of the least time of all templates.
   void refresh(double expected, double best);
-  /// The expected logarithms of microseconds, as of the last refresh().
+  /// The expected logarithms of microseconds at the last refresh().
   Eigen::VectorXd means(const std::vector<const Point*>& points) const;
-  /// Variances of the same, for points whose means are known.
+  /// Variances of points whose means are known.
   struct Uncertain {
     std::vector<const Point*> points;
     Eigen::VectorXd means;
     GaussianProcess::Variances variances;
   };
   Uncertain uncertain(std::vector<const Point*> points, Eigen::VectorXd means) const;
-  /// The variances' standard deviations in logarithms of microseconds.
+  /// The standard deviations of the logarithms of microseconds.
   Eigen::VectorXd deviations(const Uncertain& uncertain) const;
-  /// After this, the point counts as under way, in `uncertain` alone.
+  /// Counts the point as under way, only in `uncertain`.
   void choose(Uncertain& uncertain, Eigen::Index chosen) const {
     process_.choose(uncertain.variances, chosen);
   }
@@ -61,7 +62,7 @@ class GpFeatures {
   struct Observation {
     Eigen::RowVectorXd columns;
     double prior = 0;
-    std::optional<double> time;  // its logarithm
+    std::optional<double> time;  // logarithm of the time
   };
   /// Points with values of mean 0 and a variance of about 1.
   struct Learnt {

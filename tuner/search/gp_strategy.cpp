@@ -14,36 +14,37 @@ namespace {
 
 using Eigen::Index;
 
-// Random candidates at the start, of all templates together but at least one of each.
+// Random candidates at the start: all templates together, but at least one of each.
 constexpr std::size_t kStarts = 8, kStartsWhenBrief = 4;
-// Without predictions the process proposes after so many results.
+// Without predictions the process proposes after this many results.
 constexpr std::size_t kLeastKnown = 8;
 // Candidates that are weighed for a proposal: random ones, children of the fastest kParents, the
-// neighbours of the fastest kCentres, and the best kept from the last time; then the neighbours of
-// the most promising, kClimbs times.
+// neighbours of the fastest kCentres, and the best of the last batch. Then, kClimbs times, the
+// neighbours of the most promising one.
 constexpr std::size_t kRandom = 150, kChildren = 100, kParents = 10, kCentres = 5, kKept = 60,
                       kClimbs = 3;
 // Centres whose neighbours are kept.
 constexpr std::size_t kMostCentres = 64;
-// A candidate whose predicted time is so many times that of the best waits until no other is left.
+// A candidate with this many times the best predicted time waits until no other is left.
 constexpr double kRuinous = 6;
-// The last choices that say what gain is expected.
+// Number of last choices that determine the expected gain.
 constexpr std::size_t kGains = 8;
-// After so many results without a better one there are children, and a proposal of each batch is
-// the end of a way of up to kFarSteps steps from the best expected of kFarDraws random candidates.
+// After this many results without improvement, children are weighed. Each batch then has a proposal
+// from a walk of up to kFarSteps steps that starts at the best expected of kFarDraws random
+// candidates.
 constexpr std::size_t kPatience = 15;
 constexpr int kFarDraws = 16, kFarSteps = 12;
-// Of these, so many with the least mean have their variance computed, and so many others.
+// Variances are computed for this many candidates with the least mean, and this many others.
 constexpr std::size_t kExact = 150, kOthers = 30;
-// One proposal at a time, and one more for each kBatch candidates under way: their results come too
-// late for the next proposals anyway.
+// One proposal at a time, and one more for each kBatch candidates under way: their results arrive
+// too late for the next proposals anyway.
 constexpr std::size_t kBatch = 8;
-// A template with at least kDropFrom results is left out where its best takes more than kBehind
-// times the best time of all.
+// A template with at least kDropFrom results is dropped when its best time exceeds kBehind times
+// the best of all.
 constexpr std::size_t kDropFrom = 8;
 constexpr double kBehind = 2;
 
-/// The expected gain over `best`, of a normal distribution; all are logarithms of times.
+/// The expected gain over `best` for a normal distribution; all are logarithms of times.
 double gain_of(double mean, double deviation, double best) {
   if (!(deviation > 1e-9)) return std::max(0.0, best - mean);
   const double z = (best - mean) / deviation;
@@ -76,7 +77,7 @@ class GpStrategy : public Strategy {
 
   void suggest(const Candidate& candidate) override { first_.push_back(candidate); }
 
-  /// The largest of the last choices, since one alone may miss what others find.
+  /// The largest gain of the last choices, since a single choice may miss better candidates.
   std::optional<double> expected_gain() const override {
     if (gains_.size() < kGains) return std::nullopt;
     return -std::expm1(-*std::max_element(gains_.begin(), gains_.end()));
@@ -98,14 +99,14 @@ class GpStrategy : public Strategy {
 
  private:
   using Point = GpFeatures::Point;
-  /// A template's candidates that are weighed.
+  /// The candidates of a template that are weighed.
   struct Pool {
     GpFeatures* model = nullptr;
     std::list<Point> points;
     GpFeatures::Uncertain uncertain;
     Eigen::VectorXd gains;
   };
-  /// The one with the largest gain.
+  /// The candidate with the largest gain.
   struct Best {
     Pool* pool = nullptr;
     Index index = 0;
@@ -134,7 +135,7 @@ class GpStrategy : public Strategy {
     return std::nullopt;
   }
 
-  /// Puts the defaults first, the best predicted before the others, without ruinous ones.
+  /// Puts the defaults first, sorted by prediction, without ruinous ones.
   void begin() {
     begun_ = true;
     std::multimap<double, Candidate> defaults;
@@ -152,7 +153,7 @@ class GpStrategy : public Strategy {
     return model ? model->point(candidate).prior : 0;
   }
 
-  /// Its measurement could cost the whole budget.
+  /// Whether the measurement could cost the whole budget.
   bool is_ruinous(const Point& point) const {
     return point.prior > best_prior_ + std::log(kRuinous);
   }
@@ -213,7 +214,7 @@ class GpStrategy : public Strategy {
         batch_.push_front(std::move(*candidate));
   }
 
-  /// The end of a way from the best expected of some random candidates, in steps to the best
+  /// The end of a walk from the best expected of some random candidates, in steps to the best
   /// expected neighbour.
   std::optional<Candidate> from_afar(const GpFeatures& model) {
     std::vector<Point> around;
@@ -260,7 +261,7 @@ class GpStrategy : public Strategy {
         add(pool, pool.model->point(std::move(*candidate)));
   }
 
-  /// Takes each parameter from one of two of the fastest candidates; empty where these are of
+  /// Takes each parameter from one of two of the fastest candidates. Empty where these belong to
   /// another template, or the child is known or invalid.
   std::optional<Candidate> child_of(const std::string& name) {
     const std::size_t count = std::min(kParents, fastest_.size());
@@ -278,7 +279,7 @@ class GpStrategy : public Strategy {
     return child;
   }
 
-  /// Made once for each candidate: they take some milliseconds, most of them for predictions.
+  /// Made once per candidate: this takes some milliseconds, mostly for predictions.
   const std::vector<Point>& neighbours(const GpFeatures& model, const Candidate& of) {
     const auto found = neighbours_.find(of);
     if (found != neighbours_.end()) return found->second;
@@ -339,7 +340,7 @@ class GpStrategy : public Strategy {
     return best;
   }
 
-  /// Adds the neighbours of the most promising candidate that is none of those before.
+  /// Adds the neighbours of the most promising candidate.
   void climb(std::vector<Pool>& pools, double best) {
     const Best one = best_of(pools);
     if (!one.pool) return;
@@ -350,7 +351,7 @@ class GpStrategy : public Strategy {
     if (one.pool->points.size() > before) weigh(*one.pool, best);
   }
 
-  /// The most promising are weighed again next time.
+  /// Keeps the most promising points for the next weighing.
   void keep(const std::vector<Pool>& pools) {
     std::multimap<double, const Point*, std::greater<>> ranked;
     for (const Pool& pool : pools)
@@ -369,7 +370,7 @@ class GpStrategy : public Strategy {
   bool has_predictions_;
   Seen seen_;
   bool begun_ = false;
-  /// Of the fastest measured; before, the least of the defaults.
+  /// The prediction of the fastest measured candidate; before that, the least of the defaults.
   double best_prior_ = std::numeric_limits<double>::infinity();
   std::deque<Candidate> first_;                // defaults, then suggestions
   std::deque<const KernelTemplate*> samples_;  // templates still to sample at the start
@@ -377,9 +378,9 @@ class GpStrategy : public Strategy {
   std::multimap<double, Candidate> fastest_;  // by microseconds
   std::size_t under_way_ = 0;
   std::size_t since_best_ = 0;   // results since the best
-  std::deque<double> gains_;     // expected, of the last choices
-  std::deque<Candidate> batch_;  // chosen, to be proposed
-  Seen chosen_, weighed_;        // of the batch that is being chosen
+  std::deque<double> gains_;     // expected gains of the last choices
+  std::deque<Candidate> batch_;  // chosen, not yet proposed
+  Seen chosen_, weighed_;        // in the batch that is being chosen
   std::vector<Point> kept_;      // the most promising of the last batch
   std::map<Candidate, std::vector<Point>> neighbours_;
 };

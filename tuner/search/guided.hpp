@@ -8,8 +8,8 @@
 
 namespace tilewise {
 
-/// What strategies share that go on from good candidates: the start (defaults, suggestions, random
-/// samples of all templates in turn), candidates known already, random valid ones and valid steps.
+/// Base of strategies that continue from good candidates: the start (defaults, suggestions, random
+/// samples of all templates in turn), known candidates, random valid ones and valid steps.
 class Guided : public Strategy {
  public:
   Guided(const SearchSpace& space, std::uint64_t seed, std::size_t samples);
@@ -19,8 +19,8 @@ class Guided : public Strategy {
   void suggest(const Candidate& candidate) final { first_.push_back(candidate); }
 
  protected:
-  /// A candidate after the start. A known one is refused, and another proposed; after some in a row
-  /// a random one is taken instead.
+  /// A candidate after the start. A known one is refused, and another is requested; after some in a
+  /// row a random one is taken instead.
   virtual std::optional<Candidate> propose() = 0;
   /// Called for each measured time.
   virtual void learn(const Candidate& candidate, double microseconds) = 0;
@@ -31,8 +31,8 @@ class Guided : public Strategy {
 
   /// A random neighbour that is not known; empty when all are.
   std::optional<Candidate> neighbour(const Candidate& of);
-  /// The first valid candidate of a path that sets one parameter after another, in a random order,
-  /// from the values in `wanted` to those in `valid`; empty where that is `valid` itself.
+  /// The first valid candidate on a path that sets one parameter after another, in random order,
+  /// from the values in `wanted` to those in `valid`. Empty where that is `valid` itself.
   std::optional<Candidate> valid_towards(Candidate wanted, const Candidate& valid);
 
   /// The ranks of a candidate's values among the values of their parameters in ascending order.

@@ -5,7 +5,7 @@
 namespace tilewise {
 namespace {
 
-/// Proposes a list in its order.
+/// Proposes the candidates of a list in order.
 class List : public Strategy {
  public:
   explicit List(std::vector<Candidate> candidates) : candidates_(std::move(candidates)) {}

@@ -9,24 +9,24 @@
 namespace tilewise {
 namespace {
 
-// Random samples at the start, per template, in addition to defaults and warm-start candidates.
+// Random samples per template at the start, in addition to defaults and warm-start candidates.
 // Fewer leave the search in the first valley; more cost more than they gain (docs/measuring.md).
 constexpr int kSamplesPerTemplate = 20, kSamplesWhenBrief = 1;
 // A template is no longer sampled when this many of its candidates are known and the best of them
 // takes kDropFactor times as long as the best of all.
 constexpr int kDropAfter = 8;
 constexpr double kDropFactor = 2;
-// Percent of the proposals after the start that are random samples, and that are children of two
-// good candidates; the others are neighbours of the best.
+// Percentages of the proposals after the start: random samples, and children of two good
+// candidates. The others are neighbours of the best.
 constexpr std::size_t kSamplePercent = 10;
 constexpr std::size_t kChildPercent = 40;
 constexpr std::size_t kParents = 10;
 constexpr int kChildTries = 40;
 
-/// Local search from the best: its neighbours in random order, then those of the next best. The
-/// first improvement becomes the best. Results return late, so one best may have several
-/// improvements: children, which take each parameter from one of two good parents, combine them. A
-/// share of random samples lets it leave a valley.
+/// Local search from the best candidate: its neighbours in random order, then those of the next
+/// best. The first improvement becomes the best. Results return late, so one best may have several
+/// improvements. Children combine them: each parameter is from one of two good parents. Some random
+/// samples let the search leave a valley.
 class Local : public Strategy {
  public:
   Local(const SearchSpace& space, std::uint64_t seed, bool brief)

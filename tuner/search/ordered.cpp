@@ -14,29 +14,29 @@
 namespace tilewise {
 namespace {
 
-// The model's share of the start: kFirst candidates (kFirstWhenBrief). Each is the best predicted
-// of kDraws draws, improved by up to kSteps steps to the best predicted neighbour while a step
-// gains kGain.
+// The model's part of the start: kFirst candidates (kFirstWhenBrief). Each is the best predicted of
+// kDraws draws, improved by up to kSteps steps to the best predicted neighbour while a step gains
+// kGain.
 constexpr std::size_t kFirst = 24, kFirstWhenBrief = 8;
 constexpr int kDraws = 16;
 constexpr int kSteps = 12;
 constexpr double kGain = 0.003;
-// One of this many candidates at the start is a uniform draw.
+// One in this many candidates at the start is a uniform draw.
 constexpr std::size_t kUniformShare = 4;
-// After the start, one of kModelEvery proposals is the model's, from new draws: it reaches valleys
-// that the strategy, which stays near good measurements, does not. Once the learned model is ready,
-// kLearnedPercent of the proposals are its own, and kFromFastPercent of these start from a fast
-// candidate.
+// After the start, one in kModelEvery proposals is the model's, from new draws: it reaches valleys
+// that the strategy, which stays near good measurements, does not reach. Once the learned model is
+// ready, kLearnedPercent of the proposals are its own, and kFromFastPercent of these start from a
+// fast candidate.
 constexpr int kModelEvery = 6;
 constexpr std::size_t kLearnedPercent = 50;
 constexpr std::size_t kFromFastPercent = 50;
 // In units of the best measured candidate's predicted time: nearly three standard deviations of the
 // model's error in the ratio of two candidates (docs/cost-model.md).
 constexpr double kHopeless = 2;
-// In the same unit: such a candidate waits until nothing else is left, since one such measurement
-// can cost the whole budget.
+// In the same unit. Such a candidate waits until nothing else is left, since one measurement can
+// cost the whole budget.
 constexpr double kRuinous = 6;
-// After this many proposals in a row that were set aside, one of them is taken.
+// After this many proposals in a row were set aside, one of them is taken.
 constexpr int kMostSetAside = 1000;
 
 class Ordered : public Strategy {
@@ -49,7 +49,7 @@ class Ordered : public Strategy {
         predicts_(predict != nullptr),
         predict_(predicts_ ? std::move(predict) : [](const Candidate&) { return 0.0; }),
         learned_(predicts_ ? predict_ : [](const Candidate&) { return 1.0; }),
-        draws_(space, ~seed) {}  // a stream other than `inner`'s
+        draws_(space, ~seed) {}  // another stream than that of `inner`
 
   std::optional<Candidate> next() override {
     if (!begun_) begin();
@@ -71,8 +71,8 @@ class Ordered : public Strategy {
   void suggest(const Candidate& candidate) override { inner_->suggest(candidate); }
 
  private:
-  /// The model's candidates, best predicted first, with uniform draws between them. Of candidates
-  /// with equal predictions it takes one.
+  /// The model's candidates, best predicted first, with uniform draws between them. Takes one of
+  /// the candidates with equal predictions.
   void begin() {
     begun_ = true;
     if (!predicts_) return;
@@ -91,11 +91,11 @@ class Ordered : public Strategy {
       if (first_.size() % kUniformShare != kUniformShare - 1) continue;
       if (auto uniform = draws_.next(seen_)) first_.push_back(std::move(*uniform));
     }
-    // Without predictions the strategy begins.
+    // The strategy begins if there are no predictions.
     can_predict_ = models_turn_ = !found.empty() && found.begin()->first > 0;
   }
 
-  /// The best predicted of some draws, improved by steps down the model's slope.
+  /// The best predicted of some draws, improved by steps to better predicted neighbours.
   std::optional<Candidate> model_proposal(const Seen& taken) {
     std::optional<Candidate> candidate = best_of(kDraws, predict_);
     return candidate ? improved(std::move(*candidate), predict_, kGain, taken) : candidate;
@@ -105,8 +105,9 @@ class Ordered : public Strategy {
     return random_index(draws_.generator(), 100);
   }
 
-  /// The best expected candidate on the learned model's slope down from a fast one, or from the
-  /// best of some draws. Empty when its expected time is ruinous.
+  /// The candidate with the best expectation on a descent by the learned model. The descent starts
+  /// from a fast candidate, or from the best of some draws. Empty when its expected time is
+  /// ruinous.
   std::optional<Candidate> learned_own() {
     learned_.refresh(draws_.generator());
     const Predict expect = [this](const Candidate& c) { return learned_.seconds(c); };
@@ -120,8 +121,8 @@ class Ordered : public Strategy {
     return candidate;
   }
 
-  /// The model and the strategy alternate at first, the model first: the strategy's own start
-  /// (defaults) is proposed early.
+  /// The model and the strategy alternate at first, beginning with the model. The strategy's own
+  /// start (defaults) is therefore proposed early.
   std::optional<Candidate> propose() {
     if (std::exchange(models_turn_, !models_turn_))
       while (!first_.empty()) {
@@ -150,7 +151,7 @@ class Ordered : public Strategy {
     return std::nullopt;
   }
 
-  /// The candidate, or empty when it is known or set aside.
+  /// The candidate; empty when it is known or set aside.
   std::optional<Candidate> considered(Candidate candidate) {
     if (seen_.has(candidate)) return std::nullopt;
     if (may_propose(candidate)) return candidate;
@@ -159,8 +160,9 @@ class Ordered : public Strategy {
     return std::nullopt;
   }
 
-  /// A longer predicted time makes it less likely, since its measurement costs more. The unit is
-  /// the fastest candidate's predicted time, not its measured one: predictions err alike.
+  /// A longer predicted time makes a proposal less likely, since its measurement costs more. The
+  /// unit is the fastest candidate's predicted time, not its measured one: predictions have similar
+  /// errors.
   bool may_propose(const Candidate& candidate) {
     const double predicted = predict_(candidate);
     if (!(predicted > 0)) return true;
@@ -187,7 +189,7 @@ class Ordered : public Strategy {
   }
 
   /// Steps to the best predicted neighbour that is neither seen nor taken, while a step gains
-  /// `gain`. When the start is seen, at least one step; empty when there is no such neighbour.
+  /// `gain`. If the start is seen, makes at least one step; empty when there is no such neighbour.
   std::optional<Candidate> improved(Candidate at, const Predict& predict, double gain,
                                     const Seen& taken) const {
     double here = predict(at);
@@ -224,10 +226,10 @@ class Ordered : public Strategy {
   bool can_predict_ = false;
   bool models_turn_ = false;
   int later_ = 0;                // proposals after first_ was used up
-  std::deque<Candidate> first_;  // the model's, not yet proposed
+  std::deque<Candidate> first_;  // from the model, not yet proposed
   double best_us_ = std::numeric_limits<double>::infinity();
-  double best_predicted_ = 0;   // of the best measured
-  double least_predicted_ = 0;  // of all candidates considered
+  double best_predicted_ = 0;   // of the best measured candidate
+  double least_predicted_ = 0;  // of all considered candidates
   std::multimap<double, Candidate> set_aside_;
 };
 

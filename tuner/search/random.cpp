@@ -6,8 +6,8 @@
 namespace tilewise {
 namespace {
 
-// This many known draws in a row mean that the space is nearly used up and small enough to list: N
-// candidates are all known long before 1000 N draws.
+// This many known draws in a row mean that the space is nearly exhausted and small enough to list:
+// N candidates are all known long before 1000 N draws.
 constexpr int kKnownInARow = 300;
 constexpr std::size_t kMostListed = 200'000;
 

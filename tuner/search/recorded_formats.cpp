@@ -1,4 +1,4 @@
-// The files that read_recorded() reads.
+// Readers of the file formats of read_recorded().
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -21,10 +21,10 @@ Error bad_recording(const std::string& name, const std::string& why) {
   return {ErrorKind::invalid_argument, name + ": " + why};
 }
 
-/// Kernel Tuner writes this number, or a larger one, as the time of a configuration that failed.
+/// Kernel Tuner writes this number or a larger one as the time of a failed configuration.
 constexpr double kMarkOfFailure = 1e20;
 
-/// A measured value; nothing for what cannot be one, and for a mark of failure.
+/// A measured value; empty for impossible values and for a mark of failure.
 std::optional<double> measured(double value) {
   return value > 0 && value < kMarkOfFailure ? std::optional(value) : std::nullopt;
 }
@@ -38,8 +38,8 @@ std::optional<double> scaled(std::optional<double> value, double factor) {
 
 // --- CSV -----------------------------------------------------------------------------------------
 
-/// Columns of parameters up to a column of times; what follows is ignored. An empty time, or one
-/// that is no number, is a failure.
+/// Columns of parameters up to a column of times; further columns are ignored. A time that is empty
+/// or not a number is a failure.
 RecordedTable table_of_csv(std::string_view text) {
   static const std::map<std::string, double> to_us{
       {"median_ms", 1e3}, {"time_ms", 1e3}, {"time", 1e3}, {"median_us", 1}, {"time_us", 1}};
@@ -76,7 +76,7 @@ std::string text_of(const OrderedJson& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-/// A number, or the mean of several; nothing where one of them is no measured value.
+/// A number, or the mean of several; empty where one of them is no measured value.
 std::optional<double> measured(const OrderedJson& value) {
   if (value.is_number()) return measured(value.get<double>());
   if (value.is_string()) return measured(value.get<std::string>());
@@ -90,8 +90,8 @@ std::optional<double> measured(const OrderedJson& value) {
   return sum / static_cast<double>(value.size());
 }
 
-/// Kernel Tuner's cache. Its writer leaves the closing braces out until the end. Times are in
-/// milliseconds; a failure has a text there (older versions), 1e20, or "__error__".
+/// Kernel Tuner's cache. Its writer adds the closing braces only at the end. Times are in
+/// milliseconds; a failure has a text instead (older versions), 1e20, or "__error__".
 RecordedTable table_of_cache(const OrderedJson& document) {
   RecordedTable table{document.value("kernel_name", "kernel"), {}, {}};
   for (const OrderedJson& key : document.at("tune_params_keys")) table.parameters.push_back(key);
@@ -107,7 +107,7 @@ RecordedTable table_of_cache(const OrderedJson& document) {
   return table;
 }
 
-/// Microseconds in a unit; nothing where it is no unit of time.
+/// Microseconds per unit; empty where it is no unit of time.
 std::optional<double> microseconds_in(std::string unit) {
   static const std::map<std::string, double> known{
       {"s", 1e6},       {"sec", 1e6},         {"second", 1e6},       {"seconds", 1e6},
@@ -126,8 +126,8 @@ std::string objective_name(const OrderedJson& objective) {
   return objective.is_object() ? objective.value("name", "") : text_of(objective);
 }
 
-/// Microseconds in a unit of a measurement; nothing where it is no time. Without a unit, a
-/// measurement whose name begins with "time" has that of the file.
+/// Microseconds per unit of a measurement; empty where it is no time. A measurement without a unit
+/// whose name begins with "time" has the file's unit.
 std::optional<double> unit_of(const OrderedJson& measurement, double file_unit) {
   const std::string unit = measurement.value("unit", "");
   if (!unit.empty()) return microseconds_in(unit);
@@ -135,9 +135,9 @@ std::optional<double> unit_of(const OrderedJson& measurement, double file_unit) 
                                                                        : std::nullopt;
 }
 
-/// The measurement that is an objective and a time; else the mean of the runtimes. Objectives of
-/// other units (GFLOP/s, J) are no times, and a larger one may be better: without runtimes they
-/// are refused.
+/// The measurement that is an objective and a time; otherwise the mean of the runtimes. Objectives
+/// with other units (GFLOP/s, J) are no times, and larger values may be better: without runtimes
+/// they are refused.
 std::optional<double> time_of_t4(const OrderedJson& result, double file_unit) {
   if (result.value("invalidity", "correct") != "correct") return std::nullopt;
   std::string other;
@@ -183,7 +183,7 @@ RecordedTable table_of_t4(const OrderedJson& document) {
   return table;
 }
 
-/// A space for each GPU and problem.
+/// Makes a space for each GPU and problem.
 std::vector<RecordedSpace> spaces_of_export(const OrderedJson& document) {
   std::map<std::string, std::map<std::string, RecordedTable>> tables;  // by space, by template
   for (const OrderedJson& each : document.at("records")) {
@@ -200,7 +200,7 @@ std::vector<RecordedSpace> spaces_of_export(const OrderedJson& document) {
       row.values.push_back(std::to_string(value));
     }
     if (table.rows.empty()) table.parameters = names;
-    if (names == table.parameters)  // else of a version with other parameters
+    if (names == table.parameters)  // otherwise the row is from a version with other parameters
       table.rows.push_back(std::move(row));
   }
   std::vector<RecordedSpace> spaces;
@@ -215,7 +215,7 @@ std::vector<RecordedSpace> spaces_of_export(const OrderedJson& document) {
   return spaces;
 }
 
-/// JSON that may lack its last braces, as a cache does that is still being written.
+/// JSON that may lack its last braces, such as a cache that is still being written.
 OrderedJson parse_json(std::string_view text) {
   const std::string standard = standard_json(text);
   if (nests_deeper(standard))
@@ -250,7 +250,7 @@ std::vector<RecordedSpace> spaces_of_json(const OrderedJson& document, const std
               "export of Tilewise (\"records\")");
 }
 
-/// Calls `read`. An error begins with the file's name.
+/// Calls `read`. Puts the file's name in front of errors.
 template <class Read>
 auto of_file(const std::string& name, const Read& read) {
   try {

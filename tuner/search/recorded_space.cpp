@@ -113,7 +113,7 @@ void add_table(RecordedSpace& space, const RecordedTable& table) {
                                                      in.configuration);
                          }}};
   kernel.supports = [](const Problem&, const DeviceInfo&) { return true; };
-  // Invalid, so that a replay has no default: a recording does not say which it would be.
+  // Invalid, so that a replay has no default: a recording does not state a default.
   kernel.default_configuration = [](const Problem&, const DeviceInfo&) { return Configuration(); };
   kernel.listed = std::move(listed);
   space.templates.push_back(std::move(kernel));

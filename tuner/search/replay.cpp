@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Run {
   std::vector<double> reached;
-  double seconds = 0;  // in the strategy
+  double seconds = 0;  // spent in the strategy
   std::int64_t proposals = 0;
 };
 

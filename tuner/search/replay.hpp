@@ -10,24 +10,24 @@ namespace tilewise {
 
 struct ReplayOptions {
   int repeats = 100;          ///< seeds 1 .. repeats
-  int evaluations = 200;      ///< of each repeat; failed configurations count
+  int evaluations = 200;      ///< per repeat; failed configurations count
   std::size_t under_way = 1;  ///< proposals without a result at a time; results return in order
-  int threads = 0;            ///< 0 = all cores; the result is the same
+  int threads = 0;            ///< 0 = all cores; does not affect the result
 };
 
-/// What a strategy reaches. Index i is after i + 1 evaluations.
+/// Results of a strategy. Index i is after i + 1 evaluations.
 struct ReplayResult {
   std::string strategy;
-  /// The least time of all over the least time found, the mean of it over the repeats: 0 to 1.
+  /// The least time of all over the least time found, averaged over the repeats: 0 to 1.
   std::vector<double> reached;
-  double ms_per_proposal = 0;  ///< of a core, without reading results
+  double ms_per_proposal = 0;  ///< core time, without reading results
 };
 
-/// Replays a strategy (strategies()) on recorded times. Deterministic, but for ms_per_proposal.
+/// Replays a strategy (strategies()) on recorded times. Deterministic except for ms_per_proposal.
 ReplayResult replay(const RecordedSpace& recorded, const std::string& strategy,
                     const ReplayOptions& options);
 
-/// The exact expectation of the same for random draws without replacement.
+/// The exact expectation of ReplayResult::reached for random draws without replacement.
 std::vector<double> random_expectation(const RecordedSpace& recorded, int evaluations);
 
 }  // namespace tilewise

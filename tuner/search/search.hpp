@@ -20,16 +20,16 @@ std::unique_ptr<Strategy> make_genetic(const SearchSpace& space, std::uint64_t s
                                        const Predict& predict);
 std::unique_ptr<Strategy> make_annealing(const SearchSpace& space, std::uint64_t seed, bool brief,
                                          const Predict& predict);
-/// Proposes these candidates in order; also exhaustive search over its list.
+/// Proposes these candidates in order; exhaustive search also uses it.
 std::unique_ptr<Strategy> make_list(std::vector<Candidate> candidates);
 
-/// Another strategy, which proposes on a thread of its own: up to `ready` proposals wait for
-/// next(), which waits where there is none yet. Results are observed between proposals, so the
-/// proposals depend on when they arrive. next() throws what the inner strategy threw.
+/// Runs another strategy on a thread of its own: up to `ready` proposals wait for next(), which
+/// waits if there is none yet. Results are observed between proposals, so the proposals depend on
+/// when they arrive. next() rethrows exceptions of the inner strategy.
 std::unique_ptr<Strategy> make_background(std::unique_ptr<Strategy> inner, std::size_t ready);
 
-/// Candidates known already: proposed, or measured by an earlier run. Every strategy has one, since
-/// none may propose a candidate twice.
+/// Known candidates: proposed, or measured by an earlier run. Every strategy has one, since none
+/// may propose a candidate twice.
 class Seen {
  public:
   /// False when it was seen before.
@@ -40,13 +40,13 @@ class Seen {
   std::set<Candidate> seen_;
 };
 
-/// Uniform candidates without repetition, down to the last of a small space.
+/// Uniform candidates without repetition, down to the last one of a small space.
 class RandomDraws {
  public:
   RandomDraws(const SearchSpace& space, std::uint64_t seed) : space_(space), generator_(seed) {}
-  /// A candidate not in `seen`; empty when the space is used up, or too nearly to find the rest.
+  /// A candidate not in `seen`; empty when the space is exhausted, or too nearly to find the rest.
   std::optional<Candidate> next(const Seen& seen);
-  /// The same, of one template.
+  /// The same for one template.
   std::optional<Candidate> next_of(const KernelTemplate& kernel, const Seen& seen);
   std::mt19937_64& generator() { return generator_; }
 

@@ -30,7 +30,7 @@ std::string space_hash(const SearchSpace& space, const Subspace& subspace) {
   return hash_text(text);
 }
 
-// Which sources a template's plans use depends on the configuration (packs), so all sources count.
+// Includes all sources, since the configuration (packs) determines which sources a plan uses.
 std::string sources_hash(const std::string& compiler) {
   std::string text = compiler + "\n";
   for (const std::string& name : kernel_source_names())

@@ -7,17 +7,17 @@
 
 namespace tilewise {
 
-/// Hash of what a search can find: template names, revisions, parameters and their values (as
+/// Hash of the space of a search: template names, revisions, parameters and their values (as
 /// narrowed), constraints.
 std::string space_hash(const SearchSpace& space, const Subspace& subspace);
 /// Hash of all kernel sources and the compiler's identity.
 std::string sources_hash(const std::string& compiler);
 
-/// Whether `stored` did at least what `wanted` would: same objective, strategy, seed and space, at
-/// least its budget and evaluations. The sources may differ.
+/// Whether `stored` did at least the work of `wanted`: same objective, strategy, seed and space,
+/// and at least its budget and evaluations. The sources may differ.
 bool covers(const Search& stored, const Search& wanted);
 
-/// The row for this search: an identical one of an earlier run that did not finish, else a new one.
+/// The row for this search: an identical unfinished one of an earlier run, otherwise a new one.
 Search begin_search(Database& database, const Search& wanted);
 
 /// Facts of a record: the current time, ISO 8601 in UTC, and this machine's name.

@@ -11,22 +11,22 @@
 
 namespace tilewise {
 
-/// Chooses what to evaluate next. next() may be called many times before results are observed,
-/// since compiles run ahead of the device. Deterministic for a seed and an order of results. Not
-/// thread-safe.
+/// Chooses the next candidate to evaluate. next() may be called many times before results are
+/// observed, since compiles run ahead of the device. Deterministic for a seed and an order of
+/// results. Not thread-safe.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// A candidate not proposed before; empty when the space (or what is worth trying) is used up.
+  /// A candidate not proposed before; empty when the space, or its promising part, is exhausted.
   virtual std::optional<Candidate> next() = 0;
   /// `microseconds` is empty for a rejected candidate. Also called for measurements of earlier
   /// runs.
   virtual void observe(const Candidate& candidate, std::optional<double> microseconds) = 0;
-  /// A valid candidate to try early: it was good for a similar problem. Called before the first
+  /// A valid candidate to try early: it was good for a similar problem. Call before the first
   /// next(). A strategy with a fixed order ignores it.
   virtual void suggest(const Candidate& candidate) { static_cast<void>(candidate); }
-  /// The share of the best time that one more candidate is expected to gain, 0 to 1; empty where
-  /// the strategy cannot tell.
+  /// The expected gain of one more candidate as a share of the best time, 0 to 1; empty where the
+  /// strategy has no estimate.
   virtual std::optional<double> expected_gain() const { return std::nullopt; }
 };
 
@@ -39,9 +39,9 @@ struct StrategyInfo {
   std::string summary;
   std::unique_ptr<Strategy> (*make)(const SearchSpace& space, std::uint64_t seed, bool brief,
                                     const Predict& predict);
-  /// A search combines it with the cost model and with what it learns (ordered.hpp).
+  /// A search combines it with the cost model and a learned model (ordered.hpp).
   bool by_model = false;
-  /// Tuning runs it on a thread of its own (make_background()) on any device, not on GPUs alone.
+  /// Tuning runs it on a thread of its own (make_background()) on any device, not only on GPUs.
   bool on_thread = false;
 };
 
@@ -54,7 +54,7 @@ const StrategyInfo& find_strategy(const std::string& name);
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
                                         std::uint64_t seed, bool brief = false,
                                         const Predict& predict = {});
-/// The strategy of a search and of a replay. make_ordered() combines it where the table says so.
+/// The strategy of a search or replay, combined by make_ordered() where the table requires it.
 std::unique_ptr<Strategy> make_search_strategy(const std::string& name, const SearchSpace& space,
                                                std::uint64_t seed, bool brief = false,
                                                const Predict& predict = {});

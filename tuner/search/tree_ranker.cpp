@@ -11,14 +11,14 @@ namespace tilewise {
 namespace {
 
 constexpr std::size_t kLeastResults = 40;
-constexpr std::size_t kLeastOfKernel = 20;  // with fewer results a template has a mean, no trees
+constexpr std::size_t kLeastOfKernel = 20;  // with fewer results a template has a mean and no trees
 constexpr std::size_t kFastest = 10;
 // A template is fitted again after this many new results, and at least 1 / kNewShare of the fitted
 // ones.
 constexpr std::size_t kLeastNew = 8, kNewShare = 16;
 // A candidate that takes x times as long as the best has the weight 1 / x^kFall, at least kLittle.
 constexpr double kFall = 10, kLittle = 0.02;
-// A template with few results: this many more with the mean of all templates are added.
+// This many results with the mean of all templates are added to a template's mean.
 constexpr double kLikeOthers = 5;
 
 std::vector<int> features_of(const Candidate& candidate) {

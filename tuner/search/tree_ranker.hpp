@@ -10,10 +10,10 @@
 
 namespace tilewise {
 
-/// The cost model corrected by measurements: learns, from the parameters of each template's
-/// candidates, the factor by which the prediction is wrong. With a constant as the prediction it
-/// learns the time. Fast candidates have the largest weight. Deterministic for an order of results
-/// and a generator's state. Not thread-safe.
+/// Corrects the cost model by measurements: learns the prediction's error factor from the
+/// parameters of each template's candidates. With a constant as the prediction it learns the time.
+/// Fast candidates have the largest weight. Deterministic for an order of results and a generator's
+/// state. Not thread-safe.
 class TreeRanker {
  public:
   explicit TreeRanker(Predict predict) : predict_(std::move(predict)) {}
@@ -24,9 +24,9 @@ class TreeRanker {
   bool ready() const;
   /// Fits again when there are enough new results.
   void refresh(std::mt19937_64& generator);
-  /// The expected time in seconds as of the last refresh(); infinity without a prediction.
+  /// The expected time in seconds at the last refresh(); infinity without a prediction.
   double seconds(const Candidate& candidate) const;
-  /// One of the fastest measured, at random. Requires ready().
+  /// A random one of the fastest measured candidates. Requires ready().
   const Candidate& fast_one(std::mt19937_64& generator) const;
 
  private:

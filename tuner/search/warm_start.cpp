@@ -11,19 +11,20 @@
 namespace tilewise {
 namespace {
 
-// More would make a search begin by repeating other problems' candidates.
+// With more, a search would begin by repeating other problems' candidates.
 constexpr std::size_t kProblems = 3;
 constexpr std::size_t kOfEach = 4;
-// Of so many that are expected to be the fastest, so many that a search may propose are taken.
+// Number of candidates that are expected to be fastest, and how many of them a search takes.
 constexpr std::size_t kExpected = 24, kShipped = 6;
 
-/// Whether kernels transfer: element widths matter, element types hardly (bf16 and f16 are alike).
+/// Whether kernels transfer: element widths matter, element types hardly do (bf16 and f16 are
+/// similar).
 bool resemble(const Problem& x, const Problem& y) {
   return bytes_of(x.a.type) == bytes_of(y.a.type) && bytes_of(x.c.type) == bytes_of(y.c.type) &&
          bytes_of(x.accumulator) == bytes_of(y.accumulator) && x.math == y.math && x != y;
 }
 
-/// Another layout counts like a size four times as large.
+/// Another layout counts as much as a size four times as large.
 double unlikeness(const Problem& x, const Problem& y) {
   return distance_between(x, y) + (layout_of(x) == layout_of(y) ? 0 : 2);
 }

@@ -8,14 +8,14 @@
 namespace tilewise {
 
 /// Warm start: the fastest candidates of the nearest problems on the same GPU with the same element
-/// widths and math mode, if valid for the space's problem. A few of each, nearest problem first
-/// (the same layout before others), fastest first.
+/// widths and math mode that are valid for the space's problem. A few of each, nearest problem
+/// first (the same layout before others), fastest first.
 std::vector<Candidate> transferred_candidates(const Database& database, const SearchSpace& space,
                                               const std::string& gpu);
 
-/// The candidates that are expected to be the fastest for the space's problem of all that ship for
-/// GPUs of its device's capability (matmul/portfolio.hpp): at most six, fastest first. None where
-/// the device has no cost model.
+/// The shipped candidates for GPUs of the device's capability (matmul/portfolio.hpp) that are
+/// expected to be fastest for the space's problem: at most six, fastest first. None where the
+/// device has no cost model.
 std::vector<Candidate> shipped_candidates(const Database& database, const SearchSpace& space);
 
 }  // namespace tilewise

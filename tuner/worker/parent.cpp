@@ -13,7 +13,7 @@
 namespace tilewise {
 namespace {
 
-constexpr double kStartSeconds = 60;  // a context, a library, after the driver cleaned up
+constexpr double kStartSeconds = 60;  // for a context and a library, after the driver cleaned up
 constexpr double kBeginSeconds = 120;
 
 std::string seconds_text(double seconds) {
@@ -72,13 +72,13 @@ class WorkerEvaluator : public Evaluator {
   }
 
  private:
-  // An observation launches as often again as a validation, and is pressed for some seconds first.
+  // An observation launches as often as a validation once more, after some seconds of pressing.
   double seconds_for(const EvaluationRequest& request) const {
     if (!(request.observe_seconds > 0)) return options_.timeout_seconds;
     return 2 * options_.timeout_seconds + request.observe_seconds;
   }
 
-  // False when the worker or its device was lost during the race: then all have the same outcome.
+  // False when the worker or its device was lost during the race: all then have the same outcome.
   bool race_once(const std::vector<EvaluationRequest>& finalists, bool with_baselines,
                  RaceResult& result) {
     require_ready();
@@ -95,8 +95,8 @@ class WorkerEvaluator : public Evaluator {
     return !answer.broken;
   }
 
-  // Evaluates each finalist alone: those that fail are culprits, the others race again. Without a
-  // culprit all keep the outcome of the race.
+  // Evaluates each finalist alone: those that fail are culprits, and the others race again. Without
+  // a culprit all keep the outcome of the race.
   void race_without_culprits(const std::vector<EvaluationRequest>& finalists, bool with_baselines,
                              RaceResult& result) {
     std::vector<EvaluationRequest> rest;
@@ -141,7 +141,7 @@ class WorkerEvaluator : public Evaluator {
     begun_ = false;
   }
 
-  // Ensures a running worker that has begun with the problem; restarts one that died.
+  // Ensures a running worker that has begun with the problem; restarts a dead one.
   void require_ready() {
     if (!reference_) throw Error(ErrorKind::invalid_argument, "evaluate() before begin()");
     if (!process_) start();
@@ -157,7 +157,7 @@ class WorkerEvaluator : public Evaluator {
   }
 
   // Sends a request and waits for its reply. Empty when the worker was lost; it is then stopped.
-  // Rethrows an Error that the worker sends as its reply.
+  // Rethrows an Error from the worker.
   std::optional<Message> exchange(const Message& request, double seconds, Loss& loss) {
     const Deadline deadline = deadline_in(seconds);
     Message reply;

@@ -19,7 +19,7 @@ namespace tilewise {
 namespace {
 
 constexpr int kChildFd = 3;
-// A driver that tears down a context with a running kernel may keep the process for seconds.
+// A driver that destroys a context with a running kernel may keep the process for seconds.
 constexpr double kKillSeconds = 30;
 constexpr double kOwnEndSeconds = 2;
 
@@ -84,7 +84,7 @@ std::string WorkerProcess::end() noexcept {
   if (pid_ < 0) return describe(status_);
   kill(pid_, SIGKILL);
   const bool over = reap(kKillSeconds);
-  pid_ = -1;  // a process that the driver keeps longer is not waited for
+  pid_ = -1;  // does not wait for a process that the driver keeps longer
   return over ? "killed" : "killed, but still held by the driver";
 }
 

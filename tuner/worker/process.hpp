@@ -25,8 +25,8 @@ class WorkerProcess {
   /// After the end: whether a signal ended it that a kernel's fault does not raise (SIGKILL,
   /// SIGTERM, ...).
   bool killed_from_outside() const noexcept;
-  /// Waits a moment for a process that closed its socket, to report its own end instead of the
-  /// kill.
+  /// Waits a moment for a process that closed its socket, in order to report its own end instead of
+  /// the kill.
   std::string own_end() noexcept;
 
  private:

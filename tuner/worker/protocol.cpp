@@ -15,7 +15,7 @@ constexpr std::array kErrorKinds = {
     ErrorKind::compiler,         ErrorKind::database,  ErrorKind::io,
     ErrorKind::transient};
 
-// Parses a message of the expected type; a malformed one is an Error(device).
+// Parses a message of the expected type; throws Error(device) for a malformed one.
 template <typename Read>
 auto decode(const Message& message, std::string_view type, const Read& read) {
   try {
@@ -50,7 +50,7 @@ Json image_to_json(const Image& image) {
           {"bytes", image.binary.size()}};
 }
 
-// `blob` holds the binaries one after the other; `used` is the offset of this one.
+// `blob` holds all binaries consecutively; `used` is the offset of this one.
 Image image_from_json(const Json& json, const std::vector<std::uint8_t>& blob, std::size_t& used) {
   Image image;
   image.kernel.source = json.at("source");

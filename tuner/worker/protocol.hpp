@@ -28,8 +28,7 @@ Deadline deadline_in(double seconds);
 enum class Transfer : std::uint8_t { done, closed, timeout };
 
 /// One end of the socket; does not own it. Never raises SIGPIPE, never blocks past a deadline.
-/// Throws Error(device) for what a working peer does not send (a frame too long) and for a broken
-/// socket.
+/// Throws Error(device) for an invalid frame (too long) and for a broken socket.
 class Channel {
  public:
   explicit Channel(int fd) : fd_(fd) {}

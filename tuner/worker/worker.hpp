@@ -15,7 +15,8 @@ struct WorkerOptions {
 };
 
 /// Evaluates in a child process: an illegal address, a hang or a crash becomes an outcome, and the
-/// worker is restarted. Throws Error(no_device) and others when the worker cannot start at all.
+/// worker is restarted. Throws Error, for example Error(no_device), when the worker cannot start at
+/// all.
 std::unique_ptr<Evaluator> make_worker_evaluator(const WorkerOptions& options);
 
 /// A worker process's device and libraries.
@@ -25,8 +26,8 @@ struct WorkerDevice {
 };
 
 /// The child's side (`PROGRAM worker --fd N`): serves requests on the socket `fd` until it closes;
-/// exits with its parent, ignores SIGINT. Returns the exit status. `open_device` is called once
-/// with the device's name; its exceptions are sent to the parent.
+/// exits with its parent, ignores SIGINT. Returns the exit status. Calls `open_device` once with
+/// the device's name; sends its exceptions to the parent.
 int run_worker(int fd, const std::function<WorkerDevice(const std::string&)>& open_device);
 
 }  // namespace tilewise
